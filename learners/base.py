@@ -1,0 +1,212 @@
+"""What a learner is. Read this first.
+
+A learner is a frozen, validated set of hyperparameters bound to a `Problem`. It has three verbs::
+
+    init() -> state                       the state before the first round
+    decide(state, contexts) -> Decisions  the distribution over the labels for each context
+    fold(state, rounds) -> state          the state after these rounds, taken in order
+
+The learner never draws a label: its caller draws from the distribution (`exploration.draw`) and keeps the
+probability it used, the propensity. The caller also keeps the *evidence* of the decision, the numbers the
+later update needs as they were at prediction time, and hands both back inside the round. So a learner
+remembers nothing between the two calls, and feedback may come late, in any order, on any machine.
+"""
+
+import math
+from typing import Annotated, Any, ClassVar, NamedTuple, Protocol, TypeAlias, TypeVar, dataclass_transform, get_type_hints
+
+import numpy as np
+import numpy.typing as npt
+import pydantic
+
+FloatArray: TypeAlias = npt.NDArray[np.float64]
+IntArray: TypeAlias = npt.NDArray[np.int64]
+BoolArray: TypeAlias = npt.NDArray[np.bool_]
+
+NO_LABEL = -1
+"""Stands in `Rounds.true_labels` where the true label is unknown."""
+
+
+class LearnerError(ValueError):
+    """Root of what the learners refuse.
+
+    LearnerError
+    ├── StateTooLargeError   the state would need more memory than allowed
+    └── InvalidStateError    bytes or arrays that are no state of this learner
+    """
+
+
+class StateTooLargeError(LearnerError):
+    """The learner's state would need more memory than allowed; the message names one that fits."""
+
+
+class InvalidStateError(LearnerError):
+    """Bytes or arrays that are no state of this learner."""
+
+
+@pydantic.dataclasses.dataclass(frozen=True, config=pydantic.ConfigDict(strict=True, allow_inf_nan=False))
+class Problem:
+    """The sizes a learner is built for.
+
+    Attributes:
+        n_labels: K, the number of labels, at least 2.
+        n_features: d, the number of features of a context, at least 1.
+        norm_bound: X > 0, a bound on the Euclidean norm of every context; an assumption of every theorem.
+    """
+
+    n_labels: Annotated[int, pydantic.Field(ge=2)]
+    n_features: Annotated[int, pydantic.Field(ge=1)]
+    norm_bound: Annotated[float, pydantic.Field(gt=0)] = 1.0
+
+
+class Contexts(NamedTuple):
+    """n contexts in compressed rows: row i holds `values[starts[i]:starts[i + 1]]`.
+
+    One form for dense and sparse, so that each update is written once: a dense batch shares the indices
+    0 … d-1 between all its rows.
+    """
+
+    starts: IntArray  # (n + 1,) int64
+    indices: IntArray  # (nnz,) int64, or (d,) when shared
+    values: FloatArray  # (nnz,) float64
+    shared: bool  # all rows have the indices of the first
+
+    def __len__(self) -> int:
+        return len(self.starts) - 1
+
+    @classmethod
+    def dense(cls, matrix: npt.ArrayLike) -> "Contexts":
+        """The rows of a matrix (n, d) as contexts."""
+        rows = np.array(matrix, dtype=np.float64, ndmin=2)
+        n, d = rows.shape
+        return cls(np.arange(n + 1, dtype=np.int64) * d, np.arange(d, dtype=np.int64), rows.reshape(-1), True)
+
+
+class Rounds(NamedTuple):
+    """n rounds, oldest first: what was predicted, with what probability, and what came of it."""
+
+    contexts: Contexts
+    labels: IntArray  # (n,) int64, the label that was served, 0 … K-1
+    propensities: FloatArray  # (n,) float64, in (0, 1], the probability it was drawn with
+    correct: BoolArray  # (n,) bool
+    true_labels: IntArray  # (n,) int64, NO_LABEL where unknown
+    evidence: FloatArray  # (n, E) float64, from the decision
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+
+class Decisions(NamedTuple):
+    """The answers to n contexts, before any label is drawn."""
+
+    distributions: FloatArray  # (n, K) float64, rows sum to 1
+    evidence: FloatArray  # (n, E) float64, to be stored and handed back in `Rounds.evidence`
+
+
+class Layout(NamedTuple):
+    """The dtype of a state array and its shape in the symbols of `dimensions`; stands beside the field."""
+
+    dtype: str
+    shape: tuple[str, ...] = ()
+
+
+SCALAR = Layout("float64")
+COUNT = Layout("int64")
+Scalar: TypeAlias = Annotated[FloatArray, SCALAR]
+Count: TypeAlias = Annotated[IntArray, COUNT]
+
+StateT = TypeVar("StateT", bound=tuple[Any, ...])
+
+
+class Learner(Protocol[StateT]):
+    """The contract of every learner; `tests/learners/contract.py` holds its laws."""
+
+    algorithm: ClassVar[str]  # the name users write, lower case with hyphens
+    guarantee: ClassVar[str]  # one sentence: what is proved, and where
+    smaller: ClassVar[str]  # the learner to use where this one is too large
+    state_type: ClassVar[type[tuple[Any, ...]]]  # a NamedTuple, each field annotated with its Layout
+
+    @property
+    def problem(self) -> Problem:
+        """The sizes this learner is built for."""
+
+    @property
+    def evidence_size(self) -> int:
+        """E, the numbers that `fold` needs from prediction time, beside context, label and propensity."""
+
+    @property
+    def needs_true_label(self) -> bool:
+        """Whether every round must carry its true label (full information)."""
+
+    @property
+    def fold_cost(self) -> int:
+        """Multiply-adds of one update, roughly: lets a caller move a long fold out of the way."""
+
+    def init(self) -> StateT:
+        """The state before the first round."""
+
+    def decide(self, state: StateT, contexts: Contexts) -> Decisions:
+        """The distribution over the labels for each of n contexts. Leaves the state as it is."""
+
+    def fold(self, state: StateT, rounds: Rounds) -> StateT:
+        """The state after these rounds, in order. May change `state` in place: pass a private copy.
+
+        Folding n rounds at once gives the same bits as folding them one by one.
+        """
+
+
+AnyLearner: TypeAlias = Learner[Any]
+ClassT = TypeVar("ClassT")
+
+
+@dataclass_transform(frozen_default=True, kw_only_default=True)
+def hyperparameters(cls: type[ClassT]) -> type[ClassT]:
+    """Makes a class a frozen, keyword-only set of validated hyperparameters, with a JSON Schema for free.
+
+    Constructing it with a value out of range raises `pydantic.ValidationError`, naming the field.
+    """
+    config = pydantic.ConfigDict(strict=True, extra="forbid", allow_inf_nan=False, use_attribute_docstrings=True)
+    return pydantic.dataclasses.dataclass(frozen=True, kw_only=True, config=config)(cls)
+
+
+def dimensions(problem: Problem) -> dict[str, int]:
+    """The symbols that state shapes are written in: K, d, n = K·d, and P = n(n+1)/2 (a packed triangle)."""
+    K, d = problem.n_labels, problem.n_features
+    n = K * d
+    return {"K": K, "d": d, "n": n, "P": n * (n + 1) // 2}
+
+
+def state_layout(learner: AnyLearner) -> dict[str, tuple[np.dtype[Any], tuple[int, ...]]]:
+    """Dtype and shape of each array of the learner's state, by field name."""
+    sizes = dimensions(learner.problem)
+    layouts = {name: layout_of(hint) for name, hint in get_type_hints(learner.state_type, include_extras=True).items()}
+    return {name: (np.dtype(dtype), tuple(sizes[s] for s in shape)) for name, (dtype, shape) in layouts.items()}
+
+
+def layout_of(hint: Any) -> Layout:
+    """The `Layout` annotated on a state field."""
+    return next(note for note in hint.__metadata__ if isinstance(note, Layout))
+
+
+def state_bytes(learner: AnyLearner) -> int:
+    """Bytes that the learner's state takes, without making one."""
+    return sum(dtype.itemsize * math.prod(shape) for dtype, shape in state_layout(learner).values())
+
+
+def zero_state(learner: AnyLearner) -> Any:
+    """A state of the learner's type with every array zero."""
+    return learner.state_type(*(np.zeros(shape, dtype) for dtype, shape in state_layout(learner).values()))
+
+
+def check_state_size(learner: AnyLearner, max_bytes: int) -> None:
+    """Refuses a learner whose state would be too large.
+
+    Raises:
+        StateTooLargeError: with the bytes it would need and the learner to use instead.
+    """
+    needed = state_bytes(learner)
+    if needed > max_bytes:
+        raise StateTooLargeError(
+            f"{learner.algorithm} with {learner.problem.n_labels} labels and {learner.problem.n_features} features "
+            f"needs a state of {needed:,} bytes, more than the {max_bytes:,} allowed; use {learner.smaller} instead"
+        )

@@ -1,0 +1,89 @@
+"""From scores to a distribution, and from a distribution to a label."""
+
+import numpy as np
+
+from learners.base import FloatArray, IntArray
+from learners.kernels import compiled
+
+
+def draw(distributions: FloatArray, uniforms: FloatArray) -> tuple[IntArray, FloatArray]:
+    """Draws a label from each distribution by inverse CDF.
+
+    Args:
+        distributions: (n, K), rows sum to 1 up to rounding.
+        uniforms: (n,), each in [0, 1).
+
+    Returns:
+        labels (n,): the smallest k whose cumulated probability exceeds u; where rounding leaves none, the
+        last label of positive probability. propensities (n,): the probability of that label, the very
+        number used in the draw, always positive.
+    """
+    labels = np.empty(len(distributions), dtype=np.int64)
+    propensities = np.empty(len(distributions), dtype=np.float64)
+    _draw(distributions, uniforms, labels, propensities)
+    return labels, propensities
+
+
+@compiled
+def _draw(distributions: FloatArray, uniforms: FloatArray, labels: IntArray, propensities: FloatArray) -> None:
+    for i in range(len(uniforms)):
+        labels[i] = draw_one(distributions[i], uniforms[i])
+        propensities[i] = distributions[i, labels[i]]
+
+
+@compiled
+def draw_one(distribution: FloatArray, uniform: float) -> int:
+    """The label that a uniform number in [0, 1) picks from a distribution (K,)."""
+    cumulated, last_possible = 0.0, 0
+    for k in range(len(distribution)):
+        cumulated += distribution[k]
+        if cumulated > uniform:
+            return k
+        if distribution[k] > 0.0:
+            last_possible = k
+    return last_possible
+
+
+@compiled
+def leader(scores: FloatArray) -> int:
+    """argmax, ties to the lowest index."""
+    best = 0
+    for k in range(1, len(scores)):
+        if scores[k] > scores[best]:
+            best = k
+    return best
+
+
+@compiled
+def leader_except(scores: FloatArray, excluded: int) -> int:
+    """argmax over all labels but one, ties to the lowest index."""
+    best = 1 if excluded == 0 else 0
+    for k in range(best + 1, len(scores)):
+        if k != excluded and scores[k] > scores[best]:
+            best = k
+    return best
+
+
+@compiled
+def mix_with_uniform(top: int, share: float, distribution: FloatArray) -> None:
+    """distribution = (1 - share) e_top + (share / K) 1, with share in [0, 1]."""
+    distribution[:] = share / len(distribution)
+    distribution[top] += 1.0 - share
+
+
+@compiled
+def softmax(scores: FloatArray, result: FloatArray) -> None:
+    """result = softmax(scores), shifted by the largest score so that nothing overflows."""
+    top = scores[leader(scores)]
+    total = 0.0
+    for k in range(len(scores)):
+        result[k] = np.exp(scores[k] - top)
+        total += result[k]
+    for k in range(len(scores)):
+        result[k] /= total
+
+
+@compiled
+def adaptive_rate(n_labels: int, quadratic_sum: float, rounds: int) -> float:
+    """γ_t = min(1, sqrt(K (1 + Q) / t)) for t = rounds + 1: the anytime exploration of SOBA, Theorem 5."""
+    return min(1.0, np.sqrt(n_labels * (1.0 + quadratic_sum) / (rounds + 1)))

@@ -1,0 +1,308 @@
+"""Gaptron: exploration paid for by the gap between a surrogate loss and the zero-one loss.
+
+Dirk van der Hoeven, "Exploiting the Surrogate Gap in Online Multiclass Classification", NeurIPS 2020.
+Full information: Theorems 1-3; bandit feedback: Theorems 4-6. Printed errors corrected: the smooth hinge
+step is 1/(4KX²), full information, and its bandit exploration is tuned with 2K²X²D²; the logistic bandit
+exploration carries D and ln 2; the hinge gap is 1 - m*, not max{1[m* > β], m*}.
+"""
+
+from typing import Annotated, ClassVar, Literal, NamedTuple
+
+import numpy as np
+import pydantic
+
+from learners.base import (
+    Contexts,
+    Count,
+    Decisions,
+    FloatArray,
+    IntArray,
+    Layout,
+    Problem,
+    Rounds,
+    Scalar,
+    hyperparameters,
+    zero_state,
+)
+from learners.exploration import leader, mix_with_uniform
+from learners.kernels import compiled, row
+from learners.linear_algebra import add_outer, score, scores, squared_norm
+from learners.losses import LOSS_CODES, LossName, gap_share, surrogate
+
+_LN2 = float(np.log(2.0))
+_REFRESH = 65_536  # rounds between exact recomputations of the squared norm
+_SMALLEST_SCALE = 1e-100
+
+
+class GaptronState(NamedTuple):
+    """The weights are W = multiplier · direction, so that projecting and annealing touch one number."""
+
+    direction: Annotated[FloatArray, Layout("float64", ("d", "K"))]
+    scale: Scalar  # the multiplier where the step is fixed; 1 where exploration is anytime
+    squared_norm: Scalar  # of direction
+    rounds: Count  # rounds folded so far, t - 1
+
+
+class _Parameters(NamedTuple):
+    """The hyperparameters as the kernels want them."""
+
+    loss: int
+    full_information: bool
+    as_of_prediction: bool
+    anytime: bool
+    step: float  # η, or η/γ where exploration is anytime
+    exploration: float  # γ, or c of γ_t = min(1, c/√t)
+    least_exploration: float
+    radius: float  # D, infinite for no projection
+
+
+@hyperparameters
+class Gaptron:
+    """Gaptron with logistic, hinge or smooth hinge loss, under bandit feedback or full information.
+
+    The answer is p' = (1 - q) e_y* + (q / K) 1 with q = max(a, γ): y* leads the scores, a is the gap map of
+    the loss, γ the exploration rate. Bandit updates happen on correct answers only and weigh the gradient
+    by one over the stored propensity. Full information plays γ = 0 and learns from each true label.
+
+    Raises:
+        pydantic.ValidationError: for a hyperparameter out of range, or two that contradict each other.
+    """
+
+    algorithm: ClassVar[str] = "gaptron"
+    guarantee: ClassVar[str] = (
+        "Expected mistakes exceed the surrogate loss of any W with ‖W‖ ≤ D by at most a constant under full "
+        "information, by O(K X D √T) under bandit feedback (van der Hoeven 2020, Theorems 1-6)."
+    )
+    smaller: ClassVar[str] = "fewer features"
+    state_type: ClassVar[type[GaptronState]] = GaptronState
+
+    problem: Problem
+    loss: LossName = "logistic"
+    """Surrogate loss."""
+    information: Literal["bandit", "full"] = "bandit"
+    """`bandit` learns from the bit, `full` from the true label, which every feedback must then carry."""
+    exploration: Literal["anytime"] | Annotated[float, pydantic.Field(ge=1e-6, le=1)] = "anytime"
+    """γ under bandit feedback: `anytime` for γ_t = min(1, c/√t) with the theorem's c, or a fixed rate."""
+    horizon: Annotated[int, pydantic.Field(ge=1)] | None = None
+    """Rounds T known beforehand; fixes γ at the value the theorem tunes for T."""
+    least_exploration: Annotated[float, pydantic.Field(ge=0, le=1)] = 0.0
+    """A floor under the anytime γ_t, for worlds that change."""
+    radius: Annotated[float, pydantic.Field(gt=0, le=1e6)] | None = 1.0
+    """D: weights are kept in the Frobenius ball of this radius. `null`, full information only: no ball."""
+    eta_scale: Annotated[float, pydantic.Field(gt=0, le=1e6)] = 1.0
+    """Multiplies the theorem's step. 1 is the theorem; far larger steps often predict better."""
+    learning_rate: Annotated[float, pydantic.Field(gt=0, le=1e6)] | None = None
+    """Fixes the step η, in place of the theorem's, where γ is fixed or information is full."""
+    delayed_update: Literal["as_of_prediction", "recompute"] = "as_of_prediction"
+    """Whether a late update takes the gradient at the scores of the prediction, or at the present ones."""
+
+    def __post_init__(self) -> None:
+        """Refuses combinations without a meaning."""
+        bandit = self.information == "bandit"
+        if bandit and self.radius is None:
+            raise ValueError("bandit feedback needs a radius")
+        if self.horizon is not None and self.exploration != "anytime":
+            raise ValueError("give exploration or horizon, not both")
+        if bandit and self.anytime and self.learning_rate is not None:
+            raise ValueError("learning_rate needs a fixed exploration; use eta_scale")
+
+    @property
+    def anytime(self) -> bool:
+        """Whether exploration and step decrease with the rounds."""
+        return self.information == "bandit" and self.exploration == "anytime" and self.horizon is None
+
+    @property
+    def evidence_size(self) -> int:
+        """K scores as of prediction time, or nothing where they are recomputed."""
+        return self.problem.n_labels if self.delayed_update == "as_of_prediction" else 0
+
+    @property
+    def needs_true_label(self) -> bool:
+        """Under full information."""
+        return self.information == "full"
+
+    @property
+    def fold_cost(self) -> int:
+        """K·d, twice where scores are recomputed."""
+        return self.problem.n_labels * self.problem.n_features * (1 if self.evidence_size else 2)
+
+    def init(self) -> GaptronState:
+        """Zero weights."""
+        state: GaptronState = zero_state(self)
+        state.scale[()] = 1.0
+        return state
+
+    def weights(self, state: GaptronState) -> FloatArray:
+        """W as (K, d), rows the labels' weight vectors."""
+        return np.ascontiguousarray(state.direction.T) * _multiplier(_parameters(self), state)
+
+    def decide(self, state: GaptronState, contexts: Contexts) -> Decisions:
+        """p' for each context; the evidence is the scores W x."""
+        parameters = _parameters(self)
+        s = scores(state.direction, contexts) * _multiplier(parameters, state)
+        distributions = np.empty_like(s)
+        _explore_all(parameters, state, s, distributions)
+        return Decisions(distributions, s if self.evidence_size else np.empty((len(s), 0)))
+
+    def fold(self, state: GaptronState, rounds: Rounds) -> GaptronState:
+        """One projected gradient step, or dual averaging step, for each round that teaches something."""
+        _fold(_parameters(self), state, rounds)
+        return state
+
+
+def safe_step(loss: LossName, problem: Problem, gamma: float | None = None) -> float:
+    """The largest step η that keeps the surrogate gap non-positive.
+
+    Args:
+        loss: the surrogate loss.
+        problem: gives K and X.
+        gamma: the exploration rate under bandit feedback; None for full information.
+
+    Returns:
+        η of Theorems 1-3 (full information) or κγ of Theorems 4-6 (bandit feedback).
+    """
+    K, X = problem.n_labels, problem.norm_bound
+    full = {
+        "logistic": _LN2 / (2 * K * X**2),
+        "hinge": (K - 1) / (K**2 * X**2),
+        "smooth_hinge": 1 / (4 * K * X**2),
+    }[loss]
+    return full if gamma is None else full * gamma / K
+
+
+def tuned_exploration(loss: LossName, problem: Problem, radius: float, horizon: int) -> float:
+    """γ that Theorems 4-6 tune for a known number of rounds T = horizon; in (0, 1]."""
+    K, X, D = problem.n_labels, problem.norm_bound, radius
+    squared = {
+        "logistic": K**2 * X**2 * D**2 / _LN2,
+        "hinge": K**4 * X**2 * D**2 / (2 * (K - 1) ** 2),
+        "smooth_hinge": 2 * K**2 * X**2 * D**2,
+    }[loss]
+    return float(min(1.0, np.sqrt(squared / horizon)))
+
+
+def anytime_constant(loss: LossName, problem: Problem, radius: float) -> float:
+    """c of γ_t = min(1, c/√t): (D/2) sqrt(K / (κ (K - 1))), which needs no horizon and costs a factor √2."""
+    K = problem.n_labels
+    kappa = safe_step(loss, problem, gamma=1.0)
+    return float(radius / 2 * np.sqrt(K / (kappa * (K - 1))))
+
+
+def _parameters(learner: Gaptron) -> _Parameters:
+    radius = np.inf if learner.radius is None else learner.radius
+    step, exploration = _schedule(learner)
+    return _Parameters(
+        loss=LOSS_CODES[learner.loss],
+        full_information=learner.needs_true_label,
+        as_of_prediction=learner.delayed_update == "as_of_prediction",
+        anytime=learner.anytime,
+        step=float(step if learner.learning_rate is None else learner.learning_rate),
+        exploration=float(exploration),
+        least_exploration=learner.least_exploration,
+        radius=float(radius),
+    )
+
+
+def _schedule(learner: Gaptron) -> tuple[float, float]:
+    """Step and exploration as the kernels want them."""
+    loss, problem, scale = learner.loss, learner.problem, learner.eta_scale
+    if learner.information == "full":
+        return safe_step(loss, problem) * scale, 0.0
+    assert learner.radius is not None
+    if learner.anytime:
+        return safe_step(loss, problem, 1.0) * scale, anytime_constant(loss, problem, learner.radius)
+    if learner.horizon is not None:
+        gamma = tuned_exploration(loss, problem, learner.radius, learner.horizon)
+    else:
+        gamma = float(learner.exploration)
+    return safe_step(loss, problem, gamma) * scale, gamma
+
+
+@compiled
+def _rate(parameters: _Parameters, state: GaptronState) -> float:
+    if not parameters.anytime:
+        return parameters.exploration
+    rate = parameters.exploration / np.sqrt(state.rounds[()] + 1.0)
+    return min(1.0, max(rate, parameters.least_exploration))
+
+
+@compiled
+def _multiplier(parameters: _Parameters, state: GaptronState) -> float:
+    """W / direction. Anytime: W_t = Π_D(-κ γ_t θ_t), dual averaging, direction being -θ_t."""
+    if not parameters.anytime:
+        return state.scale[()]
+    norm = np.sqrt(state.squared_norm[()])
+    multiplier = parameters.step * _rate(parameters, state)
+    return multiplier if multiplier * norm <= parameters.radius else parameters.radius / norm
+
+
+@compiled
+def _explore_all(parameters: _Parameters, state: GaptronState, s: FloatArray, distributions: FloatArray) -> None:
+    for i in range(len(s)):
+        _explore(parameters, state, s[i], distributions[i])
+
+
+@compiled
+def _explore(parameters: _Parameters, state: GaptronState, s: FloatArray, distribution: FloatArray) -> None:
+    top = leader(s)
+    share = max(gap_share(parameters.loss, s, top), _rate(parameters, state))
+    mix_with_uniform(top, share, distribution)
+
+
+@compiled
+def _fold(parameters: _Parameters, state: GaptronState, rounds: Rounds) -> None:
+    K = state.direction.shape[1]
+    s, coefficients = np.empty(K), np.empty(K)
+    for t in range(len(rounds.labels)):
+        indices, values = row(rounds.contexts, t)
+        if parameters.full_information:
+            y, weight = rounds.true_labels[t], 1.0
+        else:
+            y, weight = (rounds.labels[t] if rounds.correct[t] else -1), 1.0 / rounds.propensities[t]
+        if y >= 0:
+            if parameters.as_of_prediction:
+                s[:] = rounds.evidence[t]
+            else:
+                s[:] = 0.0
+                score(state.direction, indices, values, s)
+                s *= _multiplier(parameters, state)
+            _step(parameters, state, s, y, weight, indices, values, coefficients)
+        state.rounds[()] += 1
+        if state.rounds[()] % _REFRESH == 0:
+            state.squared_norm[()] = squared_norm(state.direction)
+
+
+@compiled
+def _step(
+    parameters: _Parameters,
+    state: GaptronState,
+    s: FloatArray,
+    y: int,
+    weight: float,
+    indices: IntArray,
+    values: FloatArray,
+    coefficients: FloatArray,
+) -> None:
+    surrogate(parameters.loss, s, y, coefficients)
+    step = 1.0 if parameters.anytime else parameters.step / state.scale[()]
+    for k in range(len(coefficients)):
+        coefficients[k] *= -step * weight
+    change = add_outer(state.direction, coefficients, indices, values)
+    state.squared_norm[()] = max(0.0, state.squared_norm[()] + change)
+    if not parameters.anytime:
+        _project(parameters.radius, state)
+
+
+@compiled
+def _project(radius: float, state: GaptronState) -> None:
+    """Π_D, by the scale alone; the scale is multiplied out before it could underflow."""
+    norm = np.sqrt(state.squared_norm[()])
+    if state.scale[()] * norm <= radius:
+        return
+    state.scale[()] = radius / norm
+    if state.scale[()] < _SMALLEST_SCALE:
+        state.direction[:] *= state.scale[()]
+        state.squared_norm[()] *= state.scale[()] ** 2
+        state.scale[()] = 1.0
+
+

@@ -1,0 +1,48 @@
+"""How hot loops are compiled, and how they read a row of contexts."""
+
+import hashlib
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numba
+
+from learners.base import Contexts, FloatArray, IntArray
+
+FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
+
+# Reassociation lets sums be vectorised; NaN and infinity keep their meaning. The same machine code runs in
+# every worker of a machine, so results are equal to the bit there.
+_FAST = {"reassoc", "contract"}
+
+
+def _keep_cache_in_step() -> None:
+    """Gives each version of the sources its own cache of machine code.
+
+    numba recompiles a kernel when its own file changes, but not when a kernel that it calls does.
+    """
+    here = Path(__file__).parent
+    sources = hashlib.sha256()
+    for path in sorted(here.glob("*.py")):
+        sources.update(path.read_bytes())
+    root = Path(os.environ.get("NUMBA_CACHE_DIR", here / "__pycache__"))
+    numba.config.CACHE_DIR = str(root / f"kernels-{sources.hexdigest()[:16]}")
+
+
+_keep_cache_in_step()
+
+
+def compiled(function: FunctionT) -> FunctionT:
+    """Compiles a function of arrays to machine code on first use and keeps it in the on-disk cache."""
+    result: FunctionT = numba.njit(cache=True, nogil=True, fastmath=_FAST, error_model="numpy")(function)
+    return result
+
+
+@compiled
+def row(contexts: Contexts, i: int) -> tuple[IntArray, FloatArray]:
+    """Indices and values of the i-th context."""
+    start, stop = contexts.starts[i], contexts.starts[i + 1]
+    if contexts.shared:
+        return contexts.indices, contexts.values[start:stop]
+    return contexts.indices[start:stop], contexts.values[start:stop]

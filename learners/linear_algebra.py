@@ -1,0 +1,127 @@
+"""Products of weights and contexts, and symmetric matrices kept as a packed lower triangle.
+
+Weights are stored feature-major, (d, K): each non-zero of a context then meets K neighbouring numbers.
+
+A packed triangle of size n is one array of n(n+1)/2 numbers, row by row: entry (i, j), j <= i, stands at
+i(i+1)/2 + j. It is symmetric by construction and half the size of the square.
+"""
+
+import numpy as np
+
+from learners.base import Contexts, FloatArray, IntArray
+from learners.kernels import compiled, row
+
+
+def scores(weights: FloatArray, contexts: Contexts) -> FloatArray:
+    """W x for each context: (n, K) from weights (d, K)."""
+    if contexts.shared:
+        return contexts.values.reshape(len(contexts), -1) @ weights
+    result = np.zeros((len(contexts), weights.shape[1]))
+    _sparse_scores(weights, contexts, result)
+    return result
+
+
+@compiled
+def _sparse_scores(weights: FloatArray, contexts: Contexts, result: FloatArray) -> None:
+    for i in range(len(contexts.starts) - 1):
+        indices, values = row(contexts, i)
+        score(weights, indices, values, result[i])
+
+
+@compiled
+def score(weights: FloatArray, indices: IntArray, values: FloatArray, result: FloatArray) -> None:
+    """Adds W x of one context to result (K,)."""
+    for position in range(len(values)):
+        weight_row = weights[indices[position]]
+        for k in range(len(result)):
+            result[k] += values[position] * weight_row[k]
+
+
+@compiled
+def add_outer(weights: FloatArray, coefficients: FloatArray, indices: IntArray, values: FloatArray) -> float:
+    """weights += x ⊗ coefficients; returns by how much the squared norm of the weights changed."""
+    change = 0.0
+    for position in range(len(values)):
+        weight_row = weights[indices[position]]
+        for k in range(len(coefficients)):
+            old = weight_row[k]
+            new = old + coefficients[k] * values[position]
+            weight_row[k] = new
+            change += new * new - old * old
+    return change
+
+
+@compiled
+def squared_norm(array: FloatArray) -> float:
+    """Sum of the squares of a matrix's entries."""
+    total = 0.0
+    for entry in array.flat:
+        total += entry * entry
+    return total
+
+
+@compiled
+def packed_identity(packed: FloatArray, scale: float, n: int) -> None:
+    """Writes scale · I of size n into a packed triangle of zeros."""
+    for i in range(n):
+        packed[i * (i + 1) // 2 + i] = scale
+
+
+@compiled
+def packed_rank_one(packed: FloatArray, vector: FloatArray, factor: float) -> None:
+    """packed += factor · v v'."""
+    for i in range(len(vector)):
+        start = i * (i + 1) // 2
+        packed_row = packed[start : start + i + 1]
+        scaled = factor * vector[i]
+        for j in range(i + 1):
+            packed_row[j] += scaled * vector[j]
+
+
+@compiled
+def packed_times_blocks(packed: FloatArray, dense: FloatArray, low: int, high: int, sign: float, result: FloatArray) -> None:
+    """result = packed · u, where u is sign·x on block `low`, -sign·x on block `high` > low, 0 elsewhere.
+
+    Blocks are runs of d = len(x) rows. Costs 2d·n multiply-adds: only the rows and columns of the two
+    blocks are read.
+    """
+    d = len(dense)
+    result[:] = 0.0
+    for i in range(len(result)):
+        start = i * (i + 1) // 2
+        block = i // d
+        total = 0.0
+        if block >= low:
+            total += sign * _dot(packed, start + low * d, dense, min(d, i + 1 - low * d))
+        if block >= high:
+            total -= sign * _dot(packed, start + high * d, dense, min(d, i + 1 - high * d))
+        if block in (low, high):
+            own = sign * dense[i - block * d] if block == low else -sign * dense[i - block * d]
+            packed_row = packed[start : start + i]
+            for j in range(i):
+                result[j] += own * packed_row[j]
+        result[i] += total
+
+
+@compiled
+def packed_blocks_quadratic(packed: FloatArray, dense: FloatArray, low: int, high: int) -> float:
+    """u' packed u for u = x on block `low` and -x on block `high` > low. Costs 2d² multiply-adds."""
+    d = len(dense)
+    total = 0.0
+    for i in range(d):
+        start = (low * d + i) * (low * d + i + 1) // 2 + low * d
+        total += dense[i] * (2.0 * _dot(packed, start, dense, i) + dense[i] * packed[start + i])
+        start = (high * d + i) * (high * d + i + 1) // 2
+        total -= 2.0 * dense[i] * _dot(packed, start + low * d, dense, d)
+        start += high * d
+        total += dense[i] * (2.0 * _dot(packed, start, dense, i) + dense[i] * packed[start + i])
+    return total
+
+
+@compiled
+def _dot(packed: FloatArray, start: int, dense: FloatArray, length: int) -> float:
+    segment = packed[start : start + length]
+    total = 0.0
+    for j in range(length):
+        total += segment[j] * dense[j]
+    return total

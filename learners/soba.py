@@ -1,0 +1,185 @@
+"""SOBA: a second-order perceptron for bandit multiclass classification.
+
+Alina Beygelzimer, Francesco Orabona, Chicheng Zhang, "Efficient Online Bandit Multiclass Learning with
+Õ(√T) Regret", ICML 2017, Algorithm 1, Theorems 2 and 5. Signs and constants as corrected in the proofs:
+only accepted rounds count in the sums of Theorems 2, 4 and 5.
+
+The matrix A is never formed. With u = (e_ȳ - e_y) ⊗ x, c = 1/p and q = c u'A⁻¹u, an accepted round does
+A⁻¹ -= c/(1+q) v v' and W -= c(1+δ)/(1+q) mat(v), where v = A⁻¹u: one product and one rank-one update.
+"""
+
+from typing import Annotated, ClassVar, Literal, NamedTuple
+
+import numpy as np
+import pydantic
+
+from learners.base import (
+    Contexts,
+    Count,
+    Decisions,
+    FloatArray,
+    IntArray,
+    Layout,
+    Problem,
+    Rounds,
+    Scalar,
+    hyperparameters,
+    zero_state,
+)
+from learners.exploration import adaptive_rate, leader, leader_except, mix_with_uniform
+from learners.kernels import compiled, row
+from learners.linear_algebra import (
+    packed_blocks_quadratic,
+    packed_identity,
+    packed_rank_one,
+    packed_times_blocks,
+    scores,
+)
+
+Exploration = Literal["adaptive"] | Annotated[float, pydantic.Field(ge=1e-6, le=1)]
+
+
+class SobaState(NamedTuple):
+    """Everything SOBA remembers; A⁻¹ has its rows ordered by label, then feature."""
+
+    inverse: Annotated[FloatArray, Layout("float64", ("P",))]  # A⁻¹, n by n, a packed lower triangle
+    weights: Annotated[FloatArray, Layout("float64", ("d", "K"))]  # W = mat(A⁻¹ θ)
+    margin_sum: Scalar  # Σ, the sum of m over accepted rounds, never negative
+    quadratic_sum: Scalar  # Q, the sum of z'A_t⁻¹z = q / (1 + q) over accepted rounds
+    rounds: Count  # rounds folded so far, t - 1
+    updates: Count  # rounds accepted so far
+
+
+@hyperparameters
+class Soba:
+    """SOBA with its full matrix: O((K·d)²) time per accepted update and (K·d)² / 2 numbers of memory.
+
+    Answers the leader of the scores, with a share γ of uniform exploration. Updates on correct answers
+    only, and only where the running sum of m stays non-negative. Late feedback is applied to the present
+    matrix with the stored propensity, as Lemma 2 requires.
+
+    Raises:
+        pydantic.ValidationError: for a hyperparameter out of range.
+    """
+
+    algorithm: ClassVar[str] = "soba"
+    guarantee: ClassVar[str] = (
+        "Regret Õ(K √(d T)) against the η-loss, an interpolation of hinge and squared hinge, and anytime with "
+        "adaptive exploration (Beygelzimer, Orabona and Zhang 2017, Theorems 2 and 5)."
+    )
+    smaller: ClassVar[str] = "soba-diagonal"
+    state_type: ClassVar[type[SobaState]] = SobaState
+
+    problem: Problem
+    regularization: Annotated[float, pydantic.Field(ge=1e-6, le=1e6)] = 1.0
+    """a > 0, A starts as a·I; X² in the theorems, 1 in the paper's experiments."""
+    exploration: Exploration = 0.05
+    """γ, or `adaptive` for Theorem 5's γ_t = min(1, sqrt(K(1 + Q)/t)), which explores long."""
+
+    @property
+    def evidence_size(self) -> int:
+        """Nothing: the update needs the present matrix."""
+        return 0
+
+    @property
+    def needs_true_label(self) -> bool:
+        """The bit is enough."""
+        return False
+
+    @property
+    def fold_cost(self) -> int:
+        """A rank-one update of the packed triangle and the product before it."""
+        n = self.problem.n_labels * self.problem.n_features
+        return n * n // 2 + 2 * self.problem.n_features * n
+
+    def init(self) -> SobaState:
+        """A = a·I, W = 0."""
+        state: SobaState = zero_state(self)
+        n = self.problem.n_labels * self.problem.n_features
+        packed_identity(state.inverse, 1.0 / self.regularization, n)
+        return state
+
+    def decide(self, state: SobaState, contexts: Contexts) -> Decisions:
+        """(1 - γ) e_ŷ + (γ/K) 1 for each context."""
+        rate = exploration_rate(self.exploration, self.problem, state)
+        return greedy_decisions(scores(state.weights, contexts), rate)
+
+    def fold(self, state: SobaState, rounds: Rounds) -> SobaState:
+        """Applies the correct rounds that pass the margin test."""
+        _fold(state, rounds)
+        return state
+
+
+class _HasSums(NamedTuple):
+    quadratic_sum: FloatArray
+    rounds: IntArray
+
+
+def exploration_rate(exploration: float | str, problem: Problem, state: "SobaState | _HasSums") -> float:
+    """γ for the next decision: the fixed one, or Theorem 5's from the state's sums."""
+    if isinstance(exploration, str):
+        return float(adaptive_rate(problem.n_labels, float(state.quadratic_sum), int(state.rounds)))
+    return float(exploration)
+
+
+def greedy_decisions(s: FloatArray, rate: float) -> Decisions:
+    """The leader of each row of scores (n, K), with a share `rate` spread over all labels; no evidence."""
+    distributions = np.empty_like(s)
+    _mix_all(s, rate, distributions)
+    return Decisions(distributions, np.empty((len(s), 0)))
+
+
+@compiled
+def _mix_all(s: FloatArray, rate: float, distributions: FloatArray) -> None:
+    for i in range(len(s)):
+        mix_with_uniform(leader(s[i]), rate, distributions[i])
+
+
+@compiled
+def margin_gain(weight: float, delta: float, q: float) -> float:
+    """m = (c δ² + 2 c δ) / (1 + q): what an accepted round adds to Σ."""
+    return (weight * delta * delta + 2.0 * weight * delta) / (1.0 + q)
+
+
+@compiled
+def _fold(state: SobaState, rounds: Rounds) -> None:
+    d, K = state.weights.shape
+    x, s, v = np.zeros(d), np.empty(K), np.empty(K * d)
+    for t in range(len(rounds.labels)):
+        if rounds.correct[t]:
+            indices, values = row(rounds.contexts, t)
+            for position in range(len(values)):
+                x[indices[position]] = values[position]
+            _update(state, x, rounds.labels[t], 1.0 / rounds.propensities[t], s, v)
+            for position in range(len(values)):
+                x[indices[position]] = 0.0
+        state.rounds[()] += 1
+
+
+@compiled
+def _update(state: SobaState, x: FloatArray, y: int, c: float, s: FloatArray, v: FloatArray) -> None:
+    s[:] = 0.0
+    for i in range(len(x)):
+        for k in range(len(s)):
+            s[k] += x[i] * state.weights[i, k]
+    rival = leader_except(s, y)
+    low, high = min(rival, y), max(rival, y)
+    delta = s[rival] - s[y]
+    q = c * packed_blocks_quadratic(state.inverse, x, low, high)
+    m = margin_gain(c, delta, q)
+    if state.margin_sum[()] + m < 0.0:
+        return
+    packed_times_blocks(state.inverse, x, low, high, 1.0 if rival < y else -1.0, v)
+    packed_rank_one(state.inverse, v, -c / (1.0 + q))
+    _subtract(state.weights, v, c * (1.0 + delta) / (1.0 + q))
+    state.margin_sum[()] += m
+    state.quadratic_sum[()] += q / (1.0 + q)
+    state.updates[()] += 1
+
+
+@compiled
+def _subtract(weights: FloatArray, v: FloatArray, factor: float) -> None:
+    d, K = weights.shape
+    for i in range(d):
+        for k in range(K):
+            weights[i, k] -= factor * v[k * d + i]
