@@ -1,0 +1,68 @@
+# Everything runs in .venv, from hashed requirements. `make serve` is all a user needs.
+PYTHON ?= python3
+ARGS ?=
+VENV := .venv
+PY := $(VENV)/bin/python
+PIP := $(PY) -m pip --disable-pip-version-check install --quiet --require-hashes
+CODE := $(wildcard service learners tests benchmarks)
+LOCK := $(PY) -m uv pip compile pyproject.toml --no-config --universal --python-version 3.11 \
+	--generate-hashes --no-annotate --no-header --quiet
+
+.DELETE_ON_ERROR:
+.PHONY: help install serve demo test check bench openapi lock clean
+
+help:
+	@echo "make serve    run the service (ARGS='--port 9000' passes options on)"
+	@echo "make demo     watch a model learn through the HTTP API"
+	@echo "make install  make .venv/bin/wager and stop there"
+	@echo "make test     run the tests (ARGS='-m slow' for the slow ones)"
+	@echo "make check    lint, formatting, types"
+	@echo "make bench    run the benchmarks"
+	@echo "make openapi  write openapi.md anew"
+	@echo "make lock     write requirements/ anew (ARGS=--upgrade for newer versions)"
+	@echo "make clean    remove .venv and caches; data stays"
+
+install: $(VENV)/.serve
+serve: $(VENV)/.serve
+	@exec $(VENV)/bin/wager serve $(ARGS)
+demo: $(VENV)/.serve
+	@exec $(VENV)/bin/wager demo $(ARGS)
+test: $(VENV)/.dev
+	$(PY) -m pytest $(ARGS)
+check: $(VENV)/.dev
+	$(PY) -m ruff check $(CODE)
+	$(PY) -m ruff format --check $(CODE)
+	$(PY) -m mypy $(CODE)
+bench: $(VENV)/.dev
+	$(PY) -m benchmarks $(ARGS)
+openapi: $(VENV)/.serve
+	$(PY) -m service.openapi_md > openapi.md.new
+	mv openapi.md.new openapi.md
+lock: $(VENV)/.dev
+	$(LOCK) $(ARGS) --output-file requirements/serve.txt
+	$(LOCK) $(ARGS) --group dev --constraints requirements/serve.txt --output-file requirements/dev.txt
+clean:
+	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist
+	find $(CODE) -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# A .venv whose interpreter no longer runs (an upgraded system, a copied folder) is made again.
+ifneq ($(shell $(PY) -c 'print("runs")' 2>/dev/null),runs)
+.PHONY: $(VENV)/.made
+endif
+$(VENV)/.made:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+		echo "Wager needs Python 3.11 or newer, and '$(PYTHON)' is not: make PYTHON=/path/to/python3.11" >&2; exit 1; }
+	$(PYTHON) -m venv --clear $(VENV)
+	@touch $@
+
+# The project is put on the path instead of built: no build tool is needed to run it, and the
+# checkout is what runs. -P keeps the current folder from shadowing the packages.
+$(VENV)/.serve: requirements/serve.txt $(VENV)/.made
+	$(PIP) -r requirements/serve.txt
+	@echo ../../../.. > "$$($(PY) -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/wager.pth"
+	@printf '#!/bin/sh\nexec "$$(dirname "$$(readlink -f "$$0")")/python" -P -m service "$$@"\n' > $(VENV)/bin/wager
+	@chmod +x $(VENV)/bin/wager
+	@touch $@
+$(VENV)/.dev: requirements/dev.txt $(VENV)/.serve
+	$(PIP) -r requirements/dev.txt
+	@touch $@

@@ -1,0 +1,97 @@
+"""What can be set, with its default and its range: one field, one environment variable."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any, Literal
+from urllib.parse import SplitResult, urlsplit
+
+from pydantic import AfterValidator, ByteSize, Field
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+_PREFIX = "WAGER_"
+_STORE_SCHEMES = ("redis", "rediss", "unix")
+_KIB, _MIB, _GIB = 2**10, 2**20, 2**30
+
+
+def _check_store_url(url: str) -> str:
+    parts = urlsplit(url)
+    if parts.scheme not in _STORE_SCHEMES:
+        raise ValueError("must begin with redis://, rediss:// or unix://")
+    if parts.scheme == "unix" and not parts.path:
+        raise ValueError("must name the path of a socket: unix:///path/to/socket")
+    if parts.scheme != "unix" and not parts.hostname:
+        raise ValueError(f"must name a host: {parts.scheme}://host:6379/0")
+    if not _has_valid_port(parts):
+        raise ValueError("must have a number from 0 to 65535 as its port")
+    return url
+
+
+def _has_valid_port(parts: SplitResult) -> bool:
+    try:
+        return parts.port is None or parts.port >= 0
+    except ValueError:
+        return False
+
+
+class Settings(BaseSettings):
+    """The settings of one service; the same in all of its workers.
+
+    Each is read from the environment (``WAGER_PORT``, ...) when an instance is
+    made, unless it is passed as an argument. An empty variable counts as unset.
+    Sizes are in bytes and may be written with a unit (``64MiB``).
+
+    Raises:
+        pydantic.ValidationError: From the constructor, naming every wrong
+            value. It does not repeat the values, which may be secret.
+    """
+
+    model_config = SettingsConfigDict(
+        env_prefix=_PREFIX,
+        env_ignore_empty=True,
+        extra="forbid",
+        frozen=True,
+        hide_input_in_errors=True,
+    )
+
+    host: str = Field("127.0.0.1", min_length=1, description="Address to listen on.")
+    port: int = Field(8000, ge=1, le=65535, description="TCP port to listen on.")
+    data_dir: Path = Field(Path("wager-data"), description="Folder of the embedded store's data and log.")
+    store_url: Annotated[str, AfterValidator(_check_store_url)] | None = Field(
+        None, description="Redis or Valkey to use instead of the embedded store."
+    )
+    appendfsync: Literal["always", "everysec"] = Field(
+        "everysec",
+        description="When the embedded store calls fsync: at every write or each second.",
+    )
+    workers: int = Field(1, ge=1, le=256, description="Number of worker processes.")
+    store_timeout_seconds: float = Field(1.0, gt=0, le=60, description="Longest wait for one answer of the store.")
+    max_body_bytes: ByteSize = Field(ByteSize(4 * _MIB), ge=_KIB, le=_GIB, description="Largest request body.")
+    max_batch_items: int = Field(1000, ge=1, le=100_000, description="Most items in one batch request.")
+    max_state_bytes: ByteSize = Field(ByteSize(256 * _MIB), ge=_KIB, description="Largest state a model may have.")
+    cache_bytes: ByteSize = Field(
+        ByteSize(512 * _MIB), ge=_MIB, description="Most memory a worker gives to cached models."
+    )
+    graceful_shutdown_seconds: int = Field(
+        5, ge=0, le=600, description="Longest wait for running requests when the service stops."
+    )
+
+    def as_environment(self) -> dict[str, str]:
+        """Return the environment variables from which a worker reads these same settings."""
+        values = self.model_dump(exclude_none=True)
+        return {_PREFIX + name.upper(): str(value) for name, value in values.items()}
+
+    @property
+    def masked_store_url(self) -> str | None:
+        """The store's URL, fit to be shown: with asterisks where its password was."""
+        if self.store_url is None:
+            return None
+        base, query, _ = self.store_url.partition("?")  # a password may stand in the query too
+        authority = urlsplit(base).netloc
+        userinfo, at, address = authority.rpartition("@")
+        user, colon, _ = userinfo.partition(":")
+        shown = f"{user}{colon and ':***'}{at}{address}"
+        return base.replace(authority, shown, 1) + (query and "?***")
+
+    def __repr_args__(self) -> Iterator[tuple[str | None, Any]]:
+        for name, value in super().__repr_args__():
+            yield name, self.masked_store_url if name == "store_url" else value

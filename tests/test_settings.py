@@ -1,0 +1,104 @@
+"""The laws of the settings."""
+
+from pathlib import Path
+
+import pytest
+from pydantic import ValidationError
+
+from service.settings import Settings
+
+OUT_OF_RANGE = [
+    ("host", ""),
+    ("port", 0),
+    ("port", 65536),
+    ("workers", 0),
+    ("store_timeout_seconds", 0.0),
+    ("max_body_bytes", 1023),
+    ("max_batch_items", 0),
+    ("max_state_bytes", 0),
+    ("cache_bytes", 0),
+    ("graceful_shutdown_seconds", -1),
+    ("appendfsync", "no"),
+    ("store_url", "http://localhost"),
+    ("store_url", "redis://"),
+    ("store_url", "redis://localhost:port"),
+    ("store_url", "unix://"),
+]
+SHOWN_URLS = [
+    ("redis://user:secret@host:6379/0", "redis://user:***@host:6379/0"),
+    ("rediss://:secret@host", "rediss://:***@host"),
+    ("redis://host:6379?password=secret", "redis://host:6379?***"),
+    ("unix:///run/valkey.sock", "unix:///run/valkey.sock"),
+]
+
+
+@pytest.fixture(autouse=True)
+def _clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in Settings.model_fields:
+        monkeypatch.delenv(f"WAGER_{name.upper()}", raising=False)
+
+
+def test_defaults_need_no_environment() -> None:
+    """Without any variable, the service listens on loopback and keeps its own store."""
+    settings = Settings()
+    assert (settings.host, settings.port, settings.workers) == ("127.0.0.1", 8000, 1)
+    assert (settings.data_dir, settings.store_url) == (Path("wager-data"), None)
+    assert settings.max_body_bytes == 4 * 2**20
+
+
+def test_environment_is_read_and_arguments_override_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A variable replaces a default, and an argument replaces a variable."""
+    monkeypatch.setenv("WAGER_PORT", "9000")
+    monkeypatch.setenv("WAGER_WORKERS", "3")
+    settings = Settings(port=9001)
+    assert (settings.port, settings.workers) == (9001, 3)
+
+
+def test_an_empty_variable_is_an_unset_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A variable that a compose file leaves empty means its default."""
+    monkeypatch.setenv("WAGER_STORE_URL", "")
+    assert Settings().store_url is None
+
+
+def test_sizes_may_have_a_unit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A size is a number of bytes, or a number with a unit."""
+    monkeypatch.setenv("WAGER_CACHE_BYTES", "64MiB")
+    assert Settings().cache_bytes == 64 * 2**20
+
+
+@pytest.mark.parametrize(("name", "value"), OUT_OF_RANGE)
+def test_a_wrong_value_is_refused_by_name(name: str, value: object) -> None:
+    """Every setting outside its range is refused, and the error names it."""
+    with pytest.raises(ValidationError) as caught:
+        Settings(**{name: value})  # type: ignore[arg-type]
+    assert [problem["loc"][0] for problem in caught.value.errors()] == [name]
+
+
+@pytest.mark.parametrize(("url", "shown"), SHOWN_URLS)
+def test_a_password_is_never_shown(url: str, shown: str) -> None:
+    """Neither the text of the settings nor the masked URL holds the store's password."""
+    settings = Settings(store_url=url)
+    assert settings.masked_store_url == shown
+    assert shown in repr(settings)
+    assert "secret" not in f"{settings!r} {settings}"
+
+
+def test_an_error_does_not_repeat_the_value() -> None:
+    """The error about a wrong store URL does not hold the password in it."""
+    with pytest.raises(ValidationError) as caught:
+        Settings(store_url="http://user:secret@host")
+    assert "secret" not in str(caught.value)
+
+
+def test_workers_read_back_what_the_parent_exported(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Settings written to the environment and read again are the same settings."""
+    settings = Settings(port=9000, data_dir=Path("/tmp/a b"), store_url="redis://:p%40ss@host/1", cache_bytes=2**30)
+    for name, value in settings.as_environment().items():
+        monkeypatch.setenv(name, value)
+    assert Settings() == settings
+
+
+def test_settings_do_not_change() -> None:
+    """A setting cannot be assigned to."""
+    with pytest.raises(ValidationError):
+        Settings().port = 1  # type: ignore[misc]
