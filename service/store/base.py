@@ -1,0 +1,172 @@
+"""What the service asks of a store. `service.store.redis_store` answers it over the Redis protocol.
+
+Arguments and results are values: nothing returned changes later. Every method raises
+`StoreUnavailableError` when the store gives no answer, and every writing one `StoreFullError` when the store
+has no memory left; what else is raised is said with the method. After a writing method raised
+`StoreUnavailableError` its effect is unknown; all of them may be repeated.
+"""
+
+from collections.abc import Sequence
+from enum import StrEnum
+from typing import NamedTuple, Protocol
+
+from service.store.records import Outcome
+
+
+class ModelKey(NamedTuple):
+    """Names one life of a model: a model deleted and made again under its name is another."""
+
+    name: str
+    incarnation: str
+
+
+class StoredModel(NamedTuple):
+    """A model as the store has it."""
+
+    key: ModelKey
+    definition: str  # JSON
+    created_at: float  # seconds since the epoch
+    rounds: int
+    predictions: int
+    correct: int
+
+
+class ModelPage(NamedTuple):
+    """Models in the order of their names, and the name to continue after, if there may be more."""
+
+    models: list[StoredModel]
+    next_cursor: str | None
+
+
+class Snapshot(NamedTuple):
+    """The state after the first `rounds` rounds of the log."""
+
+    rounds: int
+    state: bytes
+
+
+class LogEntry(NamedTuple):
+    """One round in the log; the first has number 1."""
+
+    number: int
+    prediction_id: str  # without the model's name
+    record: bytes
+
+
+class Tail(NamedTuple):
+    """Rounds behind a given one, oldest first, and how many rounds the log had in all."""
+
+    rounds: int
+    entries: list[LogEntry]
+
+
+class Prediction(NamedTuple):
+    """A prediction to be stored: its id without the model's name, and its record."""
+
+    id: str
+    record: bytes
+
+
+class Feedback(NamedTuple):
+    """Feedback to be joined with its prediction: at least one of the two last is given."""
+
+    prediction_id: str  # without the model's name
+    correct: bool | None
+    true_label: int | None
+
+
+class FeedbackStatus(StrEnum):
+    """What became of one feedback."""
+
+    RECORDED = "recorded"
+    DUPLICATE = "duplicate"
+    CONFLICT = "conflict"  # a different outcome was recorded first
+    INCONSISTENT = "inconsistent"  # `correct` contradicts `true_label`
+    LABEL_NEEDED = "label-needed"  # the learner needs the true label, and it is not known
+    UNKNOWN = "unknown"
+    EXPIRED = "expired"
+
+
+class FeedbackResult(NamedTuple):
+    """Status; with `recorded`, `duplicate` and `conflict`, the outcome on record, else None."""
+
+    status: FeedbackStatus
+    outcome: Outcome | None
+
+
+class FeedbackRules(NamedTuple):
+    """The model's rules by which feedback is judged."""
+
+    accept_late: bool
+    label_needed: bool
+
+
+class StoreFacts(NamedTuple):
+    """What an operator wants to know of a store."""
+
+    version: str
+    persistence: str  # what an acknowledged write survives, in one sentence
+    warnings: list[str]
+
+
+class Store(Protocol):
+    """Models, predictions, logs and snapshots, each change atomic."""
+
+    async def create_model(self, key: ModelKey, definition: str, now: float) -> bool:
+        """Stores a new model; False if the name is taken. Creating the same incarnation twice is one creation."""
+
+    async def get_model(self, name: str) -> StoredModel | None:
+        """The model of that name."""
+
+    async def list_models(self, after: str, limit: int) -> ModelPage:
+        """Up to `limit` models whose names follow `after`, which is "" for the first page."""
+
+    async def delete_model(self, name: str) -> bool:
+        """Deletes the model, its log and snapshot; False if there is none. Its predictions expire."""
+
+    async def add_predictions(
+        self, key: ModelKey, predictions: Sequence[Prediction], keep_seconds: float
+    ) -> list[bytes | None]:
+        """Stores predictions for so long, each unless its id is in use.
+
+        Returns:
+            For each, None if it was stored, else the head of the record that was there.
+
+        Raises:
+            ModelNotFoundError: if this incarnation of the model is gone.
+        """
+
+    async def add_feedback(
+        self, key: ModelKey, feedback: Sequence[Feedback], rules: FeedbackRules, now: float
+    ) -> list[FeedbackResult]:
+        """Joins feedback with its predictions and appends each new round to the log, once.
+
+        Raises:
+            ModelNotFoundError: if this incarnation of the model is gone.
+        """
+
+    async def read_tail(self, key: ModelKey, after: int, limit: int) -> Tail:
+        """The first `limit` rounds behind round `after` that the log still has.
+
+        Raises:
+            ModelNotFoundError: if this incarnation of the model is gone.
+        """
+
+    async def load_snapshot(self, key: ModelKey) -> Snapshot | None:
+        """The latest snapshot."""
+
+    async def save_snapshot(self, key: ModelKey, snapshot: Snapshot, retain_rounds: int) -> int:
+        """Keeps the snapshot if it has seen more rounds than the one there; trims the log behind it.
+
+        Returns:
+            How many rounds the snapshot that is now there has seen.
+
+        Raises:
+            ModelNotFoundError: if this incarnation of the model is gone.
+        """
+
+    async def check(self) -> StoreFacts:
+        """Whether the store is ready to be written, and what it promises."""
+
+    async def close(self) -> None:
+        """Closes connections."""

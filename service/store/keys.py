@@ -1,0 +1,24 @@
+"""Every key, spelled once. The braces put all keys of a model into one slot of a cluster."""
+
+MODELS = "wager:models"
+"""Sorted set of the names of all models, and perhaps of some that are gone."""
+
+
+def model(name: str) -> str:
+    """Hash: incarnation, definition, created_at, and the counters rounds, predictions, correct."""
+    return f"wager:{{{name}}}:model"
+
+
+def log(name: str, incarnation: str) -> str:
+    """Stream of rounds; the n-th has the id n-0."""
+    return f"wager:{{{name}}}:{incarnation}:log"
+
+
+def snapshot(name: str, incarnation: str) -> str:
+    """Hash: rounds, state."""
+    return f"wager:{{{name}}}:{incarnation}:snapshot"
+
+
+def prediction(name: str, incarnation: str, prediction_id: str) -> str:
+    """String: the record of one prediction (`service.store.records`)."""
+    return f"wager:{{{name}}}:{incarnation}:p:{prediction_id}"

@@ -1,0 +1,10 @@
+-- Creates a model unless its name is taken.
+-- KEYS: model. ARGV: incarnation, definition, created_at.
+-- Returns 1 if this incarnation is there now, 0 if the name belongs to another.
+local there = redis.call('HGET', KEYS[1], 'incarnation')
+if there then
+  return there == ARGV[1] and 1 or 0
+end
+redis.call('HSET', KEYS[1], 'incarnation', ARGV[1], 'definition', ARGV[2], 'created_at', ARGV[3],
+  'rounds', 0, 'predictions', 0, 'correct', 0)
+return 1

@@ -1,0 +1,225 @@
+"""The store over the Redis protocol: Redis 7.0 or later, or Valkey 8 or later.
+
+Every change is one Lua script on the keys of one model, so it happens whole or not at all. The client never
+sends a command twice: a write whose reply was lost is the caller's to repeat, and the scripts let it.
+"""
+
+import asyncio
+import hashlib
+from collections.abc import Callable, Coroutine, Sequence
+from functools import wraps
+from importlib import resources
+from typing import Any, NamedTuple, ParamSpec, TypeVar
+
+from redis import exceptions
+from redis.asyncio import Redis
+from redis.asyncio.retry import Retry
+from redis.backoff import NoBackoff
+
+from service.errors import ModelNotFoundError, StoreFullError, StoreUnavailableError
+from service.store import keys
+from service.store.base import (
+    Feedback,
+    FeedbackResult,
+    FeedbackRules,
+    FeedbackStatus,
+    LogEntry,
+    ModelKey,
+    ModelPage,
+    Prediction,
+    Snapshot,
+    StoredModel,
+    StoreFacts,
+    Tail,
+)
+from service.store.facts import read_facts
+from service.store.records import HEAD_BYTES, decode_outcome
+
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
+
+
+class _Script(NamedTuple):
+    sha: str
+    source: bytes
+
+
+def _script(name: str) -> _Script:
+    source = resources.files("service.store").joinpath("lua", f"{name}.lua").read_bytes()
+    return _Script(hashlib.sha1(source, usedforsecurity=False).hexdigest(), source)
+
+
+_CREATE_MODEL = _script("create_model")
+_DELETE_MODEL = _script("delete_model")
+_ADD_PREDICTIONS = _script("add_predictions")
+_ADD_FEEDBACK = _script("add_feedback")
+_READ_TAIL = _script("read_tail")
+_SAVE_SNAPSHOT = _script("save_snapshot")
+
+
+def _translating_errors(
+    method: Callable[_P, Coroutine[Any, Any, _T]],
+) -> Callable[_P, Coroutine[Any, Any, _T]]:
+    """Turns the driver's errors into the service's."""
+
+    @wraps(method)
+    async def translated(*args: _P.args, **kwargs: _P.kwargs) -> _T:
+        try:
+            return await method(*args, **kwargs)
+        except exceptions.OutOfMemoryError as error:
+            raise StoreFullError("the store has reached its memory limit") from error
+        except (exceptions.RedisError, OSError) as error:
+            raise StoreUnavailableError(f"the store does not answer: {error or type(error).__name__}") from error
+
+    return translated
+
+
+class RedisStore:
+    """Implements `service.store.base.Store`.
+
+    Args:
+        url: redis://, rediss:// or unix:// with the path of a socket.
+        timeout: seconds to wait for a connection, and for each reply.
+        max_connections: commands in flight at once; more wait their turn.
+    """
+
+    def __init__(self, url: str, timeout: float, max_connections: int = 32) -> None:
+        self._redis = Redis.from_url(
+            url,
+            retry=Retry(NoBackoff(), 0),
+            socket_timeout=timeout,
+            socket_connect_timeout=timeout,
+        )
+        self._turn = asyncio.Semaphore(max_connections)
+
+    @_translating_errors
+    async def create_model(self, key: ModelKey, definition: str, now: float) -> bool:
+        """See `Store.create_model`."""
+        # Listed before and after: a deletion of an earlier model of this name may run between the two.
+        await self._call("ZADD", keys.MODELS, 0, key.name)
+        args = (key.incarnation, definition, repr(now))
+        created = bool(await self._run(_CREATE_MODEL, [keys.model(key.name)], args))
+        if created:
+            await self._call("ZADD", keys.MODELS, 0, key.name)
+        return created
+
+    @_translating_errors
+    async def get_model(self, name: str) -> StoredModel | None:
+        """See `Store.get_model`."""
+        return _stored_model(name, await self._call("HGETALL", keys.model(name)))
+
+    @_translating_errors
+    async def list_models(self, after: str, limit: int) -> ModelPage:
+        """See `Store.list_models`."""
+        start = f"({after}" if after else "-"
+        names = await self._call("ZRANGE", keys.MODELS, start, "+", "BYLEX", "LIMIT", 0, limit)
+        found = await asyncio.gather(*(self.get_model(name.decode()) for name in names))
+        cursor = names[-1].decode() if len(names) == limit else None
+        return ModelPage([model for model in found if model is not None], cursor)
+
+    @_translating_errors
+    async def delete_model(self, name: str) -> bool:
+        """See `Store.delete_model`."""
+        model = await self.get_model(name)
+        deleted = model is not None and bool(
+            await self._run(
+                _DELETE_MODEL, [*_model_and_log(model.key), keys.snapshot(*model.key)], [model.key.incarnation]
+            )
+        )
+        await self._call("ZREM", keys.MODELS, name)
+        if await self.get_model(name) is not None:  # made again meanwhile
+            await self._call("ZADD", keys.MODELS, 0, name)
+        return deleted
+
+    @_translating_errors
+    async def add_predictions(
+        self, key: ModelKey, predictions: Sequence[Prediction], keep_seconds: float
+    ) -> list[bytes | None]:
+        """See `Store.add_predictions`."""
+        named = [keys.model(key.name), *(keys.prediction(*key, p.id) for p in predictions)]
+        args = [key.incarnation, round(keep_seconds * 1000), HEAD_BYTES, *(p.record for p in predictions)]
+        heads: list[bytes | None] = _unless_gone(key, await self._run(_ADD_PREDICTIONS, named, args))
+        return heads
+
+    @_translating_errors
+    async def add_feedback(
+        self, key: ModelKey, feedback: Sequence[Feedback], rules: FeedbackRules, now: float
+    ) -> list[FeedbackResult]:
+        """See `Store.add_feedback`."""
+        named = [*_model_and_log(key), *(keys.prediction(*key, f.prediction_id) for f in feedback)]
+        args: list[Any] = [key.incarnation, repr(now), int(rules.accept_late), int(rules.label_needed)]
+        for item in feedback:
+            correct = "?" if item.correct is None else int(item.correct)
+            args += (item.prediction_id, correct, -1 if item.true_label is None else item.true_label)
+        replies = _unless_gone(key, await self._run(_ADD_FEEDBACK, named, args))
+        return [_feedback_result(*reply) for reply in replies]
+
+    @_translating_errors
+    async def read_tail(self, key: ModelKey, after: int, limit: int) -> Tail:
+        """See `Store.read_tail`."""
+        reply = await self._run(_READ_TAIL, _model_and_log(key), [key.incarnation, after, limit])
+        rounds, entries = _unless_gone(key, reply)
+        return Tail(int(rounds), [_log_entry(*entry) for entry in entries])
+
+    @_translating_errors
+    async def load_snapshot(self, key: ModelKey) -> Snapshot | None:
+        """See `Store.load_snapshot`."""
+        rounds, state = await self._call("HMGET", keys.snapshot(*key), "rounds", "state")
+        return None if state is None else Snapshot(int(rounds), state)
+
+    @_translating_errors
+    async def save_snapshot(self, key: ModelKey, snapshot: Snapshot, retain_rounds: int) -> int:
+        """See `Store.save_snapshot`."""
+        named = [*_model_and_log(key), keys.snapshot(*key)]
+        args = [key.incarnation, snapshot.rounds, snapshot.state, retain_rounds]
+        return int(_unless_gone(key, await self._run(_SAVE_SNAPSHOT, named, args)))
+
+    @_translating_errors
+    async def check(self) -> StoreFacts:
+        """See `Store.check`."""
+        return await read_facts(self._call)
+
+    async def close(self) -> None:
+        """See `Store.close`."""
+        await self._redis.aclose()
+
+    async def _run(self, script: _Script, named: Sequence[str], args: Sequence[Any]) -> Any:
+        try:
+            return await self._call("EVALSHA", script.sha, len(named), *named, *args)
+        except exceptions.NoScriptError:
+            return await self._call("EVAL", script.source, len(named), *named, *args)
+
+    async def _call(self, *command: Any) -> Any:
+        async with self._turn:
+            return await self._redis.execute_command(*command)  # type: ignore[no-untyped-call]
+
+
+def _model_and_log(key: ModelKey) -> list[str]:
+    return [keys.model(key.name), keys.log(*key)]
+
+
+def _unless_gone(key: ModelKey, reply: Any) -> Any:
+    if reply is None:
+        raise ModelNotFoundError(f"there is no model {key.name!r}", "model")
+    return reply
+
+
+def _stored_model(name: str, fields: dict[bytes, bytes]) -> StoredModel | None:
+    if not fields:
+        return None
+    return StoredModel(
+        key=ModelKey(name, fields[b"incarnation"].decode()),
+        definition=fields[b"definition"].decode(),
+        created_at=float(fields[b"created_at"]),
+        rounds=int(fields[b"rounds"]),
+        predictions=int(fields[b"predictions"]),
+        correct=int(fields[b"correct"]),
+    )
+
+
+def _feedback_result(status: bytes, outcome: bytes | None = None) -> FeedbackResult:
+    return FeedbackResult(FeedbackStatus(status.decode()), None if outcome is None else decode_outcome(outcome))
+
+
+def _log_entry(number: bytes, fields: list[bytes]) -> LogEntry:
+    return LogEntry(int(number[:-2]), fields[1].decode(), fields[3])
