@@ -13,7 +13,18 @@ remembers nothing between the two calls, and feedback may come late, in any orde
 """
 
 import math
-from typing import Annotated, Any, ClassVar, NamedTuple, Protocol, TypeAlias, TypeVar, dataclass_transform, get_type_hints
+from typing import (
+    Annotated,
+    Any,
+    ClassVar,
+    NamedTuple,
+    Protocol,
+    TypeAlias,
+    TypeVar,
+    cast,
+    dataclass_transform,
+    get_type_hints,
+)
 
 import numpy as np
 import numpy.typing as npt
@@ -124,7 +135,7 @@ class Learner(Protocol[StateT]):
     algorithm: ClassVar[str]  # the name users write, lower case with hyphens
     guarantee: ClassVar[str]  # one sentence: what is proved, and where
     smaller: ClassVar[str]  # the learner to use where this one is too large
-    state_type: ClassVar[type[tuple[Any, ...]]]  # a NamedTuple, each field annotated with its Layout
+    state_type: ClassVar[type[Any]]  # a NamedTuple, each field annotated with its Layout
 
     @property
     def problem(self) -> Problem:
@@ -166,7 +177,7 @@ def hyperparameters(cls: type[ClassT]) -> type[ClassT]:
     Constructing it with a value out of range raises `pydantic.ValidationError`, naming the field.
     """
     config = pydantic.ConfigDict(strict=True, extra="forbid", allow_inf_nan=False, use_attribute_docstrings=True)
-    return pydantic.dataclasses.dataclass(frozen=True, kw_only=True, config=config)(cls)
+    return cast(type[ClassT], pydantic.dataclasses.dataclass(frozen=True, kw_only=True, config=config)(cls))
 
 
 def dimensions(problem: Problem) -> dict[str, int]:

@@ -38,7 +38,7 @@ def decode_state(learner: AnyLearner, data: bytes) -> Any:
         raise InvalidStateError("the state belongs to another learner or other hyperparameters")
     for name, (dtype, shape) in state_layout(learner).items():
         _check_array(name, arrays.get(name), dtype, shape)
-    if len(arrays) != len(learner.state_type._fields):  # type: ignore[attr-defined]
+    if len(arrays) != len(learner.state_type._fields):
         raise InvalidStateError(f"unknown arrays: {sorted(set(arrays) - set(state_layout(learner)))}")
     return learner.state_type(**{name: np.array(array, order="C") for name, array in arrays.items()})
 

@@ -1,5 +1,7 @@
 """From scores to a distribution, and from a distribution to a label."""
 
+import math
+
 import numpy as np
 
 from learners.base import FloatArray, IntArray
@@ -56,7 +58,7 @@ def leader(scores: FloatArray) -> int:
 
 @compiled
 def leader_except(scores: FloatArray, excluded: int) -> int:
-    """argmax over all labels but one, ties to the lowest index."""
+    """Argmax over all labels but one, ties to the lowest index."""
     best = 1 if excluded == 0 else 0
     for k in range(best + 1, len(scores)):
         if k != excluded and scores[k] > scores[best]:
@@ -66,14 +68,14 @@ def leader_except(scores: FloatArray, excluded: int) -> int:
 
 @compiled
 def mix_with_uniform(top: int, share: float, distribution: FloatArray) -> None:
-    """distribution = (1 - share) e_top + (share / K) 1, with share in [0, 1]."""
+    """Writes (1 - share) e_top + (share / K) 1 to distribution (K,); share in [0, 1]."""
     distribution[:] = share / len(distribution)
     distribution[top] += 1.0 - share
 
 
 @compiled
 def softmax(scores: FloatArray, result: FloatArray) -> None:
-    """result = softmax(scores), shifted by the largest score so that nothing overflows."""
+    """Writes the softmax of scores (K,) to result (K,), shifted so that nothing overflows."""
     top = scores[leader(scores)]
     total = 0.0
     for k in range(len(scores)):
@@ -86,4 +88,4 @@ def softmax(scores: FloatArray, result: FloatArray) -> None:
 @compiled
 def adaptive_rate(n_labels: int, quadratic_sum: float, rounds: int) -> float:
     """γ_t = min(1, sqrt(K (1 + Q) / t)) for t = rounds + 1: the anytime exploration of SOBA, Theorem 5."""
-    return min(1.0, np.sqrt(n_labels * (1.0 + quadratic_sum) / (rounds + 1)))
+    return min(1.0, math.sqrt(n_labels * (1.0 + quadratic_sum) / (rounds + 1)))

@@ -6,7 +6,8 @@ step is 1/(4KX²), full information, and its bandit exploration is tuned with 2K
 exploration carries D and ln 2; the hinge gap is 1 - m*, not max{1[m* > β], m*}.
 """
 
-from typing import Annotated, ClassVar, Literal, NamedTuple
+import math
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 import pydantic
@@ -29,7 +30,7 @@ from learners.kernels import compiled, row
 from learners.linear_algebra import add_outer, score, scores, squared_norm
 from learners.losses import LOSS_CODES, LossName, gap_share, surrogate
 
-_LN2 = float(np.log(2.0))
+_LN2 = math.log(2.0)
 _REFRESH = 65_536  # rounds between exact recomputations of the squared norm
 _SMALLEST_SCALE = 1e-100
 
@@ -74,7 +75,7 @@ class Gaptron:
         "information, by O(K X D √T) under bandit feedback (van der Hoeven 2020, Theorems 1-6)."
     )
     smaller: ClassVar[str] = "fewer features"
-    state_type: ClassVar[type[GaptronState]] = GaptronState
+    state_type: ClassVar[type[Any]] = GaptronState
 
     problem: Problem
     loss: LossName = "logistic"
@@ -137,7 +138,7 @@ class Gaptron:
         return np.ascontiguousarray(state.direction.T) * _multiplier(_parameters(self), state)
 
     def decide(self, state: GaptronState, contexts: Contexts) -> Decisions:
-        """p' for each context; the evidence is the scores W x."""
+        """P' for each context; the evidence is the scores W x."""
         parameters = _parameters(self)
         s = scores(state.direction, contexts) * _multiplier(parameters, state)
         distributions = np.empty_like(s)
@@ -178,18 +179,18 @@ def tuned_exploration(loss: LossName, problem: Problem, radius: float, horizon: 
         "hinge": K**4 * X**2 * D**2 / (2 * (K - 1) ** 2),
         "smooth_hinge": 2 * K**2 * X**2 * D**2,
     }[loss]
-    return float(min(1.0, np.sqrt(squared / horizon)))
+    return float(min(1.0, math.sqrt(squared / horizon)))
 
 
 def anytime_constant(loss: LossName, problem: Problem, radius: float) -> float:
-    """c of γ_t = min(1, c/√t): (D/2) sqrt(K / (κ (K - 1))), which needs no horizon and costs a factor √2."""
+    """C of γ_t = min(1, c/√t): (D/2) sqrt(K / (κ (K - 1))), which needs no horizon and costs a factor √2."""
     K = problem.n_labels
     kappa = safe_step(loss, problem, gamma=1.0)
-    return float(radius / 2 * np.sqrt(K / (kappa * (K - 1))))
+    return float(radius / 2 * math.sqrt(K / (kappa * (K - 1))))
 
 
 def _parameters(learner: Gaptron) -> _Parameters:
-    radius = np.inf if learner.radius is None else learner.radius
+    radius = math.inf if learner.radius is None else learner.radius
     step, exploration = _schedule(learner)
     return _Parameters(
         loss=LOSS_CODES[learner.loss],
@@ -222,7 +223,7 @@ def _schedule(learner: Gaptron) -> tuple[float, float]:
 def _rate(parameters: _Parameters, state: GaptronState) -> float:
     if not parameters.anytime:
         return parameters.exploration
-    rate = parameters.exploration / np.sqrt(state.rounds[()] + 1.0)
+    rate = parameters.exploration / math.sqrt(state.rounds.item() + 1.0)
     return min(1.0, max(rate, parameters.least_exploration))
 
 
@@ -230,8 +231,8 @@ def _rate(parameters: _Parameters, state: GaptronState) -> float:
 def _multiplier(parameters: _Parameters, state: GaptronState) -> float:
     """W / direction. Anytime: W_t = Π_D(-κ γ_t θ_t), dual averaging, direction being -θ_t."""
     if not parameters.anytime:
-        return state.scale[()]
-    norm = np.sqrt(state.squared_norm[()])
+        return state.scale.item()
+    norm = math.sqrt(state.squared_norm.item())
     multiplier = parameters.step * _rate(parameters, state)
     return multiplier if multiplier * norm <= parameters.radius else parameters.radius / norm
 
@@ -268,7 +269,7 @@ def _fold(parameters: _Parameters, state: GaptronState, rounds: Rounds) -> None:
                 s *= _multiplier(parameters, state)
             _step(parameters, state, s, y, weight, indices, values, coefficients)
         state.rounds[()] += 1
-        if state.rounds[()] % _REFRESH == 0:
+        if state.rounds.item() % _REFRESH == 0:
             state.squared_norm[()] = squared_norm(state.direction)
 
 
@@ -284,11 +285,11 @@ def _step(
     coefficients: FloatArray,
 ) -> None:
     surrogate(parameters.loss, s, y, coefficients)
-    step = 1.0 if parameters.anytime else parameters.step / state.scale[()]
+    step = 1.0 if parameters.anytime else parameters.step / state.scale.item()
     for k in range(len(coefficients)):
         coefficients[k] *= -step * weight
     change = add_outer(state.direction, coefficients, indices, values)
-    state.squared_norm[()] = max(0.0, state.squared_norm[()] + change)
+    state.squared_norm[()] = max(0.0, state.squared_norm.item() + change)
     if not parameters.anytime:
         _project(parameters.radius, state)
 
@@ -296,13 +297,11 @@ def _step(
 @compiled
 def _project(radius: float, state: GaptronState) -> None:
     """Π_D, by the scale alone; the scale is multiplied out before it could underflow."""
-    norm = np.sqrt(state.squared_norm[()])
-    if state.scale[()] * norm <= radius:
+    norm = math.sqrt(state.squared_norm.item())
+    if state.scale.item() * norm <= radius:
         return
     state.scale[()] = radius / norm
-    if state.scale[()] < _SMALLEST_SCALE:
-        state.direction[:] *= state.scale[()]
-        state.squared_norm[()] *= state.scale[()] ** 2
+    if state.scale.item() < _SMALLEST_SCALE:
+        state.direction[:] *= state.scale.item()
+        state.squared_norm[()] *= state.scale.item() ** 2
         state.scale[()] = 1.0
-
-

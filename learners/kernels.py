@@ -4,7 +4,7 @@ import hashlib
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import numba
 
@@ -27,7 +27,9 @@ def _keep_cache_in_step() -> None:
     for path in sorted(here.glob("*.py")):
         sources.update(path.read_bytes())
     root = Path(os.environ.get("NUMBA_CACHE_DIR", here / "__pycache__"))
-    numba.config.CACHE_DIR = str(root / f"kernels-{sources.hexdigest()[:16]}")
+    numba.config.CACHE_DIR = str(  # type: ignore[attr-defined]
+        root / f"kernels-{sources.hexdigest()[:16]}"
+    )
 
 
 _keep_cache_in_step()
@@ -35,8 +37,8 @@ _keep_cache_in_step()
 
 def compiled(function: FunctionT) -> FunctionT:
     """Compiles a function of arrays to machine code on first use and keeps it in the on-disk cache."""
-    result: FunctionT = numba.njit(cache=True, nogil=True, fastmath=_FAST, error_model="numpy")(function)
-    return result
+    # Typed as the function it compiles, so that callers are checked against its signature.
+    return cast(FunctionT, numba.njit(cache=True, nogil=True, fastmath=_FAST, error_model="numpy")(function))
 
 
 @compiled

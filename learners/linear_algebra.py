@@ -39,7 +39,7 @@ def score(weights: FloatArray, indices: IntArray, values: FloatArray, result: Fl
 
 @compiled
 def add_outer(weights: FloatArray, coefficients: FloatArray, indices: IntArray, values: FloatArray) -> float:
-    """weights += x ⊗ coefficients; returns by how much the squared norm of the weights changed."""
+    """Adds x ⊗ coefficients to weights (d, K); returns by how much their squared norm changed."""
     change = 0.0
     for position in range(len(values)):
         weight_row = weights[indices[position]]
@@ -69,7 +69,7 @@ def packed_identity(packed: FloatArray, scale: float, n: int) -> None:
 
 @compiled
 def packed_rank_one(packed: FloatArray, vector: FloatArray, factor: float) -> None:
-    """packed += factor · v v'."""
+    """Adds factor · v v' to a packed triangle."""
     for i in range(len(vector)):
         start = i * (i + 1) // 2
         packed_row = packed[start : start + i + 1]
@@ -79,8 +79,10 @@ def packed_rank_one(packed: FloatArray, vector: FloatArray, factor: float) -> No
 
 
 @compiled
-def packed_times_blocks(packed: FloatArray, dense: FloatArray, low: int, high: int, sign: float, result: FloatArray) -> None:
-    """result = packed · u, where u is sign·x on block `low`, -sign·x on block `high` > low, 0 elsewhere.
+def packed_times_blocks(
+    packed: FloatArray, dense: FloatArray, low: int, high: int, sign: float, result: FloatArray
+) -> None:
+    """Result = packed · u, where u is sign·x on block `low`, -sign·x on block `high` > low, 0 elsewhere.
 
     Blocks are runs of d = len(x) rows. Costs 2d·n multiply-adds: only the rows and columns of the two
     blocks are read.
@@ -105,7 +107,7 @@ def packed_times_blocks(packed: FloatArray, dense: FloatArray, low: int, high: i
 
 @compiled
 def packed_blocks_quadratic(packed: FloatArray, dense: FloatArray, low: int, high: int) -> float:
-    """u' packed u for u = x on block `low` and -x on block `high` > low. Costs 2d² multiply-adds."""
+    """U' packed u for u = x on block `low` and -x on block `high` > low. Costs 2d² multiply-adds."""
     d = len(dense)
     total = 0.0
     for i in range(d):

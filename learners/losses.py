@@ -5,12 +5,11 @@ is a function of the scores s = W x and the label y; its gradient in W is a vect
 the context, c ⊗ x.
 """
 
+import math
 from typing import Literal, TypeAlias
 
-import numpy as np
-
 from learners.base import FloatArray
-from learners.exploration import leader, leader_except, softmax
+from learners.exploration import leader_except, softmax
 from learners.kernels import compiled
 
 LossName: TypeAlias = Literal["logistic", "hinge", "smooth_hinge"]
@@ -46,10 +45,10 @@ def surrogate(loss: int, scores: FloatArray, y: int, coefficients: FloatArray) -
 @compiled
 def _logistic(scores: FloatArray, y: int, coefficients: FloatArray) -> float:
     softmax(scores, coefficients)
-    value = -np.log2(coefficients[y])
+    value = -math.log2(coefficients[y])
     coefficients[y] -= 1.0
     for k in range(len(scores)):
-        coefficients[k] /= np.log(2.0)
+        coefficients[k] /= math.log(2.0)
     return value
 
 
@@ -77,14 +76,15 @@ def _smooth_hinge(margin: float) -> tuple[float, float]:
 
 @compiled
 def gap_share(loss: int, scores: FloatArray, top: int) -> float:
-    """a in [0, 1]: the share of uniform exploration that the surrogate gap pays for, at leader `top`."""
+    """A in [0, 1]: the share of uniform exploration that the surrogate gap pays for, at leader `top`."""
     if loss == LOGISTIC:
         total = 0.0
         for k in range(len(scores)):
-            total += np.exp(scores[k] - scores[top])
+            total += math.exp(scores[k] - scores[top])
         top_probability = 1.0 / total
         return 1.0 if top_probability < 0.5 else 1.0 - top_probability
     margin = scores[top] - scores[leader_except(scores, top)]
     if loss == HINGE:
         return 0.0 if _clear(margin, len(scores)) else 1.0 - margin
-    return (1.0 - min(1.0, margin)) ** 2
+    shortfall: float = 1.0 - min(1.0, margin)
+    return shortfall * shortfall

@@ -8,7 +8,7 @@ The matrix A is never formed. With u = (e_ȳ - e_y) ⊗ x, c = 1/p and q = c u'A
 A⁻¹ -= c/(1+q) v v' and W -= c(1+δ)/(1+q) mat(v), where v = A⁻¹u: one product and one rank-one update.
 """
 
-from typing import Annotated, ClassVar, Literal, NamedTuple
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 import pydantic
@@ -68,7 +68,7 @@ class Soba:
         "adaptive exploration (Beygelzimer, Orabona and Zhang 2017, Theorems 2 and 5)."
     )
     smaller: ClassVar[str] = "soba-diagonal"
-    state_type: ClassVar[type[SobaState]] = SobaState
+    state_type: ClassVar[type[Any]] = SobaState
 
     problem: Problem
     regularization: Annotated[float, pydantic.Field(ge=1e-6, le=1e6)] = 1.0
@@ -101,7 +101,7 @@ class Soba:
 
     def decide(self, state: SobaState, contexts: Contexts) -> Decisions:
         """(1 - γ) e_ŷ + (γ/K) 1 for each context."""
-        rate = exploration_rate(self.exploration, self.problem, state)
+        rate = exploration_rate(self.exploration, self.problem, state.quadratic_sum, state.rounds)
         return greedy_decisions(scores(state.weights, contexts), rate)
 
     def fold(self, state: SobaState, rounds: Rounds) -> SobaState:
@@ -110,16 +110,11 @@ class Soba:
         return state
 
 
-class _HasSums(NamedTuple):
-    quadratic_sum: FloatArray
-    rounds: IntArray
-
-
-def exploration_rate(exploration: float | str, problem: Problem, state: "SobaState | _HasSums") -> float:
+def exploration_rate(exploration: float | str, problem: Problem, quadratic_sum: FloatArray, rounds: IntArray) -> float:
     """γ for the next decision: the fixed one, or Theorem 5's from the state's sums."""
     if isinstance(exploration, str):
-        return float(adaptive_rate(problem.n_labels, float(state.quadratic_sum), int(state.rounds)))
-    return float(exploration)
+        return adaptive_rate(problem.n_labels, quadratic_sum.item(), rounds.item())
+    return exploration
 
 
 def greedy_decisions(s: FloatArray, rate: float) -> Decisions:
@@ -137,7 +132,7 @@ def _mix_all(s: FloatArray, rate: float, distributions: FloatArray) -> None:
 
 @compiled
 def margin_gain(weight: float, delta: float, q: float) -> float:
-    """m = (c δ² + 2 c δ) / (1 + q): what an accepted round adds to Σ."""
+    """M = (c δ² + 2 c δ) / (1 + q): what an accepted round adds to Σ."""
     return (weight * delta * delta + 2.0 * weight * delta) / (1.0 + q)
 
 
@@ -167,7 +162,7 @@ def _update(state: SobaState, x: FloatArray, y: int, c: float, s: FloatArray, v:
     delta = s[rival] - s[y]
     q = c * packed_blocks_quadratic(state.inverse, x, low, high)
     m = margin_gain(c, delta, q)
-    if state.margin_sum[()] + m < 0.0:
+    if state.margin_sum.item() + m < 0.0:
         return
     packed_times_blocks(state.inverse, x, low, high, 1.0 if rival < y else -1.0, v)
     packed_rank_one(state.inverse, v, -c / (1.0 + q))

@@ -5,7 +5,7 @@ section 5. Linear time and memory; no theorem, as Lemma 2 needs the full matrix,
 learner of the paper's experiments on three of four data sets.
 """
 
-from typing import Annotated, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 import pydantic
@@ -54,7 +54,7 @@ class SobaDiagonal:
     algorithm: ClassVar[str] = "soba-diagonal"
     guarantee: ClassVar[str] = "None proved: the diagonal of a learner with regret Õ(K √(d T)) (soba)."
     smaller: ClassVar[str] = "fewer features"
-    state_type: ClassVar[type[SobaDiagonalState]] = SobaDiagonalState
+    state_type: ClassVar[type[Any]] = SobaDiagonalState
 
     problem: Problem
     regularization: Annotated[float, pydantic.Field(ge=1e-6, le=1e6)] = 1.0
@@ -85,7 +85,7 @@ class SobaDiagonal:
 
     def decide(self, state: SobaDiagonalState, contexts: Contexts) -> Decisions:
         """(1 - γ) e_ŷ + (γ/K) 1 for each context."""
-        rate = exploration_rate(self.exploration, self.problem, state)
+        rate = exploration_rate(self.exploration, self.problem, state.quadratic_sum, state.rounds)
         return greedy_decisions(scores(state.weights, contexts), rate)
 
     def fold(self, state: SobaDiagonalState, rounds: Rounds) -> SobaDiagonalState:
@@ -105,16 +105,14 @@ def _fold(state: SobaDiagonalState, rounds: Rounds) -> None:
 
 
 @compiled
-def _update(
-    state: SobaDiagonalState, indices: IntArray, values: FloatArray, y: int, c: float, s: FloatArray
-) -> None:
+def _update(state: SobaDiagonalState, indices: IntArray, values: FloatArray, y: int, c: float, s: FloatArray) -> None:
     s[:] = 0.0
     score(state.weights, indices, values, s)
     rival = leader_except(s, y)
     delta = s[rival] - s[y]
     q = c * _quadratic(state.diagonal, indices, values, y, rival)
     m = margin_gain(c, delta, q)
-    if state.margin_sum[()] + m < 0.0:
+    if state.margin_sum.item() + m < 0.0:
         return
     state.margin_sum[()] += m
     _add(state, indices, values, rival, c, -c)

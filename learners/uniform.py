@@ -1,6 +1,6 @@
 """The control: every label with the same probability, learning nothing."""
 
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -20,7 +20,7 @@ class Uniform:
     algorithm: ClassVar[str] = "uniform"
     guarantee: ClassVar[str] = "Errs in exactly (K - 1)/K of the rounds in expectation."
     smaller: ClassVar[str] = "fewer labels"
-    state_type: ClassVar[type[UniformState]] = UniformState
+    state_type: ClassVar[type[Any]] = UniformState
 
     problem: Problem
 
@@ -46,6 +46,7 @@ class Uniform:
 
     def decide(self, state: UniformState, contexts: Contexts) -> Decisions:
         """1/K everywhere."""
+        del state
         K, n = self.problem.n_labels, len(contexts)
         return Decisions(np.full((n, K), 1.0 / K), np.empty((n, 0)))
 

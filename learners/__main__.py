@@ -1,0 +1,6 @@
+"""`python -m learners` compiles every kernel into the cache, so that the first start is as quick as any."""
+
+from learners.registry import warm_up
+
+if __name__ == "__main__":
+    warm_up()
