@@ -1,0 +1,44 @@
+"""`POST /feedback`, one by one and in batches."""
+
+from typing import Any
+
+from fastapi import APIRouter
+
+from service import errors
+from service.api.batches import check_size, each
+from service.api.problems import responses
+from service.rounds import RoundService
+from service.schemas import FeedbackAnswer, FeedbackBatchAnswer, FeedbackBatchRequest, FeedbackRequest
+
+_ERRORS = responses(
+    errors.ModelNotFoundError,
+    errors.PredictionNotFoundError,
+    errors.PredictionExpiredError,
+    errors.FeedbackConflictError,
+    errors.UnknownLabelError,
+    errors.InconsistentFeedbackError,
+    errors.LabelNeededError,
+    errors.StoreFullError,
+)
+
+
+def router(rounds: RoundService, max_items: int) -> APIRouter:
+    """The routes of feedback."""
+    routes = APIRouter(tags=["rounds"])
+
+    @routes.post("/feedback", responses=_ERRORS)
+    async def feedback(request: FeedbackRequest) -> FeedbackAnswer:
+        """Says whether a prediction was right. The same twice is answered as the first time: `duplicate`."""
+        return await rounds.give_feedback(request)
+
+    @routes.post("/feedback/batch", responses=responses(errors.BatchTooLargeError))
+    async def feedback_batch(request: FeedbackBatchRequest) -> FeedbackBatchAnswer:
+        """Gives many feedbacks at once: an answer or a problem for each, in order."""
+        check_size(len(request.feedback), max_items, "feedback")
+
+        async def one(item: Any) -> FeedbackAnswer:
+            return await rounds.give_feedback(FeedbackRequest.model_validate(item))
+
+        return FeedbackBatchAnswer(results=await each([one(item) for item in request.feedback]))
+
+    return routes

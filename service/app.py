@@ -1,0 +1,120 @@
+"""Wires settings, store, clock and chance into an application. Nothing else does."""
+
+import asyncio
+import base64
+import contextlib
+import logging
+import os
+import time
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
+
+import numpy as np
+from fastapi import APIRouter, FastAPI
+
+from learners.registry import warm_up
+from service import __version__
+from service.api import feedback, health, learners, models, predictions, problems
+from service.api.body_limit import BodyLimit
+from service.catalogue import Catalogue
+from service.desk import Outside
+from service.desks import Desks
+from service.errors import WagerError
+from service.processes import die_with_parent
+from service.rounds import RoundService
+from service.settings import Settings
+from service.store.redis_store import RedisStore
+
+_log = logging.getLogger(__name__)
+
+_UPKEEP_SECONDS = 1.0
+
+_DESCRIPTION = """Predicts one label of K for a context, with a known probability, and learns from one bit:
+right or wrong. `POST /models` once, then `POST /predict` and `POST /feedback`, for ever."""
+
+
+@dataclass(frozen=True)
+class Chance:
+    """Where a worker's randomness and time come from."""
+
+    rng: np.random.Generator
+    now: Callable[[], float]  # seconds since the epoch
+    new_id: Callable[[], str]
+
+
+def real_chance() -> Chance:
+    """The system's clock and randomness."""
+    return Chance(np.random.default_rng(), time.time, lambda: new_id(time.time(), os.urandom(9)))
+
+
+def new_id(seconds: float, noise: bytes) -> str:
+    """20 characters: milliseconds since the epoch, then noise (9 bytes) that cannot be guessed."""
+    return base64.urlsafe_b64encode(int(seconds * 1000).to_bytes(6, "big") + noise).decode()
+
+
+def create_app(settings: Settings | None = None, chance: Chance | None = None) -> FastAPI:
+    """The application of one worker.
+
+    Args:
+        settings: read from the environment if not given; they must name a store.
+        chance: the system's if not given.
+    """
+    die_with_parent()
+    settings = settings or Settings()
+    chance = chance or real_chance()
+    if settings.store_url is None:
+        raise ValueError("no store: start the service with `wager serve`, or set WAGER_STORE_URL")
+    store = RedisStore(settings.store_url, settings.store_timeout_seconds)
+    desks = Desks(Outside(store, chance.now, chance.rng, chance.new_id), settings.cache_bytes)
+    catalogue = Catalogue(store, chance.now, chance.new_id, settings.max_state_bytes)
+
+    @contextlib.asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        await asyncio.to_thread(warm_up)
+        upkeep = asyncio.create_task(_keep_up(desks))
+        yield
+        upkeep.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await upkeep
+        await store.close()
+
+    app = FastAPI(
+        title="Wager",
+        version=__version__,
+        description=_DESCRIPTION,
+        license_info={"name": "BSD-3-Clause"},
+        lifespan=lifespan,
+        generate_unique_id_function=lambda route: route.name,
+        docs_url=None,
+        redoc_url=None,
+    )
+    problems.install(app)
+    app.add_middleware(BodyLimit, max_bytes=settings.max_body_bytes)
+    service = RoundService(desks)
+    routers = [
+        predictions.router(service, settings.max_batch_items),
+        feedback.router(service, settings.max_batch_items),
+        models.router(catalogue),
+        learners.router(),
+        health.router(store),
+    ]
+    _include(app, routers)
+    return app
+
+
+def _include(app: FastAPI, routers: list[APIRouter]) -> None:
+    """Puts the routes at the root, and once more under /v1, undocumented there."""
+    for routes in routers:
+        app.include_router(routes)
+    for routes in routers:
+        app.include_router(routes, prefix="/v1", include_in_schema=False)
+
+
+async def _keep_up(desks: Desks) -> None:
+    """The worker's upkeep, until it is cancelled."""
+    while True:
+        await asyncio.sleep(_UPKEEP_SECONDS)
+        try:
+            await desks.maintain()
+        except WagerError as error:  # the store is away; it is tried again
+            _log.warning("upkeep: %s", error.detail)

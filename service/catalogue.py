@@ -1,0 +1,147 @@
+"""The use cases around models: create, read, list, delete, and read their logs."""
+
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+import pydantic
+
+from learners.base import NO_LABEL, AnyLearner
+from learners.registry import LEARNERS, RECOMMENDED
+from service.errors import ModelExistsError, ModelNotFoundError
+from service.model import Model, hyperparameters, new_model, stored_model
+from service.schemas import (
+    LearnerDescription,
+    LearnerList,
+    ModelAnswer,
+    ModelDefinition,
+    ModelList,
+    RoundLine,
+)
+from service.store.base import LogEntry, Store, StoredModel
+
+
+class Catalogue:
+    """All models of a store.
+
+    Args:
+        store: where they are.
+        now: seconds since the epoch.
+        new_id: makes a new incarnation's name.
+        max_state_bytes: the largest state a new model may have.
+    """
+
+    def __init__(self, store: Store, now: Callable[[], float], new_id: Callable[[], str], max_state_bytes: int) -> None:
+        self._store = store
+        self._now = now
+        self._new_id = new_id
+        self._max_state_bytes = max_state_bytes
+
+    async def create(self, definition: ModelDefinition) -> ModelAnswer:
+        """Stores a new model.
+
+        Raises:
+            ModelExistsError: if the name is taken.
+            InvalidInputError: if the learner is unknown, refuses a hyperparameter, or would be too large.
+        """
+        model = new_model(definition, self._new_id(), self._max_state_bytes)
+        created = await self._store.create_model(model.key, model.definition.model_dump_json(), self._now())
+        if not created:
+            raise ModelExistsError(f"there is a model {definition.name!r} already", "name")
+        return await self.get(definition.name)
+
+    async def get(self, name: str) -> ModelAnswer:
+        """The model of that name.
+
+        Raises:
+            ModelNotFoundError: if there is none.
+        """
+        return _model_answer(await self._stored(name))
+
+    async def list(self, cursor: str, limit: int) -> ModelList:
+        """A page of models, those after the cursor."""
+        page = await self._store.list_models(cursor, limit)
+        return ModelList(models=[_model_answer(stored) for stored in page.models], next_cursor=page.next_cursor)
+
+    async def delete(self, name: str) -> None:
+        """Deletes a model with its log.
+
+        Raises:
+            ModelNotFoundError: if there is none.
+        """
+        if not await self._store.delete_model(name):
+            raise ModelNotFoundError(f"there is no model {name!r}", "name")
+
+    async def rounds(self, name: str, after: int, limit: int) -> Iterator[RoundLine]:
+        """The first rounds behind a given one that the log still has, oldest first.
+
+        Raises:
+            ModelNotFoundError: if there is no such model.
+        """
+        model = stored_model(await self._stored(name))
+        tail = await self._store.read_tail(model.key, after, limit)
+        return _round_lines(model, tail.entries)
+
+    async def _stored(self, name: str) -> StoredModel:
+        stored = await self._store.get_model(name)
+        if stored is None:
+            raise ModelNotFoundError(f"there is no model {name!r}", "name")
+        return stored
+
+
+def describe_learners() -> LearnerList:
+    """Every learner with its guarantee and the JSON Schema of its hyperparameters."""
+    return LearnerList(learners=[_description(cls) for _, cls in sorted(LEARNERS.items())])
+
+
+def _description(cls: type[AnyLearner]) -> LearnerDescription:
+    schema = pydantic.TypeAdapter(cls).json_schema()
+    schema.pop("$defs", None)
+    schema["properties"].pop("problem")
+    schema["required"] = [name for name in schema.get("required", []) if name != "problem"]
+    return LearnerDescription(
+        algorithm=cls.algorithm,
+        summary=(cls.__doc__ or "").partition("\n")[0],
+        guarantee=cls.guarantee,
+        recommended=cls is RECOMMENDED,
+        hyperparameters=schema,
+    )
+
+
+def _model_answer(stored: StoredModel) -> ModelAnswer:
+    model = stored_model(stored)
+    definition = model.definition
+    return ModelAnswer(
+        name=model.name,
+        labels=definition.labels,
+        features=definition.features,
+        learner=hyperparameters(model.learner),
+        window_seconds=definition.window_seconds,
+        late_feedback=definition.late_feedback,
+        retain_rounds=definition.retain_rounds,
+        created_at=_moment(stored.created_at),
+        rounds_seen=stored.rounds,
+        predictions=stored.predictions,
+        correct=stored.correct,
+    )
+
+
+def _round_lines(model: Model, entries: list[LogEntry]) -> Iterator[RoundLine]:
+    labels = model.definition.labels
+    for entry, line in zip(entries, model.format.table([e.record for e in entries]), strict=True):
+        yield RoundLine(
+            round=entry.number,
+            prediction_id=f"{model.name}:{entry.prediction_id}",
+            label=labels[line["label"]],
+            propensity=float(line["propensity"]),
+            correct=bool(line["correct"]),
+            true_label=None if line["true_label"] == NO_LABEL else labels[line["true_label"]],
+            context=line["context"].tolist(),
+            rounds_seen=int(line["rounds_seen"]),
+            predicted_at=_moment(line["predicted_at"]),
+            feedback_at=_moment(line["feedback_at"]),
+        )
+
+
+def _moment(seconds: Any) -> datetime:
+    return datetime.fromtimestamp(float(seconds), UTC)

@@ -1,0 +1,192 @@
+"""Where one worker plays the rounds of one model: predictions and feedback, coalesced."""
+
+import asyncio
+import hashlib
+import logging
+import math
+import struct
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+import numpy as np
+
+from learners.base import Contexts, FloatArray
+from learners.exploration import draw
+from learners.features import within_bound
+from service.batching import Batcher
+from service.errors import ContextLengthError, NormExceededError, PredictionConflictError, WagerError
+from service.model import Model
+from service.replica import Replica
+from service.schemas import PredictAnswer
+from service.store.base import Feedback, FeedbackResult, FeedbackStatus, Prediction, Store
+from service.store.records import Head, decode_head
+
+_log = logging.getLogger(__name__)
+
+FOLD_EVERY = 256
+"""Recorded rounds that a worker lets wait before it folds them, asked for or not."""
+
+SNAPSHOT_EVERY = 1_000
+"""Fewest rounds between two snapshots that are not written for their age."""
+
+SNAPSHOT_AGE = 30.0
+"""Seconds after which a snapshot is written though few rounds have come."""
+
+
+@dataclass(frozen=True)
+class Outside:
+    """What a desk takes from the world around it."""
+
+    store: Store
+    now: Callable[[], float]  # seconds since the epoch
+    rng: np.random.Generator
+    new_id: Callable[[], str]
+
+
+class Ask(NamedTuple):
+    """One prediction asked for."""
+
+    context: list[float]
+    id: str | None  # the client's, without the model's name
+    include_distribution: bool
+
+
+class Desk:
+    """One worker's place for one model."""
+
+    def __init__(self, model: Model, outside: Outside) -> None:
+        self.model = model
+        self.replica = Replica(model, outside.store)
+        self._outside = outside
+        self._predictions: Batcher[Ask, PredictAnswer] = Batcher(self._predict)
+        self._feedback: Batcher[Feedback, FeedbackResult] = Batcher(self._join)
+        self._newest_round = 0  # that this worker has heard of
+        self._upkeep: asyncio.Task[None] | None = None
+        self._snapshot_after = max(SNAPSHOT_EVERY, self.replica.bytes // model.format.round_bytes)
+        self._snapshot_at = outside.now()
+
+    def predict(self, ask: Ask) -> asyncio.Future[PredictAnswer]:
+        """Brings the answer once it is stored; the future may raise what the store does.
+
+        Raises:
+            ContextLengthError: if the context has not as many numbers as the model features.
+            NormExceededError: if it is too long, and the model rejects such.
+        """
+        features = self.model.definition.features
+        if len(ask.context) != features.size:
+            detail = f"the context has {len(ask.context)} numbers, the model {features.size} features"
+            raise ContextLengthError(detail, "context")
+        if features.norm == "reject" and math.hypot(*ask.context) > features.norm_bound:
+            detail = f"the context's norm is {math.hypot(*ask.context):.6g}, more than {features.norm_bound:g}"
+            raise NormExceededError(detail, "context")
+        return self._predictions.submit(ask)
+
+    def give_feedback(self, feedback: Feedback) -> asyncio.Future[FeedbackResult]:
+        """Brings what became of the feedback; the future may raise what the store does."""
+        return self._feedback.submit(feedback)
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing is under way here."""
+        return self._predictions.idle and self._feedback.idle and (self._upkeep is None or self._upkeep.done())
+
+    async def maintain(self) -> None:
+        """Folds what this worker has recorded, and writes a snapshot where one is due."""
+        replica = self.replica
+        if self._newest_round > replica.rounds:
+            async with replica.lock:
+                await replica.catch_up()
+        if self._snapshot_due():
+            self._snapshot_at = self._outside.now()
+            await replica.snapshot()
+
+    async def _predict(self, asks: list[Ask]) -> list[PredictAnswer | Exception]:
+        features, replica = self.model.definition.features, self.replica
+        contexts = within_bound(np.array([ask.context for ask in asks]), features.norm, features.norm_bound)
+        async with replica.lock:
+            await replica.catch_up()
+            rounds_seen = replica.rounds
+            distributions, evidence = self.model.learner.decide(replica.state, Contexts.dense(contexts))
+        labels, propensities = draw(distributions, self._outside.rng.random(len(asks)))
+        now = self._outside.now()
+        expires_at = now + self.model.definition.window_seconds
+        heads = [
+            Head(_fingerprint(ask), expires_at, rounds_seen, label, propensity)
+            for ask, label, propensity in zip(asks, labels.tolist(), propensities.tolist(), strict=True)
+        ]
+        records = self.model.format.encode_predictions(heads, contexts, evidence, now)
+        return await self._keep(asks, heads, records, distributions)
+
+    async def _keep(
+        self, asks: Sequence[Ask], heads: Sequence[Head], records: Sequence[bytes], distributions: FloatArray
+    ) -> list[PredictAnswer | Exception]:
+        """Stores the predictions; answers what is then on record."""
+        ids = [ask.id or self._outside.new_id() for ask in asks]
+        predictions = [Prediction(*pair) for pair in zip(ids, records, strict=True)]
+        there = await self._outside.store.add_predictions(self.model.key, predictions, self.model.keep_seconds)
+        self._keep_up()
+        answers: list[PredictAnswer | Exception] = []
+        for i, (prediction_id, ask, head) in enumerate(zip(ids, asks, heads, strict=True)):
+            record = there[i]
+            if record is None:
+                chances = distributions[i] if ask.include_distribution else None
+                answers.append(self._answer(prediction_id, head, chances))
+            else:
+                answers.append(self._repeat(prediction_id, head, decode_head(record)))
+        return answers
+
+    def _repeat(self, prediction_id: str, head: Head, stored: Head) -> PredictAnswer | Exception:
+        if stored.fingerprint != head.fingerprint:
+            detail = f"prediction {prediction_id!r} was made before, with another context"
+            return PredictionConflictError(detail, "prediction_id")
+        return self._answer(prediction_id, stored, None)
+
+    def _answer(self, prediction_id: str, head: Head, chances: FloatArray | None) -> PredictAnswer:
+        labels = self.model.definition.labels
+        return PredictAnswer(
+            prediction_id=f"{self.model.name}:{prediction_id}",
+            model=self.model.name,
+            label=labels[head.label],
+            propensity=head.propensity,
+            rounds_seen=head.rounds_seen,
+            expires_at=datetime.fromtimestamp(head.expires_at, UTC),
+            distribution=None if chances is None else dict(zip(labels, chances.tolist(), strict=True)),
+        )
+
+    async def _join(self, feedback: list[Feedback]) -> list[FeedbackResult]:
+        model = self.model
+        results = await self._outside.store.add_feedback(model.key, feedback, model.feedback_rules, self._outside.now())
+        for result in results:
+            if result.status is FeedbackStatus.RECORDED and result.outcome is not None:
+                self._newest_round = max(self._newest_round, result.outcome.round)
+        self._keep_up()
+        return results
+
+    def _keep_up(self) -> None:
+        """Starts upkeep in the background where a stretch of rounds or a snapshot is waiting for it."""
+        behind = self._newest_round - self.replica.rounds
+        if (behind >= FOLD_EVERY or self._snapshot_full()) and (self._upkeep is None or self._upkeep.done()):
+            self._upkeep = asyncio.create_task(self._maintain_quietly())
+
+    async def _maintain_quietly(self) -> None:
+        try:
+            await self.maintain()
+        except WagerError as error:  # nobody waits for this; the next request will meet the same error
+            _log.warning("upkeep of model %s: %s", self.model.name, error.detail)
+
+    def _snapshot_full(self) -> bool:
+        return self.replica.rounds - self.replica.snapshot_rounds >= self._snapshot_after
+
+    def _snapshot_due(self) -> bool:
+        aged = self._outside.now() - self._snapshot_at >= SNAPSHOT_AGE
+        return self._snapshot_full() or (aged and self.replica.rounds > self.replica.snapshot_rounds)
+
+
+def _fingerprint(ask: Ask) -> bytes:
+    """16 bytes that tell whether two asks with the same id are one; zeros where the id is ours."""
+    if ask.id is None:
+        return bytes(16)
+    context = struct.pack(f"<{len(ask.context)}d", *ask.context)
+    return hashlib.blake2b(context, digest_size=16).digest()

@@ -1,0 +1,73 @@
+"""The desks of one worker, by model: a cache bounded in bytes."""
+
+from collections import OrderedDict
+
+from service.desk import Desk, Outside
+from service.errors import ModelNotFoundError
+from service.model import stored_model
+
+_DESK_BYTES = 16_384
+"""About what a desk takes beside its learner's state."""
+
+
+class Desks:
+    """Opens desks as they are asked for, and closes those longest unused when memory runs short.
+
+    Args:
+        outside: what desks need.
+        max_bytes: about how much memory desks and their states may take; the busy ones may exceed it.
+    """
+
+    def __init__(self, outside: Outside, max_bytes: int) -> None:
+        self._outside = outside
+        self._max_bytes = max_bytes
+        self._desks: OrderedDict[str, Desk] = OrderedDict()
+        self._bytes = 0
+
+    async def find(self, name: str, field: str) -> Desk:
+        """The desk of the model of that name.
+
+        Raises:
+            ModelNotFoundError: if there is no such model, blaming that field of the request.
+            StoreCorruptError: if its definition cannot be read.
+        """
+        desk = self._desks.get(name)
+        if desk is not None:
+            self._desks.move_to_end(name)
+            return desk
+        stored = await self._outside.store.get_model(name)
+        if stored is None:
+            raise ModelNotFoundError(f"there is no model {name!r}", field)
+        return self._open(Desk(stored_model(stored), self._outside))
+
+    def drop(self, desk: Desk) -> None:
+        """Forgets a desk, as when its model is gone."""
+        if self._desks.get(desk.model.name) is desk:
+            del self._desks[desk.model.name]
+            self._bytes -= _cost(desk)
+
+    async def maintain(self) -> None:
+        """Does the upkeep of every desk; one whose model is gone is dropped."""
+        for desk in list(self._desks.values()):
+            try:
+                await desk.maintain()
+            except ModelNotFoundError:
+                self.drop(desk)
+
+    def _open(self, desk: Desk) -> Desk:
+        there = self._desks.setdefault(desk.model.name, desk)
+        if there is desk:  # else another request opened it while this one waited for the store
+            self._bytes += _cost(desk)
+            self._make_room(desk)
+        return there
+
+    def _make_room(self, newest: Desk) -> None:
+        for desk in list(self._desks.values()):
+            if self._bytes <= self._max_bytes:
+                return
+            if desk.idle and desk is not newest:
+                self.drop(desk)
+
+
+def _cost(desk: Desk) -> int:
+    return desk.replica.bytes + _DESK_BYTES

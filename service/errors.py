@@ -1,0 +1,133 @@
+"""What can go wrong, in the words of the service. HTTP statuses are given in `service.api.problems`.
+
+WagerError
+├── InvalidInputError             a value that the rules of the model or the service refuse
+│   ├── ContextLengthError        not as many numbers as the model has features
+│   ├── NormExceededError         a context longer than the bound, where the model rejects it
+│   ├── UnknownLabelError         a true label that the model does not have
+│   ├── InconsistentFeedbackError correct and true_label contradict each other
+│   ├── LabelNeededError          the learner needs the true label
+│   ├── UnknownAlgorithmError     no learner of that name
+│   ├── HyperparameterError       a hyperparameter the learner refuses
+│   ├── ModelTooLargeError        a state that would be too large
+│   ├── BatchTooLargeError        more items than one request may have
+│   └── IdentifierError           a prediction id that belongs to another model
+├── NotFoundError
+│   ├── ModelNotFoundError        no model of that name
+│   ├── PredictionNotFoundError   never made, or forgotten since
+│   └── PredictionExpiredError    its window had closed when the feedback came
+├── ConflictError
+│   ├── ModelExistsError          the name is taken
+│   ├── PredictionConflictError   the id was used before, with another context
+│   └── FeedbackConflictError     the first feedback said otherwise
+└── StoreError
+    ├── StoreUnavailableError     no answer, or not one that can be used; try again
+    ├── StoreFullError            no memory left for a write
+    └── StoreCorruptError         what is stored cannot be read
+"""
+
+
+class WagerError(Exception):
+    """Root of everything the service raises on purpose.
+
+    Attributes:
+        detail: what happened, for a person.
+        field: the path of the offending field in the request, such as `context.3`; None where none offends.
+    """
+
+    def __init__(self, detail: str, field: str | None = None) -> None:
+        super().__init__(detail)
+        self.detail = detail
+        self.field = field
+
+
+class InvalidInputError(WagerError):
+    """A value that the rules of the model or the service refuse."""
+
+
+class ContextLengthError(InvalidInputError):
+    """A context does not have as many numbers as the model has features."""
+
+
+class NormExceededError(InvalidInputError):
+    """A context is longer than the bound of a model that rejects such."""
+
+
+class UnknownLabelError(InvalidInputError):
+    """A true label that the model does not have."""
+
+
+class InconsistentFeedbackError(InvalidInputError):
+    """`correct` and `true_label` contradict each other."""
+
+
+class LabelNeededError(InvalidInputError):
+    """The learner needs the true label, and the feedback does not tell it."""
+
+
+class UnknownAlgorithmError(InvalidInputError):
+    """There is no learner of that name."""
+
+
+class HyperparameterError(InvalidInputError):
+    """A hyperparameter that the learner refuses."""
+
+
+class ModelTooLargeError(InvalidInputError):
+    """The learner's state would be too large."""
+
+
+class BatchTooLargeError(InvalidInputError):
+    """A batch has more items than one request may have."""
+
+
+class IdentifierError(InvalidInputError):
+    """A prediction id that belongs to another model, or a list of ids that does not fit."""
+
+
+class NotFoundError(WagerError):
+    """Something named does not exist."""
+
+
+class ModelNotFoundError(NotFoundError):
+    """There is no model of that name."""
+
+
+class PredictionNotFoundError(NotFoundError):
+    """The prediction was never made, or is forgotten."""
+
+
+class PredictionExpiredError(NotFoundError):
+    """The prediction's window had closed when the feedback came."""
+
+
+class ConflictError(WagerError):
+    """The request contradicts what is stored."""
+
+
+class ModelExistsError(ConflictError):
+    """The name is taken."""
+
+
+class PredictionConflictError(ConflictError):
+    """The prediction id was used before, with another context."""
+
+
+class FeedbackConflictError(ConflictError):
+    """The first feedback for this prediction said otherwise."""
+
+
+class StoreError(WagerError):
+    """The store could not do its part."""
+
+
+class StoreUnavailableError(StoreError):
+    """The store gave no answer, or is not ready; the request may be tried again."""
+
+
+class StoreFullError(StoreError):
+    """The store has no memory left for a write."""
+
+
+class StoreCorruptError(StoreError):
+    """What is stored cannot be read."""

@@ -1,0 +1,142 @@
+"""A model: its definition, and the learner, labels and record format that follow from it."""
+
+import json
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import pydantic
+
+from learners.base import AnyLearner, Problem, StateTooLargeError, check_state_size
+from learners.registry import LEARNERS, RECOMMENDED
+from service.errors import (
+    HyperparameterError,
+    InvalidInputError,
+    ModelTooLargeError,
+    StoreCorruptError,
+    UnknownAlgorithmError,
+    UnknownLabelError,
+)
+from service.schemas import LearnerChoice, ModelDefinition
+from service.store.base import FeedbackRules, ModelKey, StoredModel
+from service.store.records import RecordFormat
+
+FORGET_AFTER = 3600.0
+"""Seconds a prediction is remembered behind its window, so that late feedback is told from unknown."""
+
+
+@dataclass(frozen=True)
+class Model:
+    """One life of a model, as every worker understands it."""
+
+    key: ModelKey
+    definition: ModelDefinition
+    learner: AnyLearner
+
+    @property
+    def name(self) -> str:
+        """The model's name."""
+        return self.key.name
+
+    @cached_property
+    def label_numbers(self) -> dict[str, int]:
+        """Where each label stands in the list."""
+        return {label: k for k, label in enumerate(self.definition.labels)}
+
+    @cached_property
+    def format(self) -> RecordFormat:
+        """The bytes of its predictions and rounds."""
+        return RecordFormat(self.learner.evidence_size, self.definition.features.size)
+
+    @property
+    def keep_seconds(self) -> float:
+        """How long the store remembers a prediction."""
+        return self.definition.window_seconds + FORGET_AFTER
+
+    @property
+    def feedback_rules(self) -> FeedbackRules:
+        """How the store judges feedback."""
+        return FeedbackRules(self.definition.late_feedback == "accept", self.learner.needs_true_label)
+
+    def label_number(self, label: str) -> int:
+        """The number of a label.
+
+        Raises:
+            UnknownLabelError: if the model has no such label.
+        """
+        try:
+            return self.label_numbers[label]
+        except KeyError:
+            raise UnknownLabelError(f"the model has no label {label!r}", "true_label") from None
+
+
+def build_learner(definition: ModelDefinition, max_state_bytes: int) -> AnyLearner:
+    """The learner a definition asks for.
+
+    Raises:
+        UnknownAlgorithmError: if there is no such algorithm.
+        HyperparameterError: if the learner refuses one.
+        ModelTooLargeError: if its state would be too large.
+    """
+    choice = definition.learner or LearnerChoice(algorithm=RECOMMENDED.algorithm)
+    if choice.algorithm not in LEARNERS:
+        detail = f"there is no algorithm {choice.algorithm!r}; known are {', '.join(sorted(LEARNERS))}"
+        raise UnknownAlgorithmError(detail, "learner.algorithm")
+    features = definition.features
+    problem = Problem(len(definition.labels), features.size, features.norm_bound)
+    learner = _validated(choice, problem)
+    try:
+        check_state_size(learner, max_state_bytes)
+    except StateTooLargeError as error:
+        raise ModelTooLargeError(str(error), "learner.algorithm") from error
+    return learner
+
+
+def _validated(choice: LearnerChoice, problem: Problem) -> AnyLearner:
+    hyperparameters = choice.model_extra or {}
+    if "problem" in hyperparameters:
+        raise HyperparameterError("unexpected: sizes follow from labels and features", "learner.problem")
+    try:
+        learner: AnyLearner = LEARNERS[choice.algorithm](problem=problem, **hyperparameters)
+    except pydantic.ValidationError as error:
+        raise _as_hyperparameter_error(error) from error
+    return learner
+
+
+def _as_hyperparameter_error(error: pydantic.ValidationError) -> HyperparameterError:
+    first = error.errors(include_url=False, include_input=False)[0]
+    # Behind the field's name the path tells which member of a union was tried; that is no place in the request.
+    field = ".".join(["learner", *(str(part) for part in first["loc"][:1])])
+    messages = [e["msg"].removeprefix("Value error, ") for e in error.errors() if e["loc"][:1] == first["loc"][:1]]
+    return HyperparameterError("; or: ".join(messages), field)
+
+
+def hyperparameters(learner: AnyLearner) -> dict[str, Any]:
+    """Algorithm and every hyperparameter of a learner, as JSON values."""
+    fields = pydantic.TypeAdapter(type(learner)).dump_python(learner, mode="json")
+    return {"algorithm": learner.algorithm} | {name: fields[name] for name in fields if name != "problem"}
+
+
+def new_model(definition: ModelDefinition, incarnation: str, max_state_bytes: int) -> Model:
+    """A model that is not yet stored, its learner's choice written out, so that no later default changes it.
+
+    Raises:
+        InvalidInputError: as `build_learner`.
+    """
+    learner = build_learner(definition, max_state_bytes)
+    complete = definition.model_copy(update={"learner": LearnerChoice(**hyperparameters(learner))})
+    return Model(ModelKey(definition.name, incarnation), complete, learner)
+
+
+def stored_model(stored: StoredModel) -> Model:
+    """The model that a store has.
+
+    Raises:
+        StoreCorruptError: if its definition cannot be read, as when a newer version wrote it.
+    """
+    try:
+        definition = ModelDefinition.model_validate(json.loads(stored.definition))
+        learner = build_learner(definition, max_state_bytes=2**63)
+    except (ValueError, InvalidInputError) as error:
+        raise StoreCorruptError(f"the definition of model {stored.key.name!r} cannot be read: {error}") from error
+    return Model(stored.key, definition, learner)

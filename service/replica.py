@@ -1,0 +1,103 @@
+"""A worker's copy of a model's state: a cache of the fold, never the truth."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+from learners.base import InvalidStateError, state_bytes
+from learners.codec import decode_state, encode_state
+from service.errors import StoreCorruptError
+from service.model import Model
+from service.store.base import LogEntry, Snapshot, Store
+
+_T = TypeVar("_T")
+
+TAIL_LIMIT = 512
+"""Most rounds read at once while a request waits for the reply, which holds up the store."""
+
+_INLINE_COST = 2_000_000
+"""Multiply-adds, about a millisecond, above which work leaves the event loop."""
+
+
+class Replica:
+    """The state of one model at some round of its log.
+
+    Whoever reads `state` holds `lock`, as `catch_up` changes it in place.
+    """
+
+    def __init__(self, model: Model, store: Store) -> None:
+        self.model = model
+        self.lock = asyncio.Lock()
+        self.rounds = 0
+        self.snapshot_rounds = 0
+        self.state: Any = None
+        self.bytes = state_bytes(model.learner)
+        self._store = store
+
+    async def catch_up(self) -> None:
+        """Folds every round that the log has by now. Call with `lock` held.
+
+        Raises:
+            ModelNotFoundError: if this incarnation of the model is gone.
+            StoreCorruptError: if the log or the snapshot cannot be read.
+            StoreUnavailableError: if the store does not answer.
+        """
+        if self.state is None:
+            await self._load()
+        target = 0
+        while True:
+            tail = await self._store.read_tail(self.model.key, self.rounds, TAIL_LIMIT)
+            target = target or tail.rounds
+            if self._is_trimmed(tail.rounds, tail.entries):
+                await self._load()
+                continue
+            await self._fold(tail.entries)
+            if self.rounds >= target:
+                return
+
+    async def snapshot(self) -> None:
+        """Writes a snapshot of the state, unless the store has one that has seen more."""
+        async with self.lock:
+            if self.state is None or self.rounds <= self.snapshot_rounds:
+                return
+            rounds = self.rounds
+            state = await self._offloaded(self.bytes, encode_state, self.model.learner, self.state)
+        retained = self.model.definition.retain_rounds
+        kept = await self._store.save_snapshot(self.model.key, Snapshot(rounds, state), retained)
+        self.snapshot_rounds = max(self.snapshot_rounds, kept)
+
+    async def _load(self) -> None:
+        """Starts from the snapshot, or from nothing where there is none."""
+        snapshot = await self._store.load_snapshot(self.model.key)
+        learner = self.model.learner
+        if self.state is not None and (snapshot is None or snapshot.rounds <= self.rounds):
+            raise StoreCorruptError(f"the log of model {self.model.name!r} lacks round {self.rounds + 1}")
+        if snapshot is None:
+            self.state, self.rounds = learner.init(), 0
+            return
+        try:
+            self.state = await self._offloaded(self.bytes, decode_state, learner, snapshot.state)
+        except InvalidStateError as error:
+            raise StoreCorruptError(f"the snapshot of model {self.model.name!r} cannot be read: {error}") from error
+        self.rounds = self.snapshot_rounds = snapshot.rounds
+
+    def _is_trimmed(self, rounds: int, entries: Sequence[LogEntry]) -> bool:
+        """Whether the log no longer has the round that comes next."""
+        if not entries:
+            return rounds > self.rounds
+        return entries[0].number != self.rounds + 1
+
+    async def _fold(self, entries: Sequence[LogEntry]) -> None:
+        if not entries:
+            return
+        learner, state = self.model.learner, self.state
+        rounds = self.model.format.decode_rounds([entry.record for entry in entries])
+        self.state = None  # if the fold is cut short, its half-changed state must never be used
+        self.state = await self._offloaded(len(rounds) * learner.fold_cost, learner.fold, state, rounds)
+        self.rounds = entries[-1].number
+
+    async def _offloaded(self, cost: int, function: Callable[..., _T], *args: Any) -> _T:
+        """Runs a function here, or in a thread where it would hold up the event loop."""
+        if cost < _INLINE_COST:
+            return function(*args)
+        return await asyncio.to_thread(function, *args)

@@ -1,0 +1,121 @@
+"""The use cases: predict and give feedback."""
+
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+from service.desk import Ask, Desk
+from service.desks import Desks
+from service.errors import (
+    FeedbackConflictError,
+    IdentifierError,
+    InconsistentFeedbackError,
+    InvalidInputError,
+    LabelNeededError,
+    ModelNotFoundError,
+    PredictionExpiredError,
+    PredictionNotFoundError,
+    WagerError,
+)
+from service.schemas import FeedbackAnswer, FeedbackRequest, PredictAnswer, PredictRequest
+from service.store.base import Feedback, FeedbackResult, FeedbackStatus
+
+_T = TypeVar("_T")
+
+
+class RoundService:
+    """Predictions and feedback, for every model. Any worker may answer any request."""
+
+    def __init__(self, desks: Desks) -> None:
+        self._desks = desks
+
+    async def predict(self, request: PredictRequest) -> PredictAnswer:
+        """Draws a label for the context and stores the prediction.
+
+        Every round whose feedback was acknowledged before the call has been learned from. The same id and
+        context bring the stored prediction again.
+
+        Raises:
+            ModelNotFoundError: if there is no such model.
+            ContextLengthError: if the context has not as many numbers as the model features.
+            NormExceededError: if it is too long, and the model rejects such.
+            IdentifierError: if the id names another model.
+            PredictionConflictError: if the id was used with another context.
+            StoreError: if the store does not do its part.
+        """
+        own_id = _own_id(request.model, request.prediction_id)
+        ask = Ask(request.context, own_id, request.include_distribution)
+        return await self._at_desk(request.model, "model", lambda desk: desk.predict(ask))
+
+    async def give_feedback(self, request: FeedbackRequest) -> FeedbackAnswer:
+        """Joins the feedback with its prediction; once, however often it is called.
+
+        Raises:
+            ModelNotFoundError: if there is no such model.
+            PredictionNotFoundError: if the prediction was never made, or is forgotten.
+            PredictionExpiredError: if its window has closed, and the model rejects late feedback.
+            FeedbackConflictError: if other feedback came first.
+            InvalidInputError: if the feedback says nothing, contradicts itself, or not enough for the learner.
+            StoreError: if the store does not do its part.
+        """
+        if request.correct is None and request.true_label is None:
+            raise InvalidInputError("give correct, or true_label, or both", "correct")
+        name, _, prediction_id = request.prediction_id.partition(":")
+        result = await self._at_desk(
+            name, "prediction_id", lambda desk: desk.give_feedback(_as_feedback(desk, prediction_id, request))
+        )
+        return _feedback_answer(request.prediction_id, result)
+
+    async def _at_desk(self, name: str, field: str, play: Callable[[Desk], Awaitable[_T]]) -> _T:
+        """Plays at the model's desk; at a new one if the model was deleted and made again meanwhile."""
+        desk = await self._desks.find(name, field)
+        try:
+            return await play(desk)
+        except ModelNotFoundError:
+            self._desks.drop(desk)
+            return await play(await self._desks.find(name, field))
+
+
+def _own_id(model: str, prediction_id: str | None) -> str | None:
+    """The client's id without the model's name before it."""
+    if prediction_id is None or ":" not in prediction_id:
+        return prediction_id
+    name, _, own = prediction_id.partition(":")
+    if name != model:
+        raise IdentifierError(f"the id belongs to model {name!r}, not to {model!r}", "prediction_id")
+    return own
+
+
+def _as_feedback(desk: Desk, prediction_id: str, request: FeedbackRequest) -> Feedback:
+    label = None if request.true_label is None else desk.model.label_number(request.true_label)
+    return Feedback(prediction_id, request.correct, label)
+
+
+_REFUSALS: dict[FeedbackStatus, tuple[type[WagerError], str, str]] = {
+    FeedbackStatus.UNKNOWN: (PredictionNotFoundError, "there is no prediction {id!r}", "prediction_id"),
+    FeedbackStatus.EXPIRED: (PredictionExpiredError, "the window of prediction {id!r} has closed", "prediction_id"),
+    FeedbackStatus.CONFLICT: (FeedbackConflictError, "other feedback is on record for {id!r}: {first}", "correct"),
+    FeedbackStatus.INCONSISTENT: (
+        InconsistentFeedbackError,
+        "correct contradicts true_label for {id!r}",
+        "correct",
+    ),
+    FeedbackStatus.LABEL_NEEDED: (
+        LabelNeededError,
+        "the learner of this model needs true_label when the prediction was wrong",
+        "true_label",
+    ),
+}
+
+
+def _feedback_answer(prediction_id: str, result: FeedbackResult) -> FeedbackAnswer:
+    status, outcome = result
+    if status in _REFUSALS or outcome is None:
+        error, detail, field = _REFUSALS[status]
+        first = "" if outcome is None else f"correct is {str(outcome.correct).lower()}"
+        raise error(detail.format(id=prediction_id, first=first), field)
+    return FeedbackAnswer(
+        prediction_id=prediction_id,
+        correct=outcome.correct,
+        status="recorded" if status is FeedbackStatus.RECORDED else "duplicate",
+        round=outcome.round,
+    )

@@ -1,0 +1,255 @@
+"""The bodies of requests and answers. Strict: no coercions, no NaN or infinities, no unknown fields."""
+
+from datetime import datetime
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SkipValidation, StringConstraints
+from pydantic_core import PydanticCustomError
+
+NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
+ID_PATTERN = r"^[A-Za-z0-9._~=+/@-]{1,128}$"
+QUALIFIED_ID_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}:[A-Za-z0-9._~=+/@-]{1,128}$"
+
+ModelName = Annotated[
+    str,
+    StringConstraints(pattern=NAME_PATTERN),
+    Field(description="Letters, digits, `.`, `_` and `-`, at most 64, beginning with a letter or digit."),
+]
+Label = Annotated[str, StringConstraints(min_length=1, max_length=256)]
+Number = Annotated[float, Field(allow_inf_nan=False)]
+Context = Annotated[list[Number], Field(min_length=1, description="The numbers of a dense context.")]
+QualifiedId = Annotated[
+    str,
+    StringConstraints(pattern=QUALIFIED_ID_PATTERN),
+    Field(description="`<model>:<id>`, as `/predict` answered it."),
+]
+GivenId = Annotated[
+    str,
+    StringConstraints(pattern=rf"{ID_PATTERN[:-1]}$|{QUALIFIED_ID_PATTERN}"),
+    Field(description="Your own id, unique within the model, with or without `<model>:` before it."),
+]
+
+
+def _different_labels(labels: list[str]) -> list[str]:
+    if len(labels) < 2:
+        raise PydanticCustomError("too_few_labels", "a model needs at least 2 labels")
+    seen: set[str] = set()
+    for label in labels:
+        if label in seen:
+            message = "labels must differ: {label} is there twice"
+            raise PydanticCustomError("duplicate_labels", message, {"label": label})
+        seen.add(label)
+    return labels
+
+
+class _Body(BaseModel):
+    model_config = ConfigDict(
+        strict=True, extra="forbid", allow_inf_nan=False, frozen=True, use_attribute_docstrings=True
+    )
+
+
+class DenseFeatures(_Body):
+    """Contexts are lists of `size` numbers."""
+
+    kind: Literal["dense"]
+    size: Annotated[int, Field(ge=1, le=1_000_000)]
+    """d, the length of every context."""
+    norm: Literal["unit", "scale", "reject"] = "unit"
+    """`unit` divides each context by its norm; `scale` only one longer than `norm_bound`; `reject` refuses that."""
+    norm_bound: Annotated[float, Field(gt=0, le=1e6)] = 1.0
+    """X, the norm that no context exceeds: the theorems assume it. With `unit`, the norm that each gets."""
+
+
+class LearnerChoice(BaseModel):
+    """An algorithm with its hyperparameters; `GET /learners` describes them. All but `algorithm` are optional."""
+
+    model_config = ConfigDict(strict=True, extra="allow", frozen=True)
+
+    algorithm: str
+    """Such as `soba-diagonal`."""
+
+
+class ModelDefinition(_Body):
+    """Everything that defines a model; nothing of it changes later."""
+
+    name: ModelName
+    labels: Annotated[list[Label], Field(max_length=100_000), AfterValidator(_different_labels)]
+    """The K labels to choose from, at least 2, all different."""
+    features: DenseFeatures
+    learner: LearnerChoice | None = None
+    """The learner; without it, the one we recommend."""
+    window_seconds: Annotated[float, Field(ge=0.001, le=366 * 86_400)] = 86_400.0
+    """How long a prediction waits for its feedback."""
+    late_feedback: Literal["reject", "accept"] = "reject"
+    """What happens to feedback after the window, as long as the prediction is not forgotten (an hour later)."""
+    retain_rounds: Annotated[int, Field(ge=0, le=1_000_000_000)] = 100_000
+    """How many of the latest rounds the log keeps at least, for reading and replay."""
+
+
+class ModelAnswer(BaseModel):
+    """A model, with what has happened to it."""
+
+    name: str
+    labels: list[str]
+    features: DenseFeatures
+    learner: dict[str, Any]
+    """Algorithm and every hyperparameter, defaults included."""
+    window_seconds: float
+    late_feedback: str
+    retain_rounds: int
+    created_at: datetime
+    rounds_seen: int
+    """Rounds in its log: predictions whose feedback was recorded."""
+    predictions: int
+    """Predictions stored, with or without feedback."""
+    correct: int
+    """Rounds whose label was right."""
+
+
+class ModelList(BaseModel):
+    """A page of models in the order of their names."""
+
+    models: list[ModelAnswer]
+    next_cursor: str | None
+    """Give it as `cursor` for the next page; null on the last."""
+
+
+class PredictRequest(_Body):
+    """Asks for a label."""
+
+    model: ModelName
+    context: Context
+    prediction_id: GivenId | None = None
+    """Asking again with the same id and context returns the stored prediction."""
+    include_distribution: bool = False
+    """Whether to answer the probability of every label."""
+
+
+class PredictAnswer(BaseModel):
+    """A label drawn from a known distribution, and the probability it was drawn with."""
+
+    prediction_id: str
+    model: str
+    label: str
+    propensity: float
+    rounds_seen: int
+    """Rounds the model had learned from when it answered."""
+    expires_at: datetime
+    """When the window for feedback closes."""
+    distribution: dict[str, float] | None = None
+    """The probability of each label, if asked for; null when a stored prediction is returned."""
+
+
+class PredictBatchRequest(_Body):
+    """Asks for many labels at once; each context succeeds or fails by itself."""
+
+    model: ModelName
+    contexts: Annotated[list[SkipValidation[Context]], Field(min_length=1)]
+    prediction_ids: list[SkipValidation[GivenId]] | None = None
+    """Your own ids, one for each context."""
+    include_distribution: bool = False
+
+
+class FeedbackRequest(_Body):
+    """Says whether a prediction was right: by the bit, or by the true label, or by both."""
+
+    prediction_id: QualifiedId
+    correct: bool | None = None
+    true_label: Label | None = None
+
+
+class FeedbackAnswer(BaseModel):
+    """What is on record for the prediction."""
+
+    prediction_id: str
+    correct: bool
+    status: Literal["recorded", "duplicate"]
+    round: int
+    """The number of the round it made, counted from 1."""
+
+
+class FeedbackBatchRequest(_Body):
+    """Many feedbacks at once; each succeeds or fails by itself."""
+
+    feedback: Annotated[list[SkipValidation[FeedbackRequest]], Field(min_length=1)]
+
+
+class FieldError(BaseModel):
+    """One wrong field of a request."""
+
+    field: str | None
+    """The path of the field; null where the whole body is wrong."""
+    detail: str
+
+
+class Problem(BaseModel):
+    """An error, as RFC 9457 has it."""
+
+    type: str
+    """Stable; made for programs."""
+    title: str
+    status: int
+    detail: str
+    """What happened this time, for a person."""
+    field: str | None = None
+    """The first wrong field."""
+    errors: list[FieldError] | None = None
+    """All wrong fields."""
+
+
+class PredictBatchAnswer(BaseModel):
+    """An answer or a problem for each context, in order."""
+
+    predictions: list[PredictAnswer | Problem]
+
+
+class FeedbackBatchAnswer(BaseModel):
+    """An answer or a problem for each feedback, in order."""
+
+    results: list[FeedbackAnswer | Problem]
+
+
+class RoundLine(BaseModel):
+    """One line of a model's log."""
+
+    round: int
+    prediction_id: str
+    label: str
+    propensity: float
+    correct: bool
+    true_label: str | None
+    context: list[float]
+    rounds_seen: int
+    """Rounds the model had learned from when it predicted."""
+    predicted_at: datetime
+    feedback_at: datetime
+
+
+class LearnerDescription(BaseModel):
+    """A learner, its guarantee, and the JSON Schema of its hyperparameters."""
+
+    algorithm: str
+    summary: str
+    guarantee: str
+    recommended: bool
+    hyperparameters: dict[str, Any]
+
+
+class LearnerList(BaseModel):
+    """All learners."""
+
+    learners: list[LearnerDescription]
+
+
+class Health(BaseModel):
+    """Whether the service can do its work."""
+
+    status: Literal["ready", "alive"]
+
+
+class Readiness(Health):
+    """What the store is and promises."""
+
+    store: str
+    durability: str
+    warnings: list[str]
