@@ -20,7 +20,7 @@ from service.catalogue import Catalogue
 from service.desk import Outside
 from service.desks import Desks
 from service.errors import WagerError
-from service.processes import die_with_parent
+from service.processes import die_with_parent, spare_lasting_objects
 from service.rounds import RoundService
 from service.settings import Settings
 from service.store.redis_store import RedisStore
@@ -71,6 +71,7 @@ def create_app(settings: Settings | None = None, chance: Chance | None = None) -
     @contextlib.asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         await asyncio.to_thread(warm_up)
+        spare_lasting_objects()
         upkeep = asyncio.create_task(_keep_up(desks))
         yield
         upkeep.cancel()

@@ -25,7 +25,7 @@ class Batcher(Generic[Item, Result]):
         self,
         handle: Callable[[list[Item]], Awaitable[Sequence[Result | Exception]]],
         max_items: int = 256,
-        max_in_flight: int = 2,
+        max_in_flight: int = 1,
     ) -> None:
         self._handle = handle
         self._max_items = max_items

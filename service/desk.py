@@ -5,7 +5,7 @@ import hashlib
 import logging
 import math
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import NamedTuple
@@ -20,7 +20,7 @@ from service.errors import ContextLengthError, NormExceededError, PredictionConf
 from service.model import Model
 from service.replica import Replica
 from service.schemas import PredictAnswer
-from service.store.base import Feedback, FeedbackResult, FeedbackStatus, Prediction, Store
+from service.store.base import Feedback, FeedbackResult, FeedbackStatus, Prediction, Seen, Store, Tail
 from service.store.records import Head, decode_head
 
 _log = logging.getLogger(__name__)
@@ -51,6 +51,14 @@ class Ask(NamedTuple):
     context: list[float]
     id: str | None  # the client's, without the model's name
     include_distribution: bool
+
+
+class _Drawn(NamedTuple):
+    """A batch of predictions, drawn and not yet stored."""
+
+    heads: list[Head]
+    records: list[bytes]
+    distributions: FloatArray  # (n, K)
 
 
 class Desk:
@@ -105,37 +113,42 @@ class Desk:
     async def _predict(self, asks: list[Ask]) -> list[PredictAnswer | Exception]:
         features, replica = self.model.definition.features, self.replica
         contexts = within_bound(np.array([ask.context for ask in asks]), features.norm, features.norm_bound)
+        ids = [ask.id or self._outside.new_id() for ask in asks]
         async with replica.lock:
-            await replica.catch_up()
-            rounds_seen = replica.rounds
-            distributions, evidence = self.model.learner.decide(replica.state, Contexts.dense(contexts))
+            if replica.state is None:
+                await replica.catch_up()
+            drawn = self._draw(asks, contexts)
+            there = await self._keep(ids, drawn, replica.seen)
+            if isinstance(there, Tail):  # feedback came meanwhile: learn from it first, then answer
+                await replica.catch_up(there)
+                drawn = self._draw(asks, contexts)
+                there = await self._keep(ids, drawn, None)
+        self._keep_up()
+        assert not isinstance(there, Tail)
+        return [
+            self._answer(ids[i], drawn.heads[i], drawn.distributions[i] if asks[i].include_distribution else None)
+            if record is None
+            else self._repeat(ids[i], drawn.heads[i], decode_head(record))
+            for i, record in enumerate(there)
+        ]
+
+    def _draw(self, asks: list[Ask], contexts: FloatArray) -> _Drawn:
+        """Decides and draws at the present state."""
+        distributions, evidence = self.model.learner.decide(self.replica.state, Contexts.dense(contexts))
         labels, propensities = draw(distributions, self._outside.rng.random(len(asks)))
         now = self._outside.now()
-        expires_at = now + self.model.definition.window_seconds
+        expires_at, rounds_seen = now + self.model.definition.window_seconds, self.replica.rounds
         heads = [
             Head(_fingerprint(ask), expires_at, rounds_seen, label, propensity)
             for ask, label, propensity in zip(asks, labels.tolist(), propensities.tolist(), strict=True)
         ]
         records = self.model.format.encode_predictions(heads, contexts, evidence, now)
-        return await self._keep(asks, heads, records, distributions)
+        return _Drawn(heads, records, distributions)
 
-    async def _keep(
-        self, asks: Sequence[Ask], heads: Sequence[Head], records: Sequence[bytes], distributions: FloatArray
-    ) -> list[PredictAnswer | Exception]:
-        """Stores the predictions; answers what is then on record."""
-        ids = [ask.id or self._outside.new_id() for ask in asks]
-        predictions = [Prediction(*pair) for pair in zip(ids, records, strict=True)]
-        there = await self._outside.store.add_predictions(self.model.key, predictions, self.model.keep_seconds)
-        self._keep_up()
-        answers: list[PredictAnswer | Exception] = []
-        for i, (prediction_id, ask, head) in enumerate(zip(ids, asks, heads, strict=True)):
-            record = there[i]
-            if record is None:
-                chances = distributions[i] if ask.include_distribution else None
-                answers.append(self._answer(prediction_id, head, chances))
-            else:
-                answers.append(self._repeat(prediction_id, head, decode_head(record)))
-        return answers
+    async def _keep(self, ids: list[str], drawn: _Drawn, seen: Seen | None) -> list[bytes | None] | Tail:
+        """Stores the predictions, unless there are rounds they should have seen."""
+        predictions = [Prediction(*pair) for pair in zip(ids, drawn.records, strict=True)]
+        return await self._outside.store.add_predictions(self.model.key, predictions, self.model.keep_seconds, seen)
 
     def _repeat(self, prediction_id: str, head: Head, stored: Head) -> PredictAnswer | Exception:
         if stored.fingerprint != head.fingerprint:

@@ -8,7 +8,7 @@ from learners.base import InvalidStateError, state_bytes
 from learners.codec import decode_state, encode_state
 from service.errors import StoreCorruptError
 from service.model import Model
-from service.store.base import LogEntry, Snapshot, Store
+from service.store.base import LogEntry, Seen, Snapshot, Store, Tail
 
 _T = TypeVar("_T")
 
@@ -34,8 +34,16 @@ class Replica:
         self.bytes = state_bytes(model.learner)
         self._store = store
 
-    async def catch_up(self) -> None:
+    @property
+    def seen(self) -> Seen:
+        """What the state takes into account."""
+        return Seen(self.rounds, TAIL_LIMIT)
+
+    async def catch_up(self, tail: Tail | None = None) -> None:
         """Folds every round that the log has by now. Call with `lock` held.
+
+        Args:
+            tail: what the log has behind this replica, if the caller has just read it.
 
         Raises:
             ModelNotFoundError: if this incarnation of the model is gone.
@@ -44,16 +52,12 @@ class Replica:
         """
         if self.state is None:
             await self._load()
-        target = 0
-        while True:
-            tail = await self._store.read_tail(self.model.key, self.rounds, TAIL_LIMIT)
-            target = target or tail.rounds
-            if self._is_trimmed(tail.rounds, tail.entries):
-                await self._load()
-                continue
-            await self._fold(tail.entries)
-            if self.rounds >= target:
-                return
+            tail = None
+        tail = tail or await self._read_tail()
+        target = tail.rounds
+        await self._take(tail)
+        while self.rounds < target:
+            await self._take(await self._read_tail())
 
     async def snapshot(self) -> None:
         """Writes a snapshot of the state, unless the store has one that has seen more."""
@@ -65,6 +69,14 @@ class Replica:
         retained = self.model.definition.retain_rounds
         kept = await self._store.save_snapshot(self.model.key, Snapshot(rounds, state), retained)
         self.snapshot_rounds = max(self.snapshot_rounds, kept)
+
+    async def _read_tail(self) -> Tail:
+        return await self._store.read_tail(self.model.key, self.rounds, TAIL_LIMIT)
+
+    async def _take(self, tail: Tail) -> None:
+        """Folds a tail, or starts from the snapshot where the log no longer has the round that comes next."""
+        gap = tail.entries[0].number != self.rounds + 1 if tail.entries else tail.rounds > self.rounds
+        await (self._load() if gap else self._fold(tail.entries))
 
     async def _load(self) -> None:
         """Starts from the snapshot, or from nothing where there is none."""
@@ -80,12 +92,6 @@ class Replica:
         except InvalidStateError as error:
             raise StoreCorruptError(f"the snapshot of model {self.model.name!r} cannot be read: {error}") from error
         self.rounds = self.snapshot_rounds = snapshot.rounds
-
-    def _is_trimmed(self, rounds: int, entries: Sequence[LogEntry]) -> bool:
-        """Whether the log no longer has the round that comes next."""
-        if not entries:
-            return rounds > self.rounds
-        return entries[0].number != self.rounds + 1
 
     async def _fold(self, entries: Sequence[LogEntry]) -> None:
         if not entries:

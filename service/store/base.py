@@ -60,6 +60,13 @@ class Tail(NamedTuple):
     entries: list[LogEntry]
 
 
+class Seen(NamedTuple):
+    """How many rounds were taken into account, and how many of those that were not to return at most."""
+
+    rounds: int
+    limit: int
+
+
 class Prediction(NamedTuple):
     """A prediction to be stored: its id without the model's name, and its record."""
 
@@ -125,12 +132,20 @@ class Store(Protocol):
         """Deletes the model, its log and snapshot; False if there is none. Its predictions expire."""
 
     async def add_predictions(
-        self, key: ModelKey, predictions: Sequence[Prediction], keep_seconds: float
-    ) -> list[bytes | None]:
+        self, key: ModelKey, predictions: Sequence[Prediction], keep_seconds: float, seen: Seen | None
+    ) -> list[bytes | None] | Tail:
         """Stores predictions for so long, each unless its id is in use.
 
+        Args:
+            key: the model.
+            predictions: what to store.
+            keep_seconds: how long.
+            seen: the rounds that the predictions take into account, where they must be all there are; None
+                where that does not matter.
+
         Returns:
-            For each, None if it was stored, else the head of the record that was there.
+            The tail behind what was seen, if there is one: then nothing was stored. Else, for each
+            prediction, None if it was stored, or the head of the record that was there.
 
         Raises:
             ModelNotFoundError: if this incarnation of the model is gone.

@@ -27,6 +27,7 @@ from service.store.base import (
     ModelKey,
     ModelPage,
     Prediction,
+    Seen,
     Snapshot,
     StoredModel,
     StoreFacts,
@@ -133,13 +134,16 @@ class RedisStore:
 
     @_translating_errors
     async def add_predictions(
-        self, key: ModelKey, predictions: Sequence[Prediction], keep_seconds: float
-    ) -> list[bytes | None]:
+        self, key: ModelKey, predictions: Sequence[Prediction], keep_seconds: float, seen: Seen | None
+    ) -> list[bytes | None] | Tail:
         """See `Store.add_predictions`."""
-        named = [keys.model(key.name), *(keys.prediction(*key, p.id) for p in predictions)]
-        args = [key.incarnation, round(keep_seconds * 1000), HEAD_BYTES, *(p.record for p in predictions)]
-        heads: list[bytes | None] = _unless_gone(key, await self._run(_ADD_PREDICTIONS, named, args))
-        return heads
+        named = [*_model_and_log(key), *(keys.prediction(*key, p.id) for p in predictions)]
+        rounds, limit = seen or (-1, 0)
+        args = [key.incarnation, rounds, limit, round(keep_seconds * 1000), HEAD_BYTES]
+        reply = await self._run(_ADD_PREDICTIONS, named, [*args, *(p.record for p in predictions)])
+        total, items = _unless_gone(key, reply)
+        heads: list[bytes | None] = items
+        return heads if total is None else Tail(int(total), [_log_entry(*entry) for entry in items])
 
     @_translating_errors
     async def add_feedback(

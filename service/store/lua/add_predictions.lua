@@ -1,18 +1,22 @@
--- Stores predictions, each unless its id is in use.
--- KEYS: model, then one key each. ARGV: incarnation, milliseconds to keep, bytes of a head, then one record each.
--- Returns nil if the model is gone, else for each nil if it was stored, or the head of the record that was there.
-if redis.call('HGET', KEYS[1], 'incarnation') ~= ARGV[1] then
+-- Stores predictions, each unless its id is in use, provided that whoever made them had seen every round.
+-- KEYS: model, log, then one key each.
+-- ARGV: incarnation, rounds seen (-1: it does not matter), most rounds to return, milliseconds to keep,
+--       bytes of a head, then one record each.
+-- Returns nil if the model is gone; {rounds in all, entries} if there are rounds that were not seen;
+-- else {false, heads}: for each nil if it was stored, or the head of the record that was there.
+local there = redis.call('HMGET', KEYS[1], 'incarnation', 'rounds')
+if there[1] ~= ARGV[1] then
   return false
 end
+local seen = tonumber(ARGV[2])
+if seen >= 0 and tonumber(there[2]) > seen then
+  return {there[2], redis.call('XRANGE', KEYS[2], '(' .. ARGV[2] .. '-0', '+', 'COUNT', ARGV[3])}
+end
 local heads, stored = {}, 0
-for i = 2, #KEYS do
-  local there = redis.call('SET', KEYS[i], ARGV[i + 2], 'PX', ARGV[2], 'NX', 'GET')
-  if there then
-    heads[i - 1] = string.sub(there, 1, tonumber(ARGV[3]))
-  else
-    heads[i - 1] = false
-    stored = stored + 1
-  end
+for i = 3, #KEYS do
+  local record = redis.call('SET', KEYS[i], ARGV[i + 3], 'PX', ARGV[4], 'NX', 'GET')
+  heads[i - 2] = record and string.sub(record, 1, tonumber(ARGV[5]))
+  stored = stored + (record and 0 or 1)
 end
 redis.call('HINCRBY', KEYS[1], 'predictions', stored)
-return heads
+return {false, heads}

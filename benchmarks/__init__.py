@@ -1,0 +1,1 @@
+"""Figures, each beside a floor measured in the same run. `make bench` prints them all."""

@@ -1,0 +1,79 @@
+"""The service under test, in a process of its own, with routes beside it that do nothing."""
+
+import contextlib
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import NamedTuple
+
+from fastapi import FastAPI
+
+from service.app import create_app
+from service.schemas import FeedbackAnswer, FeedbackRequest, PredictAnswer, PredictRequest
+from service.store.embedded import EmbeddedServer
+
+_ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+
+
+def app_with_floor() -> FastAPI:
+    """The real application, and for each route its floor: the same request and answer models, nothing done."""
+    app = create_app()
+    prediction = PredictAnswer(
+        prediction_id="bench:AZ3kNDvx0000000000AA",
+        model="bench",
+        label="label-3",
+        propensity=0.905,
+        rounds_seen=1000,
+        expires_at=datetime(2026, 11, 21, 10, 11, 12, 345678, tzinfo=UTC),
+    )
+
+    @app.post("/floor/predict")
+    async def predict_floor(request: PredictRequest) -> PredictAnswer:
+        del request
+        return prediction.model_copy()
+
+    @app.post("/floor/feedback")
+    async def feedback_floor(request: FeedbackRequest) -> FeedbackAnswer:
+        return FeedbackAnswer(prediction_id=request.prediction_id, correct=True, status="recorded", round=1000)
+
+    return app
+
+
+class Server(NamedTuple):
+    """A running service."""
+
+    port: int
+    store_url: str
+
+
+@contextlib.contextmanager
+def running() -> Iterator[Server]:
+    """One worker on a fresh embedded store; both are gone afterwards."""
+    with tempfile.TemporaryDirectory() as folder, EmbeddedServer(Path(folder)) as store:
+        with socket.socket() as listener:
+            listener.bind(("127.0.0.1", 0))
+            port: int = listener.getsockname()[1]
+        command = [sys.executable, "-m", "uvicorn", "benchmarks.server:app_with_floor", "--factory", "--port", str(port)]
+        environment = os.environ | _ONE_THREAD | {"WAGER_STORE_URL": store.url}
+        process = subprocess.Popen([*command, "--no-access-log", "--log-level", "warning"], env=environment)
+        try:
+            _wait_for(port, process)
+            yield Server(port, store.url)
+        finally:
+            process.terminate()
+            process.wait(10)
+
+
+def _wait_for(port: int, process: subprocess.Popen[bytes]) -> None:
+    deadline = time.monotonic() + 60
+    while process.poll() is None and time.monotonic() < deadline:
+        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port)):
+            return
+        time.sleep(0.05)
+    raise RuntimeError("the service did not start")
