@@ -7,6 +7,7 @@ slow; they compare servers under the same load and are no promise to a user.
 import asyncio
 import time
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import NamedTuple, cast
 
 import numpy as np
@@ -31,7 +32,9 @@ class Outcome(NamedTuple):
 
 def post(path: str, body: bytes) -> bytes:
     """The bytes of a request."""
-    head = f"POST {path} HTTP/1.1\r\nhost: bench\r\ncontent-type: application/json\r\ncontent-length: {len(body)}\r\n\r\n"
+    head = (
+        f"POST {path} HTTP/1.1\r\nhost: bench\r\ncontent-type: application/json\r\ncontent-length: {len(body)}\r\n\r\n"
+    )
     return head.encode() + body
 
 
@@ -90,7 +93,7 @@ async def drive(port: int, requests: Iterator[bytes], connections: int, keep: bo
     futures: list[asyncio.Future[None]] = [loop.create_future() for _ in range(connections)]
     started = time.perf_counter()
     opened = [
-        loop.create_connection(lambda done=done: _Connection(requests, done, kept if keep else None), "127.0.0.1", port)
+        loop.create_connection(partial(_Connection, requests, done, kept if keep else None), "127.0.0.1", port)
         for done in futures
     ]
     protocols = [protocol for _, protocol in await asyncio.gather(*opened)]

@@ -28,7 +28,7 @@ def create_model(server: Server, name: str, **learner: Any) -> None:
 
 
 def predictions(path: str, name: str, n: int, seed: int) -> Iterator[bytes]:
-    """n requests for a prediction."""
+    """N requests for a prediction."""
     contexts = np.random.default_rng(seed).normal(size=(n, D)).round(4).tolist()
     return (post(path, json.dumps({"model": name, "context": context}).encode()) for context in contexts)
 
@@ -36,13 +36,11 @@ def predictions(path: str, name: str, n: int, seed: int) -> Iterator[bytes]:
 def feedback(path: str, answers: list[bytes]) -> Iterator[bytes]:
     """Feedback for each prediction; one in three is right."""
     ids = [json.loads(answer)["prediction_id"] for answer in answers]
-    return (
-        post(path, json.dumps({"prediction_id": id_, "correct": i % 3 == 0}).encode()) for i, id_ in enumerate(ids)
-    )
+    return (post(path, json.dumps({"prediction_id": id_, "correct": i % 3 == 0}).encode()) for i, id_ in enumerate(ids))
 
 
 def play(server: Server, name: str, n: int, seed: int) -> dict[str, Outcome]:
-    """n predictions and their feedback, and the same requests to the floor, one after the other."""
+    """N predictions and their feedback, and the same requests to the floor, one after the other."""
 
     async def all_of_it() -> dict[str, Outcome]:
         made = await drive(server.port, predictions("/predict", name, n, seed), CONNECTIONS, keep=True)
@@ -73,9 +71,3 @@ def rows(n: int = 5_000) -> list[Row]:
         at_least(f"POST {path}, 1 worker, {CONNECTIONS} connections", rates[path], rates["/floor" + path], "/s", 0.75)
         for path in ("/predict", "/feedback")
     ]
-
-
-if __name__ == "__main__":
-    from benchmarks.report import print_rows
-
-    print_rows("HTTP", rows())

@@ -59,9 +59,17 @@ def running() -> Iterator[Server]:
         with socket.socket() as listener:
             listener.bind(("127.0.0.1", 0))
             port: int = listener.getsockname()[1]
-        command = [sys.executable, "-m", "uvicorn", "benchmarks.server:app_with_floor", "--factory", "--port", str(port)]
+        command = [
+            sys.executable,
+            "-m",
+            "uvicorn",
+            "benchmarks.server:app_with_floor",
+            "--factory",
+            "--port",
+            str(port),
+        ]
         environment = os.environ | _ONE_THREAD | {"WAGER_STORE_URL": store.url}
-        process = subprocess.Popen([*command, "--no-access-log", "--log-level", "warning"], env=environment)
+        process = subprocess.Popen(command, env=environment)
         try:
             _wait_for(port, process)
             yield Server(port, store.url)

@@ -32,9 +32,9 @@ def _sparse_scores(weights: FloatArray, contexts: Contexts, result: FloatArray) 
 def score(weights: FloatArray, indices: IntArray, values: FloatArray, result: FloatArray) -> None:
     """Adds W x of one context to result (K,)."""
     for position in range(len(values)):
-        weight_row = weights[indices[position]]
+        i, x = indices[position], values[position]
         for k in range(len(result)):
-            result[k] += values[position] * weight_row[k]
+            result[k] += x * weights[i, k]
 
 
 @compiled
@@ -42,11 +42,11 @@ def add_outer(weights: FloatArray, coefficients: FloatArray, indices: IntArray, 
     """Adds x ⊗ coefficients to weights (d, K); returns by how much their squared norm changed."""
     change = 0.0
     for position in range(len(values)):
-        weight_row = weights[indices[position]]
+        i, x = indices[position], values[position]
         for k in range(len(coefficients)):
-            old = weight_row[k]
-            new = old + coefficients[k] * values[position]
-            weight_row[k] = new
+            old = weights[i, k]
+            new = old + coefficients[k] * x
+            weights[i, k] = new
             change += new * new - old * old
     return change
 
