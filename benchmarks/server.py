@@ -59,15 +59,8 @@ def running() -> Iterator[Server]:
         with socket.socket() as listener:
             listener.bind(("127.0.0.1", 0))
             port: int = listener.getsockname()[1]
-        command = [
-            sys.executable,
-            "-m",
-            "uvicorn",
-            "benchmarks.server:app_with_floor",
-            "--factory",
-            "--port",
-            str(port),
-        ]
+        application = ["benchmarks.server:app_with_floor", "--factory", "--port", str(port)]
+        command = [sys.executable, "-m", "uvicorn", *application, "--no-access-log", "--log-level", "warning"]
         environment = os.environ | _ONE_THREAD | {"WAGER_STORE_URL": store.url}
         process = subprocess.Popen(command, env=environment)
         try:
