@@ -62,12 +62,12 @@ class Problem:
     Attributes:
         n_labels: K, the number of labels, at least 2.
         n_features: d, the number of features of a context, at least 1.
-        norm_bound: X > 0, a bound on the Euclidean norm of every context; an assumption of every theorem.
+        norm_bound: X, from 1e-6 to 1e6, a bound on the Euclidean norm of every context; an assumption of every theorem.
     """
 
     n_labels: Annotated[int, pydantic.Field(ge=2)]
     n_features: Annotated[int, pydantic.Field(ge=1)]
-    norm_bound: Annotated[float, pydantic.Field(gt=0)] = 1.0
+    norm_bound: Annotated[float, pydantic.Field(ge=1e-6, le=1e6)] = 1.0
 
 
 class Contexts(NamedTuple):
@@ -82,7 +82,9 @@ class Contexts(NamedTuple):
     values: FloatArray  # (nnz,) float64
     shared: bool  # all rows have the indices of the first
 
-    def __len__(self) -> int:
+    @property
+    def n(self) -> int:
+        """How many contexts there are."""
         return len(self.starts) - 1
 
     @classmethod
@@ -103,7 +105,9 @@ class Rounds(NamedTuple):
     true_labels: IntArray  # (n,) int64, NO_LABEL where unknown
     evidence: FloatArray  # (n, E) float64, from the decision
 
-    def __len__(self) -> int:
+    @property
+    def n(self) -> int:
+        """How many rounds there are."""
         return len(self.labels)
 
 
@@ -119,12 +123,12 @@ class Layout(NamedTuple):
 
     dtype: str
     shape: tuple[str, ...] = ()
+    least: float = -math.inf  # no entry is smaller
 
 
-SCALAR = Layout("float64")
-COUNT = Layout("int64")
-Scalar: TypeAlias = Annotated[FloatArray, SCALAR]
-Count: TypeAlias = Annotated[IntArray, COUNT]
+NonNegativeScalar: TypeAlias = Annotated[FloatArray, Layout("float64", least=0.0)]
+PositiveScalar: TypeAlias = Annotated[FloatArray, Layout("float64", least=1e-300)]
+Count: TypeAlias = Annotated[IntArray, Layout("int64", least=0.0)]
 
 StateT = TypeVar("StateT", bound=tuple[Any, ...])
 
@@ -187,26 +191,33 @@ def dimensions(problem: Problem) -> dict[str, int]:
     return {"K": K, "d": d, "n": n, "P": n * (n + 1) // 2}
 
 
-def state_layout(learner: AnyLearner) -> dict[str, tuple[np.dtype[Any], tuple[int, ...]]]:
-    """Dtype and shape of each array of the learner's state, by field name."""
+class ArrayLayout(NamedTuple):
+    """A `Layout` with its symbols replaced by the sizes of a problem."""
+
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+    least: float
+
+
+def state_layout(learner: AnyLearner) -> dict[str, ArrayLayout]:
+    """The layout of each array of the learner's state, by field name."""
     sizes = dimensions(learner.problem)
-    layouts = {name: layout_of(hint) for name, hint in get_type_hints(learner.state_type, include_extras=True).items()}
-    return {name: (np.dtype(dtype), tuple(sizes[s] for s in shape)) for name, (dtype, shape) in layouts.items()}
+    hints = get_type_hints(learner.state_type, include_extras=True)
+    return {name: _sized(hint.__metadata__[0], sizes) for name, hint in hints.items()}
 
 
-def layout_of(hint: Any) -> Layout:
-    """The `Layout` annotated on a state field."""
-    return next(note for note in hint.__metadata__ if isinstance(note, Layout))
+def _sized(layout: Layout, sizes: dict[str, int]) -> ArrayLayout:
+    return ArrayLayout(np.dtype(layout.dtype), tuple(sizes[symbol] for symbol in layout.shape), layout.least)
 
 
 def state_bytes(learner: AnyLearner) -> int:
     """Bytes that the learner's state takes, without making one."""
-    return sum(dtype.itemsize * math.prod(shape) for dtype, shape in state_layout(learner).values())
+    return sum(array.dtype.itemsize * math.prod(array.shape) for array in state_layout(learner).values())
 
 
 def zero_state(learner: AnyLearner) -> Any:
     """A state of the learner's type with every array zero."""
-    return learner.state_type(*(np.zeros(shape, dtype) for dtype, shape in state_layout(learner).values()))
+    return learner.state_type(*(np.zeros(array.shape, array.dtype) for array in state_layout(learner).values()))
 
 
 def check_state_size(learner: AnyLearner, max_bytes: int) -> None:

@@ -12,7 +12,7 @@ import pydantic
 import safetensors
 import safetensors.numpy
 
-from learners.base import AnyLearner, InvalidStateError, state_layout
+from learners.base import AnyLearner, ArrayLayout, InvalidStateError, state_layout
 
 
 def identity(learner: AnyLearner) -> str:
@@ -36,8 +36,8 @@ def decode_state(learner: AnyLearner, data: bytes) -> Any:
     arrays = _read(data)
     if _metadata(data).get("learner") != identity(learner):
         raise InvalidStateError("the state belongs to another learner or other hyperparameters")
-    for name, (dtype, shape) in state_layout(learner).items():
-        _check_array(name, arrays.get(name), dtype, shape)
+    for name, layout in state_layout(learner).items():
+        _check_array(name, arrays.get(name), layout)
     if len(arrays) != len(learner.state_type._fields):
         raise InvalidStateError(f"unknown arrays: {sorted(set(arrays) - set(state_layout(learner)))}")
     return learner.state_type(**{name: np.array(array, order="C") for name, array in arrays.items()})
@@ -57,10 +57,12 @@ def _metadata(data: bytes) -> Mapping[str, str]:
     return metadata if isinstance(metadata, dict) else {}
 
 
-def _check_array(name: str, array: Any, dtype: np.dtype[Any], shape: tuple[int, ...]) -> None:
+def _check_array(name: str, array: Any, layout: ArrayLayout) -> None:
     if array is None:
         raise InvalidStateError(f"{name} is missing")
-    if array.dtype != dtype or array.shape != shape:
-        raise InvalidStateError(f"{name} is {array.dtype}{array.shape}, not {dtype}{shape}")
+    if array.dtype != layout.dtype or array.shape != layout.shape:
+        raise InvalidStateError(f"{name} is {array.dtype}{array.shape}, not {layout.dtype}{layout.shape}")
     if not np.isfinite(array).all():
         raise InvalidStateError(f"{name} holds numbers that are not finite")
+    if (array < layout.least).any():
+        raise InvalidStateError(f"{name} holds numbers below {layout.least:g}")

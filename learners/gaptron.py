@@ -19,18 +19,19 @@ from learners.base import (
     FloatArray,
     IntArray,
     Layout,
+    NonNegativeScalar,
+    PositiveScalar,
     Problem,
     Rounds,
-    Scalar,
     hyperparameters,
     zero_state,
 )
 from learners.exploration import leader, mix_with_uniform
+from learners.gaptron_schedules import anytime_constant, safe_step, tuned_exploration
 from learners.kernels import compiled, row
 from learners.linear_algebra import add_outer, score, scores, squared_norm
 from learners.losses import LOSS_CODES, LossName, gap_share, surrogate
 
-_LN2 = math.log(2.0)
 _REFRESH = 65_536  # rounds between exact recomputations of the squared norm
 _SMALLEST_SCALE = 1e-100
 
@@ -39,8 +40,8 @@ class GaptronState(NamedTuple):
     """The weights are W = multiplier · direction, so that projecting and annealing touch one number."""
 
     direction: Annotated[FloatArray, Layout("float64", ("d", "K"))]
-    scale: Scalar  # the multiplier where the step is fixed; 1 where exploration is anytime
-    squared_norm: Scalar  # of direction
+    scale: PositiveScalar  # the multiplier where the step is fixed; 1 where exploration is anytime
+    squared_norm: NonNegativeScalar  # of direction
     rounds: Count  # rounds folded so far, t - 1
 
 
@@ -84,7 +85,7 @@ class Gaptron:
     """`bandit` learns from the bit, `full` from the true label, which every feedback must then carry."""
     exploration: Literal["anytime"] | Annotated[float, pydantic.Field(ge=1e-6, le=1)] = "anytime"
     """γ under bandit feedback: `anytime` for γ_t = min(1, c/√t) with the theorem's c, or a fixed rate."""
-    horizon: Annotated[int, pydantic.Field(ge=1)] | None = None
+    horizon: Annotated[int, pydantic.Field(ge=1, le=2**53)] | None = None
     """Rounds T known beforehand; fixes γ at the value the theorem tunes for T."""
     least_exploration: Annotated[float, pydantic.Field(ge=0, le=1)] = 0.0
     """A floor under the anytime γ_t, for worlds that change."""
@@ -149,44 +150,6 @@ class Gaptron:
         """One projected gradient step, or dual averaging step, for each round that teaches something."""
         _fold(_parameters(self), state, rounds)
         return state
-
-
-def safe_step(loss: LossName, problem: Problem, gamma: float | None = None) -> float:
-    """The largest step η that keeps the surrogate gap non-positive.
-
-    Args:
-        loss: the surrogate loss.
-        problem: gives K and X.
-        gamma: the exploration rate under bandit feedback; None for full information.
-
-    Returns:
-        η of Theorems 1-3 (full information) or κγ of Theorems 4-6 (bandit feedback).
-    """
-    K, X = problem.n_labels, problem.norm_bound
-    full = {
-        "logistic": _LN2 / (2 * K * X**2),
-        "hinge": (K - 1) / (K**2 * X**2),
-        "smooth_hinge": 1 / (4 * K * X**2),
-    }[loss]
-    return full if gamma is None else full * gamma / K
-
-
-def tuned_exploration(loss: LossName, problem: Problem, radius: float, horizon: int) -> float:
-    """γ that Theorems 4-6 tune for a known number of rounds T = horizon; in (0, 1]."""
-    K, X, D = problem.n_labels, problem.norm_bound, radius
-    squared = {
-        "logistic": K**2 * X**2 * D**2 / _LN2,
-        "hinge": K**4 * X**2 * D**2 / (2 * (K - 1) ** 2),
-        "smooth_hinge": 2 * K**2 * X**2 * D**2,
-    }[loss]
-    return float(min(1.0, math.sqrt(squared / horizon)))
-
-
-def anytime_constant(loss: LossName, problem: Problem, radius: float) -> float:
-    """C of γ_t = min(1, c/√t): (D/2) sqrt(K / (κ (K - 1))), which needs no horizon and costs a factor √2."""
-    K = problem.n_labels
-    kappa = safe_step(loss, problem, gamma=1.0)
-    return float(radius / 2 * math.sqrt(K / (kappa * (K - 1))))
 
 
 def _parameters(learner: Gaptron) -> _Parameters:
@@ -270,7 +233,7 @@ def _fold(parameters: _Parameters, state: GaptronState, rounds: Rounds) -> None:
             _step(parameters, state, s, y, weight, indices, values, coefficients)
         state.rounds[()] += 1
         if state.rounds.item() % _REFRESH == 0:
-            state.squared_norm[()] = squared_norm(state.direction)
+            state.squared_norm[()] = squared_norm(state.direction.ravel())
 
 
 @compiled

@@ -12,10 +12,6 @@ from learners.base import Contexts, FloatArray, IntArray
 
 FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
 
-# Reassociation lets sums be vectorised; NaN and infinity keep their meaning. The same machine code runs in
-# every worker of a machine, so results are equal to the bit there.
-_FAST = {"reassoc", "contract"}
-
 
 def _keep_cache_in_step() -> None:
     """Gives each version of the sources its own cache of machine code.
@@ -36,9 +32,25 @@ _keep_cache_in_step()
 
 
 def compiled(function: FunctionT) -> FunctionT:
-    """Compiles a function of arrays to machine code on first use and keeps it in the on-disk cache."""
+    """Compiles a function of arrays to machine code on first use and keeps it in the on-disk cache.
+
+    The same bits come out wherever the arrays lie in memory, so all workers of a machine agree.
+    """
+    return _compiled(function, {"contract"})
+
+
+def compiled_sum(function: FunctionT) -> FunctionT:
+    """As `compiled`, for a loop that only reads and adds up: its sum may be taken in another order, faster.
+
+    A loop that also writes would be compiled twice, with and without vectors, and where its arrays happen
+    to lie would choose between two orders, so between two results.
+    """
+    return _compiled(function, {"contract", "reassoc"})
+
+
+def _compiled(function: FunctionT, fastmath: set[str]) -> FunctionT:
     # Typed as the function it compiles, so that callers are checked against its signature.
-    return cast(FunctionT, numba.njit(cache=True, nogil=True, fastmath=_FAST, error_model="numpy")(function))
+    return cast(FunctionT, numba.njit(cache=True, nogil=True, fastmath=fastmath, error_model="numpy")(function))
 
 
 @compiled

@@ -9,14 +9,14 @@ i(i+1)/2 + j. It is symmetric by construction and half the size of the square.
 import numpy as np
 
 from learners.base import Contexts, FloatArray, IntArray
-from learners.kernels import compiled, row
+from learners.kernels import compiled, compiled_sum, row
 
 
 def scores(weights: FloatArray, contexts: Contexts) -> FloatArray:
     """W x for each context: (n, K) from weights (d, K)."""
     if contexts.shared:
-        return contexts.values.reshape(len(contexts), -1) @ weights
-    result = np.zeros((len(contexts), weights.shape[1]))
+        return contexts.values.reshape(contexts.n, len(weights)) @ weights
+    result = np.zeros((contexts.n, weights.shape[1]))
     _sparse_scores(weights, contexts, result)
     return result
 
@@ -40,22 +40,28 @@ def score(weights: FloatArray, indices: IntArray, values: FloatArray, result: Fl
 @compiled
 def add_outer(weights: FloatArray, coefficients: FloatArray, indices: IntArray, values: FloatArray) -> float:
     """Adds x ⊗ coefficients to weights (d, K); returns by how much their squared norm changed."""
-    change = 0.0
+    change = squared_norm(coefficients) * squared_norm(values)
     for position in range(len(values)):
         i, x = indices[position], values[position]
+        change += 2.0 * x * _row_dot(weights, i, coefficients)
         for k in range(len(coefficients)):
-            old = weights[i, k]
-            new = old + coefficients[k] * x
-            weights[i, k] = new
-            change += new * new - old * old
+            weights[i, k] += x * coefficients[k]
     return change
 
 
-@compiled
-def squared_norm(array: FloatArray) -> float:
-    """Sum of the squares of a matrix's entries."""
+@compiled_sum
+def _row_dot(weights: FloatArray, i: int, coefficients: FloatArray) -> float:
     total = 0.0
-    for entry in array.flat:
+    for k in range(len(coefficients)):
+        total += weights[i, k] * coefficients[k]
+    return total
+
+
+@compiled_sum
+def squared_norm(vector: FloatArray) -> float:
+    """Sum of the squares of a vector's entries."""
+    total = 0.0
+    for entry in vector:
         total += entry * entry
     return total
 
@@ -120,7 +126,7 @@ def packed_blocks_quadratic(packed: FloatArray, dense: FloatArray, low: int, hig
     return total
 
 
-@compiled
+@compiled_sum
 def _dot(packed: FloatArray, start: int, dense: FloatArray, length: int) -> float:
     segment = packed[start : start + length]
     total = 0.0

@@ -20,9 +20,9 @@ from learners.base import (
     FloatArray,
     IntArray,
     Layout,
+    NonNegativeScalar,
     Problem,
     Rounds,
-    Scalar,
     hyperparameters,
     zero_state,
 )
@@ -36,6 +36,8 @@ from learners.linear_algebra import (
     scores,
 )
 
+_LEAST_RELATIVE_REGULARIZATION = 1e-9  # a / X²; the inverse is exact to about 1e-16 X² K / (γ a)
+
 Exploration = Literal["adaptive"] | Annotated[float, pydantic.Field(ge=1e-6, le=1)]
 
 
@@ -44,8 +46,8 @@ class SobaState(NamedTuple):
 
     inverse: Annotated[FloatArray, Layout("float64", ("P",))]  # A⁻¹, n by n, a packed lower triangle
     weights: Annotated[FloatArray, Layout("float64", ("d", "K"))]  # W = mat(A⁻¹ θ)
-    margin_sum: Scalar  # Σ, the sum of m over accepted rounds, never negative
-    quadratic_sum: Scalar  # Q, the sum of z'A_t⁻¹z = q / (1 + q) over accepted rounds
+    margin_sum: NonNegativeScalar  # Σ, the sum of m over accepted rounds, never negative
+    quadratic_sum: NonNegativeScalar  # Q, the sum of z'A_t⁻¹z = q / (1 + q) over accepted rounds
     rounds: Count  # rounds folded so far, t - 1
     updates: Count  # rounds accepted so far
 
@@ -75,6 +77,11 @@ class Soba:
     """a > 0, A starts as a·I; X² in the theorems, 1 in the paper's experiments."""
     exploration: Exploration = 0.05
     """γ, or `adaptive` for Theorem 5's γ_t = min(1, sqrt(K(1 + Q)/t)), which explores long."""
+
+    def __post_init__(self) -> None:
+        """Refuses a matrix whose inverse would lose its digits."""
+        if self.regularization < _LEAST_RELATIVE_REGULARIZATION * self.problem.norm_bound**2:
+            raise ValueError("regularization must be at least 1e-9 times the squared norm bound of the contexts")
 
     @property
     def evidence_size(self) -> int:

@@ -17,9 +17,9 @@ from learners.base import (
     FloatArray,
     IntArray,
     Layout,
+    NonNegativeScalar,
     Problem,
     Rounds,
-    Scalar,
     hyperparameters,
     zero_state,
 )
@@ -32,10 +32,10 @@ from learners.soba import Exploration, exploration_rate, greedy_decisions, margi
 class SobaDiagonalState(NamedTuple):
     """2·K·d numbers; θ = A ∘ W is implied."""
 
-    diagonal: Annotated[FloatArray, Layout("float64", ("d", "K"))]  # A, every entry >= a
+    diagonal: Annotated[FloatArray, Layout("float64", ("d", "K"), least=1e-6)]  # A, every entry >= a
     weights: Annotated[FloatArray, Layout("float64", ("d", "K"))]  # W = θ / A
-    margin_sum: Scalar  # Σ, the sum of m over accepted rounds, never negative
-    quadratic_sum: Scalar  # Q, the sum of z'A_t⁻¹z over accepted rounds
+    margin_sum: NonNegativeScalar  # Σ, the sum of m over accepted rounds, never negative
+    quadratic_sum: NonNegativeScalar  # Q, the sum of z'A_t⁻¹z over accepted rounds
     rounds: Count  # rounds folded so far, t - 1
     updates: Count  # rounds accepted so far
 

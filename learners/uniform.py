@@ -47,10 +47,10 @@ class Uniform:
     def decide(self, state: UniformState, contexts: Contexts) -> Decisions:
         """1/K everywhere."""
         del state
-        K, n = self.problem.n_labels, len(contexts)
+        K, n = self.problem.n_labels, contexts.n
         return Decisions(np.full((n, K), 1.0 / K), np.empty((n, 0)))
 
     def fold(self, state: UniformState, rounds: Rounds) -> UniformState:
         """Counts the rounds."""
-        state.rounds[()] += len(rounds)
+        state.rounds[()] += rounds.n
         return state

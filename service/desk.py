@@ -32,7 +32,9 @@ SNAPSHOT_EVERY = 1_000
 """Fewest rounds between two snapshots that are not written for their age."""
 
 SNAPSHOT_AGE = 30.0
-"""Seconds after which a snapshot is written though few rounds have come."""
+"""Seconds after which a snapshot is written though few rounds have come; a large state takes longer."""
+
+_SNAPSHOT_BYTES_PER_SECOND = 2_000_000
 
 
 @dataclass(frozen=True)
@@ -73,6 +75,7 @@ class Desk:
         self._newest_round = 0  # that this worker has heard of
         self._upkeep: asyncio.Task[None] | None = None
         self._snapshot_after = max(SNAPSHOT_EVERY, self.replica.bytes // model.format.round_bytes)
+        self._snapshot_age = SNAPSHOT_AGE + self.replica.bytes / _SNAPSHOT_BYTES_PER_SECOND
         self._snapshot_at = outside.now()
 
     def predict(self, ask: Ask) -> asyncio.Future[PredictAnswer]:
@@ -193,7 +196,7 @@ class Desk:
         return self.replica.rounds - self.replica.snapshot_rounds >= self._snapshot_after
 
     def _snapshot_due(self) -> bool:
-        aged = self._outside.now() - self._snapshot_at >= SNAPSHOT_AGE
+        aged = self._outside.now() - self._snapshot_at >= self._snapshot_age
         return self._snapshot_full() or (aged and self.replica.rounds > self.replica.snapshot_rounds)
 
 

@@ -99,7 +99,7 @@ class Replica:
         learner, state = self.model.learner, self.state
         rounds = self.model.format.decode_rounds([entry.record for entry in entries])
         self.state = None  # if the fold is cut short, its half-changed state must never be used
-        self.state = await self._offloaded(len(rounds) * learner.fold_cost, learner.fold, state, rounds)
+        self.state = await self._offloaded(rounds.n * learner.fold_cost, learner.fold, state, rounds)
         self.rounds = entries[-1].number
 
     async def _offloaded(self, cost: int, function: Callable[..., _T], *args: Any) -> _T:

@@ -36,6 +36,9 @@ from service.store.base import (
 from service.store.facts import read_facts
 from service.store.records import HEAD_BYTES, decode_outcome
 
+_BULK_PATIENCE = 30
+"""How many times longer than for other replies one waits for a snapshot, which may have many megabytes."""
+
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
 
@@ -85,12 +88,8 @@ class RedisStore:
     """
 
     def __init__(self, url: str, timeout: float, max_connections: int = 32) -> None:
-        self._redis = Redis.from_url(
-            url,
-            retry=Retry(NoBackoff(), 0),
-            socket_timeout=timeout,
-            socket_connect_timeout=timeout,
-        )
+        self._redis = _client(url, timeout)
+        self._bulk = _client(url, timeout * _BULK_PATIENCE)
         self._turn = asyncio.Semaphore(max_connections)
 
     @_translating_errors
@@ -168,7 +167,8 @@ class RedisStore:
     @_translating_errors
     async def load_snapshot(self, key: ModelKey) -> Snapshot | None:
         """See `Store.load_snapshot`."""
-        rounds, state = await self._call("HMGET", keys.snapshot(*key), "rounds", "state")
+        reply = await self._call("HMGET", keys.snapshot(*key), "rounds", "state", client=self._bulk)
+        rounds, state = reply
         return None if state is None else Snapshot(int(rounds), state)
 
     @_translating_errors
@@ -176,7 +176,7 @@ class RedisStore:
         """See `Store.save_snapshot`."""
         named = [*_model_and_log(key), keys.snapshot(*key)]
         args = [key.incarnation, snapshot.rounds, snapshot.state, retain_rounds]
-        return int(_unless_gone(key, await self._run(_SAVE_SNAPSHOT, named, args)))
+        return int(_unless_gone(key, await self._run(_SAVE_SNAPSHOT, named, args, client=self._bulk)))
 
     @_translating_errors
     async def check(self) -> StoreFacts:
@@ -186,16 +186,24 @@ class RedisStore:
     async def close(self) -> None:
         """See `Store.close`."""
         await self._redis.aclose()
+        await self._bulk.aclose()
 
-    async def _run(self, script: _Script, named: Sequence[str], args: Sequence[Any]) -> Any:
+    async def _run(
+        self, script: _Script, named: Sequence[str], args: Sequence[Any], client: Redis | None = None
+    ) -> Any:
         try:
-            return await self._call("EVALSHA", script.sha, len(named), *named, *args)
+            return await self._call("EVALSHA", script.sha, len(named), *named, *args, client=client)
         except exceptions.NoScriptError:
-            return await self._call("EVAL", script.source, len(named), *named, *args)
+            return await self._call("EVAL", script.source, len(named), *named, *args, client=client)
 
-    async def _call(self, *command: Any) -> Any:
+    async def _call(self, *command: Any, client: Redis | None = None) -> Any:
         async with self._turn:
-            return await self._redis.execute_command(*command)  # type: ignore[no-untyped-call]
+            return await (client or self._redis).execute_command(*command)  # type: ignore[no-untyped-call]
+
+
+def _client(url: str, timeout: float) -> Redis:
+    """A client that sends nothing twice."""
+    return Redis.from_url(url, retry=Retry(NoBackoff(), 0), socket_timeout=timeout, socket_connect_timeout=timeout)
 
 
 def _model_and_log(key: ModelKey) -> list[str]:
