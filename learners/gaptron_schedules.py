@@ -44,7 +44,7 @@ def tuned_exploration(loss: LossName, problem: Problem, radius: float, horizon: 
 
 
 def anytime_constant(loss: LossName, problem: Problem, radius: float) -> float:
-    """The constant c of γ_t = min(1, c/√t): (D/2) sqrt(K / (κ (K - 1))), which needs no horizon and costs a factor √2."""
+    """The constant c of γ_t = min(1, c/√t), (D/2) sqrt(K / (κ (K - 1))): no horizon, for a factor √2."""
     K = problem.n_labels
     kappa = safe_step(loss, problem, gamma=1.0)
     return float(radius / 2 * math.sqrt(K / (kappa * (K - 1))))

@@ -1,10 +1,13 @@
 """The desks of one worker, by model: a cache bounded in bytes."""
 
+import logging
 from collections import OrderedDict
 
 from service.desk import Desk, Outside
-from service.errors import ModelNotFoundError
+from service.errors import ModelNotFoundError, WagerError
 from service.model import stored_model
+
+_log = logging.getLogger(__name__)
 
 _DESK_BYTES = 16_384
 """About what a desk takes beside its learner's state."""
@@ -47,12 +50,14 @@ class Desks:
             self._bytes -= _cost(desk)
 
     async def maintain(self) -> None:
-        """Does the upkeep of every desk; one whose model is gone is dropped."""
+        """Does the upkeep of every desk; one whose model is gone is dropped, trouble with one is logged."""
         for desk in list(self._desks.values()):
             try:
                 await desk.maintain()
             except ModelNotFoundError:
                 self.drop(desk)
+            except WagerError as error:  # the requests that meet it are told
+                _log.warning("upkeep of model %s: %s", desk.model.name, error.detail)
 
     def _open(self, desk: Desk) -> Desk:
         there = self._desks.setdefault(desk.model.name, desk)

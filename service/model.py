@@ -1,7 +1,7 @@
 """A model: its definition, and the learner, labels and record format that follow from it."""
 
+import dataclasses
 import json
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -25,7 +25,7 @@ FORGET_AFTER = 3600.0
 """Seconds a prediction is remembered behind its window, so that late feedback is told from unknown."""
 
 
-@dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True)
 class Model:
     """One life of a model, as every worker understands it."""
 
@@ -46,7 +46,7 @@ class Model:
     @cached_property
     def format(self) -> RecordFormat:
         """The bytes of its predictions and rounds."""
-        return RecordFormat(self.learner.evidence_size, self.definition.features.size)
+        return RecordFormat(len(self.definition.labels), self.learner.evidence_size, self.definition.features.size)
 
     @property
     def keep_seconds(self) -> float:
@@ -94,8 +94,10 @@ def build_learner(definition: ModelDefinition, max_state_bytes: int) -> AnyLearn
 
 def _validated(choice: LearnerChoice, problem: Problem) -> AnyLearner:
     hyperparameters = choice.model_extra or {}
-    if "problem" in hyperparameters:
-        raise HyperparameterError("unexpected: sizes follow from labels and features", "learner.problem")
+    known = dataclasses.fields(LEARNERS[choice.algorithm])
+    unknown = sorted(set(hyperparameters) - {field.name for field in known if field.name != "problem"})
+    if unknown:
+        raise HyperparameterError(f"{choice.algorithm} has no such hyperparameter", f"learner.{unknown[0]}")
     try:
         learner: AnyLearner = LEARNERS[choice.algorithm](problem=problem, **hyperparameters)
     except pydantic.ValidationError as error:

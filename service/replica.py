@@ -75,8 +75,11 @@ class Replica:
 
     async def _take(self, tail: Tail) -> None:
         """Folds a tail, or starts from the snapshot where the log no longer has the round that comes next."""
-        gap = tail.entries[0].number != self.rounds + 1 if tail.entries else tail.rounds > self.rounds
-        await (self._load() if gap else self._fold(tail.entries))
+        entries = tail.entries
+        gap = entries[0].number != self.rounds + 1 if entries else tail.rounds > self.rounds
+        if entries and entries[-1].number - entries[0].number != len(entries) - 1:
+            raise StoreCorruptError(f"the log of model {self.model.name!r} has a hole")
+        await (self._load() if gap else self._fold(entries))
 
     async def _load(self) -> None:
         """Starts from the snapshot, or from nothing where there is none."""

@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SkipValidation, StringConstraints
+from pydantic import AfterValidator, BaseModel, ConfigDict, FailFast, Field, SkipValidation, StringConstraints
 from pydantic_core import PydanticCustomError
 
 NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
@@ -17,7 +17,7 @@ ModelName = Annotated[
 ]
 Label = Annotated[str, StringConstraints(min_length=1, max_length=256)]
 Number = Annotated[float, Field(allow_inf_nan=False)]
-Context = Annotated[list[Number], Field(min_length=1, description="The numbers of a dense context.")]
+Context = Annotated[list[Number], FailFast(), Field(min_length=1, description="The numbers of a dense context.")]
 QualifiedId = Annotated[
     str,
     StringConstraints(pattern=QUALIFIED_ID_PATTERN),
@@ -73,7 +73,7 @@ class ModelDefinition(_Body):
     """Everything that defines a model; nothing of it changes later."""
 
     name: ModelName
-    labels: Annotated[list[Label], Field(max_length=100_000), AfterValidator(_different_labels)]
+    labels: Annotated[list[Label], FailFast(), Field(max_length=100_000), AfterValidator(_different_labels)]
     """The K labels to choose from, at least 2, all different."""
     features: DenseFeatures
     learner: LearnerChoice | None = None
@@ -194,7 +194,7 @@ class Problem(BaseModel):
     field: str | None = None
     """The first wrong field."""
     errors: list[FieldError] | None = None
-    """All wrong fields."""
+    """The wrong fields, or the first of them where there are many."""
 
 
 class PredictBatchAnswer(BaseModel):

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from learners.base import Contexts, FloatArray, Rounds
+from learners.base import NO_LABEL, Contexts, FloatArray, Rounds
 from service.errors import StoreCorruptError
 
 FORMAT = 1
@@ -49,11 +49,13 @@ class RecordFormat:
     """The bytes of one model's predictions and rounds.
 
     Args:
+        n_labels: K, the number of labels.
         evidence_size: E, numbers of evidence in each.
         n_features: d, numbers in each context.
     """
 
-    def __init__(self, evidence_size: int, n_features: int) -> None:
+    def __init__(self, n_labels: int, evidence_size: int, n_features: int) -> None:
+        self._n_labels = n_labels
         body = [
             ("label", "<i4"),
             ("propensity", "<f8"),
@@ -97,14 +99,29 @@ class RecordFormat:
             StoreCorruptError: if a record is not one of this model.
         """
         table = self.table(records)
+        self._check(table)
         return Rounds(
             contexts=Contexts.dense(table["context"]),
             labels=table["label"].astype(np.int64),
             propensities=table["propensity"].astype(np.float64),
             correct=table["correct"].astype(np.bool_),
             true_labels=table["true_label"].astype(np.int64),
-            evidence=np.ascontiguousarray(table["evidence"]),
+            # A copy in any case: kernels are compiled for arrays that may be written.
+            evidence=np.array(table["evidence"], order="C"),
         )
+
+    def _check(self, table: np.ndarray[Any, Any]) -> None:
+        """Refuses numbers that would lead a compiled update astray: labels become indices there."""
+        labels, true_labels, propensities = table["label"], table["true_label"], table["propensity"]
+        possible = (
+            ((labels >= 0) & (labels < self._n_labels)).all()
+            and ((true_labels >= NO_LABEL) & (true_labels < self._n_labels)).all()
+            and ((propensities > 0.0) & (propensities <= 1.0)).all()
+            and np.isfinite(table["evidence"]).all()
+            and np.isfinite(table["context"]).all()
+        )
+        if not possible:
+            raise StoreCorruptError("a round of the log holds impossible numbers")
 
     def table(self, records: Sequence[bytes]) -> np.ndarray[Any, Any]:
         """The rounds as a table, a row each, with the columns named in this module.
