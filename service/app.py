@@ -3,7 +3,6 @@
 import asyncio
 import base64
 import contextlib
-import logging
 import os
 import time
 from collections.abc import AsyncIterator, Callable
@@ -14,18 +13,15 @@ from fastapi import APIRouter, FastAPI
 
 from learners.registry import warm_up
 from service import __version__
-from service.api import feedback, health, learners, models, predictions, problems
+from service.api import docs, feedback, health, learners, models, predictions, problems
 from service.api.body_limit import BodyLimit
 from service.catalogue import Catalogue
 from service.desk import Outside
 from service.desks import Desks
-from service.errors import WagerError
 from service.processes import die_with_parent, spare_lasting_objects
 from service.rounds import RoundService
 from service.settings import Settings
 from service.store.redis_store import RedisStore
-
-_log = logging.getLogger(__name__)
 
 _UPKEEP_SECONDS = 1.0
 
@@ -100,6 +96,7 @@ def create_app(settings: Settings | None = None, chance: Chance | None = None) -
         health.router(store),
     ]
     _include(app, routers)
+    app.include_router(docs.router())
     return app
 
 
@@ -115,7 +112,4 @@ async def _keep_up(desks: Desks) -> None:
     """The worker's upkeep, until it is cancelled."""
     while True:
         await asyncio.sleep(_UPKEEP_SECONDS)
-        try:
-            await desks.maintain()
-        except WagerError as error:  # the store is away; it is tried again
-            _log.warning("upkeep: %s", error.detail)
+        await desks.maintain()

@@ -98,6 +98,7 @@ def _description(cls: type[AnyLearner]) -> LearnerDescription:
     schema = pydantic.TypeAdapter(cls).json_schema()
     schema.pop("$defs", None)
     schema["properties"].pop("problem")
+    schema["description"] = schema["description"].partition("\n\nRaises:")[0]
     schema["required"] = [name for name in schema.get("required", []) if name != "problem"]
     return LearnerDescription(
         algorithm=cls.algorithm,

@@ -19,6 +19,7 @@ import httpx2
 import numpy as np
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress_bar import ProgressBar
 from rich.table import Table
 
 from service.processes import tied_command
@@ -30,6 +31,7 @@ _DIMENSION = 20
 _NOISE = 0.6  # length of the noise beside a class centre of length 1
 _CONNECTIONS = 8
 _RECENT = 500  # rounds in the accuracy beside the progress bar
+_STRETCHES = 10  # rows of the learning curve
 _START_SECONDS = 120.0
 _STOP_SECONDS = 30.0
 
@@ -46,9 +48,14 @@ class Tally:
     true_labels: Counter[str] = field(default_factory=Counter)
     seconds: float = 0.0
 
-    def accuracy(self, last: int | None = None) -> float:
-        """Return the accuracy, from 0 to 1, over the `last` rounds or over all of them."""
-        rounds = self.correct if last is None else self.correct[-last:]
+    def add(self, true_label: str, correct: bool) -> None:
+        """Count one round."""
+        self.correct.append(correct)
+        self.true_labels[true_label] += 1
+
+    def accuracy(self, part: slice = slice(None)) -> float:
+        """Return the accuracy, from 0 to 1, over a part of the rounds."""
+        rounds = self.correct[part]
         return sum(rounds) / max(1, len(rounds))
 
     def best_single_label(self) -> float:
@@ -68,14 +75,15 @@ def run(url: str | None, rounds: int, seed: int) -> None:
     Raises:
         DemoError: When no service answers, or it refuses a request.
     """
-    console = Console()
-    with _service(url) as base:
-        console.print(f"Service at {base}")
+    console = Console(highlight=False)
+    with _service(url, console) as base:
         try:
             tally = asyncio.run(_teach(base, rounds, seed, console))
         except httpx2.HTTPError as error:
             raise DemoError(f"{base} does not answer: {error!r}") from error
-    console.print(_summary(tally))
+    console.print()
+    console.print(_learning_curve(tally))
+    console.print(_speed(tally))
 
 
 def examples(rounds: int, seed: int) -> Iterator[tuple[list[float], str]]:
@@ -92,17 +100,17 @@ def examples(rounds: int, seed: int) -> Iterator[tuple[list[float], str]]:
 async def _teach(base: str, rounds: int, seed: int, console: Console) -> Tally:
     tally = Tally()
     stream = examples(rounds, seed)
-    async with httpx2.AsyncClient(base_url=base, timeout=30.0) as client, _model(client) as name:
+    async with httpx2.AsyncClient(base_url=base, timeout=30.0) as client, _model(client) as model:
+        console.print(_introduction(model))
         with _progress(console) as progress:
             bar = progress.add_task("learning", total=rounds, accuracy=0.0)
 
             def record(true_label: str, correct: bool) -> None:
-                tally.correct.append(correct)
-                tally.true_labels[true_label] += 1
-                progress.update(bar, advance=1, accuracy=tally.accuracy(_RECENT))
+                tally.add(true_label, correct)
+                progress.update(bar, advance=1, accuracy=tally.accuracy(slice(-_RECENT, None)))
 
             started = time.perf_counter()
-            await _play_all(client, name, stream, record)
+            await _play_all(client, model["name"], stream, record)
             tally.seconds = time.perf_counter() - started
     return tally
 
@@ -136,20 +144,18 @@ async def _round(client: httpx2.AsyncClient, model: str, context: list[float], t
 
 
 @contextlib.asynccontextmanager
-async def _model(client: httpx2.AsyncClient) -> AsyncIterator[str]:
-    """Create a model under a new name, yield the name, and delete the model."""
-    name = f"demo-{secrets.token_hex(4)}"
-    model = {
-        "name": name,
+async def _model(client: httpx2.AsyncClient) -> AsyncIterator[dict[str, Any]]:
+    """Create a model under a new name, of the recommended learner; yield it, and delete it."""
+    definition = {
+        "name": f"demo-{secrets.token_hex(4)}",
         "labels": [f"label-{k}" for k in range(_CLASSES)],
-        "features": {"kind": "dense", "size": _DIMENSION, "norm": "unit"},
-        "learner": {"algorithm": "soba-diagonal"},
+        "features": {"kind": "dense", "size": _DIMENSION},
     }
-    await _call(client, "POST", "/models", model)
+    model = await _call(client, "POST", "/models", definition)
     try:
-        yield name
+        yield model
     finally:
-        await _call(client, "DELETE", f"/models/{name}")
+        await _call(client, "DELETE", f"/models/{model['name']}")
 
 
 async def _call(client: httpx2.AsyncClient, method: str, path: str, body: dict[str, Any] | None = None) -> Any:
@@ -159,43 +165,69 @@ async def _call(client: httpx2.AsyncClient, method: str, path: str, body: dict[s
     raise DemoError(f"{method} {path} was answered {response.status_code}: {response.text}")
 
 
+def _introduction(model: dict[str, Any]) -> str:
+    return (
+        f"Model      {model['name']}, learner {model['learner']['algorithm']}\n"
+        f"Data       {_DIMENSION} numbers, one of {_CLASSES} labels: noisy points around centres\n"
+        "Feedback   one bit a round, right or wrong; the true label stays here\n"
+    )
+
+
 def _progress(console: Console) -> Progress:
     return Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
+        TextColumn("Learning  "),
+        BarColumn(20, finished_style="bar.complete"),
         MofNCompleteColumn(),
-        TextColumn(f"accuracy of the last {_RECENT}: {{task.fields[accuracy]:.1%}}"),
+        TextColumn(f"right of the last {_RECENT}: {{task.fields[accuracy]:.1%}}"),
         TimeRemainingColumn(),
         console=console,
     )
 
 
-def _summary(tally: Tally) -> Table:
-    requests_per_second = 2 * len(tally.correct) / max(tally.seconds, 1e-9)
-    quarter = max(1, len(tally.correct) // 4)
-    table = Table("", "result", show_header=False)
-    table.add_row("rounds", f"{len(tally.correct)}")
-    table.add_row("accuracy over all rounds", f"{tally.accuracy():.1%}")
-    table.add_row("accuracy over the last quarter", f"{tally.accuracy(quarter):.1%}")
-    table.add_row("always the best single label", f"{tally.best_single_label():.1%}")
-    table.add_row("requests per second", f"{requests_per_second:.0f}")
+def _learning_curve(tally: Tally) -> Table:
+    table = Table("rounds", "right", "")
+    for part in _stretches(len(tally.correct)):
+        _add_row(table, f"{part.start + 1} to {part.stop}", tally.accuracy(part))
+    table.add_section()
+    _add_row(table, "all rounds", tally.accuracy())
+    _add_row(table, "always the best label", tally.best_single_label())
+    _add_row(table, "guessing", 1 / _CLASSES)
     return table
 
 
+def _stretches(rounds: int) -> list[slice]:
+    """Return parts of about the same length that make up the rounds."""
+    n = min(_STRETCHES, rounds)
+    return [slice(rounds * i // n, rounds * (i + 1) // n) for i in range(n)]
+
+
+def _add_row(table: Table, name: str, accuracy: float) -> None:
+    bar = ProgressBar(total=1.0, completed=accuracy, width=40, finished_style="bar.complete")
+    table.add_row(name, f"{accuracy:6.1%}", bar)
+
+
+def _speed(tally: Tally) -> str:
+    requests = 2 * len(tally.correct)
+    per_second = requests / max(tally.seconds, 1e-9)
+    return f"{requests} requests in {tally.seconds:.1f} s, {per_second:.0f} a second, over {_CONNECTIONS} connections"
+
+
 @contextlib.contextmanager
-def _service(url: str | None) -> Iterator[str]:
+def _service(url: str | None, console: Console) -> Iterator[str]:
     """Yield the address of a ready service: the one asked for, a running one, or a new one."""
     if _is_ready(url or DEFAULT_URL):
+        console.print(f"Service    {url or DEFAULT_URL}")
         yield url or DEFAULT_URL
     elif url is not None:
         raise DemoError(f"no service is ready at {url}")
     else:
         with tempfile.TemporaryDirectory(prefix="wager-demo-") as folder:
-            yield from _own_service(Path(folder))
+            yield from _own_service(Path(folder), console)
 
 
-def _own_service(folder: Path) -> Iterator[str]:
+def _own_service(folder: Path, console: Console) -> Iterator[str]:
     port = _free_port()
+    console.print(f"Service    http://127.0.0.1:{port}, started for this demonstration")
     with (folder / "service.log").open("wb") as log:
         process = subprocess.Popen(
             tied_command(_serve_command(port, folder / "data")),
@@ -235,9 +267,10 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 
 def _is_ready(base: str) -> bool:
+    """Tell whether it is Wager that answers there, and ready."""
     try:
-        return httpx2.get(f"{base}/readyz", timeout=2.0).is_success
-    except httpx2.HTTPError:
+        return bool(httpx2.get(f"{base}/readyz", timeout=2.0).json()["status"] == "ready")
+    except (httpx2.HTTPError, httpx2.InvalidURL, ValueError, LookupError, TypeError):
         return False
 
 

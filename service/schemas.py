@@ -42,6 +42,10 @@ def _different_labels(labels: list[str]) -> list[str]:
     return labels
 
 
+class _Answer(BaseModel):
+    model_config = ConfigDict(use_attribute_docstrings=True)
+
+
 class _Body(BaseModel):
     model_config = ConfigDict(
         strict=True, extra="forbid", allow_inf_nan=False, frozen=True, use_attribute_docstrings=True
@@ -86,7 +90,7 @@ class ModelDefinition(_Body):
     """How many of the latest rounds the log keeps at least, for reading and replay."""
 
 
-class ModelAnswer(BaseModel):
+class ModelAnswer(_Answer):
     """A model, with what has happened to it."""
 
     name: str
@@ -106,7 +110,7 @@ class ModelAnswer(BaseModel):
     """Rounds whose label was right."""
 
 
-class ModelList(BaseModel):
+class ModelList(_Answer):
     """A page of models in the order of their names."""
 
     models: list[ModelAnswer]
@@ -125,7 +129,7 @@ class PredictRequest(_Body):
     """Whether to answer the probability of every label."""
 
 
-class PredictAnswer(BaseModel):
+class PredictAnswer(_Answer):
     """A label drawn from a known distribution, and the probability it was drawn with."""
 
     prediction_id: str
@@ -145,9 +149,11 @@ class PredictBatchRequest(_Body):
 
     model: ModelName
     contexts: Annotated[list[SkipValidation[Context]], Field(min_length=1)]
+    """One for each prediction."""
     prediction_ids: list[SkipValidation[GivenId]] | None = None
     """Your own ids, one for each context."""
     include_distribution: bool = False
+    """Whether to answer the probability of every label."""
 
 
 class FeedbackRequest(_Body):
@@ -155,10 +161,12 @@ class FeedbackRequest(_Body):
 
     prediction_id: QualifiedId
     correct: bool | None = None
+    """Whether the label was right."""
     true_label: Label | None = None
+    """The label that would have been right; it decides `correct`."""
 
 
-class FeedbackAnswer(BaseModel):
+class FeedbackAnswer(_Answer):
     """What is on record for the prediction."""
 
     prediction_id: str
@@ -172,9 +180,10 @@ class FeedbackBatchRequest(_Body):
     """Many feedbacks at once; each succeeds or fails by itself."""
 
     feedback: Annotated[list[SkipValidation[FeedbackRequest]], Field(min_length=1)]
+    """One for each prediction."""
 
 
-class FieldError(BaseModel):
+class FieldError(_Answer):
     """One wrong field of a request."""
 
     field: str | None
@@ -182,7 +191,7 @@ class FieldError(BaseModel):
     detail: str
 
 
-class Problem(BaseModel):
+class Problem(_Answer):
     """An error, as RFC 9457 has it."""
 
     type: str
@@ -197,19 +206,19 @@ class Problem(BaseModel):
     """The wrong fields, or the first of them where there are many."""
 
 
-class PredictBatchAnswer(BaseModel):
+class PredictBatchAnswer(_Answer):
     """An answer or a problem for each context, in order."""
 
     predictions: list[PredictAnswer | Problem]
 
 
-class FeedbackBatchAnswer(BaseModel):
+class FeedbackBatchAnswer(_Answer):
     """An answer or a problem for each feedback, in order."""
 
     results: list[FeedbackAnswer | Problem]
 
 
-class RoundLine(BaseModel):
+class RoundLine(_Answer):
     """One line of a model's log."""
 
     round: int
@@ -225,7 +234,7 @@ class RoundLine(BaseModel):
     feedback_at: datetime
 
 
-class LearnerDescription(BaseModel):
+class LearnerDescription(_Answer):
     """A learner, its guarantee, and the JSON Schema of its hyperparameters."""
 
     algorithm: str
@@ -235,13 +244,13 @@ class LearnerDescription(BaseModel):
     hyperparameters: dict[str, Any]
 
 
-class LearnerList(BaseModel):
+class LearnerList(_Answer):
     """All learners."""
 
     learners: list[LearnerDescription]
 
 
-class Health(BaseModel):
+class Health(_Answer):
     """Whether the service can do its work."""
 
     status: Literal["ready", "alive"]

@@ -14,7 +14,10 @@ from service.schemas import NAME_PATTERN, ModelAnswer, ModelDefinition, ModelLis
 _Name = Annotated[str, Path(pattern=NAME_PATTERN, description="The model's name.")]
 _NDJSON = "application/x-ndjson"
 _ROUNDS = responses(errors.ModelNotFoundError) | {
-    200: {"description": "A `RoundLine` in JSON on each line.", "content": {_NDJSON: {"schema": {"type": "string"}}}}
+    200: {
+        "description": "A `RoundLine` in JSON on each line.",
+        "content": {_NDJSON: {"schema": RoundLine.model_json_schema()}},
+    }
 }
 
 
@@ -41,7 +44,7 @@ def router(catalogue: Catalogue) -> APIRouter:
     @routes.get("", responses=responses())
     async def list_models(
         cursor: Annotated[str, Query(pattern=f"^$|{NAME_PATTERN}", description="As the last page gave it.")] = "",
-        limit: Annotated[int, Query(ge=1, le=1000)] = 100,
+        limit: Annotated[int, Query(ge=1, le=1000, description="Most models on a page.")] = 100,
     ) -> ModelList:
         """Lists the models by name, a page at a time."""
         return await catalogue.list(cursor, limit)
@@ -60,7 +63,7 @@ def router(catalogue: Catalogue) -> APIRouter:
     async def list_rounds(
         name: _Name,
         after: Annotated[int, Query(ge=0, le=2**53, description="The number of the last round already read.")] = 0,
-        limit: Annotated[int, Query(ge=1, le=10_000)] = 1000,
+        limit: Annotated[int, Query(ge=1, le=10_000, description="Most rounds on a page.")] = 1000,
     ) -> StreamingResponse:
         """Reads the log, oldest round first. The last line's `round` is the `after` of the next page."""
         return StreamingResponse(_lines(await catalogue.rounds(name, after, limit)), media_type=_NDJSON)

@@ -1,0 +1,80 @@
+"""Every kind of problem that the service may answer: its status, its stable name, its title."""
+
+from typing import NamedTuple
+
+from service import errors
+
+
+class Kind(NamedTuple):
+    """What is fixed about a problem."""
+
+    status: int
+    slug: str
+    title: str
+
+
+INVALID_REQUEST = Kind(422, "invalid-request", "The request is not valid")
+INVALID_JSON = Kind(400, "invalid-json", "The body is not JSON")
+BODY_TOO_LARGE = Kind(413, "body-too-large", "The body is too large")
+UNSUPPORTED_MEDIA_TYPE = Kind(415, "unsupported-media-type", "The body is not said to be application/json")
+WRONG_TYPE = Kind(422, "wrong-type", "A value is of another JSON type than its field")
+OUT_OF_RANGE = Kind(422, "out-of-range", "A number is too small or too large, or a text or list too short or too long")
+INTERNAL_ERROR = Kind(500, "internal-error", "Something is wrong with the service")
+
+OF_ERROR: dict[type[errors.WagerError], Kind] = {
+    errors.InvalidInputError: INVALID_REQUEST,
+    errors.ContextLengthError: Kind(422, "wrong-context-length", "The context does not fit the model"),
+    errors.NormExceededError: Kind(422, "norm-exceeded", "The context is too long"),
+    errors.UnknownLabelError: Kind(422, "unknown-label", "The model has no such label"),
+    errors.InconsistentFeedbackError: Kind(422, "inconsistent-feedback", "The feedback contradicts itself"),
+    errors.LabelNeededError: Kind(422, "label-needed", "The learner needs the true label"),
+    errors.UnknownAlgorithmError: Kind(422, "unknown-algorithm", "There is no such learner"),
+    errors.HyperparameterError: Kind(422, "invalid-hyperparameter", "The learner refuses a hyperparameter"),
+    errors.ModelTooLargeError: Kind(422, "model-too-large", "The learner's state would be too large"),
+    errors.BatchTooLargeError: Kind(422, "batch-too-large", "Too many items in one request"),
+    errors.IdentifierError: Kind(422, "invalid-identifier", "The prediction id does not fit"),
+    errors.ModelNotFoundError: Kind(404, "model-not-found", "There is no such model"),
+    errors.PredictionNotFoundError: Kind(404, "prediction-not-found", "The prediction was never made, or is forgotten"),
+    # Not 410: a sender of webhooks takes that as a wish to be left alone for ever.
+    errors.PredictionExpiredError: Kind(404, "prediction-expired", "The prediction's window has closed"),
+    errors.ModelExistsError: Kind(409, "model-exists", "The name is taken"),
+    errors.PredictionConflictError: Kind(409, "prediction-conflict", "The id was used with another context"),
+    errors.FeedbackConflictError: Kind(409, "feedback-conflict", "Other feedback is on record"),
+    errors.StoreUnavailableError: Kind(503, "store-unavailable", "The store does not answer"),
+    errors.StoreFullError: Kind(507, "store-full", "The store has no memory left"),
+    errors.StoreCorruptError: Kind(500, "store-corrupt", "What is stored cannot be read"),
+}
+
+OF_HTTP: dict[int, Kind] = {
+    # The one 400 that FastAPI raises: a body that Python's parser gives up on, as when nested too deeply.
+    400: INVALID_JSON,
+    404: Kind(404, "no-such-path", "There is nothing at this path"),
+    405: Kind(405, "method-not-allowed", "The path knows no such method"),
+    413: BODY_TOO_LARGE,
+}
+
+_OF_VALIDATION: dict[str, Kind] = {
+    "finite_number": Kind(422, "not-finite", "A number is NaN or infinite"),
+    "missing": Kind(422, "missing-field", "A required field is not there"),
+    "extra_forbidden": Kind(422, "unknown-field", "There is a field that the body does not have"),
+    "string_pattern_mismatch": Kind(422, "invalid-name", "A name or an id has characters, or a length, it cannot have"),
+    "duplicate_labels": Kind(422, "duplicate-labels", "A label is there twice"),
+    "too_few_labels": Kind(422, "too-few-labels", "A model needs at least two labels"),
+    "literal_error": Kind(422, "unknown-choice", "Not one of the values that the field may have"),
+}
+_RANGES = ("greater_than", "less_than", "too_short", "too_long", "string_too_short", "string_too_long")
+
+
+def of_validation(error_type: str) -> Kind:
+    """The kind of one of pydantic's types of error."""
+    if error_type.endswith(("_type", "_parsing")):
+        return WRONG_TYPE
+    if error_type.startswith(_RANGES):
+        return OUT_OF_RANGE
+    return _OF_VALIDATION.get(error_type, INVALID_REQUEST)
+
+
+def every_kind() -> list[Kind]:
+    """All kinds, by status and name."""
+    others = {INVALID_JSON, BODY_TOO_LARGE, UNSUPPORTED_MEDIA_TYPE, WRONG_TYPE, OUT_OF_RANGE, INTERNAL_ERROR}
+    return sorted(others.union(OF_ERROR.values(), OF_HTTP.values(), _OF_VALIDATION.values()))

@@ -1,0 +1,170 @@
+"""Reads JSON Schemas for people: what a value may be, in words, what lies within it, and an example of it."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+Schema = dict[str, Any]
+
+_PYTHON: dict[str, tuple[type, ...]] = {
+    "string": (str,),
+    "integer": (int,),
+    "number": (int, float),
+    "boolean": (bool,),
+    "array": (list,),
+    "object": (dict,),
+}
+_SIMPLEST: Schema = {"string": "text", "integer": 0, "number": 0.0, "boolean": False, "object": {}, "null": None}
+
+
+class Schemas:
+    """The schemas of one document.
+
+    Args:
+        components: those that others refer to, by name.
+        samples: for the name of a field, or the title of an object, values that an example may have there;
+            the first that fits the type is taken.
+    """
+
+    def __init__(self, components: Mapping[str, Schema], samples: Mapping[str, Sequence[Any]]) -> None:
+        self._components = components
+        self._samples = samples
+
+    def resolve(self, schema: Schema) -> Schema:
+        """The schema itself, or the one it refers to."""
+        return self._components[schema["$ref"].rpartition("/")[2]] if "$ref" in schema else schema
+
+    def alternatives(self, schema: Schema) -> list[Schema]:
+        """What a value may be, one or more; no references."""
+        found = self.resolve(schema)
+        union = found.get("anyOf") or found.get("oneOf")
+        return [each for one in union for each in self.alternatives(one)] if union else [found]
+
+    def objects(self, schema: Schema) -> list[Schema]:
+        """The objects with named fields that a value may be, or may be a list of."""
+        found: list[Schema] = []
+        for each in self.alternatives(schema):
+            inner = self.objects(each.get("items", {})) if each.get("type") == "array" else []
+            found += [each] if "properties" in each else inner
+        return found
+
+    def words(self, schema: Schema, *, link: bool) -> str:
+        """What a value may be, in words. With `link`, an object that has a title links to a heading of that name."""
+        return " or ".join(dict.fromkeys(self._words(each, link) for each in self.alternatives(schema)))
+
+    def _words(self, schema: Schema, link: bool) -> str:
+        if "const" in schema or "enum" in schema:
+            return " or ".join(code(each) for each in schema.get("enum", [schema.get("const")]))
+        if "properties" in schema and link:
+            return f"[{schema['title']}](#{schema['title'].lower()})"
+        kind = str(schema.get("type", "any value"))
+        limits = f" ({text})" if (text := ", ".join(_limits(schema))) else ""
+        if kind == "array":
+            return f"list{limits} of {self._one(schema.get('items', {}), link)}"
+        if isinstance(schema.get("additionalProperties"), dict):
+            return f"object{limits} of {self._one(schema['additionalProperties'], link)}"
+        return kind + limits
+
+    def _one(self, schema: Schema, link: bool) -> str:
+        words = self.words(schema, link=link)
+        return f"({words})" if len(self.alternatives(schema)) > 1 else words
+
+    def rows(self, schema: Schema, prefix: str = "", *, expand: bool) -> Iterator[list[str]]:
+        """For each field its name, words, need and description; objects within as rows of their own, or as links."""
+        for name, field in schema.get("properties", {}).items():
+            required = name in schema.get("required", [])
+            yield [f"`{prefix}{name}`", self.words(field, link=not expand), need(field, required), self.describe(field)]
+            many = "[]" if any(each.get("type") == "array" for each in self.alternatives(field)) else ""
+            for inner in (found := self.objects(field)) if expand else []:
+                for within in self.rows(inner, f"{prefix}{name}{many}.", expand=True):
+                    within[-1] = (f"*{inner['title']}.* " if len(found) > 1 else "") + within[-1]
+                    yield within
+
+    def describe(self, schema: Schema) -> str:
+        """What is said about a value here, or else of its type."""
+        return str(schema.get("description") or self.resolve(schema).get("description", ""))
+
+    def example(self, schema: Schema, name: str = "", *, full: bool) -> Any:
+        """A value that is valid, as far as the samples help; with all its fields, or the required and sampled ones."""
+        if stated := schema.get("examples"):
+            return stated[0]
+        first = self.alternatives(schema)[0]
+        samples = [*self._samples.get(name, ()), *self._samples.get(first.get("title", ""), ())]
+        if "const" in first or "enum" in first:
+            return first.get("enum", [first.get("const")])[0]
+        if fitting := [sample for sample in samples if _fits(sample, first)]:
+            return fitting[0]
+        if "properties" in first:
+            return self._example_object(first, full)
+        if first.get("type") == "array":
+            return [self.example(first["items"], full=full)]
+        return schema.get("default", _SIMPLEST.get(str(first.get("type"))))
+
+    def _example_object(self, schema: Schema, full: bool) -> Schema:
+        required = schema.get("required", [])
+        return {
+            name: self.example(field, name, full=full)
+            for name, field in schema["properties"].items()
+            if full or name in required or self._has_news(field, name)
+        }
+
+    def _has_news(self, field: Schema, name: str) -> bool:
+        return name in self._samples and field.get("default") not in self._samples[name]
+
+
+def need(field: Schema, required: bool) -> str:
+    """Whether a field must be there, and if not, what is taken in its place."""
+    if required:
+        return "required"
+    return "optional" if field.get("default") is None else code(field["default"])
+
+
+def code(value: Any) -> str:
+    """A value as code: JSON, but texts bare."""
+    return f"`{value}`" if isinstance(value, str) and value else f"`{json.dumps(value)}`"
+
+
+def pretty(value: Any, columns: int = 100, margin: str = "") -> str:
+    """JSON whose lists and objects stand on one line where they fit."""
+    flat = json.dumps(value, ensure_ascii=False)
+    if len(margin + flat) <= columns or not value or not isinstance(value, dict | list):
+        return flat
+    inner = margin + "  "
+    if isinstance(value, list):
+        items = [pretty(each, columns, inner) for each in value]
+        return "[" + ",".join(f"\n{inner}{item}" for item in items) + f"\n{margin}]"
+    items = [f"{json.dumps(key, ensure_ascii=False)}: {pretty(each, columns, inner)}" for key, each in value.items()]
+    return "{" + ",".join(f"\n{inner}{item}" for item in items) + f"\n{margin}}}"
+
+
+def _fits(sample: Any, schema: Schema) -> bool:
+    kind = schema.get("type", "")
+    return isinstance(sample, _PYTHON.get(kind, ())) and isinstance(sample, bool) == (kind == "boolean")
+
+
+def _limits(schema: Schema) -> Iterator[str]:
+    """Everything that narrows a value down, in words."""
+    if "exclusiveMinimum" in schema:
+        yield f"more than {_number(schema['exclusiveMinimum'])}"
+    yield from _range(schema.get("minimum"), schema.get("maximum"), "")
+    if "exclusiveMaximum" in schema:
+        yield f"less than {_number(schema['exclusiveMaximum'])}"
+    yield from _range(schema.get("minLength"), schema.get("maxLength"), " characters")
+    yield from _range(schema.get("minItems"), schema.get("maxItems"), "")
+    if "pattern" in schema:
+        yield f"matching `{schema['pattern']}`"
+    if "format" in schema:
+        yield str(schema["format"])
+
+
+def _range(least: float | None, most: float | None, unit: str) -> Iterator[str]:
+    if least is not None and most is not None:
+        yield f"{_number(least)} to {_number(most)}{unit}"
+    elif least is not None:
+        yield f"at least {_number(least)}{unit}"
+    elif most is not None:
+        yield f"at most {_number(most)}{unit}"
+
+
+def _number(value: float) -> str:
+    return str(int(value)) if value == int(value) else repr(value)
