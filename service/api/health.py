@@ -11,12 +11,12 @@ def router(store: Store) -> APIRouter:
     """The routes of health."""
     routes = APIRouter(tags=["operations"])
 
-    @routes.get("/livez", summary="Liveness")
+    @routes.get("/livez", summary="Check liveness")
     async def livez() -> Health:
         """Answers as long as the process runs, whatever the store does."""
         return Health(status="alive")
 
-    @routes.get("/readyz", summary="Readiness", responses=responses(body=False))
+    @routes.get("/readyz", summary="Check readiness", responses=responses(body=False))
     async def readyz() -> Readiness:
         """Answers 200 when requests can be served, and says what the store promises; else 503 and why."""
         facts = await store.check()
