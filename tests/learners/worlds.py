@@ -1,0 +1,169 @@
+"""Small worlds to play learners in, and the handling of their states and rounds that the tests share."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from hypothesis import settings
+
+from learners.base import AnyLearner, Contexts, FloatArray, IntArray, Problem, Rounds
+from learners.exploration import draw
+
+LAWS = settings(deadline=None, derandomize=True, max_examples=60)
+"""For every property-based test: the same examples each time, no clock."""
+
+
+class World(NamedTuple):
+    """What will happen: contexts, their true labels, and the uniform numbers that labels are drawn with."""
+
+    contexts: FloatArray  # (n, d)
+    truth: IntArray  # (n,)
+    uniforms: FloatArray  # (n,)
+
+
+class Step(NamedTuple):
+    """One round of a learner's life, with its state on either side."""
+
+    before: Any
+    distribution: FloatArray  # (K,)
+    round: Rounds  # one
+    after: Any
+
+
+def make_world(seed: int, n: int, problem: Problem, noise: float = 0.1) -> World:
+    """Contexts (n, d) with norms up to X, labelled by a random linear teacher, with some labels random."""
+    rng = np.random.default_rng(seed)
+    x = unit_rows(rng, n, problem.n_features) * problem.norm_bound * rng.uniform(0.2, 1.0, n)[:, None]
+    truth = (x @ rng.normal(size=(problem.n_features, problem.n_labels))).argmax(axis=1)
+    noisy = rng.random(n) < noise
+    truth[noisy] = rng.integers(0, problem.n_labels, noisy.sum())
+    return World(x, truth, rng.random(n))
+
+
+def two_clusters(seed: int, n: int, noise: float) -> World:
+    """Unit contexts around e_1 (label 0) and -e_1 (label 1) in the plane, with some labels swapped."""
+    rng = np.random.default_rng(seed)
+    labels = rng.integers(0, 2, n)
+    angles = np.pi * labels + rng.uniform(-0.3, 0.3, n)
+    truth = np.where(rng.random(n) < noise, 1 - labels, labels)
+    return World(np.stack([np.cos(angles), np.sin(angles)], axis=1), truth, rng.random(n))
+
+
+def unit_rows(rng: np.random.Generator, n: int, d: int) -> FloatArray:
+    """Random directions (n, d)."""
+    rows = rng.normal(size=(n, d))
+    return np.asarray(rows / np.linalg.norm(rows, axis=1, keepdims=True))
+
+
+def play(learner: AnyLearner, world: World, state: Any = None) -> Iterator[Step]:
+    """Lives through a world: decide, draw, learn at once."""
+    state = learner.init() if state is None else state
+    for t in range(len(world.truth)):
+        contexts = Contexts.dense(world.contexts[t : t + 1])
+        distributions, evidence = learner.decide(state, contexts)
+        labels, propensities = draw(distributions, world.uniforms[t : t + 1])
+        truth = world.truth[t : t + 1]
+        rounds = Rounds(contexts, labels, propensities, labels == truth, truth, evidence)
+        after = learner.fold(copied(state), rounds)
+        yield Step(state, distributions[0], rounds, after)
+        state = after
+
+
+def expected_mistakes(learner: AnyLearner, world: World) -> float:
+    """The sum of each round's probability to err, given the rounds before it."""
+    distributions = np.array([step.distribution for step in play(learner, world)])
+    return float(np.sum(1.0 - distributions[np.arange(len(world.truth)), world.truth]))
+
+
+def random_rounds(seed: int, n: int, learner: AnyLearner, least_propensity: float = 0.01) -> Rounds:
+    """Rounds that no learner decided on: half of them correct, with any propensity and evidence."""
+    rng = np.random.default_rng(seed)
+    K, d, X = learner.problem.n_labels, learner.problem.n_features, learner.problem.norm_bound
+    labels, correct = rng.integers(0, K, n), rng.random(n) < 0.5
+    return Rounds(
+        contexts=Contexts.dense(X * unit_rows(rng, n, d)),
+        labels=labels,
+        propensities=rng.uniform(least_propensity, 1.0, n),
+        correct=correct,
+        true_labels=np.where(correct, labels, (labels + rng.integers(1, K, n)) % K),
+        evidence=rng.normal(size=(n, learner.evidence_size)),
+    )
+
+
+def one_round(
+    x: Sequence[float] | FloatArray, label: int, propensity: float, truth: int, evidence: FloatArray
+) -> Rounds:
+    """A single round from plain numbers."""
+    return Rounds(
+        Contexts.dense(np.asarray(x, dtype=np.float64)),
+        np.array([label], dtype=np.int64),
+        np.array([propensity], dtype=np.float64),
+        np.array([label == truth]),
+        np.array([truth], dtype=np.int64),
+        evidence.reshape(1, -1),
+    )
+
+
+def matrix(contexts: Contexts) -> FloatArray:
+    """Dense contexts as the rows (n, d) they were made from."""
+    return contexts.values.reshape(contexts.n, len(contexts.indices))
+
+
+def pick(rounds: Rounds, which: npt.ArrayLike) -> Rounds:
+    """Some of the rounds, in the order given; their contexts are dense."""
+    chosen = np.asarray(which, dtype=np.int64)
+    columns: list[Any] = [np.ascontiguousarray(column[chosen]) for column in rounds[1:]]
+    return Rounds(Contexts.dense(matrix(rounds.contexts)[chosen]), *columns)
+
+
+def join(steps: Sequence[Step]) -> Rounds:
+    """The rounds of these steps as one batch."""
+    columns = [np.concatenate(column) for column in zip(*(step.round[1:] for step in steps), strict=True)]
+    return Rounds(Contexts.dense(np.concatenate([matrix(step.round.contexts) for step in steps])), *columns)
+
+
+def as_sparse(contexts: Contexts) -> Contexts:
+    """The same dense contexts in explicit sparse form, without their zeros."""
+    rows = matrix(contexts)
+    kept = rows != 0.0
+    starts = np.concatenate([[0], np.cumsum(kept.sum(axis=1))]).astype(np.int64)
+    return Contexts(starts, np.nonzero(kept)[1].astype(np.int64), rows[kept], False)
+
+
+def copied(state: Any) -> Any:
+    """The same state in arrays of its own."""
+    return type(state)(*(field.copy() for field in state))
+
+
+def bits(arrays: Sequence[Any]) -> list[bytes]:
+    """What is compared where equality is to the bit; nested tuples are opened."""
+    return [b"".join(bits(a)) if isinstance(a, tuple) else np.asarray(a).tobytes() for a in arrays]
+
+
+def is_finite(state: Any) -> bool:
+    """Whether every number of a state is finite."""
+    return all(bool(np.isfinite(field).all()) for field in state)
+
+
+def assert_close(actual: Any, expected: Any, tolerance: float) -> None:
+    """Fails unless two arrays, or tuples of arrays, agree to a tolerance, relative above 1 and absolute below."""
+    if isinstance(actual, tuple):
+        assert len(actual) == len(expected)
+        for a, e in zip(actual, expected, strict=True):
+            assert_close(a, e, tolerance)
+    else:
+        np.testing.assert_allclose(actual, expected, rtol=tolerance, atol=tolerance)
+
+
+def unpacked(packed: FloatArray) -> FloatArray:
+    """The symmetric matrix of a packed lower triangle."""
+    n = int(np.sqrt(2 * len(packed)))
+    square = np.zeros((n, n))
+    square[np.tril_indices(n)] = packed
+    return square + np.tril(square, -1).T
+
+
+def pack(square: FloatArray) -> FloatArray:
+    """The packed lower triangle of a symmetric matrix."""
+    return np.ascontiguousarray(square[np.tril_indices(len(square))])
