@@ -74,7 +74,8 @@ class Contexts(NamedTuple):
     """n contexts in compressed rows: row i holds `values[starts[i]:starts[i + 1]]`.
 
     One form for dense and sparse, so that each update is written once: a dense batch shares the indices
-    0 … d-1 between all its rows.
+    0 … d-1 between all its rows. Indices are distinct within a row and lie in 0 … d-1; compiled updates
+    rely on it. Arrays are contiguous and may be written; others cost a recompilation.
     """
 
     starts: IntArray  # (n + 1,) int64
@@ -134,7 +135,7 @@ StateT = TypeVar("StateT", bound=tuple[Any, ...])
 
 
 class Learner(Protocol[StateT]):
-    """The contract of every learner; `tests/learners/contract.py` holds its laws."""
+    """The contract of every learner; `tests/learners/test_contract.py` holds its laws."""
 
     algorithm: ClassVar[str]  # the name users write, lower case with hyphens
     guarantee: ClassVar[str]  # one sentence: what is proved, and where

@@ -139,7 +139,7 @@ class Gaptron:
         return np.ascontiguousarray(state.direction.T) * _multiplier(_parameters(self), state)
 
     def decide(self, state: GaptronState, contexts: Contexts) -> Decisions:
-        """P' for each context; the evidence is the scores W x."""
+        """The distribution p' for each context; the evidence is the scores W x."""
         parameters = _parameters(self)
         s = scores(state.direction, contexts) * _multiplier(parameters, state)
         distributions = np.empty_like(s)

@@ -113,7 +113,7 @@ def packed_times_blocks(
 
 @compiled
 def packed_blocks_quadratic(packed: FloatArray, dense: FloatArray, low: int, high: int) -> float:
-    """U' packed u for u = x on block `low` and -x on block `high` > low. Costs 2d² multiply-adds."""
+    """The quadratic form u' packed u, u being x on block `low` and -x on block `high` > low: 2d² multiply-adds."""
     d = len(dense)
     total = 0.0
     for i in range(d):

@@ -76,7 +76,7 @@ def _smooth_hinge(margin: float) -> tuple[float, float]:
 
 @compiled
 def gap_share(loss: int, scores: FloatArray, top: int) -> float:
-    """A in [0, 1]: the share of uniform exploration that the surrogate gap pays for, at leader `top`."""
+    """The share a in [0, 1] of uniform exploration that the surrogate gap pays for, at leader `top`."""
     if loss == LOGISTIC:
         total = 0.0
         for k in range(len(scores)):

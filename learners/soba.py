@@ -139,7 +139,7 @@ def _mix_all(s: FloatArray, rate: float, distributions: FloatArray) -> None:
 
 @compiled
 def margin_gain(weight: float, delta: float, q: float) -> float:
-    """M = (c δ² + 2 c δ) / (1 + q): what an accepted round adds to Σ."""
+    """The gain m = (c δ² + 2 c δ) / (1 + q): what an accepted round adds to Σ."""
     return (weight * delta * delta + 2.0 * weight * delta) / (1.0 + q)
 
 

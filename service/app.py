@@ -13,7 +13,7 @@ from fastapi import APIRouter, FastAPI
 
 from learners.registry import warm_up
 from service import __version__
-from service.api import docs, feedback, health, learners, models, predictions, problems
+from service.api import docs, feedback, health, learners, log, models, predictions, problems
 from service.api.body_limit import BodyLimit
 from service.catalogue import Catalogue
 from service.desk import Outside
@@ -21,6 +21,7 @@ from service.desks import Desks
 from service.processes import die_with_parent, spare_lasting_objects
 from service.rounds import RoundService
 from service.settings import Settings
+from service.store.base import Store
 from service.store.redis_store import RedisStore
 
 _UPKEEP_SECONDS = 1.0
@@ -62,7 +63,24 @@ def create_app(settings: Settings | None = None, chance: Chance | None = None) -
         raise ValueError("no store: start the service with `wager serve`, or set WAGER_STORE_URL")
     store = RedisStore(settings.store_url, settings.store_timeout_seconds)
     desks = Desks(Outside(store, chance.now, chance.rng, chance.new_id), settings.cache_bytes)
+    rounds = RoundService(desks)
     catalogue = Catalogue(store, chance.now, chance.new_id, settings.max_state_bytes)
+    routers = [
+        predictions.router(rounds, settings.max_batch_items),
+        feedback.router(rounds, settings.max_batch_items),
+        models.router(catalogue),
+        log.router(catalogue),
+        learners.router(),
+        health.router(store),
+    ]
+    app = _bare_app(store, desks, settings.max_body_bytes)
+    _include(app, routers)
+    app.include_router(docs.router())
+    return app
+
+
+def _bare_app(store: Store, desks: Desks, max_body_bytes: int) -> FastAPI:
+    """An application without routes that keeps the desks up, and answers errors as problems."""
 
     @contextlib.asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -86,17 +104,7 @@ def create_app(settings: Settings | None = None, chance: Chance | None = None) -
         redoc_url=None,
     )
     problems.install(app)
-    app.add_middleware(BodyLimit, max_bytes=settings.max_body_bytes)
-    service = RoundService(desks)
-    routers = [
-        predictions.router(service, settings.max_batch_items),
-        feedback.router(service, settings.max_batch_items),
-        models.router(catalogue),
-        learners.router(),
-        health.router(store),
-    ]
-    _include(app, routers)
-    app.include_router(docs.router())
+    app.add_middleware(BodyLimit, max_bytes=max_body_bytes)
     return app
 
 

@@ -58,6 +58,8 @@ class Desks:
                 self.drop(desk)
             except WagerError as error:  # the requests that meet it are told
                 _log.warning("upkeep of model %s: %s", desk.model.name, error.detail)
+            except Exception:  # noqa: BLE001  one broken model must not end the upkeep of all
+                _log.exception("upkeep of model %s", desk.model.name)
 
     def _open(self, desk: Desk) -> Desk:
         there = self._desks.setdefault(desk.model.name, desk)

@@ -320,6 +320,7 @@ def test_state_survives_encoding_to_the_bit(life: Life) -> None:
     state = codec.decode_state(life.learner, data)
     assert type(state) is life.learner.state_type
     assert bits(state) == bits(life.state)
+    assert all(field.flags.owndata and field.flags.c_contiguous and field.flags.writeable for field in state)
     assert bits(life.learner.fold(state, life.rounds)) == bits(life.learner.fold(copied(life.state), life.rounds))
     assert data == codec.encode_state(life.learner, life.state)
 
@@ -442,6 +443,25 @@ JSON = st.recursive(
     ),
     max_leaves=5,
 )
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        *({"dtype": name, "shape": [0]} for name in ("F4", "F8_E4M3", "BF16")),
+        *({"dtype": "F64", "shape": s} for s in ([0, 2**63], [0] * 99)),
+    ],
+    ids=str,
+)
+def test_arrays_that_numpy_does_not_know_are_refused(entry: dict[str, Any]) -> None:
+    """An empty array that the format allows, of a type, size or rank that numpy does not, is no exception."""
+    learner = IMPLEMENTATIONS[0].at(PROBLEM)
+    whole = codec.encode_state(learner, learner.init())
+    end = 8 + int.from_bytes(whole[:8], "little")
+    tail = len(whole) - end
+    text = json.dumps({**json.loads(whole[8:end]), "new": {**entry, "data_offsets": [tail, tail]}}).encode()
+    with pytest.raises(InvalidStateError):
+        codec.decode_state(learner, len(text).to_bytes(8, "little") + text + whole[end:])
 
 
 def test_mutated_headers_are_decoded_or_refused(life: Life) -> None:

@@ -1,0 +1,303 @@
+"""Requests that must be refused, and how: the table of `test_bad_input.py`."""
+
+import json
+from collections.abc import AsyncIterator, Iterator
+from typing import Any, NamedTuple
+from urllib.parse import quote
+
+from tests.service.models import definition
+
+MODEL = "bad-input"
+FULL_INFORMATION = "bad-input-full"
+MOST_BYTES = 20_000
+X = [0.6, 0.8, 0.0]
+LONG = "9" * 400
+
+
+class Refused(NamedTuple):
+    """A request and the problem that answers it."""
+
+    id: str
+    method: str
+    path: str
+    content: bytes | None
+    status: int
+    slug: str
+    field: str | None
+    content_type: str = "application/json"
+    in_chunks: bool = False
+
+    def stream(self) -> AsyncIterator[bytes] | bytes | None:
+        """The body, in pieces of no declared length if so asked."""
+        return _pieces(self.content) if self.in_chunks and self.content is not None else self.content
+
+
+async def _pieces(content: bytes) -> AsyncIterator[bytes]:
+    for start in range(0, len(content), 1000):
+        yield content[start : start + 1000]
+
+
+def _post(case: str, path: str, body: object, status: int, slug: str, field: str | None = None) -> Refused:
+    content = body if isinstance(body, bytes) else json.dumps(body).encode()
+    return Refused(case, "POST", path, content, status, slug, field)
+
+
+def _get(case: str, path: str, status: int, slug: str, field: str | None = None) -> Refused:
+    return Refused(case, "GET", path, None, status, slug, field)
+
+
+def _predict(case: str, slug: str, field: str | None, *, status: int = 422, **changes: Any) -> Refused:
+    body = {"model": MODEL, "context": X} | changes
+    return _post(f"predict: {case}", "/predict", body, status, slug, field)
+
+
+def _number(case: str, literal: str, slug: str) -> Refused:
+    """A context whose last number is this piece of JSON."""
+    body = f'{{"model":"{MODEL}","context":[0.6,0.8,{literal}]}}'.encode()
+    return _post(f"predict: {case}", "/predict", body, 422, slug, "context.2")
+
+
+def _judge(case: str, slug: str, field: str | None, *, status: int = 422, **body: Any) -> Refused:
+    return _post(f"feedback: {case}", "/feedback", {"prediction_id": f"{MODEL}:open"} | body, status, slug, field)
+
+
+def _create(case: str, slug: str, field: str | None, *, status: int = 422, **changes: Any) -> Refused:
+    body = definition("bad-input-new", features={"kind": "dense", "size": 3, "norm": "unit"}) | changes
+    return _post(f"create: {case}", "/models", body, status, slug, field)
+
+
+def _features(case: str, slug: str, field: str, **changes: Any) -> Refused:
+    return _create(case, slug, f"features.{field}", features={"kind": "dense", "size": 3} | changes)
+
+
+def _learner(case: str, slug: str, field: str, **choice: Any) -> Refused:
+    return _create(case, slug, f"learner.{field}", learner={"algorithm": "gaptron"} | choice)
+
+
+def _raw(case: str, content: bytes, status: int, slug: str, field: str | None = None) -> Iterator[Refused]:
+    """The same bytes to every route that takes a body."""
+    for path in ("/models", "/predict", "/feedback", "/predict/batch", "/feedback/batch"):
+        yield _post(f"{case} to {path}", path, content, status, slug, field)
+
+
+NO_NAMES = {
+    "empty": "",
+    "blank": " ",
+    "inner blank": "a b",
+    "dots": "..",
+    "leading hyphen": "-a",
+    "leading underscore": "_a",
+    "braces": "{a}",
+    "newline at the end": "a\n",
+    "newline at the start": "\na",
+    "65 characters": "a" * 65,
+    "accent": "é",
+    "wide letter": "ａ",
+    "arabic digit": "١",
+    "zero byte": "a\0",
+    "colon": "a:b",
+    "asterisk": "*",
+    "emoji": "🎲",
+}
+
+PREDICTIONS = [
+    _predict("unknown model", "model-not-found", "model", status=404, model="nobody"),
+    _predict("context too short", "wrong-context-length", "context", context=[0.6, 0.8]),
+    _predict("context too long", "wrong-context-length", "context", context=[0.1] * 4),
+    _predict("empty context", "out-of-range", "context", context=[]),
+    _predict("norm over the bound", "norm-exceeded", "context", context=[0.6, 0.8, 1e-3]),
+    _predict("norm that overflows", "norm-exceeded", "context", context=[1e308, 1e308, 1e308]),
+    _number("NaN", "NaN", "not-finite"),
+    _number("Infinity", "Infinity", "not-finite"),
+    _number("-Infinity", "-Infinity", "not-finite"),
+    _number("1e999", "1e999", "not-finite"),
+    _number("-1e999", "-1e999", "not-finite"),
+    _number("400 digits", LONG, "wrong-type"),
+    _number("400 negative digits", f"-{LONG}", "wrong-type"),
+    _number("400 digits and a point", f"{LONG}.0", "not-finite"),
+    _number("true", "true", "wrong-type"),
+    _number("text", '"1"', "wrong-type"),
+    _number("null", "null", "wrong-type"),
+    _number("list", "[1]", "wrong-type"),
+    _number("object", "{}", "wrong-type"),
+    _predict("nested list", "wrong-type", "context.0", context=[X]),
+    _predict("context as object", "wrong-type", "context", context={"a": 1.0}),
+    _predict("context as text", "wrong-type", "context", context="0.6,0.8,0"),
+    _predict("context null", "wrong-type", "context", context=None),
+    _predict("model as number", "wrong-type", "model", model=1),
+    _predict("model null", "wrong-type", "model", model=None),
+    _predict("unknown field", "unknown-field", "colour", colour="red"),
+    _predict("flag as number", "wrong-type", "include_distribution", include_distribution=1),
+    _predict("flag as text", "wrong-type", "include_distribution", include_distribution="true"),
+    _predict("id as number", "wrong-type", "prediction_id", prediction_id=1),
+    _predict("id empty", "invalid-name", "prediction_id", prediction_id=""),
+    _predict("id with a blank", "invalid-name", "prediction_id", prediction_id="a b"),
+    _predict("id with braces", "invalid-name", "prediction_id", prediction_id="{a}"),
+    _predict("id with a newline", "invalid-name", "prediction_id", prediction_id="a\n"),
+    _predict("id too long", "invalid-name", "prediction_id", prediction_id="a" * 129),
+    _predict("id of another model", "invalid-identifier", "prediction_id", prediction_id="other:a"),
+    _predict("id with two colons", "invalid-name", "prediction_id", prediction_id=f"{MODEL}:a:b"),
+    _predict(
+        "id used before", "prediction-conflict", "prediction_id", status=409, prediction_id="open", context=[0.5] * 3
+    ),
+    _post("predict: no model", "/predict", {"context": X}, 422, "missing-field", "model"),
+    _post("predict: no context", "/predict", {"model": MODEL}, 422, "missing-field", "context"),
+    *(_predict(f"model {case}", "invalid-name", "model", model=name) for case, name in NO_NAMES.items()),
+]
+
+FEEDBACK = [
+    _judge("unknown model", "model-not-found", "prediction_id", status=404, prediction_id="nobody:a", correct=True),
+    _judge(
+        "unknown prediction",
+        "prediction-not-found",
+        "prediction_id",
+        status=404,
+        prediction_id=f"{MODEL}:no",
+        correct=True,
+    ),
+    _judge(
+        "expired", "prediction-expired", "prediction_id", status=404, prediction_id=f"{MODEL}:expired", correct=True
+    ),
+    _judge("contradiction", "feedback-conflict", "correct", status=409, prediction_id=f"{MODEL}:closed", correct=False),
+    _judge("nothing said", "invalid-request", "correct"),
+    _judge("nulls", "invalid-request", "correct", correct=None, true_label=None),
+    _judge("unknown label", "unknown-label", "true_label", true_label="purple"),
+    _judge("empty label", "out-of-range", "true_label", true_label=""),
+    _judge("label as number", "wrong-type", "true_label", true_label=1),
+    _judge("correct as number", "wrong-type", "correct", correct=1),
+    _judge("correct as text", "wrong-type", "correct", correct="true"),
+    _judge("correct as list", "wrong-type", "correct", correct=[True]),
+    _judge("unknown field", "unknown-field", "reward", correct=True, reward=1.0),
+    _judge("id as number", "wrong-type", "prediction_id", correct=True, prediction_id=7),
+    _judge("id null", "wrong-type", "prediction_id", correct=True, prediction_id=None),
+    _judge("id without a model", "invalid-name", "prediction_id", correct=True, prediction_id="open"),
+    _judge("id without an id", "invalid-name", "prediction_id", correct=True, prediction_id=f"{MODEL}:"),
+    _judge("label needed", "label-needed", "true_label", prediction_id=f"{FULL_INFORMATION}:open", correct=False),
+    _post("feedback: no id", "/feedback", {"correct": True}, 422, "missing-field", "prediction_id"),
+    *(
+        _judge(f"model {case}", "invalid-name", "prediction_id", correct=True, prediction_id=f"{name}:a")
+        for case, name in NO_NAMES.items()
+        if case != "colon"
+    ),
+]
+
+CREATIONS = [
+    _create("name taken", "model-exists", "name", status=409, name=MODEL),
+    *(_create(f"name {case}", "invalid-name", "name", name=name) for case, name in NO_NAMES.items()),
+    _create("name as number", "wrong-type", "name", name=1),
+    _create("duplicate labels", "duplicate-labels", "labels", labels=["a", "b", "a"]),
+    _create("one label", "too-few-labels", "labels", labels=["a"]),
+    _create("no labels", "too-few-labels", "labels", labels=[]),
+    _create("empty label", "out-of-range", "labels.1", labels=["a", ""]),
+    _create("long label", "out-of-range", "labels.1", labels=["a", "b" * 257]),
+    _create("label as number", "wrong-type", "labels.1", labels=["1", 2]),
+    _create("labels as text", "wrong-type", "labels", labels="ab"),
+    _create("unknown field", "unknown-field", "colour", colour="red"),
+    _create("window too short", "out-of-range", "window_seconds", window_seconds=0.0),
+    _create("window too long", "out-of-range", "window_seconds", window_seconds=1e12),
+    _create("window as text", "wrong-type", "window_seconds", window_seconds="60"),
+    _create("late feedback unheard of", "unknown-choice", "late_feedback", late_feedback="sometimes"),
+    _create("retention negative", "out-of-range", "retain_rounds", retain_rounds=-1),
+    _create("retention as float", "wrong-type", "retain_rounds", retain_rounds=1.5),
+    _create("features null", "wrong-type", "features", features=None),
+    _features("no features", "out-of-range", "size", size=0),
+    _features("too many features", "out-of-range", "size", size=10**9),
+    _features("size as flag", "wrong-type", "size", size=True),
+    _features("size of 400 digits", "out-of-range", "size", size=int(LONG)),
+    _features("unknown kind", "unknown-choice", "kind", kind="sparse"),
+    _features("unknown norm", "unknown-choice", "norm", norm="clip"),
+    _features("bound of zero", "out-of-range", "norm_bound", norm_bound=0.0),
+    _features("unknown field of features", "unknown-field", "bias", bias=True),
+    _learner("unknown algorithm", "unknown-algorithm", "algorithm", algorithm="magic"),
+    _learner("algorithm as number", "wrong-type", "algorithm", algorithm=1),
+    _learner("unknown hyperparameter", "invalid-hyperparameter", "depth", depth=3),
+    _learner("hyperparameter out of range", "invalid-hyperparameter", "eta_scale", eta_scale=0.0),
+    _learner("hyperparameter of another type", "invalid-hyperparameter", "eta_scale", eta_scale="big"),
+    _learner("hyperparameter unheard of", "invalid-hyperparameter", "loss", loss="zero-one"),
+    _learner("hyperparameter of no member", "invalid-hyperparameter", "exploration", exploration="never"),
+    _learner("sizes by hand", "invalid-hyperparameter", "problem", problem={"n_labels": 2, "n_features": 3}),
+    _learner("python's own argument", "invalid-hyperparameter", "__dataclass_self__", __dataclass_self__=1),
+    _create(
+        "state too large",
+        "model-too-large",
+        "learner.algorithm",
+        features={"kind": "dense", "size": 100_000},
+        learner={"algorithm": "soba"},
+    ),
+    _post(
+        "create: no name",
+        "/models",
+        {"labels": ["a", "b"], "features": {"kind": "dense", "size": 1}},
+        422,
+        "missing-field",
+        "name",
+    ),
+    _post(
+        "create: NaN",
+        "/models",
+        b'{"name":"bad-input-new","labels":["a","b"],"features":{"kind":"dense","size":1},"window_seconds":NaN}',
+        422,
+        "not-finite",
+        "window_seconds",
+    ),
+    _post(
+        "create: NaN hyperparameter",
+        "/models",
+        b'{"name":"bad-input-new","labels":["a","b"],"features":{"kind":"dense","size":1},'
+        b'"learner":{"algorithm":"gaptron","eta_scale":NaN}}',
+        422,
+        "invalid-hyperparameter",
+        "learner.eta_scale",
+    ),
+]
+
+READS = [
+    _get("unknown model", "/models/nobody", 404, "model-not-found", "name"),
+    _get("rounds of an unknown model", "/models/nobody/rounds", 404, "model-not-found", "name"),
+    Refused("delete an unknown model", "DELETE", "/models/nobody", None, 404, "model-not-found", "name"),
+    _get("name with a slash", "/models/a%2Fb", 404, "no-such-path"),
+    _get("dots as a name", "/models/%2e%2e", 422, "invalid-name", "name"),
+    *(
+        _get(f"read name {case}", f"/models/{quote(name, safe='')}", 422, "invalid-name", "name")
+        for case, name in NO_NAMES.items()
+        if case not in {"empty", "dots"}
+    ),
+    *(
+        Refused(f"delete name {case}", "DELETE", f"/models/{quote(name, safe='')}", None, 422, "invalid-name", "name")
+        for case, name in NO_NAMES.items()
+        if case not in {"empty", "dots"}
+    ),
+    _get("cursor that is none", "/models?cursor=%7Ba%7D", 422, "invalid-name", "cursor"),
+    _get("no models a page", "/models?limit=0", 422, "out-of-range", "limit"),
+    _get("too many models a page", "/models?limit=1001", 422, "out-of-range", "limit"),
+    _get("limit as text", "/models?limit=ten", 422, "wrong-type", "limit"),
+    _get("rounds behind a negative one", f"/models/{MODEL}/rounds?after=-1", 422, "out-of-range", "after"),
+    _get("rounds behind 400 digits", f"/models/{MODEL}/rounds?after={LONG}", 422, "out-of-range", "after"),
+    _get("no rounds a page", f"/models/{MODEL}/rounds?limit=0", 422, "out-of-range", "limit"),
+]
+
+BODIES = [
+    *_raw("empty body", b"", 422, "missing-field"),
+    *_raw("null", b"null", 422, "wrong-type"),
+    *_raw("list", b"[]", 422, "wrong-type"),
+    *_raw("text", b'"text"', 422, "wrong-type"),
+    *_raw("broken JSON", b'{"model":', 400, "invalid-json"),
+    *_raw("two values", b"{} {}", 400, "invalid-json"),
+    *_raw("no JSON", b"model=a&context=1", 400, "invalid-json"),
+    *_raw("no UTF-8", b'{"model":"\xff"}', 400, "invalid-json"),
+    *_raw("deep nesting", b'{"model":' + b"[" * 9000 + b"]" * 9000 + b"}", 400, "invalid-json"),
+    *_raw("deep objects", b'{"a":' * 3000 + b"1" + b"}" * 3000, 400, "invalid-json"),
+    *_raw("too many digits", b'{"model":' + b"9" * 9000 + b"}", 400, "invalid-json"),
+    *_raw("too large", b" " * (MOST_BYTES + 1), 413, "body-too-large"),
+    *(
+        each._replace(in_chunks=True)
+        for each in _raw("too large in chunks", b" " * (MOST_BYTES + 1), 413, "body-too-large")
+    ),
+    *(each._replace(content_type="text/plain") for each in _raw("as text", b"{}", 415, "unsupported-media-type")),
+    *(each._replace(content_type="application/xml") for each in _raw("as XML", b"<a/>", 415, "unsupported-media-type")),
+]
+
+REFUSED = [*PREDICTIONS, *FEEDBACK, *CREATIONS, *READS, *BODIES]
+
+DEFECTS: dict[str, str] = {}
+"""Lines that the service does not yet answer as it should, and why."""

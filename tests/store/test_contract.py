@@ -1,0 +1,437 @@
+"""The laws of every store: a list of stores x a list of laws."""
+
+import asyncio
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import pytest
+
+from service.errors import ModelNotFoundError
+from service.store import keys
+from service.store.base import (
+    Feedback,
+    FeedbackResult,
+    FeedbackRules,
+    FeedbackStatus,
+    ModelKey,
+    Prediction,
+    Seen,
+    Snapshot,
+    Store,
+)
+from service.store.records import HEAD_BYTES, Outcome
+from service.store.redis_store import RedisStore
+from tests.servers import keys_like, raw
+from tests.store.samples import FORMAT, NOW, STRICT, WINDOW, feedback_for, sample_predictions
+
+RECORDED, DUPLICATE, CONFLICT = FeedbackStatus.RECORDED, FeedbackStatus.DUPLICATE, FeedbackStatus.CONFLICT
+
+
+class Place(NamedTuple):
+    """A store with a new model in it."""
+
+    store: Store
+    key: ModelKey
+
+    async def predict(self, *ids: str, label: int = 2) -> list[bytes | None]:
+        """Stores predictions of that label, whatever rounds they have seen."""
+        heads = await self.store.add_predictions(self.key, sample_predictions(*ids, label=label), WINDOW, None)
+        assert isinstance(heads, list)
+        return heads
+
+    async def judge(self, *feedback: Feedback, now: float = NOW, rules: FeedbackRules = STRICT) -> list[FeedbackStatus]:
+        """Gives feedback; what became of it."""
+        return [result.status for result in await self.store.add_feedback(self.key, feedback, rules, now)]
+
+    async def play(self, n: int) -> None:
+        """Adds n rounds to the log."""
+        ids = [f"p{number}" for number in range(n)]
+        await self.predict(*ids)
+        await self.judge(*(Feedback(own, True, None) for own in ids))
+
+    async def counters(self) -> tuple[int, int, int]:
+        """Rounds, predictions and correct rounds."""
+        model = await self.store.get_model(self.key.name)
+        assert model is not None
+        return model.rounds, model.predictions, model.correct
+
+    async def numbers(self, after: int = 0, limit: int = 1000) -> list[int]:
+        """The numbers of the rounds in the log."""
+        return [entry.number for entry in (await self.store.read_tail(self.key, after, limit)).entries]
+
+
+@pytest.fixture
+def any_store(any_store_url: str, runner: asyncio.Runner) -> Iterator[Store]:
+    """Each store in turn."""
+    store = RedisStore(any_store_url, timeout=5.0)
+    yield store
+    runner.run(store.close())
+
+
+@pytest.fixture
+def place(any_store: Store, runner: asyncio.Runner, name: str) -> Place:
+    """Each store in turn, with a model."""
+    key = ModelKey(name, "first")
+    assert runner.run(any_store.create_model(key, '{"a": 1}', NOW))
+    return Place(any_store, key)
+
+
+# --- models
+
+
+async def test_a_model_is_read_as_it_was_created(place: Place) -> None:
+    """Definition, moment of creation and incarnation come back unchanged, and its counters are zero."""
+    assert await place.store.get_model(place.key.name) == (place.key, '{"a": 1}', NOW, 0, 0, 0)
+
+
+async def test_there_is_no_model_before_its_creation(any_store: Store, name: str) -> None:
+    """An unknown name is answered with nothing, and deleting it says that there was none."""
+    assert await any_store.get_model(name) is None
+    assert not await any_store.delete_model(name)
+
+
+async def test_a_name_is_given_once(place: Place) -> None:
+    """Creating another model under a taken name changes nothing; the same creation repeated is one creation."""
+    assert not await place.store.create_model(ModelKey(place.key.name, "other"), "{}", NOW + 1)
+    assert await place.store.create_model(place.key, '{"a": 1}', NOW)
+    assert await place.store.get_model(place.key.name) == (place.key, '{"a": 1}', NOW, 0, 0, 0)
+
+
+async def test_models_are_listed_by_name_a_page_at_a_time(any_store: Store, name: str) -> None:
+    """Pages follow each other in the order of the names, without a gap or a repetition."""
+    names = [f"{name}-page-{letter}" for letter in "edcba"]
+    for each in names:
+        assert await any_store.create_model(ModelKey(each, "first"), "{}", NOW)
+    found: list[str] = []
+    cursor: str | None = f"{name}-page-"
+    while cursor is not None and len(found) < 5:
+        page = await any_store.list_models(cursor, 2)
+        assert len(page.models) <= 2
+        found += [model.key.name for model in page.models]
+        cursor = page.next_cursor
+    assert found[:5] == sorted(names)
+
+
+async def test_the_last_page_says_so(any_store: Store) -> None:
+    """Behind the last name there is an empty page without a cursor."""
+    assert await any_store.list_models("~", 10) == ([], None)
+
+
+async def test_a_deleted_model_is_gone(place: Place) -> None:
+    """After its deletion a model is neither read nor listed, and is deleted only once."""
+    assert await place.store.delete_model(place.key.name)
+    assert await place.store.get_model(place.key.name) is None
+    page = await place.store.list_models(place.key.name[:-1], 1000)
+    assert place.key.name not in [model.key.name for model in page.models]
+    assert not await place.store.delete_model(place.key.name)
+
+
+async def test_a_deletion_leaves_nothing_but_predictions(place: Place, any_store_url: str) -> None:
+    """Model, log and snapshot are gone at once; predictions are left to expire by themselves."""
+    await place.play(2)
+    await place.store.save_snapshot(place.key, Snapshot(2, b"state"), 10)
+    await place.store.delete_model(place.key.name)
+    assert keys_like(any_store_url, place.key.name) == [keys.prediction(*place.key, own) for own in ("p0", "p1")]
+
+
+async def test_a_model_made_again_has_another_life(place: Place) -> None:
+    """Log, counters, snapshot and predictions of the deleted model are out of its successor's reach."""
+    await place.play(3)
+    await place.predict("open")
+    await place.store.save_snapshot(place.key, Snapshot(3, b"state"), 10)
+    assert await place.store.delete_model(place.key.name)
+    second = Place(place.store, ModelKey(place.key.name, "second"))
+    assert await place.store.create_model(second.key, "{}", NOW)
+    assert await second.counters() == (0, 0, 0)
+    assert await second.numbers() == []
+    assert await place.store.load_snapshot(second.key) is None
+    assert await second.judge(Feedback("open", True, None)) == [FeedbackStatus.UNKNOWN]
+    assert await second.predict("open") == [None]
+
+
+@pytest.mark.parametrize("made_again", [False, True], ids=["deleted", "made-again"])
+async def test_every_call_for_a_gone_model_says_so(place: Place, made_again: bool) -> None:
+    """Predictions, feedback, reading the log and snapshots of a gone incarnation are refused, changing nothing."""
+    await place.predict("open")
+    await place.store.delete_model(place.key.name)
+    if made_again:
+        await place.store.create_model(ModelKey(place.key.name, "second"), "{}", NOW)
+    before = await place.store.get_model(place.key.name)
+    for call in (
+        place.predict("other"),
+        place.judge(Feedback("open", True, None)),
+        place.numbers(),
+        place.store.save_snapshot(place.key, Snapshot(1, b"state"), 10),
+    ):
+        with pytest.raises(ModelNotFoundError) as refusal:
+            await call
+        assert refusal.value.field == "model"
+    assert await place.store.get_model(place.key.name) == before
+    assert await place.store.load_snapshot(place.key) is None
+
+
+# --- predictions
+
+
+async def test_a_prediction_is_stored_unless_its_id_is_in_use(place: Place) -> None:
+    """The first record of an id stays; who comes later, even in the same call, is told its head."""
+    assert await place.predict("a", "b", label=1) == [None, None]
+    first, other = (sample_predictions("a", label=label)[0].record[:HEAD_BYTES] for label in (1, 3))
+    assert await place.predict("a", "c", "c", label=3) == [first, None, other]
+    assert await place.counters() == (0, 3, 0)
+
+
+async def test_predictions_that_have_seen_every_round_are_stored(place: Place) -> None:
+    """Predictions that say how many rounds they take into account are stored if these are all there are."""
+    await place.play(3)
+    given = sample_predictions("a")
+    for rounds in (3, 4):
+        assert isinstance(await place.store.add_predictions(place.key, given, WINDOW, Seen(rounds, 10)), list)
+    assert await place.counters() == (3, 4, 3)
+
+
+async def test_predictions_that_have_missed_rounds_are_told_them(place: Place) -> None:
+    """If there are rounds that were not seen nothing is stored, and the answer is the tail, up to the limit."""
+    await place.play(5)
+    tail = await place.store.add_predictions(place.key, sample_predictions("a"), WINDOW, Seen(2, 2))
+    assert tail == await place.store.read_tail(place.key, 2, 2)
+    assert (tail.rounds, [entry.number for entry in tail.entries]) == (5, [3, 4])
+    assert await place.counters() == (5, 5, 5)
+    assert await place.predict("a") == [None]
+
+
+async def test_a_closed_prediction_still_tells_its_head(place: Place) -> None:
+    """Asking again after the feedback brings the head, marked as closed and otherwise as stored."""
+    await place.play(1)
+    (head,) = await place.predict("p0")
+    record = sample_predictions("p0", label=2)[0].record
+    assert head == record[:1] + b"\1" + record[2:HEAD_BYTES]
+
+
+async def test_predictions_are_forgotten_in_time(place: Place, any_store_url: str) -> None:
+    """The key of a prediction expires when it was asked to, also after its feedback."""
+    await place.predict("open", "closed")
+    await place.judge(Feedback("closed", True, None))
+    with raw(any_store_url) as client:
+        for own in ("open", "closed"):
+            left = client.pttl(keys.prediction(*place.key, own))
+            assert WINDOW - 60 < left / 1000 <= WINDOW
+
+
+async def test_all_keys_of_a_model_are_in_one_slot(place: Place, any_store_url: str) -> None:
+    """Every key but the list of names has the model's name, and nothing else, as its hash tag."""
+    await place.play(1)
+    await place.store.save_snapshot(place.key, Snapshot(1, b"state"), 10)
+    found = keys_like(any_store_url, place.key.name)
+    assert {key.split("}")[0].split("{")[1] for key in found} == {place.key.name}
+    assert {key.rpartition(":")[2] for key in found} == {"model", "log", "snapshot", "p0"}
+
+
+# --- feedback
+
+
+async def test_feedback_is_recorded_and_says_so_again(place: Place) -> None:
+    """The first feedback makes a round; the same again is a duplicate with the same outcome."""
+    await place.predict("a")
+    (first,) = await place.store.add_feedback(place.key, [Feedback("a", True, None)], STRICT, NOW + 1)
+    assert first == FeedbackResult(RECORDED, Outcome(True, 2, NOW + 1, 1))
+    (again,) = await place.store.add_feedback(place.key, [Feedback("a", True, None)], STRICT, NOW + 2)
+    assert again == (DUPLICATE, first.outcome)
+    assert await place.counters() == (1, 1, 1)
+    assert await place.numbers() == [1]
+
+
+async def test_duplicates_in_one_call_make_one_round(place: Place) -> None:
+    """Feedback that is repeated or contradicted within a call is judged in order."""
+    await place.predict("a")
+    said = [Feedback("a", False, None), Feedback("a", False, None), Feedback("a", True, None)]
+    assert await place.judge(*said) == [RECORDED, DUPLICATE, CONFLICT]
+    assert await place.counters() == (1, 1, 0)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "expected"),
+    [
+        ((False, None), (True, None), CONFLICT),
+        ((True, None), (False, None), CONFLICT),
+        ((False, None), (None, 2), CONFLICT),
+        ((True, None), (None, 3), CONFLICT),
+        ((None, 1), (None, 3), CONFLICT),
+        ((None, 1), (None, 1), DUPLICATE),
+        ((None, 1), (False, None), DUPLICATE),
+        ((False, None), (None, 1), DUPLICATE),
+        ((None, 2), (True, None), DUPLICATE),
+        ((True, None), (None, 2), DUPLICATE),
+        ((False, 1), (False, 1), DUPLICATE),
+    ],
+)
+async def test_second_feedback_agrees_or_contradicts(
+    place: Place, first: Any, second: Any, expected: FeedbackStatus
+) -> None:
+    """Second feedback for label 2 is judged by what both know; either way the first outcome is told and stays."""
+    await place.predict("a", label=2)
+    (recorded,) = await place.store.add_feedback(place.key, [Feedback("a", *first)], STRICT, NOW)
+    (judged,) = await place.store.add_feedback(place.key, [Feedback("a", *second)], STRICT, NOW)
+    assert judged == (expected, recorded.outcome)
+    assert await place.counters() == (1, 1, int(recorded.outcome is not None and recorded.outcome.correct))
+
+
+@pytest.mark.parametrize(("correct", "true_label"), [(True, 1), (False, 2)])
+async def test_feedback_that_contradicts_itself_is_refused(place: Place, correct: bool, true_label: int) -> None:
+    """A bit that denies its own true label is inconsistent, before and after the round, and changes nothing."""
+    await place.predict("a", label=2)
+    assert await place.judge(Feedback("a", correct, true_label)) == [FeedbackStatus.INCONSISTENT]
+    assert await place.counters() == (0, 1, 0)
+    assert await place.judge(Feedback("a", True, None)) == [RECORDED]
+    assert await place.judge(Feedback("a", correct, true_label)) == [FeedbackStatus.INCONSISTENT]
+
+
+async def test_feedback_for_an_unknown_prediction_is_unknown(place: Place) -> None:
+    """An id that was never used makes no round."""
+    assert await place.judge(Feedback("never", True, None)) == [FeedbackStatus.UNKNOWN]
+    assert await place.counters() == (0, 0, 0)
+
+
+async def test_the_window_closes_behind_its_last_moment(place: Place) -> None:
+    """Feedback at the very end of the window is in time, later it is expired, whatever it says."""
+    await place.predict("a", "b")
+    assert await place.judge(Feedback("b", None, 1), now=NOW + WINDOW + 0.001) == [FeedbackStatus.EXPIRED]
+    assert await place.judge(Feedback("a", True, None), now=NOW + WINDOW) == [RECORDED]
+    assert await place.counters() == (1, 2, 1)
+
+
+async def test_late_feedback_is_taken_where_the_model_accepts_it(place: Place) -> None:
+    """With `accept_late` the window does not matter as long as the prediction is remembered."""
+    await place.predict("a")
+    late = FeedbackRules(accept_late=True, label_needed=False)
+    assert await place.judge(Feedback("a", False, None), now=NOW + 10 * WINDOW, rules=late) == [RECORDED]
+
+
+async def test_a_duplicate_after_the_window_is_a_duplicate(place: Place) -> None:
+    """What was recorded in time is confirmed for as long as it is remembered."""
+    await place.play(1)
+    assert await place.judge(Feedback("p0", True, None), now=NOW + 10 * WINDOW) == [DUPLICATE]
+
+
+async def test_a_true_label_is_asked_for_where_it_is_needed(place: Place) -> None:
+    """With `label_needed`, wrong without a label is refused; right tells the label by itself."""
+    await place.predict("a", "b", label=2)
+    needed = FeedbackRules(accept_late=False, label_needed=True)
+    said = [Feedback("a", False, None), Feedback("a", None, 0), Feedback("b", True, None)]
+    expected = [FeedbackStatus.LABEL_NEEDED, RECORDED, RECORDED]
+    assert await place.judge(*said, rules=needed) == expected
+    table = FORMAT.table([entry.record for entry in (await place.store.read_tail(place.key, 0, 9)).entries])
+    assert table["true_label"].tolist() == [0, 2]
+
+
+async def test_items_of_one_call_do_not_disturb_each_other(place: Place) -> None:
+    """A refused item leaves its neighbours as if it had not been there."""
+    await place.predict("a", "b", label=2)
+    said = [Feedback("x", True, None), Feedback("a", True, None), Feedback("b", True, 1), Feedback("b", None, 1)]
+    expected = [FeedbackStatus.UNKNOWN, RECORDED, FeedbackStatus.INCONSISTENT, RECORDED]
+    assert await place.judge(*said) == expected
+    assert await place.numbers() == [1, 2]
+
+
+async def test_racing_feedback_makes_one_round_each(place: Place) -> None:
+    """Many calls at once, each id in several of them, contradicting: one round for each, numbers without a gap."""
+    ids = [f"r{number}" for number in range(40)]
+    await place.predict(*ids)
+    calls = [place.judge(*feedback_for(ids, seed)) for seed in range(12)]
+    statuses = [status for call in await asyncio.gather(*calls) for status in call]
+    assert statuses.count(RECORDED) == 40
+    assert set(statuses) == {RECORDED, DUPLICATE, CONFLICT}
+    assert await place.numbers() == list(range(1, 41))
+
+
+# --- the log
+
+
+async def test_a_round_carries_prediction_and_outcome(place: Place) -> None:
+    """An entry of the log is the prediction's body, to the byte, behind the outcome that its feedback was told."""
+    await place.predict("a", label=1)
+    (result,) = await place.store.add_feedback(place.key, [Feedback("a", None, 3)], STRICT, NOW + 5)
+    tail = await place.store.read_tail(place.key, 0, 10)
+    (entry,) = tail.entries
+    assert (tail.rounds, entry.number, entry.prediction_id) == (1, 1, "a")
+    assert entry.record.endswith(sample_predictions("a", label=1)[0].record[HEAD_BYTES:])
+    (row,) = FORMAT.table([entry.record])
+    assert result.outcome == (bool(row["correct"]), row["true_label"], row["feedback_at"], row["round"])
+
+
+async def test_the_tail_begins_behind_a_round_and_ends_at_the_limit(place: Place) -> None:
+    """Reading gives at most `limit` rounds behind `after`, oldest first, and how many there are in all."""
+    await place.play(7)
+    assert await place.numbers(0, 3) == [1, 2, 3]
+    assert await place.numbers(3, 100) == [4, 5, 6, 7]
+    assert await place.numbers(7, 100) == await place.numbers(99, 100) == []
+    assert (await place.store.read_tail(place.key, 5, 1)).rounds == 7
+
+
+async def test_answers_are_values(place: Place) -> None:
+    """What was returned does not change with the store, nor the store with what was returned or passed."""
+    given = sample_predictions("a")
+    await place.store.add_predictions(place.key, given, WINDOW, None)
+    given.clear()
+    model, tail = await place.store.get_model(place.key.name), await place.store.read_tail(place.key, 0, 9)
+    await place.judge(Feedback("a", True, None))
+    assert model is not None
+    assert (model.rounds, tail) == (0, (0, []))
+    (await place.store.read_tail(place.key, 0, 9)).entries.clear()
+    assert await place.numbers() == [1]
+
+
+# --- snapshots
+
+
+async def test_only_a_newer_snapshot_is_kept(place: Place) -> None:
+    """A snapshot replaces one that has seen fewer rounds; each writer is told what is there."""
+    await place.play(9)
+    assert await place.store.load_snapshot(place.key) is None
+    for rounds, state, kept in [(5, b"five", 5), (4, b"four", 5), (5, b"again", 5), (9, b"nine", 9)]:
+        assert await place.store.save_snapshot(place.key, Snapshot(rounds, state), 100) == kept
+    assert await place.store.load_snapshot(place.key) == Snapshot(9, b"nine")
+
+
+@pytest.mark.parametrize("retain", [0, 1, 250, 1000, 5000])
+async def test_trimming_keeps_what_is_to_be_retained(place: Place, retain: int) -> None:
+    """Behind a snapshot the log keeps at least the retained rounds and all newer ones, and lets most others go."""
+    await place.play(2000)
+    await place.store.save_snapshot(place.key, Snapshot(1500, b"state"), retain)
+    left = await place.numbers(limit=10_000)
+    assert left == list(range(left[0], 2001))
+    assert left[0] <= max(1, 1500 - retain + 1)
+    assert left[0] > 1500 - retain - 200  # a node of the stream has 100 entries, and is dropped whole
+
+
+async def test_round_numbers_go_on_behind_a_trimmed_log(place: Place) -> None:
+    """Rounds are counted over the whole life of the model, though the log has lost all of them."""
+    await place.play(1000)
+    await place.store.save_snapshot(place.key, Snapshot(1000, b"state"), 0)
+    await place.predict("next")
+    (result,) = await place.store.add_feedback(place.key, [Feedback("next", True, None)], STRICT, NOW)
+    assert result.outcome is not None
+    assert result.outcome.round == 1001
+    assert (await place.numbers())[-1] == 1001
+
+
+async def test_binary_survives(place: Place) -> None:
+    """Zero bytes, newlines and bytes that are no text come back as they went."""
+    state = bytes(range(256)) * 3
+    await place.play(1)
+    await place.store.save_snapshot(place.key, Snapshot(1, state), 10)
+    assert await place.store.load_snapshot(place.key) == Snapshot(1, state)
+    prediction = Prediction("p9~=+/@-.", b"\1\0" + state)
+    assert await place.store.add_predictions(place.key, [prediction], WINDOW, None) == [None]
+    assert await place.store.add_predictions(place.key, [prediction], WINDOW, None) == [prediction.record[:HEAD_BYTES]]
+
+
+# --- readiness
+
+
+async def test_the_store_says_what_it_is_and_promises(any_store: Store) -> None:
+    """Version and durability are told, and nothing is wrong with a store that has its append-only file on."""
+    facts = await any_store.check()
+    assert facts.version.split()[0] in {"Valkey", "Redis"}
+    assert "survives a crash" in facts.persistence
+    assert facts.warnings == []

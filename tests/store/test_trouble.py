@@ -1,0 +1,178 @@
+"""The laws of stores in trouble: full, stopped, silent, or cut off in the middle of a reply."""
+
+import asyncio
+import os
+import signal
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from service.errors import StoreFullError, StoreUnavailableError
+from service.store.base import Feedback, FeedbackStatus, ModelKey, Snapshot, Store
+from service.store.embedded import EmbeddedServer
+from service.store.redis_store import RedisStore
+from tests.servers import REDIS_SERVER, Proxy, raw, redis_server
+from tests.store.samples import NOW, STRICT, WINDOW, sample_predictions
+
+KEY = ModelKey("forest", "first")
+GIVEN = Feedback("open", True, None)
+WRITES: dict[str, Callable[[Store], Coroutine[Any, Any, Any]]] = {
+    "create_model": lambda store: store.create_model(ModelKey("other", "first"), "{}", NOW),
+    "add_predictions": lambda store: store.add_predictions(KEY, sample_predictions("a", "b"), WINDOW, None),
+    "add_feedback": lambda store: store.add_feedback(KEY, [GIVEN], STRICT, NOW),
+    "save_snapshot": lambda store: store.save_snapshot(KEY, Snapshot(1, b"state"), 10),
+}
+READS: dict[str, Callable[[Store], Coroutine[Any, Any, Any]]] = {
+    "get_model": lambda store: store.get_model("forest"),
+    "list_models": lambda store: store.list_models("", 10),
+    "read_tail": lambda store: store.read_tail(KEY, 0, 10),
+    "load_snapshot": lambda store: store.load_snapshot(KEY),
+}
+OTHERS: dict[str, Callable[[Store], Coroutine[Any, Any, Any]]] = {
+    "delete_model": lambda store: store.delete_model("forest"),
+    "check": lambda store: store.check(),
+}
+
+
+@pytest.fixture(params=["embedded-valkey", "redis-server"])
+def private_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """A store of this test's own, of each kind."""
+    if request.param == "embedded-valkey":
+        with EmbeddedServer(tmp_path) as server:
+            yield server.url
+    elif REDIS_SERVER is None:
+        pytest.skip("no redis-server on the PATH")
+    else:
+        with redis_server(tmp_path) as url:
+            yield url
+
+
+@asynccontextmanager
+async def open_store(url: str, patience: float = 5.0) -> AsyncIterator[RedisStore]:
+    """A connection for one conversation."""
+    store = RedisStore(url, patience)
+    try:
+        yield store
+    finally:
+        await store.close()
+
+
+async def fill(store: Store) -> None:
+    """A model with an open prediction."""
+    await store.create_model(KEY, "{}", NOW)
+    await store.add_predictions(KEY, sample_predictions("open"), WINDOW, None)
+
+
+def everything(url: str) -> dict[Any, Any]:
+    """The value of each key."""
+    with raw(url) as client:
+        return {key: client.dump(key) for key in client.scan_iter()}
+
+
+async def test_a_full_store_refuses_writes_and_changes_nothing(private_url: str) -> None:
+    """Out of memory, every writing call raises StoreFullError, nothing is written, and reading goes on."""
+    async with open_store(private_url) as store:
+        await fill(store)
+        with raw(private_url) as client:
+            client.config_set("maxmemory", 1)
+        before = everything(private_url)
+        for write in WRITES.values():
+            with pytest.raises(StoreFullError):
+                await write(store)
+        assert everything(private_url) == before
+        for read in READS.values():
+            await read(store)
+        assert await store.delete_model("forest")
+
+
+async def test_a_store_with_room_again_takes_the_same_feedback(private_url: str) -> None:
+    """What a full store refused is recorded, once, when it is repeated with memory left."""
+    async with open_store(private_url) as store:
+        await fill(store)
+        with raw(private_url) as client:
+            client.config_set("maxmemory", 1)
+            with pytest.raises(StoreFullError):
+                await store.add_feedback(KEY, [GIVEN], STRICT, NOW)
+            client.config_set("maxmemory", 0)
+        (result,) = await store.add_feedback(KEY, [GIVEN], STRICT, NOW)
+        assert result.status is FeedbackStatus.RECORDED
+
+
+@pytest.mark.parametrize("call", [*WRITES.values(), *READS.values(), *OTHERS.values()], ids=[*WRITES, *READS, *OTHERS])
+async def test_a_store_that_is_not_there_is_unavailable(call: Callable[[Store], Any], tmp_path: Path) -> None:
+    """Without a server every call raises StoreUnavailableError."""
+    async with open_store(f"unix://{tmp_path}/nothing.sock") as store:
+        with pytest.raises(StoreUnavailableError, match="does not answer"):
+            await call(store)
+
+
+async def test_a_store_comes_back(tmp_path: Path) -> None:
+    """The same connection object serves again when the server is started again, with nothing lost."""
+    first = EmbeddedServer(tmp_path)
+    async with open_store(first.url) as store:
+        with first:
+            await fill(store)
+        with pytest.raises(StoreUnavailableError):
+            await store.get_model("forest")
+        with EmbeddedServer(tmp_path):
+            (result,) = await store.add_feedback(KEY, [GIVEN], STRICT, NOW)
+    assert result.status is FeedbackStatus.RECORDED
+
+
+async def test_a_silent_store_is_given_up_on(tmp_path: Path) -> None:
+    """A server that is stopped in its tracks is unavailable after the timeout; what it does later is done once."""
+    with EmbeddedServer(tmp_path) as server:
+        async with open_store(server.url, patience=0.2) as store:
+            await fill(store)
+            assert server.pid is not None
+            os.kill(server.pid, signal.SIGSTOP)
+            try:
+                with pytest.raises(StoreUnavailableError):
+                    await asyncio.wait_for(store.add_feedback(KEY, [GIVEN], STRICT, NOW), 5.0)
+            finally:
+                os.kill(server.pid, signal.SIGCONT)
+            (result,) = await store.add_feedback(KEY, [GIVEN], STRICT, NOW)
+            assert result.status in {FeedbackStatus.RECORDED, FeedbackStatus.DUPLICATE}
+            assert (await store.read_tail(KEY, 0, 10)).rounds == 1
+
+
+async def test_a_write_is_sent_once_though_its_reply_is_lost(tmp_path: Path) -> None:
+    """When the connection breaks before the reply, the write is not sent again; the caller repeats it safely."""
+    with EmbeddedServer(tmp_path) as server:
+        async with Proxy(str(tmp_path / "valkey.sock")) as proxy, open_store(proxy.url) as store:
+            await fill(store)
+            await store.add_feedback(KEY, [], STRICT, NOW)  # the script is known to the server from here on
+            proxy.commands.clear()
+            proxy.lose_replies_to = b"EVALSHA"
+            with pytest.raises(StoreUnavailableError):
+                await store.add_feedback(KEY, [GIVEN], STRICT, NOW)
+            assert sum(b"EVALSHA" in command for command in proxy.commands) == 1
+            proxy.lose_replies_to = None
+            (result,) = await store.add_feedback(KEY, [GIVEN], STRICT, NOW + 1)
+        assert result.status is FeedbackStatus.DUPLICATE
+        assert result.outcome is not None
+        assert result.outcome.feedback_at == NOW
+        assert server.pid is not None
+
+
+async def test_a_store_that_may_evict_is_not_ready(private_url: str) -> None:
+    """With a memory limit and an eviction policy, models could vanish: the store is not ready, and says why."""
+    async with open_store(private_url) as store:
+        with raw(private_url) as client:
+            client.config_set("maxmemory", "1gb")
+            client.config_set("maxmemory-policy", "allkeys-lru")
+        with pytest.raises(StoreUnavailableError, match=r"allkeys-lru.*noeviction"):
+            await store.check()
+
+
+async def test_a_store_without_its_file_warns(private_url: str) -> None:
+    """Without an append-only file the store is ready, but says that a stop loses everything."""
+    async with open_store(private_url) as store:
+        with raw(private_url) as client:
+            client.config_set("appendonly", "no")
+        facts = await store.check()
+        assert facts.warnings == [facts.persistence]
+        assert "lost when the store stops" in facts.persistence
