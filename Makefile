@@ -62,6 +62,8 @@ $(VENV)/.serve: requirements/serve.txt $(VENV)/.made
 	@echo ../../../.. > "$$($(PY) -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/wager.pth"
 	@printf '#!/bin/sh\nexec "$$(dirname "$$(readlink -f "$$0")")/python" -P -m service "$$@"\n' > $(VENV)/bin/wager
 	@chmod +x $(VENV)/bin/wager
+	@echo "Compiling the learners for this machine ..."
+	@$(PY) -P -m learners
 	@touch $@
 $(VENV)/.dev: requirements/dev.txt $(VENV)/.serve
 	$(PIP) -r requirements/dev.txt
