@@ -95,6 +95,12 @@ class Contexts(NamedTuple):
         n, d = rows.shape
         return cls(np.arange(n + 1, dtype=np.int64) * d, np.arange(d, dtype=np.int64), rows.reshape(-1), True)
 
+    @classmethod
+    def sparse(cls, lengths: npt.ArrayLike, indices: npt.ArrayLike, values: npt.ArrayLike) -> "Contexts":
+        """Contexts of so many entries each (n,), from all their indices (nnz,) and values (nnz,) in one."""
+        starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+        return cls(starts, np.array(indices, dtype=np.int64), np.array(values, dtype=np.float64), False)
+
 
 class Rounds(NamedTuple):
     """n rounds, oldest first: what was predicted, with what probability, and what came of it."""

@@ -128,8 +128,9 @@ def _model_answer(stored: StoredModel) -> ModelAnswer:
 
 
 def _round_lines(model: Model, entries: list[LogEntry]) -> Iterator[RoundLine]:
-    labels = model.definition.labels
-    for entry, line in zip(entries, model.format.table([e.record for e in entries]), strict=True):
+    labels, records = model.definition.labels, [entry.record for entry in entries]
+    table, contexts = model.format.table(records), model.format.contexts(records)
+    for i, (entry, line) in enumerate(zip(entries, table, strict=True)):
         yield RoundLine(
             round=entry.number,
             prediction_id=f"{model.name}:{entry.prediction_id}",
@@ -137,7 +138,7 @@ def _round_lines(model: Model, entries: list[LogEntry]) -> Iterator[RoundLine]:
             propensity=float(line["propensity"]),
             correct=bool(line["correct"]),
             true_label=None if line["true_label"] == NO_LABEL else labels[line["true_label"]],
-            context=line["context"].tolist(),
+            context=model.contexts.show(contexts, i),
             rounds_seen=int(line["rounds_seen"]),
             predicted_at=_moment(line["predicted_at"]),
             feedback_at=_moment(line["feedback_at"]),

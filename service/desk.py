@@ -4,7 +4,6 @@ import asyncio
 import hashlib
 import logging
 import math
-import struct
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -16,7 +15,8 @@ from learners.base import Contexts, FloatArray
 from learners.exploration import draw
 from learners.features import within_bound
 from service.batching import Batcher
-from service.errors import ContextLengthError, NormExceededError, PredictionConflictError, WagerError
+from service.errors import NormExceededError, PredictionConflictError, WagerError
+from service.feature_schemas import GivenContext
 from service.model import Model
 from service.replica import Replica
 from service.schemas import PredictAnswer
@@ -50,7 +50,7 @@ class Outside:
 class Ask(NamedTuple):
     """One prediction asked for."""
 
-    context: list[float]
+    context: GivenContext
     id: str | None  # the client's, without the model's name
     include_distribution: bool
 
@@ -82,15 +82,13 @@ class Desk:
         """Brings the answer once it is stored; the future may raise what the store does.
 
         Raises:
-            ContextLengthError: if the context has not as many numbers as the model features.
+            ContextLengthError: if the context is of another kind, or has not as many numbers as it should.
+            ContextIndexError: if an index is out of range, or there twice.
             NormExceededError: if it is too long, and the model rejects such.
         """
-        features = self.model.definition.features
-        if len(ask.context) != features.size:
-            detail = f"the context has {len(ask.context)} numbers, the model {features.size} features"
-            raise ContextLengthError(detail, "context")
-        if features.norm == "reject" and math.hypot(*ask.context) > features.norm_bound:
-            detail = f"the context's norm is {math.hypot(*ask.context):.6g}, more than {features.norm_bound:g}"
+        numbers, features = self.model.contexts.check(ask.context), self.model.definition.features
+        if features.norm == "reject" and math.hypot(*numbers) > features.norm_bound:
+            detail = f"the context's norm is {math.hypot(*numbers):.6g}, more than {features.norm_bound:g}"
             raise NormExceededError(detail, "context")
         return self._predictions.submit(ask)
 
@@ -115,7 +113,8 @@ class Desk:
 
     async def _predict(self, asks: list[Ask]) -> list[PredictAnswer | Exception]:
         features, replica = self.model.definition.features, self.replica
-        contexts = within_bound(np.array([ask.context for ask in asks]), features.norm, features.norm_bound)
+        contexts = self.model.contexts.gather([ask.context for ask in asks])
+        contexts = within_bound(contexts, features.norm, features.norm_bound)
         ids = [ask.id or self._outside.new_id() for ask in asks]
         async with replica.lock:
             if replica.state is None:
@@ -135,14 +134,14 @@ class Desk:
             for i, record in enumerate(there)
         ]
 
-    def _draw(self, asks: list[Ask], contexts: FloatArray) -> _Drawn:
+    def _draw(self, asks: list[Ask], contexts: Contexts) -> _Drawn:
         """Decides and draws at the present state."""
-        distributions, evidence = self.model.learner.decide(self.replica.state, Contexts.dense(contexts))
+        distributions, evidence = self.model.learner.decide(self.replica.state, contexts)
         labels, propensities = draw(distributions, self._outside.rng.random(len(asks)))
         now = self._outside.now()
         expires_at, rounds_seen = now + self.model.definition.window_seconds, self.replica.rounds
         heads = [
-            Head(_fingerprint(ask), expires_at, rounds_seen, label, propensity)
+            Head(self._fingerprint(ask), expires_at, rounds_seen, label, propensity)
             for ask, label, propensity in zip(asks, labels.tolist(), propensities.tolist(), strict=True)
         ]
         records = self.model.format.encode_predictions(heads, contexts, evidence, now)
@@ -152,6 +151,12 @@ class Desk:
         """Stores the predictions, unless there are rounds they should have seen."""
         predictions = [Prediction(*pair) for pair in zip(ids, drawn.records, strict=True)]
         return await self._outside.store.add_predictions(self.model.key, predictions, self.model.keep_seconds, seen)
+
+    def _fingerprint(self, ask: Ask) -> bytes:
+        """16 bytes that tell whether two asks with the same id are one; zeros where the id is ours."""
+        if ask.id is None:
+            return bytes(16)
+        return hashlib.blake2b(self.model.contexts.fingerprinted(ask.context), digest_size=16).digest()
 
     def _repeat(self, prediction_id: str, head: Head, stored: Head) -> PredictAnswer | Exception:
         if stored.fingerprint != head.fingerprint:
@@ -198,11 +203,3 @@ class Desk:
     def _snapshot_due(self) -> bool:
         aged = self._outside.now() - self._snapshot_at >= self._snapshot_age
         return self._snapshot_full() or (aged and self.replica.rounds > self.replica.snapshot_rounds)
-
-
-def _fingerprint(ask: Ask) -> bytes:
-    """16 bytes that tell whether two asks with the same id are one; zeros where the id is ours."""
-    if ask.id is None:
-        return bytes(16)
-    context = struct.pack(f"<{len(ask.context)}d", *ask.context)
-    return hashlib.blake2b(context, digest_size=16).digest()

@@ -3,6 +3,7 @@
 WagerError
 ├── InvalidInputError             a value that the rules of the model or the service refuse
 │   ├── ContextLengthError        not as many numbers as the model has features
+│   ├── ContextIndexError         an index that the model does not have, or that is there twice
 │   ├── NormExceededError         a context longer than the bound, where the model rejects it
 │   ├── UnknownLabelError         a true label that the model does not have
 │   ├── InconsistentFeedbackError correct and true_label contradict each other
@@ -47,6 +48,10 @@ class InvalidInputError(WagerError):
 
 class ContextLengthError(InvalidInputError):
     """A context does not have as many numbers as the model has features."""
+
+
+class ContextIndexError(InvalidInputError):
+    """A sparse context has an index that the model does not have, or one twice."""
 
 
 class NormExceededError(InvalidInputError):

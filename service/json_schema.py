@@ -74,8 +74,9 @@ class Schemas:
         for name, field in schema.get("properties", {}).items():
             required = name in schema.get("required", [])
             yield [f"`{prefix}{name}`", self.words(field, link=not expand), need(field, required), self.describe(field)]
-            many = "[]" if any(each.get("type") == "array" for each in self.alternatives(field)) else ""
+            single = [each for each in self.alternatives(field) if "properties" in each]
             for inner in (found := self.objects(field)) if expand else []:
+                many = "" if inner in single else "[]"
                 for within in self.rows(inner, f"{prefix}{name}{many}.", expand=True):
                     within[-1] = (f"*{inner['title']}.* " if len(found) > 1 else "") + within[-1]
                     yield within

@@ -9,6 +9,7 @@ import pydantic
 
 from learners.base import AnyLearner, Problem, StateTooLargeError, check_state_size
 from learners.registry import LEARNERS, RECOMMENDED
+from service.contexts import ContextKind, context_kind
 from service.errors import (
     HyperparameterError,
     InvalidInputError,
@@ -17,6 +18,7 @@ from service.errors import (
     UnknownAlgorithmError,
     UnknownLabelError,
 )
+from service.feature_schemas import SparseFeatures
 from service.schemas import LearnerChoice, ModelDefinition
 from service.store.base import FeedbackRules, ModelKey, StoredModel
 from service.store.records import RecordFormat
@@ -46,7 +48,14 @@ class Model:
     @cached_property
     def format(self) -> RecordFormat:
         """The bytes of its predictions and rounds."""
-        return RecordFormat(len(self.definition.labels), self.learner.evidence_size, self.definition.features.size)
+        features = self.definition.features
+        sparse = isinstance(features, SparseFeatures)
+        return RecordFormat(len(self.definition.labels), self.learner.evidence_size, features.size, sparse)
+
+    @cached_property
+    def contexts(self) -> ContextKind:
+        """The kind of its contexts."""
+        return context_kind(self.definition.features)
 
     @property
     def keep_seconds(self) -> float:

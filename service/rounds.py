@@ -36,7 +36,8 @@ class RoundService:
 
         Raises:
             ModelNotFoundError: if there is no such model.
-            ContextLengthError: if the context has not as many numbers as the model features.
+            ContextLengthError: if the context is of another kind, or has not as many numbers as it should.
+            ContextIndexError: if an index is out of range, or there twice.
             NormExceededError: if it is too long, and the model rejects such.
             IdentifierError: if the id names another model.
             PredictionConflictError: if the id was used with another context.

@@ -3,8 +3,18 @@
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, FailFast, Field, SkipValidation, StringConstraints
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    FailFast,
+    Field,
+    SkipValidation,
+    StringConstraints,
+)
 from pydantic_core import PydanticCustomError
+
+from service.feature_schemas import Body, Context, Features, SparseContext
 
 NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
 ID_PATTERN = r"^[A-Za-z0-9._~=+/@-]{1,128}$"
@@ -16,8 +26,6 @@ ModelName = Annotated[
     Field(description="Letters, digits, `.`, `_` and `-`, at most 64, beginning with a letter or digit."),
 ]
 Label = Annotated[str, StringConstraints(min_length=1, max_length=256)]
-Number = Annotated[float, Field(allow_inf_nan=False)]
-Context = Annotated[list[Number], FailFast(), Field(min_length=1, description="The numbers of a dense context.")]
 QualifiedId = Annotated[
     str,
     StringConstraints(pattern=QUALIFIED_ID_PATTERN),
@@ -46,24 +54,6 @@ class _Answer(BaseModel):
     model_config = ConfigDict(use_attribute_docstrings=True)
 
 
-class _Body(BaseModel):
-    model_config = ConfigDict(
-        strict=True, extra="forbid", allow_inf_nan=False, frozen=True, use_attribute_docstrings=True
-    )
-
-
-class DenseFeatures(_Body):
-    """Contexts are lists of `size` numbers."""
-
-    kind: Literal["dense"]
-    size: Annotated[int, Field(ge=1, le=1_000_000)]
-    """d, the length of every context."""
-    norm: Literal["unit", "scale", "reject"] = "unit"
-    """`unit` divides each context by its norm; `scale` only one longer than `norm_bound`; `reject` refuses that."""
-    norm_bound: Annotated[float, Field(gt=0, le=1e6)] = 1.0
-    """X, the norm that no context exceeds: the theorems assume it. With `unit`, the norm that each gets."""
-
-
 class LearnerChoice(BaseModel):
     """An algorithm with its hyperparameters; `GET /learners` describes them. All but `algorithm` are optional."""
 
@@ -73,13 +63,13 @@ class LearnerChoice(BaseModel):
     """Such as `soba-diagonal`."""
 
 
-class ModelDefinition(_Body):
+class ModelDefinition(Body):
     """Everything that defines a model; nothing of it changes later."""
 
     name: ModelName
     labels: Annotated[list[Label], FailFast(), Field(max_length=100_000), AfterValidator(_different_labels)]
     """The K labels to choose from, at least 2, all different."""
-    features: DenseFeatures
+    features: Features
     learner: LearnerChoice | None = None
     """The learner; without it, the one we recommend."""
     window_seconds: Annotated[float, Field(ge=0.001, le=366 * 86_400)] = 86_400.0
@@ -95,7 +85,7 @@ class ModelAnswer(_Answer):
 
     name: str
     labels: list[str]
-    features: DenseFeatures
+    features: Features
     learner: dict[str, Any]
     """Algorithm and every hyperparameter, defaults included."""
     window_seconds: float
@@ -118,7 +108,7 @@ class ModelList(_Answer):
     """Give it as `cursor` for the next page; null on the last."""
 
 
-class PredictRequest(_Body):
+class PredictRequest(Body):
     """Asks for a label."""
 
     model: ModelName
@@ -144,7 +134,7 @@ class PredictAnswer(_Answer):
     """The probability of each label, if asked for; null when a stored prediction is returned."""
 
 
-class PredictBatchRequest(_Body):
+class PredictBatchRequest(Body):
     """Asks for many labels at once; each context succeeds or fails by itself."""
 
     model: ModelName
@@ -156,7 +146,7 @@ class PredictBatchRequest(_Body):
     """Whether to answer the probability of every label."""
 
 
-class FeedbackRequest(_Body):
+class FeedbackRequest(Body):
     """Says whether a prediction was right: by the bit, or by the true label, or by both."""
 
     prediction_id: QualifiedId
@@ -176,7 +166,7 @@ class FeedbackAnswer(_Answer):
     """The number of the round it made, counted from 1."""
 
 
-class FeedbackBatchRequest(_Body):
+class FeedbackBatchRequest(Body):
     """Many feedbacks at once; each succeeds or fails by itself."""
 
     feedback: Annotated[list[SkipValidation[FeedbackRequest]], Field(min_length=1)]
@@ -227,7 +217,7 @@ class RoundLine(_Answer):
     propensity: float
     correct: bool
     true_label: str | None
-    context: list[float]
+    context: list[float] | SparseContext
     rounds_seen: int
     """Rounds the model had learned from when it predicted."""
     predicted_at: datetime

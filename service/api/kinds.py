@@ -24,6 +24,7 @@ INTERNAL_ERROR = Kind(500, "internal-error", "Something is wrong with the servic
 OF_ERROR: dict[type[errors.WagerError], Kind] = {
     errors.InvalidInputError: INVALID_REQUEST,
     errors.ContextLengthError: Kind(422, "wrong-context-length", "The context does not fit the model"),
+    errors.ContextIndexError: Kind(422, "wrong-context-index", "An index of the context does not fit the model"),
     errors.NormExceededError: Kind(422, "norm-exceeded", "The context is too long"),
     errors.UnknownLabelError: Kind(422, "unknown-label", "The model has no such label"),
     errors.InconsistentFeedbackError: Kind(422, "inconsistent-feedback", "The feedback contradicts itself"),
@@ -53,14 +54,18 @@ OF_HTTP: dict[int, Kind] = {
     413: BODY_TOO_LARGE,
 }
 
+_MISSING_FIELD = Kind(422, "missing-field", "A required field is not there")
+_UNKNOWN_CHOICE = Kind(422, "unknown-choice", "Not one of the values that the field may have")
 _OF_VALIDATION: dict[str, Kind] = {
+    "missing": _MISSING_FIELD,
+    "union_tag_not_found": _MISSING_FIELD,
+    "literal_error": _UNKNOWN_CHOICE,
+    "union_tag_invalid": _UNKNOWN_CHOICE,
     "finite_number": Kind(422, "not-finite", "A number is NaN or infinite"),
-    "missing": Kind(422, "missing-field", "A required field is not there"),
     "extra_forbidden": Kind(422, "unknown-field", "There is a field that the body does not have"),
     "string_pattern_mismatch": Kind(422, "invalid-name", "A name or an id has characters, or a length, it cannot have"),
     "duplicate_labels": Kind(422, "duplicate-labels", "A label is there twice"),
     "too_few_labels": Kind(422, "too-few-labels", "A model needs at least two labels"),
-    "literal_error": Kind(422, "unknown-choice", "Not one of the values that the field may have"),
 }
 _RANGES = ("greater_than", "less_than", "too_short", "too_long", "string_too_short", "string_too_long")
 

@@ -18,6 +18,7 @@ from service.schemas import (
 _ERRORS = responses(
     errors.ModelNotFoundError,
     errors.ContextLengthError,
+    errors.ContextIndexError,
     errors.NormExceededError,
     errors.IdentifierError,
     errors.PredictionConflictError,

@@ -20,6 +20,9 @@ TYPE_PREFIX = "urn:wager:problem:"
 MEDIA_TYPE = "application/problem+json"
 
 _RETRY_AFTER = {"Retry-After": "1"}
+_KINDS_OF_FEATURES = {"dense", "sparse"}
+"""Steps of a path that tell which kind was tried: no places in the request."""
+
 _MOST_FIELDS = 20
 """How many wrong fields an answer lists."""
 
@@ -31,7 +34,7 @@ def problem_of(error: errors.WagerError) -> Problem:
 
 def problem_of_validation(found: Sequence[Mapping[str, Any]], skip: int = 0) -> Problem:
     """The problem that tells of pydantic's errors, leaving out the first `skip` steps of each path."""
-    wrong = [FieldError(field=_path(item["loc"][skip:]), detail=item["msg"]) for item in found[:_MOST_FIELDS]]
+    wrong = [FieldError(field=_path(item, skip), detail=item["msg"]) for item in found[:_MOST_FIELDS]]
     first = wrong[0]
     detail = f"{first.field}: {first.detail}" if first.field else first.detail
     problem = _problem(kinds.of_validation(found[0]["type"]), detail, first.field)
@@ -73,8 +76,11 @@ def _problem(kind: Kind, detail: str, field: str | None = None) -> Problem:
     return Problem(type=TYPE_PREFIX + kind.slug, title=kind.title, status=kind.status, detail=detail, field=field)
 
 
-def _path(steps: Sequence[Any]) -> str | None:
-    return ".".join(str(step) for step in steps) or None
+def _path(found: Mapping[str, Any], skip: int) -> str | None:
+    steps = [str(step) for step in found["loc"][skip:] if step not in _KINDS_OF_FEATURES]
+    if found["type"].startswith("union_tag"):  # the path ends before the field that tells the kind
+        steps.append("kind")
+    return ".".join(steps) or None
 
 
 def _response(problem: Problem, headers: Mapping[str, str] | None = None) -> JSONResponse:

@@ -1,11 +1,13 @@
-"""The bytes of a prediction and of a round. Little-endian, fixed length for each model, no code in them.
+"""The bytes of a prediction and of a round. Little-endian, no code in them.
 
 A prediction is HEAD then BODY. Feedback turns it into HEAD then OUTCOME, and appends to the log the round,
-OUTCOME then BODY. The joining is done by `lua/add_feedback.lua`, which knows the offsets in HEAD.
+OUTCOME then BODY. A body is numbers of fixed length for each model, then the context. The joining is done by
+`lua/add_feedback.lua`, which knows the offsets in HEAD.
 """
 
 import struct
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,6 +24,9 @@ _OUTCOME = struct.Struct("<Bidq")
 """correct u8, true_label i32 (-1 unknown), feedback_at f64, round i64."""
 
 HEAD_BYTES = _HEAD.size
+
+_ENTRY = np.dtype([("index", "<i4"), ("value", "<f8")])
+"""One number of a sparse context."""
 
 _OUTCOME_FIELDS = [("correct", "u1"), ("true_label", "<i4"), ("feedback_at", "<f8"), ("round", "<i8")]
 
@@ -51,35 +56,38 @@ class RecordFormat:
     Args:
         n_labels: K, the number of labels.
         evidence_size: E, numbers of evidence in each.
-        n_features: d, numbers in each context.
+        n_features: d.
+        sparse: whether contexts are stored as pairs of index and number, as many as each has; else as d
+            numbers.
     """
 
-    def __init__(self, n_labels: int, evidence_size: int, n_features: int) -> None:
+    def __init__(self, n_labels: int, evidence_size: int, n_features: int, sparse: bool = False) -> None:
         self._n_labels = n_labels
+        self._n_features = n_features
+        self._sparse = sparse
         body = [
             ("label", "<i4"),
             ("propensity", "<f8"),
             ("rounds_seen", "<i8"),
             ("predicted_at", "<f8"),
             ("evidence", "<f8", (evidence_size,)),
-            ("context", "<f8", (n_features,)),
         ]
         self._body = np.dtype(body)
         self._round = np.dtype([*_OUTCOME_FIELDS, *body])
 
     @property
     def round_bytes(self) -> int:
-        """The length of a round in the log."""
-        return self._round.itemsize
+        """The length of a round in the log; of a sparse one, without its context."""
+        return self._round.itemsize + (0 if self._sparse else self._n_features * 8)
 
     def encode_predictions(
-        self, heads: Sequence[Head], contexts: FloatArray, evidence: FloatArray, now: float
+        self, heads: Sequence[Head], contexts: Contexts, evidence: FloatArray, now: float
     ) -> list[bytes]:
         """The records of n open predictions.
 
         Args:
             heads: n heads.
-            contexts: (n, d), as the learner saw them.
+            contexts: n contexts, as the learner saw them.
             evidence: (n, E), of the decisions.
             now: when they were made, seconds since the epoch.
         """
@@ -87,10 +95,21 @@ class RecordFormat:
         bodies["label"] = [head.label for head in heads]
         bodies["propensity"] = [head.propensity for head in heads]
         bodies["rounds_seen"] = [head.rounds_seen for head in heads]
-        bodies["predicted_at"] = now
-        bodies["evidence"], bodies["context"] = evidence, contexts
+        bodies["predicted_at"], bodies["evidence"] = now, evidence
         data, size = bodies.tobytes(), self._body.itemsize
-        return [_HEAD.pack(FORMAT, 0, *head) + data[i * size : (i + 1) * size] for i, head in enumerate(heads)]
+        return [
+            _HEAD.pack(FORMAT, 0, *head) + data[i * size : (i + 1) * size] + tail
+            for i, (head, tail) in enumerate(zip(heads, self._encode_contexts(contexts), strict=True))
+        ]
+
+    def _encode_contexts(self, contexts: Contexts) -> list[bytes]:
+        if self._sparse:
+            entries = np.empty(len(contexts.values), _ENTRY)
+            entries["index"], entries["value"] = contexts.indices, contexts.values
+        else:
+            entries = contexts.values.astype("<f8")
+        data, bounds = entries.tobytes(), (contexts.starts * entries.itemsize).tolist()
+        return [data[start:end] for start, end in pairwise(bounds)]
 
     def decode_rounds(self, records: Sequence[bytes]) -> Rounds:
         """The rounds as the learners want them, in arrays of their own.
@@ -101,7 +120,7 @@ class RecordFormat:
         table = self.table(records)
         self._check(table)
         return Rounds(
-            contexts=Contexts.dense(table["context"]),
+            contexts=self.contexts(records),
             labels=table["label"].astype(np.int64),
             propensities=table["propensity"].astype(np.float64),
             correct=table["correct"].astype(np.bool_),
@@ -109,6 +128,43 @@ class RecordFormat:
             # A copy in any case: kernels are compiled for arrays that may be written.
             evidence=np.array(table["evidence"], order="C"),
         )
+
+    def table(self, records: Sequence[bytes]) -> np.ndarray[Any, Any]:
+        """All but the contexts of rounds, a row each, with the columns named in this module.
+
+        Raises:
+            StoreCorruptError: if a record is not one of this model.
+        """
+        size = self._round.itemsize
+        if any(len(record) < size for record in records):
+            raise StoreCorruptError(f"a round of the log is shorter than {size} bytes")
+        return np.frombuffer(b"".join(record[:size] for record in records), dtype=self._round)
+
+    def contexts(self, records: Sequence[bytes]) -> Contexts:
+        """The contexts of rounds, in arrays of their own.
+
+        Raises:
+            StoreCorruptError: if a record is not one of this model.
+        """
+        size = self._round.itemsize
+        tails = [record[size:] for record in records]
+        contexts = self._sparse_contexts(tails) if self._sparse else self._dense_contexts(tails)
+        if not np.isfinite(contexts.values).all():
+            raise StoreCorruptError("a stored context holds impossible numbers")
+        return contexts
+
+    def _dense_contexts(self, tails: Sequence[bytes]) -> Contexts:
+        if any(len(tail) != self._n_features * 8 for tail in tails):
+            raise StoreCorruptError(f"a stored context has not {self._n_features} numbers")
+        return Contexts.dense(np.frombuffer(b"".join(tails), "<f8").reshape(len(tails), self._n_features))
+
+    def _sparse_contexts(self, tails: Sequence[bytes]) -> Contexts:
+        if any(len(tail) % _ENTRY.itemsize for tail in tails):
+            raise StoreCorruptError("a stored context has a broken entry")
+        entries = np.frombuffer(b"".join(tails), _ENTRY)
+        if ((entries["index"] < 0) | (entries["index"] >= self._n_features)).any():
+            raise StoreCorruptError("a stored context has an index out of range")
+        return Contexts.sparse([len(tail) // _ENTRY.itemsize for tail in tails], entries["index"], entries["value"])
 
     def _check(self, table: np.ndarray[Any, Any]) -> None:
         """Refuses numbers that would lead a compiled update astray: labels become indices there."""
@@ -118,20 +174,9 @@ class RecordFormat:
             and ((true_labels >= NO_LABEL) & (true_labels < self._n_labels)).all()
             and ((propensities > 0.0) & (propensities <= 1.0)).all()
             and np.isfinite(table["evidence"]).all()
-            and np.isfinite(table["context"]).all()
         )
         if not possible:
             raise StoreCorruptError("a round of the log holds impossible numbers")
-
-    def table(self, records: Sequence[bytes]) -> np.ndarray[Any, Any]:
-        """The rounds as a table, a row each, with the columns named in this module.
-
-        Raises:
-            StoreCorruptError: if a record is not one of this model.
-        """
-        if any(len(record) != self._round.itemsize for record in records):
-            raise StoreCorruptError(f"a round of the log is not {self._round.itemsize} bytes long")
-        return np.frombuffer(b"".join(records), dtype=self._round)
 
 
 def decode_head(record: bytes) -> Head:

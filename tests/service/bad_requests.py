@@ -1,6 +1,7 @@
 """Requests that must be refused, and how: the table of `test_bad_input.py`."""
 
 import json
+import math
 from collections.abc import AsyncIterator, Iterator
 from typing import Any, NamedTuple
 from urllib.parse import quote
@@ -121,7 +122,10 @@ PREDICTIONS = [
     _number("list", "[1]", "wrong-type"),
     _number("object", "{}", "wrong-type"),
     _predict("nested list", "wrong-type", "context.0", context=[X]),
-    _predict("context as object", "wrong-type", "context", context={"a": 1.0}),
+    _predict("context as another object", "missing-field", "context.indices", context={"a": 1.0}),
+    _predict("context sparse", "wrong-context-length", "context", context={"indices": [0], "values": [1.0]}),
+    _predict("negative index", "out-of-range", "context.indices.0", context={"indices": [-1], "values": [1.0]}),
+    _predict("NaN by index", "not-finite", "context.values.0", context={"indices": [0], "values": [math.nan]}),
     _predict("context as text", "wrong-type", "context", context="0.6,0.8,0"),
     _predict("context null", "wrong-type", "context", context=None),
     _predict("model as number", "wrong-type", "model", model=1),
@@ -204,7 +208,7 @@ CREATIONS = [
     _features("too many features", "out-of-range", "size", size=10**9),
     _features("size as flag", "wrong-type", "size", size=True),
     _features("size of 400 digits", "out-of-range", "size", size=int(LONG)),
-    _features("unknown kind", "unknown-choice", "kind", kind="sparse"),
+    _features("unknown kind", "unknown-choice", "kind", kind="round"),
     _features("unknown norm", "unknown-choice", "norm", norm="clip"),
     _features("bound of zero", "out-of-range", "norm_bound", norm_bound=0.0),
     _features("unknown field of features", "unknown-field", "bias", bias=True),

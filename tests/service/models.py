@@ -55,7 +55,7 @@ async def play(store: Store, model: Model, n: int, seed: int = 1) -> None:
     distributions, evidence = model.learner.decide(model.learner.init(), Contexts.dense(contexts))
     drawn = zip(*draw(distributions, rng.random(n)), strict=True)
     heads = [Head(bytes(16), now + 60.0, 0, int(label), float(propensity)) for label, propensity in drawn]
-    records = model.format.encode_predictions(heads, contexts, evidence, now)
+    records = model.format.encode_predictions(heads, Contexts.dense(contexts), evidence, now)
     ids = [f"played-{seed}-{number}" for number in range(n)]
     predictions = [Prediction(*pair) for pair in zip(ids, records, strict=True)]
     await store.add_predictions(model.key, predictions, 600.0, None)
@@ -100,8 +100,8 @@ def learner_of(model: dict[str, Any]) -> AnyLearner:
 
 def distribution_of(learner: AnyLearner, state: Any, context: Sequence[float]) -> list[float]:
     """The probabilities of the labels for a context as a client sends it, to a model of unit norm."""
-    row = within_bound(np.array([context]), "unit", learner.problem.norm_bound)
-    probabilities: list[float] = learner.decide(state, Contexts.dense(row)).distributions[0].tolist()
+    row = within_bound(Contexts.dense([context]), "unit", learner.problem.norm_bound)
+    probabilities: list[float] = learner.decide(state, row).distributions[0].tolist()
     return probabilities
 
 

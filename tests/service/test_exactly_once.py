@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import httpx2
-import numpy as np
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
 
+from learners.base import Contexts
 from learners.codec import encode_state
 from learners.features import within_bound
 from service.model import stored_model
@@ -33,7 +33,7 @@ SAID = st.sampled_from(
         {"correct": False, "true_label": "none"},
     ]
 )
-RUNS = settings(deadline=None, derandomize=True, max_examples=25, stateful_step_count=30)
+RUNS = settings(deadline=None, derandomize=True, max_examples=25, stateful_step_count=30, report_multiple_bugs=False)
 _lives = itertools.count()
 
 
@@ -125,7 +125,7 @@ class TwoWorkers(RuleBasedStateMachine):
 
     def _seen(self, context: list[float]) -> list[float]:
         """The context as the learner sees it."""
-        row: list[float] = within_bound(np.array([context]), "unit", 1.0)[0].tolist()
+        row: list[float] = within_bound(Contexts.dense([context]), "unit", 1.0).values.tolist()
         return row
 
     @rule(at=WORKERS, own=st.integers(0, 5) | st.none(), x=st.integers(0, 3))

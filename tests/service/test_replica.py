@@ -152,7 +152,9 @@ async def test_a_round_with_an_impossible_label_is_corrupt(store: RedisStore, st
     damaged["label"] = 1_000_000
     with raw(store_url) as client:
         client.hincrby(keys.model(name), "rounds", 1)
-        client.xadd(keys.log(*model.key), {"p": "damaged", "r": damaged.tobytes()}, id="2-0")
+        client.xadd(
+            keys.log(*model.key), {"p": "damaged", "r": damaged.tobytes() + entry.record[damaged.itemsize :]}, id="2-0"
+        )
     with pytest.raises(StoreCorruptError):
         await caught_up(Replica(model, store))
 

@@ -43,7 +43,8 @@ async def worker(
     An error that the application did not expect is answered with 500, as it is over a network.
     """
     chance = Chance(np.random.default_rng(seed), clock or Clock(), numbered(f"w{next(_workers)}"))
-    app = create_app(Settings(store_url=store_url, **settings), chance)
+    patient = {"store_timeout_seconds": 10.0} | settings  # machines that run tests may be busy
+    app = create_app(Settings(store_url=store_url, **patient), chance)
     transport = httpx2.ASGITransport(app=app, raise_app_exceptions=False)
     lifespan = app.router.lifespan_context(app)
     await lifespan.__aenter__()

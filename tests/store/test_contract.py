@@ -178,6 +178,7 @@ async def test_a_prediction_is_stored_unless_its_id_is_in_use(place: Place) -> N
     assert await place.predict("a", "b", label=1) == [None, None]
     first, other = (sample_predictions("a", label=label)[0].record[:HEAD_BYTES] for label in (1, 3))
     assert await place.predict("a", "c", "c", label=3) == [first, None, other]
+    assert await place.predict("a", label=3) == [first]
     assert await place.counters() == (0, 3, 0)
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from learners.base import NO_LABEL, FloatArray
+from learners.base import NO_LABEL, Contexts, FloatArray
 from service.errors import StoreCorruptError
 from service.store.records import _OUTCOME, HEAD_BYTES, Head, RecordFormat, decode_head, decode_outcome
 
@@ -37,7 +37,7 @@ class Sample(NamedTuple):
 
     def encoded(self) -> list[bytes]:
         """The records of the predictions."""
-        return self.format.encode_predictions(self.heads, self.contexts, self.evidence, self.now)
+        return self.format.encode_predictions(self.heads, Contexts.dense(self.contexts), self.evidence, self.now)
 
 
 @st.composite
@@ -141,11 +141,14 @@ def test_impossible_numbers_are_corrupt(column: str, value: float) -> None:
     """A number that would lead a compiled fold astray is refused: labels are its indices."""
     numbers = np.ones((2, 2))
     heads = [Head(bytes(16), 0.0, 0, 3, 1.0)] * 2
-    table = RecordFormat(4, 2, 2).table(as_rounds(Sample(RecordFormat(4, 2, 2), heads, numbers, numbers, 0.0))).copy()
-    RecordFormat(4, 2, 2).decode_rounds([row.tobytes() for row in table])
-    table[column][1] = value
+    records = as_rounds(Sample(RecordFormat(4, 2, 2), heads, numbers, numbers, 0.0))
+    table, contexts = RecordFormat(4, 2, 2).table(records).copy(), numbers.copy()
+    RecordFormat(4, 2, 2).decode_rounds(records)
+    (contexts if column == "context" else table[column])[1] = value
     with pytest.raises(StoreCorruptError, match="impossible"):
-        RecordFormat(4, 2, 2).decode_rounds([row.tobytes() for row in table])
+        RecordFormat(4, 2, 2).decode_rounds(
+            [row.tobytes() + x.tobytes() for row, x in zip(table, contexts, strict=True)]
+        )
 
 
 @LAWS
