@@ -111,6 +111,7 @@ class Rounds(NamedTuple):
     correct: BoolArray  # (n,) bool
     true_labels: IntArray  # (n,) int64, NO_LABEL where unknown
     evidence: FloatArray  # (n, E) float64, from the decision
+    leftovers: FloatArray  # (n,) float64, in [0, 1), of `exploration.draw`: uniform whatever the label, for coins
 
     @property
     def n(self) -> int:
@@ -126,7 +127,10 @@ class Decisions(NamedTuple):
 
 
 class Layout(NamedTuple):
-    """The dtype of a state array and its shape in the symbols of `dimensions`; stands beside the field."""
+    """The dtype of a state array and its shape; stands beside the field.
+
+    A size is a symbol of `dimensions`, the name of an integer hyperparameter, or a number.
+    """
 
     dtype: str
     shape: tuple[str, ...] = ()
@@ -192,10 +196,13 @@ def hyperparameters(cls: type[ClassT]) -> type[ClassT]:
 
 
 def dimensions(problem: Problem) -> dict[str, int]:
-    """The symbols that state shapes are written in: K, d, n = K·d, and P = n(n+1)/2 (a packed triangle)."""
+    """The symbols that state shapes are written in: K, d, p = d(d+1)/2, n = K·d, and P = n(n+1)/2.
+
+    p and P are the entries of packed triangles with d and n rows.
+    """
     K, d = problem.n_labels, problem.n_features
     n = K * d
-    return {"K": K, "d": d, "n": n, "P": n * (n + 1) // 2}
+    return {"K": K, "d": d, "p": d * (d + 1) // 2, "n": n, "P": n * (n + 1) // 2}
 
 
 class ArrayLayout(NamedTuple):
@@ -208,13 +215,14 @@ class ArrayLayout(NamedTuple):
 
 def state_layout(learner: AnyLearner) -> dict[str, ArrayLayout]:
     """The layout of each array of the learner's state, by field name."""
-    sizes = dimensions(learner.problem)
+    sizes = {**vars(learner), **dimensions(learner.problem)}
     hints = get_type_hints(learner.state_type, include_extras=True)
     return {name: _sized(hint.__metadata__[0], sizes) for name, hint in hints.items()}
 
 
-def _sized(layout: Layout, sizes: dict[str, int]) -> ArrayLayout:
-    return ArrayLayout(np.dtype(layout.dtype), tuple(sizes[symbol] for symbol in layout.shape), layout.least)
+def _sized(layout: Layout, sizes: dict[str, Any]) -> ArrayLayout:
+    shape = tuple(int(symbol) if symbol.isdigit() else sizes[symbol] for symbol in layout.shape)
+    return ArrayLayout(np.dtype(layout.dtype), shape, layout.least)
 
 
 def state_bytes(learner: AnyLearner) -> int:

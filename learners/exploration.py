@@ -7,8 +7,10 @@ import numpy as np
 from learners.base import FloatArray, IntArray
 from learners.kernels import compiled
 
+_ALMOST_ONE = 1.0 - 2.0**-53
 
-def draw(distributions: FloatArray, uniforms: FloatArray) -> tuple[IntArray, FloatArray]:
+
+def draw(distributions: FloatArray, uniforms: FloatArray) -> tuple[IntArray, FloatArray, FloatArray]:
     """Draws a label from each distribution by inverse CDF.
 
     Args:
@@ -18,32 +20,43 @@ def draw(distributions: FloatArray, uniforms: FloatArray) -> tuple[IntArray, Flo
     Returns:
         labels (n,): the smallest k whose cumulated probability exceeds u; where rounding leaves none, the
         last label of positive probability. propensities (n,): the probability of that label, the very
-        number used in the draw, always positive.
+        number used in the draw, always positive. leftovers (n,): what the draw left of the uniform number,
+        (u - the probability of the labels before) / propensity, in [0, 1): uniform again, and independent of
+        the label, so that a learner can toss a coin of its own with it.
     """
     labels = np.empty(len(distributions), dtype=np.int64)
     propensities = np.empty(len(distributions), dtype=np.float64)
-    _draw(distributions, uniforms, labels, propensities)
-    return labels, propensities
+    leftovers = np.empty(len(distributions), dtype=np.float64)
+    _draw(distributions, uniforms, labels, propensities, leftovers)
+    return labels, propensities, leftovers
 
 
 @compiled
-def _draw(distributions: FloatArray, uniforms: FloatArray, labels: IntArray, propensities: FloatArray) -> None:
+def _draw(
+    distributions: FloatArray,
+    uniforms: FloatArray,
+    labels: IntArray,
+    propensities: FloatArray,
+    leftovers: FloatArray,
+) -> None:
     for i in range(len(uniforms)):
-        labels[i] = draw_one(distributions[i], uniforms[i])
+        labels[i], before = draw_one(distributions[i], uniforms[i])
         propensities[i] = distributions[i, labels[i]]
+        leftovers[i] = max(0.0, min(_ALMOST_ONE, (uniforms[i] - before) / propensities[i]))
 
 
 @compiled
-def draw_one(distribution: FloatArray, uniform: float) -> int:
-    """The label that a uniform number in [0, 1) picks from a distribution (K,)."""
-    cumulated, last_possible = 0.0, 0
+def draw_one(distribution: FloatArray, uniform: float) -> tuple[int, float]:
+    """The label that a uniform number in [0, 1) picks from a distribution (K,), and the probability before it."""
+    cumulated, last_possible, before = 0.0, 0, 0.0
     for k in range(len(distribution)):
-        cumulated += distribution[k]
-        if cumulated > uniform:
-            return k
-        if distribution[k] > 0.0:
-            last_possible = k
-    return last_possible
+        probability = distribution[k]
+        if cumulated + probability > uniform:
+            return k, cumulated
+        if probability > 0.0:
+            last_possible, before = k, cumulated
+        cumulated += probability
+    return last_possible, before
 
 
 @compiled
@@ -89,3 +102,16 @@ def softmax(scores: FloatArray, result: FloatArray) -> None:
 def adaptive_rate(n_labels: int, quadratic_sum: float, rounds: int) -> float:
     """γ_t = min(1, sqrt(K (1 + Q) / t)) for t = rounds + 1: the anytime exploration of SOBA, Theorem 5."""
     return min(1.0, math.sqrt(n_labels * (1.0 + quadratic_sum) / (rounds + 1)))
+
+
+def leaders(scores: FloatArray) -> IntArray:
+    """The leader of each row of scores (n, K): (n,), ties to the lowest index."""
+    result: IntArray = scores.argmax(axis=1)
+    return result
+
+
+def mixtures(tops: IntArray, share: float, n_labels: int) -> FloatArray:
+    """(1 - share) e_top + (share / K) 1 for each of n labels: (n, K)."""
+    distributions = np.full((len(tops), n_labels), share / n_labels)
+    distributions[np.arange(len(tops)), tops] += 1.0 - share
+    return distributions

@@ -20,7 +20,7 @@ def _keep_cache_in_step() -> None:
     """
     here = Path(__file__).parent
     sources = hashlib.sha256()
-    for path in sorted(here.glob("*.py")):
+    for path in sorted(here.rglob("*.py")):
         sources.update(path.read_bytes())
     root = Path(os.environ.get("NUMBA_CACHE_DIR", here / "__pycache__"))
     numba.config.CACHE_DIR = str(  # type: ignore[attr-defined]

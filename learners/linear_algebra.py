@@ -49,6 +49,13 @@ def add_outer(weights: FloatArray, coefficients: FloatArray, indices: IntArray, 
     return change
 
 
+@compiled
+def add_to_label(weights: FloatArray, label: int, factor: float, indices: IntArray, values: FloatArray) -> None:
+    """Adds factor · x to one label's weights, a column of (d, K)."""
+    for position in range(len(values)):
+        weights[indices[position], label] += factor * values[position]
+
+
 @compiled_sum
 def _row_dot(weights: FloatArray, i: int, coefficients: FloatArray) -> float:
     total = 0.0
@@ -64,6 +71,15 @@ def squared_norm(vector: FloatArray) -> float:
     for entry in vector:
         total += entry * entry
     return total
+
+
+@compiled
+def densify(contexts: Contexts, i: int, dense: FloatArray) -> None:
+    """Writes the i-th context to dense (d,)."""
+    indices, values = row(contexts, i)
+    dense[:] = 0.0
+    for position in range(len(values)):
+        dense[indices[position]] = values[position]
 
 
 @compiled
@@ -124,6 +140,41 @@ def packed_blocks_quadratic(packed: FloatArray, dense: FloatArray, low: int, hig
         start += high * d
         total += dense[i] * (2.0 * _dot(packed, start, dense, i) + dense[i] * packed[start + i])
     return total
+
+
+@compiled
+def packed_times_each_block(packed: FloatArray, dense: FloatArray, result: FloatArray) -> None:
+    """Writes packed · (e_k ⊗ x) to row k of result (K, n), for every k: a pass over the triangle."""
+    d = len(dense)
+    result[:] = 0.0
+    for i in range(result.shape[1]):
+        start, own = i * (i + 1) // 2, i // d
+        for block in range(own + 1):
+            result[block, i] += _dot(packed, start + block * d, dense, min(d, i + 1 - block * d))
+        x = dense[i - own * d]
+        if x != 0.0:
+            packed_row, sums = packed[start : start + i], result[own]
+            for j in range(i):
+                sums[j] += x * packed_row[j]
+
+
+@compiled
+def packed_block_forms(packed: FloatArray, dense: FloatArray, result: FloatArray) -> None:
+    """Writes (e_k ⊗ x)' packed (e_l ⊗ x) to result (K, K): only the rows of non-zeros of x are read."""
+    d, K = len(dense), len(result)
+    result[:] = 0.0
+    for i in range(d):
+        if dense[i] == 0.0:
+            continue
+        for k in range(K):
+            start = (k * d + i) * (k * d + i + 1) // 2
+            for block in range(k):
+                result[k, block] += dense[i] * _dot(packed, start + block * d, dense, d)
+            start += k * d
+            result[k, k] += dense[i] * (2.0 * _dot(packed, start, dense, i) + dense[i] * packed[start + i])
+    for k in range(K):
+        for block in range(k):
+            result[block, k] = result[k, block]
 
 
 @compiled_sum

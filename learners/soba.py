@@ -26,7 +26,7 @@ from learners.base import (
     hyperparameters,
     zero_state,
 )
-from learners.exploration import adaptive_rate, leader, leader_except, mix_with_uniform
+from learners.exploration import adaptive_rate, leader_except, leaders, mixtures
 from learners.kernels import compiled, row
 from learners.linear_algebra import (
     packed_blocks_quadratic,
@@ -126,15 +126,7 @@ def exploration_rate(exploration: float | str, problem: Problem, quadratic_sum: 
 
 def greedy_decisions(s: FloatArray, rate: float) -> Decisions:
     """The leader of each row of scores (n, K), with a share `rate` spread over all labels; no evidence."""
-    distributions = np.empty_like(s)
-    _mix_all(s, rate, distributions)
-    return Decisions(distributions, np.empty((len(s), 0)))
-
-
-@compiled
-def _mix_all(s: FloatArray, rate: float, distributions: FloatArray) -> None:
-    for i in range(len(s)):
-        mix_with_uniform(leader(s[i]), rate, distributions[i])
+    return Decisions(mixtures(leaders(s), rate, s.shape[1]), np.empty((len(s), 0)))
 
 
 @compiled
