@@ -1,0 +1,292 @@
+"""One binary perceptron for each label under bandit feedback, linear and with the rational kernel.
+
+Jittat Fakcharoenphol and Chayutpong Prompak, "Bandit Multiclass Linear Classification for the Group Linear
+Separable Case", 2019, Algorithm 1; Beygelzimer, Pál, Szörényi, Thiruvenkatachari, Wei, Zhang, "Bandit
+Multiclass Linear Classification: Efficient Algorithms for the Separable Case", ICML 2019, Algorithms 1 and 2.
+Of the labels that claim the context (f ≥ 0) the one of the highest score is answered, as in the authors' code.
+"""
+
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple
+
+import numpy as np
+import pydantic
+
+from learners.base import (
+    Contexts,
+    Count,
+    Decisions,
+    FloatArray,
+    IntArray,
+    Layout,
+    Problem,
+    Rounds,
+    hyperparameters,
+    zero_state,
+)
+from learners.exploration import leaders, mixtures
+from learners.kernels import compiled, row
+from learners.linear_algebra import add_outer, score, scores
+
+_BOUND = (
+    "On data that K weight vectors separate with strong margin γ/2, their squared norms summing to 1, updates are at "
+    "most ⌊4(R/γ)²⌋ and expected mistakes at most K - 1 times that"
+)
+
+
+class BanditPerceptronsState(NamedTuple):
+    """One weight vector for each label."""
+
+    weights: Annotated[FloatArray, Layout("float64", ("d", "K"))]
+    rounds: Count  # rounds folded so far
+    updates: Count  # binary mistakes corrected so far, over all labels
+
+
+class BanditPerceptronsKernelState(NamedTuple):
+    """Support vectors, each with a coefficient for every label; only the first `used` count."""
+
+    support: Annotated[FloatArray, Layout("float64", ("d", "max_support"))]  # a column each
+    coefficients: Annotated[FloatArray, Layout("float64", ("max_support", "K"))]
+    used: Count
+    refused: Count  # rounds that would have added a support vector, had there been room
+    rounds: Count  # rounds folded so far
+    updates: Count  # binary mistakes corrected so far, over all labels
+
+
+@hyperparameters
+class BanditPerceptrons:
+    """Each label has a perceptron that claims contexts; answers the strongest claim, draws where there is none.
+
+    Learns where it guessed right without any claim, or wrong with one. Late feedback corrects a perceptron
+    only if it still errs: the sign is taken with the present weights, the evidence is whether any label had claimed the
+    context.
+    """
+
+    algorithm: ClassVar[str] = "bandit-perceptrons"
+    guarantee: ClassVar[str] = f"{_BOUND} (Beygelzimer et al. 2019)."
+    smaller: ClassVar[str] = "fewer features"
+    state_type: ClassVar[type[Any]] = BanditPerceptronsState
+
+    problem: Problem
+    use_known_label: bool = True
+    """Whether a right answer corrects every perceptron, as the true label is then known; keeps the guarantee."""
+
+    @property
+    def evidence_size(self) -> int:
+        """Whether no label had claimed the context: 1 or 0."""
+        return 1
+
+    @property
+    def needs_true_label(self) -> bool:
+        """The bit is enough."""
+        return False
+
+    @property
+    def fold_cost(self) -> int:
+        """Scores, and K labels."""
+        return 2 * self.problem.n_labels * self.problem.n_features
+
+    def init(self) -> BanditPerceptronsState:
+        """Zero weights: every label claims every context."""
+        state: BanditPerceptronsState = zero_state(self)
+        return state
+
+    def decide(self, state: BanditPerceptronsState, contexts: Contexts) -> Decisions:
+        """1 on the strongest claim, or 1/K everywhere; the evidence is whether there was no claim."""
+        return _decisions(scores(state.weights, contexts))
+
+    def fold(self, state: BanditPerceptronsState, rounds: Rounds) -> BanditPerceptronsState:
+        """Corrects the perceptrons that the rounds show to err."""
+        _fold(self.use_known_label, state, rounds)
+        return state
+
+
+@hyperparameters
+class BanditPerceptronsKernel:
+    """Bandit perceptrons with the rational kernel k(x, x') = 1 / (1 - ⟨x, x'⟩/2), for labels no plane separates.
+
+    A round that corrects adds its context to the support, or changes the coefficients where it stands there
+    already. Once `max_support` contexts are in, those rounds are left out and counted in `refused`; the
+    guarantee ends there. Nothing is ever replaced, as a learner draws nothing.
+
+    Raises:
+        pydantic.ValidationError: for a hyperparameter out of range, or a norm bound other than 1.
+    """
+
+    algorithm: ClassVar[str] = "bandit-perceptrons-kernel"
+    guarantee: ClassVar[str] = f"{_BOUND}, in the kernel's space with R² = 2 (Fakcharoenphol and Prompak 2019)."
+    smaller: ClassVar[str] = "bandit-perceptrons"
+    state_type: ClassVar[type[Any]] = BanditPerceptronsKernelState
+
+    problem: Problem
+    kernel: Literal["rational", "linear"] = "rational"
+    """`linear` is bandit-perceptrons, slower, for comparison."""
+    max_support: Annotated[int, pydantic.Field(ge=1, le=1_000_000)] = 1000
+    """How many contexts are kept at most; time and memory grow with it."""
+    use_known_label: bool = True
+    """Whether a right answer corrects every perceptron, as the true label is then known; keeps the guarantee."""
+
+    def __post_init__(self) -> None:
+        """Refuses contexts that the kernel is not made for."""
+        if self.problem.norm_bound != 1.0:
+            raise ValueError("the rational kernel is defined on the unit ball: scale contexts to a norm bound of 1")
+
+    @property
+    def evidence_size(self) -> int:
+        """Whether no label had claimed the context: 1 or 0."""
+        return 1
+
+    @property
+    def needs_true_label(self) -> bool:
+        """The bit is enough."""
+        return False
+
+    @property
+    def fold_cost(self) -> int:
+        """The kernel with every support vector."""
+        return self.max_support * (self.problem.n_labels + self.problem.n_features)
+
+    def init(self) -> BanditPerceptronsKernelState:
+        """No support: every label claims every context."""
+        state: BanditPerceptronsKernelState = zero_state(self)
+        return state
+
+    def decide(self, state: BanditPerceptronsKernelState, contexts: Contexts) -> Decisions:
+        """1 on the strongest claim, or 1/K everywhere; the evidence is whether there was no claim."""
+        s = np.zeros((contexts.n, self.problem.n_labels))
+        _kernel_scores(self.kernel == "rational", state, contexts, s)
+        return _decisions(s)
+
+    def fold(self, state: BanditPerceptronsKernelState, rounds: Rounds) -> BanditPerceptronsKernelState:
+        """Corrects the perceptrons that the rounds show to err."""
+        _kernel_fold(self.kernel == "rational", self.use_known_label, state, rounds)
+        return state
+
+
+def _decisions(s: FloatArray) -> Decisions:
+    nobody = s.max(axis=1, initial=-np.inf) < 0.0
+    distributions = mixtures(leaders(s), 0.0, s.shape[1])
+    distributions[nobody] = 1.0 / s.shape[1]
+    return Decisions(distributions, nobody.astype(np.float64)[:, None])
+
+
+@compiled
+def _corrections(known: bool, s: FloatArray, label: int, correct: bool, nobody: bool, coefficients: FloatArray) -> int:
+    """Writes +1, -1 or 0 for each label: how its perceptron is corrected; returns how many are."""
+    coefficients[:] = 0.0
+    updates = 0
+    if not correct:
+        if not nobody and s[label] >= 0.0:
+            coefficients[label] = -1.0
+            updates = 1
+        return updates
+    if (nobody or known) and s[label] <= 0.0:
+        coefficients[label] = 1.0
+        updates = 1
+    for k in range(len(s)):
+        if known and k != label and s[k] >= 0.0:
+            coefficients[k] = -1.0
+            updates += 1
+    return updates
+
+
+@compiled
+def _fold(known: bool, state: BanditPerceptronsState, rounds: Rounds) -> None:
+    K = state.weights.shape[1]
+    s, coefficients = np.empty(K), np.empty(K)
+    for t in range(len(rounds.labels)):
+        indices, values = row(rounds.contexts, t)
+        s[:] = 0.0
+        score(state.weights, indices, values, s)
+        nobody = rounds.evidence[t, 0] != 0.0
+        updates = _corrections(known, s, rounds.labels[t], rounds.correct[t], nobody, coefficients)
+        if updates > 0:
+            add_outer(state.weights, coefficients, indices, values)
+            state.updates[()] += updates
+        state.rounds[()] += 1
+
+
+@compiled
+def _used(state: BanditPerceptronsKernelState) -> int:
+    """How many support vectors there are; a count from outside must not lead out of the array."""
+    return min(state.used.item(), len(state.coefficients))
+
+
+@compiled
+def _kernel_scores(rational: bool, state: BanditPerceptronsKernelState, contexts: Contexts, result: FloatArray) -> None:
+    gram = np.empty(_used(state))
+    for i in range(len(result)):
+        indices, values = row(contexts, i)
+        _kernel_score(rational, state, indices, values, gram, result[i])
+
+
+@compiled
+def _kernel_score(
+    rational: bool,
+    state: BanditPerceptronsKernelState,
+    indices: IntArray,
+    values: FloatArray,
+    gram: FloatArray,
+    result: FloatArray,
+) -> None:
+    """Adds f(x) to result (K,); gram, as long as the support in use, is scratch."""
+    gram[:] = 0.0
+    for position in range(len(values)):
+        support = state.support[indices[position]]
+        for j in range(len(gram)):
+            gram[j] += values[position] * support[j]
+    for j in range(len(gram)):
+        g = rational_kernel(gram[j]) if rational else gram[j]
+        for k in range(len(result)):
+            result[k] += g * state.coefficients[j, k]
+
+
+@compiled
+def rational_kernel(product: float) -> float:
+    """1 / (1 - ⟨x, x'⟩/2), from 2/3 to 2 on the unit ball."""
+    return 1.0 / (1.0 - 0.5 * min(1.0, max(-1.0, product)))
+
+
+@compiled
+def _kernel_fold(rational: bool, known: bool, state: BanditPerceptronsKernelState, rounds: Rounds) -> None:
+    K = state.coefficients.shape[1]
+    s, coefficients, gram = np.empty(K), np.empty(K), np.empty(len(state.coefficients))
+    for t in range(len(rounds.labels)):
+        indices, values = row(rounds.contexts, t)
+        s[:] = 0.0
+        _kernel_score(rational, state, indices, values, gram[: _used(state)], s)
+        nobody = rounds.evidence[t, 0] != 0.0
+        updates = _corrections(known, s, rounds.labels[t], rounds.correct[t], nobody, coefficients)
+        if updates > 0:
+            _correct(state, indices, values, coefficients, updates)
+        state.rounds[()] += 1
+
+
+@compiled
+def _correct(
+    state: BanditPerceptronsKernelState, indices: IntArray, values: FloatArray, coefficients: FloatArray, updates: int
+) -> None:
+    place = _place(state, indices, values)
+    if place == len(state.coefficients):
+        state.refused[()] += 1
+        return
+    if place == _used(state):
+        for position in range(len(values)):
+            state.support[indices[position], place] = values[position]
+        state.used[()] = place + 1
+    state.coefficients[place] += coefficients
+    state.updates[()] += updates
+
+
+@compiled
+def _place(state: BanditPerceptronsKernelState, indices: IntArray, values: FloatArray) -> int:
+    """Where the context stands in the support, or the place after the last."""
+    nonzeros = np.count_nonzero(values)
+    for j in range(_used(state)):
+        same = True
+        for position in range(len(values)):
+            if state.support[indices[position], j] != values[position]:
+                same = False
+                break
+        if same and np.count_nonzero(state.support[:, j]) == nonzeros:
+            return j
+    return _used(state)

@@ -1,0 +1,287 @@
+"""Newtron: an online Newton step on the logistic loss under bandit feedback, and its diagonal, PNewtron.
+
+Elad Hazan and Satyen Kale, "Newtron: an Efficient Bandit Algorithm for Online Multiclass Prediction",
+NIPS 2011, Algorithm 1. The published code of PNewtron writes ±1/K where the gradient's estimate needs
+(K - 1)/K on the label served, which biases it; here E[c] = p - e_y exactly. Of the two ways to take the centre of a
+round, W' in every round or 0 in those that explore, only the first is offered: it draws once.
+"""
+
+import math
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple
+
+import numpy as np
+import pydantic
+
+from learners.ball import ball_minimizer
+from learners.base import (
+    Contexts,
+    Count,
+    Decisions,
+    FloatArray,
+    IntArray,
+    Layout,
+    NonNegativeScalar,
+    Problem,
+    Rounds,
+    hyperparameters,
+    zero_state,
+)
+from learners.exploration import softmax
+from learners.kernels import compiled, compiled_sum, row
+from learners.linear_algebra import add_outer, packed_identity, packed_rank_one, scores, squared_norm
+
+_REFRESH = 65_536  # rounds between exact recomputations of the squared norm
+_COLLAPSE = 1e-3  # or as soon as it falls this far in one round, its digits being those of larger numbers
+_LARGEST_WEIGHT = 1e75  # without projection adversarial labels let weights grow like t^d; they are cut here
+_LARGEST_CURVATURE = 1e9  # β D X², where the full matrix begins to lose its digits
+
+Exploration = Annotated[float, pydantic.Field(ge=1e-6, le=1)]
+Sharpness = Annotated[float, pydantic.Field(gt=0, le=1e6)]
+Radius = Annotated[float, pydantic.Field(ge=1e-6, le=1e6)]
+
+
+class PNewtronState(NamedTuple):
+    """2·K·d numbers; b = -A ∘ W' is implied. W' is kept as it is before projection."""
+
+    diagonal: Annotated[FloatArray, Layout("float64", ("d", "K"), least=1e-6)]  # A, every entry >= 1/D
+    weights: Annotated[FloatArray, Layout("float64", ("d", "K"))]  # W' = -b / A
+    squared_norm: NonNegativeScalar  # of the weights
+    rounds: Count  # rounds folded so far, t - 1
+
+
+class NewtronState(NamedTuple):
+    """A has its rows ordered by label, then feature."""
+
+    matrix: Annotated[FloatArray, Layout("float64", ("P",))]  # A, n by n, a packed lower triangle
+    linear: Annotated[FloatArray, Layout("float64", ("d", "K"))]  # b
+    weights: Annotated[FloatArray, Layout("float64", ("d", "K"))]  # W', a function of A and b
+    rounds: Count  # rounds folded so far, t - 1
+
+
+@hyperparameters
+class PNewtron:
+    """Newtron with the diagonal of A: O(K·nnz) per round, 2·K·d numbers of memory.
+
+    Answers p' = (1 - γ) softmax(α W x) + (γ/K) 1 and learns from every round. Late feedback takes the
+    gradient at the scores of the prediction and weighs it by the stored propensity, so the state does not
+    depend on the order of arrival, up to rounding.
+
+    Raises:
+        pydantic.ValidationError: for a hyperparameter out of range.
+    """
+
+    algorithm: ClassVar[str] = "pnewtron"
+    guarantee: ClassVar[str] = "None proved: the diagonal of a learner with regret O(log T) in log-loss (newtron)."
+    smaller: ClassVar[str] = "fewer features"
+    state_type: ClassVar[type[Any]] = PNewtronState
+
+    problem: Problem
+    exploration: Exploration = 0.05
+    """γ, the share of uniform exploration."""
+    alpha: Sharpness = 10.0
+    """α, how sharply the distribution follows the scores; the loss is that of softmax(α W x)."""
+    beta: Sharpness = 0.01
+    """β, the share of each gradient's square that enters A."""
+    radius: Radius = 1.0
+    """D: A starts as I/D, and weights are kept in the Frobenius ball of this radius."""
+    projection: Literal["scale", "none"] = "scale"
+    """How weights are brought into the ball: `scale` them, or `none`, not at all."""
+
+    @property
+    def evidence_size(self) -> int:
+        """K scores as of prediction time."""
+        return self.problem.n_labels
+
+    @property
+    def needs_true_label(self) -> bool:
+        """The bit is enough."""
+        return False
+
+    @property
+    def fold_cost(self) -> int:
+        """A, W' and its norm."""
+        return 3 * self.problem.n_labels * self.problem.n_features
+
+    def init(self) -> PNewtronState:
+        """A = I/D, W' = 0."""
+        state: PNewtronState = zero_state(self)
+        state.diagonal[:] = 1.0 / self.radius
+        return state
+
+    def weights(self, state: PNewtronState) -> FloatArray:
+        """W as (K, d), rows the labels' weight vectors, projected."""
+        return np.ascontiguousarray(state.weights.T) * self._multiplier(state)
+
+    def decide(self, state: PNewtronState, contexts: Contexts) -> Decisions:
+        """P' for each context; the evidence is the scores W x."""
+        s = scores(state.weights, contexts) * self._multiplier(state)
+        return _decisions(s, self.alpha, self.exploration)
+
+    def fold(self, state: PNewtronState, rounds: Rounds) -> PNewtronState:
+        """One diagonal Newton step for every round."""
+        _fold_diagonal(self.alpha, self.beta, state, rounds)
+        return state
+
+    def _multiplier(self, state: PNewtronState) -> float:
+        norm = math.sqrt(state.squared_norm.item())
+        return self.radius / norm if self.projection == "scale" and norm > self.radius else 1.0
+
+
+@hyperparameters
+class Newtron:
+    """Newtron with its full matrix: (K·d)² / 2 numbers of memory, as much time per round, (K·d)³ per fold.
+
+    Answers p' = (1 - γ) softmax(α W x) + (γ/K) 1 and learns from every round. Late feedback takes the
+    gradient at the scores of the prediction and weighs it by the stored propensity, so the state does not
+    depend on the order of arrival, up to rounding.
+
+    Raises:
+        pydantic.ValidationError: for a hyperparameter out of range, or β D X² over 1e9.
+    """
+
+    algorithm: ClassVar[str] = "newtron"
+    guarantee: ClassVar[str] = (
+        "Regret O(log T) in log-loss for a fixed alpha, O(√T) for one that grows like log T, O(T^(2/3)) at worst "
+        "(Hazan and Kale 2011)."
+    )
+    smaller: ClassVar[str] = "pnewtron"
+    state_type: ClassVar[type[Any]] = NewtronState
+
+    problem: Problem
+    exploration: Exploration = 0.05
+    """γ, the share of uniform exploration."""
+    alpha: Sharpness = 10.0
+    """α, how sharply the distribution follows the scores; the loss is that of softmax(α W x)."""
+    beta: Sharpness = 0.01
+    """β, the share of each gradient's square that enters A."""
+    radius: Radius = 1.0
+    """D: A starts as I/D, and weights are kept in the Frobenius ball of this radius."""
+
+    def __post_init__(self) -> None:
+        """Refuses a matrix that would lose its digits."""
+        if self.beta * self.radius * self.problem.norm_bound**2 > _LARGEST_CURVATURE:
+            raise ValueError("beta times radius times the squared norm bound of the contexts must be at most 1e9")
+
+    @property
+    def evidence_size(self) -> int:
+        """K scores as of prediction time."""
+        return self.problem.n_labels
+
+    @property
+    def needs_true_label(self) -> bool:
+        """The bit is enough."""
+        return False
+
+    @property
+    def fold_cost(self) -> int:
+        """The factorizations that bring W' into the ball, after each fold."""
+        n = self.problem.n_labels * self.problem.n_features
+        return n * n * (n + 1)
+
+    def init(self) -> NewtronState:
+        """A = I/D, b = 0, W' = 0."""
+        state: NewtronState = zero_state(self)
+        packed_identity(state.matrix, 1.0 / self.radius, self.problem.n_labels * self.problem.n_features)
+        return state
+
+    def decide(self, state: NewtronState, contexts: Contexts) -> Decisions:
+        """P' for each context; the evidence is the scores W x."""
+        return _decisions(scores(state.weights, contexts), self.alpha, self.exploration)
+
+    def fold(self, state: NewtronState, rounds: Rounds) -> NewtronState:
+        """Adds every round to A and b; then W' = argmin ½ W'AW + b'W in the ball."""
+        if rounds.n:
+            _fold_full(self.alpha, self.beta, self.radius, state, rounds)
+        return state
+
+
+def _decisions(s: FloatArray, alpha: float, rate: float) -> Decisions:
+    distributions = np.empty_like(s)
+    _soften(s, alpha, rate, distributions)
+    return Decisions(distributions, s)
+
+
+@compiled
+def _soften(s: FloatArray, alpha: float, rate: float, distributions: FloatArray) -> None:
+    K = s.shape[1]
+    for i in range(len(s)):
+        softmax(alpha * s[i], distributions[i])
+        for k in range(K):
+            distributions[i, k] = (1.0 - rate) * distributions[i, k] + rate / K
+
+
+@compiled
+def gradient_estimate(
+    alpha: float, s: FloatArray, label: int, correct: bool, propensity: float, coefficients: FloatArray
+) -> float:
+    """Writes c (K,), over the label drawn softmax(αs) - e_y in expectation; returns κ, the weight of its square."""
+    K = len(s)
+    for k in range(K):
+        coefficients[k] = alpha * s[k]
+    softmax(coefficients, coefficients)
+    size = (coefficients[label] - 1.0 if correct else coefficients[label]) / propensity
+    coefficients[:] = -size / K
+    coefficients[label] += size
+    return propensity if correct else 1.0
+
+
+@compiled_sum
+def _inner(left: FloatArray, right: FloatArray) -> float:
+    total = 0.0
+    for k in range(len(left)):
+        total += left[k] * right[k]
+    return total
+
+
+@compiled
+def _fold_diagonal(alpha: float, beta: float, state: PNewtronState, rounds: Rounds) -> None:
+    c = np.empty(state.weights.shape[1])
+    for t in range(len(rounds.labels)):
+        indices, values = row(rounds.contexts, t)
+        s = rounds.evidence[t]
+        kappa = gradient_estimate(alpha, s, rounds.labels[t], rounds.correct[t], rounds.propensities[t], c)
+        old = state.squared_norm.item()
+        step = 1.0 - kappa * beta * _inner(c, s)
+        new = old + _newton_step(state, kappa * beta, step, c, indices, values)
+        state.rounds[()] += 1
+        if new < _COLLAPSE * old or state.rounds.item() % _REFRESH == 0:
+            new = squared_norm(state.weights.ravel())
+        state.squared_norm[()] = max(0.0, new)
+
+
+@compiled
+def _newton_step(
+    state: PNewtronState, share: float, step: float, c: FloatArray, indices: IntArray, values: FloatArray
+) -> float:
+    """A += share (c ⊗ x)², b += step (c ⊗ x), W' = -b / A; returns by how much ‖W'‖² changed."""
+    change = 0.0
+    for position in range(len(values)):
+        x = values[position]
+        a, w = state.diagonal[indices[position]], state.weights[indices[position]]
+        change -= squared_norm(w)
+        for k in range(len(c)):
+            old, G = a[k], c[k] * x
+            a[k] = old + share * G * G
+            w[k] = min(max((old * w[k] - step * G) / a[k], -_LARGEST_WEIGHT), _LARGEST_WEIGHT)
+        change += squared_norm(w)
+    return change
+
+
+@compiled
+def _fold_full(alpha: float, beta: float, radius: float, state: NewtronState, rounds: Rounds) -> None:
+    d, K = state.weights.shape
+    c, G = np.empty(K), np.zeros(K * d)
+    for t in range(len(rounds.labels)):
+        indices, values = row(rounds.contexts, t)
+        s = rounds.evidence[t]
+        kappa = gradient_estimate(alpha, s, rounds.labels[t], rounds.correct[t], rounds.propensities[t], c)
+        G[:] = 0.0
+        for position in range(len(values)):
+            for k in range(K):
+                G[k * d + indices[position]] = c[k] * values[position]
+        packed_rank_one(state.matrix, G, kappa * beta)
+        add_outer(state.linear, (1.0 - kappa * beta * _inner(c, s)) * c, indices, values)
+        state.rounds[()] += 1
+    result = np.empty(K * d)
+    ball_minimizer(state.matrix, np.ascontiguousarray(state.linear.T).ravel(), radius, 1.0 / radius, result)
+    state.weights[:] = result.reshape(K, d).T

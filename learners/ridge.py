@@ -1,0 +1,141 @@
+"""ε-greedy over one-vs-rest ridge regression: the familiar control.
+
+For each label the reward (1 right, 0 wrong) is regressed on the contexts in which it was served, and the
+label of the highest prediction is answered; a share ε of uniform exploration keeps every label sampled.
+Hoerl and Kennard 1970 for ridge regression; Sherman and Morrison 1950 for keeping the inverse. The anytime
+ε_t = min(1, (K/t)^(1/3)) is the rate of epoch-greedy (Langford and Zhang, NIPS 2007).
+"""
+
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple
+
+import numpy as np
+import pydantic
+
+from learners.ball import packed_product
+from learners.base import (
+    Contexts,
+    Count,
+    Decisions,
+    FloatArray,
+    IntArray,
+    Layout,
+    Problem,
+    Rounds,
+    hyperparameters,
+    zero_state,
+)
+from learners.exploration import leaders, mixtures
+from learners.kernels import compiled, row
+from learners.linear_algebra import packed_identity, packed_rank_one, scores
+
+_LEAST_RELATIVE_REGULARIZATION = 1e-9  # a / X²; the inverse is exact to about 1e-16 X² t / a
+
+
+class EpsilonGreedyRidgeState(NamedTuple):
+    """For each label the inverse of a·I + Σ xx' over the rounds that served it, and its regression."""
+
+    inverses: Annotated[FloatArray, Layout("float64", ("K", "p"))]  # packed lower triangles, d by d
+    weights: Annotated[FloatArray, Layout("float64", ("d", "K"))]
+    rounds: Count  # rounds folded so far, t - 1
+
+
+@hyperparameters
+class EpsilonGreedyRidge:
+    """Answers the highest predicted reward, with a share ε of uniform exploration: K·d²/2 numbers, O(d²) per update.
+
+    Learns the served label's regression from every bit, unweighted. Late feedback is applied to the present
+    regression; the state does not depend on the order of arrival, up to rounding.
+
+    Raises:
+        pydantic.ValidationError: for a hyperparameter out of range.
+    """
+
+    algorithm: ClassVar[str] = "epsilon-greedy-ridge"
+    guarantee: ClassVar[str] = (
+        "Regret O(T^(2/3)) with anytime exploration where rewards are linear in the contexts; none otherwise."
+    )
+    smaller: ClassVar[str] = "soba-diagonal"
+    state_type: ClassVar[type[Any]] = EpsilonGreedyRidgeState
+
+    problem: Problem
+    regularization: Annotated[float, pydantic.Field(ge=1e-6, le=1e6)] = 1.0
+    """a > 0, the penalty on squared weights."""
+    exploration: Literal["anytime"] | Annotated[float, pydantic.Field(ge=1e-6, le=1)] = 0.05
+    """ε, or `anytime` for ε_t = min(1, (K/t)^(1/3))."""
+    least_exploration: Annotated[float, pydantic.Field(ge=0, le=1)] = 0.0
+    """A floor under the anytime ε_t, for worlds that change."""
+
+    def __post_init__(self) -> None:
+        """Refuses inverses that would lose their digits."""
+        if self.regularization < _LEAST_RELATIVE_REGULARIZATION * self.problem.norm_bound**2:
+            raise ValueError("regularization must be at least 1e-9 times the squared norm bound of the contexts")
+
+    @property
+    def evidence_size(self) -> int:
+        """Nothing: the update needs the present regression."""
+        return 0
+
+    @property
+    def needs_true_label(self) -> bool:
+        """The bit is enough."""
+        return False
+
+    @property
+    def fold_cost(self) -> int:
+        """A product with one label's inverse, and its rank-one update."""
+        return 2 * self.problem.n_features**2
+
+    def init(self) -> EpsilonGreedyRidgeState:
+        """Inverses I/a, zero weights."""
+        state: EpsilonGreedyRidgeState = zero_state(self)
+        for inverse in state.inverses:
+            packed_identity(inverse, 1.0 / self.regularization, self.problem.n_features)
+        return state
+
+    def decide(self, state: EpsilonGreedyRidgeState, contexts: Contexts) -> Decisions:
+        """(1 - ε) e_ŷ + (ε/K) 1 for each context."""
+        s = scores(state.weights, contexts)
+        return Decisions(mixtures(leaders(s), self._rate(state), s.shape[1]), np.empty((len(s), 0)))
+
+    def fold(self, state: EpsilonGreedyRidgeState, rounds: Rounds) -> EpsilonGreedyRidgeState:
+        """One step of recursive least squares for each round, on the label served."""
+        _fold(state, rounds)
+        return state
+
+    def _rate(self, state: EpsilonGreedyRidgeState) -> float:
+        if not isinstance(self.exploration, str):
+            return self.exploration
+        rate = (self.problem.n_labels / (state.rounds.item() + 1)) ** (1 / 3)
+        return float(min(1.0, max(self.least_exploration, rate)))
+
+
+@compiled
+def _fold(state: EpsilonGreedyRidgeState, rounds: Rounds) -> None:
+    d = len(state.weights)
+    x, v = np.zeros(d), np.empty(d)
+    for t in range(len(rounds.labels)):
+        indices, values = row(rounds.contexts, t)
+        for position in range(len(values)):
+            x[indices[position]] = values[position]
+        reward = 1.0 if rounds.correct[t] else 0.0
+        _update(state.inverses[rounds.labels[t]], state.weights[:, rounds.labels[t]], x, indices, reward, v)
+        for position in range(len(values)):
+            x[indices[position]] = 0.0
+        state.rounds[()] += 1
+
+
+@compiled
+def _update(
+    inverse: FloatArray, weights: FloatArray, x: FloatArray, indices: IntArray, reward: float, v: FloatArray
+) -> None:
+    """With v = A⁻¹x and q = x'v: A⁻¹ -= vv'/(1 + q), w += v (reward - w'x)/(1 + q)."""
+    packed_product(inverse, x, v)
+    q, prediction = 0.0, 0.0
+    for i in indices:
+        q += x[i] * v[i]
+        prediction += x[i] * weights[i]
+    if q < 0.0:  # no run leads here, a matrix from outside may
+        return
+    packed_rank_one(inverse, v, -1.0 / (1.0 + q))
+    for i in range(len(v)):
+        weights[i] += v[i] * ((reward - prediction) / (1.0 + q))
