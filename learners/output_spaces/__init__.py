@@ -1,0 +1,31 @@
+"""Output spaces of structured prediction: what can be answered, and how an answer is drawn around a score.
+
+Shinsaku Sakaue, Han Bao, Taira Tsuchiya, Taihei Oki, "Online Structured Prediction with Fenchel-Young Losses
+and Improved Surrogate Regret for Online Multiclass Classification with Logistic Loss", COLT 2024, section 3 and
+Appendix C.1.
+"""
+
+from typing import Annotated, TypeAlias
+
+import pydantic
+
+from learners.output_spaces.base import Constants, OutputSpace
+from learners.output_spaces.binary import Multilabel, Ordinal
+from learners.output_spaces.birkhoff import Matching
+from learners.output_spaces.permutahedron import Ranking
+from learners.output_spaces.simplex import Multiclass
+
+AnyOutputSpace: TypeAlias = Annotated[
+    Multiclass | Multilabel | Matching | Ranking | Ordinal, pydantic.Field(discriminator="name")
+]
+
+__all__ = [
+    "AnyOutputSpace",
+    "Constants",
+    "Matching",
+    "Multiclass",
+    "Multilabel",
+    "Ordinal",
+    "OutputSpace",
+    "Ranking",
+]

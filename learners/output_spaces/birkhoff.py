@@ -1,0 +1,219 @@
+"""Rankings and matchings as permutation matrices, with the entropy as regulariser: the Birkhoff polytope."""
+
+from typing import Annotated, ClassVar, Literal
+
+import numpy as np
+import pydantic
+
+from learners.base import FloatArray, IntArray, hyperparameters
+from learners.exploration import draw_one
+from learners.kernels import compiled
+from learners.output_spaces.base import Constants, OutputSpace
+
+_TOLERANCE = 1e-14  # by how much a sweep may still move the potentials
+_LEAST_ENTRY = 1e-13  # smaller entries are nothing, once a permutation has been taken out
+
+
+@hyperparameters
+class Matching(OutputSpace):
+    """Outputs are n × n permutation matrices, row by row: entry i·n + j is 1 where item i gets place j.
+
+    The loss is the share of items in a wrong place, the regulariser -H/μ. Norm ℓ1, ν = 4, γ = 1/(2n), λ = 1/(nμ).
+    The mean is found by Sinkhorn sweeps, which are many where the largest |μθ| is far over 10. After `max_sweeps`
+    the rest is rounded into the polytope (Altschuler, Weed and Rigollet 2017, Algorithm 2): E[ỹ] = ŷ holds
+    always, ŷ being the exact maximiser only where the sweeps were enough.
+
+    Raises:
+        pydantic.ValidationError: for μ >= 2, or another field out of range.
+    """
+
+    norm_order: ClassVar[int] = 1
+
+    name: Literal["matching"] = "matching"
+    """Tells the spaces apart where one is written as JSON."""
+    n_items: Annotated[int, pydantic.Field(ge=2, le=100)]
+    """n; a random answer solves up to n² assignments of O(n³) each."""
+    sharpness: Annotated[float, pydantic.Field(ge=1e-6, lt=2)] = 1.0
+    """μ, less than 2."""
+    max_sweeps: Annotated[int, pydantic.Field(ge=1, le=1_000_000)] = 2000
+    """Sinkhorn sweeps after which the mean is taken as it is."""
+
+    @property
+    def dimension(self) -> int:
+        """n²."""
+        return self.n_items**2
+
+    @property
+    def n_uniforms(self) -> int:
+        """One to mix, one to draw."""
+        return 2
+
+    @property
+    def constants(self) -> Constants:
+        """In ℓ1."""
+        n = self.n_items
+        return Constants(1.0 / (2 * n), 4.0, 1.0 / (n * self.sharpness), 1.0, 2.0 * n)
+
+    def is_vertex(self, output: FloatArray) -> bool:
+        """Zeros and ones, one 1 in each row and column."""
+        square = self._square(output)
+        sums = np.concatenate([square.sum(axis=0), square.sum(axis=1)])
+        return bool(np.isin(output, (0.0, 1.0)).all() and (sums == 1.0).all())
+
+    def decode(self, scores: FloatArray) -> FloatArray:
+        """The matrix of the form exp(μθ + u + v) with rows and columns that sum to 1."""
+        mean = sinkhorn(self._square(scores) * self.sharpness, _TOLERANCE, self.max_sweeps)
+        return _rounded(mean).reshape(-1)
+
+    def nearest(self, mean: FloatArray) -> FloatArray:
+        """The best assignment (Proposition 3.2)."""
+        return self._matrix(best_assignment(self._square(mean)))
+
+    def random_vertex(self, mean: FloatArray, uniforms: FloatArray) -> FloatArray:
+        """One of the permutations that the mean is decomposed into."""
+        weights, permutations = decompose(self._square(mean))
+        return self._matrix(permutations[draw_one(weights, uniforms[0])[0]])
+
+    def vertex_probability(self, mean: FloatArray, output: FloatArray) -> float:
+        """Its weight in the decomposition."""
+        weights, permutations = decompose(self._square(mean))
+        return float(weights @ (permutations == self._square(output).argmax(axis=1)).all(axis=1))
+
+    def target_loss(self, output: FloatArray, truth: FloatArray) -> float:
+        """1 - ⟨y', y⟩/n, the share of misplaced items."""
+        return 1.0 - float(output @ truth) / self.n_items
+
+    def surrogate(self, scores: FloatArray, truth: FloatArray) -> float:
+        """⟨θ, ŷ - y⟩ + H(ŷ)/μ."""
+        mean = self.decode(scores)
+        entropy = -float(mean @ np.log(np.maximum(mean, 1e-300)))
+        return max(0.0, float(scores @ (mean - truth)) + entropy / self.sharpness)
+
+    def _square(self, vector: FloatArray) -> FloatArray:
+        return np.ascontiguousarray(vector).reshape(self.n_items, self.n_items)
+
+    def _matrix(self, permutation: IntArray) -> FloatArray:
+        result = np.zeros((self.n_items, self.n_items))
+        result[np.arange(self.n_items), permutation] = 1.0
+        return result.reshape(-1)
+
+
+@compiled
+def sinkhorn(logits: FloatArray, tolerance: float, max_sweeps: int) -> FloatArray:
+    """The matrix exp(logits + u + v), (n, n), with columns that sum to 1 and rows that nearly do."""
+    n = len(logits)
+    u, v = np.zeros(n), np.zeros(n)
+    for _ in range(max_sweeps):
+        moved = 0.0
+        for i in range(n):
+            fresh = -_log_sum_exp(logits[i] + v)
+            moved = max(moved, abs(fresh - u[i]))
+            u[i] = fresh
+        for j in range(n):
+            v[j] = -_log_sum_exp(logits[:, j] + u)
+        if moved <= tolerance * (1.0 + np.abs(u).max()):
+            break
+    result = np.empty((n, n))
+    for i in range(n):
+        for j in range(n):
+            result[i, j] = np.exp(logits[i, j] + u[i] + v[j])
+    return result
+
+
+@compiled
+def _log_sum_exp(values: FloatArray) -> float:
+    top, total = values.max(), 0.0
+    for value in values:
+        total += np.exp(value - top)
+    return float(top + np.log(total))
+
+
+def _rounded(matrix: FloatArray) -> FloatArray:
+    """A doubly stochastic matrix near a matrix (n, n) of non-negative numbers."""
+    scaled = matrix / np.maximum(matrix.sum(axis=1), 1.0)[:, None]
+    scaled = scaled / np.maximum(scaled.sum(axis=0), 1.0)
+    rows, columns = np.maximum(1.0 - scaled.sum(axis=1), 0.0), np.maximum(1.0 - scaled.sum(axis=0), 0.0)
+    missing = rows.sum()
+    result: FloatArray = scaled + np.outer(rows, columns) / missing if missing > 0.0 else scaled
+    return result
+
+
+@compiled
+def decompose(mean: FloatArray) -> tuple[FloatArray, IntArray]:
+    """Weights (m,) that sum to 1 and permutations (m, n): a doubly stochastic matrix (n, n) as their mixture.
+
+    Greedy: takes out the best assignment on what is left, with its least entry as weight, m <= n².
+    """
+    n = len(mean)
+    rest, weights, permutations = mean.copy(), np.zeros(n * n), np.zeros((n * n, n), dtype=np.int64)
+    count = 0
+    while count < n * n:
+        permutations[count] = best_assignment(np.where(rest > 0.0, rest, -(n + 1.0)))
+        weights[count] = _take_out(rest, permutations[count])
+        if weights[count] <= 0.0:
+            break
+        count += 1
+    total = weights[:count].sum()
+    return weights[:count] / total, permutations[:count]
+
+
+@compiled
+def _take_out(rest: FloatArray, permutation: IntArray) -> float:
+    """Takes as much of a permutation out of a matrix (n, n) as there is; returns how much that was."""
+    weight = 1.0
+    for i in range(len(rest)):
+        weight = min(weight, rest[i, permutation[i]])
+    for i in range(len(rest)):
+        rest[i, permutation[i]] -= weight
+        if rest[i, permutation[i]] <= _LEAST_ENTRY:
+            rest[i, permutation[i]] = 0.0
+    return weight
+
+
+@compiled
+def best_assignment(gains: FloatArray) -> IntArray:
+    """The column of each row (n,), each column once, with the greatest sum of gains (n, n), all finite: O(n³).
+
+    The Hungarian method (Kuhn 1955, Munkres 1957). Where every gain is the same, row i gets column i.
+    """
+    n = len(gains)
+    rows, columns = np.zeros(n + 1), np.zeros(n + 1)  # potentials
+    owner = np.zeros(n + 1, dtype=np.int64)  # the row of each column, both from 1; 0 for none
+    before = np.zeros(n + 1, dtype=np.int64)  # the column before each one on the path
+    for i in range(1, n + 1):
+        owner[0] = i
+        column = _search(gains, rows, columns, owner, before)
+        while column != 0:
+            owner[column] = owner[before[column]]
+            column = before[column]
+    result = np.empty(n, dtype=np.int64)
+    for j in range(1, n + 1):
+        result[owner[j] - 1] = j - 1
+    return result
+
+
+@compiled
+def _search(gains: FloatArray, rows: FloatArray, columns: FloatArray, owner: IntArray, before: IntArray) -> int:
+    """The free column at the end of the shortest path from the row at column 0; keeps the potentials feasible."""
+    n = len(gains)
+    least, reached = np.full(n + 1, np.inf), np.zeros(n + 1, dtype=np.bool_)
+    column = 0
+    while True:
+        reached[column] = True
+        i, delta, following = owner[column], np.inf, 0
+        for j in range(1, n + 1):
+            if not reached[j]:
+                cost = -gains[i - 1, j - 1] - rows[i] - columns[j]
+                if cost < least[j]:
+                    least[j], before[j] = cost, column
+                if least[j] < delta:
+                    delta, following = least[j], j
+        for j in range(n + 1):
+            if reached[j]:
+                rows[owner[j]] += delta
+                columns[j] -= delta
+            else:
+                least[j] -= delta
+        column = following
+        if owner[column] == 0:
+            return column

@@ -1,0 +1,31 @@
+"""The isotonic fit that two output spaces project with."""
+
+import numpy as np
+
+from learners.base import FloatArray, IntArray
+from learners.kernels import compiled
+
+
+def nonincreasing_fit(values: FloatArray) -> FloatArray:
+    """The non-increasing vector nearest to values (n,) in ℓ2, by pooling adjacent violators: O(n)."""
+    result = np.empty(len(values))
+    _pool(values, np.empty(len(values)), np.empty(len(values), dtype=np.int64), result)
+    return result
+
+
+@compiled
+def _pool(values: FloatArray, means: FloatArray, sizes: IntArray, result: FloatArray) -> None:
+    n_blocks = 0
+    for value in values:
+        mean, size = value, 1
+        while n_blocks > 0 and means[n_blocks - 1] <= mean:
+            n_blocks -= 1
+            total = size + sizes[n_blocks]
+            mean += (means[n_blocks] - mean) * (sizes[n_blocks] / total)
+            size = total
+        means[n_blocks], sizes[n_blocks] = mean, size
+        n_blocks += 1
+    stop = 0
+    for block in range(n_blocks):
+        result[stop : stop + sizes[block]] = means[block]
+        stop += sizes[block]

@@ -1,0 +1,161 @@
+"""Rankings as vectors of places, with (λ/2)‖y‖² as regulariser: the permutahedron."""
+
+import math
+from typing import Annotated, ClassVar, Literal
+
+import numpy as np
+import pydantic
+
+from learners.base import FloatArray, IntArray, hyperparameters
+from learners.kernels import compiled
+from learners.output_spaces.base import Constants, OutputSpace, quadratic_surrogate
+from learners.output_spaces.isotonic import nonincreasing_fit
+
+_SLACK = 1e-13  # of a place, for each item: differences below are rounding
+
+
+@hyperparameters
+class Ranking(OutputSpace):
+    """Outputs are the permutations of D, D-1, …, 1: entry i is the points of item i, D for the best.
+
+    The loss is ⟨y, y - y'⟩/M, M = D(D² - 1)/6, from 0 to 1 for the reverse. Norm ℓ2, ν = √2. Appendix C.1 prints
+    a γ that is too small; γ = √(3/(D(D² - 1))) is the least there is.
+
+    Raises:
+        pydantic.ValidationError: for λ <= 4γ/ν, or another field out of range.
+    """
+
+    norm_order: ClassVar[int] = 2
+
+    name: Literal["ranking"] = "ranking"
+    """Tells the spaces apart where one is written as JSON."""
+    n_items: Annotated[int, pydantic.Field(ge=2, le=10_000)]
+    """D."""
+    regularization: Annotated[float, pydantic.Field(ge=1e-6, le=1e6)] | None = None
+    """λ, greater than 4γ/ν; `null` for twice that."""
+
+    @property
+    def dimension(self) -> int:
+        """D."""
+        return self.n_items
+
+    @property
+    def n_uniforms(self) -> int:
+        """One to mix, one for each swap."""
+        return self.n_items
+
+    @property
+    def constants(self) -> Constants:
+        """In ℓ2."""
+        cubic = self.n_items * (self.n_items**2 - 1.0)
+        gamma, nu = math.sqrt(3.0 / cubic), math.sqrt(2.0)
+        strong_convexity = 8.0 * gamma / nu if self.regularization is None else self.regularization
+        return Constants(gamma, nu, strong_convexity, 1.0, math.sqrt(cubic / 3.0))
+
+    def is_vertex(self, output: FloatArray) -> bool:
+        """Each of 1 … D once."""
+        return bool(np.array_equal(np.sort(output), np.arange(1.0, self.n_items + 1.0)))
+
+    def decode(self, scores: FloatArray) -> FloatArray:
+        """θ/λ projected: sorted, less the non-increasing fit of what it exceeds D, …, 1 by.
+
+        Differences of neighbours beyond D change nothing; cutting them keeps the digits of the rest.
+        """
+        D = self.n_items
+        order = np.argsort(-scores, kind="stable")
+        z = scores[order] / self.constants.strong_convexity
+        s = -np.concatenate([[0.0], np.cumsum(np.minimum(z[:-1] - z[1:], float(D)))])
+        mean = np.empty(D)
+        mean[order] = np.clip(s - nonincreasing_fit(s - np.arange(D, 0.0, -1.0)), 1.0, float(D))
+        return mean
+
+    def nearest(self, mean: FloatArray) -> FloatArray:
+        """The ranks of the mean's entries."""
+        result = np.empty(self.n_items)
+        result[np.argsort(mean, kind="stable")] = np.arange(1.0, self.n_items + 1.0)
+        return result
+
+    def random_vertex(self, mean: FloatArray, uniforms: FloatArray) -> FloatArray:
+        """D, …, 1 in the order of the mean, after some random swaps."""
+        order, swaps = self._swaps(mean)
+        points = np.arange(self.n_items, 0.0, -1.0)
+        _swap(points, swaps, uniforms)
+        result = np.empty(self.n_items)
+        result[order] = points
+        return result
+
+    def vertex_probability(self, mean: FloatArray, output: FloatArray) -> float:
+        """The product over the swaps: each one settles a place for good, so only one way leads to an output."""
+        order, swaps = self._swaps(mean)
+        return _swap_probability(np.arange(self.n_items, 0.0, -1.0), swaps, np.ascontiguousarray(output[order]))
+
+    def target_loss(self, output: FloatArray, truth: FloatArray) -> float:
+        """⟨y, y - y'⟩/M."""
+        return float(truth @ (truth - output)) * 6.0 / (self.n_items * (self.n_items**2 - 1.0))
+
+    def surrogate(self, scores: FloatArray, truth: FloatArray) -> float:
+        """The SparseMAP loss."""
+        return quadratic_surrogate(scores, self.decode(scores), truth, self.constants.strong_convexity)
+
+    def _swaps(self, mean: FloatArray) -> tuple[IntArray, tuple[IntArray, IntArray, FloatArray]]:
+        """The descending order of the mean, and the swaps that lead to it."""
+        order = np.argsort(-mean, kind="stable")
+        return order, transfers(mean[order], _SLACK * self.n_items)
+
+
+@compiled
+def transfers(mean: FloatArray, slack: float) -> tuple[IntArray, IntArray, FloatArray]:
+    """Random swaps that turn D, …, 1 into a vector with this mean (D,), sorted descending, at most D - 1.
+
+    Returns:
+        settled (m,): the place that is as it will stay after this swap. other (m,): the place it swaps with.
+        probabilities (m,): of the swap, in [0, 1].
+    """
+    D = len(mean)
+    w = np.arange(D, 0.0, -1.0)
+    settled, other, probabilities = np.zeros(D, np.int64), np.zeros(D, np.int64), np.zeros(D)
+    count = 0
+    while count < D - 1:
+        j = D - 1
+        while j >= 0 and w[j] <= mean[j] + slack:
+            j -= 1
+        k = j + 1
+        while k < D and w[k] >= mean[k] - slack:
+            k += 1
+        if j < 0 or k == D:
+            break
+        surplus, lack = w[j] - mean[j], mean[k] - w[k]
+        probabilities[count] = min(surplus, lack) / (w[j] - w[k])
+        if surplus <= lack:
+            settled[count], other[count] = j, k
+            w[j], w[k] = mean[j], w[k] + surplus
+        else:
+            settled[count], other[count] = k, j
+            w[j], w[k] = w[j] - lack, mean[k]
+        count += 1
+    return settled[:count], other[:count], probabilities[:count]
+
+
+@compiled
+def _swap(points: FloatArray, swaps: tuple[IntArray, IntArray, FloatArray], uniforms: FloatArray) -> None:
+    for i in range(len(swaps[0])):
+        if uniforms[i] < swaps[2][i]:
+            j, k = swaps[0][i], swaps[1][i]
+            points[j], points[k] = points[k], points[j]
+
+
+@compiled
+def _swap_probability(points: FloatArray, swaps: tuple[IntArray, IntArray, FloatArray], output: FloatArray) -> float:
+    """The probability that the swaps turn points (D,) into output (D,)."""
+    probability = 1.0
+    for i in range(len(swaps[0])):
+        j, k = swaps[0][i], swaps[1][i]
+        if points[j] == output[j]:
+            probability *= 1.0 - swaps[2][i]
+        else:
+            probability *= swaps[2][i]
+            points[j], points[k] = points[k], points[j]
+    for i in range(len(points)):
+        if points[i] != output[i]:
+            return 0.0
+    return probability

@@ -1,0 +1,85 @@
+"""One of K labels: the corners of the simplex, with the entropy as regulariser."""
+
+import math
+from typing import Annotated, ClassVar, Literal
+
+import numpy as np
+import pydantic
+
+from learners.base import FloatArray, hyperparameters
+from learners.exploration import draw_one, leader, softmax
+from learners.output_spaces.base import Constants, OutputSpace
+
+
+@hyperparameters
+class Multiclass(OutputSpace):
+    """Outputs e_1 … e_K, zero-one loss, λ times the negative entropy: the logistic loss.
+
+    With λ = 1/ln 2, the default, S is the base-2 logistic loss of scores in bits, log2 Σ 2^θ_k - θ_y: Theorem
+    5.1, whose scores are ln 2 times these. Norm ℓ1, ν = 2, γ = 1/2.
+
+    Raises:
+        pydantic.ValidationError: for λ <= 1, or another field out of range.
+    """
+
+    norm_order: ClassVar[int] = 1
+
+    name: Literal["multiclass"] = "multiclass"
+    """Tells the spaces apart where one is written as JSON."""
+    n_labels: Annotated[int, pydantic.Field(ge=2, le=1_000_000)]
+    """K."""
+    regularization: Annotated[float, pydantic.Field(ge=1e-6, le=1e6)] = 1.0 / math.log(2.0)
+    """λ, greater than 1."""
+
+    @property
+    def dimension(self) -> int:
+        """K."""
+        return self.n_labels
+
+    @property
+    def n_uniforms(self) -> int:
+        """One to mix, one to draw."""
+        return 2
+
+    @property
+    def constants(self) -> Constants:
+        """In ℓ1."""
+        return Constants(gamma=0.5, nu=2.0, strong_convexity=self.regularization, kappa=1.0, diameter=2.0)
+
+    def is_vertex(self, output: FloatArray) -> bool:
+        """One 1, else 0."""
+        return bool(np.isin(output, (0.0, 1.0)).all() and output.sum() == 1.0)
+
+    def decode(self, scores: FloatArray) -> FloatArray:
+        """softmax(θ/λ)."""
+        result = np.empty(self.n_labels)
+        softmax(scores / self.regularization, result)
+        return result
+
+    def nearest(self, mean: FloatArray) -> FloatArray:
+        """The leader, ties to the lowest index."""
+        return _corner(self.n_labels, leader(mean))
+
+    def random_vertex(self, mean: FloatArray, uniforms: FloatArray) -> FloatArray:
+        """A label drawn from the softmax."""
+        return _corner(self.n_labels, draw_one(mean, uniforms[0])[0])
+
+    def vertex_probability(self, mean: FloatArray, output: FloatArray) -> float:
+        """The label's softmax."""
+        return float(mean @ output)
+
+    def target_loss(self, output: FloatArray, truth: FloatArray) -> float:
+        """1 - ⟨y', y⟩, the zero-one loss."""
+        return 1.0 - float(output @ truth)
+
+    def surrogate(self, scores: FloatArray, truth: FloatArray) -> float:
+        """λ ln Σ exp(θ_k/λ) - θ_y."""
+        ahead = (scores - scores @ truth) / self.regularization
+        top = float(ahead.max())
+        return self.regularization * (top + math.log(float(np.exp(ahead - top).sum())))
+
+
+def _corner(n_labels: int, label: int) -> FloatArray:
+    result = np.zeros(n_labels)
+    result[label] = 1.0
+    return result
