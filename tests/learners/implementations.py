@@ -1,11 +1,23 @@
 """The implementations that every law of `test_contract.py` is held against. A new learner is one line here."""
 
+import dataclasses
 from typing import Any, NamedTuple
 
+from learners.adahedge import AdaHedge
+from learners.bandit_perceptrons import BanditPerceptrons, BanditPerceptronsKernel
+from learners.bandit_reduction import FolkloreBandit
+from learners.banditron import Banditron
 from learners.base import AnyLearner, Problem
+from learners.boosting import AdaBoostOlm
+from learners.fenchel_young import FenchelYoung
+from learners.folklore import Folklore
 from learners.gaptron import Gaptron
+from learners.newtron import Newtron, PNewtron
+from learners.perceptron import Perceptron
+from learners.ridge import EpsilonGreedyRidge
 from learners.soba import Soba
 from learners.soba_diagonal import SobaDiagonal
+from learners.soba_newton import SobaNewton
 from learners.uniform import Uniform
 
 
@@ -15,9 +27,12 @@ class Case(NamedTuple):
     learner: type[Any]
     hyperparameters: dict[str, Any]
     least_exploration: float = 0.0  # γ that every decision keeps to: each label has at least γ/K
+    n_labels: int | None = None  # the only number of labels that it takes, each with a role of its own
 
     def at(self, problem: Problem) -> AnyLearner:
-        """The learner bound to a problem."""
+        """The learner bound to a problem, or to one with the number of labels that it takes."""
+        if self.n_labels is not None:
+            problem = dataclasses.replace(problem, n_labels=self.n_labels)
         learner: AnyLearner = self.learner(problem=problem, **self.hyperparameters)
         return learner
 
@@ -41,5 +56,31 @@ IMPLEMENTATIONS = [
     Case(SobaDiagonal, {}, 0.05),
     Case(SobaDiagonal, {"exploration": "adaptive"}),
     Case(SobaDiagonal, {"exploration": 0.3, "regularization": 0.5}, 0.3),
+    Case(Banditron, {}, 0.05),
+    Case(Banditron, {"exploration": "anytime", "least_exploration": 0.1}, 0.1),
+    Case(Perceptron, {}),
+    Case(PNewtron, {}, 0.05),
+    Case(PNewtron, {"exploration": 0.2, "projection": "none"}, 0.2),
+    Case(Newtron, {}, 0.05),
+    Case(Newtron, {"exploration": 0.2, "alpha": 3.0, "beta": 0.5, "radius": 2.0}, 0.2),
+    Case(SobaNewton, {"exploration": 0.3}, 0.3),
+    Case(SobaNewton, {"exploration": 0.3, "beta": 0.05, "epsilon": 1.0, "eta": 1e-6}, 0.3),
+    Case(BanditPerceptrons, {}),
+    Case(BanditPerceptrons, {"use_known_label": False}),
+    Case(BanditPerceptronsKernel, {}),
+    Case(BanditPerceptronsKernel, {"max_support": 20, "use_known_label": False}),
+    Case(EpsilonGreedyRidge, {}, 0.05),
+    Case(EpsilonGreedyRidge, {"exploration": "anytime", "least_exploration": 0.1}, 0.1),
+    Case(AdaHedge, {}, n_labels=3),
+    Case(FenchelYoung, {}),
+    Case(FenchelYoung, {"learning_rate": "adaptive", "radius": 3.0}),
+    Case(FenchelYoung, {"learning_rate": "parameter-free"}),
+    Case(FenchelYoung, {"learning_rate": 0.5, "radius": 1.0}),
+    Case(Folklore, {}),
+    Case(Folklore, {"comparator_bound": 0.5}),
+    Case(FolkloreBandit, {}, 0.1),
+    Case(FolkloreBandit, {"exploration": "anytime", "comparator_bound": 1e-3}),
+    Case(AdaBoostOlm, {}),
+    Case(AdaBoostOlm, {"weak_learners": 2, "horizon": 1000}),
     Case(Uniform, {}, 1.0),
 ]

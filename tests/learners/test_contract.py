@@ -1,5 +1,6 @@
 """The laws of every learner, whatever its algorithm: `IMPLEMENTATIONS` x laws."""
 
+import contextlib
 import dataclasses
 import json
 import math
@@ -68,7 +69,7 @@ def life(request: pytest.FixtureRequest) -> Life:
     """Each implementation in turn, with its history."""
     case: Case = request.param
     learner = case.at(PROBLEM)
-    steps = list(play(learner, make_world(7, N, PROBLEM)))
+    steps = list(play(learner, make_world(7, N, learner.problem)))
     return Life(case, learner, join(steps), np.array([s.distribution for s in steps]), steps[-1].after)
 
 
@@ -85,9 +86,9 @@ def decide_rounds(learner: AnyLearner, state: Any, contexts: Contexts, seed: int
     """Decisions from one state on many contexts, and rounds whose label 0 or 1 is right at random."""
     rng = np.random.default_rng(seed)
     decisions = learner.decide(state, contexts)
-    labels, propensities = draw(decisions.distributions, rng.random(contexts.n))
+    labels, propensities, leftovers = draw(decisions.distributions, rng.random(contexts.n))
     truth = np.where(rng.random(contexts.n) < 0.7, labels, (labels + 1) % learner.problem.n_labels)
-    return decisions, Rounds(contexts, labels, propensities, labels == truth, truth, decisions.evidence)
+    return decisions, Rounds(contexts, labels, propensities, labels == truth, truth, decisions.evidence, leftovers)
 
 
 # --- the list
@@ -231,7 +232,7 @@ def test_full_information_learner_sees_only_the_true_label(life: Life) -> None:
     if not life.learner.needs_true_label:
         return
     wrong = life.rounds._replace(
-        labels=(life.rounds.true_labels + 1) % 4,
+        labels=(life.rounds.true_labels + 1) % life.learner.problem.n_labels,
         propensities=np.full(N, 0.1),
         correct=np.zeros(N, dtype=np.bool_),
     )
@@ -275,14 +276,23 @@ def test_sparse_contexts_are_the_dense_ones(life: Life) -> None:
 # --- symmetry
 
 
+def reordered(packed: FloatArray, order: IntArray) -> FloatArray:
+    """A packed triangle with its rows and columns in another order."""
+    return pack(unpacked(packed)[np.ix_(order, order)])
+
+
 def permuted(learner: AnyLearner, state: Any, labels: IntArray, features: IntArray) -> Any:
     """The state with its labels and features in another order, by the symbols of its layout."""
     order = {"K": labels, "d": features, "n": (labels[:, None] * learner.problem.n_features + features).ravel()}
+    triangles = {"P": order["n"], "p": features}
 
     def one(array: Any, shape: tuple[str, ...]) -> Any:
-        if shape == ("P",):
-            return pack(unpacked(array)[np.ix_(order["n"], order["n"])])
-        return np.ascontiguousarray(array[np.ix_(*(order[symbol] for symbol in shape))]) if shape else array.copy()
+        for axis, symbol in enumerate(shape):
+            if symbol in triangles:
+                array = np.apply_along_axis(reordered, axis, array, triangles[symbol])
+            elif symbol in order:
+                array = array.take(order[symbol], axis)
+        return np.array(array, order="C")
 
     hints = get_type_hints(learner.state_type, include_extras=True)
     return type(state)(**{name: one(getattr(state, name), hint.__metadata__[0].shape) for name, hint in hints.items()})
@@ -294,9 +304,13 @@ def permuted(learner: AnyLearner, state: Any, labels: IntArray, features: IntArr
     ids=["labels", "features"],
 )
 def test_names_do_not_matter(life: Life, labels: list[int], features: list[int]) -> None:
-    """With labels or features in another order, decisions and states are the same in that order (no ties)."""
-    learner, k, f = life.learner, np.array(labels), np.array(features)
-    x = make_world(23, 40, PROBLEM).contexts
+    """With labels or features in another order, decisions and states are the same in that order (no ties).
+
+    Labels with a role of their own stay where they are.
+    """
+    learner, f = life.learner, np.array(features)
+    k = np.array(labels) if life.case.n_labels is None else np.arange(life.case.n_labels)
+    x = make_world(23, 40, learner.problem).contexts
     decisions, rounds = decide_rounds(learner, life.state, Contexts.dense(x), seed=6)
     twin_state, twin_x = permuted(learner, life.state, k, f), Contexts.dense(x[:, f])
     twin = learner.decide(twin_state, twin_x)
@@ -329,7 +343,10 @@ def test_state_of_another_learner_is_refused(life: Life) -> None:
     """Bytes are read by the very learner that wrote them, and by no other hyperparameters or problem."""
     data = codec.encode_state(life.learner, life.state)
     others = [case.at(PROBLEM) for case in IMPLEMENTATIONS if case is not life.case]
-    for other in [*others, life.case.at(Problem(4, 5, 2.0)), life.case.at(Problem(5, 4))]:
+    for problem in (Problem(4, 5, 2.0), Problem(5, 4)):
+        with contextlib.suppress(pydantic.ValidationError):
+            others.append(life.case.at(problem))
+    for other in others:
         with pytest.raises(InvalidStateError):
             codec.decode_state(other, data)
 

@@ -24,10 +24,10 @@ def test_labels_come_with_their_propensities(case: Case) -> None:
     *_, last = play(learner, make_world(2, 200, PROBLEM))
     contexts = Contexts.dense(make_world(3, 1, PROBLEM).contexts)
     distribution = learner.decide(last.after, contexts).distributions[0]
-    labels, propensities = draw(np.tile(distribution, (DRAWS, 1)), rng.random(DRAWS))
+    labels, propensities, _ = draw(np.tile(distribution, (DRAWS, 1)), rng.random(DRAWS))
     assert propensities.tobytes() == distribution[labels].tobytes()
     possible = distribution > 0
-    counts = np.bincount(labels, minlength=4)
+    counts = np.bincount(labels, minlength=len(distribution))
     assert not counts[~possible].any()
     expected = distribution[possible] * DRAWS
     chi_square = np.sum((counts[possible] - expected) ** 2 / expected)
@@ -37,7 +37,7 @@ def test_labels_come_with_their_propensities(case: Case) -> None:
 def test_chi_square_sees_a_wrong_propensity() -> None:
     """Propensities off by two per cent would not pass the test above: it can fail."""
     distribution, uniforms = np.full(4, 0.25), np.random.default_rng(1).random(DRAWS)
-    labels, _ = draw(np.tile(distribution, (DRAWS, 1)), uniforms)
+    labels, _, _ = draw(np.tile(distribution, (DRAWS, 1)), uniforms)
     wrong = (0.98 * distribution + 0.02 * np.eye(4)[1]) * DRAWS
     assert stats.chi2.sf(np.sum((np.bincount(labels) - wrong) ** 2 / wrong), 3) < 1e-3
 
@@ -52,10 +52,13 @@ def test_chi_square_sees_a_wrong_propensity() -> None:
 def test_draw_is_the_inverse_of_the_cumulated_distribution(weights: np.ndarray, uniform: float) -> None:
     """The label is the first whose cumulated probability exceeds u, never one of probability zero."""
     distribution = weights / weights.sum()
-    (label,), (propensity,) = draw(distribution[None], np.array([uniform]))
+    (label,), (propensity,), (leftover,) = draw(distribution[None], np.array([uniform]))
     above = np.flatnonzero(np.cumsum(distribution) > uniform)
     assert label == (above[0] if len(above) else np.flatnonzero(distribution)[-1])
     assert propensity == distribution[label] > 0
+    assert 0.0 <= leftover < 1.0
+    exact = (uniform - distribution[:label].sum()) / propensity
+    assert abs(leftover - exact) <= 1e-15 / propensity
 
 
 @pytest.mark.parametrize(
@@ -73,14 +76,22 @@ def test_draw_is_the_inverse_of_the_cumulated_distribution(weights: np.ndarray, 
 )
 def test_draw_at_the_edges(distribution: list[float], uniform: float, label: int) -> None:
     """At the ends and on the borders the label drawn is a possible one, rounding or not."""
-    labels, propensities = draw(np.array([distribution]), np.array([uniform]))
+    labels, propensities, leftovers = draw(np.array([distribution]), np.array([uniform]))
+    assert 0.0 <= leftovers[0] < 1.0
     assert (labels[0], propensities[0]) == (label, distribution[label])
 
 
 def test_draw_of_nothing_is_nothing() -> None:
     """No distributions, no labels."""
-    labels, propensities = draw(np.empty((0, 3)), np.empty(0))
-    assert (len(labels), len(propensities)) == (0, 0)
+    assert [len(column) for column in draw(np.empty((0, 3)), np.empty(0))] == [0, 0, 0]
+
+
+def test_leftovers_are_uniform_for_every_label() -> None:
+    """Given the label, what the draw leaves is uniform in [0, 1) (Kolmogorov and Smirnov)."""
+    distribution, uniforms = np.array([0.05, 0.6, 0.0, 0.35]), np.random.default_rng(4).random(DRAWS)
+    labels, _, leftovers = draw(np.tile(distribution, (DRAWS, 1)), uniforms)
+    for label in (0, 1, 3):
+        assert stats.kstest(leftovers[labels == label], "uniform").pvalue > 1e-3
 
 
 SCORES = hnp.arrays(np.float64, st.integers(2, 9), elements=st.sampled_from([-1.0, 0.0, -0.0, 1.0, 2.5]))

@@ -62,9 +62,9 @@ def play(learner: AnyLearner, world: World, state: Any = None) -> Iterator[Step]
     for t in range(len(world.truth)):
         contexts = Contexts.dense(world.contexts[t : t + 1])
         distributions, evidence = learner.decide(state, contexts)
-        labels, propensities = draw(distributions, world.uniforms[t : t + 1])
+        labels, propensities, leftovers = draw(distributions, world.uniforms[t : t + 1])
         truth = world.truth[t : t + 1]
-        rounds = Rounds(contexts, labels, propensities, labels == truth, truth, evidence)
+        rounds = Rounds(contexts, labels, propensities, labels == truth, truth, evidence, leftovers)
         after = learner.fold(copied(state), rounds)
         yield Step(state, distributions[0], rounds, after)
         state = after
@@ -88,11 +88,17 @@ def random_rounds(seed: int, n: int, learner: AnyLearner, least_propensity: floa
         correct=correct,
         true_labels=np.where(correct, labels, (labels + rng.integers(1, K, n)) % K),
         evidence=rng.normal(size=(n, learner.evidence_size)),
+        leftovers=rng.random(n),
     )
 
 
 def one_round(
-    x: Sequence[float] | FloatArray, label: int, propensity: float, truth: int, evidence: FloatArray
+    x: Sequence[float] | FloatArray,
+    label: int,
+    propensity: float,
+    truth: int,
+    evidence: FloatArray,
+    leftover: float = 0.5,
 ) -> Rounds:
     """A single round from plain numbers."""
     return Rounds(
@@ -102,6 +108,7 @@ def one_round(
         np.array([label == truth]),
         np.array([truth], dtype=np.int64),
         evidence.reshape(1, -1),
+        np.array([leftover]),
     )
 
 
