@@ -137,14 +137,14 @@ class Desk:
     def _draw(self, asks: list[Ask], contexts: Contexts) -> _Drawn:
         """Decides and draws at the present state."""
         distributions, evidence = self.model.learner.decide(self.replica.state, contexts)
-        labels, propensities = draw(distributions, self._outside.rng.random(len(asks)))
+        labels, propensities, leftovers = draw(distributions, self._outside.rng.random(len(asks)))
         now = self._outside.now()
         expires_at, rounds_seen = now + self.model.definition.window_seconds, self.replica.rounds
         heads = [
             Head(self._fingerprint(ask), expires_at, rounds_seen, label, propensity)
             for ask, label, propensity in zip(asks, labels.tolist(), propensities.tolist(), strict=True)
         ]
-        records = self.model.format.encode_predictions(heads, contexts, evidence, now)
+        records = self.model.format.encode_predictions(heads, contexts, evidence, leftovers, now)
         return _Drawn(heads, records, distributions)
 
     async def _keep(self, ids: list[str], drawn: _Drawn, seen: Seen | None) -> list[bytes | None] | Tail:

@@ -70,6 +70,7 @@ class RecordFormat:
             ("propensity", "<f8"),
             ("rounds_seen", "<i8"),
             ("predicted_at", "<f8"),
+            ("leftover", "<f8"),
             ("evidence", "<f8", (evidence_size,)),
         ]
         self._body = np.dtype(body)
@@ -81,7 +82,7 @@ class RecordFormat:
         return self._round.itemsize + (0 if self._sparse else self._n_features * 8)
 
     def encode_predictions(
-        self, heads: Sequence[Head], contexts: Contexts, evidence: FloatArray, now: float
+        self, heads: Sequence[Head], contexts: Contexts, evidence: FloatArray, leftovers: FloatArray, now: float
     ) -> list[bytes]:
         """The records of n open predictions.
 
@@ -89,13 +90,14 @@ class RecordFormat:
             heads: n heads.
             contexts: n contexts, as the learner saw them.
             evidence: (n, E), of the decisions.
+            leftovers: (n,), of the draws.
             now: when they were made, seconds since the epoch.
         """
         bodies = np.zeros(len(heads), self._body)
         bodies["label"] = [head.label for head in heads]
         bodies["propensity"] = [head.propensity for head in heads]
         bodies["rounds_seen"] = [head.rounds_seen for head in heads]
-        bodies["predicted_at"], bodies["evidence"] = now, evidence
+        bodies["predicted_at"], bodies["evidence"], bodies["leftover"] = now, evidence, leftovers
         data, size = bodies.tobytes(), self._body.itemsize
         return [
             _HEAD.pack(FORMAT, 0, *head) + data[i * size : (i + 1) * size] + tail
@@ -127,6 +129,7 @@ class RecordFormat:
             true_labels=table["true_label"].astype(np.int64),
             # A copy in any case: kernels are compiled for arrays that may be written.
             evidence=np.array(table["evidence"], order="C"),
+            leftovers=table["leftover"].astype(np.float64),
         )
 
     def table(self, records: Sequence[bytes]) -> np.ndarray[Any, Any]:
@@ -173,6 +176,7 @@ class RecordFormat:
             ((labels >= 0) & (labels < self._n_labels)).all()
             and ((true_labels >= NO_LABEL) & (true_labels < self._n_labels)).all()
             and ((propensities > 0.0) & (propensities <= 1.0)).all()
+            and ((table["leftover"] >= 0.0) & (table["leftover"] < 1.0)).all()
             and np.isfinite(table["evidence"]).all()
         )
         if not possible:

@@ -53,9 +53,10 @@ async def play(store: Store, model: Model, n: int, seed: int = 1) -> None:
     contexts = rng.normal(size=(n, SIZE))
     contexts /= np.linalg.norm(contexts, axis=1, keepdims=True)
     distributions, evidence = model.learner.decide(model.learner.init(), Contexts.dense(contexts))
-    drawn = zip(*draw(distributions, rng.random(n)), strict=True)
+    labels, propensities, leftovers = draw(distributions, rng.random(n))
+    drawn = zip(labels, propensities, strict=True)
     heads = [Head(bytes(16), now + 60.0, 0, int(label), float(propensity)) for label, propensity in drawn]
-    records = model.format.encode_predictions(heads, Contexts.dense(contexts), evidence, now)
+    records = model.format.encode_predictions(heads, Contexts.dense(contexts), evidence, leftovers, now)
     ids = [f"played-{seed}-{number}" for number in range(n)]
     predictions = [Prediction(*pair) for pair in zip(ids, records, strict=True)]
     await store.add_predictions(model.key, predictions, 600.0, None)
@@ -139,6 +140,7 @@ class Replay:
             correct=np.array([line["correct"]]),
             true_labels=np.array([truth]),
             evidence=decisions.evidence,
+            leftovers=np.zeros(1),  # no learner here tosses a coin
         )
         copied = self.learner.state_type(*(array.copy() for array in self.states[-1]))
         self.states.append(self.learner.fold(copied, one))

@@ -16,7 +16,7 @@ def sample_predictions(*ids: str, label: int = 2) -> list[Prediction]:
     """Open predictions of that label, whose window closes WINDOW seconds after NOW."""
     heads = [Head(bytes(16), NOW + WINDOW, 7, label, 0.25) for _ in ids]
     contexts = np.arange(3.0 * len(ids)).reshape(-1, 3)
-    records = FORMAT.encode_predictions(heads, Contexts.dense(contexts), -contexts[:, :2], NOW)
+    records = FORMAT.encode_predictions(heads, Contexts.dense(contexts), -contexts[:, :2], np.full(len(ids), 0.5), NOW)
     return [Prediction(*pair) for pair in zip(ids, records, strict=True)]
 
 

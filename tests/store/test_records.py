@@ -37,7 +37,9 @@ class Sample(NamedTuple):
 
     def encoded(self) -> list[bytes]:
         """The records of the predictions."""
-        return self.format.encode_predictions(self.heads, Contexts.dense(self.contexts), self.evidence, self.now)
+        return self.format.encode_predictions(
+            self.heads, Contexts.dense(self.contexts), self.evidence, np.linspace(0.0, 0.9, len(self.heads)), self.now
+        )
 
 
 @st.composite
@@ -69,6 +71,7 @@ def test_rounds_survive_to_the_bit(sample: Sample, correct: bool, true_label: in
     rounds = sample.format.decode_rounds(as_rounds(sample, correct, true_label))
     assert rounds.contexts.values.tobytes() == sample.contexts.tobytes()
     assert rounds.evidence.tobytes() == sample.evidence.tobytes()
+    assert rounds.leftovers.tolist() == np.linspace(0.0, 0.9, rounds.n).tolist()
     assert rounds.evidence.shape == sample.evidence.shape
     assert [(h.label, h.propensity) for h in sample.heads] == list(
         zip(rounds.labels.tolist(), rounds.propensities.tolist(), strict=True)
@@ -133,6 +136,9 @@ def test_a_record_of_the_wrong_length_is_corrupt(sample: Sample, data: st.DataOb
         ("propensity", 0.0),
         ("propensity", 1.001),
         ("propensity", math.nan),
+        ("leftover", -0.1),
+        ("leftover", 1.0),
+        ("leftover", math.nan),
         ("context", math.inf),
         ("evidence", math.nan),
     ],
