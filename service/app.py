@@ -87,11 +87,13 @@ def _bare_app(store: Store, desks: Desks, max_body_bytes: int) -> FastAPI:
         await asyncio.to_thread(warm_up)
         spare_lasting_objects()
         upkeep = asyncio.create_task(_keep_up(desks))
-        yield
-        upkeep.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await upkeep
-        await store.close()
+        try:
+            yield
+        finally:
+            upkeep.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await upkeep
+            await store.close()
 
     app = FastAPI(
         title="Wager",

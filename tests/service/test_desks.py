@@ -77,6 +77,18 @@ async def test_a_stretch_of_feedback_is_folded_in_the_background(store: RedisSto
     assert bits(desk.replica.state) == bits(await true_state(store, name))
 
 
+async def test_upkeep_and_predictions_take_turns(store: RedisStore, name: str) -> None:
+    """Upkeep that meets predictions at the same moment folds no round twice, and each sees whole states."""
+    await make_model(store, name)
+    desks = Desks(outside(store), LARGE)
+    desk = await desks.find(name, "model")
+    for round_ in range(1, 6):
+        await judge(desk, await predict(desk, 3))
+        await asyncio.gather(desks.maintain(), predict(desk, 2), desks.maintain(), predict(desk, 1))
+        assert desk.replica.rounds == 3 * round_
+        assert bits(desk.replica.state) == bits(await true_state(store, name))
+
+
 async def test_upkeep_folds_even_a_single_round(store: RedisStore, name: str) -> None:
     """The regular upkeep folds whatever this worker has recorded."""
     await make_model(store, name)

@@ -2,15 +2,14 @@
 
 import asyncio
 import itertools
+from collections import Counter
+from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, NamedTuple
 
 import httpx2
+import numpy as np
 import pytest
-from hypothesis import settings
-from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
 
 from learners.base import Contexts
 from learners.codec import encode_state
@@ -19,214 +18,212 @@ from service.model import stored_model
 from service.replica import Replica
 from service.store.redis_store import RedisStore
 from tests.service.models import GAPTRON, LABELS, SOBA_DIAGONAL, Replay, bits, definition, some_contexts
+from tests.service.plain import WINDOW, Expected, Life
 from tests.service.workers import Clock, worker
 
-WINDOW = 100.0
-CONTEXTS = some_contexts(1, 4)
-WORKERS = st.integers(0, 1)
-SECONDS = st.sampled_from([1.0, 30.0, 60.0, 101.0])
-SAID = st.sampled_from(
-    [
-        {"correct": True},
-        {"correct": False},
-        *({"true_label": label} for label in LABELS[:2]),
-        {"correct": False, "true_label": "none"},
+CONTEXTS = some_contexts(1, 3)
+SAID: list[dict[str, Any]] = [
+    {"correct": True},
+    {"correct": False},
+    *({"true_label": label} for label in LABELS[:2]),
+    {"correct": False, "true_label": "none"},
+    {"correct": True, "true_label": "blue"},
+]
+# How often each thing is done, beside the others. Most of the time a service predicts and is told.
+KINDS = {
+    "predict": 18,
+    "ask_again": 6,
+    "judge": 12,
+    "judge_the_closed": 6,
+    "judge_at_once": 4,
+    "judge_a_former_life": 2,
+    "pass_time": 3,
+    "restart": 2,
+    "make_again": 1,
+}
+
+OUTCOMES = {
+    "recorded",
+    "duplicate",
+    "feedback-conflict",
+    "inconsistent-feedback",
+    "prediction-expired",
+    "prediction-not-found",
+}
+OPS = 250
+"""Things done in one run."""
+
+
+class Op(NamedTuple):
+    """Something to do, at one of the two workers, with choices to be taken modulo what there is."""
+
+    kind: str
+    at: int
+    which: int
+    said: tuple[int, ...]
+
+
+def random_ops(seed: int, n: int) -> list[Op]:
+    """As many things to do, in any order."""
+    rng = np.random.default_rng(seed)
+    kinds = [kind for kind, times in KINDS.items() for _ in range(times)]
+    return [
+        Op(
+            kinds[rng.integers(len(kinds))],
+            int(rng.integers(2)),
+            int(rng.integers(12)),
+            tuple(rng.integers(len(SAID), size=4).tolist()),
+        )
+        for _ in range(n)
     ]
-)
-RUNS = settings(deadline=None, derandomize=True, max_examples=25, stateful_step_count=30, report_multiple_bugs=False)
-_lives = itertools.count()
 
 
-@dataclass
-class Expected:
-    """A prediction as plain Python remembers it."""
-
-    answer: dict[str, Any]
-    context: list[float]
-    made_at: float
-    outcome: dict[str, Any] | None = None  # correct, true_label and round, once there is feedback
+def slug_of(response: httpx2.Response) -> str:
+    """The `status` of an answer, or the problem's name."""
+    body = response.json()
+    return str(body["status"] if "round" in body else body["type"].removeprefix("urn:wager:problem:"))
 
 
-@dataclass
-class Life:
-    """One life of a model: its predictions, and the fold of its rounds."""
+class TwoWorkers:
+    """Two workers and their store, and beside them plain Python, which says what each answer must be."""
 
-    replay: Replay
-    predictions: dict[str, Expected] = field(default_factory=dict)
+    lives = itertools.count()
 
-    @property
-    def rounds(self) -> int:
-        """Rounds so far."""
-        return len(self.replay.states) - 1
-
-    def judge(self, prediction_id: str, said: dict[str, Any], now: float) -> tuple[int, str]:
-        """What must become of feedback: the status of the answer, and its `status` or the problem's slug."""
-        prediction = self.predictions.get(prediction_id)
-        if prediction is None:
-            return 404, "prediction-not-found"
-        label, truth = prediction.answer["label"], said.get("true_label")
-        correct = said.get("correct", truth == label)
-        if truth is not None and correct != (truth == label):
-            return 422, "inconsistent-feedback"
-        truth = label if correct else truth
-        if prediction.outcome is not None:
-            return _compare(prediction.outcome, correct, truth)
-        if now > prediction.made_at + WINDOW:
-            return 404, "prediction-expired"
-        prediction.outcome = {"correct": correct, "true_label": truth, "round": self.rounds + 1}
-        self._learn(prediction, prediction.outcome)
-        return 200, "recorded"
-
-    def _learn(self, prediction: Expected, outcome: dict[str, Any]) -> None:
-        told = {key: prediction.answer[key] for key in ("label", "propensity", "rounds_seen")}
-        self.replay.add(told | outcome | {"context": prediction.context})
-
-
-def _compare(first: dict[str, Any], correct: bool, truth: str | None) -> tuple[int, str]:
-    differs = None not in (truth, first["true_label"]) and truth != first["true_label"]
-    return (409, "feedback-conflict") if correct != first["correct"] or differs else (200, "duplicate")
-
-
-class TwoWorkers(RuleBasedStateMachine):
-    """Any requests to two workers of one store are answered as plain Python says."""
-
-    store_url: ClassVar[str]
-    choice: ClassVar[dict[str, Any]]
-
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, store_url: str, choice: dict[str, Any]) -> None:
+        self._store_url = store_url
+        self._choice = choice
         self.runner = asyncio.Runner()
         self.clock = Clock()
-        self.name = f"once-{next(_lives)}"
+        self.name = f"once-{next(self.lives)}"
+        self.former: list[str] = []
+        self.done: Counter[str] = Counter()
         self.running = [self._start(0), self._start(1)]
         self.life = self._create(0)
 
-    def teardown(self) -> None:
-        """Compares with a third worker and the log, and stops."""
-        try:
-            self.everything_is_as_the_log_says()
-        finally:
-            for context, _ in self.running:
-                self.runner.run(context.__aexit__(None, None, None))
-            self.runner.close()
+    def stop(self) -> None:
+        """Stops the workers."""
+        for context, _ in self.running:
+            self.runner.run(context.__aexit__(None, None, None))
+        self.runner.close()
+
+    def do(self, op: Op) -> None:
+        """Does something, and checks its answer and the model's counters."""
+        getattr(self, op.kind)(op)
+        model = self._send(op.at, "GET", f"/models/{self.name}").json()
+        assert (model["rounds_seen"], model["predictions"], model["correct"]) == self.life.counters()
 
     def _start(self, seed: int) -> tuple[AbstractAsyncContextManager[httpx2.AsyncClient], httpx2.AsyncClient]:
-        context = worker(self.store_url, self.clock, seed)
+        context = worker(self._store_url, self.clock, seed)
         return context, self.runner.run(context.__aenter__())
 
     def _send(self, at: int, method: str, path: str, **body: Any) -> httpx2.Response:
         return self.runner.run(self.running[at][1].request(method, path, json=body or None))
 
     def _create(self, at: int) -> Life:
-        body = definition(self.name, learner=self.choice, window_seconds=WINDOW)
+        body = definition(self.name, learner=self._choice, window_seconds=WINDOW)
         response = self._send(at, "POST", "/models", **body)
         assert response.status_code == 201
         return Life(Replay(response.json()))
 
-    def _seen(self, context: list[float]) -> list[float]:
-        """The context as the learner sees it."""
-        row: list[float] = within_bound(Contexts.dense([context]), "unit", 1.0).values.tolist()
-        return row
+    def _one_of(self, ids: Sequence[str], op: Op) -> str:
+        """One of the newest of these, or an id that was never used."""
+        return ids[-1 - op.which % len(ids)] if ids else f"{self.name}:never"
 
-    @rule(at=WORKERS, own=st.integers(0, 5) | st.none(), x=st.integers(0, 3))
-    def predict(self, at: int, own: int | None, x: int) -> None:
-        """A prediction sees every round so far; one asked for again is the stored one, or a conflict."""
-        prediction_id = None if own is None else f"p{own}"
-        body = {
-            "model": self.name,
-            "context": CONTEXTS[x],
-            "prediction_id": prediction_id,
-            "include_distribution": True,
-        }
-        response = self._send(at, "POST", "/predict", **body)
+    def predict(self, op: Op) -> None:
+        """A prediction sees every round so far, and is drawn from the distribution after these."""
+        own = f"p{op.which}" if op.which < 4 else None
+        context = CONTEXTS[op.said[0] % len(CONTEXTS)]
+        if f"{self.name}:{own}" in self.life.predictions:
+            return self._repeat(op.at, f"{self.name}:{own}", context)
+        asked = {"model": self.name, "context": context, "prediction_id": own, "include_distribution": True}
+        response = self._send(op.at, "POST", "/predict", **asked)
         answer = response.json()
-        known = self.life.predictions.get(f"{self.name}:{prediction_id}")
-        if known is not None:
-            same = known.context == self._seen(CONTEXTS[x])
-            assert response.status_code == (200 if same else 409)
-            assert not same or answer == known.answer | {"distribution": None}
-            return
         assert (response.status_code, answer["rounds_seen"]) == (200, self.life.rounds)
-        assert list(answer["distribution"].values()) == self.life.replay.distribution(CONTEXTS[x])
+        assert list(answer["distribution"].values()) == self.life.replay.distribution(context)
         assert answer["propensity"] == answer["distribution"][answer["label"]]
-        expected = Expected(answer, self._seen(CONTEXTS[x]), self.clock.now)
-        self.life.predictions[answer["prediction_id"]] = expected
+        seen = within_bound(Contexts.dense([context]), "unit", 1.0).values.tolist()
+        self.life.predictions[answer["prediction_id"]] = Expected(answer, context, seen, self.clock.now)
+        return None
 
-    @precondition(lambda self: self.life.predictions)
-    @rule(at=WORKERS, said=SAID, data=st.data())
-    def judge(self, at: int, said: dict[str, Any], data: st.DataObject) -> None:
-        """Feedback is recorded once, and whatever follows is a duplicate or a conflict."""
-        prediction_id = data.draw(st.sampled_from(sorted(self.life.predictions)))
-        self._judge(at, prediction_id, said)
+    def ask_again(self, op: Op) -> None:
+        """One of our own ids is asked for again, mostly with its own context."""
+        known = [key for key in self.life.predictions if ":p" in key]
+        if known:
+            expected = self.life.predictions[self._one_of(known, op)]
+            context = CONTEXTS[0] if op.said[0] == 0 else expected.given
+            self._repeat(op.at, expected.answer["prediction_id"], context)
 
-    @rule(at=WORKERS, said=SAID)
-    def judge_the_unknown(self, at: int, said: dict[str, Any]) -> None:
-        """Feedback for a prediction that was never made in this life of the model is unknown."""
-        self._judge(at, f"{self.name}:never", said)
+    def _repeat(self, at: int, prediction_id: str, context: list[float]) -> None:
+        """A prediction asked for again is the stored one, or a conflict."""
+        known = self.life.predictions[prediction_id]
+        asked = {"model": self.name, "context": context, "prediction_id": prediction_id}
+        response = self._send(at, "POST", "/predict", **asked)
+        if context == known.given:
+            assert response.json() == known.answer | {"distribution": None}
+        else:
+            assert (response.status_code, slug_of(response)) == (409, "prediction-conflict")
+
+    def judge(self, op: Op) -> None:
+        """Feedback is recorded once, where there is something open; else it is what plain Python says."""
+        still = [key for key, each in self.life.predictions.items() if each.outcome is None]
+        self._judge(op.at, self._one_of(still, op), SAID[op.said[0]])
+
+    def judge_the_closed(self, op: Op) -> None:
+        """What follows the first feedback is a duplicate or a conflict."""
+        closed = [key for key, each in self.life.predictions.items() if each.outcome is not None]
+        self._judge(op.at, self._one_of(closed, op), SAID[op.said[0]])
+
+    def judge_a_former_life(self, op: Op) -> None:
+        """Predictions of a deleted model are unknown to its successor."""
+        self._judge(op.at, self._one_of(self.former, op), SAID[op.said[0]])
 
     def _judge(self, at: int, prediction_id: str, said: dict[str, Any]) -> None:
         expected = self.life.judge(prediction_id, said, self.clock.now)
         response = self._send(at, "POST", "/feedback", prediction_id=prediction_id, **said)
-        answer = response.json()
-        slug = answer.get("type", "").removeprefix("urn:wager:problem:")
-        assert (response.status_code, slug or answer["status"]) == expected
+        assert (response.status_code, slug_of(response)) == expected
+        self.done[expected[1]] += 1
         if response.status_code == 200:
             outcome = self.life.predictions[prediction_id].outcome
             assert outcome is not None
-            assert (answer["correct"], answer["round"]) == (outcome["correct"], outcome["round"])
+            assert (response.json()["correct"], response.json()["round"]) == (outcome["correct"], outcome["round"])
 
-    @precondition(lambda self: self.life.predictions)
-    @rule(said=st.lists(SAID, min_size=4, max_size=4), data=st.data())
-    def judge_at_once(self, said: list[dict[str, Any]], data: st.DataObject) -> None:
+    def judge_at_once(self, op: Op) -> None:
         """Of feedback that reaches both workers at the same moment, plain Python allows some order."""
-        prediction_id = data.draw(st.sampled_from(sorted(self.life.predictions)))
+        prediction_id = self._one_of(list(self.life.predictions), op)
+        said = [SAID[i] for i in op.said]
         answers = self.runner.run(self._race(prediction_id, said))
-        order = sorted(range(4), key=lambda i: answers[i].json().get("status") != "recorded")
-        for i in order:
-            status, told = self.life.judge(prediction_id, said[i], self.clock.now)
-            answer = answers[i].json()
-            slug = answer.get("type", "").removeprefix("urn:wager:problem:")
-            assert (answers[i].status_code, slug or answer["status"]) == (status, told)
+        for i in sorted(range(4), key=lambda i: slug_of(answers[i]) != "recorded"):
+            expected = self.life.judge(prediction_id, said[i], self.clock.now)
+            assert (answers[i].status_code, slug_of(answers[i])) == expected
 
     async def _race(self, prediction_id: str, said: list[dict[str, Any]]) -> list[httpx2.Response]:
-        bodies = [{"prediction_id": prediction_id} | each for each in said]
         clients = itertools.cycle(client for _, client in self.running)
-        return list(await asyncio.gather(*(c.post("/feedback", json=b) for c, b in zip(clients, bodies, strict=False))))
+        bodies = [{"prediction_id": prediction_id} | each for each in said]
+        return await asyncio.gather(*(next(clients).post("/feedback", json=body) for body in bodies))
 
-    @rule(seconds=SECONDS)
-    def pass_time(self, seconds: float) -> None:
+    def pass_time(self, op: Op) -> None:
         """Windows close."""
-        self.clock.now += seconds
+        self.clock.now += [1.0, 30.0, 60.0, WINDOW + 1.0][op.which % 4]
 
-    @rule(at=WORKERS)
-    def restart(self, at: int) -> None:
+    def restart(self, op: Op) -> None:
         """A worker is a cache: nothing is different after its end and another's start."""
-        self.runner.run(self.running[at][0].__aexit__(None, None, None))
-        self.running[at] = self._start(at)
+        self.runner.run(self.running[op.at][0].__aexit__(None, None, None))
+        self.running[op.at] = self._start(op.at)
 
-    @rule(at=WORKERS, made_by=WORKERS)
-    def delete_and_make_again(self, at: int, made_by: int) -> None:
-        """A new life has nothing of the old one."""
-        assert self._send(at, "DELETE", f"/models/{self.name}").status_code == 204
-        self.life = self._create(made_by)
+    def make_again(self, op: Op) -> None:
+        """A model deleted, and made again at either worker, has nothing of its former life."""
+        assert self._send(op.at, "DELETE", f"/models/{self.name}").status_code == 204
+        self.former = list(self.life.predictions)
+        self.life = self._create(op.which % 2)
 
-    @invariant()
-    def counters_are_right(self) -> None:
-        """Rounds are the predictions that got feedback, no more and no less."""
-        model = self._send(0, "GET", f"/models/{self.name}").json()
-        outcomes = [p.outcome for p in self.life.predictions.values() if p.outcome is not None]
-        correct = sum(outcome["correct"] for outcome in outcomes)
-        told = (model["rounds_seen"], model["predictions"], model["correct"])
-        assert told == (len(outcomes), len(self.life.predictions), correct)
-
-    def everything_is_as_the_log_says(self) -> None:
+    def check_state(self) -> None:
         """The log is the recorded rounds in order, and a fresh worker's state is its fold, to the bit."""
         lines = self._send(1, "GET", f"/models/{self.name}/rounds").text.splitlines()
         assert len(lines) == self.life.rounds
         assert self.runner.run(self._fresh_state()) == bits(self.life.replay.states[-1])
 
     async def _fresh_state(self) -> list[bytes]:
-        store = RedisStore(self.store_url, timeout=5.0)
+        store = RedisStore(self._store_url, timeout=5.0)
         try:
             stored = await store.get_model(self.name)
             assert stored is not None
@@ -243,11 +240,18 @@ class TwoWorkers(RuleBasedStateMachine):
 
 
 @pytest.mark.parametrize("choice", [SOBA_DIAGONAL, GAPTRON], ids=lambda choice: str(choice["algorithm"]))
-def test_two_workers_do_as_plain_python_says(store_url: str, choice: dict[str, Any]) -> None:
+@pytest.mark.parametrize("seed", range(5))
+def test_two_workers_do_as_plain_python_says(store_url: str, choice: dict[str, Any], seed: int) -> None:
     """Predictions, repetitions, contradictions, expiry, deletion and restarts over two workers match the model."""
-
-    class OnThisStore(TwoWorkers):
-        """The machine, with its store and learner."""
-
-    OnThisStore.store_url, OnThisStore.choice = store_url, choice
-    run_state_machine_as_test(OnThisStore, settings=RUNS)
+    workers = TwoWorkers(store_url, choice)
+    try:
+        for number, op in enumerate(random_ops(seed, OPS)):
+            try:
+                workers.do(op)
+            except AssertionError as error:
+                error.add_note(f"at operation {number}: {op}")
+                raise
+        workers.check_state()
+    finally:
+        workers.stop()
+    assert set(workers.done) == OUTCOMES  # else this run has shown too little

@@ -1,0 +1,61 @@
+"""The service in plain Python: what every request must be answered, one after the other."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from tests.service.models import Replay
+
+WINDOW = 100.0
+
+
+@dataclass
+class Expected:
+    """A prediction as plain Python remembers it."""
+
+    answer: dict[str, Any]
+    given: list[float]  # the context as the client gave it
+    seen: list[float]  # the context as the learner saw it
+    made_at: float
+    outcome: dict[str, Any] | None = None  # correct, true_label and round, once there is feedback
+
+
+@dataclass
+class Life:
+    """One life of a model: its predictions, and the fold of its rounds."""
+
+    replay: Replay
+    predictions: dict[str, Expected] = field(default_factory=dict)
+
+    @property
+    def rounds(self) -> int:
+        """Rounds so far."""
+        return len(self.replay.states) - 1
+
+    def counters(self) -> tuple[int, int, int]:
+        """Rounds, predictions, and rounds that were right."""
+        outcomes = [each.outcome for each in self.predictions.values() if each.outcome is not None]
+        return len(outcomes), len(self.predictions), sum(outcome["correct"] for outcome in outcomes)
+
+    def judge(self, prediction_id: str, said: dict[str, Any], now: float) -> tuple[int, str]:
+        """What must become of feedback: the status of the answer, and its `status` or the problem's name."""
+        prediction = self.predictions.get(prediction_id)
+        if prediction is None:
+            return 404, "prediction-not-found"
+        label, truth = prediction.answer["label"], said.get("true_label")
+        correct = said.get("correct", truth == label)
+        if truth is not None and correct != (truth == label):
+            return 422, "inconsistent-feedback"
+        truth = label if correct else truth
+        if prediction.outcome is not None:
+            return _compare(prediction.outcome, correct, truth)
+        if now > prediction.made_at + WINDOW:
+            return 404, "prediction-expired"
+        prediction.outcome = {"correct": correct, "true_label": truth, "round": self.rounds + 1}
+        told = {key: prediction.answer[key] for key in ("label", "propensity", "rounds_seen")}
+        self.replay.add(told | prediction.outcome | {"context": prediction.seen})
+        return 200, "recorded"
+
+
+def _compare(first: dict[str, Any], correct: bool, truth: str | None) -> tuple[int, str]:
+    differs = None not in (truth, first["true_label"]) and truth != first["true_label"]
+    return (409, "feedback-conflict") if correct != first["correct"] or differs else (200, "duplicate")
