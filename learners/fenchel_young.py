@@ -28,12 +28,11 @@ from learners.base import (
 )
 from learners.exploration import leader, softmax
 from learners.kernels import compiled, row
-from learners.linear_algebra import add_outer, score, scores, squared_norm
+from learners.linear_algebra import add_outer, scale_into_ball, score, scores, squared_norm
 from learners.losses import LOGISTIC, surrogate
 
 _LN2 = math.log(2.0)
 _REFRESH = 65_536  # rounds between exact recomputations of the squared norm
-_SMALLEST_SCALE = 1e-100
 _LARGEST_WEALTH = 1e100  # no run of consistent feedback comes near; stale feedback must not overflow
 _BETTING_STEP = 2.0 / (2.0 - math.log(3.0))  # of the Newton step for the betting fraction
 _FIXED, _ADAPTIVE, _PARAMETER_FREE = 0, 1, 2
@@ -226,17 +225,4 @@ def _step(
         coefficients[k] *= -step / state.scale.item()
     change = add_outer(state.direction, coefficients, indices, values)
     state.squared_norm[()] = max(0.0, state.squared_norm.item() + change)
-    _project(parameters.radius, state)
-
-
-@compiled
-def _project(radius: float, state: FenchelYoungState) -> None:
-    """Π_D, by the scale alone; the scale is multiplied out before it could underflow."""
-    norm = math.sqrt(state.squared_norm.item())
-    if state.scale.item() * norm <= radius:
-        return
-    state.scale[()] = radius / norm
-    if state.scale.item() < _SMALLEST_SCALE:
-        state.direction[:] *= state.scale.item()
-        state.squared_norm[()] *= state.scale.item() ** 2
-        state.scale[()] = 1.0
+    scale_into_ball(parameters.radius, state.direction, state.scale, state.squared_norm)

@@ -29,11 +29,10 @@ from learners.base import (
 from learners.exploration import leader, mix_with_uniform
 from learners.gaptron_schedules import anytime_constant, safe_step, tuned_exploration
 from learners.kernels import compiled, row
-from learners.linear_algebra import add_outer, score, scores, squared_norm
+from learners.linear_algebra import add_outer, scale_into_ball, score, scores, squared_norm
 from learners.losses import LOSS_CODES, LossName, gap_share, surrogate
 
 _REFRESH = 65_536  # rounds between exact recomputations of the squared norm
-_SMALLEST_SCALE = 1e-100
 
 
 class GaptronState(NamedTuple):
@@ -254,17 +253,4 @@ def _step(
     change = add_outer(state.direction, coefficients, indices, values)
     state.squared_norm[()] = max(0.0, state.squared_norm.item() + change)
     if not parameters.anytime:
-        _project(parameters.radius, state)
-
-
-@compiled
-def _project(radius: float, state: GaptronState) -> None:
-    """Π_D, by the scale alone; the scale is multiplied out before it could underflow."""
-    norm = math.sqrt(state.squared_norm.item())
-    if state.scale.item() * norm <= radius:
-        return
-    state.scale[()] = radius / norm
-    if state.scale.item() < _SMALLEST_SCALE:
-        state.direction[:] *= state.scale.item()
-        state.squared_norm[()] *= state.scale.item() ** 2
-        state.scale[()] = 1.0
+        scale_into_ball(parameters.radius, state.direction, state.scale, state.squared_norm)

@@ -6,10 +6,14 @@ A packed triangle of size n is one array of n(n+1)/2 numbers, row by row: entry 
 i(i+1)/2 + j. It is symmetric by construction and half the size of the square.
 """
 
+import math
+
 import numpy as np
 
 from learners.base import Contexts, FloatArray, IntArray
 from learners.kernels import compiled, compiled_sum, row
+
+_SMALLEST_SCALE = 1e-100
 
 
 def scores(weights: FloatArray, contexts: Contexts) -> FloatArray:
@@ -47,6 +51,26 @@ def add_outer(weights: FloatArray, coefficients: FloatArray, indices: IntArray, 
         for k in range(len(coefficients)):
             weights[i, k] += x * coefficients[k]
     return change
+
+
+@compiled
+def scale_into_ball(radius: float, direction: FloatArray, scale: FloatArray, norm_squared: FloatArray) -> None:
+    """Projects scale · direction onto the Frobenius ball, by the scale alone.
+
+    Args:
+        radius: D, infinite for no ball.
+        direction: (d, K); touched only where the scale would underflow: then it is multiplied out.
+        scale: (), positive.
+        norm_squared: (), of the direction.
+    """
+    norm = math.sqrt(norm_squared.item())
+    if scale.item() * norm <= radius:
+        return
+    scale[()] = radius / norm
+    if scale.item() < _SMALLEST_SCALE:
+        direction[:] *= scale.item()
+        norm_squared[()] *= scale.item() ** 2
+        scale[()] = 1.0
 
 
 @compiled
