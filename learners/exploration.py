@@ -99,6 +99,29 @@ def softmax(scores: FloatArray, result: FloatArray) -> None:
 
 
 @compiled
+def logistic(scores: FloatArray) -> None:
+    """Turns scores (K,) into chances 1/(1 + exp(-s)), in place."""
+    for k in range(len(scores)):
+        scores[k] = 1.0 / (1.0 + np.exp(-scores[k]))
+
+
+@compiled
+def weigh_by_gap(values: FloatArray, gap_weight: float, share: float, distribution: FloatArray) -> None:
+    """Inverse-gap weighting, with a share of uniform exploration, of predicted rewards (K,) in [0, 1].
+
+    Writes 1/(K + γ (v_leader - v_k)) for each label k behind the leader, and the rest for the leader, to
+    distribution (K,); γ = gap_weight >= 0. Abe, Biermann and Long 2003; Foster and Rakhlin 2020, Algorithm 1.
+    """
+    K, top, others = len(values), leader(values), 0.0
+    for k in range(K):
+        if k != top:
+            probability = 1.0 / (K + gap_weight * (values[top] - values[k]))
+            others += probability
+            distribution[k] = (1.0 - share) * probability + share / K
+    distribution[top] = (1.0 - share) * (1.0 - others) + share / K
+
+
+@compiled
 def adaptive_rate(n_labels: int, quadratic_sum: float, rounds: int) -> float:
     """γ_t = min(1, sqrt(K (1 + Q) / t)) for t = rounds + 1: the anytime exploration of SOBA, Theorem 5."""
     return min(1.0, math.sqrt(n_labels * (1.0 + quadratic_sum) / (rounds + 1)))

@@ -20,18 +20,31 @@ from learners.ridge import EpsilonGreedyRidge
 from learners.soba import Soba
 from learners.soba_diagonal import SobaDiagonal
 from learners.soba_newton import SobaNewton
+from learners.squarecb import SquareCb
 from learners.uniform import Uniform
 
 LEARNERS: dict[str, type[Any]] = {
     cls.algorithm: cls
     for cls in (
-        *(Gaptron, Soba, SobaDiagonal, SobaNewton, Newtron, PNewtron, Banditron, Perceptron, FenchelYoung, Uniform),
+        *(
+            SquareCb,
+            Gaptron,
+            Soba,
+            SobaDiagonal,
+            SobaNewton,
+            Newtron,
+            PNewtron,
+            Banditron,
+            Perceptron,
+            FenchelYoung,
+            Uniform,
+        ),
         *(BanditPerceptrons, BanditPerceptronsKernel, EpsilonGreedyRidge, AdaHedge),
         *(Folklore, FolkloreBandit, AdaBoostOlm),
     )
 }
 
-RECOMMENDED: type[Any] = SobaDiagonal
+RECOMMENDED: type[Any] = SquareCb
 """The learner of a model that names none."""
 
 

@@ -54,7 +54,7 @@ class EpsilonGreedyRidge:
     guarantee: ClassVar[str] = (
         "Regret O(T^(2/3)) with anytime exploration where rewards are linear in the contexts; none otherwise."
     )
-    smaller: ClassVar[str] = "soba-diagonal"
+    smaller: ClassVar[str] = "squarecb"
     state_type: ClassVar[type[Any]] = EpsilonGreedyRidgeState
 
     problem: Problem

@@ -37,7 +37,7 @@ _MOMENT = "2026-11-21T09:30:00Z"
 _SURE, _RARE = 0.9666666666666667, 0.016666666666666666
 _SAMPLES: dict[str, Sequence[Any]] = {  # what the examples tell
     "Problem": [_PROBLEM.model_dump(exclude_none=True)],
-    "algorithm": ["soba-diagonal"],
+    "algorithm": ["squarecb"],
     "context": [[0.6, 0.8, 0.0]],
     "contexts": [[[0.6, 0.8, 0.0], [0.0, 0.6, 0.8]]],
     "correct": [True, 871],
@@ -51,7 +51,7 @@ _SAMPLES: dict[str, Sequence[Any]] = {  # what the examples tell
     "label": ["billing"],
     "labels": [["billing", "technical", "other"]],
     "late_feedback": ["reject"],
-    "learner": [{"algorithm": "soba-diagonal", "exploration": 0.05}],
+    "learner": [{"algorithm": "squarecb", "gap_scale": 4.0}],
     "model": ["tickets"],
     "next_cursor": ["tickets"],
     "name": ["tickets"],

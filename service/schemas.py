@@ -60,7 +60,7 @@ class LearnerChoice(BaseModel):
     model_config = ConfigDict(strict=True, extra="allow", frozen=True)
 
     algorithm: str
-    """Such as `soba-diagonal`."""
+    """Such as `squarecb`."""
 
 
 class ModelDefinition(Body):

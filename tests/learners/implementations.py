@@ -18,6 +18,7 @@ from learners.ridge import EpsilonGreedyRidge
 from learners.soba import Soba
 from learners.soba_diagonal import SobaDiagonal
 from learners.soba_newton import SobaNewton
+from learners.squarecb import SquareCb
 from learners.uniform import Uniform
 
 
@@ -41,6 +42,8 @@ class Case(NamedTuple):
 
 
 IMPLEMENTATIONS = [
+    Case(SquareCb, {}),
+    Case(SquareCb, {"gap_scale": 0.5, "least_exploration": 0.2, "learning_rate": 0.3}, 0.2),
     Case(Gaptron, {}),
     Case(Gaptron, {"loss": "hinge"}),
     Case(Gaptron, {"loss": "smooth_hinge", "least_exploration": 0.2, "delayed_update": "recompute"}, 0.2),
