@@ -13,7 +13,6 @@ import numpy as np
 from learners.base import (
     Contexts,
     Count,
-    Decisions,
     FloatArray,
     IntArray,
     Layout,
@@ -21,9 +20,9 @@ from learners.base import (
     Problem,
     Rounds,
     hyperparameters,
-    zero_state,
 )
-from learners.kernels import compiled, row
+from learners.compiled_learner import CompiledLearner
+from learners.kernels import Kernels, compiled, row
 
 
 class AdaHedgeState(NamedTuple):
@@ -35,7 +34,7 @@ class AdaHedgeState(NamedTuple):
 
 
 @hyperparameters
-class AdaHedge:
+class AdaHedge(CompiledLearner[AdaHedgeState]):
     """Each feature is an expert's prediction from -1 (label 0) to 1 (label 1); label 2 is to abstain.
 
     Answers the sign of the experts' weighted mean ȳ with probability |ȳ|, else abstains. Values outside [-1, 1] are
@@ -77,29 +76,16 @@ class AdaHedge:
         """Three exponentials for each expert."""
         return 30 * self.problem.n_features
 
-    def init(self) -> AdaHedgeState:
-        """No losses: all experts weigh the same."""
-        state: AdaHedgeState = zero_state(self)
-        return state
+    @property
+    def kernels(self) -> Kernels:
+        """Answers |ȳ| on its sign, the rest on abstaining; charges each expert its loss (1 - y ŷ)/2."""
+        return Kernels((), _decide, _fold)
 
     def weights(self, state: AdaHedgeState) -> FloatArray:
         """The experts' weights (d,), which sum to 1."""
         w = np.empty(self.problem.n_features)
         _weigh(state, w)
         return w
-
-    def decide(self, state: AdaHedgeState, contexts: Contexts) -> Decisions:
-        """|ȳ| on its sign, the rest on abstaining."""
-        means, distributions = np.empty(contexts.n), np.zeros((contexts.n, 3))
-        _mean_predictions(self.weights(state), contexts, means)
-        distributions[np.arange(contexts.n), (means > 0.0).astype(np.int64)] = np.abs(means)
-        distributions[:, 2] = 1.0 - np.abs(means)
-        return Decisions(distributions, np.empty((contexts.n, 0)))
-
-    def fold(self, state: AdaHedgeState, rounds: Rounds) -> AdaHedgeState:
-        """Charges each expert its loss (1 - y ŷ)/2."""
-        _fold(state, rounds)
-        return state
 
 
 @compiled
@@ -108,13 +94,20 @@ def _clipped(prediction: float) -> float:
 
 
 @compiled
-def _mean_predictions(w: FloatArray, contexts: Contexts, means: FloatArray) -> None:
-    for i in range(len(means)):
+def _decide(
+    _: tuple[()], state: AdaHedgeState, contexts: Contexts, distributions: FloatArray, _evidence: FloatArray
+) -> None:
+    w = np.empty(len(state.losses))
+    _weigh(state, w)
+    for i in range(len(distributions)):
         indices, values = row(contexts, i)
         total = 0.0
         for position in range(len(values)):
             total += w[indices[position]] * _clipped(values[position])
-        means[i] = _clipped(total)
+        mean = _clipped(total)
+        distributions[i] = 0.0
+        distributions[i, int(mean > 0.0)] = abs(mean)
+        distributions[i, 2] = 1.0 - abs(mean)
 
 
 @compiled
@@ -145,7 +138,7 @@ def _weigh(state: AdaHedgeState, w: FloatArray) -> float:
 
 
 @compiled
-def _fold(state: AdaHedgeState, rounds: Rounds) -> None:
+def _fold(_: tuple[()], state: AdaHedgeState, rounds: Rounds) -> None:
     d = len(state.losses)
     loss, w = np.empty(d), np.empty(d)
     for t in range(len(rounds.labels)):

@@ -14,18 +14,17 @@ import pydantic
 from learners.base import (
     Contexts,
     Count,
-    Decisions,
     FloatArray,
     IntArray,
     Layout,
     Problem,
     Rounds,
     hyperparameters,
-    zero_state,
 )
-from learners.exploration import leaders, mixtures
-from learners.kernels import compiled, row
-from learners.linear_algebra import add_outer, score, scores
+from learners.compiled_learner import CompiledLearner
+from learners.exploration import lead, leader
+from learners.kernels import Kernels, compiled, row
+from learners.linear_algebra import add_outer, score, score_row
 
 _BOUND = (
     "On data that K weight vectors separate with strong margin γ/2, their squared norms summing to 1, updates are at "
@@ -53,7 +52,7 @@ class BanditPerceptronsKernelState(NamedTuple):
 
 
 @hyperparameters
-class BanditPerceptrons:
+class BanditPerceptrons(CompiledLearner[BanditPerceptronsState]):
     """Each label has a perceptron that claims contexts; answers the strongest claim, draws where there is none.
 
     Learns where it guessed right without any claim, or wrong with one. Late feedback corrects a perceptron
@@ -76,32 +75,18 @@ class BanditPerceptrons:
         return 1
 
     @property
-    def needs_true_label(self) -> bool:
-        """The bit is enough."""
-        return False
-
-    @property
     def fold_cost(self) -> int:
         """Scores, and K labels."""
         return 2 * self.problem.n_labels * self.problem.n_features
 
-    def init(self) -> BanditPerceptronsState:
-        """Zero weights: every label claims every context."""
-        state: BanditPerceptronsState = zero_state(self)
-        return state
-
-    def decide(self, state: BanditPerceptronsState, contexts: Contexts) -> Decisions:
-        """1 on the strongest claim, or 1/K everywhere; the evidence is whether there was no claim."""
-        return _decisions(scores(state.weights, contexts))
-
-    def fold(self, state: BanditPerceptronsState, rounds: Rounds) -> BanditPerceptronsState:
-        """Corrects the perceptrons that the rounds show to err."""
-        _fold(self.use_known_label, state, rounds)
-        return state
+    @property
+    def kernels(self) -> Kernels:
+        """Answers the strongest claim, or 1/K; corrects the perceptrons that the rounds show to err."""
+        return Kernels((self.use_known_label,), _decide, _fold)
 
 
 @hyperparameters
-class BanditPerceptronsKernel:
+class BanditPerceptronsKernel(CompiledLearner[BanditPerceptronsKernelState]):
     """Bandit perceptrons with the rational kernel k(x, x') = 1 / (1 - ⟨x, x'⟩/2), for labels no plane separates.
 
     A round that corrects adds its context to the support, or changes the coefficients where it stands there
@@ -136,37 +121,36 @@ class BanditPerceptronsKernel:
         return 1
 
     @property
-    def needs_true_label(self) -> bool:
-        """The bit is enough."""
-        return False
-
-    @property
     def fold_cost(self) -> int:
         """The kernel with every support vector."""
         return self.max_support * (self.problem.n_labels + self.problem.n_features)
 
-    def init(self) -> BanditPerceptronsKernelState:
-        """No support: every label claims every context."""
-        state: BanditPerceptronsKernelState = zero_state(self)
-        return state
-
-    def decide(self, state: BanditPerceptronsKernelState, contexts: Contexts) -> Decisions:
-        """1 on the strongest claim, or 1/K everywhere; the evidence is whether there was no claim."""
-        s = np.zeros((contexts.n, self.problem.n_labels))
-        _kernel_scores(self.kernel == "rational", state, contexts, s)
-        return _decisions(s)
-
-    def fold(self, state: BanditPerceptronsKernelState, rounds: Rounds) -> BanditPerceptronsKernelState:
-        """Corrects the perceptrons that the rounds show to err."""
-        _kernel_fold(self.kernel == "rational", self.use_known_label, state, rounds)
-        return state
+    @property
+    def kernels(self) -> Kernels:
+        """Answers the strongest claim, or 1/K; corrects the perceptrons that the rounds show to err."""
+        return Kernels((self.use_known_label, self.kernel == "rational"), _kernel_decide, _kernel_fold)
 
 
-def _decisions(s: FloatArray) -> Decisions:
-    nobody = s.max(axis=1, initial=-np.inf) < 0.0
-    distributions = mixtures(leaders(s), 0.0, s.shape[1])
-    distributions[nobody] = 1.0 / s.shape[1]
-    return Decisions(distributions, nobody.astype(np.float64)[:, None])
+@compiled
+def _claim(s: FloatArray, distribution: FloatArray) -> float:
+    """Writes 1 on the strongest claim, or 1/K everywhere; returns 1 where there is no claim, else 0."""
+    nobody = s[leader(s)] < 0.0
+    lead(s, 1.0 if nobody else 0.0, distribution)
+    return 1.0 if nobody else 0.0
+
+
+@compiled
+def _decide(
+    _: tuple[bool],
+    state: BanditPerceptronsState,
+    contexts: Contexts,
+    distributions: FloatArray,
+    evidence: FloatArray,
+) -> None:
+    s = np.empty(state.weights.shape[1])
+    for i in range(len(distributions)):
+        score_row(state.weights, contexts, i, s)
+        evidence[i, 0] = _claim(s, distributions[i])
 
 
 @compiled
@@ -190,7 +174,8 @@ def _corrections(known: bool, s: FloatArray, label: int, correct: bool, nobody: 
 
 
 @compiled
-def _fold(known: bool, state: BanditPerceptronsState, rounds: Rounds) -> None:
+def _fold(parameters: tuple[bool], state: BanditPerceptronsState, rounds: Rounds) -> None:
+    (known,) = parameters
     K = state.weights.shape[1]
     s, coefficients = np.empty(K), np.empty(K)
     for t in range(len(rounds.labels)):
@@ -212,11 +197,19 @@ def _used(state: BanditPerceptronsKernelState) -> int:
 
 
 @compiled
-def _kernel_scores(rational: bool, state: BanditPerceptronsKernelState, contexts: Contexts, result: FloatArray) -> None:
-    gram = np.empty(_used(state))
-    for i in range(len(result)):
+def _kernel_decide(
+    parameters: tuple[bool, bool],
+    state: BanditPerceptronsKernelState,
+    contexts: Contexts,
+    distributions: FloatArray,
+    evidence: FloatArray,
+) -> None:
+    s, gram = np.empty(state.coefficients.shape[1]), np.empty(_used(state))
+    for i in range(len(distributions)):
         indices, values = row(contexts, i)
-        _kernel_score(rational, state, indices, values, gram, result[i])
+        s[:] = 0.0
+        _kernel_score(parameters[1], state, indices, values, gram, s)
+        evidence[i, 0] = _claim(s, distributions[i])
 
 
 @compiled
@@ -247,7 +240,8 @@ def rational_kernel(product: float) -> float:
 
 
 @compiled
-def _kernel_fold(rational: bool, known: bool, state: BanditPerceptronsKernelState, rounds: Rounds) -> None:
+def _kernel_fold(parameters: tuple[bool, bool], state: BanditPerceptronsKernelState, rounds: Rounds) -> None:
+    known, rational = parameters
     K = state.coefficients.shape[1]
     s, coefficients, gram = np.empty(K), np.empty(K), np.empty(len(state.coefficients))
     for t in range(len(rounds.labels)):

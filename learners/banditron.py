@@ -11,17 +11,16 @@ import pydantic
 from learners.base import (
     Contexts,
     Count,
-    Decisions,
     FloatArray,
     Layout,
     Problem,
     Rounds,
     hyperparameters,
-    zero_state,
 )
-from learners.exploration import leaders, mixtures
-from learners.kernels import compiled, row
-from learners.linear_algebra import add_to_label, scores
+from learners.compiled_learner import CompiledLearner
+from learners.exploration import lead
+from learners.kernels import Kernels, compiled, row
+from learners.linear_algebra import add_to_label, score_row
 
 
 class BanditronState(NamedTuple):
@@ -31,8 +30,17 @@ class BanditronState(NamedTuple):
     rounds: Count  # rounds folded so far, t - 1
 
 
+class _Parameters(NamedTuple):
+    """The hyperparameters as the kernels want them."""
+
+    anytime: bool
+    exploration: float
+    constant: float
+    least_exploration: float
+
+
 @hyperparameters
-class Banditron:
+class Banditron(CompiledLearner[BanditronState]):
     """Answers the leader of the scores, with a share γ of uniform exploration; learns in every round.
 
     Each round subtracts the context from the weights of the label that led, and a correct one adds it to
@@ -65,40 +73,42 @@ class Banditron:
         return 1
 
     @property
-    def needs_true_label(self) -> bool:
-        """The bit is enough."""
-        return False
-
-    @property
     def fold_cost(self) -> int:
         """Two labels."""
         return 2 * self.problem.n_features
 
-    def init(self) -> BanditronState:
-        """Zero weights."""
-        state: BanditronState = zero_state(self)
-        return state
+    @property
+    def kernels(self) -> Kernels:
+        """Answers (1 - γ) e_ŷ + (γ/K) 1, the evidence being ŷ; learns from every round."""
+        return Kernels(_parameters(self), _decide, _fold)
 
-    def decide(self, state: BanditronState, contexts: Contexts) -> Decisions:
-        """(1 - γ) e_ŷ + (γ/K) 1; the evidence is ŷ."""
-        s = scores(state.weights, contexts)
-        tops = leaders(s)
-        return Decisions(mixtures(tops, self._rate(state), s.shape[1]), tops.astype(np.float64)[:, None])
 
-    def fold(self, state: BanditronState, rounds: Rounds) -> BanditronState:
-        """Learns from every round."""
-        _fold(state, rounds)
-        return state
-
-    def _rate(self, state: BanditronState) -> float:
-        if not isinstance(self.exploration, str):
-            return self.exploration
-        rate = (self.anytime_constant / (state.rounds.item() + 1)) ** (1 / 3)
-        return float(min(1.0, max(self.least_exploration, rate)))
+def _parameters(learner: Banditron) -> _Parameters:
+    if isinstance(learner.exploration, str):
+        return _Parameters(True, 1.0, learner.anytime_constant, learner.least_exploration)
+    return _Parameters(False, learner.exploration, learner.anytime_constant, learner.least_exploration)
 
 
 @compiled
-def _fold(state: BanditronState, rounds: Rounds) -> None:
+def _decide(
+    parameters: _Parameters, state: BanditronState, contexts: Contexts, distributions: FloatArray, evidence: FloatArray
+) -> None:
+    rate, s = _rate(parameters, state), np.empty(state.weights.shape[1])
+    for i in range(len(distributions)):
+        score_row(state.weights, contexts, i, s)
+        evidence[i, 0] = lead(s, rate, distributions[i])
+
+
+@compiled
+def _rate(parameters: _Parameters, state: BanditronState) -> float:
+    if not parameters.anytime:
+        return parameters.exploration
+    rate: float = (parameters.constant / (state.rounds.item() + 1)) ** (1 / 3)
+    return min(1.0, max(parameters.least_exploration, rate))
+
+
+@compiled
+def _fold(_: _Parameters, state: BanditronState, rounds: Rounds) -> None:
     for t in range(len(rounds.labels)):
         indices, values = row(rounds.contexts, t)
         led = int(rounds.evidence[t, 0])

@@ -4,8 +4,9 @@ import math
 
 import numpy as np
 
-from learners.base import FloatArray, IntArray
+from learners.base import Contexts, FloatArray, IntArray
 from learners.kernels import compiled
+from learners.linear_algebra import score_row
 
 _ALMOST_ONE = 1.0 - 2.0**-53
 
@@ -27,18 +28,19 @@ def draw(distributions: FloatArray, uniforms: FloatArray) -> tuple[IntArray, Flo
     labels = np.empty(len(distributions), dtype=np.int64)
     propensities = np.empty(len(distributions), dtype=np.float64)
     leftovers = np.empty(len(distributions), dtype=np.float64)
-    _draw(distributions, uniforms, labels, propensities, leftovers)
+    draw_into(distributions, uniforms, labels, propensities, leftovers)
     return labels, propensities, leftovers
 
 
 @compiled
-def _draw(
+def draw_into(
     distributions: FloatArray,
     uniforms: FloatArray,
     labels: IntArray,
     propensities: FloatArray,
     leftovers: FloatArray,
 ) -> None:
+    """As `draw`, into given arrays."""
     for i in range(len(uniforms)):
         labels[i], before = draw_one(distributions[i], uniforms[i])
         propensities[i] = distributions[i, labels[i]]
@@ -87,6 +89,23 @@ def mix_with_uniform(top: int, share: float, distribution: FloatArray) -> None:
 
 
 @compiled
+def lead(scores: FloatArray, share: float, distribution: FloatArray) -> int:
+    """Writes the leader's distribution with a share of uniform exploration; returns the leader."""
+    top = leader(scores)
+    mix_with_uniform(top, share, distribution)
+    return top
+
+
+@compiled
+def decide_greedily(weights: FloatArray, rate: float, contexts: Contexts, distributions: FloatArray) -> None:
+    """Writes, for each context, the leader of W x with a share `rate` spread over all labels."""
+    s = np.empty(weights.shape[1])
+    for i in range(len(distributions)):
+        score_row(weights, contexts, i, s)
+        lead(s, rate, distributions[i])
+
+
+@compiled
 def softmax(scores: FloatArray, result: FloatArray) -> None:
     """Writes the softmax of scores (K,) to result (K,), shifted so that nothing overflows."""
     top = scores[leader(scores)]
@@ -122,19 +141,17 @@ def weigh_by_gap(values: FloatArray, gap_weight: float, share: float, distributi
 
 
 @compiled
+def soften(scores: FloatArray, sharpness: float, share: float, distribution: FloatArray) -> None:
+    """Writes (1 - share) softmax(sharpness · scores) + (share / K) 1 to distribution (K,)."""
+    K = len(scores)
+    for k in range(K):
+        distribution[k] = sharpness * scores[k]
+    softmax(distribution, distribution)
+    for k in range(K):
+        distribution[k] = (1.0 - share) * distribution[k] + share / K
+
+
+@compiled
 def adaptive_rate(n_labels: int, quadratic_sum: float, rounds: int) -> float:
     """γ_t = min(1, sqrt(K (1 + Q) / t)) for t = rounds + 1: the anytime exploration of SOBA, Theorem 5."""
     return min(1.0, math.sqrt(n_labels * (1.0 + quadratic_sum) / (rounds + 1)))
-
-
-def leaders(scores: FloatArray) -> IntArray:
-    """The leader of each row of scores (n, K): (n,), ties to the lowest index."""
-    result: IntArray = scores.argmax(axis=1)
-    return result
-
-
-def mixtures(tops: IntArray, share: float, n_labels: int) -> FloatArray:
-    """(1 - share) e_top + (share / K) 1 for each of n labels: (n, K)."""
-    distributions = np.full((len(tops), n_labels), share / n_labels)
-    distributions[np.arange(len(tops)), tops] += 1.0 - share
-    return distributions

@@ -15,7 +15,6 @@ import pydantic
 from learners.base import (
     Contexts,
     Count,
-    Decisions,
     FloatArray,
     IntArray,
     Layout,
@@ -26,9 +25,10 @@ from learners.base import (
     hyperparameters,
     zero_state,
 )
+from learners.compiled_learner import CompiledLearner
 from learners.exploration import leader, softmax
-from learners.kernels import compiled, row
-from learners.linear_algebra import add_outer, scale_into_ball, score, scores, squared_norm
+from learners.kernels import Kernels, compiled, row
+from learners.linear_algebra import add_outer, scale_into_ball, score, score_row, squared_norm
 from learners.losses import LOGISTIC, surrogate
 
 _LN2 = math.log(2.0)
@@ -62,7 +62,7 @@ class _Parameters(NamedTuple):
 
 
 @hyperparameters
-class FenchelYoung:
+class FenchelYoung(CompiledLearner[FenchelYoungState]):
     """Base-2 logistic loss, gradient descent, and an answer that randomizes only as much as the loss pays for.
 
     With σ the softmax of the scores, the answer is P = q σ + (1 - q) e_y* with q = min(1, 2(1 - σ_y*)), y* the
@@ -97,11 +97,6 @@ class FenchelYoung:
             raise ValueError("a parameter-free learning_rate takes no radius")
 
     @property
-    def evidence_size(self) -> int:
-        """K scores as of prediction time."""
-        return self.problem.n_labels
-
-    @property
     def needs_true_label(self) -> bool:
         """Always."""
         return True
@@ -110,6 +105,11 @@ class FenchelYoung:
     def fold_cost(self) -> int:
         """K·d, twice where parameter-free."""
         return self.problem.n_labels * self.problem.n_features * (2 if self.learning_rate == "parameter-free" else 1)
+
+    @property
+    def kernels(self) -> Kernels:
+        """Answers P, the evidence being the scores W x; one step for each round with a true label."""
+        return Kernels(_parameters(self), _decide, _fold)
 
     def init(self) -> FenchelYoungState:
         """Zero weights."""
@@ -121,18 +121,6 @@ class FenchelYoung:
     def weights(self, state: FenchelYoungState) -> FloatArray:
         """W as (K, d), rows the labels' weight vectors."""
         return np.ascontiguousarray(state.direction.T) * _multiplier(_parameters(self), state)
-
-    def decide(self, state: FenchelYoungState, contexts: Contexts) -> Decisions:
-        """P for each context; the evidence is the scores W x."""
-        s = scores(state.direction, contexts) * _multiplier(_parameters(self), state)
-        distributions = np.empty_like(s)
-        _decode_all(s, distributions)
-        return Decisions(distributions, s)
-
-    def fold(self, state: FenchelYoungState, rounds: Rounds) -> FenchelYoungState:
-        """One projected gradient step, or parameter-free step, for each round with a true label."""
-        _fold(_parameters(self), state, rounds)
-        return state
 
 
 def _parameters(learner: FenchelYoung) -> _Parameters:
@@ -156,9 +144,18 @@ def _multiplier(parameters: _Parameters, state: FenchelYoungState) -> float:
 
 
 @compiled
-def _decode_all(s: FloatArray, distributions: FloatArray) -> None:
-    for i in range(len(s)):
-        decode(s[i], distributions[i])
+def _decide(
+    parameters: _Parameters,
+    state: FenchelYoungState,
+    contexts: Contexts,
+    distributions: FloatArray,
+    evidence: FloatArray,
+) -> None:
+    multiplier = _multiplier(parameters, state)
+    for i in range(len(distributions)):
+        score_row(state.direction, contexts, i, evidence[i])
+        evidence[i] *= multiplier
+        decode(evidence[i], distributions[i])
 
 
 @compiled

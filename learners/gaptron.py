@@ -15,7 +15,6 @@ import pydantic
 from learners.base import (
     Contexts,
     Count,
-    Decisions,
     FloatArray,
     IntArray,
     Layout,
@@ -26,10 +25,11 @@ from learners.base import (
     hyperparameters,
     zero_state,
 )
+from learners.compiled_learner import CompiledLearner
 from learners.exploration import leader, mix_with_uniform
 from learners.gaptron_schedules import anytime_constant, safe_step, tuned_exploration
-from learners.kernels import compiled, row
-from learners.linear_algebra import add_outer, scale_into_ball, score, scores, squared_norm
+from learners.kernels import Kernels, compiled, row
+from learners.linear_algebra import add_outer, scale_into_ball, score, squared_norm
 from learners.losses import LOSS_CODES, LossName, gap_share, surrogate
 
 _REFRESH = 65_536  # rounds between exact recomputations of the squared norm
@@ -58,7 +58,7 @@ class _Parameters(NamedTuple):
 
 
 @hyperparameters
-class Gaptron:
+class Gaptron(CompiledLearner[GaptronState]):
     """Gaptron with logistic, hinge or smooth hinge loss, under bandit feedback or full information.
 
     The answer is p' = (1 - q) e_y* + (q / K) 1 with q = max(a, γ): y* leads the scores, a is the gap map of
@@ -127,6 +127,11 @@ class Gaptron:
         """K·d, twice where scores are recomputed."""
         return self.problem.n_labels * self.problem.n_features * (1 if self.evidence_size else 2)
 
+    @property
+    def kernels(self) -> Kernels:
+        """Answers p', the evidence being the scores W x; one step for each round that teaches something."""
+        return Kernels(_parameters(self), _decide, _fold)
+
     def init(self) -> GaptronState:
         """Zero weights."""
         state: GaptronState = zero_state(self)
@@ -136,19 +141,6 @@ class Gaptron:
     def weights(self, state: GaptronState) -> FloatArray:
         """W as (K, d), rows the labels' weight vectors."""
         return np.ascontiguousarray(state.direction.T) * _multiplier(_parameters(self), state)
-
-    def decide(self, state: GaptronState, contexts: Contexts) -> Decisions:
-        """The distribution p' for each context; the evidence is the scores W x."""
-        parameters = _parameters(self)
-        s = scores(state.direction, contexts) * _multiplier(parameters, state)
-        distributions = np.empty_like(s)
-        _explore_all(parameters, state, s, distributions)
-        return Decisions(distributions, s if self.evidence_size else np.empty((len(s), 0)))
-
-    def fold(self, state: GaptronState, rounds: Rounds) -> GaptronState:
-        """One projected gradient step, or dual averaging step, for each round that teaches something."""
-        _fold(_parameters(self), state, rounds)
-        return state
 
 
 def _parameters(learner: Gaptron) -> _Parameters:
@@ -200,16 +192,24 @@ def _multiplier(parameters: _Parameters, state: GaptronState) -> float:
 
 
 @compiled
-def _explore_all(parameters: _Parameters, state: GaptronState, s: FloatArray, distributions: FloatArray) -> None:
-    for i in range(len(s)):
-        _explore(parameters, state, s[i], distributions[i])
+def _decide(
+    parameters: _Parameters, state: GaptronState, contexts: Contexts, distributions: FloatArray, evidence: FloatArray
+) -> None:
+    rate, s = _rate(parameters, state), np.empty(state.direction.shape[1])
+    for i in range(len(distributions)):
+        indices, values = row(contexts, i)
+        _score(parameters, state, indices, values, s)
+        top = leader(s)
+        mix_with_uniform(top, max(gap_share(parameters.loss, s, top), rate), distributions[i])
+        if parameters.as_of_prediction:
+            evidence[i] = s
 
 
 @compiled
-def _explore(parameters: _Parameters, state: GaptronState, s: FloatArray, distribution: FloatArray) -> None:
-    top = leader(s)
-    share = max(gap_share(parameters.loss, s, top), _rate(parameters, state))
-    mix_with_uniform(top, share, distribution)
+def _score(parameters: _Parameters, state: GaptronState, indices: IntArray, values: FloatArray, s: FloatArray) -> None:
+    s[:] = 0.0
+    score(state.direction, indices, values, s)
+    s *= _multiplier(parameters, state)
 
 
 @compiled
@@ -226,9 +226,7 @@ def _fold(parameters: _Parameters, state: GaptronState, rounds: Rounds) -> None:
             if parameters.as_of_prediction:
                 s[:] = rounds.evidence[t]
             else:
-                s[:] = 0.0
-                score(state.direction, indices, values, s)
-                s *= _multiplier(parameters, state)
+                _score(parameters, state, indices, values, s)
             _step(parameters, state, s, y, weight, indices, values, coefficients)
         state.rounds[()] += 1
         if state.rounds.item() % _REFRESH == 0:

@@ -1,12 +1,13 @@
-"""How hot loops are compiled, and how they read a row of contexts."""
+"""How hot loops are compiled, how they read a row of contexts, and how one loop calls any learner's kernels."""
 
 import hashlib
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, NamedTuple, TypeVar, cast
 
 import numba
+import numba.extending
 
 from learners.base import Contexts, FloatArray, IntArray
 
@@ -60,3 +61,45 @@ def row(contexts: Contexts, i: int) -> tuple[IntArray, FloatArray]:
     if contexts.shared:
         return contexts.indices, contexts.values[start:stop]
     return contexts.indices[start:stop], contexts.values[start:stop]
+
+
+class Kernels(NamedTuple):
+    """A learner's verbs as compiled functions, and its hyperparameters as they want them.
+
+    Both are given the parameters and the state first. `decide(…, contexts, distributions, evidence)` writes to
+    distributions (n, K) and evidence (n, E), whatever they held. `fold(…, rounds)` changes the state in place.
+    """
+
+    parameters: tuple[Any, ...]
+    decide: Callable[..., None]
+    fold: Callable[..., None]
+
+
+_OF_STATE: dict[type[Any], Kernels] = {}
+
+
+def call_by_state(state_type: type[Any], kernels: Kernels) -> None:
+    """Makes `decide_by_state` and `fold_by_state` call these kernels for states of this type."""
+    _OF_STATE[state_type] = kernels
+
+
+def _by_state(verb: str) -> Callable[..., None]:
+    # The kernel is chosen when a caller is compiled, by the type of its second argument. A kernel handed over
+    # as an argument would be another type in every process, so that the caller's machine code was never found again.
+    def stand_in(*arguments: Any) -> None:
+        raise NotImplementedError(f"{verb} by state is for compiled code, not for {len(arguments)} Python objects")
+
+    @numba.extending.overload(stand_in)
+    def choose(*arguments: Any) -> Callable[..., None]:
+        kernel = getattr(_OF_STATE[arguments[1].instance_class], verb)
+
+        def call(*arguments: Any) -> None:
+            kernel(*arguments)
+
+        return call
+
+    return stand_in
+
+
+decide_by_state = _by_state("decide")
+fold_by_state = _by_state("fold")

@@ -20,16 +20,23 @@ def scores(weights: FloatArray, contexts: Contexts) -> FloatArray:
     """W x for each context: (n, K) from weights (d, K)."""
     if contexts.shared:
         return contexts.values.reshape(contexts.n, len(weights)) @ weights
-    result = np.zeros((contexts.n, weights.shape[1]))
+    result = np.empty((contexts.n, weights.shape[1]))
     _sparse_scores(weights, contexts, result)
     return result
 
 
 @compiled
 def _sparse_scores(weights: FloatArray, contexts: Contexts, result: FloatArray) -> None:
-    for i in range(len(contexts.starts) - 1):
-        indices, values = row(contexts, i)
-        score(weights, indices, values, result[i])
+    for i in range(len(result)):
+        score_row(weights, contexts, i, result[i])
+
+
+@compiled
+def score_row(weights: FloatArray, contexts: Contexts, i: int, result: FloatArray) -> None:
+    """Writes W x of the i-th context to result (K,)."""
+    indices, values = row(contexts, i)
+    result[:] = 0.0
+    score(weights, indices, values, result)
 
 
 @compiled

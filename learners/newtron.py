@@ -16,7 +16,6 @@ from learners.ball import ball_minimizer
 from learners.base import (
     Contexts,
     Count,
-    Decisions,
     FloatArray,
     IntArray,
     Layout,
@@ -26,9 +25,10 @@ from learners.base import (
     hyperparameters,
     zero_state,
 )
-from learners.exploration import softmax
-from learners.kernels import compiled, compiled_sum, row
-from learners.linear_algebra import add_outer, packed_identity, packed_rank_one, scores, squared_norm
+from learners.compiled_learner import CompiledLearner
+from learners.exploration import soften, softmax
+from learners.kernels import Kernels, compiled, compiled_sum, row
+from learners.linear_algebra import add_outer, packed_identity, packed_rank_one, score_row, squared_norm
 
 _REFRESH = 65_536  # rounds between exact recomputations of the squared norm
 _COLLAPSE = 1e-3  # or as soon as it falls this far in one round, its digits being those of larger numbers
@@ -58,8 +58,18 @@ class NewtronState(NamedTuple):
     rounds: Count  # rounds folded so far, t - 1
 
 
+class _Parameters(NamedTuple):
+    """The hyperparameters as the kernels want them."""
+
+    exploration: float
+    alpha: float
+    beta: float
+    radius: float
+    projected: bool
+
+
 @hyperparameters
-class PNewtron:
+class PNewtron(CompiledLearner[PNewtronState]):
     """Newtron with the diagonal of A: O(K·nnz) per round, 2·K·d numbers of memory.
 
     Answers p' = (1 - γ) softmax(α W x) + (γ/K) 1 and learns from every round. Late feedback takes the
@@ -88,19 +98,14 @@ class PNewtron:
     """How weights are brought into the ball: `scale` them, or `none`, not at all."""
 
     @property
-    def evidence_size(self) -> int:
-        """K scores as of prediction time."""
-        return self.problem.n_labels
-
-    @property
-    def needs_true_label(self) -> bool:
-        """The bit is enough."""
-        return False
-
-    @property
     def fold_cost(self) -> int:
         """A, W' and its norm."""
         return 3 * self.problem.n_labels * self.problem.n_features
+
+    @property
+    def kernels(self) -> Kernels:
+        """Answers p', the evidence being the scores W x; one diagonal Newton step for every round."""
+        return Kernels(_parameters(self), _decide_diagonal, _fold_diagonal)
 
     def init(self) -> PNewtronState:
         """A = I/D, W' = 0."""
@@ -110,25 +115,11 @@ class PNewtron:
 
     def weights(self, state: PNewtronState) -> FloatArray:
         """W as (K, d), rows the labels' weight vectors, projected."""
-        return np.ascontiguousarray(state.weights.T) * self._multiplier(state)
-
-    def decide(self, state: PNewtronState, contexts: Contexts) -> Decisions:
-        """P' for each context; the evidence is the scores W x."""
-        s = scores(state.weights, contexts) * self._multiplier(state)
-        return _decisions(s, self.alpha, self.exploration)
-
-    def fold(self, state: PNewtronState, rounds: Rounds) -> PNewtronState:
-        """One diagonal Newton step for every round."""
-        _fold_diagonal(self.alpha, self.beta, state, rounds)
-        return state
-
-    def _multiplier(self, state: PNewtronState) -> float:
-        norm = math.sqrt(state.squared_norm.item())
-        return self.radius / norm if self.projection == "scale" and norm > self.radius else 1.0
+        return np.ascontiguousarray(state.weights.T) * _multiplier(_parameters(self), state)
 
 
 @hyperparameters
-class Newtron:
+class Newtron(CompiledLearner[NewtronState]):
     """Newtron with its full matrix: (K·d)² / 2 numbers of memory, as much time per round, (K·d)³ per fold.
 
     Answers p' = (1 - γ) softmax(α W x) + (γ/K) 1 and learns from every round. Late feedback takes the
@@ -163,20 +154,17 @@ class Newtron:
             raise ValueError("beta times radius times the squared norm bound of the contexts must be at most 1e9")
 
     @property
-    def evidence_size(self) -> int:
-        """K scores as of prediction time."""
-        return self.problem.n_labels
-
-    @property
-    def needs_true_label(self) -> bool:
-        """The bit is enough."""
-        return False
-
-    @property
     def fold_cost(self) -> int:
         """The factorizations that bring W' into the ball, after each fold."""
         n = self.problem.n_labels * self.problem.n_features
         return n * n * (n + 1)
+
+    @property
+    def kernels(self) -> Kernels:
+        """Answers p', the evidence being the scores W x; a fold adds its rounds to A and b, then minimizes once."""
+        return Kernels(
+            _Parameters(self.exploration, self.alpha, self.beta, self.radius, True), _decide_full, _fold_full
+        )
 
     def init(self) -> NewtronState:
         """A = I/D, b = 0, W' = 0."""
@@ -184,30 +172,37 @@ class Newtron:
         packed_identity(state.matrix, 1.0 / self.radius, self.problem.n_labels * self.problem.n_features)
         return state
 
-    def decide(self, state: NewtronState, contexts: Contexts) -> Decisions:
-        """P' for each context; the evidence is the scores W x."""
-        return _decisions(scores(state.weights, contexts), self.alpha, self.exploration)
 
-    def fold(self, state: NewtronState, rounds: Rounds) -> NewtronState:
-        """Adds every round to A and b; then W' = argmin ½ W'AW + b'W in the ball."""
-        if rounds.n:
-            _fold_full(self.alpha, self.beta, self.radius, state, rounds)
-        return state
-
-
-def _decisions(s: FloatArray, alpha: float, rate: float) -> Decisions:
-    distributions = np.empty_like(s)
-    _soften(s, alpha, rate, distributions)
-    return Decisions(distributions, s)
+def _parameters(learner: PNewtron) -> _Parameters:
+    projected = learner.projection == "scale"
+    return _Parameters(learner.exploration, learner.alpha, learner.beta, learner.radius, projected)
 
 
 @compiled
-def _soften(s: FloatArray, alpha: float, rate: float, distributions: FloatArray) -> None:
-    K = s.shape[1]
-    for i in range(len(s)):
-        softmax(alpha * s[i], distributions[i])
-        for k in range(K):
-            distributions[i, k] = (1.0 - rate) * distributions[i, k] + rate / K
+def _multiplier(parameters: _Parameters, state: PNewtronState) -> float:
+    """W / W'."""
+    norm = math.sqrt(state.squared_norm.item())
+    return parameters.radius / norm if parameters.projected and norm > parameters.radius else 1.0
+
+
+@compiled
+def _decide_diagonal(
+    parameters: _Parameters, state: PNewtronState, contexts: Contexts, distributions: FloatArray, evidence: FloatArray
+) -> None:
+    multiplier = _multiplier(parameters, state)
+    for i in range(len(distributions)):
+        score_row(state.weights, contexts, i, evidence[i])
+        evidence[i] *= multiplier
+        soften(evidence[i], parameters.alpha, parameters.exploration, distributions[i])
+
+
+@compiled
+def _decide_full(
+    parameters: _Parameters, state: NewtronState, contexts: Contexts, distributions: FloatArray, evidence: FloatArray
+) -> None:
+    for i in range(len(distributions)):
+        score_row(state.weights, contexts, i, evidence[i])
+        soften(evidence[i], parameters.alpha, parameters.exploration, distributions[i])
 
 
 @compiled
@@ -234,7 +229,8 @@ def _inner(left: FloatArray, right: FloatArray) -> float:
 
 
 @compiled
-def _fold_diagonal(alpha: float, beta: float, state: PNewtronState, rounds: Rounds) -> None:
+def _fold_diagonal(parameters: _Parameters, state: PNewtronState, rounds: Rounds) -> None:
+    alpha, beta = parameters.alpha, parameters.beta
     c = np.empty(state.weights.shape[1])
     for t in range(len(rounds.labels)):
         indices, values = row(rounds.contexts, t)
@@ -268,7 +264,10 @@ def _newton_step(
 
 
 @compiled
-def _fold_full(alpha: float, beta: float, radius: float, state: NewtronState, rounds: Rounds) -> None:
+def _fold_full(parameters: _Parameters, state: NewtronState, rounds: Rounds) -> None:
+    if len(rounds.labels) == 0:
+        return
+    _, alpha, beta, radius, _ = parameters
     d, K = state.weights.shape
     c, G = np.empty(K), np.zeros(K * d)
     for t in range(len(rounds.labels)):

@@ -10,17 +10,16 @@ import numpy as np
 from learners.base import (
     Contexts,
     Count,
-    Decisions,
     FloatArray,
     Layout,
     Problem,
     Rounds,
     hyperparameters,
-    zero_state,
 )
-from learners.exploration import leaders, mixtures
-from learners.kernels import compiled, row
-from learners.linear_algebra import add_to_label, scores
+from learners.compiled_learner import CompiledLearner
+from learners.exploration import lead
+from learners.kernels import Kernels, compiled, row
+from learners.linear_algebra import add_to_label, score_row
 
 
 class PerceptronState(NamedTuple):
@@ -31,7 +30,7 @@ class PerceptronState(NamedTuple):
 
 
 @hyperparameters
-class Perceptron:
+class Perceptron(CompiledLearner[PerceptronState]):
     """Answers the leader of the scores; where it is wrong, moves the two weight vectors by the context.
 
     Nothing is drawn: every propensity is 1. Late feedback is applied to the leader as predicted, so the
@@ -63,25 +62,24 @@ class Perceptron:
         """Two labels."""
         return 2 * self.problem.n_features
 
-    def init(self) -> PerceptronState:
-        """Zero weights."""
-        state: PerceptronState = zero_state(self)
-        return state
-
-    def decide(self, state: PerceptronState, contexts: Contexts) -> Decisions:
-        """1 on the leader, which is the evidence too."""
-        s = scores(state.weights, contexts)
-        tops = leaders(s)
-        return Decisions(mixtures(tops, 0.0, s.shape[1]), tops.astype(np.float64)[:, None])
-
-    def fold(self, state: PerceptronState, rounds: Rounds) -> PerceptronState:
-        """Learns from the mistakes."""
-        _fold(state, rounds)
-        return state
+    @property
+    def kernels(self) -> Kernels:
+        """Answers the leader, which is the evidence too; learns from the mistakes."""
+        return Kernels((), _decide, _fold)
 
 
 @compiled
-def _fold(state: PerceptronState, rounds: Rounds) -> None:
+def _decide(
+    _: tuple[()], state: PerceptronState, contexts: Contexts, distributions: FloatArray, evidence: FloatArray
+) -> None:
+    s = np.empty(state.weights.shape[1])
+    for i in range(len(distributions)):
+        score_row(state.weights, contexts, i, s)
+        evidence[i, 0] = lead(s, 0.0, distributions[i])
+
+
+@compiled
+def _fold(_: tuple[()], state: PerceptronState, rounds: Rounds) -> None:
     for t in range(len(rounds.labels)):
         led, y = int(rounds.evidence[t, 0]), rounds.true_labels[t]
         if y != led and 0 <= led < state.weights.shape[1]:  # an index from outside must not leave the array

@@ -15,7 +15,6 @@ from learners.ball import packed_product
 from learners.base import (
     Contexts,
     Count,
-    Decisions,
     FloatArray,
     IntArray,
     Layout,
@@ -24,9 +23,10 @@ from learners.base import (
     hyperparameters,
     zero_state,
 )
-from learners.exploration import leaders, mixtures
-from learners.kernels import compiled, row
-from learners.linear_algebra import packed_identity, packed_rank_one, scores
+from learners.compiled_learner import CompiledLearner
+from learners.exploration import decide_greedily
+from learners.kernels import Kernels, compiled, row
+from learners.linear_algebra import packed_identity, packed_rank_one
 
 _LEAST_RELATIVE_REGULARIZATION = 1e-9  # a / X²; the inverse is exact to about 1e-16 X² t / a
 
@@ -39,8 +39,16 @@ class EpsilonGreedyRidgeState(NamedTuple):
     rounds: Count  # rounds folded so far, t - 1
 
 
+class _Parameters(NamedTuple):
+    """The hyperparameters as the kernels want them."""
+
+    anytime: bool
+    exploration: float
+    least_exploration: float
+
+
 @hyperparameters
-class EpsilonGreedyRidge:
+class EpsilonGreedyRidge(CompiledLearner[EpsilonGreedyRidgeState]):
     """Answers the highest predicted reward, with a share ε of uniform exploration: K·d²/2 numbers, O(d²) per update.
 
     Learns the served label's regression from every bit, unweighted. Late feedback is applied to the present
@@ -76,14 +84,14 @@ class EpsilonGreedyRidge:
         return 0
 
     @property
-    def needs_true_label(self) -> bool:
-        """The bit is enough."""
-        return False
-
-    @property
     def fold_cost(self) -> int:
         """A product with one label's inverse, and its rank-one update."""
         return 2 * self.problem.n_features**2
+
+    @property
+    def kernels(self) -> Kernels:
+        """Answers (1 - ε) e_ŷ + (ε/K) 1; one step of recursive least squares on the label served."""
+        return Kernels(_parameters(self), _decide, _fold)
 
     def init(self) -> EpsilonGreedyRidgeState:
         """Inverses I/a, zero weights."""
@@ -92,25 +100,34 @@ class EpsilonGreedyRidge:
             packed_identity(inverse, 1.0 / self.regularization, self.problem.n_features)
         return state
 
-    def decide(self, state: EpsilonGreedyRidgeState, contexts: Contexts) -> Decisions:
-        """(1 - ε) e_ŷ + (ε/K) 1 for each context."""
-        s = scores(state.weights, contexts)
-        return Decisions(mixtures(leaders(s), self._rate(state), s.shape[1]), np.empty((len(s), 0)))
 
-    def fold(self, state: EpsilonGreedyRidgeState, rounds: Rounds) -> EpsilonGreedyRidgeState:
-        """One step of recursive least squares for each round, on the label served."""
-        _fold(state, rounds)
-        return state
-
-    def _rate(self, state: EpsilonGreedyRidgeState) -> float:
-        if not isinstance(self.exploration, str):
-            return self.exploration
-        rate = (self.problem.n_labels / (state.rounds.item() + 1)) ** (1 / 3)
-        return float(min(1.0, max(self.least_exploration, rate)))
+def _parameters(learner: EpsilonGreedyRidge) -> _Parameters:
+    if isinstance(learner.exploration, str):
+        return _Parameters(True, 1.0, learner.least_exploration)
+    return _Parameters(False, learner.exploration, learner.least_exploration)
 
 
 @compiled
-def _fold(state: EpsilonGreedyRidgeState, rounds: Rounds) -> None:
+def _decide(
+    parameters: _Parameters,
+    state: EpsilonGreedyRidgeState,
+    contexts: Contexts,
+    distributions: FloatArray,
+    _: FloatArray,
+) -> None:
+    decide_greedily(state.weights, _rate(parameters, state), contexts, distributions)
+
+
+@compiled
+def _rate(parameters: _Parameters, state: EpsilonGreedyRidgeState) -> float:
+    if not parameters.anytime:
+        return parameters.exploration
+    rate: float = (state.weights.shape[1] / (state.rounds.item() + 1)) ** (1 / 3)
+    return min(1.0, max(parameters.least_exploration, rate))
+
+
+@compiled
+def _fold(_: _Parameters, state: EpsilonGreedyRidgeState, rounds: Rounds) -> None:
     d = len(state.weights)
     x, v = np.zeros(d), np.empty(d)
     for t in range(len(rounds.labels)):

@@ -16,7 +16,6 @@ import pydantic
 from learners.base import (
     Contexts,
     Count,
-    Decisions,
     FloatArray,
     IntArray,
     Layout,
@@ -26,14 +25,14 @@ from learners.base import (
     hyperparameters,
     zero_state,
 )
-from learners.exploration import adaptive_rate, leader_except, leaders, mixtures
-from learners.kernels import compiled, row
+from learners.compiled_learner import CompiledLearner
+from learners.exploration import adaptive_rate, decide_greedily, leader_except
+from learners.kernels import Kernels, compiled, row
 from learners.linear_algebra import (
     packed_blocks_quadratic,
     packed_identity,
     packed_rank_one,
     packed_times_blocks,
-    scores,
 )
 
 _LEAST_RELATIVE_REGULARIZATION = 1e-9  # a / X²; the inverse is exact to about 1e-16 X² K / (γ a)
@@ -53,7 +52,7 @@ class SobaState(NamedTuple):
 
 
 @hyperparameters
-class Soba:
+class Soba(CompiledLearner[SobaState]):
     """SOBA with its full matrix: O((K·d)²) time per accepted update and (K·d)² / 2 numbers of memory.
 
     Answers the leader of the scores, with a share γ of uniform exploration. Updates on correct answers
@@ -89,15 +88,15 @@ class Soba:
         return 0
 
     @property
-    def needs_true_label(self) -> bool:
-        """The bit is enough."""
-        return False
-
-    @property
     def fold_cost(self) -> int:
         """A rank-one update of the packed triangle and the product before it."""
         n = self.problem.n_labels * self.problem.n_features
         return n * n // 2 + 2 * self.problem.n_features * n
+
+    @property
+    def kernels(self) -> Kernels:
+        """Answers (1 - γ) e_ŷ + (γ/K) 1; learns from the correct rounds that pass the margin test."""
+        return Kernels((fixed_rate(self.exploration),), _decide, _fold)
 
     def init(self) -> SobaState:
         """A = a·I, W = 0."""
@@ -106,27 +105,24 @@ class Soba:
         packed_identity(state.inverse, 1.0 / self.regularization, n)
         return state
 
-    def decide(self, state: SobaState, contexts: Contexts) -> Decisions:
-        """(1 - γ) e_ŷ + (γ/K) 1 for each context."""
-        rate = exploration_rate(self.exploration, self.problem, state.quadratic_sum, state.rounds)
-        return greedy_decisions(scores(state.weights, contexts), rate)
 
-    def fold(self, state: SobaState, rounds: Rounds) -> SobaState:
-        """Applies the correct rounds that pass the margin test."""
-        _fold(state, rounds)
-        return state
+def fixed_rate(exploration: float | str) -> float:
+    """γ, or 0 where it is adaptive."""
+    return 0.0 if isinstance(exploration, str) else float(exploration)
 
 
-def exploration_rate(exploration: float | str, problem: Problem, quadratic_sum: FloatArray, rounds: IntArray) -> float:
+@compiled
+def exploration_rate(fixed: float, n_labels: int, quadratic_sum: FloatArray, rounds: IntArray) -> float:
     """γ for the next decision: the fixed one, or Theorem 5's from the state's sums."""
-    if isinstance(exploration, str):
-        return adaptive_rate(problem.n_labels, quadratic_sum.item(), rounds.item())
-    return exploration
+    return fixed if fixed > 0.0 else adaptive_rate(n_labels, quadratic_sum.item(), rounds.item())
 
 
-def greedy_decisions(s: FloatArray, rate: float) -> Decisions:
-    """The leader of each row of scores (n, K), with a share `rate` spread over all labels; no evidence."""
-    return Decisions(mixtures(leaders(s), rate, s.shape[1]), np.empty((len(s), 0)))
+@compiled
+def _decide(
+    parameters: tuple[float], state: SobaState, contexts: Contexts, distributions: FloatArray, _: FloatArray
+) -> None:
+    rate = exploration_rate(parameters[0], distributions.shape[1], state.quadratic_sum, state.rounds)
+    decide_greedily(state.weights, rate, contexts, distributions)
 
 
 @compiled
@@ -136,7 +132,7 @@ def margin_gain(weight: float, delta: float, q: float) -> float:
 
 
 @compiled
-def _fold(state: SobaState, rounds: Rounds) -> None:
+def _fold(_: tuple[float], state: SobaState, rounds: Rounds) -> None:
     d, K = state.weights.shape
     x, s, v = np.zeros(d), np.empty(K), np.empty(K * d)
     for t in range(len(rounds.labels)):

@@ -13,7 +13,6 @@ import pydantic
 from learners.base import (
     Contexts,
     Count,
-    Decisions,
     FloatArray,
     IntArray,
     Layout,
@@ -23,10 +22,11 @@ from learners.base import (
     hyperparameters,
     zero_state,
 )
-from learners.exploration import leader_except
-from learners.kernels import compiled, row
-from learners.linear_algebra import score, scores
-from learners.soba import Exploration, exploration_rate, greedy_decisions, margin_gain
+from learners.compiled_learner import CompiledLearner
+from learners.exploration import decide_greedily, leader_except
+from learners.kernels import Kernels, compiled, row
+from learners.linear_algebra import score
+from learners.soba import Exploration, exploration_rate, fixed_rate, margin_gain
 
 
 class SobaDiagonalState(NamedTuple):
@@ -41,7 +41,7 @@ class SobaDiagonalState(NamedTuple):
 
 
 @hyperparameters
-class SobaDiagonal:
+class SobaDiagonal(CompiledLearner[SobaDiagonalState]):
     """SOBAdiag: O(nnz) per update, O(K·nnz) per prediction, 2·K·d numbers of memory.
 
     Answers the leader of the scores, with a share γ of uniform exploration. Updates on correct answers
@@ -68,14 +68,14 @@ class SobaDiagonal:
         return 0
 
     @property
-    def needs_true_label(self) -> bool:
-        """The bit is enough."""
-        return False
-
-    @property
     def fold_cost(self) -> int:
         """The scores, and two rows."""
         return (self.problem.n_labels + 2) * self.problem.n_features
+
+    @property
+    def kernels(self) -> Kernels:
+        """Answers (1 - γ) e_ŷ + (γ/K) 1; learns from the correct rounds that pass the margin test."""
+        return Kernels((fixed_rate(self.exploration),), _decide, _fold)
 
     def init(self) -> SobaDiagonalState:
         """A = a, W = 0."""
@@ -83,19 +83,17 @@ class SobaDiagonal:
         state.diagonal[:] = self.regularization
         return state
 
-    def decide(self, state: SobaDiagonalState, contexts: Contexts) -> Decisions:
-        """(1 - γ) e_ŷ + (γ/K) 1 for each context."""
-        rate = exploration_rate(self.exploration, self.problem, state.quadratic_sum, state.rounds)
-        return greedy_decisions(scores(state.weights, contexts), rate)
 
-    def fold(self, state: SobaDiagonalState, rounds: Rounds) -> SobaDiagonalState:
-        """Applies the correct rounds that pass the margin test."""
-        _fold(state, rounds)
-        return state
+@compiled
+def _decide(
+    parameters: tuple[float], state: SobaDiagonalState, contexts: Contexts, distributions: FloatArray, _: FloatArray
+) -> None:
+    rate = exploration_rate(parameters[0], distributions.shape[1], state.quadratic_sum, state.rounds)
+    decide_greedily(state.weights, rate, contexts, distributions)
 
 
 @compiled
-def _fold(state: SobaDiagonalState, rounds: Rounds) -> None:
+def _fold(_: tuple[float], state: SobaDiagonalState, rounds: Rounds) -> None:
     s = np.empty(state.weights.shape[1])
     for t in range(len(rounds.labels)):
         if rounds.correct[t]:

@@ -14,7 +14,6 @@ from learners.ball import ball_minimizer, packed_product
 from learners.base import (
     Contexts,
     Count,
-    Decisions,
     FloatArray,
     IntArray,
     Layout,
@@ -23,9 +22,10 @@ from learners.base import (
     hyperparameters,
     zero_state,
 )
-from learners.exploration import leader, leaders, mixtures
-from learners.kernels import compiled, row
-from learners.linear_algebra import packed_identity, packed_rank_one, scores
+from learners.compiled_learner import CompiledLearner
+from learners.exploration import lead, leader
+from learners.kernels import Kernels, compiled, row
+from learners.linear_algebra import packed_identity, packed_rank_one, score_row
 
 
 class SobaNewtonState(NamedTuple):
@@ -40,6 +40,7 @@ class SobaNewtonState(NamedTuple):
 class _Parameters(NamedTuple):
     """The hyperparameters as the kernels want them."""
 
+    exploration: float
     eta: float
     radius: float
     beta: float
@@ -47,7 +48,7 @@ class _Parameters(NamedTuple):
 
 
 @hyperparameters
-class SobaNewton:
+class SobaNewton(CompiledLearner[SobaNewtonState]):
     """SOBA's loss with Online Newton Steps in a ball: (K·d)² / 2 numbers, O((K·d)³) per update.
 
     Answers the leader of the scores, with a share γ of uniform exploration. Learns where the answer was
@@ -89,35 +90,20 @@ class SobaNewton:
         return 1.0 / max(2.0 * self.problem.norm_bound * self.radius, 1.0)
 
     @property
-    def evidence_size(self) -> int:
-        """K scores as of prediction time."""
-        return self.problem.n_labels
-
-    @property
-    def needs_true_label(self) -> bool:
-        """The bit is enough."""
-        return False
-
-    @property
     def fold_cost(self) -> int:
         """The factorizations that bring W into the ball."""
         n = self.problem.n_labels * self.problem.n_features
         return n * n * (n + 1)
 
+    @property
+    def kernels(self) -> Kernels:
+        """Answers (1 - γ) e_ŷ + (γ/K) 1; learns where the answer was right and the leader wrong."""
+        return Kernels(_parameters(self), _decide, _fold)
+
     def init(self) -> SobaNewtonState:
         """A = ε·I, W = 0."""
         state: SobaNewtonState = zero_state(self)
         packed_identity(state.matrix, _parameters(self).epsilon, self.problem.n_labels * self.problem.n_features)
-        return state
-
-    def decide(self, state: SobaNewtonState, contexts: Contexts) -> Decisions:
-        """(1 - γ) e_ŷ + (γ/K) 1 for each context; the evidence is the scores W x."""
-        s = scores(state.weights, contexts)
-        return Decisions(mixtures(leaders(s), self.exploration, s.shape[1]), s)
-
-    def fold(self, state: SobaNewtonState, rounds: Rounds) -> SobaNewtonState:
-        """One Newton step for each round whose answer was right and whose leader was wrong."""
-        _fold(_parameters(self), state, rounds)
         return state
 
 
@@ -128,7 +114,16 @@ def _parameters(learner: SobaNewton) -> _Parameters:
     alpha, G = gamma / K * eta / 32.0, 16.0 * X * K / gamma
     beta = 0.5 * min(1.0 / (8.0 * G * D), alpha) if learner.beta is None else learner.beta
     epsilon = 1.0 / (4.0 * beta**2 * D**2) if learner.epsilon is None else learner.epsilon
-    return _Parameters(float(eta), float(D), float(beta), float(epsilon))
+    return _Parameters(float(gamma), float(eta), float(D), float(beta), float(epsilon))
+
+
+@compiled
+def _decide(
+    parameters: _Parameters, state: SobaNewtonState, contexts: Contexts, distributions: FloatArray, evidence: FloatArray
+) -> None:
+    for i in range(len(distributions)):
+        score_row(state.weights, contexts, i, evidence[i])
+        lead(evidence[i], parameters.exploration, distributions[i])
 
 
 @compiled

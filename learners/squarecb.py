@@ -17,7 +17,6 @@ import pydantic
 from learners.base import (
     Contexts,
     Count,
-    Decisions,
     FloatArray,
     IntArray,
     Layout,
@@ -27,9 +26,10 @@ from learners.base import (
     hyperparameters,
     zero_state,
 )
+from learners.compiled_learner import CompiledLearner
 from learners.exploration import logistic, weigh_by_gap
-from learners.kernels import compiled, row
-from learners.linear_algebra import scores
+from learners.kernels import Kernels, compiled, row
+from learners.linear_algebra import score_row
 
 _LARGEST_WEIGHT = 20.0
 """What a feature at its largest may add to the log-odds of a label; keeps a state finite whatever it is fed."""
@@ -48,8 +48,16 @@ class SquareCbState(NamedTuple):
     rounds: Count  # rounds folded so far, t - 1
 
 
+class _Parameters(NamedTuple):
+    """The hyperparameters as the kernels want them."""
+
+    gap_scale: float
+    least_exploration: float
+    learning_rate: float
+
+
 @hyperparameters
-class SquareCb:
+class SquareCb(CompiledLearner[SquareCbState]):
     """O(K·nnz) per prediction, O(nnz) per update, 2·K·d + d numbers of memory. The recommended learner.
 
     Each label's chance of being right is predicted by its own logistic regression, f_k = 1/(1 + exp(-w_k'x)).
@@ -70,7 +78,7 @@ class SquareCb:
     state_type: ClassVar[type[Any]] = SquareCbState
 
     problem: Problem
-    gap_scale: Annotated[float, pydantic.Field(ge=1e-3, le=1e6)] = 4.0
+    gap_scale: Annotated[float, pydantic.Field(ge=1e-3, le=1e6)] = 6.0
     """c of γ_t = c √(K t): greater explores less."""
     least_exploration: Annotated[float, pydantic.Field(ge=0, le=1)] = 0.0
     """A share of uniform answers beside, for worlds that change and for logs that others will learn from."""
@@ -83,11 +91,6 @@ class SquareCb:
         return 0
 
     @property
-    def needs_true_label(self) -> bool:
-        """The bit is enough."""
-        return False
-
-    @property
     def fold_cost(self) -> int:
         """One label's score, and a step of a square root for each of its weights."""
         return 8 * self.problem.n_features
@@ -98,39 +101,33 @@ class SquareCb:
         state.sizes[:] = _SMALLEST_SIZE
         return state
 
-    def decide(self, state: SquareCbState, contexts: Contexts) -> Decisions:
-        """The inverse-gap weighting of the predicted chances, for each context."""
-        s = scores(state.weights, contexts)
-        distributions = np.empty_like(s)
-        _decide(self._gap_weight(state), self.least_exploration, s, distributions)
-        return Decisions(distributions, np.empty((len(s), 0)))
-
-    def fold(self, state: SquareCbState, rounds: Rounds) -> SquareCbState:
-        """One step of logistic regression for each round, on the label served."""
-        _fold(self.learning_rate, state, rounds)
-        return state
-
-    def _gap_weight(self, state: SquareCbState) -> float:
-        """γ_t."""
-        return self.gap_scale * math.sqrt(self.problem.n_labels * (state.rounds.item() + 1.0))
+    @property
+    def kernels(self) -> Kernels:
+        """The inverse-gap weighting of the predicted chances; a step of the regression on the label served."""
+        return Kernels(_Parameters(self.gap_scale, self.least_exploration, self.learning_rate), _decide, _fold)
 
 
 @compiled
-def _decide(gap_weight: float, least_exploration: float, s: FloatArray, distributions: FloatArray) -> None:
-    for i in range(len(s)):
-        logistic(s[i])
-        weigh_by_gap(s[i], gap_weight, least_exploration, distributions[i])
+def _decide(
+    parameters: _Parameters, state: SquareCbState, contexts: Contexts, distributions: FloatArray, _: FloatArray
+) -> None:
+    K = distributions.shape[1]
+    f, gap_weight = np.empty(K), parameters.gap_scale * math.sqrt(K * (state.rounds.item() + 1.0))
+    for i in range(len(distributions)):
+        score_row(state.weights, contexts, i, f)
+        logistic(f)
+        weigh_by_gap(f, gap_weight, parameters.least_exploration, distributions[i])
 
 
 @compiled
-def _fold(learning_rate: float, state: SquareCbState, rounds: Rounds) -> None:
+def _fold(parameters: _Parameters, state: SquareCbState, rounds: Rounds) -> None:
     for t in range(len(rounds.labels)):
         indices, values = row(rounds.contexts, t)
         _measure(state, indices, values)
         state.rounds[()] += 1
         if state.relative_sizes.item() > 0.0:
             reward = 1.0 if rounds.correct[t] else 0.0
-            _update(learning_rate, state, rounds.labels[t], reward, indices, values)
+            _update(parameters.learning_rate, state, rounds.labels[t], reward, indices, values)
 
 
 @compiled

@@ -2,9 +2,9 @@
 
 from typing import Any, ClassVar, NamedTuple
 
-import numpy as np
-
-from learners.base import Contexts, Count, Decisions, Problem, Rounds, hyperparameters, zero_state
+from learners.base import Contexts, Count, FloatArray, Problem, Rounds, hyperparameters
+from learners.compiled_learner import CompiledLearner
+from learners.kernels import Kernels, compiled
 
 
 class UniformState(NamedTuple):
@@ -14,7 +14,7 @@ class UniformState(NamedTuple):
 
 
 @hyperparameters
-class Uniform:
+class Uniform(CompiledLearner[UniformState]):
     """Draws each label with probability 1/K, whatever the context. Collects unbiased data; a baseline."""
 
     algorithm: ClassVar[str] = "uniform"
@@ -30,27 +30,23 @@ class Uniform:
         return 0
 
     @property
-    def needs_true_label(self) -> bool:
-        """The feedback is only counted."""
-        return False
-
-    @property
     def fold_cost(self) -> int:
         """Constant."""
         return 1
 
-    def init(self) -> UniformState:
-        """No rounds."""
-        state: UniformState = zero_state(self)
-        return state
+    @property
+    def kernels(self) -> Kernels:
+        """1/K everywhere; counts the rounds."""
+        return Kernels((), _decide, _fold)
 
-    def decide(self, state: UniformState, contexts: Contexts) -> Decisions:
-        """1/K everywhere."""
-        del state
-        K, n = self.problem.n_labels, contexts.n
-        return Decisions(np.full((n, K), 1.0 / K), np.empty((n, 0)))
 
-    def fold(self, state: UniformState, rounds: Rounds) -> UniformState:
-        """Counts the rounds."""
-        state.rounds[()] += rounds.n
-        return state
+@compiled
+def _decide(
+    _: tuple[()], _state: UniformState, _contexts: Contexts, distributions: FloatArray, _evidence: FloatArray
+) -> None:
+    distributions[:] = 1.0 / distributions.shape[1]
+
+
+@compiled
+def _fold(_: tuple[()], state: UniformState, rounds: Rounds) -> None:
+    state.rounds[()] += len(rounds.labels)

@@ -1,0 +1,49 @@
+"""What the learners with compiled kernels share: their verbs, and the answers that most of them give."""
+
+from typing import Any, ClassVar, Generic
+
+import numpy as np
+
+from learners.base import Contexts, Decisions, Problem, Rounds, StateT, zero_state
+from learners.kernels import Kernels
+
+
+class CompiledLearner(Generic[StateT]):
+    """A `Learner` by its kernels: a subclass has its hyperparameters, `kernels` and `fold_cost`, and what differs."""
+
+    state_type: ClassVar[type[Any]]
+    problem: Problem
+
+    @property
+    def kernels(self) -> Kernels:
+        """The compiled verbs, with the parameters that they take."""
+        raise NotImplementedError
+
+    @property
+    def evidence_size(self) -> int:
+        """K scores as of prediction time."""
+        return self.problem.n_labels
+
+    @property
+    def needs_true_label(self) -> bool:
+        """The bit is enough."""
+        return False
+
+    def init(self) -> StateT:
+        """Zeros."""
+        state: StateT = zero_state(self)  # type: ignore[arg-type]
+        return state
+
+    def decide(self, state: StateT, contexts: Contexts) -> Decisions:
+        """The distribution over the labels for each context, and the evidence."""
+        distributions = np.empty((contexts.n, self.problem.n_labels))
+        evidence = np.empty((contexts.n, self.evidence_size))
+        parameters, decide, _ = self.kernels
+        decide(parameters, state, contexts, distributions, evidence)
+        return Decisions(distributions, evidence)
+
+    def fold(self, state: StateT, rounds: Rounds) -> StateT:
+        """The state after these rounds, in place."""
+        parameters, _, fold = self.kernels
+        fold(parameters, state, rounds)
+        return state

@@ -1,0 +1,1 @@
+"""How learners are tried on data that is labelled already."""

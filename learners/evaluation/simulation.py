@@ -1,0 +1,103 @@
+"""Plays a learner against labelled data: predict, draw, hear the bit, learn, round after round.
+
+Learners with kernels are played in one compiled loop. Others are played in Python, by the same steps.
+"""
+
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from learners.base import NO_LABEL, AnyLearner, BoolArray, Contexts, Decisions, FloatArray, IntArray, Rounds
+from learners.compiled_learner import CompiledLearner
+from learners.exploration import draw, draw_into
+from learners.kernels import call_by_state, compiled, decide_by_state, fold_by_state
+
+
+class Simulation(NamedTuple):
+    """What came of n rounds."""
+
+    labels: IntArray  # (n,) int64, what was answered
+    propensities: FloatArray  # (n,) float64, in (0, 1], the probability it was drawn with
+    mistakes: BoolArray  # (n,) bool, where the answer was not the true label
+    state: Any  # the state after the last round
+
+
+def simulate(
+    learner: AnyLearner, contexts: Contexts, true_labels: IntArray, uniforms: FloatArray, state: Any = None
+) -> Simulation:
+    """Plays n rounds without delay: the bits of `decide`, `exploration.draw` and `fold`, one context at a time.
+
+    The true label is in the round where the learner needs it; elsewhere the learner hears the bit alone.
+
+    Args:
+        learner: whose answers are labels.
+        contexts: n of them.
+        true_labels: (n,), 0 … K-1.
+        uniforms: (n,), in [0, 1), what the labels are drawn with.
+        state: continued in place, so that a long run may be cut; `None` for `learner.init()`.
+
+    Raises:
+        ValueError: for arrays of different lengths, or a label or number out of range.
+    """
+    _check(learner, contexts, true_labels, uniforms)
+    state, n = learner.init() if state is None else state, contexts.n
+    told = true_labels if learner.needs_true_label else np.full(n, NO_LABEL)
+    world = _World(contexts, true_labels, told, uniforms)
+    result = Simulation(np.empty(n, np.int64), np.empty(n), np.empty(n, np.bool_), state)
+    if not isinstance(learner, CompiledLearner):
+        return _play(learner, world, result)
+    call_by_state(learner.state_type, learner.kernels)
+    room = Decisions(np.empty((1, learner.problem.n_labels)), np.empty((1, learner.evidence_size)))
+    _play_compiled(learner.kernels.parameters, world, room, result)
+    return result
+
+
+class _World(NamedTuple):
+    contexts: Contexts
+    true_labels: IntArray  # (n,)
+    told: IntArray  # (n,), what the learner hears of them
+    uniforms: FloatArray  # (n,)
+
+
+def _check(learner: AnyLearner, contexts: Contexts, true_labels: IntArray, uniforms: FloatArray) -> None:
+    if not contexts.n == len(true_labels) == len(uniforms):
+        raise ValueError(f"{contexts.n} contexts, {len(true_labels)} true labels and {len(uniforms)} uniforms")
+    if not ((true_labels >= 0) & (true_labels < learner.problem.n_labels)).all():
+        raise ValueError(f"the true labels must be from 0 to {learner.problem.n_labels - 1}")
+    if not ((uniforms >= 0.0) & (uniforms < 1.0)).all():
+        raise ValueError("the uniforms must be at least 0 and below 1")
+
+
+@compiled
+def _play_compiled(parameters: tuple[Any, ...], world: _World, one: Decisions, result: Simulation) -> None:
+    label, propensity, leftover = np.empty(1, np.int64), np.empty(1), np.empty(1)
+    truth, correct = np.empty(1, np.int64), np.empty(1, np.bool_)
+    starts, indices, values, shared = world.contexts
+    for t in range(len(world.uniforms)):
+        context = Contexts(starts[t : t + 2], indices, values, shared)
+        decide_by_state(parameters, result.state, context, one.distributions, one.evidence)
+        draw_into(one.distributions, world.uniforms[t : t + 1], label, propensity, leftover)
+        correct[0], truth[0] = label[0] == world.true_labels[t], world.told[t]
+        played = Rounds(context, label, propensity, correct, truth, one.evidence, leftover)
+        fold_by_state(parameters, result.state, played)
+        result.labels[t], result.propensities[t], result.mistakes[t] = label[0], propensity[0], not correct[0]
+
+
+def _play(learner: AnyLearner, world: _World, result: Simulation) -> Simulation:
+    state = result.state
+    for t, context in enumerate(_one_by_one(world.contexts)):
+        distribution, evidence = learner.decide(state, context)
+        label, propensity, leftover = draw(distribution, world.uniforms[t : t + 1])
+        correct, truth = label == world.true_labels[t], world.told[t : t + 1]
+        state = learner.fold(state, Rounds(context, label, propensity, correct, truth, evidence, leftover))
+        result.labels[t], result.propensities[t], result.mistakes[t] = label[0], propensity[0], not correct[0]
+    return result._replace(state=state)
+
+
+def _one_by_one(contexts: Contexts) -> Iterator[Contexts]:
+    starts, indices, values, shared = contexts
+    for start, stop in pairwise(starts):
+        own = np.array([0, stop - start], dtype=np.int64)
+        yield Contexts(own, indices if shared else indices[start:stop], values[start:stop], shared)
