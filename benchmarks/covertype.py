@@ -27,14 +27,9 @@ _MEANS = np.array([2959, 156, 14, 269, 46, 2350, 212, 223, 143, 1980], dtype=np.
 _DEVIATIONS = np.array([280, 112, 7.5, 213, 58, 1559, 27, 20, 38, 1324], dtype=np.float64)
 
 SETTINGS: dict[str, dict[str, Any]] = {
-    "gaptron, smooth hinge, γ = 0.1": {
-        "algorithm": "gaptron",
-        "loss": "smooth_hinge",
-        "exploration": 0.1,
-        "eta_scale": 100.0,
-        "radius": 100.0,
-    },
-    "soba-diagonal, γ = 0.05 (default)": {"algorithm": "soba-diagonal"},
+    "squarecb (recommended)": {"algorithm": "squarecb"},
+    "gaptron": {"algorithm": "gaptron"},
+    "soba-diagonal": {"algorithm": "soba-diagonal"},
     "uniform": {"algorithm": "uniform"},
 }
 

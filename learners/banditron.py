@@ -18,7 +18,7 @@ from learners.base import (
     hyperparameters,
 )
 from learners.compiled_learner import CompiledLearner
-from learners.exploration import lead
+from learners.exploration import Schedule, lead, scheduled, scheduled_rate
 from learners.kernels import Kernels, compiled, row
 from learners.linear_algebra import add_to_label, score_row
 
@@ -28,15 +28,6 @@ class BanditronState(NamedTuple):
 
     weights: Annotated[FloatArray, Layout("float64", ("d", "K"))]
     rounds: Count  # rounds folded so far, t - 1
-
-
-class _Parameters(NamedTuple):
-    """The hyperparameters as the kernels want them."""
-
-    anytime: bool
-    exploration: float
-    constant: float
-    least_exploration: float
 
 
 @hyperparameters
@@ -60,12 +51,12 @@ class Banditron(CompiledLearner[BanditronState]):
     state_type: ClassVar[type[Any]] = BanditronState
 
     problem: Problem
-    exploration: Literal["anytime"] | Annotated[float, pydantic.Field(ge=1e-6, le=1)] = 0.05
-    """γ, or `anytime` for γ_t = min(1, (c/t)^(1/3))."""
-    anytime_constant: Annotated[float, pydantic.Field(gt=0, le=1e12)] = 1.0
-    """c of the anytime schedule."""
+    exploration: Literal["anytime", "theorem"] | Annotated[float, pydantic.Field(ge=1e-6, le=1)] = "anytime"
+    """γ, `anytime` for γ_t = min(1, √(K/t)), or `theorem` for min(1, (c/t)^(1/3))."""
+    theorem_constant: Annotated[float, pydantic.Field(gt=0, le=1e12)] = 1.0
+    """c of the theorem's schedule."""
     least_exploration: Annotated[float, pydantic.Field(ge=1e-6, le=1)] = 1e-3
-    """A floor under the anytime γ_t: one over it, times K, bounds the weight of a round."""
+    """A floor under a falling γ_t: one over it, times K, bounds the weight of a round."""
 
     @property
     def evidence_size(self) -> int:
@@ -80,35 +71,27 @@ class Banditron(CompiledLearner[BanditronState]):
     @property
     def kernels(self) -> Kernels:
         """Answers (1 - γ) e_ŷ + (γ/K) 1, the evidence being ŷ; learns from every round."""
-        return Kernels(_parameters(self), _decide, _fold)
+        return Kernels(_schedule(self), _decide, _fold)
 
 
-def _parameters(learner: Banditron) -> _Parameters:
-    if isinstance(learner.exploration, str):
-        return _Parameters(True, 1.0, learner.anytime_constant, learner.least_exploration)
-    return _Parameters(False, learner.exploration, learner.anytime_constant, learner.least_exploration)
+def _schedule(learner: Banditron) -> Schedule:
+    if learner.exploration == "theorem":
+        return Schedule(learner.theorem_constant, 1 / 3, learner.least_exploration)
+    return scheduled(learner.exploration, learner.problem.n_labels, learner.least_exploration)
 
 
 @compiled
 def _decide(
-    parameters: _Parameters, state: BanditronState, contexts: Contexts, distributions: FloatArray, evidence: FloatArray
+    schedule: Schedule, state: BanditronState, contexts: Contexts, distributions: FloatArray, evidence: FloatArray
 ) -> None:
-    rate, s = _rate(parameters, state), np.empty(state.weights.shape[1])
+    rate, s = scheduled_rate(schedule, state.rounds.item()), np.empty(state.weights.shape[1])
     for i in range(len(distributions)):
         score_row(state.weights, contexts, i, s)
         evidence[i, 0] = lead(s, rate, distributions[i])
 
 
 @compiled
-def _rate(parameters: _Parameters, state: BanditronState) -> float:
-    if not parameters.anytime:
-        return parameters.exploration
-    rate: float = (parameters.constant / (state.rounds.item() + 1)) ** (1 / 3)
-    return min(1.0, max(parameters.least_exploration, rate))
-
-
-@compiled
-def _fold(_: _Parameters, state: BanditronState, rounds: Rounds) -> None:
+def _fold(_: Schedule, state: BanditronState, rounds: Rounds) -> None:
     for t in range(len(rounds.labels)):
         indices, values = row(rounds.contexts, t)
         led = int(rounds.evidence[t, 0])

@@ -1,6 +1,7 @@
 """From scores to a distribution, and from a distribution to a label."""
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
@@ -149,6 +150,29 @@ def soften(scores: FloatArray, sharpness: float, share: float, distribution: Flo
     softmax(distribution, distribution)
     for k in range(K):
         distribution[k] = (1.0 - share) * distribution[k] + share / K
+
+
+class Schedule(NamedTuple):
+    """Exploration that falls with the rounds: γ_t = min(1, max(least, (constant / t)^power)).
+
+    A fixed γ has the constant 0 and is the least itself.
+    """
+
+    constant: float
+    power: float
+    least: float
+
+
+def scheduled(exploration: float | str, n_labels: int, least: float = 0.0) -> Schedule:
+    """The schedule of a fixed γ, or `anytime`: γ_t = min(1, √(K/t)), of the order that regret √T allows."""
+    return Schedule(float(n_labels), 0.5, least) if isinstance(exploration, str) else Schedule(0.0, 1.0, exploration)
+
+
+@compiled
+def scheduled_rate(schedule: Schedule, rounds: int) -> float:
+    """γ_t for t = rounds + 1."""
+    falling: float = (schedule.constant / (rounds + 1.0)) ** schedule.power
+    return min(1.0, max(schedule.least, falling))
 
 
 @compiled

@@ -12,6 +12,7 @@ from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 import numpy as np
 import pydantic
 
+from learners.adagrad import adaptive_step
 from learners.base import (
     Contexts,
     Count,
@@ -26,7 +27,7 @@ from learners.base import (
     zero_state,
 )
 from learners.compiled_learner import CompiledLearner
-from learners.exploration import leader, mix_with_uniform
+from learners.exploration import Schedule, leader, mix_with_uniform, scheduled, scheduled_rate
 from learners.gaptron_schedules import anytime_constant, safe_step, tuned_exploration
 from learners.kernels import Kernels, compiled, row
 from learners.linear_algebra import add_outer, scale_into_ball, score, squared_norm
@@ -39,9 +40,13 @@ class GaptronState(NamedTuple):
     """The weights are W = multiplier · direction, so that projecting and annealing touch one number."""
 
     direction: Annotated[FloatArray, Layout("float64", ("d", "K"))]
-    scale: PositiveScalar  # the multiplier where the step is fixed; 1 where exploration is anytime
+    scale: PositiveScalar  # the multiplier where the step is fixed; else 1
     squared_norm: NonNegativeScalar  # of direction
+    gradient_sums: Annotated[FloatArray, Layout("float64", ("d",), least=0.0)]  # G of an adaptive step, or zeros
     rounds: Count  # rounds folded so far, t - 1
+
+
+_FIXED, _AVERAGED, _ADAPTIVE = range(3)  # how W moves: projected steps, dual averaging, a step for each feature
 
 
 class _Parameters(NamedTuple):
@@ -50,10 +55,9 @@ class _Parameters(NamedTuple):
     loss: int
     full_information: bool
     as_of_prediction: bool
-    anytime: bool
-    step: float  # η, or η/γ where exploration is anytime
-    exploration: float  # γ, or c of γ_t = min(1, c/√t)
-    least_exploration: float
+    mode: int
+    step: float  # η, or η/γ where gradients are averaged
+    exploration: Schedule
     radius: float  # D, infinite for no projection
 
 
@@ -78,39 +82,42 @@ class Gaptron(CompiledLearner[GaptronState]):
     state_type: ClassVar[type[Any]] = GaptronState
 
     problem: Problem
-    loss: LossName = "logistic"
+    loss: LossName = "smooth_hinge"
     """Surrogate loss."""
     information: Literal["bandit", "full"] = "bandit"
     """`bandit` learns from the bit, `full` from the true label, which every feedback must then carry."""
-    exploration: Literal["anytime"] | Annotated[float, pydantic.Field(ge=1e-6, le=1)] = "anytime"
-    """γ under bandit feedback: `anytime` for γ_t = min(1, c/√t) with the theorem's c, or a fixed rate."""
+    exploration: Literal["anytime", "theorem"] | Annotated[float, pydantic.Field(ge=1e-6, le=1)] = "anytime"
+    """γ under bandit feedback: `anytime` for γ_t = min(1, √(K/t)), `theorem` for min(1, c/√t), or a fixed rate."""
     horizon: Annotated[int, pydantic.Field(ge=1, le=2**53)] | None = None
-    """Rounds T known beforehand; fixes γ at the value the theorem tunes for T."""
+    """Rounds T known beforehand; with exploration `theorem`, fixes γ at the value tuned for T."""
     least_exploration: Annotated[float, pydantic.Field(ge=0, le=1)] = 0.0
-    """A floor under the anytime γ_t, for worlds that change."""
-    radius: Annotated[float, pydantic.Field(gt=0, le=1e6)] | None = 1.0
-    """D: weights are kept in the Frobenius ball of this radius. `null`, full information only: no ball."""
+    """A floor under a falling γ_t, for worlds that change."""
+    learning_rate: Literal["adaptive", "theorem"] | Annotated[float, pydantic.Field(gt=0, le=1e6)] = "adaptive"
+    """`adaptive`: 1/X for each feature over the root of its own squared gradients so far, with regret of order √T in
+    any ball; `theorem`: the paper's step, which hardly moves; or a fixed η, where γ is fixed or information is full."""
     eta_scale: Annotated[float, pydantic.Field(gt=0, le=1e6)] = 1.0
-    """Multiplies the theorem's step. 1 is the theorem; far larger steps often predict better."""
-    learning_rate: Annotated[float, pydantic.Field(gt=0, le=1e6)] | None = None
-    """Fixes the step η, in place of the theorem's, where γ is fixed or information is full."""
+    """Multiplies the step of `adaptive` or `theorem`."""
+    radius: Annotated[float, pydantic.Field(gt=0, le=1e6)] | None = None
+    """D: weights are kept in the Frobenius ball of this radius, with `adaptive` the weights of each feature in one.
+    `null`: no ball; the theorems under bandit feedback need one."""
     delayed_update: Literal["as_of_prediction", "recompute"] = "as_of_prediction"
     """Whether a late update takes the gradient at the scores of the prediction, or at the present ones."""
 
     def __post_init__(self) -> None:
         """Refuses combinations without a meaning."""
-        bandit = self.information == "bandit"
-        if bandit and self.radius is None:
-            raise ValueError("bandit feedback needs a radius")
-        if self.horizon is not None and self.exploration != "anytime":
-            raise ValueError("give exploration or horizon, not both")
-        if bandit and self.anytime and self.learning_rate is not None:
-            raise ValueError("learning_rate needs a fixed exploration; use eta_scale")
+        if self.horizon is not None and self.exploration != "theorem":
+            raise ValueError("a horizon needs exploration: theorem")
+        if self.needs_true_label:
+            return
+        if self.radius is None and "theorem" in {self.exploration, self.learning_rate}:
+            raise ValueError("the theorems under bandit feedback need a radius")
+        if self.falls and not isinstance(self.learning_rate, str):
+            raise ValueError("a fixed learning_rate needs a fixed exploration; use adaptive, with eta_scale")
 
     @property
-    def anytime(self) -> bool:
-        """Whether exploration and step decrease with the rounds."""
-        return self.information == "bandit" and self.exploration == "anytime" and self.horizon is None
+    def falls(self) -> bool:
+        """Whether exploration falls with the rounds."""
+        return self.information == "bandit" and isinstance(self.exploration, str) and self.horizon is None
 
     @property
     def evidence_size(self) -> int:
@@ -144,47 +151,53 @@ class Gaptron(CompiledLearner[GaptronState]):
 
 
 def _parameters(learner: Gaptron) -> _Parameters:
-    radius = math.inf if learner.radius is None else learner.radius
-    step, exploration = _schedule(learner)
+    schedule = _schedule(learner)
+    mode, step = _step_of(learner, schedule)
     return _Parameters(
         loss=LOSS_CODES[learner.loss],
         full_information=learner.needs_true_label,
         as_of_prediction=learner.delayed_update == "as_of_prediction",
-        anytime=learner.anytime,
-        step=float(step if learner.learning_rate is None else learner.learning_rate),
-        exploration=float(exploration),
-        least_exploration=learner.least_exploration,
-        radius=float(radius),
+        mode=mode,
+        step=step,
+        exploration=schedule,
+        radius=math.inf if learner.radius is None else learner.radius,
     )
 
 
-def _schedule(learner: Gaptron) -> tuple[float, float]:
-    """Step and exploration as the kernels want them."""
-    loss, problem, scale = learner.loss, learner.problem, learner.eta_scale
-    if learner.information == "full":
-        return safe_step(loss, problem) * scale, 0.0
+def _schedule(learner: Gaptron) -> Schedule:
+    if learner.needs_true_label:
+        return Schedule(0.0, 1.0, 0.0)
+    if learner.exploration != "theorem":
+        return scheduled(learner.exploration, learner.problem.n_labels, learner.least_exploration)
     assert learner.radius is not None
-    if learner.anytime:
-        return safe_step(loss, problem, 1.0) * scale, anytime_constant(loss, problem, learner.radius)
     if learner.horizon is not None:
-        gamma = tuned_exploration(loss, problem, learner.radius, learner.horizon)
-    else:
-        gamma = float(learner.exploration)
-    return safe_step(loss, problem, gamma) * scale, gamma
+        gamma = tuned_exploration(learner.loss, learner.problem, learner.radius, learner.horizon)
+        return scheduled(gamma, learner.problem.n_labels)
+    c = anytime_constant(learner.loss, learner.problem, learner.radius)
+    return Schedule(c * c, 0.5, learner.least_exploration)
+
+
+def _step_of(learner: Gaptron, schedule: Schedule) -> tuple[int, float]:
+    """How W moves, and its step as the kernels want it."""
+    if learner.learning_rate == "adaptive":
+        return _ADAPTIVE, learner.eta_scale / learner.problem.norm_bound
+    if learner.learning_rate != "theorem":
+        return _FIXED, float(learner.learning_rate)
+    if learner.falls:
+        return _AVERAGED, safe_step(learner.loss, learner.problem, 1.0) * learner.eta_scale
+    gamma = None if learner.needs_true_label else schedule.least
+    return _FIXED, safe_step(learner.loss, learner.problem, gamma) * learner.eta_scale
 
 
 @compiled
 def _rate(parameters: _Parameters, state: GaptronState) -> float:
-    if not parameters.anytime:
-        return parameters.exploration
-    rate = parameters.exploration / math.sqrt(state.rounds.item() + 1.0)
-    return min(1.0, max(rate, parameters.least_exploration))
+    return scheduled_rate(parameters.exploration, state.rounds.item())
 
 
 @compiled
 def _multiplier(parameters: _Parameters, state: GaptronState) -> float:
-    """W / direction. Anytime: W_t = Π_D(-κ γ_t θ_t), dual averaging, direction being -θ_t."""
-    if not parameters.anytime:
+    """W / direction. Averaged: W_t = Π_D(-κ γ_t θ_t), direction being -θ_t."""
+    if parameters.mode != _AVERAGED:
         return state.scale.item()
     norm = math.sqrt(state.squared_norm.item())
     multiplier = parameters.step * _rate(parameters, state)
@@ -245,10 +258,16 @@ def _step(
     coefficients: FloatArray,
 ) -> None:
     surrogate(parameters.loss, s, y, coefficients)
-    step = 1.0 if parameters.anytime else parameters.step / state.scale.item()
+    if parameters.mode == _ADAPTIVE:
+        coefficients *= weight
+        adaptive_step(
+            parameters.step, parameters.radius, coefficients, indices, values, state.direction, state.gradient_sums
+        )
+        return
+    step = 1.0 if parameters.mode == _AVERAGED else parameters.step / state.scale.item()
     for k in range(len(coefficients)):
         coefficients[k] *= -step * weight
     change = add_outer(state.direction, coefficients, indices, values)
     state.squared_norm[()] = max(0.0, state.squared_norm.item() + change)
-    if not parameters.anytime:
+    if parameters.mode == _FIXED:
         scale_into_ball(parameters.radius, state.direction, state.scale, state.squared_norm)

@@ -26,7 +26,7 @@ from learners.base import (
     zero_state,
 )
 from learners.compiled_learner import CompiledLearner
-from learners.exploration import soften, softmax
+from learners.exploration import Schedule, scheduled, scheduled_rate, soften, softmax
 from learners.kernels import Kernels, compiled, compiled_sum, row
 from learners.linear_algebra import add_outer, packed_identity, packed_rank_one, score_row, squared_norm
 
@@ -35,9 +35,11 @@ _COLLAPSE = 1e-3  # or as soon as it falls this far in one round, its digits bei
 _LARGEST_WEIGHT = 1e75  # without projection adversarial labels let weights grow like t^d; they are cut here
 _LARGEST_CURVATURE = 1e9  # β D X², where the full matrix begins to lose its digits
 
-Exploration = Annotated[float, pydantic.Field(ge=1e-6, le=1)]
+Exploration = Literal["anytime"] | Annotated[float, pydantic.Field(ge=1e-6, le=1)]
 Sharpness = Annotated[float, pydantic.Field(gt=0, le=1e6)]
 Radius = Annotated[float, pydantic.Field(ge=1e-6, le=1e6)]
+
+_DEFAULT_RADIUS = 10.0  # times 1/X
 
 
 class PNewtronState(NamedTuple):
@@ -61,7 +63,7 @@ class NewtronState(NamedTuple):
 class _Parameters(NamedTuple):
     """The hyperparameters as the kernels want them."""
 
-    exploration: float
+    exploration: Schedule
     alpha: float
     beta: float
     radius: float
@@ -86,14 +88,14 @@ class PNewtron(CompiledLearner[PNewtronState]):
     state_type: ClassVar[type[Any]] = PNewtronState
 
     problem: Problem
-    exploration: Exploration = 0.05
-    """γ, the share of uniform exploration."""
+    exploration: Exploration = "anytime"
+    """γ, the share of uniform exploration, or `anytime` for γ_t = min(1, √(K/t))."""
     alpha: Sharpness = 10.0
     """α, how sharply the distribution follows the scores; the loss is that of softmax(α W x)."""
     beta: Sharpness = 0.01
     """β, the share of each gradient's square that enters A."""
-    radius: Radius = 1.0
-    """D: A starts as I/D, and weights are kept in the Frobenius ball of this radius."""
+    radius: Radius | None = None
+    """D: A starts as I/D, and weights are kept in the Frobenius ball of this radius. `null` for 10/X; papers take 1."""
     projection: Literal["scale", "none"] = "scale"
     """How weights are brought into the ball: `scale` them, or `none`, not at all."""
 
@@ -105,17 +107,17 @@ class PNewtron(CompiledLearner[PNewtronState]):
     @property
     def kernels(self) -> Kernels:
         """Answers p', the evidence being the scores W x; one diagonal Newton step for every round."""
-        return Kernels(_parameters(self), _decide_diagonal, _fold_diagonal)
+        return Kernels(_parameters(self, self.projection == "scale"), _decide_diagonal, _fold_diagonal)
 
     def init(self) -> PNewtronState:
         """A = I/D, W' = 0."""
         state: PNewtronState = zero_state(self)
-        state.diagonal[:] = 1.0 / self.radius
+        state.diagonal[:] = 1.0 / ball_of(self)
         return state
 
     def weights(self, state: PNewtronState) -> FloatArray:
         """W as (K, d), rows the labels' weight vectors, projected."""
-        return np.ascontiguousarray(state.weights.T) * _multiplier(_parameters(self), state)
+        return np.ascontiguousarray(state.weights.T) * _multiplier(_parameters(self, self.projection == "scale"), state)
 
 
 @hyperparameters
@@ -139,18 +141,18 @@ class Newtron(CompiledLearner[NewtronState]):
     state_type: ClassVar[type[Any]] = NewtronState
 
     problem: Problem
-    exploration: Exploration = 0.05
-    """γ, the share of uniform exploration."""
+    exploration: Exploration = "anytime"
+    """γ, the share of uniform exploration, or `anytime` for γ_t = min(1, √(K/t))."""
     alpha: Sharpness = 10.0
     """α, how sharply the distribution follows the scores; the loss is that of softmax(α W x)."""
     beta: Sharpness = 0.01
     """β, the share of each gradient's square that enters A."""
-    radius: Radius = 1.0
-    """D: A starts as I/D, and weights are kept in the Frobenius ball of this radius."""
+    radius: Radius | None = None
+    """D: A starts as I/D, and weights are kept in the Frobenius ball of this radius. `null` for 10/X; papers take 1."""
 
     def __post_init__(self) -> None:
         """Refuses a matrix that would lose its digits."""
-        if self.beta * self.radius * self.problem.norm_bound**2 > _LARGEST_CURVATURE:
+        if self.beta * ball_of(self) * self.problem.norm_bound**2 > _LARGEST_CURVATURE:
             raise ValueError("beta times radius times the squared norm bound of the contexts must be at most 1e9")
 
     @property
@@ -162,20 +164,23 @@ class Newtron(CompiledLearner[NewtronState]):
     @property
     def kernels(self) -> Kernels:
         """Answers p', the evidence being the scores W x; a fold adds its rounds to A and b, then minimizes once."""
-        return Kernels(
-            _Parameters(self.exploration, self.alpha, self.beta, self.radius, True), _decide_full, _fold_full
-        )
+        return Kernels(_parameters(self, True), _decide_full, _fold_full)
 
     def init(self) -> NewtronState:
         """A = I/D, b = 0, W' = 0."""
         state: NewtronState = zero_state(self)
-        packed_identity(state.matrix, 1.0 / self.radius, self.problem.n_labels * self.problem.n_features)
+        packed_identity(state.matrix, 1.0 / ball_of(self), self.problem.n_labels * self.problem.n_features)
         return state
 
 
-def _parameters(learner: PNewtron) -> _Parameters:
-    projected = learner.projection == "scale"
-    return _Parameters(learner.exploration, learner.alpha, learner.beta, learner.radius, projected)
+def ball_of(learner: PNewtron | Newtron) -> float:
+    """D."""
+    return _DEFAULT_RADIUS / learner.problem.norm_bound if learner.radius is None else learner.radius
+
+
+def _parameters(learner: PNewtron | Newtron, projected: bool) -> _Parameters:
+    exploration = scheduled(learner.exploration, learner.problem.n_labels)
+    return _Parameters(exploration, learner.alpha, learner.beta, ball_of(learner), projected)
 
 
 @compiled
@@ -189,20 +194,21 @@ def _multiplier(parameters: _Parameters, state: PNewtronState) -> float:
 def _decide_diagonal(
     parameters: _Parameters, state: PNewtronState, contexts: Contexts, distributions: FloatArray, evidence: FloatArray
 ) -> None:
-    multiplier = _multiplier(parameters, state)
+    multiplier, rate = _multiplier(parameters, state), scheduled_rate(parameters.exploration, state.rounds.item())
     for i in range(len(distributions)):
         score_row(state.weights, contexts, i, evidence[i])
         evidence[i] *= multiplier
-        soften(evidence[i], parameters.alpha, parameters.exploration, distributions[i])
+        soften(evidence[i], parameters.alpha, rate, distributions[i])
 
 
 @compiled
 def _decide_full(
     parameters: _Parameters, state: NewtronState, contexts: Contexts, distributions: FloatArray, evidence: FloatArray
 ) -> None:
+    rate = scheduled_rate(parameters.exploration, state.rounds.item())
     for i in range(len(distributions)):
         score_row(state.weights, contexts, i, evidence[i])
-        soften(evidence[i], parameters.alpha, parameters.exploration, distributions[i])
+        soften(evidence[i], parameters.alpha, rate, distributions[i])
 
 
 @compiled

@@ -2,7 +2,7 @@
 
 For each label the reward (1 right, 0 wrong) is regressed on the contexts in which it was served, and the
 label of the highest prediction is answered; a share ε of uniform exploration keeps every label sampled.
-Hoerl and Kennard 1970 for ridge regression; Sherman and Morrison 1950 for keeping the inverse. The anytime
+Hoerl and Kennard 1970 for ridge regression; Sherman and Morrison 1950 for keeping the inverse. The theorem's
 ε_t = min(1, (K/t)^(1/3)) is the rate of epoch-greedy (Langford and Zhang, NIPS 2007).
 """
 
@@ -24,7 +24,7 @@ from learners.base import (
     zero_state,
 )
 from learners.compiled_learner import CompiledLearner
-from learners.exploration import decide_greedily
+from learners.exploration import Schedule, decide_greedily, scheduled, scheduled_rate
 from learners.kernels import Kernels, compiled, row
 from learners.linear_algebra import packed_identity, packed_rank_one
 
@@ -37,14 +37,6 @@ class EpsilonGreedyRidgeState(NamedTuple):
     inverses: Annotated[FloatArray, Layout("float64", ("K", "p"))]  # packed lower triangles, d by d
     weights: Annotated[FloatArray, Layout("float64", ("d", "K"))]
     rounds: Count  # rounds folded so far, t - 1
-
-
-class _Parameters(NamedTuple):
-    """The hyperparameters as the kernels want them."""
-
-    anytime: bool
-    exploration: float
-    least_exploration: float
 
 
 @hyperparameters
@@ -60,7 +52,7 @@ class EpsilonGreedyRidge(CompiledLearner[EpsilonGreedyRidgeState]):
 
     algorithm: ClassVar[str] = "epsilon-greedy-ridge"
     guarantee: ClassVar[str] = (
-        "Regret O(T^(2/3)) with anytime exploration where rewards are linear in the contexts; none otherwise."
+        "Regret O(T^(2/3)) with the theorem's exploration where rewards are linear in the contexts; none otherwise."
     )
     smaller: ClassVar[str] = "squarecb"
     state_type: ClassVar[type[Any]] = EpsilonGreedyRidgeState
@@ -68,10 +60,10 @@ class EpsilonGreedyRidge(CompiledLearner[EpsilonGreedyRidgeState]):
     problem: Problem
     regularization: Annotated[float, pydantic.Field(ge=1e-6, le=1e6)] = 1.0
     """a > 0, the penalty on squared weights."""
-    exploration: Literal["anytime"] | Annotated[float, pydantic.Field(ge=1e-6, le=1)] = 0.05
-    """ε, or `anytime` for ε_t = min(1, (K/t)^(1/3))."""
+    exploration: Literal["anytime", "theorem"] | Annotated[float, pydantic.Field(ge=1e-6, le=1)] = "anytime"
+    """ε, `anytime` for ε_t = min(1, √(K/t)), or `theorem` for min(1, (K/t)^(1/3))."""
     least_exploration: Annotated[float, pydantic.Field(ge=0, le=1)] = 0.0
-    """A floor under the anytime ε_t, for worlds that change."""
+    """A floor under a falling ε_t, for worlds that change."""
 
     def __post_init__(self) -> None:
         """Refuses inverses that would lose their digits."""
@@ -91,7 +83,7 @@ class EpsilonGreedyRidge(CompiledLearner[EpsilonGreedyRidgeState]):
     @property
     def kernels(self) -> Kernels:
         """Answers (1 - ε) e_ŷ + (ε/K) 1; one step of recursive least squares on the label served."""
-        return Kernels(_parameters(self), _decide, _fold)
+        return Kernels(_schedule(self), _decide, _fold)
 
     def init(self) -> EpsilonGreedyRidgeState:
         """Inverses I/a, zero weights."""
@@ -101,33 +93,22 @@ class EpsilonGreedyRidge(CompiledLearner[EpsilonGreedyRidgeState]):
         return state
 
 
-def _parameters(learner: EpsilonGreedyRidge) -> _Parameters:
-    if isinstance(learner.exploration, str):
-        return _Parameters(True, 1.0, learner.least_exploration)
-    return _Parameters(False, learner.exploration, learner.least_exploration)
+def _schedule(learner: EpsilonGreedyRidge) -> Schedule:
+    K = learner.problem.n_labels
+    if learner.exploration == "theorem":
+        return Schedule(float(K), 1 / 3, learner.least_exploration)
+    return scheduled(learner.exploration, K, learner.least_exploration)
 
 
 @compiled
 def _decide(
-    parameters: _Parameters,
-    state: EpsilonGreedyRidgeState,
-    contexts: Contexts,
-    distributions: FloatArray,
-    _: FloatArray,
+    schedule: Schedule, state: EpsilonGreedyRidgeState, contexts: Contexts, distributions: FloatArray, _: FloatArray
 ) -> None:
-    decide_greedily(state.weights, _rate(parameters, state), contexts, distributions)
+    decide_greedily(state.weights, scheduled_rate(schedule, state.rounds.item()), contexts, distributions)
 
 
 @compiled
-def _rate(parameters: _Parameters, state: EpsilonGreedyRidgeState) -> float:
-    if not parameters.anytime:
-        return parameters.exploration
-    rate: float = (state.weights.shape[1] / (state.rounds.item() + 1)) ** (1 / 3)
-    return min(1.0, max(parameters.least_exploration, rate))
-
-
-@compiled
-def _fold(_: _Parameters, state: EpsilonGreedyRidgeState, rounds: Rounds) -> None:
+def _fold(_: Schedule, state: EpsilonGreedyRidgeState, rounds: Rounds) -> None:
     d = len(state.weights)
     x, v = np.zeros(d), np.empty(d)
     for t in range(len(rounds.labels)):

@@ -37,7 +37,9 @@ from learners.linear_algebra import (
 
 _LEAST_RELATIVE_REGULARIZATION = 1e-9  # a / X²; the inverse is exact to about 1e-16 X² K / (γ a)
 
-Exploration = Literal["adaptive"] | Annotated[float, pydantic.Field(ge=1e-6, le=1)]
+Exploration = Literal["anytime", "adaptive"] | Annotated[float, pydantic.Field(ge=1e-6, le=1)]
+
+_ANYTIME, _ADAPTIVE = -1.0, 0.0  # stand for γ in the kernels where it is no fixed number
 
 
 class SobaState(NamedTuple):
@@ -74,8 +76,8 @@ class Soba(CompiledLearner[SobaState]):
     problem: Problem
     regularization: Annotated[float, pydantic.Field(ge=1e-6, le=1e6)] = 1.0
     """a > 0, A starts as a·I; X² in the theorems, 1 in the paper's experiments."""
-    exploration: Exploration = 0.05
-    """γ, or `adaptive` for Theorem 5's γ_t = min(1, sqrt(K(1 + Q)/t)), which explores long."""
+    exploration: Exploration = "anytime"
+    """γ, `anytime` for γ_t = min(1, sqrt(K/t)), or `adaptive` for Theorem 5's min(1, sqrt(K(1 + Q)/t)), far slower."""
 
     def __post_init__(self) -> None:
         """Refuses a matrix whose inverse would lose its digits."""
@@ -96,7 +98,7 @@ class Soba(CompiledLearner[SobaState]):
     @property
     def kernels(self) -> Kernels:
         """Answers (1 - γ) e_ŷ + (γ/K) 1; learns from the correct rounds that pass the margin test."""
-        return Kernels((fixed_rate(self.exploration),), _decide, _fold)
+        return Kernels((exploration_code(self.exploration),), _decide, _fold)
 
     def init(self) -> SobaState:
         """A = a·I, W = 0."""
@@ -106,15 +108,19 @@ class Soba(CompiledLearner[SobaState]):
         return state
 
 
-def fixed_rate(exploration: float | str) -> float:
-    """γ, or 0 where it is adaptive."""
-    return 0.0 if isinstance(exploration, str) else float(exploration)
+def exploration_code(exploration: Exploration) -> float:
+    """γ, or what stands for a schedule in the kernels."""
+    if isinstance(exploration, str):
+        return _ANYTIME if exploration == "anytime" else _ADAPTIVE
+    return exploration
 
 
 @compiled
-def exploration_rate(fixed: float, n_labels: int, quadratic_sum: FloatArray, rounds: IntArray) -> float:
-    """γ for the next decision: the fixed one, or Theorem 5's from the state's sums."""
-    return fixed if fixed > 0.0 else adaptive_rate(n_labels, quadratic_sum.item(), rounds.item())
+def exploration_rate(code: float, n_labels: int, quadratic_sum: FloatArray, rounds: IntArray) -> float:
+    """γ for the next decision: the fixed one, Theorem 5's from the state's sums, or the same as if those were zero."""
+    if code > 0.0:
+        return code
+    return adaptive_rate(n_labels, quadratic_sum.item() if code == _ADAPTIVE else 0.0, rounds.item())
 
 
 @compiled

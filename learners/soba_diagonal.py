@@ -26,7 +26,7 @@ from learners.compiled_learner import CompiledLearner
 from learners.exploration import decide_greedily, leader_except
 from learners.kernels import Kernels, compiled, row
 from learners.linear_algebra import score
-from learners.soba import Exploration, exploration_rate, fixed_rate, margin_gain
+from learners.soba import Exploration, exploration_code, exploration_rate, margin_gain
 
 
 class SobaDiagonalState(NamedTuple):
@@ -59,8 +59,8 @@ class SobaDiagonal(CompiledLearner[SobaDiagonalState]):
     problem: Problem
     regularization: Annotated[float, pydantic.Field(ge=1e-6, le=1e6)] = 1.0
     """a > 0, the diagonal's first value; 1 in the paper's experiments."""
-    exploration: Exploration = 0.05
-    """γ, or `adaptive` for Theorem 5's γ_t = min(1, sqrt(K(1 + Q)/t)), which explores long."""
+    exploration: Exploration = "anytime"
+    """γ, `anytime` for γ_t = min(1, sqrt(K/t)), or `adaptive` for Theorem 5's min(1, sqrt(K(1 + Q)/t)), far slower."""
 
     @property
     def evidence_size(self) -> int:
@@ -75,7 +75,7 @@ class SobaDiagonal(CompiledLearner[SobaDiagonalState]):
     @property
     def kernels(self) -> Kernels:
         """Answers (1 - γ) e_ŷ + (γ/K) 1; learns from the correct rounds that pass the margin test."""
-        return Kernels((fixed_rate(self.exploration),), _decide, _fold)
+        return Kernels((exploration_code(self.exploration),), _decide, _fold)
 
     def init(self) -> SobaDiagonalState:
         """A = a, W = 0."""

@@ -4,11 +4,12 @@ W is (K, d) here, rows the labels' weight vectors, as in the papers.
 """
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from learners.base import FloatArray, IntArray
+from learners.base import FloatArray, IntArray, Problem
+from learners.gaptron import Gaptron
 from learners.losses import LossName
 
 LN2 = np.log(2.0)
@@ -16,6 +17,13 @@ LOSSES: tuple[LossName, ...] = ("logistic", "hinge", "smooth_hinge")
 
 
 # --- Gaptron
+
+
+def theorem(problem: Problem, **hyperparameters: Any) -> Gaptron:
+    """Gaptron as its theorems have it, in the unit ball, with the logistic loss, where nothing else is said."""
+    chosen: dict[str, Any] = {"loss": "logistic", "exploration": "theorem", "learning_rate": "theorem", "radius": 1.0}
+    learner: Gaptron = Gaptron(problem=problem, **(chosen | hyperparameters))
+    return learner
 
 
 def margins(s: FloatArray, y: IntArray) -> FloatArray:

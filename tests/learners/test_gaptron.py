@@ -11,7 +11,7 @@ from learners.gaptron import Gaptron, GaptronState
 from learners.gaptron_schedules import anytime_constant, safe_step, tuned_exploration
 from learners.linear_algebra import squared_norm
 from learners.losses import LOSS_CODES, LossName, gap_share, surrogate
-from tests.learners.formulas import LN2, LOSSES, gap_of, gradient, losses_of, margins, projected
+from tests.learners.formulas import LN2, LOSSES, gap_of, gradient, losses_of, margins, projected, theorem
 from tests.learners.worlds import (
     World,
     assert_close,
@@ -109,7 +109,7 @@ def test_gap_map_is_the_formula(loss: LossName, K: int) -> None:
 def test_answer_is_the_leader_with_the_larger_of_gap_and_rate(loss: LossName, K: int) -> None:
     """The answer is (1 - q) e_y* + (q/K) 1 with q = max(a, γ), and evidence s = W x."""
     s = scores_with_ties(K, K)
-    learner: Gaptron = Gaptron(problem=Problem(K, len(s)), loss=loss, exploration=0.3)
+    learner = theorem(Problem(K, len(s)), loss=loss, exploration=0.3)
     distributions, evidence = learner.decide(*at_scores(learner, s))
     q = np.maximum(gap_of(loss, s), 0.3)[:, None]
     assert_close(distributions, (1 - q) * np.eye(K)[s.argmax(axis=1)] + q / K, 1e-12)
@@ -143,7 +143,7 @@ def test_surrogate_gap_is_never_positive(loss: LossName, K: int, gamma: float | 
         s = scores_with_ties(K, K)
         problem = Problem(K, len(s), X)
         hyperparameters: dict[str, Any] = {"information": "full"} if gamma is None else {"exploration": gamma}
-        learner: Gaptron = Gaptron(problem=problem, loss=loss, **hyperparameters)
+        learner = theorem(problem, loss=loss, **hyperparameters)
         assert largest_gap(learner, s, safe_step(loss, problem, gamma)) <= 1e-12
 
 
@@ -151,7 +151,7 @@ def test_surrogate_gap_is_never_positive(loss: LossName, K: int, gamma: float | 
 def test_printed_smooth_hinge_step_is_too_large(K: int) -> None:
     """The step of the paper's Table 2, 1/(2KX²), opens the gap to 1/K: the test above can fail."""
     problem = Problem(K, len(scores_with_ties(K, K)))
-    learner: Gaptron = Gaptron(problem=problem, loss="smooth_hinge", information="full")
+    learner = theorem(problem, loss="smooth_hinge", information="full")
     assert_close(largest_gap(learner, scores_with_ties(K, K), 1 / (2 * K)), 1 / K, 1e-12)
 
 
@@ -159,7 +159,7 @@ def test_printed_smooth_hinge_step_is_too_large(K: int) -> None:
 def test_larger_step_is_too_large(loss: LossName, factor: float) -> None:
     """A larger step opens the gap at K = 2: the constants of the hinge losses are exact, the logistic one within 3."""
     s = scores_with_ties(2, 2)
-    learner: Gaptron = Gaptron(problem=Problem(2, len(s)), loss=loss, exploration=1.0)
+    learner = theorem(Problem(2, len(s)), loss=loss, exploration=1.0)
     assert largest_gap(learner, s, factor * safe_step(loss, learner.problem, 1.0)) > 1e-3
 
 
@@ -180,7 +180,7 @@ def test_weights_follow_the_written_out_recursion(loss: LossName, mode: Any, inf
     """W is what projected gradient descent, or dual averaging, gives in plain numpy, on any rounds."""
     problem, D, kappa = Problem(3, 4, 2.0), 1.5, safe_step(loss, Problem(3, 4, 2.0), 1.0) * 50
     hyperparameters: dict[str, Any] = {"radius": D, "delayed_update": mode, **RECURSIONS[information]}
-    learner: Gaptron = Gaptron(problem=problem, loss=loss, **hyperparameters)
+    learner = theorem(problem, loss=loss, **hyperparameters)
     rounds, state, W, theta = random_rounds(5, 200, learner), learner.init(), np.zeros((3, 4)), np.zeros((3, 4))
     for t, x in enumerate(matrix(rounds.contexts)):
         s = rounds.evidence[t] if learner.evidence_size else W @ x
@@ -198,8 +198,8 @@ def test_weights_follow_the_written_out_recursion(loss: LossName, mode: Any, inf
 def test_bandit_gradient_is_unbiased(loss: LossName, K: int) -> None:
     """Summed over the labels that could be drawn, with their probabilities, the step is the full-information one."""
     problem, world = Problem(K, 3), make_world(K, 20, Problem(K, 3))
-    bandit: Gaptron = Gaptron(problem=problem, loss=loss, exploration=0.2, learning_rate=0.3, radius=1e6)
-    full: Gaptron = Gaptron(problem=problem, loss=loss, information="full", learning_rate=0.3, radius=None)
+    bandit = theorem(problem, loss=loss, exploration=0.2, learning_rate=0.3, radius=1e6)
+    full = theorem(problem, loss=loss, information="full", learning_rate=0.3, radius=None)
     state = bandit.init()
     state.direction[:] = 2 * np.random.default_rng(K).normal(size=(3, K))
     state.squared_norm[()] = np.sum(state.direction**2)
@@ -214,7 +214,7 @@ def test_bandit_gradient_is_unbiased(loss: LossName, K: int) -> None:
 @EACH_LOSS
 def test_anytime_state_does_not_depend_on_the_order_of_arrival(loss: LossName) -> None:
     """Dual averaging adds up gradients as of prediction time, so late feedback in any order ends in one state."""
-    learner: Gaptron = Gaptron(problem=Problem(4, 3), loss=loss)
+    learner = theorem(Problem(4, 3), loss=loss)
     rounds = random_rounds(1, 100, learner)
     shuffled = pick(rounds, np.random.default_rng(2).permutation(100))
     assert_close(tuple(learner.fold(learner.init(), shuffled)), tuple(learner.fold(learner.init(), rounds)), 1e-9)
@@ -225,10 +225,59 @@ def test_anytime_state_does_not_depend_on_the_order_of_arrival(loss: LossName) -
 def test_units_do_not_matter(loss: LossName, choice: dict[str, Any]) -> None:
     """Contexts and X in other units, with D in the inverse ones, lead to the same decisions."""
     world = make_world(3, 60, Problem(3, 4))
-    learners = [Gaptron(problem=Problem(3, 4, c), loss=loss, radius=0.5 / c, **choice) for c in (1.0, 8.0)]
+    learners = [theorem(Problem(3, 4, c), loss=loss, radius=0.5 / c, **choice) for c in (1.0, 8.0)]
     scaled = [world, world._replace(contexts=8.0 * world.contexts)]
     one, two = ([s.distribution for s in play(*pair)] for pair in zip(learners, scaled, strict=True))
     assert_close(np.array(one), np.array(two), 1e-9)
+
+
+# --- the adaptive step
+
+
+def adaptive_run(
+    loss: LossName, information: str, radius: float | None
+) -> tuple[Gaptron, list[tuple[FloatArray, FloatArray]], GaptronState]:
+    """A learner with its step 0.7/X, the weights before each round with the round's weighted gradient, and the end."""
+    bandit: dict[str, Any] = {"exploration": 0.2} if information == "bandit" else {"information": "full"}
+    learner: Gaptron = Gaptron(problem=Problem(3, 4, 2.0), loss=loss, eta_scale=1.4, radius=radius, **bandit)
+    rounds, state, met = random_rounds(6, 200, learner), learner.init(), []
+    for t, x in enumerate(matrix(rounds.contexts)):
+        weight = 1.0 if information == "full" else rounds.correct[t] / rounds.propensities[t]
+        g = weight * gradient(loss, rounds.evidence[t], int(rounds.true_labels[t]), x)
+        met.append((learner.weights(state).copy(), g))
+        state = learner.fold(state, pick(rounds, [t]))
+    return learner, met, state
+
+
+@EACH_LOSS
+@pytest.mark.parametrize("information", ["bandit", "full"])
+@pytest.mark.parametrize("radius", [None, 0.3])
+def test_adaptive_weights_follow_the_written_out_recursion(
+    loss: LossName, information: str, radius: float | None
+) -> None:
+    """Each feature moves by 1/X over the root of its own squared gradients, and into its ball where there is one."""
+    learner, met, end = adaptive_run(loss, information, radius)
+    W, G = np.zeros((3, 4)), np.zeros(4)
+    for before, g in met:
+        assert_close(before, W, 1e-9)
+        G += np.sum(g**2, axis=0)
+        W = W - 0.7 * g / np.sqrt(np.maximum(G, 1e-300))
+        if radius is not None:
+            W = W * np.minimum(1.0, radius / np.maximum(np.linalg.norm(W, axis=0), 1e-300))
+    assert_close(learner.weights(end), W, 1e-9)
+    assert_close(end.gradient_sums, G, 1e-9)
+
+
+@EACH_LOSS
+def test_adaptive_regret_is_within_its_bound(loss: LossName) -> None:
+    """On its linear losses the regret to the best U with rows in the ball is at most Σ (2 D²/η + η) √G_i."""
+    D, eta = 0.3, 0.7
+    _, met, end = adaptive_run(loss, "bandit", D)
+    total = np.sum([g for _, g in met], axis=0)
+    paid = sum(float(np.sum(W * g)) for W, g in met)
+    regret = paid + D * np.linalg.norm(total, axis=0).sum()
+    bound = np.sum((2 * D**2 / eta + eta) * np.sqrt(end.gradient_sums))
+    assert 0.05 * bound < regret <= bound
 
 
 # --- schedules
@@ -273,7 +322,7 @@ def test_explorations_are_the_theorems(problem: Problem, D: float) -> None:
 @pytest.mark.parametrize("floor", [0.0, 0.01])
 def test_anytime_exploration_falls_as_one_over_root_t(loss: LossName, floor: float) -> None:
     """Where the gap pays for nothing, the rate of round t is min(1, max(c/√t, floor))."""
-    learner: Gaptron = Gaptron(problem=Problem(2, 1), loss=loss, radius=50.0, least_exploration=floor)
+    learner = theorem(Problem(2, 1), loss=loss, radius=50.0, least_exploration=floor)
     c = anytime_constant(loss, learner.problem, 50.0)
     for t in (1, 2, 100, 10**4, 10**6, 10**8, 10**12):
         state = learner.init()
@@ -286,8 +335,8 @@ def test_anytime_exploration_falls_as_one_over_root_t(loss: LossName, floor: flo
 def test_horizon_fixes_the_tuned_exploration(loss: LossName) -> None:
     """A known horizon is the same as the exploration the theorem tunes for it."""
     problem = Problem(3, 4)
-    known: Gaptron = Gaptron(problem=problem, loss=loss, horizon=5000)
-    fixed: Gaptron = Gaptron(problem=problem, loss=loss, exploration=tuned_exploration(loss, problem, 1.0, 5000))
+    known = theorem(problem, loss=loss, horizon=5000)
+    fixed = theorem(problem, loss=loss, exploration=tuned_exploration(loss, problem, 1.0, 5000))
     rounds = random_rounds(1, 50, known)
     assert_close(tuple(known.fold(known.init(), rounds)), tuple(fixed.fold(fixed.init(), rounds)), 1e-15)
 
@@ -295,12 +344,18 @@ def test_horizon_fixes_the_tuned_exploration(loss: LossName) -> None:
 def test_a_horizon_beyond_all_floats_is_refused() -> None:
     """Integers of any size can be written in JSON; a horizon that no float holds is refused by name."""
     with pytest.raises(pydantic.ValidationError, match="horizon"):
-        Gaptron(problem=Problem(2, 1), horizon=10**400)
+        theorem(Problem(2, 1), horizon=10**400)
 
 
 @pytest.mark.parametrize(
     "contradiction",
-    [{"radius": None}, {"exploration": 0.1, "horizon": 10}, {"learning_rate": 0.1}],
+    [
+        {"exploration": "theorem", "learning_rate": "adaptive"},
+        {"learning_rate": "theorem"},
+        {"exploration": 0.1, "horizon": 10},
+        {"horizon": 10},
+        {"learning_rate": 0.1},
+    ],
 )
 def test_contradicting_hyperparameters_are_refused(contradiction: dict[str, Any]) -> None:
     """No ball under bandit feedback, two explorations, or a step that the schedule would ignore: refused."""
@@ -324,7 +379,7 @@ def test_contradicting_hyperparameters_are_refused(contradiction: dict[str, Any]
 )
 def test_weights_stay_in_the_ball(choice: dict[str, Any]) -> None:
     """‖W‖ ≤ D after every round, also after 10⁵ of them and where the norm is computed afresh (65,536)."""
-    learner: Gaptron = Gaptron(problem=Problem(4, 3), **choice)
+    learner = theorem(Problem(4, 3), **choice)
     assert learner.radius is not None
     rounds, state = random_rounds(3, 100_000, learner), learner.init()
     cuts = [*range(1, 40), *range(1000, 65_000, 4000), *range(65_530, 65_542), *range(66_000, 100_001, 2000)]
@@ -336,7 +391,7 @@ def test_weights_stay_in_the_ball(choice: dict[str, Any]) -> None:
 
 def test_norm_is_computed_afresh_every_65536_rounds() -> None:
     """The tracked norm is then that of the direction to the bit, so that rounding does not add up for ever."""
-    learner: Gaptron = Gaptron(problem=Problem(4, 3), loss="hinge", exploration=0.1)
+    learner = theorem(Problem(4, 3), loss="hinge", exploration=0.1)
     rounds = random_rounds(4, 65_536, learner)
     state = learner.fold(learner.init(), pick(rounds, range(65_535)))
     assert state.squared_norm != squared_norm(state.direction.ravel())
@@ -346,7 +401,7 @@ def test_norm_is_computed_afresh_every_65536_rounds() -> None:
 
 def test_ball_is_reached_and_left() -> None:
     """Projection keeps the direction and stops at the ball; inside the ball nothing is projected."""
-    learner: Gaptron = Gaptron(problem=Problem(2, 1), loss="hinge", information="full", learning_rate=0.5, radius=1.0)
+    learner = theorem(Problem(2, 1), loss="hinge", information="full", learning_rate=0.5, radius=1.0)
     state, norms = learner.init(), []
     for label in (0, 0, 1, 1):
         rounds = one_round([1.0], label, 1.0, label, np.array([0.0, 0.0]))
@@ -371,7 +426,7 @@ def regret(learner: Gaptron, world: World, mistakes: float) -> float:
 def test_full_information_bound(loss: LossName, eta_share: float) -> None:
     """Theorems 1-3: expected mistakes are at most the loss of any U plus ‖U‖²/(2η), for any safe η."""
     problem, world = Problem(4, 5, 2.0), make_world(9, 400, Problem(4, 5, 2.0))
-    learner: Gaptron = Gaptron(problem=problem, loss=loss, information="full", radius=None, eta_scale=eta_share)
+    learner = theorem(problem, loss=loss, information="full", radius=None, eta_scale=eta_share)
     mistakes, rng = expected_mistakes(learner, world), np.random.default_rng(1)
     teacher = np.random.default_rng(0).normal(size=(4, 5))
     for U in [
@@ -396,7 +451,7 @@ RUNS, T = 12, 1000
 @pytest.mark.parametrize("horizon", [T, None], ids=["tuned", "anytime"])
 def test_bandit_bound(loss: LossName, horizon: int | None) -> None:
     """Theorems 4-6, and √2 times them without a horizon: mean regret is below, four standard errors included."""
-    learner: Gaptron = Gaptron(problem=Problem(2, 2), loss=loss, horizon=horizon)
+    learner = theorem(Problem(2, 2), loss=loss, horizon=horizon)
     world = two_clusters(1, T, noise=0.05)
     draws = np.random.default_rng(2).random((RUNS, T))
     mistakes = np.array([expected_mistakes(learner, world._replace(uniforms=uniforms)) for uniforms in draws])
@@ -407,6 +462,6 @@ def test_bandit_bound(loss: LossName, horizon: int | None) -> None:
 @pytest.mark.parametrize("loss", ["hinge", "smooth_hinge"])
 def test_bandit_bound_is_broken_without_learning(loss: LossName) -> None:
     """A step a thousand times too small breaks the bounds that are below chance: the test above can fail."""
-    learner: Gaptron = Gaptron(problem=Problem(2, 2), loss=loss, horizon=T, eta_scale=1e-3)
+    learner = theorem(Problem(2, 2), loss=loss, horizon=T, eta_scale=1e-3)
     world = two_clusters(1, T, noise=0.05)
     assert regret(learner, world, expected_mistakes(learner, world)) > BANDIT_BOUNDS[loss](T)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from learners.ball import ball_minimizer, packed_product
 from learners.base import AnyLearner, Contexts, FloatArray, Problem
-from learners.newtron import Newtron, PNewtron, gradient_estimate
+from learners.newtron import Newtron, PNewtron, ball_of, gradient_estimate
 from tests.learners.test_traces import LONG, MICRO, TOLERANCE, long_world
 from tests.learners.worlds import (
     LAWS,
@@ -58,9 +58,9 @@ def softmax(s: FloatArray) -> FloatArray:
 
 
 MICRO_RUNS = [
-    ("newtron_full_ball", Newtron(problem=Problem(3, 2), exploration=0.3, beta=0.5)),
-    ("pnewtron_scale", PNewtron(problem=Problem(3, 2), exploration=0.3, beta=0.5)),
-    ("pnewtron_none", PNewtron(problem=Problem(3, 2), exploration=0.3, beta=0.01, projection="none")),
+    ("newtron_full_ball", Newtron(problem=Problem(3, 2), exploration=0.3, beta=0.5, radius=1.0)),
+    ("pnewtron_scale", PNewtron(problem=Problem(3, 2), exploration=0.3, beta=0.5, radius=1.0)),
+    ("pnewtron_none", PNewtron(problem=Problem(3, 2), exploration=0.3, beta=0.01, radius=1.0, projection="none")),
 ]
 
 
@@ -80,9 +80,9 @@ def test_micro_trace(name: str, learner: Any) -> None:
 
 
 LONG_RUNS: list[tuple[str, AnyLearner]] = [
-    ("newtron", Newtron(problem=Problem(4, 5), exploration=0.1)),
-    ("pnewtron_scale", PNewtron(problem=Problem(4, 5), exploration=0.1)),
-    ("pnewtron_none", PNewtron(problem=Problem(4, 5), exploration=0.1, projection="none")),
+    ("newtron", Newtron(problem=Problem(4, 5), exploration=0.1, radius=1.0)),
+    ("pnewtron_scale", PNewtron(problem=Problem(4, 5), exploration=0.1, radius=1.0)),
+    ("pnewtron_none", PNewtron(problem=Problem(4, 5), exploration=0.1, radius=1.0, projection="none")),
 ]
 
 
@@ -193,7 +193,7 @@ def test_running_norm_is_the_norm(learner: PNewtron) -> None:
     for step in play(learner, make_world(6, 400, PROBLEM)):
         assert_close(step.after.squared_norm / np.sum(step.after.weights**2), 1.0, 1e-9)
         if learner.projection == "scale":
-            assert np.linalg.norm(learner.weights(step.after)) <= learner.radius * (1 + 1e-9)
+            assert np.linalg.norm(learner.weights(step.after)) <= ball_of(learner) * (1 + 1e-9)
 
 
 def test_running_norm_survives_sparse_contexts() -> None:
@@ -230,9 +230,9 @@ def test_unprojected_weights_are_cut_before_they_overflow() -> None:
 
 def test_full_matrix_of_too_large_a_curvature_is_refused() -> None:
     """β D X² over 1e9 is refused: the matrix would lose its digits."""
-    Newtron(problem=Problem(3, 4, 1e5))
+    Newtron(problem=Problem(3, 4, 1e5), radius=1.0)
     with pytest.raises(pydantic.ValidationError, match="at most 1e9"):
-        Newtron(problem=Problem(3, 4, 1e6))
+        Newtron(problem=Problem(3, 4, 1e6), radius=1.0)
 
 
 def test_weights_follow_from_the_sums_alone() -> None:

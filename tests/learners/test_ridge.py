@@ -1,5 +1,7 @@
 """ε-greedy ridge regression against numpy's normal equations."""
 
+from typing import Any
+
 import numpy as np
 import pydantic
 import pytest
@@ -82,16 +84,15 @@ def test_propensities_are_exact() -> None:
     assert_close(learner.decide(state, Contexts.dense(x)).distributions, expected, 1e-12)
 
 
-def test_anytime_exploration() -> None:
-    """Anytime, ε_t = min(1, (K/t)^(1/3)), never under its floor."""
+@pytest.mark.parametrize(("schedule", "power"), [("anytime", 1 / 2), ("theorem", 1 / 3)])
+@pytest.mark.parametrize("floor", [0.0, 0.2])
+def test_falling_exploration(schedule: Any, power: float, floor: float) -> None:
+    """ε_t = min(1, (K/t)^power), never under its floor."""
     x = Contexts.dense([[0.5, 0.1, 0.0, 0.0]])
-    for floor in (0.0, 0.2):
-        learner: EpsilonGreedyRidge = EpsilonGreedyRidge(
-            problem=PROBLEM, exploration="anytime", least_exploration=floor
-        )
-        for rounds in (0, 1, 2, 3, 23, 10**6):
-            least = learner.decide(learner.init()._replace(rounds=np.array(rounds)), x).distributions.min()
-            assert_close(3 * least, min(1.0, max(floor, (3 / (rounds + 1)) ** (1 / 3))), 1e-12)
+    learner = EpsilonGreedyRidge(problem=PROBLEM, exploration=schedule, least_exploration=floor)
+    for rounds in (0, 1, 2, 3, 23, 10**6):
+        least = learner.decide(learner.init()._replace(rounds=np.array(rounds)), x).distributions.min()
+        assert_close(3 * least, min(1.0, max(floor, (3 / (rounds + 1)) ** power)), 1e-12)
 
 
 def test_errs_little_more_than_it_explores() -> None:

@@ -15,7 +15,7 @@ from learners.gaptron_schedules import safe_step
 from learners.losses import LOSS_CODES, LossName, gap_share, surrogate
 from learners.soba import Soba, margin_gain
 from learners.soba_diagonal import SobaDiagonal
-from tests.learners.formulas import losses_of
+from tests.learners.formulas import losses_of, theorem
 from tests.learners.worlds import Step, World, assert_close, copied, one_round, play, unpacked
 
 DATA = Path(__file__).parent.parent / "data"
@@ -94,15 +94,14 @@ READERS: dict[str, Callable[[Look], Any]] = {
 UNREAD = {"x", "y", "sampled", "ybar"}  # what goes in
 
 
-def gaptron_of(trace: dict[str, Any], theorem: bool) -> Gaptron:
+def gaptron_of(trace: dict[str, Any], as_printed: bool) -> Gaptron:
     """The learner of a Gaptron trace; its step is the default where the trace takes the theorem's."""
-    step = {} if theorem else {"learning_rate": trace["eta"]}
+    step = {} if as_printed else {"learning_rate": trace["eta"]}
     loss, bandit = (
         LOSSES[trace["loss"]],
         {"exploration": trace["gamma"]} if trace["bandit"] else {"information": "full"},
     )
-    learner: Gaptron = Gaptron(problem=Problem(3, 2), loss=loss, radius=trace["D"], **step, **bandit)
-    return learner
+    return theorem(Problem(3, 2), loss=loss, radius=trace["D"], **step, **bandit)
 
 
 SOBA: dict[str, Any] = {"problem": Problem(3, 2), "regularization": 1.0}
@@ -135,7 +134,7 @@ def test_micro_trace(learner: Any, trace: dict[str, Any]) -> None:
 def test_delayed_micro_trace(key: str, mode: Any) -> None:
     """Feedback that comes two predictions late moves the weights as the trace says, in both modes."""
     trace, data, late = MICRO["gaptron_delayed_bandit_hinge"][key], MICRO["data"], []
-    learner: Gaptron = Gaptron(
+    learner = theorem(
         problem=Problem(3, 2), loss="hinge", exploration=trace["gamma"], radius=trace["D"],
         learning_rate=trace["eta"], delayed_update=mode,
     )  # fmt: skip
@@ -187,7 +186,7 @@ def long_bandit(name: str) -> Any:
         cls = SobaDiagonal if name == "sobadiag" else Soba
         return cls(problem=problem, regularization=1.0, exploration="adaptive" if name == "soba_adaptive" else gamma)
     loss, scale = name.removeprefix("gaptron_bandit_").split("_x")
-    return Gaptron(problem=problem, loss=LOSSES[loss], exploration=gamma, radius=2.0, eta_scale=float(scale))
+    return theorem(problem, loss=LOSSES[loss], exploration=gamma, radius=2.0, eta_scale=float(scale))
 
 
 LONG_BANDIT = [name for name in LONG if name.startswith(("gaptron_bandit", "soba"))]
@@ -220,7 +219,7 @@ def test_long_bandit_trace(name: str) -> None:
 def test_long_full_information_trace(name: str) -> None:
     """Weights, expected mistakes, losses, those of the comparators, and the theorem's bound are the trace's."""
     expected, world, loss = LONG[f"gaptron_full_{name}"], long_world(), LOSSES[name]
-    learner = Gaptron(problem=Problem(4, 5), loss=loss, information="full", radius=None)
+    learner = theorem(Problem(4, 5), loss=loss, information="full", radius=None)
     steps = list(play(learner, world))
     mistakes = sum(1.0 - s.distribution[y] for s, y in zip(steps, world.truth, strict=True))
     losses = np.array(
