@@ -41,11 +41,18 @@ def score_row(weights: FloatArray, contexts: Contexts, i: int, result: FloatArra
 
 @compiled
 def score(weights: FloatArray, indices: IntArray, values: FloatArray, result: FloatArray) -> None:
-    """Adds W x of one context to result (K,)."""
-    for position in range(len(values)):
-        i, x = indices[position], values[position]
+    """Adds W x of one context to result (K,), entry by entry; four to a pass, which saves moves of the result."""
+    whole = len(values) // 4 * 4
+    for at in range(0, whole, 4):
+        a, b, c, d = indices[at], indices[at + 1], indices[at + 2], indices[at + 3]
         for k in range(len(result)):
-            result[k] += x * weights[i, k]
+            total = result[k] + values[at] * weights[a, k]
+            total += values[at + 1] * weights[b, k]
+            total += values[at + 2] * weights[c, k]
+            result[k] = total + values[at + 3] * weights[d, k]
+    for at in range(whole, len(values)):
+        for k in range(len(result)):
+            result[k] += values[at] * weights[indices[at], k]
 
 
 @compiled

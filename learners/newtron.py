@@ -237,14 +237,14 @@ def _inner(left: FloatArray, right: FloatArray) -> float:
 @compiled
 def _fold_diagonal(parameters: _Parameters, state: PNewtronState, rounds: Rounds) -> None:
     alpha, beta = parameters.alpha, parameters.beta
-    c = np.empty(state.weights.shape[1])
+    c, changes = np.empty(state.weights.shape[1]), np.empty(state.weights.shape[1])
     for t in range(len(rounds.labels)):
         indices, values = row(rounds.contexts, t)
         s = rounds.evidence[t]
         kappa = gradient_estimate(alpha, s, rounds.labels[t], rounds.correct[t], rounds.propensities[t], c)
         old = state.squared_norm.item()
         step = 1.0 - kappa * beta * _inner(c, s)
-        new = old + _newton_step(state, kappa * beta, step, c, indices, values)
+        new = old + _newton_step(state, kappa * beta, step, c, indices, values, changes)
         state.rounds[()] += 1
         if new < _COLLAPSE * old or state.rounds.item() % _REFRESH == 0:
             new = squared_norm(state.weights.ravel())
@@ -253,20 +253,25 @@ def _fold_diagonal(parameters: _Parameters, state: PNewtronState, rounds: Rounds
 
 @compiled
 def _newton_step(
-    state: PNewtronState, share: float, step: float, c: FloatArray, indices: IntArray, values: FloatArray
+    state: PNewtronState,
+    share: float,
+    step: float,
+    c: FloatArray,
+    indices: IntArray,
+    values: FloatArray,
+    changes: FloatArray,
 ) -> float:
-    """A += share (c ⊗ x)², b += step (c ⊗ x), W' = -b / A; returns by how much ‖W'‖² changed."""
-    change = 0.0
+    """A += share (c ⊗ x)², b += step (c ⊗ x), W' = -b / A; returns by how much ‖W'‖² changed. `changes` is scratch."""
+    changes[:] = 0.0
     for position in range(len(values)):
-        x = values[position]
-        a, w = state.diagonal[indices[position]], state.weights[indices[position]]
-        change -= squared_norm(w)
+        i, x = indices[position], values[position]
         for k in range(len(c)):
-            old, G = a[k], c[k] * x
-            a[k] = old + share * G * G
-            w[k] = min(max((old * w[k] - step * G) / a[k], -_LARGEST_WEIGHT), _LARGEST_WEIGHT)
-        change += squared_norm(w)
-    return change
+            a, w, G = state.diagonal[i, k], state.weights[i, k], c[k] * x
+            state.diagonal[i, k] = a + share * G * G
+            new = (a * w - step * G) / state.diagonal[i, k]
+            state.weights[i, k] = min(max(new, -_LARGEST_WEIGHT), _LARGEST_WEIGHT)
+            changes[k] += (state.weights[i, k] - w) * (state.weights[i, k] + w)
+    return float(changes.sum())
 
 
 @compiled

@@ -72,17 +72,22 @@ def _check(learner: AnyLearner, contexts: Contexts, true_labels: IntArray, unifo
 
 @compiled
 def _play_compiled(parameters: tuple[Any, ...], world: _World, one: Decisions, result: Simulation) -> None:
+    # Everything is taken apart and made once, and written to in every round: reference counts cost as much as updates.
+    (starts, indices, values, shared), true_labels, told, uniforms = world
+    labels, propensities, mistakes, state = result
+    distribution, evidence = one
+    bounds, uniform = np.empty(2, np.int64), np.empty(1)
     label, propensity, leftover = np.empty(1, np.int64), np.empty(1), np.empty(1)
     truth, correct = np.empty(1, np.int64), np.empty(1, np.bool_)
-    starts, indices, values, shared = world.contexts
-    for t in range(len(world.uniforms)):
-        context = Contexts(starts[t : t + 2], indices, values, shared)
-        decide_by_state(parameters, result.state, context, one.distributions, one.evidence)
-        draw_into(one.distributions, world.uniforms[t : t + 1], label, propensity, leftover)
-        correct[0], truth[0] = label[0] == world.true_labels[t], world.told[t]
-        played = Rounds(context, label, propensity, correct, truth, one.evidence, leftover)
-        fold_by_state(parameters, result.state, played)
-        result.labels[t], result.propensities[t], result.mistakes[t] = label[0], propensity[0], not correct[0]
+    context = Contexts(bounds, indices, values, shared)
+    played = Rounds(context, label, propensity, correct, truth, evidence, leftover)
+    for t in range(len(uniforms)):
+        bounds[0], bounds[1], uniform[0] = starts[t], starts[t + 1], uniforms[t]
+        decide_by_state(parameters, state, context, distribution, evidence)
+        draw_into(distribution, uniform, label, propensity, leftover)
+        correct[0], truth[0] = label[0] == true_labels[t], told[t]
+        fold_by_state(parameters, state, played)
+        labels[t], propensities[t], mistakes[t] = label[0], propensity[0], not correct[0]
 
 
 def _play(learner: AnyLearner, world: _World, result: Simulation) -> Simulation:
