@@ -33,7 +33,7 @@ check: $(VENV)/.dev
 	$(PY) -m ruff check $(CODE)
 	$(PY) -m ruff format --check $(CODE)
 	$(PY) -m mypy $(CODE)
-bench: $(VENV)/.dev
+bench: $(VENV)/.bench
 	$(PY) -m benchmarks $(ARGS)
 openapi: $(VENV)/.serve
 	$(PY) -m service.openapi_md > openapi.md.new
@@ -41,6 +41,7 @@ openapi: $(VENV)/.serve
 lock: $(VENV)/.dev
 	$(LOCK) $(ARGS) --output-file requirements/serve.txt
 	$(LOCK) $(ARGS) --group dev --constraints requirements/serve.txt --output-file requirements/dev.txt
+	$(LOCK) $(ARGS) --group bench --constraints requirements/dev.txt --output-file requirements/bench.txt
 clean:
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist
 	find $(CODE) -name __pycache__ -type d -prune -exec rm -rf {} +
@@ -67,4 +68,7 @@ $(VENV)/.serve: requirements/serve.txt $(VENV)/.made
 	@touch $@
 $(VENV)/.dev: requirements/dev.txt $(VENV)/.serve
 	$(PIP) -r requirements/dev.txt
+	@touch $@
+$(VENV)/.bench: requirements/bench.txt $(VENV)/.dev
+	$(PIP) -r requirements/bench.txt
 	@touch $@
