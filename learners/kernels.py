@@ -79,8 +79,14 @@ _OF_STATE: dict[type[Any], Kernels] = {}
 
 
 def call_by_state(state_type: type[Any], kernels: Kernels) -> None:
-    """Makes `decide_by_state` and `fold_by_state` call these kernels for states of this type."""
-    _OF_STATE[state_type] = kernels
+    """Makes `decide_by_state` and `fold_by_state` call these kernels for states of this type.
+
+    Raises:
+        TypeError: where states of this type are another learner's too, with other kernels.
+    """
+    known = _OF_STATE.setdefault(state_type, kernels)
+    if known[1:] != kernels[1:]:
+        raise TypeError(f"{state_type.__name__} has other kernels already: a learner needs a type of state of its own")
 
 
 def _by_state(verb: str) -> Callable[..., None]:

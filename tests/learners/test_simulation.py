@@ -9,7 +9,9 @@ from learners.base import NO_LABEL, AnyLearner, Contexts, IntArray, Problem, Rou
 from learners.compiled_learner import CompiledLearner
 from learners.evaluation.simulation import Simulation, simulate
 from learners.exploration import draw
-from learners.uniform import Uniform
+from learners.kernels import call_by_state
+from learners.perceptron import Perceptron
+from learners.uniform import Uniform, UniformState
 from tests.learners.implementations import IMPLEMENTATIONS, Case
 from tests.learners.worlds import World, as_sparse, bits, make_world
 
@@ -101,6 +103,14 @@ def test_a_given_state_is_continued_in_place() -> None:
     assert setting.play(state=state).state is state
     setting.play()
     assert int(state.rounds) == N
+
+
+def test_a_type_of_state_belongs_to_one_learner() -> None:
+    """Kernels are told apart by the type of the state: others for the same type are refused, not mistaken."""
+    kernels = Uniform(problem=PROBLEM).kernels
+    call_by_state(UniformState, kernels)
+    with pytest.raises(TypeError, match="UniformState has other kernels"):
+        call_by_state(UniformState, kernels._replace(fold=Perceptron(problem=PROBLEM).kernels.fold))
 
 
 def test_most_learners_are_compiled() -> None:
