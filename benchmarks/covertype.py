@@ -1,12 +1,10 @@
 """Accuracy on Covertype with bandit feedback over HTTP: `python -m benchmarks.covertype PATH`.
 
 PATH is a CSV, perhaps xz-compressed, with a header, ten numbers, the wilderness area (0-3), the soil type
-(0-39) and the cover type (1-7). Numbers are brought to about unit scale by the constants below, the two
-others one-hot coded, a 1 appended; the service divides each context by its norm.
+(0-39) and the cover type (1-7); `benchmarks.datasets` says how its rows become contexts. The service divides
+each context by its norm.
 """
 
-import csv
-import lzma
 import sys
 from pathlib import Path
 from typing import Any
@@ -17,14 +15,11 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
+from benchmarks.datasets import read_covertype
 from benchmarks.server import running
 from learners.base import BoolArray, FloatArray
 
 ROWS, BATCH = 50_000, 25
-
-# Rounded means and deviations of the ten numbers, from UCI's description of the data.
-_MEANS = np.array([2959, 156, 14, 269, 46, 2350, 212, 223, 143, 1980], dtype=np.float64)
-_DEVIATIONS = np.array([280, 112, 7.5, 213, 58, 1559, 27, 20, 38, 1324], dtype=np.float64)
 
 SETTINGS: dict[str, dict[str, Any]] = {
     "squarecb (recommended)": {"algorithm": "squarecb"},
@@ -32,20 +27,6 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "soba-diagonal": {"algorithm": "soba-diagonal"},
     "uniform": {"algorithm": "uniform"},
 }
-
-
-def read(path: Path, rows: int = ROWS) -> tuple[FloatArray, list[str]]:
-    """The first rows as contexts (rows, 55) and cover types."""
-    data = lzma.decompress(path.read_bytes()) if path.suffix == ".xz" else path.read_bytes()
-    lines = list(csv.reader(data.decode().splitlines()[1 : rows + 1]))
-    table = np.array([line[:12] for line in lines], dtype=np.float64)
-    contexts = np.zeros((len(table), 55))
-    contexts[:, :10] = (table[:, :10] - _MEANS) / _DEVIATIONS
-    every = np.arange(len(table))
-    contexts[every, 10 + table[:, 10].astype(int)] = 1.0
-    contexts[every, 14 + table[:, 11].astype(int)] = 1.0
-    contexts[:, 54] = 1.0
-    return contexts, [line[12] for line in lines]
 
 
 def play(
@@ -73,7 +54,7 @@ def main() -> None:
     if len(sys.argv) != 2 or not Path(sys.argv[1]).exists():
         print("skipped: give the path of covertype.csv or covertype.csv.xz")
         return
-    contexts, truth = read(Path(sys.argv[1]))
+    contexts, truth = read_covertype(Path(sys.argv[1]), ROWS)
     table = Table("learner", "all rounds", "last quarter", title=f"Covertype, first {len(truth):,} rows")
     majority = max(truth.count(label) for label in set(truth)) / len(truth)
     table.add_row("always the commonest class", f"{majority:.3f}", "")

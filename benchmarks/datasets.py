@@ -1,0 +1,94 @@
+"""Public data sets, from the files that a user has, as contexts and labels. Nothing is downloaded.
+
+| data set | file | rows |
+|---|---|---|
+| Covertype (UCI) | CSV with a header: ten numbers, wilderness area 0-3, soil type 0-39, cover 1-7 | up to 581,012 |
+| Reuters-21578, four topics | svmlight: class 1-4, then column:count, columns from 1 | 7,044 |
+| Pendigits (UCI) | CSV: sixteen numbers 0-100, then the digit | 7,494 in `pendigits.tra` |
+
+A file may be compressed by xz.
+"""
+
+import csv
+import lzma
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from learners.base import Contexts, FloatArray, IntArray
+from learners.features import within_bound
+
+# Rounded means and deviations of the ten numbers, from UCI's description of the data.
+_MEANS = np.array([2959, 156, 14, 269, 46, 2350, 212, 223, 143, 1980], dtype=np.float64)
+_DEVIATIONS = np.array([280, 112, 7.5, 213, 58, 1559, 27, 20, 38, 1324], dtype=np.float64)
+
+
+class Examples(NamedTuple):
+    """A labelled data set in memory."""
+
+    contexts: Contexts  # n, of norm 1
+    labels: IntArray  # (n,) int64, 0 … K-1
+    n_labels: int
+    n_features: int
+
+
+def read_covertype(path: Path, rows: int | None = None) -> tuple[FloatArray, list[str]]:
+    """The first rows, or all, as contexts (rows, 55) and cover types.
+
+    The ten numbers are brought to about unit scale, the two others one-hot coded, a 1 is appended.
+    """
+    lines = list(csv.reader(_lines(path)[1 : None if rows is None else rows + 1]))
+    table = np.array([line[:12] for line in lines], dtype=np.float64)
+    contexts = np.zeros((len(table), 55))
+    contexts[:, :10] = (table[:, :10] - _MEANS) / _DEVIATIONS
+    every = np.arange(len(table))
+    contexts[every, 10 + table[:, 10].astype(int)] = 1.0
+    contexts[every, 14 + table[:, 11].astype(int)] = 1.0
+    contexts[:, 54] = 1.0
+    return contexts, [line[12] for line in lines]
+
+
+def covertype(path: Path) -> Examples:
+    """Seven cover types, 55 features of which 13 are not zero."""
+    matrix, truth = read_covertype(path)
+    return _examples(_without_zeros(matrix), np.array(truth, dtype=np.int64) - 1, 7, matrix.shape[1])
+
+
+def reuters4(path: Path) -> Examples:
+    """Four topics, the counts of 8,376 words."""
+    lines = [line.split() for line in _lines(path) if not line.startswith("#")]
+    pairs = np.array([pair.split(":") for _, *pairs in lines for pair in pairs], dtype=np.float64)
+    columns = pairs[:, 0].astype(np.int64) - 1
+    contexts = Contexts.sparse([len(line) - 1 for line in lines], columns, pairs[:, 1])
+    return _examples(contexts, np.array([line[0] for line in lines], dtype=np.int64) - 1, 4, int(columns.max()) + 1)
+
+
+def pendigits(path: Path) -> Examples:
+    """Ten digits; the sixteen numbers brought to -1 … 1, a 1 appended."""
+    table = np.array([line.split(",") for line in _lines(path)], dtype=np.float64)
+    matrix = np.column_stack([table[:, :16] / 50.0 - 1.0, np.ones(len(table))])
+    return _examples(Contexts.dense(matrix), table[:, 16].astype(np.int64), 10, 17)
+
+
+READERS: dict[str, tuple[str, Callable[[Path], Examples]]] = {
+    "covertype": ("covertype.csv.xz", covertype),
+    "reuters4": ("reuters4.svm.xz", reuters4),
+    "pendigits": ("pendigits.tra", pendigits),
+}
+"""By name: the file as it is usually called, and who reads it."""
+
+
+def _lines(path: Path) -> list[str]:
+    data = path.read_bytes()
+    return (lzma.decompress(data) if path.suffix == ".xz" else data).decode().splitlines()
+
+
+def _examples(contexts: Contexts, labels: IntArray, n_labels: int, n_features: int) -> Examples:
+    return Examples(within_bound(contexts, "unit", 1.0), labels, n_labels, n_features)
+
+
+def _without_zeros(matrix: FloatArray) -> Contexts:
+    kept = matrix != 0.0
+    return Contexts.sparse(kept.sum(axis=1), np.nonzero(kept)[1], matrix[kept])

@@ -1,0 +1,164 @@
+"""One of the papers' experiments: its runs, and the folder of tables and figures that they end in."""
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple, TypeAlias
+
+from benchmarks.papers import figures
+from benchmarks.papers.lineup import RATES, Entrant, Experiment
+from benchmarks.papers.runs import Run
+from benchmarks.papers.store import load
+from benchmarks.papers.streams import Stream, open_stream
+from benchmarks.papers.summary import Summary, deviation, markdown, summarize, with_deviation, write_csv
+from learners.base import StateTooLargeError, check_state_size
+from learners.registry import LEARNERS
+
+MAX_STATE = 2**30
+"""Bytes of a learner's state; the learners that need more are left out, and named."""
+
+
+class Setting(NamedTuple):
+    """An entrant at a rate, or at none, with its runs over seeds."""
+
+    entrant: Entrant
+    rate: float | None
+    runs: list[Run]
+
+
+Result: TypeAlias = tuple[Setting, Summary]
+
+
+class Plan(NamedTuple):
+    """What an experiment plays."""
+
+    experiment: Experiment
+    rounds: int
+    seeds: int
+    settings: list[Setting]
+    left_out: list[str]  # sentences
+
+    @property
+    def runs(self) -> list[Run]:
+        """All of them, seed by seed, so that a part of the work is a smaller experiment."""
+        return [setting.runs[seed] for seed in range(self.seeds) for setting in self.settings]
+
+
+def plan(
+    experiment: Experiment,
+    file: str | None,
+    rounds: int | None,
+    seeds: int,
+    only: Sequence[str] = (),
+    rates: Sequence[float] = RATES,
+) -> Plan:
+    """What to play: all entrants, or those whose algorithms are named."""
+    stream = open_stream(experiment.name, file)
+    T = rounds or experiment.rounds or (stream.size or 0) * experiment.passes
+    settings, left_out = [], []
+    for entrant in experiment.entrants:
+        if only and entrant.algorithm not in only:
+            continue
+        if (reason := _too_large(entrant, stream)) is not None:
+            left_out.append(f"{entrant.name}: {reason}.")
+            continue
+        for rate in rates if entrant.explores else (None,):
+            what = experiment.name, file, entrant.algorithm, entrant.settings(stream.problem, rate), T
+            settings.append(Setting(entrant, rate, [Run(*what, seed) for seed in range(seeds)]))
+    return Plan(experiment, T, seeds, settings, left_out)
+
+
+def _too_large(entrant: Entrant, stream: Stream) -> str | None:
+    learner = LEARNERS[entrant.algorithm](problem=stream.problem, **entrant.settings(stream.problem, None))
+    try:
+        check_state_size(learner, MAX_STATE)
+    except StateTooLargeError as error:
+        return str(error)
+    return None
+
+
+def report(the_plan: Plan, folder: Path) -> str:
+    """Writes table.csv, table.md and the figures of finished runs; the table as text."""
+    out = folder / the_plan.experiment.name
+    out.mkdir(parents=True, exist_ok=True)
+    results = [(setting, summarize([load(folder, run) for run in setting.runs])) for setting in the_plan.settings]
+    write_csv(out / "table.csv", _CSV_HEADER, [_csv_row(*result) for result in results])
+    text = _text(the_plan, results)
+    (out / "table.md").write_text(text)
+    title = f"{the_plan.experiment.title}: {the_plan.rounds:,} rounds, {the_plan.seeds} seeds"
+    figures.draw_rates(out / "rates", title, _curves(results))
+    figures.draw_rounds(out / "rounds", title, _curves(results))
+    return text
+
+
+def _curves(results: Sequence[Result]) -> list[figures.Curves]:
+    """By entrant, in the order of the line-up."""
+    curves: dict[str, figures.Curves] = {}
+    for setting, summary in results:
+        name = setting.entrant.name
+        curves.setdefault(name, figures.Curves(name, setting.entrant.full_information, []))
+        curves[name].by_rate.append((setting.rate, summary))
+    return list(curves.values())
+
+
+_CSV_HEADER = (
+    *("learner", "algorithm", "information", "exploration", "seeds", "error_mean", "error_std"),
+    *("last_quarter_error_mean", "last_quarter_error_std", "rounds_per_second"),
+)
+
+
+def _csv_row(setting: Setting, summary: Summary) -> list[object]:
+    entrant, late = setting.entrant, summary.late_error
+    return [
+        *(entrant.name, entrant.algorithm, _information(entrant)),
+        *("" if setting.rate is None else setting.rate, len(late), summary.error.mean(), deviation(summary.error)),
+        *(late.mean(), deviation(late), round(summary.speed)),
+    ]
+
+
+def _information(entrant: Entrant) -> str:
+    return "full" if entrant.full_information else "bandit"
+
+
+def _text(the_plan: Plan, results: Sequence[Result]) -> str:
+    """The best rate of each learner, then the error at every rate."""
+    experiment = the_plan.experiment
+    parts = [
+        f"## {experiment.title}\n\n{experiment.source}. {the_plan.rounds:,} rounds, {the_plan.seeds} seeds; mean (std) "
+        f"of mistakes per round.\n\n",
+        *(f"Left out: {sentence}\n\n" for sentence in the_plan.left_out),
+        _best_table(results),
+        "\n![](rates.svg)\n\n![](rounds.svg)\n\n" + _rates_table(results),
+    ]
+    return "".join(parts)
+
+
+def _best_table(results: Sequence[Result]) -> str:
+    rows = []
+    for curves in _curves(results):
+        rate, best = curves.best
+        information = "full" if curves.full_information else "bandit"
+        errors = with_deviation(best.error), with_deviation(best.late_error)
+        rows.append([curves.name, information, rate_text(rate), *errors, f"{best.speed:,.0f}"])
+    return markdown(["learner", "information", "best γ", "error", "last quarter", "rounds/s"], rows)
+
+
+def _rates_table(results: Sequence[Result]) -> str:
+    exploring = [curves for curves in _curves(results) if curves.explores]
+    if not exploring:
+        return ""
+    header = ["γ", *(curves.name for curves in exploring)]
+    rates = [rate for rate, _ in exploring[0].by_rate]
+    rows = [
+        [rate_text(rate), *(with_deviation(curves.by_rate[i][1].error) for curves in exploring)]
+        for i, rate in enumerate(rates)
+    ]
+    return markdown(header, rows)
+
+
+def rate_text(rate: float | None) -> str:
+    """A rate as people write it: powers of two as such."""
+    if rate is None:
+        return "–"
+    mantissa, exponent = math.frexp(rate)
+    return f"2^{exponent - 1}" if mantissa == 0.5 else f"{rate:g}"

@@ -1,0 +1,194 @@
+"""The two figures of an experiment, in the manner of Figure 2 of Beygelzimer, Orabona and Zhang 2017.
+
+A learner has the same colour and dash in every figure. Names stand at the ends of the curves, moved apart
+where they would meet. The colours are Okabe and Ito's, which people with any sight tell apart, and those under
+full information are dashed as well.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from benchmarks.papers.summary import Summary
+from learners.base import FloatArray
+
+_COLOURS = {
+    "Banditron": "#D55E00",
+    "PNewtron": "#CC79A7",
+    "SOBA": "#0072B2",
+    "SOBAdiag": "#56B4E9",
+    "Gaptron, 30η": "#009E73",
+    "Gaptron": "#7FBFA8",
+    "bandit perceptrons": "#E69F00",
+    "kernel perceptrons": "#8C6D00",
+    "Perceptron": "#444444",
+    "Gaptron, full": "#006B4F",
+    "Fenchel–Young": "#8A8A8A",
+}
+_MARKERS = {"Banditron": "o", "PNewtron": "s", "SOBA": "D", "SOBAdiag": "^", "Gaptron, 30η": "v", "Gaptron": "P"}
+_INK, _FAINT = "#333333", "#DDDDDD"
+_STYLE = {
+    "font.size": 9.5,
+    "axes.edgecolor": "#888888",
+    "axes.labelcolor": _INK,
+    "axes.spines.right": False,
+    "axes.spines.top": False,
+    "text.color": _INK,
+    "xtick.color": _INK,
+    "ytick.color": _INK,
+    "svg.hashsalt": "wager",
+}
+_LINE_HEIGHT = 12.0  # points between two names
+
+
+class Curves(NamedTuple):
+    """A learner's outcomes by rate; a single rate of None where it does not explore by a rate."""
+
+    name: str
+    full_information: bool
+    by_rate: list[tuple[float | None, Summary]]
+
+    @property
+    def best(self) -> tuple[float | None, Summary]:
+        """The rate of the smallest mean error, and its outcomes."""
+        return min(self.by_rate, key=lambda pair: float(pair[1].error.mean()))
+
+    @property
+    def explores(self) -> bool:
+        """Whether there are rates."""
+        return self.by_rate[0][0] is not None
+
+    @property
+    def look(self) -> dict[str, Any]:
+        """Colour and dash."""
+        dash = (0, (4, 2)) if self.full_information else "-"
+        return {"color": _COLOURS.get(self.name, _INK), "linestyle": dash}
+
+
+class _Name(NamedTuple):
+    text: str
+    y: float  # where the curve ends
+    colour: str
+
+
+def draw_rates(path: Path, title: str, curves: Sequence[Curves]) -> None:
+    """Error rate against exploration rate; mean over seeds and a band of one standard deviation."""
+    with mpl.rc_context(_STYLE):
+        figure, axes = _canvas(title, "exploration rate γ", "error rate")
+        names = [_rate_curve(axes, one) if one.explores else _level(axes, one) for one in curves]
+        axes.set_xscale("log", base=2)
+        axes.set_ylim(*_limits([summary for one in curves for _, summary in one.by_rate]))
+        _finish(figure, axes, names, path)
+
+
+def draw_rounds(path: Path, title: str, curves: Sequence[Curves]) -> None:
+    """Error rate against rounds, both logarithmic, each learner at its best rate; mean and band as above."""
+    with mpl.rc_context(_STYLE):
+        figure, axes = _canvas(title, "rounds", "error rate so far")
+        names = [_round_curve(axes, one) for one in curves]
+        axes.set_xscale("log")
+        axes.set_xlim(left=10)
+        axes.set_ylim(*_limits([one.best[1] for one in curves]))
+        _finish(figure, axes, names, path)
+
+
+def _rate_curve(axes: Axes, curves: Curves) -> _Name:
+    rates = np.array([rate for rate, _ in curves.by_rate], dtype=np.float64)
+    errors = np.array([summary.error for _, summary in curves.by_rate])
+    marker = {"marker": _MARKERS.get(curves.name, "o"), "markersize": 4, "markeredgewidth": 0}
+    return _mean_and_band(axes, curves, curves.name, rates, errors.T, marker)
+
+
+def _level(axes: Axes, curves: Curves) -> _Name:
+    error = float(curves.by_rate[0][1].error.mean())
+    axes.axhline(error, linewidth=1.3, **curves.look)
+    return _Name(curves.name, error, curves.look["color"])
+
+
+def _round_curve(axes: Axes, curves: Curves) -> _Name:
+    rate, summary = curves.best
+    name = curves.name if rate is None else f"{curves.name}, γ = {_power(rate)}"
+    return _mean_and_band(axes, curves, name, summary.checkpoints, summary.curves, {})
+
+
+def _mean_and_band(
+    axes: Axes, curves: Curves, name: str, x: FloatArray, errors: FloatArray, more: dict[str, Any]
+) -> _Name:
+    """Errors are (seeds, points)."""
+    mean, spread = errors.mean(axis=0), errors.std(axis=0)
+    floor = _smallest(errors)
+    axes.plot(x, np.maximum(mean, floor), linewidth=1.6, **curves.look, **more)
+    low, high = np.maximum(mean - spread, floor / 2), np.maximum(mean + spread, floor / 2)
+    axes.fill_between(x, low, high, color=curves.look["color"], alpha=0.15, linewidth=0)
+    return _Name(name, float(max(mean[-1], floor)), curves.look["color"])
+
+
+def _smallest(errors: FloatArray) -> float:
+    """A positive stand-in for zero, which a logarithmic axis does not have."""
+    positive = errors[errors > 0]
+    return float(positive.min()) if positive.size else 1e-6
+
+
+def _limits(summaries: Sequence[Summary]) -> tuple[float, float]:
+    errors = np.array([summary.error.mean() for summary in summaries])
+    return _smallest(errors) * 0.7, 1.0
+
+
+def _power(rate: float) -> str:
+    exponent = np.log2(rate)
+    return f"$2^{{{exponent:.0f}}}$" if exponent == round(exponent) else f"{rate:g}"
+
+
+def _canvas(title: str, x: str, y: str) -> tuple[Figure, Axes]:
+    figure = Figure(figsize=(7.2, 4.6), layout="constrained")
+    axes = figure.subplots()
+    axes.set_title(title, loc="left", fontsize=10.5, fontweight="bold")
+    axes.set_xlabel(x)
+    axes.set_ylabel(y)
+    axes.set_yscale("log")
+    axes.grid(which="major", color=_FAINT, linewidth=0.6)
+    axes.set_axisbelow(True)
+    return figure, axes
+
+
+def _finish(figure: Figure, axes: Axes, names: Sequence[_Name], path: Path) -> None:
+    axes.margins(x=0.02)
+    axes.yaxis.set_major_formatter("{x:g}")
+    figure.canvas.draw()
+    _write_names(figure, axes, names)
+    for kind in ("png", "svg"):
+        figure.savefig(path.with_suffix(f".{kind}"), dpi=160, metadata={"Date": None} if kind == "svg" else None)
+
+
+def _write_names(figure: Figure, axes: Axes, names: Sequence[_Name]) -> None:
+    """Right of the axes, beside the ends of the curves, a line's height apart at least."""
+    scale = 72.0 / figure.dpi  # pixels to points
+    ordered = sorted(names, key=lambda name: name.y)
+    wanted = np.array([axes.transData.transform((1.0, name.y))[1] for name in ordered]) * scale
+    box = axes.get_window_extent()
+    places = spread(wanted, _LINE_HEIGHT, box.y0 * scale, box.y1 * scale)
+    for name, at, place in zip(ordered, wanted, places, strict=True):
+        axes.annotate(
+            name.text,
+            xy=(1.0, (at / scale - box.y0) / box.height),
+            xycoords="axes fraction",
+            xytext=(16, place - at),
+            textcoords="offset points",
+            color=name.colour,
+            va="center",
+            annotation_clip=False,
+            arrowprops={"arrowstyle": "-", "color": name.colour, "linewidth": 0.7, "shrinkA": 0, "shrinkB": 0},
+        )
+
+
+def spread(wanted: FloatArray, apart: float, low: float, high: float) -> FloatArray:
+    """Ascending places near the wanted ones (n,), `apart` from each other, from `low` to `high` if there is room."""
+    steps = apart * np.arange(len(wanted))
+    places = np.maximum.accumulate(np.clip(wanted, low, high) - steps) + steps
+    highest = high - steps[::-1]
+    return np.asarray(np.minimum(places, highest))

@@ -1,0 +1,63 @@
+"""Plays runs side by side by joblib: on the cores of this machine, or on the cluster that a backend names.
+
+Runs keep their own outcomes, so on a cluster the folder, the data and this repository lie where every machine
+sees them.
+"""
+
+import contextlib
+import importlib
+import threading
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import joblib
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from benchmarks.papers.runs import Run
+from benchmarks.papers.store import path_of, play_and_keep
+
+_EVERY = 0.5  # seconds between two looks at what is finished
+
+
+def complete(runs: Sequence[Run], folder: Path, backend: str = "loky", jobs: int = -1) -> int:
+    """Plays the runs that are not finished yet; how many these were."""
+    pending = [run for run in runs if not path_of(folder, run).exists()]
+    if pending:
+        paths = [path_of(folder, run) for run in pending]
+        with _cluster(backend), joblib.parallel_config(backend=backend, n_jobs=jobs), _progress(paths):
+            joblib.Parallel(batch_size=1)(joblib.delayed(play_and_keep)(folder, run) for run in pending)
+    return len(pending)
+
+
+@contextlib.contextmanager
+def _cluster(backend: str) -> Iterator[None]:
+    """Connects to the cluster of DASK_SCHEDULER_ADDRESS or RAY_ADDRESS, or to one started here."""
+    if backend == "dask":
+        with importlib.import_module("distributed").Client():
+            yield
+        return
+    if backend == "ray":
+        importlib.import_module("ray.util.joblib").register_ray()
+    yield
+
+
+@contextlib.contextmanager
+def _progress(paths: Sequence[Path]) -> Iterator[None]:
+    """A bar that counts the files there are: the same for every backend."""
+    done = threading.Event()
+    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
+    with Progress(*columns, TimeRemainingColumn()) as progress:
+        task = progress.add_task("runs", total=len(paths))
+
+        def watch() -> None:
+            while not done.wait(_EVERY):
+                progress.update(task, completed=sum(path.exists() for path in paths))
+
+        watcher = threading.Thread(target=watch, daemon=True)
+        watcher.start()
+        try:
+            yield
+        finally:
+            done.set()
+            watcher.join()
+            progress.update(task, completed=sum(path.exists() for path in paths))

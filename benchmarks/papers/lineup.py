@@ -1,0 +1,77 @@
+"""Who plays in the papers' figures, with which hyperparameters, on what, and for how long."""
+
+import math
+from typing import Any, NamedTuple
+
+from learners.base import Problem
+
+RATES = tuple(2.0**-power for power in range(16, 0, -1))
+"""γ from 2^-16 to 2^-1: the grid of Beygelzimer, Orabona and Zhang 2017."""
+
+_BALL = 10.0 * math.sqrt(55.0)
+"""D·X of Gaptron, the same on every stream: D = 10 on SynSep, whose documents have norms up to √55."""
+
+
+class Entrant(NamedTuple):
+    """A learner as a figure shows it."""
+
+    name: str
+    algorithm: str
+    hyperparameters: dict[str, Any]
+    explores: bool = True  # whether γ is to be set; otherwise it is a line across the figure
+    full_information: bool = False  # whether it sees every true label
+    in_ball: bool = False  # whether it is given a radius
+
+    def settings(self, problem: Problem, rate: float | None) -> dict[str, Any]:
+        """The hyperparameters on a problem, at a rate."""
+        ball = {"radius": round(_BALL / problem.norm_bound, 6)} if self.in_ball else {}
+        return {**self.hyperparameters, **ball, **({} if rate is None else {"exploration": rate})}
+
+
+class Experiment(NamedTuple):
+    """One of the papers' experiments."""
+
+    name: str
+    title: str
+    source: str
+    rounds: int | None  # None: each example of the data set once
+    entrants: tuple[Entrant, ...]
+    passes: int = 1
+
+
+_HINGE = {"loss": "hinge"}
+
+BANDITRON = Entrant("Banditron", "banditron", {})
+PNEWTRON = Entrant("PNewtron", "pnewtron", {})
+SOBA = Entrant("SOBA", "soba", {})
+SOBA_DIAGONAL = Entrant("SOBAdiag", "soba-diagonal", {})
+GAPTRON = Entrant("Gaptron, 30η", "gaptron", {**_HINGE, "eta_scale": 30.0}, in_ball=True)
+GAPTRON_THEOREM = Entrant("Gaptron", "gaptron", _HINGE, in_ball=True)
+PERCEPTRONS = Entrant("bandit perceptrons", "bandit-perceptrons", {}, explores=False)
+KERNEL = Entrant("kernel perceptrons", "bandit-perceptrons-kernel", {"max_support": 20_000}, explores=False)
+PERCEPTRON = Entrant("Perceptron", "perceptron", {}, explores=False, full_information=True)
+GAPTRON_FULL = Entrant(
+    "Gaptron, full", "gaptron", {**_HINGE, "information": "full"}, explores=False, full_information=True, in_ball=True
+)
+FENCHEL_YOUNG = Entrant("Fenchel–Young", "fenchel-young", {}, explores=False, full_information=True)
+
+_BANDITS = (BANDITRON, PNEWTRON, SOBA, SOBA_DIAGONAL, GAPTRON, GAPTRON_THEOREM)
+_ALL = (*_BANDITS, PERCEPTRONS, PERCEPTRON, GAPTRON_FULL, FENCHEL_YOUNG)
+_SOBA_PAPER = "Beygelzimer, Orabona and Zhang 2017, section 5, Figure 2"
+
+EXPERIMENTS = {
+    experiment.name: experiment
+    for experiment in (
+        Experiment("synsep", "SynSep", _SOBA_PAPER, 1_000_000, _ALL),
+        Experiment("synnonsep", "SynNonSep", _SOBA_PAPER, 1_000_000, _ALL),
+        Experiment("covertype", "Covertype", _SOBA_PAPER, None, _ALL),
+        Experiment("reuters4", "Reuters-21578, four topics", _SOBA_PAPER, None, _ALL, passes=4),
+        Experiment(
+            "groups",
+            "Nine classes in three groups",
+            "after Fakcharoenphol and Prompak 2019, section 5",
+            1_000_000,
+            (*_BANDITS, PERCEPTRONS, KERNEL, PERCEPTRON, GAPTRON_FULL, FENCHEL_YOUNG),
+        ),
+    )
+}

@@ -1,0 +1,110 @@
+"""One run: a learner with its hyperparameters on a stream with a seed, and what came of it.
+
+A run is a small value and everything it does follows from it, so that any process on any machine may play it.
+"""
+
+import time
+from collections.abc import Iterator
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from benchmarks.papers.streams import Chunk, Stream, open_stream
+from benchmarks.papers.vowpal_wabbit import ALGORITHM, VowpalWabbit
+from learners.base import BoolArray, FloatArray, IntArray
+from learners.evaluation.simulation import simulate
+from learners.registry import LEARNERS
+
+_WARM_UP = 32  # rounds that compile what is not compiled yet, before the clock starts
+_CHECKPOINTS = 200
+
+
+class Run(NamedTuple):
+    """What is played."""
+
+    stream: str
+    file: str | None  # of a data set
+    algorithm: str
+    hyperparameters: dict[str, Any]
+    rounds: int
+    seed: int  # of the stream, and of the draws
+
+
+class Outcome(NamedTuple):
+    """The mistakes made until each checkpoint, and how long it took."""
+
+    checkpoints: list[int]  # rounds, about evenly spaced in their logarithm; the last is all of them
+    mistakes: list[int]  # up to and with each checkpoint
+    seconds: float  # of playing, on one core; not of making the stream
+
+    @property
+    def rounds(self) -> int:
+        """T."""
+        return self.checkpoints[-1]
+
+    @property
+    def error(self) -> float:
+        """Mistakes per round."""
+        return self.mistakes[-1] / self.rounds
+
+    @property
+    def late_error(self) -> float:
+        """The same over the last quarter of the rounds."""
+        start = three_quarters(self.rounds)
+        before = self.mistakes[self.checkpoints.index(start)]
+        return (self.mistakes[-1] - before) / (self.rounds - start)
+
+
+class Player(Protocol):
+    """Who plays: a learner of the project, or a peer."""
+
+    def play(self, chunk: Chunk, uniforms: FloatArray) -> BoolArray:
+        """Plays the rounds of a chunk after those before; which were mistakes, (n,)."""
+
+
+class _LearnerPlayer:
+    def __init__(self, run: Run, stream: Stream) -> None:
+        self._learner = LEARNERS[run.algorithm](problem=stream.problem, **run.hyperparameters)
+        self._state: Any = None
+
+    def play(self, chunk: Chunk, uniforms: FloatArray) -> BoolArray:
+        simulation = simulate(self._learner, chunk.contexts, chunk.labels, uniforms, self._state)
+        self._state = simulation.state
+        return simulation.mistakes
+
+
+def three_quarters(rounds: int) -> int:
+    """Where the last quarter begins."""
+    return rounds - max(1, rounds // 4)
+
+
+def checkpoints(rounds: int) -> IntArray:
+    """About 200 numbers of rounds from 1 to all, evenly spaced in their logarithm, with three quarters of all."""
+    spaced = np.unique(np.geomspace(1, rounds, _CHECKPOINTS).round().astype(np.int64))
+    return np.union1d(spaced, [three_quarters(rounds), rounds])
+
+
+def play(run: Run) -> Outcome:
+    """Plays a run. The same run has the same mistakes wherever it is played."""
+    stream = open_stream(run.stream, run.file)
+    _player(run, stream).play(*next(_inputs(run._replace(rounds=_WARM_UP), stream)))
+    player, mistakes, seconds = _player(run, stream), [np.zeros(1, dtype=np.int64)], 0.0
+    for chunk, uniforms in _inputs(run, stream):
+        started = time.perf_counter()
+        wrong = player.play(chunk, uniforms)
+        seconds += time.perf_counter() - started
+        mistakes.append(mistakes[-1][-1] + np.cumsum(wrong))
+    points = checkpoints(run.rounds)
+    return Outcome(points.tolist(), np.concatenate(mistakes)[points].tolist(), seconds)
+
+
+def _player(run: Run, stream: Stream) -> Player:
+    if run.algorithm == ALGORITHM:
+        return VowpalWabbit(stream.problem.n_labels, **run.hyperparameters)
+    return _LearnerPlayer(run, stream)
+
+
+def _inputs(run: Run, stream: Stream) -> Iterator[tuple[Chunk, FloatArray]]:
+    """The chunks, with the uniform numbers that labels are drawn with."""
+    rng = np.random.default_rng([run.seed, 777])
+    return ((chunk, rng.random(chunk.contexts.n)) for chunk in stream.chunks(run.rounds, run.seed))

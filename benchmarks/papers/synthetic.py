@@ -1,0 +1,109 @@
+"""The papers' made-up data, a chunk at a time, always the same for a seed.
+
+SynSep and SynNonSep: Kakade, Shalev-Shwartz and Tewari 2008, section 5, as used by Beygelzimer, Orabona and
+Zhang 2017. Nine classes of documents over 400 words. 120 words are keywords, of which each class owns a
+random 20 to 40; a document holds its class's keywords but five, and twenty of the other 280 words.
+SynNonSep replaces the label of 5 % of the documents by another one.
+
+Groups: after Fakcharoenphol and Prompak 2019. Nine classes in three groups in the unit disc, margin 0.005.
+The paper gives these numbers but not the regions; here a group is a third of the disc, and parallel cuts
+across its axis divide it into three classes. No class of a group's middle can be told by a halfspace
+through the origin, which is what a linear learner has.
+"""
+
+import numpy as np
+
+from learners.base import Contexts, FloatArray, IntArray
+from learners.kernels import compiled
+
+N_CLASSES, N_KEYWORDS, N_WORDS = 9, 120, 400
+_DROPPED, _GENERIC = 5, 20
+LONGEST = 40 - _DROPPED + _GENERIC
+"""The squared norm of a document is its number of words, 35 to 55."""
+
+MARGIN = 0.005
+_CUTS = np.array([0.45, 0.70])
+_AXES = 2.0 * np.pi * np.arange(3) / 3.0
+
+
+def keywords(seed: int) -> list[IntArray]:
+    """The keywords of each class: 20 to 40 of 120."""
+    rng = np.random.default_rng([seed, 1])
+    return [rng.permutation(N_KEYWORDS)[: rng.integers(20, 41)] for _ in range(N_CLASSES)]
+
+
+def documents(n: int, seed: int, chunk: int, noise: float) -> tuple[Contexts, IntArray]:
+    """N documents, and their labels of which a share `noise` is wrong.
+
+    The first m of n documents do not depend on n.
+    """
+    owned = keywords(seed)
+    table, sizes = np.zeros((N_CLASSES, 40), dtype=np.int64), np.array([len(own) for own in owned])
+    for k, own in enumerate(owned):
+        table[k, : len(own)] = own
+    uniforms = np.random.default_rng([seed, 2, chunk]).random((n, 3 + _DROPPED + _GENERIC))
+    classes = (uniforms[:, 0] * N_CLASSES).astype(np.int64)
+    lengths = sizes[classes] - _DROPPED + _GENERIC
+    starts = np.concatenate([[0], np.cumsum(lengths)])
+    indices = np.empty(starts[-1], dtype=np.int64)
+    _write_documents(table, sizes, classes, uniforms[:, 3:], starts, indices)
+    others = (classes + 1 + (uniforms[:, 2] * (N_CLASSES - 1)).astype(np.int64)) % N_CLASSES
+    labels = np.where(uniforms[:, 1] < noise, others, classes)
+    return Contexts(starts, indices, np.ones(len(indices)), False), labels
+
+
+@compiled
+def _write_documents(
+    table: IntArray, sizes: IntArray, classes: IntArray, uniforms: FloatArray, starts: IntArray, indices: IntArray
+) -> None:
+    own, generic = np.empty(40, dtype=np.int64), np.empty(N_WORDS - N_KEYWORDS, dtype=np.int64)
+    for i in range(len(classes)):
+        size = sizes[classes[i]]
+        own[:] = table[classes[i]]
+        generic[:] = np.arange(N_KEYWORDS, N_WORDS)
+        _select(own[:size], uniforms[i, :_DROPPED])
+        _select(generic, uniforms[i, _DROPPED:])
+        middle = starts[i] + size - _DROPPED
+        indices[starts[i] : middle] = own[_DROPPED:size]
+        indices[middle : starts[i + 1]] = generic[:_GENERIC]
+
+
+@compiled
+def _select(items: IntArray, uniforms: FloatArray) -> None:
+    """Brings a random choice of items to the front, as many as there are uniform numbers: Fisher and Yates."""
+    for j in range(len(uniforms)):
+        other = j + int(uniforms[j] * (len(items) - j))
+        items[j], items[other] = items[other], items[j]
+
+
+def grouped_points(n: int, seed: int, chunk: int) -> tuple[Contexts, IntArray]:
+    """N points of the disc, uniform where the margin allows, and their classes 0 … 8, three to a group."""
+    rng = np.random.default_rng([seed, 3, chunk])
+    kept: list[FloatArray] = []
+    while sum(len(points) for points in kept) < n:
+        points = _disc(rng, 4096)
+        kept.append(points[_clearance(points) >= MARGIN])
+    points = np.concatenate(kept)[:n]
+    return Contexts.dense(points), _classes(points)
+
+
+def _disc(rng: np.random.Generator, n: int) -> FloatArray:
+    radius, angle = np.sqrt(rng.random(n)), 2.0 * np.pi * rng.random(n)
+    return np.column_stack([radius * np.cos(angle), radius * np.sin(angle)])
+
+
+def _along_axes(points: FloatArray) -> FloatArray:
+    return np.asarray(points @ np.stack([np.cos(_AXES), np.sin(_AXES)]))
+
+
+def _classes(points: FloatArray) -> IntArray:
+    along = _along_axes(points)
+    return np.asarray(3 * along.argmax(axis=1) + np.searchsorted(_CUTS, along.max(axis=1)), dtype=np.int64)
+
+
+def _clearance(points: FloatArray) -> FloatArray:
+    """The distance to the nearest boundary between two classes."""
+    along = np.sort(_along_axes(points), axis=1)
+    between_groups = (along[:, 2] - along[:, 1]) / np.sqrt(3.0)  # two axes differ by a vector of length √3
+    between_classes = np.abs(along[:, 2:] - _CUTS).min(axis=1)
+    return np.minimum(between_groups, between_classes)

@@ -1,0 +1,86 @@
+"""What the outcome of a run depends on, as one short name: kept outcomes of other code are not mistaken for it."""
+
+import ast
+import functools
+import hashlib
+import importlib.util
+from collections.abc import Iterator
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from benchmarks.papers.runs import Run
+from benchmarks.papers.vowpal_wabbit import ALGORITHM
+from learners.registry import LEARNERS
+
+_OURS = ("learners", "benchmarks")
+_ENTRY = "benchmarks.papers.runs"
+_REGISTRY, _PEER = "learners.registry", "benchmarks.papers.vowpal_wabbit"  # no learner depends on another, or on a peer
+
+
+@functools.cache
+def version_of(algorithm: str, file: str | None) -> str:
+    """Eight hexadecimal digits of the code that plays a run, docstrings and comments aside, and of its data."""
+    digest = hashlib.sha256()
+    peer = algorithm == ALGORITHM
+    player = _PEER if peer else LEARNERS[algorithm].__module__
+    for name in sorted(_reached([_ENTRY, player], {_REGISTRY} if peer else {_REGISTRY, _PEER})):
+        digest.update(_code(name).encode())
+    if peer:
+        digest.update(_version("vowpalwabbit").encode())
+    if file is not None:
+        digest.update(Path(file).read_bytes())
+    return digest.hexdigest()[:8]
+
+
+def name_of(run: Run) -> str:
+    """The name of a run's file: its parameters and the version of its code."""
+    words = [f"{key}={value}" for key, value in run.hyperparameters.items()]
+    settings = "".join(letter if letter.isalnum() or letter in "=.-_," else "_" for letter in ",".join(words))
+    of_code = version_of(run.algorithm, run.file)
+    return f"{run.stream}/{run.algorithm}/{settings or 'default'}-T{run.rounds}-seed{run.seed}-{of_code}.json"
+
+
+def _reached(names: list[str], ignored: set[str]) -> set[str]:
+    """These modules of the project and all that they import."""
+    reached: set[str] = set()
+    while names:
+        name = names.pop()
+        if name not in reached | ignored:
+            reached.add(name)
+            names.extend(_imports(name))
+    return reached
+
+
+def _imports(name: str) -> Iterator[str]:
+    for node in ast.walk(_tree(name)):
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] in _OURS:
+            yield node.module
+
+
+@functools.cache
+def _tree(name: str) -> ast.Module:
+    spec = importlib.util.find_spec(name)
+    assert spec is not None
+    assert spec.origin is not None
+    return ast.parse(Path(spec.origin).read_text())
+
+
+@functools.cache
+def _code(name: str) -> str:
+    """The source without comments and docstrings."""
+    tree = ast.parse(ast.unparse(_tree(name)))
+    for node in ast.walk(tree):
+        if isinstance(body := getattr(node, "body", None), list):
+            node.body = [child for child in body if not _is_text(child)] or [ast.Pass()]  # type: ignore[attr-defined]
+    return ast.unparse(tree)
+
+
+def _is_text(node: ast.AST) -> bool:
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return ""

@@ -1,0 +1,52 @@
+"""Vowpal Wabbit's contextual bandits on the same streams, drawn from with the same uniform numbers.
+
+Each round asks for the distribution, draws from it, and learns from the bit: what a service would do.
+"""
+
+import importlib
+from typing import Any, Literal
+
+import numpy as np
+
+from benchmarks.papers.streams import Chunk
+from learners.base import BoolArray, Contexts, FloatArray
+from learners.exploration import draw_one
+from learners.kernels import row
+
+ALGORITHM = "vowpal-wabbit"
+_COSTS = {"0/1": (0, 1), "-1/0": (-1, 0)}
+
+
+class VowpalWabbit:
+    """`--cb_explore K` with the options given.
+
+    Args:
+        n_labels: K.
+        options: of the command line, as `--squarecb` or `--epsilon 0.05 --cb_type dr`.
+        costs: of a right and of a wrong answer.
+    """
+
+    def __init__(self, n_labels: int, options: str = "", costs: Literal["0/1", "-1/0"] = "0/1") -> None:
+        module = importlib.import_module("vowpalwabbit")
+        # 2^22 weights: no two of K·d share one, or hardly any.
+        self._workspace: Any = module.Workspace(f"--cb_explore {n_labels} {options} -b 22 --random_seed 1 --quiet")
+        self._costs = _COSTS[costs]
+
+    def play(self, chunk: Chunk, uniforms: FloatArray) -> BoolArray:
+        """Plays the rounds of a chunk; which were mistakes, (n,)."""
+        return np.array(
+            [self._play_one(_text(chunk.contexts, t), chunk.labels[t], uniforms[t]) for t in range(len(uniforms))]
+        )
+
+    def _play_one(self, text: str, truth: int, uniform: float) -> bool:
+        distribution = np.array(self._workspace.predict(text))
+        label, _ = draw_one(distribution / distribution.sum(), uniform)
+        cost = self._costs[int(label != truth)]
+        self._workspace.learn(f"{label + 1}:{cost}:{distribution[label]} {text}")
+        return bool(label != truth)
+
+
+def _text(contexts: Contexts, t: int) -> str:
+    """A context as a line without a label."""
+    indices, values = row(contexts, t)
+    return "| " + " ".join(f"x{i}:{x:.9g}" for i, x in zip(indices.tolist(), values.tolist(), strict=True))
