@@ -7,7 +7,9 @@ import typer
 from rich.console import Console
 
 from benchmarks.datasets import READERS
-from benchmarks.papers import experiment as experiments
+from benchmarks.papers.defaults import STREAMS, contest
+from benchmarks.papers.defaults import report as report_defaults
+from benchmarks.papers.experiment import plan, report
 from benchmarks.papers.jobs import complete
 from benchmarks.papers.lineup import EXPERIMENTS, RATES
 from benchmarks.papers.streams import find_file
@@ -46,13 +48,45 @@ def run(
         console.print(f"skipped {name}: give the path of {READERS[name][0]}, or of its folder, with --data")
         return
     grid = tuple(float(rate) for rate in rates.split(",")) if rates else RATES
-    where = None if file is None else str(file.resolve())
-    the_plan = experiments.plan(EXPERIMENTS[name], where, rounds, seeds, learners.split(",") if learners else (), grid)
+    the_plan = plan(EXPERIMENTS[name], _absolute(file), rounds, seeds, _listed(learners), grid)
     for sentence in the_plan.left_out:
         console.print(f"left out: {sentence}")
     played = complete(the_plan.runs, out, backend, jobs)
-    experiments.report(the_plan, out)
+    report(the_plan, out)
     console.print(f"{played} runs played, {len(the_plan.runs) - played} kept; see {out / name}")
+
+
+@app.command()
+def defaults(
+    data: Data = None,
+    rounds: Rounds = None,
+    seeds: Seeds = 3,
+    learners: Learners = "",
+    streams: Annotated[str, typer.Option(help="Of " + ", ".join(STREAMS) + "; all if empty.")] = "",
+    out: Out = DEFAULT_OUT,
+    backend: Backend = "loky",
+    jobs: Jobs = -1,
+) -> None:
+    """Plays every learner with its defaults and with a few settings, and writes one table."""
+    console, contests = Console(), []
+    for name in _listed(streams) or list(STREAMS):
+        file = find_file(name, data)
+        if name in READERS and file is None:
+            console.print(f"skipped {name}: give the folder of {READERS[name][0]} with --data")
+            continue
+        contests.append(contest(name, _absolute(file), rounds or STREAMS[name], seeds, _listed(learners)))
+    runs = [run for one in contests for run in one.runs]
+    played = complete(runs, out, backend, jobs)
+    report_defaults(contests, out)
+    console.print(f"{played} runs played, {len(runs) - played} kept; see {out / 'defaults'}")
+
+
+def _listed(names: str) -> list[str]:
+    return names.split(",") if names else []
+
+
+def _absolute(file: Path | None) -> str | None:
+    return None if file is None else str(file.resolve())
 
 
 @app.command()

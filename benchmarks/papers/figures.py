@@ -13,6 +13,7 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from scipy.optimize import isotonic_regression
 
 from benchmarks.papers.summary import Summary
 from learners.base import FloatArray
@@ -32,7 +33,7 @@ _COLOURS = {
 }
 _MARKERS = {"Banditron": "o", "PNewtron": "s", "SOBA": "D", "SOBAdiag": "^", "Gaptron, 30η": "v", "Gaptron": "P"}
 _INK, _FAINT = "#333333", "#DDDDDD"
-_STYLE = {
+_STYLE: Any = {
     "font.size": 9.5,
     "axes.edgecolor": "#888888",
     "axes.labelcolor": _INK,
@@ -82,6 +83,7 @@ def draw_rates(path: Path, title: str, curves: Sequence[Curves]) -> None:
         figure, axes = _canvas(title, "exploration rate γ", "error rate")
         names = [_rate_curve(axes, one) if one.explores else _level(axes, one) for one in curves]
         axes.set_xscale("log", base=2)
+        axes.margins(x=0.02)
         axes.set_ylim(*_limits([summary for one in curves for _, summary in one.by_rate]))
         _finish(figure, axes, names, path)
 
@@ -92,7 +94,7 @@ def draw_rounds(path: Path, title: str, curves: Sequence[Curves]) -> None:
         figure, axes = _canvas(title, "rounds", "error rate so far")
         names = [_round_curve(axes, one) for one in curves]
         axes.set_xscale("log")
-        axes.set_xlim(left=10)
+        axes.set_xlim(10, max(one.best[1].checkpoints[-1] for one in curves))
         axes.set_ylim(*_limits([one.best[1] for one in curves]))
         _finish(figure, axes, names, path)
 
@@ -157,7 +159,6 @@ def _canvas(title: str, x: str, y: str) -> tuple[Figure, Axes]:
 
 
 def _finish(figure: Figure, axes: Axes, names: Sequence[_Name], path: Path) -> None:
-    axes.margins(x=0.02)
     axes.yaxis.set_major_formatter("{x:g}")
     figure.canvas.draw()
     _write_names(figure, axes, names)
@@ -182,13 +183,12 @@ def _write_names(figure: Figure, axes: Axes, names: Sequence[_Name]) -> None:
             color=name.colour,
             va="center",
             annotation_clip=False,
-            arrowprops={"arrowstyle": "-", "color": name.colour, "linewidth": 0.7, "shrinkA": 0, "shrinkB": 0},
+            arrowprops={"arrowstyle": "-", "color": name.colour, "linewidth": 0.7, "relpos": (0.0, 0.5), "shrinkB": 2},
         )
 
 
 def spread(wanted: FloatArray, apart: float, low: float, high: float) -> FloatArray:
-    """Ascending places near the wanted ones (n,), `apart` from each other, from `low` to `high` if there is room."""
+    """The places nearest to the wanted ones (n,), ascending, `apart` from each other, within `low` and `high`."""
     steps = apart * np.arange(len(wanted))
-    places = np.maximum.accumulate(np.clip(wanted, low, high) - steps) + steps
-    highest = high - steps[::-1]
-    return np.asarray(np.minimum(places, highest))
+    places = isotonic_regression(wanted - steps).x + steps
+    return np.asarray(np.minimum(np.maximum(places, low + steps), high - steps[::-1]))

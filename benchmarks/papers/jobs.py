@@ -21,11 +21,11 @@ _EVERY = 0.5  # seconds between two looks at what is finished
 
 def complete(runs: Sequence[Run], folder: Path, backend: str = "loky", jobs: int = -1) -> int:
     """Plays the runs that are not finished yet; how many these were."""
-    pending = [run for run in runs if not path_of(folder, run).exists()]
+    pending = [(path, run) for run in runs if not (path := path_of(folder, run).absolute()).exists()]
     if pending:
-        paths = [path_of(folder, run) for run in pending]
-        with _cluster(backend), joblib.parallel_config(backend=backend, n_jobs=jobs), _progress(paths):
-            joblib.Parallel(batch_size=1)(joblib.delayed(play_and_keep)(folder, run) for run in pending)
+        bar = _progress([path for path, _ in pending])
+        with _cluster(backend), joblib.parallel_config(backend=backend, n_jobs=jobs), bar:
+            joblib.Parallel(batch_size=1)(joblib.delayed(play_and_keep)(*one) for one in pending)
     return len(pending)
 
 

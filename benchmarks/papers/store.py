@@ -19,9 +19,9 @@ def load(folder: Path, run: Run) -> Outcome:
     return Outcome(kept["checkpoints"], kept["mistakes"], kept["seconds"])
 
 
-def play_and_keep(folder: Path, run: Run) -> None:
+def play_and_keep(path: Path, run: Run) -> None:
     """Plays a run and keeps its outcome, whole or not at all."""
-    path, outcome = path_of(folder, run), play(run)
+    outcome = play(run)
     path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = path.with_suffix(f".{os.getpid()}.unfinished")
     unfinished.write_text(json.dumps({"run": run._asdict(), **outcome._asdict()}))

@@ -36,8 +36,8 @@ class Stream(NamedTuple):
 
 
 def find_file(name: str, data: str | None) -> Path | None:
-    """The file of a data set: `data` itself, or in the folder `data` the one of its usual name."""
-    if data is None:
+    """The file of a data set: `data` itself, or in the folder `data` the one of its usual name; else None."""
+    if name in SYNTHETIC or data is None:
         return None
     path = Path(data)
     file = path / READERS[name][0] if path.is_dir() else path

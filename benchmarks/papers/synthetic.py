@@ -106,4 +106,4 @@ def _clearance(points: FloatArray) -> FloatArray:
     along = np.sort(_along_axes(points), axis=1)
     between_groups = (along[:, 2] - along[:, 1]) / np.sqrt(3.0)  # two axes differ by a vector of length √3
     between_classes = np.abs(along[:, 2:] - _CUTS).min(axis=1)
-    return np.minimum(between_groups, between_classes)
+    return np.asarray(np.minimum(between_groups, between_classes))

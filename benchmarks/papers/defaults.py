@@ -1,0 +1,130 @@
+"""The table of defaults: what each learner does as it comes, beside the best of a few settings and a peer's best."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from benchmarks.papers.experiment import MAX_STATE
+from benchmarks.papers.runs import Run
+from benchmarks.papers.store import load
+from benchmarks.papers.streams import Stream, open_stream
+from benchmarks.papers.summary import Summary, markdown, summarize, with_deviation, write_csv
+from benchmarks.papers.tuning import PEER, TABLE, Row
+from benchmarks.papers.vowpal_wabbit import ALGORITHM
+from learners.base import state_bytes
+from learners.registry import LEARNERS
+
+STREAMS = {"synsep": 100_000, "synnonsep": 100_000, "covertype": 100_000, "reuters4": 28_176, "pendigits": 29_976}
+"""Rounds on each; the last two data sets are gone through four times, in another order each."""
+
+MOST_WORK = 1e12
+"""Multiply-adds that a run may take, roughly: some minutes. Slower learners are left out, and named."""
+
+Result = tuple[dict[str, Any], Summary]
+
+
+class Contest(NamedTuple):
+    """The runs on one stream."""
+
+    stream: str
+    rounds: int
+    rows: list[tuple[Row, list[tuple[dict[str, Any], list[Run]]]]]  # each setting with its runs over seeds
+    left_out: list[str]  # sentences
+
+    @property
+    def runs(self) -> list[Run]:
+        """All of them."""
+        return [run for _, settings in self.rows for _, runs in settings for run in runs]
+
+
+def contest(name: str, file: str | None, rounds: int, seeds: int, only: Sequence[str] = ()) -> Contest:
+    """What to play on a stream: all learners and the peer, or those whose algorithms are named."""
+    stream, rows, left_out = open_stream(name, file), [], []
+    for row in (*TABLE, PEER):
+        if only and row.algorithm not in only:
+            continue
+        if (reason := _too_much(row, stream, rounds)) is not None:
+            left_out.append(f"{row.name}: {reason}.")
+            continue
+        settings = [
+            (setting, [Run(name, file, row.algorithm, setting, rounds, seed) for seed in range(seeds)])
+            for setting in row.settings()
+        ]
+        rows.append((row, settings))
+    return Contest(name, rounds, rows, left_out)
+
+
+def _too_much(row: Row, stream: Stream, rounds: int) -> str | None:
+    if row.algorithm == ALGORITHM:
+        return None
+    learner = LEARNERS[row.algorithm](problem=stream.problem, **row.fixed)
+    if (needed := state_bytes(learner)) > MAX_STATE:
+        return f"its state would take {needed:,} bytes"
+    if (work := float(learner.fold_cost * rounds)) > MOST_WORK:
+        return f"a run would take some {work:.0e} multiply-adds"
+    return None
+
+
+def report(contests: Sequence[Contest], folder: Path) -> str:
+    """Writes defaults/table.md and table.csv from finished runs; the first as text."""
+    out = folder / "defaults"
+    out.mkdir(parents=True, exist_ok=True)
+    parts = [
+        "## Defaults\n\nMistakes per round, mean (std) over seeds; what each learner does as it comes, beside the "
+        "best of the settings in `benchmarks/papers/tuning.py` and Vowpal Wabbit's best.\n"
+    ]
+    lines: list[list[Any]] = []
+    for one in contests:
+        results = [(row, [(setting, _load(folder, runs)) for setting, runs in settings]) for row, settings in one.rows]
+        parts.append(_section(one, results))
+        lines.extend(line for row, of in results for line in _csv_lines(one, row, of))
+    text = "\n".join(parts)
+    (out / "table.md").write_text(text)
+    write_csv(out / "table.csv", _CSV_HEADER, lines)
+    return text
+
+
+def _load(folder: Path, runs: Sequence[Run]) -> Summary:
+    return summarize([load(folder, run) for run in runs])
+
+
+def _section(one: Contest, results: Sequence[tuple[Row, list[Result]]]) -> str:
+    peers = [_best(of) for row, of in results if row.algorithm == ALGORITHM]
+    peer = f"{peers[0][1].error.mean():.4f}" if peers else "–"
+    header = ["learner", "information", "default", "last quarter", "rounds/s"]
+    header += ["best tuned", "last quarter", "setting", "default / tuned", "VW best"]
+    rows = [_line(row, of, peer) for row, of in results]
+    missing = "".join(f"\nLeft out: {sentence}\n" for sentence in one.left_out)
+    return f"### {one.stream}, {one.rounds:,} rounds\n\n{markdown(header, rows)}{missing}"
+
+
+def _line(row: Row, of: list[Result], peer: str) -> list[str]:
+    default, (setting, tuned) = of[0][1], _best(of)
+    ratio = default.error.mean() / tuned.error.mean() if tuned.error.mean() > 0 else 1.0
+    information = "full" if row.full_information else "bandit"
+    errors = with_deviation(default.error), with_deviation(default.late_error), f"{default.speed:,.0f}"
+    bests = with_deviation(tuned.error), with_deviation(tuned.late_error), _words(setting)
+    return [row.name, information, *errors, *bests, f"{ratio:.2f}", peer]
+
+
+def _best(of: Sequence[Result]) -> Result:
+    return min(of, key=lambda result: float(result[1].error.mean()))
+
+
+def _words(setting: dict[str, Any]) -> str:
+    return ", ".join(f"{key} {value}" for key, value in setting.items()) or "default"
+
+
+_CSV_HEADER = (
+    *("stream", "rounds", "learner", "algorithm", "information", "setting", "seeds"),
+    *("error_mean", "last_quarter_error_mean", "rounds_per_second"),
+)
+
+
+def _csv_lines(one: Contest, row: Row, of: Sequence[Result]) -> list[list[Any]]:
+    information = "full" if row.full_information else "bandit"
+    who = one.stream, one.rounds, row.name, row.algorithm, information
+    return [
+        [*who, _words(setting), len(result.error), result.error.mean(), result.late_error.mean(), round(result.speed)]
+        for setting, result in of
+    ]

@@ -1,0 +1,94 @@
+"""The table of settings: each learner's few that are worth trying beside its defaults, and its peers'.
+
+Every combination of a row's values is one setting. They are few on purpose: this is what a careful user would
+try in an afternoon, the same for every data set.
+"""
+
+import itertools
+from typing import Any, NamedTuple
+
+from benchmarks.papers.vowpal_wabbit import ALGORITHM
+
+_RATES = [0.002, 0.005, 0.01, 0.02, 0.05, 0.1]
+_STEPS = [1.0, 10.0, 100.0]
+_LOSSES = ["logistic", "hinge", "smooth_hinge"]
+_FULL = {"information": ["full"]}
+
+
+class Row(NamedTuple):
+    """A learner, and what is tried."""
+
+    name: str
+    algorithm: str
+    fixed: dict[str, Any]  # beside the defaults, in every setting
+    grids: list[dict[str, list[Any]]]
+    full_information: bool = False
+
+    def settings(self) -> list[dict[str, Any]]:
+        """The hyperparameters of each setting; the first has the defaults."""
+        products = [
+            dict(zip(grid, values, strict=True)) for grid in self.grids for values in itertools.product(*grid.values())
+        ]
+        return [self.fixed, *({**self.fixed, **product} for product in products)]
+
+
+def _row(algorithm: str, *grids: dict[str, list[Any]], full_information: bool = False) -> Row:
+    return Row(algorithm, algorithm, {}, list(grids), full_information)
+
+
+TABLE = (
+    _row(
+        "gaptron",
+        {
+            "loss": _LOSSES,
+            "exploration": [0.005, 0.02, 0.1],
+            "eta_scale": [10.0, 100.0, 1000.0],
+            "radius": [10.0, 100.0],
+        },
+    ),
+    _row("soba", {"exploration": ["adaptive", *_RATES], "regularization": [0.1, 1.0]}),
+    _row("soba-diagonal", {"exploration": ["adaptive", *_RATES], "regularization": [0.1, 1.0]}),
+    _row("soba-newton", {"exploration": _RATES, "radius": [1.0, 10.0], "beta": [0.01, 0.1], "epsilon": [1.0]}),
+    _row("newtron", {"exploration": _RATES, "radius": [1.0, 10.0]}),
+    _row("pnewtron", {"exploration": _RATES, "projection": ["scale", "none"]}),
+    _row("banditron", {"exploration": ["anytime", *_RATES]}),
+    _row("bandit-perceptrons", {"use_known_label": [False]}),
+    _row("bandit-perceptrons-kernel", {"max_support": [4000], "use_known_label": [True, False]}),
+    _row("epsilon-greedy-ridge", {"exploration": ["anytime", *_RATES], "regularization": [0.1, 1.0]}),
+    _row("folklore-bandit", {"exploration": ["anytime", 0.05, 0.1, 0.2], "comparator_bound": [1.0, 10.0, 100.0]}),
+    _row("uniform"),
+    Row(
+        "gaptron, full",
+        "gaptron",
+        {"information": "full"},
+        [{"loss": _LOSSES, "eta_scale": _STEPS, "radius": [1.0, 10.0, 100.0]}],
+        full_information=True,
+    ),
+    _row("perceptron", full_information=True),
+    _row(
+        "fenchel-young",
+        {"learning_rate": ["adaptive"], "radius": [10.0, 100.0]},
+        {"learning_rate": ["parameter-free", 0.1, 1.0, 10.0]},
+        full_information=True,
+    ),
+    _row("folklore", {"comparator_bound": [1.0, 100.0]}, full_information=True),
+    _row("adaboost-olm", {"weak_learners": [1, 20]}, full_information=True),
+)
+"""Every registered learner that answers with one of the labels; `adahedge` mixes experts and may abstain."""
+
+PEER = Row(
+    "Vowpal Wabbit",
+    ALGORITHM,
+    {},
+    [
+        {
+            "options": [
+                *("--epsilon 0.05 --cb_type mtr", "--epsilon 0.05 --cb_type dr", "--epsilon 0.02 --cb_type mtr"),
+                *("--cb_force_legacy --cb_type dm", "--cb_force_legacy --cb_type dr --cover 4", "--cover 4"),
+                *("--squarecb", "--squarecb --gamma_scale 100"),
+            ],
+            "costs": ["0/1", "-1/0"],
+        }
+    ],
+)
+"""Its plain `--cb_explore K` is the default; the rest is what its authors recommend, with either coding of costs."""
