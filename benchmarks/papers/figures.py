@@ -13,6 +13,7 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator, NullFormatter
 from scipy.optimize import isotonic_regression
 
 from benchmarks.papers.summary import Summary
@@ -159,7 +160,9 @@ def _canvas(title: str, x: str, y: str) -> tuple[Figure, Axes]:
 
 
 def _finish(figure: Figure, axes: Axes, names: Sequence[_Name], path: Path) -> None:
+    axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
     axes.yaxis.set_major_formatter("{x:g}")
+    axes.yaxis.set_minor_formatter(NullFormatter())
     figure.canvas.draw()
     _write_names(figure, axes, names)
     for kind in ("png", "svg"):

@@ -7,8 +7,8 @@ SynNonSep replaces the label of 5 % of the documents by another one.
 
 Groups: after Fakcharoenphol and Prompak 2019. Nine classes in three groups in the unit disc, margin 0.005.
 The paper gives these numbers but not the regions; here a group is a third of the disc, and parallel cuts
-across its axis divide it into three classes. No class of a group's middle can be told by a halfspace
-through the origin, which is what a linear learner has.
+across its axis divide it into three classes. The regions of a linear learner are cones, so it cannot tell the
+classes of a group apart.
 """
 
 import numpy as np
