@@ -9,18 +9,19 @@ LOCK := $(PY) -m uv pip compile pyproject.toml --no-config --universal --python-
 	--generate-hashes --no-annotate --no-header --quiet
 
 .DELETE_ON_ERROR:
-.PHONY: help install serve demo test check bench openapi lock clean
+.PHONY: help install serve demo test mutations check bench openapi lock clean
 
 help:
-	@echo "make serve    run the service (ARGS='--port 9000' passes options on)"
-	@echo "make demo     watch a model learn through the HTTP API"
-	@echo "make install  make .venv/bin/wager and stop there"
-	@echo "make test     run the tests (ARGS='-m slow' for the slow ones)"
-	@echo "make check    lint, formatting, types"
-	@echo "make bench    run the benchmarks"
-	@echo "make openapi  write openapi.md anew"
-	@echo "make lock     write requirements/ anew (ARGS=--upgrade for newer versions)"
-	@echo "make clean    remove .venv and caches; data stays"
+	@echo "make serve      run the service (ARGS='--port 9000' passes options on)"
+	@echo "make demo       watch a model learn through the HTTP API"
+	@echo "make install    make .venv/bin/wager and stop there"
+	@echo "make test       run the tests (ARGS='-m slow' for the slow ones)"
+	@echo "make mutations  see that the tests notice known errors (ARGS='--only soba' for some of them)"
+	@echo "make check      lint, formatting, types"
+	@echo "make bench      run the benchmarks"
+	@echo "make openapi    write openapi.md anew"
+	@echo "make lock       write requirements/ anew (ARGS=--upgrade for newer versions)"
+	@echo "make clean      remove .venv and caches; data stays"
 
 install: $(VENV)/.serve
 serve: $(VENV)/.serve
@@ -29,6 +30,8 @@ demo: $(VENV)/.serve
 	@exec $(VENV)/bin/wager demo $(ARGS)
 test: $(VENV)/.dev
 	$(PY) -m pytest $(ARGS)
+mutations: $(VENV)/.dev
+	$(PY) -m tests.mutation $(ARGS)
 check: $(VENV)/.dev
 	$(PY) -m ruff check $(CODE)
 	$(PY) -m ruff format --check $(CODE)

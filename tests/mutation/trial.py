@@ -1,0 +1,101 @@
+"""Running tests on a copy of the sources, with or without an error in them."""
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from tests.mutation.mutation import ROOT, Mutation, mutated
+
+SOURCES = ("learners", "service", "tests", "pyproject.toml")
+LONGEST = 300.0  # seconds that one trial may take
+
+_GREEN, _RED = 0, 1  # exit codes of pytest; all others mean that it could not do its work
+_ONLY_COMPILED = (
+    # Its labels tie but for rounding, which is another where multiply and add are not one instruction.
+    "tests/learners/test_bandit_perceptrons.py::test_micro_trace[bandit_perceptrons_linear_paper]",
+    # Compiled, the logarithm of zero is -inf; in plain Python an error.
+    "tests/learners/test_fenchel_young.py::test_extreme_hyperparameters_keep_everything_finite[extremes1]",
+)
+_LEAVE_OUT = shutil.ignore_patterns("__pycache__", ".*")
+
+
+class Trial(NamedTuple):
+    """How the tests went."""
+
+    red: bool
+    first_failure: str  # id of the test; empty where all passed
+    seconds: float
+
+
+class BrokenTrialError(Exception):
+    """The tests did not run, so they say nothing."""
+
+
+def run_control(test: str) -> Trial:
+    """Runs a test, or a file of them, on a faithful copy.
+
+    Raises:
+        BrokenTrialError: if pytest could not do its work, or not in time.
+    """
+    with tempfile.TemporaryDirectory(prefix="wager-") as folder:
+        _copy(Path(folder))
+        return _run(Path(folder), [test])
+
+
+def run_mutation(mutation: Mutation) -> Trial:
+    """Runs the tests on a copy with the error.
+
+    Raises:
+        ValueError: if the error does not fit the sources.
+        BrokenTrialError: if pytest could not do its work, or not in time.
+    """
+    text = mutated(mutation)
+    with tempfile.TemporaryDirectory(prefix="wager-") as folder:
+        _copy(Path(folder))
+        (Path(folder) / mutation.file).write_text(text)
+        return _run(Path(folder), mutation.tests)
+
+
+def _copy(folder: Path) -> None:
+    for name in SOURCES:
+        if (ROOT / name).is_dir():
+            shutil.copytree(ROOT / name, folder / name, ignore=_LEAVE_OUT)
+        else:
+            shutil.copy2(ROOT / name, folder / name)
+
+
+def _run(folder: Path, tests: Sequence[str]) -> Trial:
+    """Runs pytest until the first failure, the kernels being plain Python: compiling them anew takes far longer.
+
+    Compiled arithmetic overflows in silence, numpy's scalars warn; so that warning says nothing here.
+    """
+    options = ["-x", "-q", "-rfE", "--no-header", "--tb=no", "-p", "no:cacheprovider", "-W", "ignore::RuntimeWarning"]
+    options += [f"--deselect={test}" for test in _ONLY_COMPILED]
+    paths = {"PYTHONPATH": "", "PYTHONSAFEPATH": "1"}
+    threads = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+    environment = os.environ | {"NUMBA_DISABLE_JIT": "1", "PYTHONDONTWRITEBYTECODE": "1"} | paths | threads
+    started = time.monotonic()
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", "pytest", *options, *tests],
+            cwd=folder, env=environment, capture_output=True, text=True, timeout=LONGEST, check=False,
+        )  # fmt: skip
+    except subprocess.TimeoutExpired as error:
+        raise BrokenTrialError(f"no verdict in {LONGEST:.0f} seconds") from error
+    if done.returncode not in {_GREEN, _RED}:
+        raise BrokenTrialError(f"pytest ended with {done.returncode}:\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
+    return Trial(done.returncode == _RED, _first_failure(done.stdout), time.monotonic() - started)
+
+
+def _first_failure(output: str) -> str:
+    """The id in pytest's short summary."""
+    for line in output.splitlines():
+        if line.startswith(("FAILED ", "ERROR ")):
+            return line.split(" ", 1)[1].partition(" - ")[0]
+    return ""
