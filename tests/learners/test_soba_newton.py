@@ -112,3 +112,10 @@ def test_overridden_constants_keep_the_state_finite() -> None:
             for x in make_world(5, 30, problem).contexts:
                 state = learner.fold(state, one_round(x, 1, 3e-7, 1, np.array([1e12, 0.0, 0.0])))
                 assert np.linalg.norm(state.weights) <= 1e6 * (1 + 1e-12)
+
+
+def test_matrix_starts_with_the_theorems_constant() -> None:
+    """A = ε·I with ε = 1/(4 β² D²), β = ½ min(1/(8 G D), (γ/K)(η/32)), G = 16 X K/γ."""
+    learner = SobaNewton(problem=Problem(3, 2), exploration=0.3, radius=2.0)
+    beta = 0.5 * min(1 / (8 * (16 * 3 / 0.3) * 2), 0.3 / 3 * (1 / 4) / 32)
+    assert_close(learner.init().matrix[0] * 4 * beta**2 * 2.0**2, 1.0, 1e-12)
