@@ -11,7 +11,7 @@ import numpy as np
 
 from learners.base import FloatArray
 from learners.kernels import compiled, compiled_sum
-from learners.linear_algebra import squared_norm
+from learners.linear_algebra import packed_solve_lower, packed_solve_upper, squared_norm
 
 _MOST_STEPS = 100
 _NORM_SLACK = 1e-13  # of the radius
@@ -33,13 +33,13 @@ def ball_minimizer(packed: FloatArray, linear: FloatArray, radius: float, least:
             continue
         for i in range(n):
             result[i] = -linear[i]
-        _solve_lower(factor, result)
-        _solve_upper(factor, result)
+        packed_solve_lower(factor, result)
+        packed_solve_upper(factor, result)
         norm = math.sqrt(squared_norm(result))
         if norm <= radius * (1.0 + _NORM_SLACK):
             break
         curvature[:] = result
-        _solve_lower(factor, curvature)
+        packed_solve_lower(factor, curvature)
         shift += (norm / radius - 1.0) * norm * norm / squared_norm(curvature)
     _into_ball(result, radius)
 
@@ -80,25 +80,6 @@ def _cholesky(packed: FloatArray, shift: float, least: float, factor: FloatArray
             return False
         own[i] = math.sqrt(pivot)
     return True
-
-
-@compiled
-def _solve_lower(factor: FloatArray, vector: FloatArray) -> None:
-    """Vector becomes L⁻¹ vector."""
-    for i in range(len(vector)):
-        start = i * (i + 1) // 2
-        vector[i] = (vector[i] - _dot(factor[start : start + i], vector, i)) / factor[start + i]
-
-
-@compiled
-def _solve_upper(factor: FloatArray, vector: FloatArray) -> None:
-    """Vector becomes L'⁻¹ vector."""
-    for i in range(len(vector) - 1, -1, -1):
-        start = i * (i + 1) // 2
-        own = vector[i] / factor[start + i]
-        vector[i] = own
-        for j in range(i):
-            vector[j] -= own * factor[start + j]
 
 
 @compiled_sum

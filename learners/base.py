@@ -129,12 +129,13 @@ class Decisions(NamedTuple):
 class Layout(NamedTuple):
     """The dtype of a state array and its shape; stands beside the field.
 
-    A size is a symbol of `dimensions`, the name of an integer hyperparameter, or a number.
+    A size is a symbol of `dimensions`, the name of an integer attribute of the learner, or a number.
     """
 
     dtype: str
     shape: tuple[str, ...] = ()
     least: float = -math.inf  # no entry is smaller
+    index_of: str = ""  # a size: the entries are indices, 0 … size - 1, say of labels where it is K
 
 
 NonNegativeScalar: TypeAlias = Annotated[FloatArray, Layout("float64", least=0.0)]
@@ -211,18 +212,24 @@ class ArrayLayout(NamedTuple):
     dtype: np.dtype[Any]
     shape: tuple[int, ...]
     least: float
+    most: float
 
 
 def state_layout(learner: AnyLearner) -> dict[str, ArrayLayout]:
     """The layout of each array of the learner's state, by field name."""
-    sizes = {**vars(learner), **dimensions(learner.problem)}
     hints = get_type_hints(learner.state_type, include_extras=True)
-    return {name: _sized(hint.__metadata__[0], sizes) for name, hint in hints.items()}
+    return {name: _sized(hint.__metadata__[0], learner) for name, hint in hints.items()}
 
 
-def _sized(layout: Layout, sizes: dict[str, Any]) -> ArrayLayout:
-    shape = tuple(int(symbol) if symbol.isdigit() else sizes[symbol] for symbol in layout.shape)
-    return ArrayLayout(np.dtype(layout.dtype), shape, layout.least)
+def _sized(layout: Layout, learner: AnyLearner) -> ArrayLayout:
+    symbols = dimensions(learner.problem)
+
+    def size(symbol: str) -> int:
+        return int(symbol) if symbol.isdigit() else symbols[symbol] if symbol in symbols else getattr(learner, symbol)
+
+    shape = tuple(size(symbol) for symbol in layout.shape)
+    least, most = (0.0, size(layout.index_of) - 1.0) if layout.index_of else (layout.least, math.inf)
+    return ArrayLayout(np.dtype(layout.dtype), shape, least, most)
 
 
 def state_bytes(learner: AnyLearner) -> int:

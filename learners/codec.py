@@ -66,3 +66,5 @@ def _check_array(name: str, array: Any, layout: ArrayLayout) -> None:
         raise InvalidStateError(f"{name} holds numbers that are not finite")
     if (array < layout.least).any():
         raise InvalidStateError(f"{name} holds numbers below {layout.least:g}")
+    if (array > layout.most).any():
+        raise InvalidStateError(f"{name} holds numbers above {layout.most:g}")

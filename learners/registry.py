@@ -19,6 +19,7 @@ from learners.perceptron import Perceptron
 from learners.ridge import EpsilonGreedyRidge
 from learners.soba import Soba
 from learners.soba_diagonal import SobaDiagonal
+from learners.soba_low_rank import SobaLowRank
 from learners.soba_newton import SobaNewton
 from learners.squarecb import SquareCb
 from learners.uniform import Uniform
@@ -26,21 +27,25 @@ from learners.uniform import Uniform
 LEARNERS: dict[str, type[Any]] = {
     cls.algorithm: cls
     for cls in (
-        *(
-            SquareCb,
-            Gaptron,
-            Soba,
-            SobaDiagonal,
-            SobaNewton,
-            Newtron,
-            PNewtron,
-            Banditron,
-            Perceptron,
-            FenchelYoung,
-            Uniform,
-        ),
-        *(BanditPerceptrons, BanditPerceptronsKernel, EpsilonGreedyRidge, AdaHedge),
-        *(Folklore, FolkloreBandit, AdaBoostOlm),
+        SquareCb,
+        Gaptron,
+        Soba,
+        SobaLowRank,
+        SobaDiagonal,
+        SobaNewton,
+        Newtron,
+        PNewtron,
+        Banditron,
+        Perceptron,
+        FenchelYoung,
+        BanditPerceptrons,
+        BanditPerceptronsKernel,
+        EpsilonGreedyRidge,
+        AdaHedge,
+        Folklore,
+        FolkloreBandit,
+        AdaBoostOlm,
+        Uniform,
     )
 }
 
@@ -49,13 +54,18 @@ RECOMMENDED: type[Any] = SquareCb
 
 
 def warm_up() -> None:
-    """Compiles every kernel that a learner uses, or loads it from the cache: seconds, or less than one."""
+    """Compiles every kernel that a learner uses, or loads it from the cache: seconds, or less than one.
+
+    Both kinds of contexts are played: what is compiled later holds up the worker that meets it first.
+    """
     for cls in LEARNERS.values():
-        _play_once(cls(problem=Problem(n_labels=3, n_features=1)))
+        learner = cls(problem=Problem(n_labels=3, n_features=1))
+        for contexts in (Contexts.dense([[1.0]]), Contexts.sparse([1], [0], [1.0])):
+            _play_once(learner, contexts)
 
 
-def _play_once(learner: AnyLearner) -> None:
-    state, contexts = learner.init(), Contexts.dense([[1.0]])
+def _play_once(learner: AnyLearner, contexts: Contexts) -> None:
+    state = learner.init()
     distributions, evidence = learner.decide(state, contexts)
     labels, propensities, leftovers = draw(distributions, np.zeros(1))
     outcome = np.array([True]), labels

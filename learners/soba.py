@@ -29,10 +29,13 @@ from learners.compiled_learner import CompiledLearner
 from learners.exploration import adaptive_rate, decide_greedily, leader_except
 from learners.kernels import Kernels, compiled, row
 from learners.linear_algebra import (
+    densify,
     packed_blocks_quadratic,
     packed_identity,
     packed_rank_one,
+    packed_sparse_blocks_quadratic,
     packed_times_blocks,
+    score,
 )
 
 _LEAST_RELATIVE_REGULARIZATION = 1e-9  # a / X²; the inverse is exact to about 1e-16 X² K / (γ a)
@@ -57,6 +60,8 @@ class SobaState(NamedTuple):
 class Soba(CompiledLearner[SobaState]):
     """SOBA with its full matrix: O((K·d)²) time per accepted update and (K·d)² / 2 numbers of memory.
 
+    A prediction takes O(K·nnz) and a refused round O(nnz²), nnz being the non-zeros of a sparse context.
+
     Answers the leader of the scores, with a share γ of uniform exploration. Updates on correct answers
     only, and only where the running sum of m stays non-negative. Late feedback is applied to the present
     matrix with the stored propensity, as Lemma 2 requires.
@@ -70,7 +75,7 @@ class Soba(CompiledLearner[SobaState]):
         "Regret Õ(K √(d T)) against the η-loss, an interpolation of hinge and squared hinge, and anytime with "
         "adaptive exploration (Beygelzimer, Orabona and Zhang 2017, Theorems 2 and 5)."
     )
-    smaller: ClassVar[str] = "soba-diagonal"
+    smaller: ClassVar[str] = "soba-low-rank"
     state_type: ClassVar[type[Any]] = SobaState
 
     problem: Problem
@@ -81,8 +86,7 @@ class Soba(CompiledLearner[SobaState]):
 
     def __post_init__(self) -> None:
         """Refuses a matrix whose inverse would lose its digits."""
-        if self.regularization < _LEAST_RELATIVE_REGULARIZATION * self.problem.norm_bound**2:
-            raise ValueError("regularization must be at least 1e-9 times the squared norm bound of the contexts")
+        check_regularization(self.regularization, self.problem)
 
     @property
     def evidence_size(self) -> int:
@@ -106,6 +110,16 @@ class Soba(CompiledLearner[SobaState]):
         n = self.problem.n_labels * self.problem.n_features
         packed_identity(state.inverse, 1.0 / self.regularization, n)
         return state
+
+
+def check_regularization(regularization: float, problem: Problem) -> None:
+    """Refuses an a so small that A⁻¹ would lose its digits.
+
+    Raises:
+        ValueError: for one below 1e-9 X².
+    """
+    if regularization < _LEAST_RELATIVE_REGULARIZATION * problem.norm_bound**2:
+        raise ValueError("regularization must be at least 1e-9 times the squared norm bound of the contexts")
 
 
 def exploration_code(exploration: Exploration) -> float:
@@ -140,31 +154,31 @@ def margin_gain(weight: float, delta: float, q: float) -> float:
 @compiled
 def _fold(_: tuple[float], state: SobaState, rounds: Rounds) -> None:
     d, K = state.weights.shape
-    x, s, v = np.zeros(d), np.empty(K), np.empty(K * d)
+    x, s, v = np.empty(d), np.empty(K), np.empty(K * d)
     for t in range(len(rounds.labels)):
         if rounds.correct[t]:
-            indices, values = row(rounds.contexts, t)
-            for position in range(len(values)):
-                x[indices[position]] = values[position]
-            _update(state, x, rounds.labels[t], 1.0 / rounds.propensities[t], s, v)
-            for position in range(len(values)):
-                x[indices[position]] = 0.0
+            _update(state, rounds.contexts, t, rounds.labels[t], 1.0 / rounds.propensities[t], x, s, v)
         state.rounds[()] += 1
 
 
 @compiled
-def _update(state: SobaState, x: FloatArray, y: int, c: float, s: FloatArray, v: FloatArray) -> None:
+def _update(
+    state: SobaState, contexts: Contexts, t: int, y: int, c: float, x: FloatArray, s: FloatArray, v: FloatArray
+) -> None:
+    indices, values = row(contexts, t)
     s[:] = 0.0
-    for i in range(len(x)):
-        for k in range(len(s)):
-            s[k] += x[i] * state.weights[i, k]
+    score(state.weights, indices, values, s)
     rival = leader_except(s, y)
     low, high = min(rival, y), max(rival, y)
     delta = s[rival] - s[y]
-    q = c * packed_blocks_quadratic(state.inverse, x, low, high)
+    if contexts.shared:
+        q = c * packed_blocks_quadratic(state.inverse, values, low, high)
+    else:
+        q = c * packed_sparse_blocks_quadratic(state.inverse, len(x), indices, values, low, high)
     m = margin_gain(c, delta, q)
     if state.margin_sum.item() + m < 0.0:
         return
+    densify(contexts, t, x)
     packed_times_blocks(state.inverse, x, low, high, 1.0 if rival < y else -1.0, v)
     packed_rank_one(state.inverse, v, -c / (1.0 + q))
     _subtract(state.weights, v, c * (1.0 + delta) / (1.0 + q))

@@ -17,6 +17,7 @@ from learners.perceptron import Perceptron
 from learners.ridge import EpsilonGreedyRidge
 from learners.soba import Soba
 from learners.soba_diagonal import SobaDiagonal
+from learners.soba_low_rank import SobaLowRank
 from learners.soba_newton import SobaNewton
 from learners.squarecb import SquareCb
 from learners.uniform import Uniform
@@ -61,6 +62,9 @@ IMPLEMENTATIONS = [
     Case(Soba, {"exploration": 0.05}, 0.05),
     Case(Soba, {"exploration": "adaptive"}),
     Case(Soba, {"exploration": 0.3, "regularization": 0.5}, 0.3),
+    Case(SobaLowRank, {"max_updates": 200, "max_nonzeros": 1000}),
+    Case(SobaLowRank, {"exploration": "adaptive", "max_updates": 50, "max_nonzeros": 1000}),
+    Case(SobaLowRank, {"exploration": 0.05, "regularization": 0.5, "max_updates": 50, "max_nonzeros": 40}, 0.05),
     Case(SobaDiagonal, {}),
     Case(SobaDiagonal, {"exploration": "adaptive"}),
     Case(SobaDiagonal, {"exploration": 0.3, "regularization": 0.5}, 0.3),

@@ -60,7 +60,7 @@ def test_order_of_arrival_does_not_matter() -> None:
 
 def test_anytime_exploration() -> None:
     """γ_t = min(1, (c/t)^(1/3)), and its floor."""
-    learner = Banditron(problem=PROBLEM, exploration="anytime", anytime_constant=8.0, least_exploration=0.25)
+    learner = Banditron(problem=PROBLEM, exploration="theorem", theorem_constant=8.0, least_exploration=0.25)
     contexts = Contexts.dense(make_world(1, 1, PROBLEM).contexts)
     for t in (1, 7, 8, 9, 64, 512, 513, 10_000):
         state = learner.init()._replace(rounds=np.array(t - 1))

@@ -74,6 +74,24 @@ def test_packed_products_with_two_blocks(K: int, d: int, sign: float) -> None:
         linear_algebra.packed_times_blocks(packed, x, low, high, sign, result)
         assert_close(result, square @ u, 1e-11)
         assert_close(linear_algebra.packed_blocks_quadratic(packed, x, low, high), u @ square @ u, 1e-11)
+        some = rng.permutation(d)[: 1 + d // 2]
+        u *= np.tile(np.isin(np.arange(d), some), K)
+        form = linear_algebra.packed_sparse_blocks_quadratic(packed, d, some, x[some], low, high)
+        assert_close(form, u @ square @ u, 1e-11)
+
+
+@EACH_SIZE
+def test_packed_solves(K: int, d: int) -> None:
+    """L⁻¹v and L'⁻¹v are those of the square, also for the first rows of a longer triangle."""
+    rng, n = np.random.default_rng(5), K * d
+    L = np.tril(rng.normal(size=(n, n))) / n + np.eye(n)
+    factor = np.ascontiguousarray(L[np.tril_indices(n)])
+    for size in (n, n // 2):
+        for solve, triangle in ((linear_algebra.packed_solve_lower, L), (linear_algebra.packed_solve_upper, L.T)):
+            v = rng.normal(size=size)
+            expected = np.linalg.solve(triangle[:size, :size], v)
+            solve(factor, v)
+            assert_close(v, expected, 1e-11)
 
 
 # --- where arrays are in memory

@@ -1,6 +1,6 @@
 """SOBA and SOBAdiag against their paper: the matrix, the margin test, Lemmas 1, 2 and 4, Theorems 2 and 5."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pydantic
@@ -10,6 +10,7 @@ from learners.base import FloatArray, IntArray, Problem, StateTooLargeError, che
 from learners.exploration import adaptive_rate
 from learners.soba import Soba, SobaState
 from learners.soba_diagonal import SobaDiagonal
+from learners.soba_low_rank import SobaLowRank, SobaLowRankState
 from tests.learners.formulas import Accepted, margins, soba, soba_diagonal
 from tests.learners.worlds import (
     Step,
@@ -23,6 +24,7 @@ from tests.learners.worlds import (
     pick,
     play,
     random_rounds,
+    soba_inverse,
     two_clusters,
     unpacked,
 )
@@ -34,15 +36,17 @@ N = PROBLEM.n_labels * PROBLEM.n_features
 class Run(NamedTuple):
     """SOBA's correct rounds, and what the paper's Algorithm 1 says of each."""
 
-    learner: Soba
+    learner: Soba | SobaLowRank
     steps: list[Step]
     paper: list[Accepted]
 
 
-@pytest.fixture(scope="module", params=[0.1, 0.6, "adaptive"])
+@pytest.fixture(scope="module", params=[(cls, rate) for cls in (Soba, SobaLowRank) for rate in (0.1, 0.6, "adaptive")])
 def run(request: pytest.FixtureRequest) -> Run:
     """A run of 400 rounds, at low, high and adaptive exploration."""
-    learner: Soba = Soba(problem=PROBLEM, regularization=A0, exploration=request.param)
+    learner_type, exploration = request.param
+    room = {"max_updates": 300, "max_nonzeros": 1200} if learner_type is SobaLowRank else {}
+    learner = learner_type(problem=PROBLEM, regularization=A0, exploration=exploration, **room)
     steps = [step for step in play(learner, make_world(4, 400, PROBLEM)) if step.round.correct[0]]
     rounds = join(steps)
     return Run(learner, steps, list(soba(matrix(rounds.contexts), rounds.labels, rounds.propensities, 3, A0)))
@@ -53,9 +57,9 @@ def accepted(steps: list[Step]) -> list[bool]:
     return [int(step.after.updates) > int(step.before.updates) for step in steps]
 
 
-def log_determinant(state: SobaState) -> float:
+def log_determinant(state: SobaState | SobaLowRankState) -> float:
     """The logarithm of det A, from the inverse."""
-    return -float(np.linalg.slogdet(unpacked(state.inverse))[1])
+    return -float(np.linalg.slogdet(soba_inverse(state, A0))[1])
 
 
 # --- the state
@@ -72,7 +76,7 @@ def test_state_is_algorithm_1(run: Run) -> None:
     margin_sum = np.cumsum([p.m * p.accepted for p in run.paper])
     quadratic_sum = np.cumsum([p.q / (1 + p.q) * p.accepted for p in run.paper])
     for step, p, total, quadratic in zip(run.steps, run.paper, margin_sum, quadratic_sum, strict=True):
-        assert_close(unpacked(step.after.inverse), np.linalg.inv(p.A), 1e-9)
+        assert_close(soba_inverse(step.after, A0), np.linalg.inv(p.A), 1e-9)
         assert_close(step.after.weights, np.linalg.solve(p.A, p.theta).reshape(3, 4).T, 1e-9)
         assert_close((step.after.margin_sum, step.after.quadratic_sum), (total, quadratic), 1e-9)
 
@@ -80,17 +84,17 @@ def test_state_is_algorithm_1(run: Run) -> None:
 def test_inverse_is_positive_and_at_most_its_start(run: Run) -> None:
     """0 < A⁻¹ ≤ I/a, and A⁻¹ only shrinks, as A only grows."""
     for step in run.steps:
-        eigenvalues = np.linalg.eigvalsh(unpacked(step.after.inverse))
+        eigenvalues = np.linalg.eigvalsh(soba_inverse(step.after, A0))
         assert eigenvalues.min() > 0
         assert eigenvalues.max() <= (1 + 1e-12) / A0
-        assert np.linalg.eigvalsh(unpacked(step.before.inverse) - unpacked(step.after.inverse)).min() >= -1e-12
+        assert np.linalg.eigvalsh(soba_inverse(step.before, A0) - soba_inverse(step.after, A0)).min() >= -1e-12
 
 
 def test_common_directions_are_never_learned(run: Run) -> None:
     """Weights sum to zero over the labels, and block sums of A⁻¹ stay I/a: u never has a common part."""
     for step in run.steps:
         assert_close(step.after.weights.sum(axis=1), np.zeros(4), 1e-12)
-        blocks = unpacked(step.after.inverse).reshape(3, 4, 3, 4)
+        blocks = soba_inverse(step.after, A0).reshape(3, 4, 3, 4)
         assert_close(blocks.sum(axis=2), np.broadcast_to(np.eye(4) / A0, (3, 4, 4)), 1e-9)
 
 
@@ -120,10 +124,10 @@ def test_lemma_1(run: Run) -> None:
     for step, p in zip(run.steps[::9], run.paper[::9], strict=True):
         x, y = matrix(step.round.contexts)[0], int(step.round.labels[0])
         move, growth = np.zeros(N), np.zeros((N, N))
-        A = np.linalg.inv(unpacked(step.before.inverse))
+        A = np.linalg.inv(soba_inverse(step.before, A0))
         for label, probability in enumerate(step.distribution):
             state = run.learner.fold(copied(step.before), one_round(x, label, probability, y, np.empty(0)))
-            after = np.linalg.inv(unpacked(state.inverse))
+            after = np.linalg.inv(soba_inverse(state, A0))
             move += probability * (after @ state.weights.T.ravel() - A @ step.before.weights.T.ravel())
             growth += probability * (after - A)
         assert_close(move, -float(p.accepted) * p.u, 1e-8)
@@ -133,7 +137,7 @@ def test_lemma_1(run: Run) -> None:
 def test_lemma_2(run: Run) -> None:
     """Σ n (2⟨U, -g⟩ - ⟨U, z⟩²) ≤ a‖U‖² + Σ n g'A_t⁻¹g for any U."""
     updates = [(s, p) for s, p in zip(run.steps, run.paper, strict=True) if p.accepted]
-    right = sum(p.c**2 * p.u @ unpacked(s.after.inverse) @ p.u for s, p in updates)
+    right = sum(p.c**2 * p.u @ soba_inverse(s.after, A0) @ p.u for s, p in updates)
     rng = np.random.default_rng(0)
     best = np.linalg.solve(updates[-1][1].A, updates[-1][1].theta)
     for U in [best, *(scale * rng.normal(size=N) for scale in (0.01, 0.1, 1.0) for _ in range(30))]:
@@ -163,10 +167,11 @@ def test_lemma_4_holds_for_adaptive_rates() -> None:
 # --- exploration
 
 
-@pytest.mark.parametrize("learner_type", [Soba, SobaDiagonal])
-def test_adaptive_rate_is_theorem_5(learner_type: type[Soba] | type[SobaDiagonal]) -> None:
+@pytest.mark.parametrize("learner_type", [Soba, SobaLowRank, SobaDiagonal])
+def test_adaptive_rate_is_theorem_5(learner_type: type[Soba | SobaLowRank | SobaDiagonal]) -> None:
     """Round t explores with min(1, √(K (1 + Q)/t)): all of it at first, less and less later."""
-    learner = learner_type(problem=PROBLEM, exploration="adaptive")
+    room: Any = {"max_updates": 100} if learner_type is SobaLowRank else {}
+    learner = learner_type(problem=PROBLEM, exploration="adaptive", **room)
     steps = list(play(learner, make_world(6, 300, PROBLEM)))
     for t, step in enumerate(steps, start=1):
         gamma = min(1.0, np.sqrt(3 * (1 + float(step.before.quadratic_sum)) / t))
@@ -242,13 +247,14 @@ def test_quadratic_sum_grows_for_the_least_regularization() -> None:
     assert growth.max() <= 1.0
 
 
-def test_too_large_a_matrix_names_its_bytes_and_the_diagonal() -> None:
+def test_too_large_a_matrix_names_its_bytes_and_what_fits() -> None:
     """Nine labels and 400 features fit into 100 MB; the state of Reuters is refused with its size."""
     check_state_size(Soba(problem=Problem(9, 400)), 100_000_000)
     n = 4 * 47_236
     needed = 8 * (n * (n + 1) // 2 + n + 2) + 16
-    with pytest.raises(StateTooLargeError, match=f"{needed:,} bytes.*use soba-diagonal instead"):
+    with pytest.raises(StateTooLargeError, match=f"{needed:,} bytes.*use soba-low-rank instead"):
         check_state_size(Soba(problem=Problem(4, 47_236)), 10**9)
+    check_state_size(SobaLowRank(problem=Problem(4, 47_236)), 10**9)
     check_state_size(SobaDiagonal(problem=Problem(4, 47_236)), 10**9)
 
 

@@ -13,10 +13,11 @@ from learners.exploration import leader
 from learners.gaptron import Gaptron
 from learners.gaptron_schedules import safe_step
 from learners.losses import LOSS_CODES, LossName, gap_share, surrogate
-from learners.soba import Soba, margin_gain
+from learners.soba import Soba, SobaState, margin_gain
 from learners.soba_diagonal import SobaDiagonal
+from learners.soba_low_rank import SobaLowRank, SobaLowRankState
 from tests.learners.formulas import losses_of, theorem
-from tests.learners.worlds import Step, World, assert_close, copied, one_round, play, unpacked
+from tests.learners.worlds import Step, World, assert_close, copied, one_round, play, soba_inverse
 
 DATA = Path(__file__).parent.parent / "data"
 MICRO: dict[str, Any] = json.loads((DATA / "traces.json").read_text())
@@ -32,9 +33,9 @@ def weights(learner: AnyLearner, state: Any) -> FloatArray:
 
 
 def second_order(state: Any) -> tuple[FloatArray, FloatArray]:
-    """A as the traces write it, a matrix for SOBA and a diagonal for SOBAdiag, and A⁻¹ as a matrix."""
-    if hasattr(state, "inverse"):
-        inverse = unpacked(state.inverse)
+    """A as the traces write it, a matrix for SOBA and a diagonal for SOBAdiag, and A⁻¹ as a matrix; a = 1."""
+    if isinstance(state, SobaState | SobaLowRankState):
+        inverse = soba_inverse(state, 1.0)
         return np.asarray(np.linalg.inv(inverse), dtype=np.float64), inverse
     diagonal = state.diagonal.T.ravel()
     return diagonal, np.diag(1.0 / diagonal)
@@ -110,6 +111,9 @@ MICRO_RUNS: list[tuple[str, Any, dict[str, Any]]] = [
     ("soba", Soba(**SOBA, exploration=0.3), MICRO["soba"]),
     ("soba_adaptive_gamma", Soba(**SOBA, exploration="adaptive"), MICRO["soba_adaptive_gamma"]),
     ("soba_rejections", Soba(**SOBA, exploration=0.5), MICRO["soba_rejections"]),
+    ("soba_low_rank", SobaLowRank(**SOBA, exploration=0.3), MICRO["soba"]),
+    ("soba_low_rank_adaptive", SobaLowRank(**SOBA, exploration="adaptive"), MICRO["soba_adaptive_gamma"]),
+    ("soba_low_rank_rejections", SobaLowRank(**SOBA, exploration=0.5), MICRO["soba_rejections"]),
     ("sobadiag", SobaDiagonal(**SOBA, exploration=0.3), MICRO["sobadiag"]),
 ]
 
@@ -179,31 +183,38 @@ def test_long_world() -> None:
     assert np.bincount(world.truth).tolist() == LONG["label_counts"]
 
 
-def long_bandit(name: str) -> Any:
-    """The learner of a long bandit trace."""
+def long_bandit(name: str, full: type[Soba | SobaLowRank] = Soba) -> Any:
+    """The learner of a long bandit trace; `full` is the SOBA with the full matrix."""
     problem, gamma = Problem(4, 5), 0.1
     if not name.startswith("gaptron"):
-        cls = SobaDiagonal if name == "sobadiag" else Soba
-        return cls(problem=problem, regularization=1.0, exploration="adaptive" if name == "soba_adaptive" else gamma)
+        cls: Any = SobaDiagonal if name == "sobadiag" else full
+        room = {"max_updates": 500, "max_nonzeros": 2500} if full is SobaLowRank else {}
+        exploration = "adaptive" if name == "soba_adaptive" else gamma
+        return cls(problem=problem, regularization=1.0, exploration=exploration, **room)
     loss, scale = name.removeprefix("gaptron_bandit_").split("_x")
     return theorem(problem, loss=LOSSES[loss], exploration=gamma, radius=2.0, eta_scale=float(scale))
 
 
-LONG_BANDIT = [name for name in LONG if name.startswith(("gaptron_bandit", "soba"))]
+LONG_BANDIT = [
+    *((name, long_bandit(name)) for name in LONG if name.startswith(("gaptron_bandit", "soba"))),
+    *((name, long_bandit(name, SobaLowRank)) for name in ("soba", "soba_adaptive")),
+]
 
 
-@pytest.mark.parametrize("name", LONG_BANDIT)
-def test_long_bandit_trace(name: str) -> None:
+@pytest.mark.parametrize(("name", "learner"), LONG_BANDIT, ids=[f"{run[0]}-{run[1].algorithm}" for run in LONG_BANDIT])
+def test_long_bandit_trace(name: str, learner: Any) -> None:
     """After 500 rounds weights, mistakes, sums and the second-order matrix are those of the trace."""
-    learner, world, expected = long_bandit(name), long_world(), LONG[name]
-    steps = list(play(learner, world))
-    state = steps[-1].after
-    errors = np.array([1.0 - s.distribution[y] for s, y in zip(steps, world.truth, strict=True)])
+    world, expected = long_world(), LONG[name]
+    errors, mistakes, state = [], 0, learner.init()
+    for step, y in zip(play(learner, world), world.truth, strict=True):
+        errors.append(1.0 - step.distribution[y])
+        mistakes += int(not step.round.correct[0])
+        state = step.after
     actual = {
         "W": weights(learner, state),
         "normF": np.linalg.norm(weights(learner, state)),
-        "mistakes": sum(not bool(step.round.correct[0]) for step in steps),
-        "sum_1_minus_p": errors.sum(),
+        "mistakes": mistakes,
+        "sum_1_minus_p": sum(errors),
     }
     if name.startswith("soba"):
         eigenvalues = 1.0 / np.linalg.eigvalsh(second_order(state)[1])

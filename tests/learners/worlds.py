@@ -9,6 +9,8 @@ from hypothesis import settings
 
 from learners.base import AnyLearner, Contexts, FloatArray, IntArray, Problem, Rounds
 from learners.exploration import draw
+from learners.soba import SobaState
+from learners.soba_low_rank import SobaLowRankState
 
 LAWS = settings(deadline=None, derandomize=True, max_examples=60)
 """For every property-based test: the same examples each time, no clock."""
@@ -143,6 +145,15 @@ def copied(state: Any) -> Any:
     return type(state)(*(field.copy() for field in state))
 
 
+def in_order(state: Any) -> Any:
+    """The same state, with the entries of each context that it stores, if any, in the order of their features."""
+    if not hasattr(state, "indices"):
+        return state
+    rows = np.searchsorted(state.ends[: int(state.stored)], np.arange(len(state.indices)), side="right")
+    order = np.lexsort((state.indices, rows))
+    return state._replace(indices=state.indices[order], values=state.values[order])
+
+
 def bits(arrays: Sequence[Any]) -> list[bytes]:
     """What is compared where equality is to the bit; nested tuples are opened."""
     return [b"".join(bits(a)) if isinstance(a, tuple) else np.asarray(a).tobytes() for a in arrays]
@@ -169,6 +180,26 @@ def unpacked(packed: FloatArray) -> FloatArray:
     square = np.zeros((n, n))
     square[np.tril_indices(n)] = packed
     return square + np.tril(square, -1).T
+
+
+def accepted_rows(state: SobaLowRankState) -> FloatArray:
+    """Z (U, K·d), the updates that low-rank SOBA stores, as the rows of a matrix."""
+    d, K = state.weights.shape
+    Z, start = np.zeros((int(state.stored), K, d)), 0
+    for z, (rival, y), end in zip(Z, state.pairs, state.ends, strict=False):
+        z[rival, state.indices[start:end]] = state.values[start:end]
+        z[y, state.indices[start:end]] = -state.values[start:end]
+        start = end
+    return Z.reshape(len(Z), K * d)
+
+
+def soba_inverse(state: SobaState | SobaLowRankState, a: float) -> FloatArray:
+    """A⁻¹ (K·d, K·d) of either SOBA whose A starts as a·I."""
+    if isinstance(state, SobaState):
+        return unpacked(state.inverse)
+    Z, L = accepted_rows(state), np.zeros((int(state.stored),) * 2)
+    L[np.tril_indices(len(L))] = state.factor[: len(L) * (len(L) + 1) // 2]
+    return np.asarray((np.eye(Z.shape[1]) - Z.T @ np.linalg.solve(L @ L.T, Z)) / a)
 
 
 def pack(square: FloatArray) -> FloatArray:
