@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ from scipy import optimize
 from scipy.special import logsumexp, softmax
 
 from learners import boosting
-from learners.base import Contexts, FloatArray, Problem
+from learners.base import Contexts, FloatArray, IntArray, Problem
 from learners.boosting import (
     AdaBoostOlm,
     BoostReg,
@@ -162,6 +162,61 @@ def test_boosting_helps_a_weak_learner(monkeypatch: pytest.MonkeyPatch) -> None:
     alone = float((hints == truth[:, None]).mean())
     assert alone < 0.52
     assert right[500:].mean() > alone + 0.1
+
+
+class Row(NamedTuple):
+    """What became of a row of N members in T rounds; i counts them from 1, and 0 stands for the scores of nobody."""
+
+    right: FloatArray  # (T,), the probability of the true label
+    losses: FloatArray  # (N + 1,), the logistic loss after member i, over all rounds
+    mistakes: FloatArray  # (N + 1,), M_i, the mistakes of member i's answer; M_0 = T
+    slack: FloatArray  # (N,), w_i, the sum of 1 - σ_y before member i
+    edges: FloatArray  # (N,), γ_i, the share of w_i by which naming its labels lowers the loss, to first order
+
+
+def boosted_row(monkeypatch: pytest.MonkeyPatch, hints: IntArray, truth: IntArray, K: int) -> Row:
+    """Plays weak learners that name the labels `hints` (T, N)."""
+    T, N = hints.shape
+    monkeypatch.setitem(boosting.WEAK_LEARNERS, "perceptron", Scripted(iter(hints.ravel().tolist())))
+    learner, contexts = AdaBoostOlm(problem=Problem(K, 1), weak_learners=N, horizon=T), Contexts.dense([1.0])
+    state, row = learner.init(), Row(np.empty(T), *np.zeros((2, N + 1)), *np.zeros((2, N)))
+    for t, y in enumerate(truth):
+        distributions, evidence = learner.decide(state, contexts)
+        row.right[t], s = distributions[0, y], np.zeros(K)
+        row.losses[0] += np.log(K)
+        for i, (named, *zeta) in enumerate(evidence.reshape(N, 3)):
+            sigma, label = softmax(s), int(named)
+            row.slack[i] += 1 - sigma[y]
+            row.edges[i] += float(label == y) - sigma[label]
+            s = boosted(s, label, np.array(zeta))
+            row.losses[i + 1] += logsumexp(s) - s[y]
+            row.mistakes[i + 1] += float(np.argmax(s) != y)
+        state = learner.fold(state, one_round([1.0], 0, 1.0, int(y), evidence))
+    row.mistakes[0] = T
+    return row._replace(edges=row.edges / row.slack)
+
+
+def test_bounds_of_the_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Mistakes are few with high probability, and where edges are large every member's loss falls by its edge.
+
+    M ≤ 4 min M_i + 2 ln(N/δ) but for a share δ of the draws. Member i lowers the loss by γ_i² w_i / 2, but for
+    R(T), and w_i ≥ M_{i-1} / 2; hence min M_i ≤ 4 (T ln K + N R(T)) / Σ γ_i².
+    """
+    T, N, K, delta, rng = 1500, 5, 3, 0.05, np.random.default_rng(4)
+    truth = rng.integers(0, K, T)
+    hints = np.where(rng.random((T, N)) < 0.95, truth[:, None], rng.integers(0, K, (T, N)))
+    row, regret = boosted_row(monkeypatch, hints, truth, K), boosting_regret_bound(T)
+
+    bound = 4 * row.mistakes.min() + 2 * np.log(N / delta)
+    mistakes = (rng.random((400, T)) >= row.right).sum(axis=1)
+    assert (mistakes > bound).mean() <= delta
+    assert bound < T * (1 - 1 / K)  # guessing would break it
+
+    gains = row.edges**2 * row.slack / 2
+    assert (row.losses[1:] <= row.losses[:-1] - gains + regret).all()
+    assert gains[0] > regret  # a member that changes no score would break it
+    assert (row.slack >= row.mistakes[:-1] / 2).all()
+    assert row.mistakes[1:].min() <= 4 * (T * np.log(K) + N * regret) / np.sum(row.edges**2)
 
 
 def test_cost_perceptron_moves_by_its_cost() -> None:

@@ -13,7 +13,15 @@ from scipy import optimize
 from scipy.special import logsumexp, softmax
 
 from learners.base import Contexts, FloatArray, IntArray, Problem
-from learners.folklore import Folklore, FolkloreState, online_to_batch, regret_bound, surrogate_constant
+from learners.folklore import (
+    Folklore,
+    FolkloreState,
+    learn,
+    online_to_batch,
+    predict,
+    regret_bound,
+    surrogate_constant,
+)
 from learners.regularized_softmax import covariance_factor, solve_fixed_point
 from tests.learners.worlds import (
     LAWS,
@@ -24,6 +32,7 @@ from tests.learners.worlds import (
     join,
     make_world,
     one_round,
+    pack,
     pick,
     play,
     unit_rows,
@@ -302,6 +311,32 @@ def test_long_run_keeps_its_digits() -> None:
     assert_close(unpacked(state.inverse) @ reference.A, np.eye(6), 1e-9)
     assert_close(state.solution, np.linalg.solve(reference.A, reference.G), 1e-9)
     assert_close(tuple(final), tuple(state), 1e-9)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("K", "d", "bound"), [(3, 2, 10.0), (3, 2, 1000.0), (2, 8, 10.0)])
+@pytest.mark.parametrize("noise", [0.1, 1.0])
+def test_rounding_stays_small_without_refreshes(K: int, d: int, bound: float, noise: float) -> None:
+    """After 100,000 rounds A⁻¹, h and the logits are, to 1e-9, those of A and G summed beside them."""
+    problem, n = Problem(K, d), K * d
+    learner, world = Folklore(problem=problem, comparator_bound=bound), make_world(6, 100_000, problem, noise)
+    state, gamma, z = learner.init(), learner.surrogate_constant, np.empty(K)
+    A, G = 2 / bound * np.eye(n), np.zeros(n)
+    for x, y in zip(world.contexts, world.truth, strict=True):
+        predict(state.inverse, state.solution, x, z)
+        learn(state.inverse, state.solution, gamma, x, z, y)
+        p = softmax(z)
+        S = np.diag(p) - np.outer(p, p)
+        A += gamma * np.kron(S, np.outer(x, x))
+        G += np.kron(p - np.eye(K)[y] - 2 * gamma * S @ z, x)
+    inverse, solution = (np.asarray(a, dtype=np.float64) for a in (np.linalg.inv(A), np.linalg.solve(A, G)))
+    assert_close(unpacked(state.inverse) @ A, np.eye(n), 1e-9)
+    assert_close(state.solution, solution, 1e-9)
+    blocks = unpacked(state.inverse).reshape(K, d, K, d).sum(axis=2)
+    assert_close(blocks, np.broadcast_to(bound / 2 * np.eye(d), (K, d, d)), 1e-9)
+    exact = state._replace(inverse=pack(inverse), solution=solution)
+    contexts = Contexts.dense(world.contexts[:200])
+    assert_close(learner.decide(state, contexts).evidence, learner.decide(exact, contexts).evidence, 1e-9)
 
 
 @pytest.mark.parametrize(("bound", "norm"), [(1e6, 1e6), (1e5, 2e4)])

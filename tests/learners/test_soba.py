@@ -14,6 +14,7 @@ from learners.soba_low_rank import SobaLowRank, SobaLowRankState
 from tests.learners.formulas import Accepted, margins, soba, soba_diagonal
 from tests.learners.worlds import (
     Step,
+    World,
     assert_close,
     copied,
     expected_mistakes,
@@ -212,6 +213,27 @@ def test_theorem_2_bound() -> None:
         if eta <= 2 / (2 * norm + 1)
     ]
     assert mistakes.mean() + 4 * mistakes.std(ddof=1) / np.sqrt(runs) <= min(bounds) <= 0.5 * rounds
+
+
+def test_theorem_3_bound() -> None:
+    """Where a U has margins of 1, the leader errs, on average, at most as Theorem 2 has it without L and γT."""
+    rounds, runs, gamma = 2000, 10, 0.3
+    learner: Soba = Soba(problem=Problem(2, 2), regularization=1.0, exploration=gamma)
+    world = two_clusters(8, rounds, noise=0.0)
+    draws = np.random.default_rng(9).random((runs, rounds))
+    mistakes = np.array([leader_mistakes(learner, world._replace(uniforms=uniforms)) for uniforms in draws])
+    U = np.array([[1.0, 0.0], [-1.0, 0.0]]) / (2 * np.cos(0.3))  # the contexts are within 0.3 of its rows
+    eta = min(1.0, 2 / (2 * float(np.linalg.norm(U[0])) + 1))
+    assert margins(world.contexts @ U.T, world.truth).min() >= 1.0
+    bound = theorem_2(U, eta, gamma, world.contexts, world.truth) - gamma * rounds
+    bound -= eta_loss(margins(world.contexts @ U.T, world.truth), eta)
+    assert mistakes.mean() + 4 * mistakes.std(ddof=1) / np.sqrt(runs) <= bound <= 0.15 * rounds
+
+
+def leader_mistakes(learner: Soba, world: World) -> int:
+    """How often the leader is not the true label."""
+    leaders = [int(step.distribution.argmax()) for step in play(learner, world)]
+    return int(np.sum(leaders != world.truth))
 
 
 # --- long runs
