@@ -38,13 +38,7 @@ from learners.linear_algebra import (
     score,
     squared_norm,
 )
-from learners.soba import (
-    Exploration,
-    check_regularization,
-    exploration_code,
-    exploration_rate,
-    margin_gain,
-)
+from learners.soba import Exploration, check_regularization, exploration_code, exploration_rate, margin_gain
 
 
 class SobaLowRankState(NamedTuple):
@@ -130,6 +124,15 @@ class SobaLowRank(CompiledLearner[SobaLowRankState]):
         return Kernels(_Parameters(exploration_code(self.exploration), self.regularization), _decide, _fold)
 
 
+class _Row(NamedTuple):
+    """z = √c (e_rival - e_y) ⊗ x, a row that Z may get."""
+
+    indices: IntArray  # (nnz,)
+    values: FloatArray  # (nnz,), √c x
+    rival: int  # ȳ
+    y: int
+
+
 @compiled
 def _decide(
     parameters: _Parameters, state: SobaLowRankState, contexts: Contexts, distributions: FloatArray, _: FloatArray
@@ -170,8 +173,8 @@ def _update(
     # q is at most z'z / a, and a negative m is nearest to zero there: most refusals need no more than this.
     if state.margin_sum.item() + margin_gain(c, delta, most) < 0.0:
         return
-    r = r[: _stored(state)]
-    _products(state, indices, values, math.sqrt(c), rival, y, x, r)
+    z, r = _Row(indices, math.sqrt(c) * values, rival, y), r[: _stored(state)]
+    _products(state, z, x, r)
     packed_solve_lower(state.factor, r)
     known = squared_norm(r) / a
     if not known <= 2.0 * most:  # only a factor from outside leads here
@@ -182,9 +185,9 @@ def _update(
         return
     state.margin_sum[()] += m
     state.updates[()] += 1
-    _store(state, a, indices, values, math.sqrt(c), rival, y, q, r)
+    _store(state, a, z, q, r)
     packed_solve_upper(state.factor, r)
-    _step(state, indices, values, math.sqrt(c), rival, y, math.sqrt(c) * (1.0 + delta) / (a * (1.0 + q)), r)
+    _step(state, z, math.sqrt(c) * (1.0 + delta) / (a * (1.0 + q)), r)
 
 
 @compiled
@@ -200,28 +203,23 @@ def _start(state: SobaLowRankState, i: int) -> int:
 
 
 @compiled
-def _products(
-    state: SobaLowRankState,
-    indices: IntArray,
-    values: FloatArray,
-    root: float,
-    rival: int,
-    y: int,
-    x: FloatArray,
-    result: FloatArray,
-) -> None:
-    """Writes Zz to result (U,), for z = root (e_rival - e_y) ⊗ x."""
-    for position in range(len(values)):
-        x[indices[position]] = root * values[position]
+def _row(state: SobaLowRankState, i: int) -> _Row:
+    """Row i of Z."""
+    start, stop = _start(state, i), state.ends[i]
+    return _Row(state.indices[start:stop], state.values[start:stop], state.pairs[i, 0], state.pairs[i, 1])
+
+
+@compiled
+def _products(state: SobaLowRankState, z: _Row, x: FloatArray, result: FloatArray) -> None:
+    """Writes Zz to result (U,); x is scratch."""
+    for position in range(len(z.values)):
+        x[z.indices[position]] = z.values[position]
     for i in range(len(result)):
-        plus, minus = state.pairs[i, 0], state.pairs[i, 1]
-        shared = int(plus == rival) + int(minus == y) - int(plus == y) - int(minus == rival)
-        result[i] = 0.0
-        if shared != 0:
-            start, stop = _start(state, i), state.ends[i]
-            result[i] = shared * _sparse_dot(state.indices[start:stop], state.values[start:stop], x)
-    for position in range(len(values)):
-        x[indices[position]] = 0.0
+        other = _row(state, i)
+        shared = int(other.rival == z.rival) + int(other.y == z.y) - int(other.rival == z.y) - int(other.y == z.rival)
+        result[i] = shared * _sparse_dot(other.indices, other.values, x) if shared != 0 else 0.0
+    for position in range(len(z.values)):
+        x[z.indices[position]] = 0.0
 
 
 @compiled_sum
@@ -233,27 +231,17 @@ def _sparse_dot(indices: IntArray, values: FloatArray, dense: FloatArray) -> flo
 
 
 @compiled
-def _store(
-    state: SobaLowRankState,
-    a: float,
-    indices: IntArray,
-    values: FloatArray,
-    root: float,
-    rival: int,
-    y: int,
-    q: float,
-    r: FloatArray,
-) -> None:
+def _store(state: SobaLowRankState, a: float, z: _Row, q: float, r: FloatArray) -> None:
     """Appends z to Z and (r', √(a(1 + q))) to L, where there is room for both."""
     place = len(r)
     at = _start(state, place)
-    if place == len(state.ends) or np.count_nonzero(values) > len(state.values) - at:
+    if place == len(state.ends) or np.count_nonzero(z.values) > len(state.values) - at:
         return
-    for position in range(len(values)):
-        if values[position] != 0.0:
-            state.indices[at], state.values[at] = indices[position], root * values[position]
+    for position in range(len(z.values)):
+        if z.values[position] != 0.0:
+            state.indices[at], state.values[at] = z.indices[position], z.values[position]
             at += 1
-    state.pairs[place, 0], state.pairs[place, 1], state.ends[place] = rival, y, at
+    state.pairs[place, 0], state.pairs[place, 1], state.ends[place] = z.rival, z.y, at
     start = place * (place + 1) // 2
     state.factor[start : start + place] = r
     state.factor[start + place] = math.sqrt(a * (1.0 + q))
@@ -262,21 +250,14 @@ def _store(
 
 
 @compiled
-def _step(
-    state: SobaLowRankState,
-    indices: IntArray,
-    values: FloatArray,
-    root: float,
-    rival: int,
-    y: int,
-    step: float,
-    coefficients: FloatArray,
-) -> None:
+def _step(state: SobaLowRankState, z: _Row, step: float, coefficients: FloatArray) -> None:
     """W -= step · mat(z - Z' coefficients)."""
-    add_to_label(state.weights, rival, -step * root, indices, values)
-    add_to_label(state.weights, y, step * root, indices, values)
+    _add(state.weights, z, -step)
     for i in range(len(coefficients)):
-        start, stop = _start(state, i), state.ends[i]
-        own = step * coefficients[i]
-        add_to_label(state.weights, state.pairs[i, 0], own, state.indices[start:stop], state.values[start:stop])
-        add_to_label(state.weights, state.pairs[i, 1], -own, state.indices[start:stop], state.values[start:stop])
+        _add(state.weights, _row(state, i), step * coefficients[i])
+
+
+@compiled
+def _add(weights: FloatArray, z: _Row, factor: float) -> None:
+    add_to_label(weights, z.rival, factor, z.indices, z.values)
+    add_to_label(weights, z.y, -factor, z.indices, z.values)
