@@ -28,7 +28,7 @@ serve: $(VENV)/.serve
 	@exec $(VENV)/bin/wager serve $(ARGS)
 demo: $(VENV)/.serve
 	@exec $(VENV)/bin/wager demo $(ARGS)
-test: $(VENV)/.dev
+test: $(VENV)/.bench
 	$(PY) -m pytest $(ARGS)
 mutations: $(VENV)/.dev
 	$(PY) -m tests.mutation $(ARGS)

@@ -78,11 +78,11 @@ class SquareCb(CompiledLearner[SquareCbState]):
     state_type: ClassVar[type[Any]] = SquareCbState
 
     problem: Problem
-    gap_scale: Annotated[float, pydantic.Field(ge=1e-3, le=1e6)] = 6.0
+    gap_scale: Annotated[float, pydantic.Field(ge=1e-3, le=1e6)] = 8.0
     """c of γ_t = c √(K t): greater explores less."""
     least_exploration: Annotated[float, pydantic.Field(ge=0, le=1)] = 0.0
     """A share of uniform answers beside, for worlds that change and for logs that others will learn from."""
-    learning_rate: Annotated[float, pydantic.Field(gt=0, le=1e3)] = 1.5
+    learning_rate: Annotated[float, pydantic.Field(gt=0, le=1e3)] = 2.0
     """η of the regression: a step is about η / √(features in a context) while a weight is new."""
 
     @property

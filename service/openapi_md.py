@@ -51,7 +51,7 @@ _SAMPLES: dict[str, Sequence[Any]] = {  # what the examples tell
     "label": ["billing"],
     "labels": [["billing", "technical", "other"]],
     "late_feedback": ["reject"],
-    "learner": [{"algorithm": "squarecb", "gap_scale": 6.0}],
+    "learner": [{"algorithm": "squarecb", "gap_scale": 8.0}],
     "model": ["tickets"],
     "next_cursor": ["tickets"],
     "name": ["tickets"],

@@ -39,14 +39,15 @@ class Experiment(NamedTuple):
     passes: int = 1
 
 
-_HINGE = {"loss": "hinge"}
+_HINGE = {"loss": "hinge", "learning_rate": "theorem"}
 
 BANDITRON = Entrant("Banditron", "banditron", {})
-PNEWTRON = Entrant("PNewtron", "pnewtron", {})
+PNEWTRON = Entrant("PNewtron", "pnewtron", {"radius": 1.0})
 SOBA = Entrant("SOBA", "soba", {})
 SOBA_DIAGONAL = Entrant("SOBAdiag", "soba-diagonal", {})
 GAPTRON = Entrant("Gaptron, 30η", "gaptron", {**_HINGE, "eta_scale": 30.0}, in_ball=True)
 GAPTRON_THEOREM = Entrant("Gaptron", "gaptron", _HINGE, in_ball=True)
+SQUARECB = Entrant("SquareCB, default", "squarecb", {}, explores=False)
 PERCEPTRONS = Entrant("bandit perceptrons", "bandit-perceptrons", {}, explores=False)
 KERNEL = Entrant("kernel perceptrons", "bandit-perceptrons-kernel", {"max_support": 20_000}, explores=False)
 PERCEPTRON = Entrant("Perceptron", "perceptron", {}, explores=False, full_information=True)
@@ -56,7 +57,7 @@ GAPTRON_FULL = Entrant(
 FENCHEL_YOUNG = Entrant("Fenchel–Young", "fenchel-young", {}, explores=False, full_information=True)
 
 _BANDITS = (BANDITRON, PNEWTRON, SOBA, SOBA_DIAGONAL, GAPTRON, GAPTRON_THEOREM)
-_ALL = (*_BANDITS, PERCEPTRONS, PERCEPTRON, GAPTRON_FULL, FENCHEL_YOUNG)
+_ALL = (*_BANDITS, SQUARECB, PERCEPTRONS, PERCEPTRON, GAPTRON_FULL, FENCHEL_YOUNG)
 _SOBA_PAPER = "Beygelzimer, Orabona and Zhang 2017, section 5, Figure 2"
 
 EXPERIMENTS = {
@@ -71,7 +72,7 @@ EXPERIMENTS = {
             "Nine classes in three groups",
             "after Fakcharoenphol and Prompak 2019, section 5",
             1_000_000,
-            (*_BANDITS, PERCEPTRONS, KERNEL, PERCEPTRON, GAPTRON_FULL, FENCHEL_YOUNG),
+            (*_BANDITS, SQUARECB, PERCEPTRONS, KERNEL, PERCEPTRON, GAPTRON_FULL, FENCHEL_YOUNG),
         ),
     )
 }

@@ -10,9 +10,7 @@ from typing import Any, NamedTuple
 from benchmarks.papers.vowpal_wabbit import ALGORITHM
 
 _RATES = [0.002, 0.005, 0.01, 0.02, 0.05, 0.1]
-_STEPS = [1.0, 10.0, 100.0]
 _LOSSES = ["logistic", "hinge", "smooth_hinge"]
-_FULL = {"information": ["full"]}
 
 
 class Row(NamedTuple):
@@ -37,31 +35,38 @@ def _row(algorithm: str, *grids: dict[str, list[Any]], full_information: bool = 
 
 
 TABLE = (
+    _row("squarecb", {"gap_scale": [2.0, 4.0, 8.0, 16.0], "learning_rate": [0.5, 1.5, 3.0]}),
     _row(
         "gaptron",
+        {"loss": _LOSSES, "exploration": ["anytime", 0.005, 0.02, 0.1], "eta_scale": [0.3, 1.0, 3.0]},
         {
+            "learning_rate": ["theorem"],
             "loss": _LOSSES,
-            "exploration": [0.005, 0.02, 0.1],
-            "eta_scale": [10.0, 100.0, 1000.0],
-            "radius": [10.0, 100.0],
+            "exploration": [0.02, 0.1],
+            "eta_scale": [30.0, 300.0],
+            "radius": [100.0],
         },
     ),
-    _row("soba", {"exploration": ["adaptive", *_RATES], "regularization": [0.1, 1.0]}),
-    _row("soba-diagonal", {"exploration": ["adaptive", *_RATES], "regularization": [0.1, 1.0]}),
-    _row("soba-newton", {"exploration": _RATES, "radius": [1.0, 10.0], "beta": [0.01, 0.1], "epsilon": [1.0]}),
-    _row("newtron", {"exploration": _RATES, "radius": [1.0, 10.0]}),
-    _row("pnewtron", {"exploration": _RATES, "projection": ["scale", "none"]}),
-    _row("banditron", {"exploration": ["anytime", *_RATES]}),
+    _row("soba", {"exploration": ["adaptive", 0.02, 0.1]}),
+    _row("soba-low-rank", {"exploration": [0.02, 0.1], "regularization": [0.1, 1.0]}),
+    _row("soba-diagonal", {"exploration": ["anytime", "adaptive", *_RATES], "regularization": [0.1, 1.0]}),
+    _row("soba-newton", {"exploration": [0.02, 0.1], "radius": [1.0, 10.0], "beta": [0.1], "epsilon": [1.0]}),
+    _row("newtron", {"exploration": [0.02, 0.1]}),
+    _row("pnewtron", {"exploration": ["anytime", *_RATES], "radius": [1.0, 10.0, 30.0]}),
+    _row("banditron", {"exploration": ["theorem", *_RATES]}),
     _row("bandit-perceptrons", {"use_known_label": [False]}),
-    _row("bandit-perceptrons-kernel", {"max_support": [4000], "use_known_label": [True, False]}),
-    _row("epsilon-greedy-ridge", {"exploration": ["anytime", *_RATES], "regularization": [0.1, 1.0]}),
-    _row("folklore-bandit", {"exploration": ["anytime", 0.05, 0.1, 0.2], "comparator_bound": [1.0, 10.0, 100.0]}),
+    _row("bandit-perceptrons-kernel", {"max_support": [4000]}),
+    _row("epsilon-greedy-ridge", {"exploration": ["theorem", 0.005, 0.02, 0.1], "regularization": [0.1]}),
+    _row("folklore-bandit", {"exploration": ["anytime", 0.05], "comparator_bound": [100.0]}),
     _row("uniform"),
     Row(
         "gaptron, full",
         "gaptron",
         {"information": "full"},
-        [{"loss": _LOSSES, "eta_scale": _STEPS, "radius": [1.0, 10.0, 100.0]}],
+        [
+            {"loss": _LOSSES, "eta_scale": [0.3, 1.0, 3.0]},
+            {"loss": _LOSSES, "learning_rate": ["theorem"], "eta_scale": [1.0, 10.0, 100.0]},
+        ],
         full_information=True,
     ),
     _row("perceptron", full_information=True),
@@ -71,8 +76,8 @@ TABLE = (
         {"learning_rate": ["parameter-free", 0.1, 1.0, 10.0]},
         full_information=True,
     ),
-    _row("folklore", {"comparator_bound": [1.0, 100.0]}, full_information=True),
-    _row("adaboost-olm", {"weak_learners": [1, 20]}, full_information=True),
+    _row("folklore", {"comparator_bound": [100.0]}, full_information=True),
+    _row("adaboost-olm", {"weak_learners": [1]}, full_information=True),
 )
 """Every registered learner that answers with one of the labels; `adahedge` mixes experts and may abstain."""
 
