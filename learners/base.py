@@ -17,6 +17,7 @@ from typing import (
     Annotated,
     Any,
     ClassVar,
+    Literal,
     NamedTuple,
     Protocol,
     TypeAlias,
@@ -103,7 +104,10 @@ class Contexts(NamedTuple):
 
 
 class Rounds(NamedTuple):
-    """n rounds, oldest first: what was predicted, with what probability, and what came of it."""
+    """n rounds, oldest first: what was predicted, with what probability, and what came of it.
+
+    Where an answer is more than a label, labels and true labels are (n, K): see `StructuredLearner`.
+    """
 
     contexts: Contexts
     labels: IntArray  # (n,) int64, the label that was served, 0 … K-1
@@ -183,6 +187,46 @@ class Learner(Protocol[StateT]):
 
 
 AnyLearner: TypeAlias = Learner[Any]
+
+
+def refusal(field: str, reason: str) -> pydantic.ValidationError:
+    """What a learner raises where a hyperparameter that is in its range cannot be had with the others."""
+    error = {"type": "value_error", "loc": (field,), "input": None, "ctx": {"error": ValueError(reason)}}
+    return pydantic.ValidationError.from_exception_data("hyperparameters", [cast(Any, error)])
+
+
+class Draws(NamedTuple):
+    """The answers to n contexts, as served."""
+
+    labels: IntArray  # (n,), or (n, K) of a structured learner
+    propensities: FloatArray  # (n,), the probability of each; 0 only where it is too small for a float64, < 1e-300
+    leftovers: FloatArray  # (n,), in [0, 1)
+
+
+class StructuredLearner(Learner[StateT], Protocol[StateT]):
+    """A learner whose answer is more than a label, and which draws it by itself.
+
+    An answer is a row of K numbers: of a *label set*, 1 for each label that is in it, else 0; of a *ranking*, the
+    labels from first to last. Such rows are what `Rounds.labels` and `Rounds.true_labels` hold, the latter rows of
+    NO_LABEL where the truth is unknown. `Decisions.distributions` are, of a label set, each label's probability to be
+    in it, (n, K); of a ranking nothing, (n, 0).
+    """
+
+    answer: ClassVar[Literal["label-set", "ranking"]]
+
+    @property
+    def n_uniforms(self) -> int:
+        """How many uniform numbers one answer takes."""
+
+    @property
+    def draw_cost(self) -> int:
+        """Multiply-adds of one decision with its draw, roughly."""
+
+    def draw(self, decisions: Decisions, uniforms: FloatArray) -> Draws:
+        """An answer for each of n decisions, from uniforms (n, n_uniforms) in [0, 1), with its exact probability."""
+
+
+AnyStructuredLearner: TypeAlias = StructuredLearner[Any]
 ClassT = TypeVar("ClassT")
 
 

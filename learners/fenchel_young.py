@@ -2,67 +2,28 @@
 
 Shinsaku Sakaue, Han Bao, Taira Tsuchiya, Taihei Oki, "Online Structured Prediction with Fenchel-Young Losses
 and Improved Surrogate Regret for Online Multiclass Classification with Logistic Loss", COLT 2024, Theorem 5.1.
-Steps: Theorem 4.2, Appendix E.1 (its sum runs to t, printed to T) and E.2, the last one being Cutkosky and
-Orabona, "Black-Box Reductions for Parameter-free Online Learning in Banach Spaces", COLT 2018, section 3.
+The steps are those of `learners.descent`.
 """
 
 import math
-from typing import Annotated, Any, ClassVar, Literal, NamedTuple
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 import pydantic
 
-from learners.base import (
-    Contexts,
-    Count,
-    FloatArray,
-    IntArray,
-    Layout,
-    NonNegativeScalar,
-    PositiveScalar,
-    Problem,
-    Rounds,
-    hyperparameters,
-    zero_state,
-)
+from learners.base import Contexts, FloatArray, Problem, Rounds, hyperparameters
 from learners.compiled_learner import CompiledLearner
+from learners.descent import DescentState, Steps, check_radius, count, descend, multiplier, steps, untaught
 from learners.exploration import leader, softmax
 from learners.kernels import Kernels, compiled, row
-from learners.linear_algebra import add_outer, scale_into_ball, score, score_row, squared_norm
+from learners.linear_algebra import score_row
 from learners.losses import LOGISTIC, surrogate
 
 _LN2 = math.log(2.0)
-_REFRESH = 65_536  # rounds between exact recomputations of the squared norm
-_LARGEST_WEALTH = 1e100  # no run of consistent feedback comes near; stale feedback must not overflow
-_BETTING_STEP = 2.0 / (2.0 - math.log(3.0))  # of the Newton step for the betting fraction
-_FIXED, _ADAPTIVE, _PARAMETER_FREE = 0, 1, 2
-
-
-class FenchelYoungState(NamedTuple):
-    """The weights are W = scale · direction; parameter-free, that is the unit-ball u and W = v · wealth · u / X."""
-
-    direction: Annotated[FloatArray, Layout("float64", ("d", "K"))]
-    scale: PositiveScalar  # so that projecting touches one number
-    squared_norm: NonNegativeScalar  # of direction
-    gradient_sum: NonNegativeScalar  # Σ‖G‖² of the adaptive step, Σ‖g‖² of the parameter-free one
-    wealth: NonNegativeScalar  # parameter-free, starts at 1
-    fraction: Annotated[FloatArray, Layout("float64", least=-0.5)]  # v, the share of the wealth that is bet
-    curvature: PositiveScalar  # A of the Newton step for v, starts at 1
-    rounds: Count  # rounds folded so far, t - 1
-
-
-class _Parameters(NamedTuple):
-    """The hyperparameters as the kernels want them."""
-
-    mode: int
-    step: float  # η; B/√2 where the step is adaptive; √2 where parameter-free
-    radius: float  # D, infinite for no projection; 1 where parameter-free
-    largest_gradient: float  # what G is divided by: √2 X / ln 2 where parameter-free, else 1
-    norm_bound: float  # X
 
 
 @hyperparameters
-class FenchelYoung(CompiledLearner[FenchelYoungState]):
+class FenchelYoung(CompiledLearner[DescentState]):
     """Base-2 logistic loss, gradient descent, and an answer that randomizes only as much as the loss pays for.
 
     With σ the softmax of the scores, the answer is P = q σ + (1 - q) e_y* with q = min(1, 2(1 - σ_y*)), y* the
@@ -79,7 +40,7 @@ class FenchelYoung(CompiledLearner[FenchelYoungState]):
         "the rounds (Sakaue, Bao, Tsuchiya and Oki 2024, Theorem 5.1)."
     )
     smaller: ClassVar[str] = "fewer features"
-    state_type: ClassVar[type[Any]] = FenchelYoungState
+    state_type: ClassVar[type[Any]] = DescentState
 
     problem: Problem
     learning_rate: Literal["theorem", "adaptive", "parameter-free"] | Annotated[float, pydantic.Field(gt=0, le=1e6)] = (
@@ -91,10 +52,12 @@ class FenchelYoung(CompiledLearner[FenchelYoungState]):
 
     def __post_init__(self) -> None:
         """Refuses combinations without a meaning."""
-        if self.learning_rate == "adaptive" and self.radius is None:
-            raise ValueError("an adaptive learning_rate needs a radius")
-        if self.learning_rate == "parameter-free" and self.radius is not None:
-            raise ValueError("a parameter-free learning_rate takes no radius")
+        check_radius(self.learning_rate, self.radius)
+
+    @property
+    def n_scores(self) -> int:
+        """K."""
+        return self.problem.n_labels
 
     @property
     def needs_true_label(self) -> bool:
@@ -109,52 +72,31 @@ class FenchelYoung(CompiledLearner[FenchelYoungState]):
     @property
     def kernels(self) -> Kernels:
         """Answers P, the evidence being the scores W x; one step for each round with a true label."""
-        return Kernels(_parameters(self), _decide, _fold)
+        return Kernels(_steps(self), _decide, _fold)
 
-    def init(self) -> FenchelYoungState:
+    def init(self) -> DescentState:
         """Zero weights."""
-        state: FenchelYoungState = zero_state(self)
-        for one in (state.scale, state.wealth, state.curvature):
-            one[()] = 1.0
-        return state
+        return untaught(self)
 
-    def weights(self, state: FenchelYoungState) -> FloatArray:
+    def weights(self, state: DescentState) -> FloatArray:
         """W as (K, d), rows the labels' weight vectors."""
-        return np.ascontiguousarray(state.direction.T) * _multiplier(_parameters(self), state)
+        return np.ascontiguousarray(state.direction.T) * multiplier(_steps(self), state)
 
 
-def _parameters(learner: FenchelYoung) -> _Parameters:
-    X, radius = learner.problem.norm_bound, math.inf if learner.radius is None else learner.radius
-    if learner.learning_rate == "parameter-free":
-        return _Parameters(_PARAMETER_FREE, math.sqrt(2.0), 1.0, math.sqrt(2.0) * X / _LN2, X)
-    if learner.learning_rate == "adaptive":
-        return _Parameters(_ADAPTIVE, 2.0 * radius / math.sqrt(2.0), radius, 1.0, X)
+def _steps(learner: FenchelYoung) -> Steps:
+    X = learner.problem.norm_bound
     theorem = (1.0 - _LN2) * _LN2 / X**2
-    step = theorem if isinstance(learner.learning_rate, str) else learner.learning_rate
-    return _Parameters(_FIXED, float(step), float(radius), 1.0, X)
-
-
-@compiled
-def _multiplier(parameters: _Parameters, state: FenchelYoungState) -> float:
-    """W / direction."""
-    if parameters.mode != _PARAMETER_FREE:
-        return state.scale.item()
-    fraction = min(0.5, max(-0.5, state.fraction.item()))
-    return fraction * min(_LARGEST_WEALTH, state.wealth.item()) * state.scale.item() / parameters.norm_bound
+    return steps(learner.learning_rate, {"theorem": theorem}, learner.radius, X, math.sqrt(2.0) * X / _LN2)
 
 
 @compiled
 def _decide(
-    parameters: _Parameters,
-    state: FenchelYoungState,
-    contexts: Contexts,
-    distributions: FloatArray,
-    evidence: FloatArray,
+    steps: Steps, state: DescentState, contexts: Contexts, distributions: FloatArray, evidence: FloatArray
 ) -> None:
-    multiplier = _multiplier(parameters, state)
+    scale = multiplier(steps, state)
     for i in range(len(distributions)):
         score_row(state.direction, contexts, i, evidence[i])
-        evidence[i] *= multiplier
+        evidence[i] *= scale
         decode(evidence[i], distributions[i])
 
 
@@ -173,7 +115,7 @@ def decode(scores: FloatArray, distribution: FloatArray) -> None:
 
 
 @compiled
-def _fold(parameters: _Parameters, state: FenchelYoungState, rounds: Rounds) -> None:
+def _fold(steps: Steps, state: DescentState, rounds: Rounds) -> None:
     K = state.direction.shape[1]
     s, coefficients = np.empty(K), np.empty(K)
     for t in range(len(rounds.labels)):
@@ -182,44 +124,5 @@ def _fold(parameters: _Parameters, state: FenchelYoungState, rounds: Rounds) -> 
             indices, values = row(rounds.contexts, t)
             s[:] = rounds.evidence[t]
             surrogate(LOGISTIC, s, y, coefficients)
-            coefficients /= parameters.largest_gradient
-            if parameters.mode == _PARAMETER_FREE:
-                _bet(state, coefficients, indices, values, s)
-            _step(parameters, state, coefficients, indices, values)
-        state.rounds[()] += 1
-        if state.rounds.item() % _REFRESH == 0:
-            state.squared_norm[()] = squared_norm(state.direction.ravel())
-
-
-@compiled
-def _bet(state: FenchelYoungState, g: FloatArray, indices: IntArray, values: FloatArray, s: FloatArray) -> None:
-    """Settles the bet on ⟨g, u⟩, at the u of now, and moves the fraction v by an online Newton step."""
-    s[:] = 0.0
-    score(state.direction, indices, values, s)
-    product = 0.0
-    for k in range(len(g)):
-        product += g[k] * s[k]
-    outcome = min(1.0, max(-1.0, product * state.scale.item()))
-    v = min(0.5, max(-0.5, state.fraction.item()))
-    state.wealth[()] = min(_LARGEST_WEALTH, state.wealth.item() * (1.0 - outcome * v))
-    slope = outcome / (1.0 - outcome * v)
-    state.curvature[()] += slope * slope
-    state.fraction[()] = min(0.5, max(-0.5, v - _BETTING_STEP * slope / state.curvature.item()))
-
-
-@compiled
-def _step(
-    parameters: _Parameters, state: FenchelYoungState, coefficients: FloatArray, indices: IntArray, values: FloatArray
-) -> None:
-    """One projected gradient step of η, or η / √Σ‖G‖², on direction."""
-    step = parameters.step
-    if parameters.mode != _FIXED:
-        state.gradient_sum[()] += squared_norm(coefficients) * squared_norm(values)
-        if state.gradient_sum.item() <= 0.0:
-            return
-        step /= math.sqrt(state.gradient_sum.item())
-    for k in range(len(coefficients)):
-        coefficients[k] *= -step / state.scale.item()
-    change = add_outer(state.direction, coefficients, indices, values)
-    state.squared_norm[()] = max(0.0, state.squared_norm.item() + change)
-    scale_into_ball(parameters.radius, state.direction, state.scale, state.squared_norm)
+            descend(steps, state, coefficients, indices, values)
+        count(state)

@@ -3,86 +3,115 @@
 Shinsaku Sakaue, Han Bao, Taira Tsuchiya, Taihei Oki, "Online Structured Prediction with Fenchel-Young Losses
 and Improved Surrogate Regret for Online Multiclass Classification with Logistic Loss", COLT 2024, section 4.
 
-Not a `base.Learner`, whose answers are labels: an answer here is a vertex of an output space, a vector, and so is
-the truth. The verbs are the same, and one more::
-
-    init() -> state
-    decide(state, contexts) -> OutputDecisions     a mean ŷ for each context
-    sample(decisions, uniforms) -> outputs         the answers, drawn around the means
-    fold(state, outputs) -> state                  the state after these rounds, with their truths
-
-The evidence of a decision is its mean, to be handed back in the round; so feedback may come late, in any order.
+The learners of label sets, rankings and levels are this procedure over a space of their own. An answer is a vertex
+of the space, a vector, and so is the truth. The evidence of a decision is the mean ŷ that the answer is drawn
+around; so feedback may come late, in any order.
 """
 
 import math
-from typing import Annotated, ClassVar, Literal, NamedTuple
+from abc import ABC, abstractmethod
+from functools import cached_property
+from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 import pydantic
 
-from learners.base import Contexts, Count, FloatArray, Layout, NonNegativeScalar, hyperparameters
-from learners.kernels import compiled, row
-from learners.linear_algebra import add_outer, scores, squared_norm
-from learners.output_spaces import AnyOutputSpace
+from learners.base import (
+    NO_LABEL,
+    Contexts,
+    Decisions,
+    Draws,
+    FloatArray,
+    IntArray,
+    Problem,
+    Rounds,
+    hyperparameters,
+    refusal,
+)
+from learners.descent import DescentState, Steps, check_radius, descend_all, multiplier, steps, untaught
+from learners.linear_algebra import scores
+from learners.output_spaces import OutputSpace
 
+LearningRate: TypeAlias = Annotated[
+    Literal["theorem", "high-probability", "adaptive", "parameter-free"]
+    | Annotated[float, pydantic.Field(gt=0, le=1e6)],
+    pydantic.Field(
+        description="`theorem` for η = 2 min(1/2, a) / b (Theorem 4.2), `high-probability` for η = a/b (Theorem 4.3), "
+        "`adaptive` (Appendix E.1, needs a radius), `parameter-free` (Appendix E.2), or a fixed η."
+    ),
+]
+Radius: TypeAlias = Annotated[
+    Annotated[float, pydantic.Field(ge=1e-6, le=1e6)] | None,
+    pydantic.Field(
+        description="D: weights are kept in the Frobenius ball of this radius. `null`: no ball, as the theorems allow."
+    ),
+]
+Regularization: TypeAlias = Annotated[float, pydantic.Field(ge=1e-6, le=1e6)] | None
 
-class OutputDecisions(NamedTuple):
-    """The answers to n contexts, before any output is drawn."""
+LEAST_PROPENSITY = 1e-300
+"""Smaller ones lose their digits, and are 0."""
 
-    scores: FloatArray  # (n, D) float64, θ = W x
-    means: FloatArray  # (n, D) float64, ŷ, to be stored and handed back in `Outputs.means`
-
-
-class Outputs(NamedTuple):
-    """n rounds, oldest first: what was decided, and what was right."""
-
-    contexts: Contexts
-    means: FloatArray  # (n, D) float64, from the decision
-    truths: FloatArray  # (n, D) float64, vertices of the output space; the caller checks with `contains`
-
-    @property
-    def n(self) -> int:
-        """How many rounds there are."""
-        return len(self.truths)
-
-
-class StructuredState(NamedTuple):
-    """The weights, and what their steps and their average need."""
-
-    weights: Annotated[FloatArray, Layout("float64", ("d", "D"))]  # W transposed, feature-major
-    weights_sum: Annotated[FloatArray, Layout("float64", ("d", "D"))]  # W_1 + … + W_T, before each round's step
-    gradient_sum: NonNegativeScalar  # Σ‖G‖²
-    rounds: Count  # rounds folded so far, T
+_ROW_COST = 100_000  # multiply-adds in the time that one row spends outside of kernels
 
 
 @hyperparameters
-class Structured:
+class Structured(ABC):
     """W moves by -η (ŷ - y) x' each round, and is kept in a ball where a radius is given.
 
     With a = 1 - 4γ/(λν) and b = 2X²κ²/λ of the space, and step `theorem`, the expected target loss exceeds the
     surrogate loss of any U by at most (1 - a) b ‖U‖² / (4 (1 - m) m), m = min(1/2, a), whatever the rounds.
-
-    Raises:
-        pydantic.ValidationError: for a hyperparameter out of range, or two that contradict each other.
     """
 
-    state_type: ClassVar[type[StructuredState]] = StructuredState
+    algorithm: ClassVar[str]
+    guarantee: ClassVar[str]
+    state_type: ClassVar[type[Any]] = DescentState
+    smaller: ClassVar[str] = "fewer labels or features"
 
-    space: AnyOutputSpace
-    """What can be answered."""
-    n_features: Annotated[int, pydantic.Field(ge=1)]
-    """d."""
-    norm_bound: Annotated[float, pydantic.Field(ge=1e-6, le=1e6)] = 1.0
-    """X, a bound on the Euclidean norm of every context."""
-    learning_rate: Literal["theorem", "adaptive"] | Annotated[float, pydantic.Field(gt=0, le=1e6)] = "theorem"
-    """`theorem` for η = 2m/b (Theorem 4.2), `adaptive` (Appendix E.1, needs a radius), or a fixed η."""
-    radius: Annotated[float, pydantic.Field(ge=1e-6, le=1e6)] | None = None
-    """D: weights are kept in the Frobenius ball of this radius. `null`: no ball."""
+    problem: Problem
+    learning_rate: LearningRate = "theorem"  # described in its type: a docstring here is not inherited
+    radius: Radius = None
 
     def __post_init__(self) -> None:
-        """Refuses combinations without a meaning."""
-        if self.learning_rate == "adaptive" and self.radius is None:
-            raise ValueError("an adaptive learning_rate needs a radius")
+        """Refuses combinations without a meaning, and what the space refuses."""
+        check_radius(self.learning_rate, self.radius)
+        try:
+            _ = self.space
+        except pydantic.ValidationError as error:
+            reasons = [found["msg"].removeprefix("Value error, ") for found in error.errors()]
+            raise refusal("regularization", "; ".join(reasons)) from error
+
+    @cached_property
+    @abstractmethod
+    def space(self) -> OutputSpace:
+        """What can be answered."""
+
+    @abstractmethod
+    def decide(self, state: DescentState, contexts: Contexts) -> Decisions:
+        """The answers for each context, not yet drawn; the evidence is the mean ŷ. Leaves the state as it is."""
+
+    @abstractmethod
+    def vertices(self, labels: IntArray) -> FloatArray:
+        """The vertices (n, D) of answers as the service counts them, of the space's vectors; any for NO_LABEL."""
+
+    @property
+    def n_scores(self) -> int:
+        """The dimension of the space."""
+        return self.space.dimension
+
+    @property
+    def evidence_size(self) -> int:
+        """The mean ŷ as of prediction time."""
+        return self.space.dimension
+
+    @property
+    def needs_true_label(self) -> bool:
+        """Always."""
+        return True
+
+    @property
+    def fold_cost(self) -> int:
+        """Scores times d, twice where parameter-free."""
+        return self.n_scores * self.problem.n_features * (2 if self.learning_rate == "parameter-free" else 1)
 
     @property
     def surrogate_gap(self) -> float:
@@ -93,77 +122,90 @@ class Structured:
     def smoothness(self) -> float:
         """B of the theorems: ‖G‖² is at most b times the surrogate loss."""
         constants = self.space.constants
-        return 2.0 * (self.norm_bound * constants.kappa) ** 2 / constants.strong_convexity
+        return 2.0 * (self.problem.norm_bound * constants.kappa) ** 2 / constants.strong_convexity
 
-    def regret_bound(self, comparator_norm: float) -> float:
-        """What the expected target loss may exceed the surrogate loss of a U with ‖U‖ = comparator_norm by.
+    def regret_bound(self, comparator_norm: float, failure: float = 0.0) -> float:
+        """What the target loss may exceed the surrogate loss of a U with ‖U‖ = comparator_norm by.
 
-        Theorem 4.2; with the adaptive step that of Appendix E.1, for any U in the ball.
+        The expected loss, Theorem 4.2, or with the adaptive step Appendix E.1, for any U in the ball. With the
+        step `high-probability` the loss itself, with probability 1 - failure (Theorem 4.3).
 
         Raises:
-            ValueError: for a fixed η, which no theorem covers.
+            ValueError: for a step that no theorem gives constants for.
         """
-        a, b = self.surrogate_gap, self.smoothness
+        a, b, constants = self.surrogate_gap, self.smoothness, self.space.constants
         m = min(0.5, a)
         if self.learning_rate == "theorem":
             return (1.0 - a) * b * comparator_norm**2 / (4.0 * (1.0 - m) * m)
+        if self.learning_rate == "high-probability":
+            paid = (1.0 - a) * b * comparator_norm**2 / (1.0 - a / 2.0)
+            return (paid + constants.gamma * constants.diameter * math.log(1.0 / failure)) / a
         if self.learning_rate == "adaptive" and self.radius is not None:
             return 2.0 * (1.0 - a) * b * (2.0 * self.radius) ** 2 / a
-        raise ValueError("no theorem covers a fixed learning_rate")
+        raise ValueError("no theorem gives the constants of this learning_rate")
 
-    def init(self) -> StructuredState:
+    def init(self) -> DescentState:
         """Zero weights."""
-        shape = (self.n_features, self.space.dimension)
-        return StructuredState(np.zeros(shape), np.zeros(shape), np.zeros(()), np.zeros((), dtype=np.int64))
+        return untaught(self)
 
-    def decide(self, state: StructuredState, contexts: Contexts) -> OutputDecisions:
-        """The mean ŷ for each context. Leaves the state as it is."""
-        return self._decide(state.weights, contexts)
+    def weights(self, state: DescentState) -> FloatArray:
+        """W as (D, d)."""
+        return np.ascontiguousarray(state.direction.T) * multiplier(self._steps, state)
 
-    def decide_on_average(self, state: StructuredState, contexts: Contexts) -> OutputDecisions:
-        """As `decide`, with the average of all rounds' weights: online-to-batch, Theorem 4.6.
+    def means(self, state: DescentState, contexts: Contexts) -> FloatArray:
+        """The mean ŷ for each context, (n, D)."""
+        theta = scores(state.direction, contexts) * multiplier(self._steps, state)
+        for i in range(contexts.n):
+            theta[i] = self.space.decode(theta[i])
+        return theta
 
-        On independent rounds of one distribution, its expected target loss is at most E[S(U)] + bound / T.
-        """
-        return self._decide(state.weights_sum / max(1, int(state.rounds)), contexts)
-
-    def sample(self, decisions: OutputDecisions, uniforms: FloatArray) -> FloatArray:
-        """Outputs (n, D), vertices, from uniforms (n, space.n_uniforms) in [0, 1)."""
-        outputs = np.empty_like(decisions.means)
-        for i, mean in enumerate(decisions.means):
-            outputs[i] = self.space.randomize(mean, uniforms[i])
-        return outputs
-
-    def fold(self, state: StructuredState, outputs: Outputs) -> StructuredState:
-        """One projected gradient step for each round, in order. May change `state` in place."""
-        radius, step = math.inf if self.radius is None else self.radius, 2.0 * min(0.5, self.surrogate_gap)
-        if self.learning_rate == "adaptive":
-            step = 2.0 * radius / math.sqrt(2.0)
-        else:
-            step = step / self.smoothness if isinstance(self.learning_rate, str) else self.learning_rate
-        _fold(float(step), self.learning_rate == "adaptive", float(radius), state, outputs)
+    def fold(self, state: DescentState, rounds: Rounds) -> DescentState:
+        """One projected gradient step, or parameter-free step, for each round with a truth."""
+        known = (rounds.true_labels != NO_LABEL).all(axis=tuple(range(1, rounds.true_labels.ndim)))
+        # A mean lies between the vertices: numbers from elsewhere must not lead the weights away.
+        means = np.clip(rounds.evidence, 0.0, self.space.largest_entry)
+        descend_all(self._steps, state, rounds.contexts, means - self.vertices(rounds.true_labels), known)
         return state
 
-    def _decide(self, weights: FloatArray, contexts: Contexts) -> OutputDecisions:
-        theta = scores(weights, contexts)
-        means = np.empty_like(theta)
-        for i in range(contexts.n):
-            means[i] = self.space.decode(theta[i])
-        return OutputDecisions(theta, means)
+    @property
+    def _steps(self) -> Steps:
+        a, b, X = self.surrogate_gap, self.smoothness, self.problem.norm_bound
+        named = {"theorem": 2.0 * min(0.5, a) / b, "high-probability": a / b}
+        return steps(self.learning_rate, named, self.radius, X, self.space.euclidean_diameter * X)
 
 
-@compiled
-def _fold(step: float, adaptive: bool, radius: float, state: StructuredState, outputs: Outputs) -> None:
-    for t in range(len(outputs.truths)):
-        state.weights_sum[:] += state.weights
-        state.rounds[()] += 1
-        indices, values = row(outputs.contexts, t)
-        coefficients = outputs.means[t] - outputs.truths[t]
-        state.gradient_sum[()] += squared_norm(coefficients) * squared_norm(values)
-        if state.gradient_sum.item() <= 0.0:
-            continue
-        coefficients *= -step / math.sqrt(state.gradient_sum.item()) if adaptive else -step
-        add_outer(state.weights, coefficients, indices, values)
-        norm = math.sqrt(squared_norm(state.weights.ravel()))
-        if norm > radius:
-            state.weights[:] *= radius / norm
+class Drawing(Structured):
+    """A structured learner whose answers are rows of K numbers: see `base.StructuredLearner`."""
+
+    @abstractmethod
+    def rows(self, vertices: FloatArray) -> IntArray:
+        """The answers (n, K) that these vertices (n, D) stand for: the inverse of `vertices`."""
+
+    @abstractmethod
+    def chances(self, means: FloatArray) -> FloatArray:
+        """What `Decisions.distributions` tells of the answers around means (n, D)."""
+
+    @property
+    def n_uniforms(self) -> int:
+        """As the space."""
+        return self.space.n_uniforms
+
+    @property
+    def draw_cost(self) -> int:
+        """Scores, the space's decoding and drawing, and the calls between them."""
+        return self.n_scores * self.problem.n_features + self.space.draw_cost + _ROW_COST
+
+    def decide(self, state: DescentState, contexts: Contexts) -> Decisions:
+        """The mean ŷ for each context, as evidence."""
+        means = self.means(state, contexts)
+        return Decisions(self.chances(means), means)
+
+    def draw(self, decisions: Decisions, uniforms: FloatArray) -> Draws:
+        """The answers around the means, with their exact probabilities."""
+        means, space = decisions.evidence, self.space
+        outputs = np.empty_like(means)
+        for i in range(len(means)):
+            outputs[i] = space.randomize(means[i], uniforms[i])
+        exact = [space.probability(mean, output) for mean, output in zip(means, outputs, strict=True)]
+        propensities = np.array([p if p >= LEAST_PROPENSITY else 0.0 for p in exact])
+        return Draws(self.rows(outputs), propensities, np.zeros(len(means)))

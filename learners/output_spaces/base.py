@@ -6,6 +6,7 @@ the vertex y* nearest to ŷ, or, with probability p = min(1, 2‖y* - ŷ‖/ν),
 Lemma 3.1: its expected target loss is at most 4γ/(λν) times the Fenchel-Young loss of the scores.
 """
 
+import math
 from abc import ABC, abstractmethod
 from typing import ClassVar, NamedTuple
 
@@ -41,7 +42,9 @@ class OutputSpace(ABC):
         """Refuses a regulariser too weak for the theorems, which need 4γ/(λν) < 1."""
         share = self.constants.loss_share
         if share >= 1.0:
-            raise ValueError(f"the regularization is too weak: 4γ/(λν) is {share:.4g}, and must be less than 1")
+            least = share * self.constants.strong_convexity
+            reason = f"4γ/(λν) is {share:.4g}, and must be less than 1"
+            raise ValueError(f"the regularization is too weak: {reason}; use one above {least:.6g}")
 
     @property
     @abstractmethod
@@ -85,6 +88,21 @@ class OutputSpace(ABC):
     @abstractmethod
     def surrogate(self, scores: FloatArray, truth: FloatArray) -> float:
         """S(θ; y) = Ψ*(θ) + Ψ(y) - ⟨θ, y⟩, the Fenchel-Young loss of the scores at a vertex; never negative."""
+
+    @property
+    def largest_entry(self) -> float:
+        """Of any vertex; the least one is not negative."""
+        return 1.0
+
+    @property
+    def draw_cost(self) -> int:
+        """Multiply-adds of decoding and of an answer with its probability, roughly."""
+        return 100 * self.dimension
+
+    @property
+    def euclidean_diameter(self) -> float:
+        """The greatest ℓ2 distance of two vertices, which are zeros and ones where the norm is ℓ1."""
+        return self.constants.diameter if self.norm_order == 2 else math.sqrt(self.constants.diameter)
 
     def contains(self, output: FloatArray) -> bool:
         """Whether an array of any shape, whatever it holds, is a vertex: the check of truths from outside."""

@@ -49,6 +49,11 @@ class Matching(OutputSpace):
         return 2
 
     @property
+    def draw_cost(self) -> int:
+        """The sweeps, and two decompositions."""
+        return 20 * self.max_sweeps * self.n_items**2 + 4 * self.n_items**5
+
+    @property
     def constants(self) -> Constants:
         """In ℓ1."""
         n = self.n_items

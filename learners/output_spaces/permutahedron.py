@@ -45,6 +45,16 @@ class Ranking(OutputSpace):
         return self.n_items
 
     @property
+    def largest_entry(self) -> float:
+        """D."""
+        return float(self.n_items)
+
+    @property
+    def draw_cost(self) -> int:
+        """Up to D - 1 swaps, each found by a walk."""
+        return 4 * self.n_items**2
+
+    @property
     def constants(self) -> Constants:
         """In ℓ2."""
         cubic = self.n_items * (self.n_items**2 - 1.0)

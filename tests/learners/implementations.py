@@ -12,8 +12,11 @@ from learners.boosting import AdaBoostOlm
 from learners.fenchel_young import FenchelYoung
 from learners.folklore import Folklore
 from learners.gaptron import Gaptron
+from learners.label_sets import FenchelYoungLabelSet
+from learners.levels import FenchelYoungLevel
 from learners.newtron import Newtron, PNewtron
 from learners.perceptron import Perceptron
+from learners.rankings import FenchelYoungRanking
 from learners.ridge import EpsilonGreedyRidge
 from learners.soba import Soba
 from learners.soba_diagonal import SobaDiagonal
@@ -29,7 +32,7 @@ class Case(NamedTuple):
     learner: type[Any]
     hyperparameters: dict[str, Any]
     least_exploration: float = 0.0  # γ that every decision keeps to: each label has at least γ/K
-    n_labels: int | None = None  # the only number of labels that it takes, each with a role of its own
+    n_labels: int | None = None  # the number of labels that it is held to, where each has a role of its own
 
     def at(self, problem: Problem) -> AnyLearner:
         """The learner bound to a problem, or to one with the number of labels that it takes."""
@@ -95,4 +98,13 @@ IMPLEMENTATIONS = [
     Case(AdaBoostOlm, {}),
     Case(AdaBoostOlm, {"weak_learners": 2, "horizon": 1000}),
     Case(Uniform, {}, 1.0),
+    Case(FenchelYoungLevel, {}, n_labels=4),
+    Case(FenchelYoungLevel, {"learning_rate": "parameter-free", "regularization": 3.0}, n_labels=4),
+    Case(FenchelYoungLabelSet, {}),
+    Case(FenchelYoungLabelSet, {"learning_rate": "high-probability", "regularization": 3.0}),
+    Case(FenchelYoungLabelSet, {"learning_rate": "parameter-free"}),
+    Case(FenchelYoungRanking, {}),
+    Case(FenchelYoungRanking, {"learning_rate": "adaptive", "radius": 3.0}),
+    Case(FenchelYoungRanking, {"polytope": "birkhoff"}),
+    Case(FenchelYoungRanking, {"polytope": "birkhoff", "sharpness": 1.5, "learning_rate": 0.5, "radius": 1.0}),
 ]

@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from learners import codec
+from learners.answers import answer_kind, draw_answers, is_structured, uniforms_per_answer
 from learners.base import (
     NO_LABEL,
     AnyLearner,
@@ -30,8 +31,7 @@ from learners.base import (
     state_bytes,
     state_layout,
 )
-from learners.exploration import draw
-from learners.registry import LEARNERS, RECOMMENDED
+from learners.registry import ALL_LEARNERS, LEARNERS, RECOMMENDED, STRUCTURED_LEARNERS
 from tests.learners.implementations import IMPLEMENTATIONS, Case
 from tests.learners.worlds import (
     LAWS,
@@ -49,7 +49,9 @@ from tests.learners.worlds import (
     pick,
     play,
     random_rounds,
+    same_rows,
     unpacked,
+    world_for,
 )
 
 PROBLEM = Problem(4, 5)
@@ -71,7 +73,7 @@ def life(request: pytest.FixtureRequest) -> Life:
     """Each implementation in turn, with its history."""
     case: Case = request.param
     learner = case.at(PROBLEM)
-    steps = list(play(learner, make_world(7, N, learner.problem)))
+    steps = list(play(learner, world_for(learner, 7, N)))
     return Life(case, learner, join(steps), np.array([s.distribution for s in steps]), steps[-1].after)
 
 
@@ -89,9 +91,22 @@ def decide_rounds(learner: AnyLearner, state: Any, contexts: Contexts, seed: int
     """Decisions from one state on many contexts, and rounds whose label 0 or 1 is right at random."""
     rng = np.random.default_rng(seed)
     decisions = learner.decide(state, contexts)
-    labels, propensities, leftovers = draw(decisions.distributions, rng.random(contexts.n))
-    truth = np.where(rng.random(contexts.n) < 0.7, labels, (labels + 1) % learner.problem.n_labels)
-    return decisions, Rounds(contexts, labels, propensities, labels == truth, truth, decisions.evidence, leftovers)
+    uniforms = rng.random((contexts.n, uniforms_per_answer(learner)))
+    labels, propensities, leftovers = draw_answers(learner, decisions, uniforms)
+    truth = np.where(rng.random(contexts.n) < 0.7, labels.T, other_answers(learner, labels).T).T
+    correct = same_rows(labels, truth)
+    return decisions, Rounds(contexts, labels, propensities, correct, truth, decisions.evidence, leftovers)
+
+
+def other_answers(learner: AnyLearner, labels: IntArray) -> IntArray:
+    """Answers that differ from each of these."""
+    match answer_kind(learner):
+        case "ranking":
+            return labels[:, ::-1]
+        case "label-set":
+            return 1 - labels
+        case _:
+            return (labels + 1) % learner.problem.n_labels
 
 
 # --- the list
@@ -99,8 +114,10 @@ def decide_rounds(learner: AnyLearner, state: Any, contexts: Contexts, seed: int
 
 def test_every_registered_learner_is_held_to_the_laws() -> None:
     """The list of implementations covers the registry, which names each learner as users do."""
-    assert {case.learner for case in IMPLEMENTATIONS} == set(LEARNERS.values())
-    assert all(cls.algorithm == name for name, cls in LEARNERS.items())
+    assert {case.learner for case in IMPLEMENTATIONS} == set(ALL_LEARNERS.values())
+    assert all(cls.algorithm == name for name, cls in ALL_LEARNERS.items())
+    assert not any(is_structured(cls) for cls in LEARNERS.values())
+    assert all(is_structured(cls) for cls in STRUCTURED_LEARNERS.values())
     assert RECOMMENDED in LEARNERS.values()
 
 
@@ -140,11 +157,28 @@ def test_init_gives_a_fresh_state_each_time(life: Life) -> None:
 def test_decisions_are_distributions(life: Life) -> None:
     """Probabilities are non-negative, sum to 1, and leave each label its share of the least exploration."""
     K = life.learner.problem.n_labels
+    if is_structured(life.learner):
+        return
     for distributions in (life.distributions, life.learner.decide(life.state, life.rounds.contexts).distributions):
         assert distributions.shape == (N, K)
         assert distributions.dtype == np.float64
         assert distributions.min() >= life.case.least_exploration / K * (1 - 1e-12)
         np.testing.assert_allclose(distributions.sum(axis=1), 1.0, rtol=0, atol=1e-12)
+
+
+def test_drawn_answers_are_answers(life: Life) -> None:
+    """Labels are labels, sets are zeros and ones, rankings have each label once; their propensities are positive."""
+    K, labels = life.learner.problem.n_labels, life.rounds.labels
+    assert labels.dtype == np.int64
+    match answer_kind(life.learner):
+        case "ranking":
+            assert (np.sort(labels, axis=1) == np.arange(K)).all()
+        case "label-set":
+            assert (labels.shape, set(labels.ravel().tolist()) | {0, 1}) == ((N, K), {0, 1})
+        case _:
+            assert (labels.shape, labels.min() >= 0, labels.max() < K) == ((N,), True, True)
+    assert life.rounds.propensities.min() > 0.0
+    assert life.rounds.propensities.max() <= 1.0 + 1e-12
 
 
 def test_evidence_has_the_declared_size(life: Life) -> None:
@@ -154,7 +188,8 @@ def test_evidence_has_the_declared_size(life: Life) -> None:
         decisions = life.learner.decide(life.state, contexts)
         assert decisions.evidence.shape == (n, life.learner.evidence_size)
         assert decisions.evidence.dtype == np.float64
-        assert decisions.distributions.shape == (n, life.learner.problem.n_labels)
+        told = 0 if answer_kind(life.learner) == "ranking" else life.learner.problem.n_labels
+        assert decisions.distributions.shape == (n, told)
 
 
 def test_decide_leaves_state_and_contexts_as_they_are(life: Life) -> None:
@@ -234,7 +269,7 @@ def test_full_information_learner_sees_only_the_true_label(life: Life) -> None:
     if not life.learner.needs_true_label:
         return
     wrong = life.rounds._replace(
-        labels=(life.rounds.true_labels + 1) % life.learner.problem.n_labels,
+        labels=other_answers(life.learner, life.rounds.true_labels),
         propensities=np.full(N, 0.1),
         correct=np.zeros(N, dtype=np.bool_),
     )
@@ -249,17 +284,21 @@ def test_extreme_contexts_keep_the_state_finite(life: Life, bound: float) -> Non
     """Zero, one-hot and largest legal contexts lead to finite states and proper distributions, or are refused."""
     problem = Problem(4, 5, bound)
     try:
-        learner, world = life.case.at(problem), make_world(11, 120, problem)
+        learner = life.case.at(problem)
+        world = world_for(learner, 11, 155)
     except pydantic.ValidationError:
         return
-    norms = np.linalg.norm(world.contexts, axis=1, keepdims=True)
-    x = np.concatenate([np.zeros((5, 5)), np.tile(np.eye(5) * bound, (6, 1)), world.contexts * bound / norms])
+    some = world.contexts[:120]
+    norms = np.linalg.norm(some, axis=1, keepdims=True)
+    x = np.concatenate([np.zeros((5, 5)), np.tile(np.eye(5) * bound, (6, 1)), some * bound / norms])
     rng = np.random.default_rng(5)
-    world = World(x, rng.integers(0, 4, len(x)), rng.random(len(x)))
-    for step in play(learner, world):
+    if not is_structured(learner):
+        world = World(x, rng.integers(0, 4, len(x)), rng.random(len(x)))
+    for step in play(learner, world._replace(contexts=x)):
         assert is_finite(step.after)
-        assert abs(step.distribution.sum() - 1.0) <= 1e-12
-        assert step.distribution.min() >= 0.0
+        assert is_structured(learner) or abs(step.distribution.sum() - 1.0) <= 1e-12
+        assert step.distribution.min(initial=0.0) >= 0.0
+        assert 0.0 < step.round.propensities[0] <= 1.0 + 1e-12
 
 
 def test_sparse_contexts_are_the_dense_ones(life: Life) -> None:
@@ -285,7 +324,12 @@ def reordered(packed: FloatArray, order: IntArray) -> FloatArray:
 
 def permuted(learner: AnyLearner, state: Any, labels: IntArray, features: IntArray) -> Any:
     """The state with its labels and features in another order, by the symbols of its layout."""
-    order = {"K": labels, "d": features, "n": (labels[:, None] * learner.problem.n_features + features).ravel()}
+    order = {
+        "K": labels,
+        "n_scores": scores_in_order(learner, labels),
+        "d": features,
+        "n": (labels[:, None] * learner.problem.n_features + features).ravel(),
+    }
     triangles = {"P": order["n"], "p": features}
 
     def one(array: Any, layout: Layout) -> Any:
@@ -300,6 +344,17 @@ def permuted(learner: AnyLearner, state: Any, labels: IntArray, features: IntArr
 
     hints = get_type_hints(learner.state_type, include_extras=True)
     return type(state)(**{name: one(getattr(state, name), hint.__metadata__[0]) for name, hint in hints.items()})
+
+
+def scores_in_order(learner: Any, labels: IntArray) -> IntArray:
+    """Where scores stand with the labels in another order: one for each label, or one for each label and place."""
+    K, n_scores = learner.problem.n_labels, getattr(learner, "n_scores", 0)
+    return (labels[:, None] * K + np.arange(K)).ravel() if n_scores == K * K else labels[:n_scores]
+
+
+def renamed(learner: AnyLearner, answers: IntArray, labels: IntArray) -> IntArray:
+    """Answers with the labels in another order."""
+    return answers[:, labels] if answer_kind(learner) == "label-set" else np.argsort(labels)[answers]
 
 
 @pytest.mark.parametrize(
@@ -318,12 +373,13 @@ def test_names_do_not_matter(life: Life, labels: list[int], features: list[int])
     decisions, rounds = decide_rounds(learner, life.state, Contexts.dense(x), seed=6)
     twin_state, twin_x = permuted(learner, life.state, k, f), Contexts.dense(x[:, f])
     twin = learner.decide(twin_state, twin_x)
-    assert_close(twin.distributions, decisions.distributions[:, k], 1e-9)
+    if answer_kind(learner) != "ranking":
+        assert_close(twin.distributions, decisions.distributions[:, k], 1e-9)
     twin_rounds = rounds._replace(
         contexts=twin_x,
         evidence=twin.evidence,
-        labels=np.argsort(k)[rounds.labels],
-        true_labels=np.argsort(k)[rounds.true_labels],
+        labels=renamed(learner, rounds.labels, k),
+        true_labels=renamed(learner, rounds.true_labels, k),
     )
     expected = permuted(learner, learner.fold(copied(life.state), rounds), k, f)
     assert_close(in_order(learner.fold(twin_state, twin_rounds)), in_order(expected), 1e-9)

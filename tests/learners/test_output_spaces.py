@@ -1,4 +1,4 @@
-"""The output spaces and structured prediction over them: traces, exact laws by enumeration, the theorems' bounds."""
+"""The output spaces: traces, exact laws by enumeration, Lemma 3.1."""
 
 import itertools
 import json
@@ -11,13 +11,11 @@ import pydantic
 import pytest
 from scipy.optimize import linear_sum_assignment
 
-from learners.base import Contexts, FloatArray, Problem
-from learners.fenchel_young import FenchelYoung
+from learners.base import FloatArray
 from learners.output_spaces import AnyOutputSpace, Matching, Multiclass, Multilabel, Ordinal, OutputSpace, Ranking
 from learners.output_spaces.birkhoff import best_assignment, decompose
 from learners.output_spaces.isotonic import nonincreasing_fit
-from learners.structured import Outputs, Structured, StructuredState
-from tests.learners.worlds import assert_close, bits, copied, is_finite, one_round, unit_rows
+from tests.learners.worlds import assert_close
 
 MICRO: dict[str, Any] = json.loads((Path(__file__).parent.parent / "data" / "traces.json").read_text())
 TRACED: dict[str, OutputSpace] = {
@@ -305,116 +303,3 @@ def test_decomposition(n: int) -> None:
         assert len(weights) <= n * n
         assert weights.min() > 0.0
         assert_close(mixture, mean.reshape(n, n), 1e-10)
-
-
-# --- learning
-
-
-def teach(space: Any, seed: int, n: int, noise: float) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Unit contexts (n, 4), truths (n, D) by a noisy linear teacher, and the teacher (D, 4)."""
-    rng = np.random.default_rng(seed)
-    U = 3.0 * space.constants.strong_convexity * rng.normal(size=(space.dimension, 4))
-    x = unit_rows(rng, n, 4)
-    theta = x @ U.T + noise * space.constants.strong_convexity * rng.normal(size=(n, space.dimension))
-    return x, np.array([space.nearest(space.decode(t)) for t in theta]), U
-
-
-def live(learner: Structured, x: FloatArray, truths: FloatArray) -> tuple[float, StructuredState, FloatArray]:
-    """Expected target loss summed over the rounds, the last state, and W (T, d, D) before each round."""
-    state, total, weights = learner.init(), 0.0, []
-    for one, y in zip(x, truths, strict=True):
-        contexts = Contexts.dense(one)
-        decisions = learner.decide(state, contexts)
-        total += learner.space.expected_loss(decisions.means[0], y)
-        weights.append(state.weights.copy())
-        state = learner.fold(copied(state), Outputs(contexts, decisions.means, y[None]))
-    return total, state, np.array(weights)
-
-
-LEARNT: list[Any] = [
-    Multiclass(n_labels=4),
-    Multilabel(n_labels=4),
-    Matching(n_items=3),
-    Ranking(n_items=4),
-    Ordinal(n_steps=5),
-]
-EACH_LEARNT = pytest.mark.parametrize("space", LEARNT, ids=lambda space: space.name)
-
-
-@EACH_LEARNT
-@pytest.mark.parametrize("noise", [0.0, 2.0])
-@pytest.mark.parametrize("settings", [{}, {"learning_rate": "adaptive", "radius": 8.0}], ids=["theorem", "adaptive"])
-def test_expected_loss_keeps_to_the_bound(space: Any, noise: float, settings: dict[str, Any]) -> None:
-    """Theorem 4.2 and Appendix E.1: expected loss <= surrogate loss of U + bound, for several U."""
-    x, truths, teacher = teach(space, 11, 300, noise)
-    learner = Structured(space=space, n_features=4, **settings)
-    total, state, _ = live(learner, x, truths)
-    for U in (0.0 * teacher, 0.3 * teacher, teacher, state.weights.T):
-        norm = float(np.linalg.norm(U))
-        if norm <= settings.get("radius", math.inf) + 1e-9:
-            theirs = sum(space.surrogate(U @ one, y) for one, y in zip(x, truths, strict=True))
-            assert total <= theirs + learner.regret_bound(norm)
-
-
-@EACH_LEARNT
-def test_average_of_the_weights_generalises(space: Any) -> None:
-    """Theorem 4.6: the average weights err on fresh rounds at most as the theorem says, and the sum is the sum."""
-    x, truths, teacher = teach(space, 19, 600, 0.5)
-    learner = Structured(space=space, n_features=4)
-    _, state, weights = live(learner, x[:400], truths[:400])
-    assert_close(state.weights_sum, weights.sum(axis=0), 1e-9)
-    fresh = learner.decide_on_average(state, Contexts.dense(x[400:]))
-    assert_close(fresh.scores, x[400:] @ weights.mean(axis=0), 1e-9)
-    losses = [space.expected_loss(mean, y) for mean, y in zip(fresh.means, truths[400:], strict=True)]
-    U = 0.3 * teacher
-    theirs = [space.surrogate(U @ one, y) for one, y in zip(x[400:], truths[400:], strict=True)]
-    assert np.mean(losses) <= np.mean(theirs) + learner.regret_bound(float(np.linalg.norm(U))) / 400
-    untaught = [space.expected_loss(space.decode(np.zeros(space.dimension)), y) for y in truths[400:]]
-    assert np.mean(losses) < 0.8 * np.mean(untaught)
-
-
-def test_multiclass_is_the_learner_of_labels() -> None:
-    """Over the simplex the procedure is `fenchel-young`, with scores in bits."""
-    x, truths, _ = teach(Multiclass(n_labels=4), 5, 100, 1.0)
-    structured, labels = Structured(space=Multiclass(n_labels=4), n_features=4), FenchelYoung(problem=Problem(4, 4))
-    state, theirs = structured.init(), labels.init()
-    for one, y in zip(x, truths, strict=True):
-        contexts = Contexts.dense(one)
-        decisions, (distributions, evidence) = structured.decide(state, contexts), labels.decide(theirs, contexts)
-        assert_close(decisions.scores * math.log(2.0), evidence, 1e-9)
-        law = [structured.space.probability(decisions.means[0], v) for v in np.eye(4)]
-        assert_close(law, distributions[0], 1e-9)
-        state = structured.fold(state, Outputs(contexts, decisions.means, y[None]))
-        theirs = labels.fold(theirs, one_round(one, 0, 1.0, int(y.argmax()), evidence))
-
-
-@EACH_LEARNT
-def test_fold_of_many_is_many_folds_of_one(space: Any) -> None:
-    """However the log is cut, the state is the same to the bit; samples are vertices; nothing else is touched."""
-    rng = np.random.default_rng(2)
-    x, truths, _ = teach(space, 2, 60, 1.0)
-    learner = Structured(space=space, n_features=4, learning_rate=0.7, radius=2.0)
-    means = np.array([space.decode(theta) for theta in rng.normal(size=(60, space.dimension))])
-    whole = learner.fold(learner.init(), Outputs(Contexts.dense(x), means, truths))
-    state = learner.init()
-    for t in range(60):
-        state = learner.fold(state, Outputs(Contexts.dense(x[t]), means[t : t + 1], truths[t : t + 1]))
-    assert bits(state) == bits(whole)
-    assert is_finite(state)
-    assert np.linalg.norm(state.weights) <= 2.0 + 1e-9
-    before = bits(state)
-    outputs = learner.sample(learner.decide(state, Contexts.dense(x)), rng.random((60, space.n_uniforms)))
-    assert all(space.contains(output) for output in outputs)
-    assert bits(state) == before
-
-
-def test_structured_hyperparameters() -> None:
-    """They survive JSON; an adaptive step needs its ball; no theorem covers a fixed step."""
-    adapter = pydantic.TypeAdapter(Structured)
-    for space in LEARNT:
-        learner = Structured(space=space, n_features=3, learning_rate=0.5)
-        assert adapter.validate_json(adapter.dump_json(learner)) == learner
-    with pytest.raises(ValueError, match="no theorem"):
-        learner.regret_bound(1.0)
-    with pytest.raises(pydantic.ValidationError, match="radius"):
-        Structured(space=LEARNT[0], n_features=3, learning_rate="adaptive")

@@ -7,8 +7,8 @@ import numpy as np
 import numpy.typing as npt
 from hypothesis import settings
 
-from learners.base import AnyLearner, Contexts, FloatArray, IntArray, Problem, Rounds
-from learners.exploration import draw
+from learners.answers import answer_kind, draw_answers, is_structured, uniforms_per_answer
+from learners.base import AnyLearner, BoolArray, Contexts, FloatArray, IntArray, Problem, Rounds
 from learners.soba import SobaState
 from learners.soba_low_rank import SobaLowRankState
 
@@ -20,15 +20,15 @@ class World(NamedTuple):
     """What will happen: contexts, their true labels, and the uniform numbers that labels are drawn with."""
 
     contexts: FloatArray  # (n, d)
-    truth: IntArray  # (n,)
-    uniforms: FloatArray  # (n,)
+    truth: IntArray  # (n,), or (n, K) of a structured learner
+    uniforms: FloatArray  # (n,), or (n, as many as one answer takes)
 
 
 class Step(NamedTuple):
     """One round of a learner's life, with its state on either side."""
 
     before: Any
-    distribution: FloatArray  # (K,)
+    distribution: FloatArray  # (K,), or what a structured learner tells
     round: Rounds  # one
     after: Any
 
@@ -41,6 +41,28 @@ def make_world(seed: int, n: int, problem: Problem, noise: float = 0.1) -> World
     noisy = rng.random(n) < noise
     truth[noisy] = rng.integers(0, problem.n_labels, noisy.sum())
     return World(x, truth, rng.random(n))
+
+
+def world_for(learner: AnyLearner, seed: int, n: int) -> World:
+    """As `make_world`, with truths of the learner's kind and uniforms for all its draws."""
+    world = make_world(seed, n, learner.problem)
+    if not is_structured(learner):
+        return world
+    rng = np.random.default_rng(seed)
+    return world._replace(truth=some_answers(learner, rng, n), uniforms=rng.random((n, uniforms_per_answer(learner))))
+
+
+def some_answers(learner: AnyLearner, rng: np.random.Generator, n: int) -> IntArray:
+    """Answers (n, K) of a structured learner, at random but often the same."""
+    K = learner.problem.n_labels
+    if answer_kind(learner) == "ranking":
+        return np.argsort(np.arange(K) + rng.normal(size=(n, K)), axis=1)
+    return (rng.random((n, K)) < np.linspace(0.2, 0.9, K)).astype(np.int64)
+
+
+def same_rows(one: IntArray, other: IntArray) -> BoolArray:
+    """Where two columns of answers (n,) or (n, K) agree: (n,)."""
+    return np.asarray((one == other).all(axis=tuple(range(1, one.ndim))))
 
 
 def two_clusters(seed: int, n: int, noise: float) -> World:
@@ -63,12 +85,14 @@ def play(learner: AnyLearner, world: World, state: Any = None) -> Iterator[Step]
     state = learner.init() if state is None else state
     for t in range(len(world.truth)):
         contexts = Contexts.dense(world.contexts[t : t + 1])
-        distributions, evidence = learner.decide(state, contexts)
-        labels, propensities, leftovers = draw(distributions, world.uniforms[t : t + 1])
+        decisions = learner.decide(state, contexts)
+        uniforms = world.uniforms[t : t + 1].reshape(1, -1)
+        labels, propensities, leftovers = draw_answers(learner, decisions, uniforms)
         truth = world.truth[t : t + 1]
-        rounds = Rounds(contexts, labels, propensities, labels == truth, truth, evidence, leftovers)
+        correct = same_rows(labels, truth)
+        rounds = Rounds(contexts, labels, propensities, correct, truth, decisions.evidence, leftovers)
         after = learner.fold(copied(state), rounds)
-        yield Step(state, distributions[0], rounds, after)
+        yield Step(state, decisions.distributions[0], rounds, after)
         state = after
 
 
@@ -82,13 +106,17 @@ def random_rounds(seed: int, n: int, learner: AnyLearner, least_propensity: floa
     """Rounds that no learner decided on: half of them correct, with any propensity and evidence."""
     rng = np.random.default_rng(seed)
     K, d, X = learner.problem.n_labels, learner.problem.n_features, learner.problem.norm_bound
-    labels, correct = rng.integers(0, K, n), rng.random(n) < 0.5
+    labels, correct, contexts = rng.integers(0, K, n), rng.random(n) < 0.5, Contexts.dense(X * unit_rows(rng, n, d))
+    propensities = rng.uniform(least_propensity, 1.0, n)
+    truths = np.where(correct, labels, (labels + rng.integers(1, K, n)) % K)
+    if is_structured(learner):
+        labels, truths = some_answers(learner, rng, n), some_answers(learner, rng, n)
     return Rounds(
-        contexts=Contexts.dense(X * unit_rows(rng, n, d)),
+        contexts=contexts,
         labels=labels,
-        propensities=rng.uniform(least_propensity, 1.0, n),
-        correct=correct,
-        true_labels=np.where(correct, labels, (labels + rng.integers(1, K, n)) % K),
+        propensities=propensities,
+        correct=same_rows(labels, truths),
+        true_labels=truths,
         evidence=rng.normal(size=(n, learner.evidence_size)),
         leftovers=rng.random(n),
     )
