@@ -6,8 +6,10 @@ from typing import Any
 
 import pydantic
 
+from learners.answers import answer_kind
 from learners.base import NO_LABEL, AnyLearner
-from learners.registry import LEARNERS, RECOMMENDED
+from learners.registry import ALL_LEARNERS, RECOMMENDED
+from service.answers import NOTHING
 from service.errors import ModelExistsError, ModelNotFoundError
 from service.model import Model, hyperparameters, new_model, stored_model
 from service.schemas import (
@@ -91,7 +93,7 @@ class Catalogue:
 
 def describe_learners() -> LearnerList:
     """Every learner with its guarantee and the JSON Schema of its hyperparameters."""
-    return LearnerList(learners=[_description(cls) for _, cls in sorted(LEARNERS.items())])
+    return LearnerList(learners=[_description(cls) for _, cls in sorted(ALL_LEARNERS.items())])
 
 
 def _description(cls: type[AnyLearner]) -> LearnerDescription:
@@ -102,6 +104,7 @@ def _description(cls: type[AnyLearner]) -> LearnerDescription:
     schema["required"] = [name for name in schema.get("required", []) if name != "problem"]
     return LearnerDescription(
         algorithm=cls.algorithm,
+        answer=answer_kind(cls),
         summary=(cls.__doc__ or "").partition("\n")[0],
         guarantee=cls.guarantee,
         recommended=cls is RECOMMENDED,
@@ -128,16 +131,20 @@ def _model_answer(stored: StoredModel) -> ModelAnswer:
 
 
 def _round_lines(model: Model, entries: list[LogEntry]) -> Iterator[RoundLine]:
-    labels, records = model.definition.labels, [entry.record for entry in entries]
+    show, records = model.answers.show, [entry.record for entry in entries]
     table, contexts = model.format.table(records), model.format.contexts(records)
     for i, (entry, line) in enumerate(zip(entries, table, strict=True)):
+        shown, truth = show(line["output"].tobytes()), line["truth"]
+        right = NOTHING if (truth == NO_LABEL).all() else show(truth.tobytes())
         yield RoundLine(
             round=entry.number,
             prediction_id=f"{model.name}:{entry.prediction_id}",
-            label=labels[line["label"]],
-            propensity=float(line["propensity"]),
+            label=shown.label,
+            labels=shown.labels,
+            propensity=float(line["propensity"]) or None,
             correct=bool(line["correct"]),
-            true_label=None if line["true_label"] == NO_LABEL else labels[line["true_label"]],
+            true_label=right.label,
+            true_labels=right.labels,
             context=model.contexts.show(contexts, i),
             rounds_seen=int(line["rounds_seen"]),
             predicted_at=_moment(line["predicted_at"]),

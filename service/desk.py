@@ -11,14 +11,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from learners.base import Contexts, FloatArray
-from learners.exploration import draw
+from learners.answers import draw_answers, draw_cost, uniforms_per_answer
+from learners.base import Contexts, Decisions, Draws, FloatArray
 from learners.features import within_bound
 from service.batching import Batcher
-from service.errors import NormExceededError, PredictionConflictError, WagerError
+from service.errors import NoDistributionError, NormExceededError, PredictionConflictError, WagerError
 from service.feature_schemas import GivenContext
 from service.model import Model
-from service.replica import Replica
+from service.replica import Replica, offloaded
 from service.schemas import PredictAnswer
 from service.store.base import Feedback, FeedbackResult, FeedbackStatus, Prediction, Seen, Store, Tail
 from service.store.records import Head, decode_head
@@ -70,6 +70,7 @@ class Desk:
         self.model = model
         self.replica = Replica(model, outside.store)
         self._outside = outside
+        self._uniforms, self._draw_cost = uniforms_per_answer(model.learner), draw_cost(model.learner)
         self._predictions: Batcher[Ask, PredictAnswer] = Batcher(self._predict)
         self._feedback: Batcher[Feedback, FeedbackResult] = Batcher(self._join)
         self._newest_round = 0  # that this worker has heard of
@@ -85,7 +86,11 @@ class Desk:
             ContextLengthError: if the context is of another kind, or has not as many numbers as it should.
             ContextIndexError: if an index is out of range, or there twice.
             NormExceededError: if it is too long, and the model rejects such.
+            NoDistributionError: if a distribution is asked for, and the answers are too many.
         """
+        if ask.include_distribution and not self.model.answers.has_distribution:
+            detail = "the rankings are too many to list: leave include_distribution out"
+            raise NoDistributionError(detail, "include_distribution")
         numbers, features = self.model.contexts.check(ask.context), self.model.definition.features
         if features.norm == "reject" and math.hypot(*numbers) > features.norm_bound:
             detail = f"the context's norm is {math.hypot(*numbers):.6g}, more than {features.norm_bound:g}"
@@ -119,11 +124,11 @@ class Desk:
         async with replica.lock:
             if replica.state is None:
                 await replica.catch_up()
-            drawn = self._draw(asks, contexts)
+            drawn = await self._draw(asks, contexts)
             there = await self._keep(ids, drawn, replica.seen)
             if isinstance(there, Tail):  # feedback came meanwhile: learn from it first, then answer
                 await replica.catch_up(there)
-                drawn = self._draw(asks, contexts)
+                drawn = await self._draw(asks, contexts)
                 there = await self._keep(ids, drawn, None)
         self._keep_up()
         assert not isinstance(there, Tail)
@@ -134,18 +139,24 @@ class Desk:
             for i, record in enumerate(there)
         ]
 
-    def _draw(self, asks: list[Ask], contexts: Contexts) -> _Drawn:
+    async def _draw(self, asks: list[Ask], contexts: Contexts) -> _Drawn:
         """Decides and draws at the present state."""
-        distributions, evidence = self.model.learner.decide(self.replica.state, contexts)
-        labels, propensities, leftovers = draw(distributions, self._outside.rng.random(len(asks)))
-        now = self._outside.now()
+        uniforms = self._outside.rng.random((len(asks), self._uniforms))
+        (distributions, evidence), (labels, propensities, leftovers) = await offloaded(
+            len(asks) * self._draw_cost, self._decide, contexts, uniforms
+        )
+        now, outputs = self._outside.now(), self.model.answers.form.encode(labels)
         expires_at, rounds_seen = now + self.model.definition.window_seconds, self.replica.rounds
         heads = [
-            Head(self._fingerprint(ask), expires_at, rounds_seen, label, propensity)
-            for ask, label, propensity in zip(asks, labels.tolist(), propensities.tolist(), strict=True)
+            Head(self._fingerprint(ask), expires_at, rounds_seen, propensity, output)
+            for ask, output, propensity in zip(asks, outputs, propensities.tolist(), strict=True)
         ]
         records = self.model.format.encode_predictions(heads, contexts, evidence, leftovers, now)
         return _Drawn(heads, records, distributions)
+
+    def _decide(self, contexts: Contexts, uniforms: FloatArray) -> tuple[Decisions, Draws]:
+        decisions = self.model.learner.decide(self.replica.state, contexts)
+        return decisions, draw_answers(self.model.learner, decisions, uniforms)
 
     async def _keep(self, ids: list[str], drawn: _Drawn, seen: Seen | None) -> list[bytes | None] | Tail:
         """Stores the predictions, unless there are rounds they should have seen."""
@@ -165,12 +176,13 @@ class Desk:
         return self._answer(prediction_id, stored, None)
 
     def _answer(self, prediction_id: str, head: Head, chances: FloatArray | None) -> PredictAnswer:
-        labels = self.model.definition.labels
+        labels, shown = self.model.definition.labels, self.model.answers.show(head.output)
         return PredictAnswer(
             prediction_id=f"{self.model.name}:{prediction_id}",
             model=self.model.name,
-            label=labels[head.label],
-            propensity=head.propensity,
+            label=shown.label,
+            labels=shown.labels,
+            propensity=head.propensity or None,
             rounds_seen=head.rounds_seen,
             expires_at=datetime.fromtimestamp(head.expires_at, UTC),
             distribution=None if chances is None else dict(zip(labels, chances.tolist(), strict=True)),

@@ -6,7 +6,9 @@ WagerError
 │   ├── ContextIndexError         an index that the model does not have, or that is there twice
 │   ├── NormExceededError         a context longer than the bound, where the model rejects it
 │   ├── UnknownLabelError         a true label that the model does not have
-│   ├── InconsistentFeedbackError correct and true_label contradict each other
+│   ├── WrongTruthError           a truth that the model could not have answered
+│   ├── NoDistributionError       a distribution asked of a model whose answers are too many to list
+│   ├── InconsistentFeedbackError correct and the truth contradict each other
 │   ├── LabelNeededError          the learner needs the true label
 │   ├── UnknownAlgorithmError     no learner of that name
 │   ├── HyperparameterError       a hyperparameter the learner refuses
@@ -62,8 +64,16 @@ class UnknownLabelError(InvalidInputError):
     """A true label that the model does not have."""
 
 
+class WrongTruthError(InvalidInputError):
+    """A truth that the model could not have answered: of another kind, incomplete, or with a label twice."""
+
+
+class NoDistributionError(InvalidInputError):
+    """A distribution is asked of a model whose answers are too many to list."""
+
+
 class InconsistentFeedbackError(InvalidInputError):
-    """`correct` and `true_label` contradict each other."""
+    """`correct` and the truth contradict each other."""
 
 
 class LabelNeededError(InvalidInputError):

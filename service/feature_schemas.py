@@ -51,7 +51,7 @@ class SparseContext(Body):
     """One for each index."""
 
 
-class _FirstError(FailFast):
+class FirstError(FailFast):
     """`FailFast` that may stand in a union, whose members Python 3.11 hashes."""
 
     def __hash__(self) -> int:
@@ -64,7 +64,7 @@ def _kind_of_context(given: object) -> str:
 
 GivenContext = list[Number] | SparseContext
 Context = Annotated[
-    Annotated[list[Number], _FirstError(), Field(min_length=1), Tag("dense")] | Annotated[SparseContext, Tag("sparse")],
+    Annotated[list[Number], FirstError(), Field(min_length=1), Tag("dense")] | Annotated[SparseContext, Tag("sparse")],
     Discriminator(_kind_of_context),
     Field(description="For dense features a list of numbers, for sparse ones an object."),
 ]

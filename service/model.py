@@ -8,7 +8,8 @@ from typing import Any
 import pydantic
 
 from learners.base import AnyLearner, Problem, StateTooLargeError, check_state_size
-from learners.registry import LEARNERS, RECOMMENDED
+from learners.registry import ALL_LEARNERS, RECOMMENDED
+from service.answers import Answers, answers_of
 from service.contexts import ContextKind, context_kind
 from service.errors import (
     HyperparameterError,
@@ -16,7 +17,6 @@ from service.errors import (
     ModelTooLargeError,
     StoreCorruptError,
     UnknownAlgorithmError,
-    UnknownLabelError,
 )
 from service.feature_schemas import SparseFeatures
 from service.schemas import LearnerChoice, ModelDefinition
@@ -41,16 +41,16 @@ class Model:
         return self.key.name
 
     @cached_property
-    def label_numbers(self) -> dict[str, int]:
-        """Where each label stands in the list."""
-        return {label: k for k, label in enumerate(self.definition.labels)}
+    def answers(self) -> Answers:
+        """The kind of its answers."""
+        return answers_of(self.learner, self.definition.labels)
 
     @cached_property
     def format(self) -> RecordFormat:
         """The bytes of its predictions and rounds."""
         features = self.definition.features
         sparse = isinstance(features, SparseFeatures)
-        return RecordFormat(len(self.definition.labels), self.learner.evidence_size, features.size, sparse)
+        return RecordFormat(self.answers.form, self.learner.evidence_size, features.size, sparse)
 
     @cached_property
     def contexts(self) -> ContextKind:
@@ -67,17 +67,6 @@ class Model:
         """How the store judges feedback."""
         return FeedbackRules(self.definition.late_feedback == "accept", self.learner.needs_true_label)
 
-    def label_number(self, label: str) -> int:
-        """The number of a label.
-
-        Raises:
-            UnknownLabelError: if the model has no such label.
-        """
-        try:
-            return self.label_numbers[label]
-        except KeyError:
-            raise UnknownLabelError(f"the model has no label {label!r}", "true_label") from None
-
 
 def build_learner(definition: ModelDefinition, max_state_bytes: int) -> AnyLearner:
     """The learner a definition asks for.
@@ -88,8 +77,8 @@ def build_learner(definition: ModelDefinition, max_state_bytes: int) -> AnyLearn
         ModelTooLargeError: if its state would be too large.
     """
     choice = definition.learner or LearnerChoice(algorithm=RECOMMENDED.algorithm)
-    if choice.algorithm not in LEARNERS:
-        detail = f"there is no algorithm {choice.algorithm!r}; known are {', '.join(sorted(LEARNERS))}"
+    if choice.algorithm not in ALL_LEARNERS:
+        detail = f"there is no algorithm {choice.algorithm!r}; known are {', '.join(sorted(ALL_LEARNERS))}"
         raise UnknownAlgorithmError(detail, "learner.algorithm")
     features = definition.features
     problem = Problem(len(definition.labels), features.size, features.norm_bound)
@@ -103,12 +92,12 @@ def build_learner(definition: ModelDefinition, max_state_bytes: int) -> AnyLearn
 
 def _validated(choice: LearnerChoice, problem: Problem) -> AnyLearner:
     hyperparameters = choice.model_extra or {}
-    known = dataclasses.fields(LEARNERS[choice.algorithm])
+    known = dataclasses.fields(ALL_LEARNERS[choice.algorithm])
     unknown = sorted(set(hyperparameters) - {field.name for field in known if field.name != "problem"})
     if unknown:
         raise HyperparameterError(f"{choice.algorithm} has no such hyperparameter", f"learner.{unknown[0]}")
     try:
-        learner: AnyLearner = LEARNERS[choice.algorithm](problem=problem, **hyperparameters)
+        learner: AnyLearner = ALL_LEARNERS[choice.algorithm](problem=problem, **hyperparameters)
     except pydantic.ValidationError as error:
         raise _as_hyperparameter_error(error) from error
     return learner

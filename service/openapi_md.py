@@ -35,6 +35,13 @@ change. For example:"""
 _PROBLEM = problem_of_validation([{"type": "missing", "loc": ("context",), "msg": "Field required"}])
 _MOMENT = "2026-11-21T09:30:00Z"
 _SURE, _RARE = 0.9666666666666667, 0.016666666666666666
+_KINDS = {
+    "label": "one of the labels, as `label`",
+    "level": "one of the labels, which stand from the lowest level to the highest, as `label`",
+    "label-set": "any set of the labels, as `labels`",
+    "ranking": "all labels in an order, the first one first, as `labels`",
+}
+
 _SAMPLES: dict[str, Sequence[Any]] = {  # what the examples tell
     "Problem": [_PROBLEM.model_dump(exclude_none=True)],
     "algorithm": ["squarecb"],
@@ -157,7 +164,7 @@ def _learners(schemas: Schemas) -> Iterator[str]:
     for learner in describe_learners().learners:
         yield f"### {learner.algorithm}"
         yield learner.summary + (" What a model gets that names no learner." if learner.recommended else "")
-        yield f"*Guarantee:* {learner.guarantee}"
+        yield f"*Answers:* {_KINDS[learner.answer]}. *Guarantee:* {learner.guarantee}"
         yield _table(
             ["Hyperparameter", "Type", "Default", "Description"], schemas.rows(learner.hyperparameters, expand=True)
         )

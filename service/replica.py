@@ -65,7 +65,7 @@ class Replica:
             if self.state is None or self.rounds <= self.snapshot_rounds:
                 return
             rounds = self.rounds
-            state = await self._offloaded(self.bytes, encode_state, self.model.learner, self.state)
+            state = await offloaded(self.bytes, encode_state, self.model.learner, self.state)
         retained = self.model.definition.retain_rounds
         kept = await self._store.save_snapshot(self.model.key, Snapshot(rounds, state), retained)
         self.snapshot_rounds = max(self.snapshot_rounds, kept)
@@ -91,7 +91,7 @@ class Replica:
             self.state, self.rounds = learner.init(), 0
             return
         try:
-            self.state = await self._offloaded(self.bytes, decode_state, learner, snapshot.state)
+            self.state = await offloaded(self.bytes, decode_state, learner, snapshot.state)
         except InvalidStateError as error:
             raise StoreCorruptError(f"the snapshot of model {self.model.name!r} cannot be read: {error}") from error
         self.rounds = self.snapshot_rounds = snapshot.rounds
@@ -102,11 +102,12 @@ class Replica:
         learner, state = self.model.learner, self.state
         rounds = self.model.format.decode_rounds([entry.record for entry in entries])
         self.state = None  # if the fold is cut short, its half-changed state must never be used
-        self.state = await self._offloaded(rounds.n * learner.fold_cost, learner.fold, state, rounds)
+        self.state = await offloaded(rounds.n * learner.fold_cost, learner.fold, state, rounds)
         self.rounds = entries[-1].number
 
-    async def _offloaded(self, cost: int, function: Callable[..., _T], *args: Any) -> _T:
-        """Runs a function here, or in a thread where it would hold up the event loop."""
-        if cost < _INLINE_COST:
-            return function(*args)
-        return await asyncio.to_thread(function, *args)
+
+async def offloaded(cost: int, function: Callable[..., _T], *args: Any) -> _T:
+    """Runs a function of so many multiply-adds here, or in a thread where it would hold up the event loop."""
+    if cost < _INLINE_COST:
+        return function(*args)
+    return await asyncio.to_thread(function, *args)

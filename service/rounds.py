@@ -29,7 +29,7 @@ class RoundService:
         self._desks = desks
 
     async def predict(self, request: PredictRequest) -> PredictAnswer:
-        """Draws a label for the context and stores the prediction.
+        """Draws an answer for the context and stores the prediction.
 
         Every round whose feedback was acknowledged before the call has been learned from. The same id and
         context bring the stored prediction again.
@@ -39,6 +39,7 @@ class RoundService:
             ContextLengthError: if the context is of another kind, or has not as many numbers as it should.
             ContextIndexError: if an index is out of range, or there twice.
             NormExceededError: if it is too long, and the model rejects such.
+            NoDistributionError: if a distribution is asked for, and the answers are too many.
             IdentifierError: if the id names another model.
             PredictionConflictError: if the id was used with another context.
             StoreError: if the store does not do its part.
@@ -58,13 +59,10 @@ class RoundService:
             InvalidInputError: if the feedback says nothing, contradicts itself, or not enough for the learner.
             StoreError: if the store does not do its part.
         """
-        if request.correct is None and request.true_label is None:
-            raise InvalidInputError("give correct, or true_label, or both", "correct")
-        name, _, prediction_id = request.prediction_id.partition(":")
-        result = await self._at_desk(
-            name, "prediction_id", lambda desk: desk.give_feedback(_as_feedback(desk, prediction_id, request))
-        )
-        return _feedback_answer(request.prediction_id, result)
+        if request.correct is None and request.true_label is None and request.true_labels is None:
+            raise InvalidInputError("give correct, or true_label (true_labels of a set or ranking), or both", "correct")
+        name = request.prediction_id.partition(":")[0]
+        return await self._at_desk(name, "prediction_id", lambda desk: _give(desk, request))
 
     async def _at_desk(self, name: str, field: str, play: Callable[[Desk], Awaitable[_T]]) -> _T:
         """Plays at the model's desk; at a new one if the model was deleted and made again meanwhile."""
@@ -86,9 +84,10 @@ def _own_id(model: str, prediction_id: str | None) -> str | None:
     return own
 
 
-def _as_feedback(desk: Desk, prediction_id: str, request: FeedbackRequest) -> Feedback:
-    label = None if request.true_label is None else desk.model.label_number(request.true_label)
-    return Feedback(prediction_id, request.correct, label)
+async def _give(desk: Desk, request: FeedbackRequest) -> FeedbackAnswer:
+    answers, own_id = desk.model.answers, request.prediction_id.partition(":")[2]
+    result = await desk.give_feedback(Feedback(own_id, request.correct, answers.read(request)))
+    return _feedback_answer(request.prediction_id, result, answers.truth_field)
 
 
 _REFUSALS: dict[FeedbackStatus, tuple[type[WagerError], str, str]] = {
@@ -97,23 +96,23 @@ _REFUSALS: dict[FeedbackStatus, tuple[type[WagerError], str, str]] = {
     FeedbackStatus.CONFLICT: (FeedbackConflictError, "other feedback is on record for {id!r}: {first}", "correct"),
     FeedbackStatus.INCONSISTENT: (
         InconsistentFeedbackError,
-        "correct contradicts true_label for {id!r}",
+        "correct contradicts {truth} for {id!r}",
         "correct",
     ),
     FeedbackStatus.LABEL_NEEDED: (
         LabelNeededError,
-        "the learner of this model needs true_label when the prediction was wrong",
-        "true_label",
+        "the learner of this model needs {truth} when the prediction was wrong",
+        "{truth}",
     ),
 }
 
 
-def _feedback_answer(prediction_id: str, result: FeedbackResult) -> FeedbackAnswer:
+def _feedback_answer(prediction_id: str, result: FeedbackResult, truth_field: str) -> FeedbackAnswer:
     status, outcome = result
     if status in _REFUSALS or outcome is None:
         error, detail, field = _REFUSALS[status]
         first = "" if outcome is None else f"correct is {str(outcome.correct).lower()}"
-        raise error(detail.format(id=prediction_id, first=first), field)
+        raise error(detail.format(id=prediction_id, first=first, truth=truth_field), field.format(truth=truth_field))
     return FeedbackAnswer(
         prediction_id=prediction_id,
         correct=outcome.correct,

@@ -14,7 +14,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from service.feature_schemas import Body, Context, Features, SparseContext
+from service.feature_schemas import Body, Context, Features, FirstError, SparseContext
 
 NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
 ID_PATTERN = r"^[A-Za-z0-9._~=+/@-]{1,128}$"
@@ -68,7 +68,7 @@ class ModelDefinition(Body):
 
     name: ModelName
     labels: Annotated[list[Label], FailFast(), Field(max_length=100_000), AfterValidator(_different_labels)]
-    """The K labels to choose from, at least 2, all different."""
+    """The K labels to choose from, at least 2, all different; levels from the lowest to the highest."""
     features: Features
     learner: LearnerChoice | None = None
     """The learner; without it, the one we recommend."""
@@ -97,7 +97,7 @@ class ModelAnswer(_Answer):
     predictions: int
     """Predictions stored, with or without feedback."""
     correct: int
-    """Rounds whose label was right."""
+    """Rounds whose answer was right."""
 
 
 class ModelList(_Answer):
@@ -109,33 +109,38 @@ class ModelList(_Answer):
 
 
 class PredictRequest(Body):
-    """Asks for a label."""
+    """Asks for an answer."""
 
     model: ModelName
     context: Context
     prediction_id: GivenId | None = None
     """Asking again with the same id and context returns the stored prediction."""
     include_distribution: bool = False
-    """Whether to answer the probability of every label."""
+    """Whether to answer the probability of every label. A model that answers rankings refuses it."""
 
 
 class PredictAnswer(_Answer):
-    """A label drawn from a known distribution, and the probability it was drawn with."""
+    """An answer drawn from a known distribution, and the probability it was drawn with."""
 
     prediction_id: str
     model: str
-    label: str
-    propensity: float
+    label: str | None
+    """The label, or level; null where the model answers several."""
+    labels: Annotated[list[str] | None, Field(examples=[None])] = None
+    """The labels of a set, or all labels as ranked, the first one first; null where the model answers one."""
+    propensity: float | None
+    """The probability of this very answer; null where it is below 1e-300, as one of many labels may be."""
     rounds_seen: int
     """Rounds the model had learned from when it answered."""
     expires_at: datetime
     """When the window for feedback closes."""
     distribution: dict[str, float] | None = None
-    """The probability of each label, if asked for; null when a stored prediction is returned."""
+    """The probability of each label, in a set that of being in it, if asked for; null when a stored prediction is
+    returned."""
 
 
 class PredictBatchRequest(Body):
-    """Asks for many labels at once; each context succeeds or fails by itself."""
+    """Asks for many answers at once; each context succeeds or fails by itself."""
 
     model: ModelName
     contexts: Annotated[list[SkipValidation[Context]], Field(min_length=1)]
@@ -143,17 +148,19 @@ class PredictBatchRequest(Body):
     prediction_ids: list[SkipValidation[GivenId]] | None = None
     """Your own ids, one for each context."""
     include_distribution: bool = False
-    """Whether to answer the probability of every label."""
+    """Whether to answer the probability of every label. A model that answers rankings refuses it."""
 
 
 class FeedbackRequest(Body):
-    """Says whether a prediction was right: by the bit, or by the true label, or by both."""
+    """Says whether a prediction was right: by the bit, or by the truth, or by both."""
 
     prediction_id: QualifiedId
     correct: bool | None = None
-    """Whether the label was right."""
+    """Whether the answer was right; one of several labels only if it was exactly right."""
     true_label: Label | None = None
-    """The label that would have been right; it decides `correct`."""
+    """The label, or level, that would have been right; it decides `correct`."""
+    true_labels: Annotated[list[Label], FirstError(), Field(max_length=100_000)] | None = None
+    """Of a model that answers several labels: the right set, or all labels in the right order; decides `correct`."""
 
 
 class FeedbackAnswer(_Answer):
@@ -213,10 +220,13 @@ class RoundLine(_Answer):
 
     round: int
     prediction_id: str
-    label: str
-    propensity: float
+    label: str | None
+    labels: Annotated[list[str] | None, Field(examples=[None])]
+    """The set or ranking of a model that answers several labels."""
+    propensity: float | None
     correct: bool
     true_label: str | None
+    true_labels: Annotated[list[str] | None, Field(examples=[None])]
     context: list[float] | SparseContext
     rounds_seen: int
     """Rounds the model had learned from when it predicted."""
@@ -228,6 +238,8 @@ class LearnerDescription(_Answer):
     """A learner, its guarantee, and the JSON Schema of its hyperparameters."""
 
     algorithm: str
+    answer: Literal["label", "level", "label-set", "ranking"]
+    """One of the labels; one of the labels, which have an order; any set of labels; all labels in some order."""
     summary: str
     guarantee: str
     recommended: bool

@@ -32,7 +32,7 @@ TRIALS = "learners.evaluation"  # and all in it: as high as the top
 WORDS = {"service", "service.errors", "service.feature_schemas", "service.schemas"}
 EDGE = {f"service.{name}" for name in ("__main__", "app", "cli", "client", "demo", "processes", "settings")}
 WRITERS = {"service.json_schema", "service.openapi_md"}
-PROTOCOL = {"service.store.base", "service.store.records"}
+PROTOCOL = {"service.store.base", "service.store.outputs", "service.store.records"}
 
 
 class Arrow(NamedTuple):

@@ -16,6 +16,7 @@ _ERRORS = responses(
     errors.PredictionExpiredError,
     errors.FeedbackConflictError,
     errors.UnknownLabelError,
+    errors.WrongTruthError,
     errors.InconsistentFeedbackError,
     errors.LabelNeededError,
     errors.StoreFullError,

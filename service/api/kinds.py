@@ -27,6 +27,8 @@ OF_ERROR: dict[type[errors.WagerError], Kind] = {
     errors.ContextIndexError: Kind(422, "wrong-context-index", "An index of the context does not fit the model"),
     errors.NormExceededError: Kind(422, "norm-exceeded", "The context is too long"),
     errors.UnknownLabelError: Kind(422, "unknown-label", "The model has no such label"),
+    errors.WrongTruthError: Kind(422, "wrong-truth", "The truth is no answer of this model"),
+    errors.NoDistributionError: Kind(422, "no-distribution", "The model's answers are too many to list"),
     errors.InconsistentFeedbackError: Kind(422, "inconsistent-feedback", "The feedback contradicts itself"),
     errors.LabelNeededError: Kind(422, "label-needed", "The learner needs the true label"),
     errors.UnknownAlgorithmError: Kind(422, "unknown-algorithm", "There is no such learner"),

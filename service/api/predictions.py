@@ -20,6 +20,7 @@ _ERRORS = responses(
     errors.ContextLengthError,
     errors.ContextIndexError,
     errors.NormExceededError,
+    errors.NoDistributionError,
     errors.IdentifierError,
     errors.PredictionConflictError,
     errors.StoreFullError,
@@ -32,7 +33,7 @@ def router(rounds: RoundService, max_items: int) -> APIRouter:
 
     @routes.post("/predict", responses=_ERRORS)
     async def predict(request: PredictRequest) -> PredictAnswer:
-        """Draws a label from the model's distribution for a context, and stores the prediction."""
+        """Draws an answer from the model's distribution for a context, and stores the prediction."""
         return await rounds.predict(request)
 
     @routes.post("/predict/batch", responses=responses(errors.BatchTooLargeError))

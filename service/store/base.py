@@ -79,7 +79,7 @@ class Feedback(NamedTuple):
 
     prediction_id: str  # without the model's name
     correct: bool | None
-    true_label: int | None
+    truth: bytes | None  # as long as the answer
 
 
 class FeedbackStatus(StrEnum):
@@ -88,8 +88,8 @@ class FeedbackStatus(StrEnum):
     RECORDED = "recorded"
     DUPLICATE = "duplicate"
     CONFLICT = "conflict"  # a different outcome was recorded first
-    INCONSISTENT = "inconsistent"  # `correct` contradicts `true_label`
-    LABEL_NEEDED = "label-needed"  # the learner needs the true label, and it is not known
+    INCONSISTENT = "inconsistent"  # `correct` contradicts the truth
+    LABEL_NEEDED = "label-needed"  # the learner needs the truth, and it is not known
     UNKNOWN = "unknown"
     EXPIRED = "expired"
 

@@ -1,8 +1,9 @@
 """The bytes of a prediction and of a round. Little-endian, no code in them.
 
 A prediction is HEAD then BODY. Feedback turns it into HEAD then OUTCOME, and appends to the log the round,
-OUTCOME then BODY. A body is numbers of fixed length for each model, then the context. The joining is done by
-`lua/add_feedback.lua`, which knows the offsets in HEAD.
+OUTCOME then BODY. A head ends with the answer, an outcome with the truth, both of the fixed length that the head
+tells: see `service.store.outputs`. A body is numbers of fixed length for each model, then the context. The joining is
+done by `lua/add_feedback.lua`, which knows the offsets in HEAD.
 """
 
 import struct
@@ -12,23 +13,23 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from learners.base import NO_LABEL, Contexts, FloatArray, Rounds
+from learners.base import Contexts, FloatArray, Rounds
 from service.errors import StoreCorruptError
+from service.store.outputs import OutputForm
 
-FORMAT = 1
+FORMAT = 2
 
-_HEAD = struct.Struct("<BB16sdqid")
-"""format u8, closed u8, fingerprint 16 bytes, expires_at f64, rounds_seen i64, label i32, propensity f64."""
+_HEAD = struct.Struct("<BBI16sdqd")
+"""format u8, closed u8, bytes of an answer u32, fingerprint 16 bytes, expires_at f64, rounds_seen i64,
+propensity f64; the answer follows."""
 
-_OUTCOME = struct.Struct("<Bidq")
-"""correct u8, true_label i32 (-1 unknown), feedback_at f64, round i64."""
-
-HEAD_BYTES = _HEAD.size
+_OUTCOME = struct.Struct("<Bdq")
+"""correct u8, feedback_at f64, round i64; the truth follows, every bit 1 where it is unknown."""
 
 _ENTRY = np.dtype([("index", "<i4"), ("value", "<f8")])
 """One number of a sparse context."""
 
-_OUTCOME_FIELDS = [("correct", "u1"), ("true_label", "<i4"), ("feedback_at", "<f8"), ("round", "<i8")]
+_OUTCOME_FIELDS = [("correct", "u1"), ("feedback_at", "<f8"), ("round", "<i8")]
 
 
 class Head(NamedTuple):
@@ -37,36 +38,36 @@ class Head(NamedTuple):
     fingerprint: bytes  # 16 bytes, of the request's body; zeros where the service made the id
     expires_at: float  # seconds since the epoch
     rounds_seen: int
-    label: int
-    propensity: float
+    propensity: float  # 0 where it is too small for a float64
+    output: bytes  # the answer
 
 
 class Outcome(NamedTuple):
     """What feedback said, and the number of the round it made."""
 
     correct: bool
-    true_label: int | None
     feedback_at: float
     round: int
+    truth: bytes | None
 
 
 class RecordFormat:
     """The bytes of one model's predictions and rounds.
 
     Args:
-        n_labels: K, the number of labels.
+        output: how its answers are stored.
         evidence_size: E, numbers of evidence in each.
         n_features: d.
         sparse: whether contexts are stored as pairs of index and number, as many as each has; else as d
             numbers.
     """
 
-    def __init__(self, n_labels: int, evidence_size: int, n_features: int, sparse: bool = False) -> None:
-        self._n_labels = n_labels
+    def __init__(self, output: OutputForm, evidence_size: int, n_features: int, sparse: bool = False) -> None:
+        self._output = output
         self._n_features = n_features
         self._sparse = sparse
-        body = [
-            ("label", "<i4"),
+        body: list[Any] = [
+            ("output", output.dtype),
             ("propensity", "<f8"),
             ("rounds_seen", "<i8"),
             ("predicted_at", "<f8"),
@@ -74,7 +75,12 @@ class RecordFormat:
             ("evidence", "<f8", (evidence_size,)),
         ]
         self._body = np.dtype(body)
-        self._round = np.dtype([*_OUTCOME_FIELDS, *body])
+        self._round = np.dtype([*_OUTCOME_FIELDS, ("truth", output.dtype), *body])
+
+    @property
+    def head_bytes(self) -> int:
+        """The length of a prediction's head."""
+        return _HEAD.size + self._output.dtype.itemsize
 
     @property
     def round_bytes(self) -> int:
@@ -94,13 +100,13 @@ class RecordFormat:
             now: when they were made, seconds since the epoch.
         """
         bodies = np.zeros(len(heads), self._body)
-        bodies["label"] = [head.label for head in heads]
+        bodies["output"] = np.frombuffer(b"".join([head.output for head in heads]), self._output.dtype)
         bodies["propensity"] = [head.propensity for head in heads]
         bodies["rounds_seen"] = [head.rounds_seen for head in heads]
         bodies["predicted_at"], bodies["evidence"], bodies["leftover"] = now, evidence, leftovers
         data, size = bodies.tobytes(), self._body.itemsize
         return [
-            _HEAD.pack(FORMAT, 0, *head) + data[i * size : (i + 1) * size] + tail
+            _encode_head(head) + data[i * size : (i + 1) * size] + tail
             for i, (head, tail) in enumerate(zip(heads, self._encode_contexts(contexts), strict=True))
         ]
 
@@ -123,10 +129,10 @@ class RecordFormat:
         self._check(table)
         return Rounds(
             contexts=self.contexts(records),
-            labels=table["label"].astype(np.int64),
+            labels=table["output"].astype(np.int64),
             propensities=table["propensity"].astype(np.float64),
             correct=table["correct"].astype(np.bool_),
-            true_labels=table["true_label"].astype(np.int64),
+            true_labels=table["truth"].astype(np.int64),
             # A copy in any case: kernels are compiled for arrays that may be written.
             evidence=np.array(table["evidence"], order="C"),
             leftovers=table["leftover"].astype(np.float64),
@@ -171,16 +177,24 @@ class RecordFormat:
 
     def _check(self, table: np.ndarray[Any, Any]) -> None:
         """Refuses numbers that would lead a compiled update astray: labels become indices there."""
-        labels, true_labels, propensities = table["label"], table["true_label"], table["propensity"]
+        propensities = table["propensity"]
         possible = (
-            ((labels >= 0) & (labels < self._n_labels)).all()
-            and ((true_labels >= NO_LABEL) & (true_labels < self._n_labels)).all()
-            and ((propensities > 0.0) & (propensities <= 1.0)).all()
+            self._output.are_answers(table["output"])
+            and self._output.are_truths(table["truth"])
+            and ((propensities >= 0.0) & (propensities <= 1.0)).all()
+            and (self._output.vanishing or (propensities > 0.0).all())
             and ((table["leftover"] >= 0.0) & (table["leftover"] < 1.0)).all()
             and np.isfinite(table["evidence"]).all()
         )
         if not possible:
             raise StoreCorruptError("a round of the log holds impossible numbers")
+
+
+def _encode_head(head: Head) -> bytes:
+    fixed = _HEAD.pack(
+        FORMAT, 0, len(head.output), head.fingerprint, head.expires_at, head.rounds_seen, head.propensity
+    )
+    return fixed + head.output
 
 
 def decode_head(record: bytes) -> Head:
@@ -189,10 +203,13 @@ def decode_head(record: bytes) -> Head:
     Raises:
         StoreCorruptError: if it is none.
     """
-    if len(record) < HEAD_BYTES or record[0] != FORMAT:
+    if len(record) < _HEAD.size or record[0] != FORMAT:
         raise StoreCorruptError("a prediction's record has an unknown format")
-    _, _, fingerprint, expires_at, rounds_seen, label, propensity = _HEAD.unpack_from(record)
-    return Head(fingerprint, expires_at, rounds_seen, label, propensity)
+    _, _, size, fingerprint, expires_at, rounds_seen, propensity = _HEAD.unpack_from(record)
+    output = record[_HEAD.size : _HEAD.size + size]
+    if len(output) != size:
+        raise StoreCorruptError("a prediction's record is cut short")
+    return Head(fingerprint, expires_at, rounds_seen, propensity, output)
 
 
 def decode_outcome(data: bytes) -> Outcome:
@@ -201,7 +218,8 @@ def decode_outcome(data: bytes) -> Outcome:
     Raises:
         StoreCorruptError: if it is none.
     """
-    if len(data) != _OUTCOME.size:
+    if len(data) <= _OUTCOME.size:
         raise StoreCorruptError("an outcome has an unknown format")
-    correct, true_label, feedback_at, number = _OUTCOME.unpack(data)
-    return Outcome(bool(correct), None if true_label < 0 else true_label, feedback_at, number)
+    correct, feedback_at, number = _OUTCOME.unpack_from(data)
+    truth = data[_OUTCOME.size :]
+    return Outcome(bool(correct), feedback_at, number, None if truth == b"\xff" * len(truth) else truth)

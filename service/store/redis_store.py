@@ -34,7 +34,7 @@ from service.store.base import (
     Tail,
 )
 from service.store.facts import read_facts
-from service.store.records import HEAD_BYTES, decode_outcome
+from service.store.records import decode_outcome
 
 _BULK_PATIENCE = 30
 """How many times longer than for other replies one waits for a snapshot, which may have many megabytes."""
@@ -138,7 +138,7 @@ class RedisStore:
         """See `Store.add_predictions`."""
         named = [*_model_and_log(key), *(keys.prediction(*key, p.id) for p in predictions)]
         rounds, limit = seen or (-1, 0)
-        args = [key.incarnation, rounds, limit, round(keep_seconds * 1000), HEAD_BYTES]
+        args = [key.incarnation, rounds, limit, round(keep_seconds * 1000)]
         reply = await self._run(_ADD_PREDICTIONS, named, [*args, *(p.record for p in predictions)])
         total, items = _unless_gone(key, reply)
         heads: list[bytes | None] = items
@@ -153,7 +153,7 @@ class RedisStore:
         args: list[Any] = [key.incarnation, repr(now), int(rules.accept_late), int(rules.label_needed)]
         for item in feedback:
             correct = "?" if item.correct is None else int(item.correct)
-            args += (item.prediction_id, correct, -1 if item.true_label is None else item.true_label)
+            args += (item.prediction_id, correct, item.truth or b"")
         replies = _unless_gone(key, await self._run(_ADD_FEEDBACK, named, args))
         return [_feedback_result(*reply) for reply in replies]
 

@@ -10,6 +10,8 @@ from tests.service.models import definition
 
 MODEL = "bad-input"
 FULL_INFORMATION = "bad-input-full"
+LABEL_SET = "bad-input-set"
+RANKING = "bad-input-ranking"
 MOST_BYTES = 20_000
 X = [0.6, 0.8, 0.0]
 LONG = "9" * 400
@@ -60,6 +62,10 @@ def _number(case: str, literal: str, slug: str) -> Refused:
 
 def _judge(case: str, slug: str, field: str | None, *, status: int = 422, **body: Any) -> Refused:
     return _post(f"feedback: {case}", "/feedback", {"prediction_id": f"{MODEL}:open"} | body, status, slug, field)
+
+
+def _several(case: str, slug: str, field: str, model: str = LABEL_SET, **body: Any) -> Refused:
+    return _judge(f"{model}: {case}", slug, field, prediction_id=f"{model}:open", **body)
 
 
 def _create(case: str, slug: str, field: str | None, *, status: int = 422, **changes: Any) -> Refused:
@@ -144,6 +150,9 @@ PREDICTIONS = [
     _predict(
         "id used before", "prediction-conflict", "prediction_id", status=409, prediction_id="open", context=[0.5] * 3
     ),
+    _predict(
+        "distribution of rankings", "no-distribution", "include_distribution", model=RANKING, include_distribution=True
+    ),
     _post("predict: no model", "/predict", {"context": X}, 422, "missing-field", "model"),
     _post("predict: no context", "/predict", {"model": MODEL}, 422, "missing-field", "context"),
     *(_predict(f"model {case}", "invalid-name", "model", model=name) for case, name in NO_NAMES.items()),
@@ -177,6 +186,24 @@ FEEDBACK = [
     _judge("id without a model", "invalid-name", "prediction_id", correct=True, prediction_id="open"),
     _judge("id without an id", "invalid-name", "prediction_id", correct=True, prediction_id=f"{MODEL}:"),
     _judge("label needed", "label-needed", "true_label", prediction_id=f"{FULL_INFORMATION}:open", correct=False),
+    _judge("several labels", "wrong-truth", "true_labels", true_labels=["red"]),
+    _judge("no labels", "wrong-truth", "true_labels", true_labels=[]),
+    _judge("labels as text", "wrong-type", "true_labels", true_labels="red"),
+    _judge("labels as object", "wrong-type", "true_labels", true_labels={"red": 1}),
+    _judge("label among labels as number", "wrong-type", "true_labels.1", true_labels=["red", 1]),
+    _judge("empty label among labels", "out-of-range", "true_labels.0", true_labels=[""]),
+    _several("one label", "wrong-truth", "true_label", true_label="red"),
+    _several("both", "wrong-truth", "true_label", true_label="red", true_labels=["red"]),
+    _several("unknown label", "unknown-label", "true_labels.1", true_labels=["red", "purple"]),
+    _several("label twice", "wrong-truth", "true_labels.2", true_labels=["red", "blue", "red"]),
+    _several("label needed", "label-needed", "true_labels", correct=False),
+    _several("contradiction", "inconsistent-feedback", "correct", true_labels=["red"], correct=True),
+    _several("one label", "wrong-truth", "true_label", RANKING, true_label="red"),
+    _several("unknown label", "unknown-label", "true_labels.0", RANKING, true_labels=["purple"]),
+    _several("label twice", "wrong-truth", "true_labels.3", RANKING, true_labels=["red", "blue", "none", "red"]),
+    _several("incomplete", "wrong-truth", "true_labels", RANKING, true_labels=["red", "blue", "none"]),
+    _several("empty", "wrong-truth", "true_labels", RANKING, true_labels=[]),
+    _several("label needed", "label-needed", "true_labels", RANKING, correct=False),
     _post("feedback: no id", "/feedback", {"correct": True}, 422, "missing-field", "prediction_id"),
     *(
         _judge(f"model {case}", "invalid-name", "prediction_id", correct=True, prediction_id=f"{name}:a")
@@ -221,6 +248,20 @@ CREATIONS = [
     _learner("hyperparameter of no member", "invalid-hyperparameter", "exploration", exploration="never"),
     _learner("sizes by hand", "invalid-hyperparameter", "problem", problem={"n_labels": 2, "n_features": 3}),
     _learner("python's own argument", "invalid-hyperparameter", "__dataclass_self__", __dataclass_self__=1),
+    _learner(
+        "sharpness without its polytope",
+        "invalid-hyperparameter",
+        "sharpness",
+        algorithm="fenchel-young-ranking",
+        sharpness=1.0,
+    ),
+    _learner(
+        "regularizer too weak",
+        "invalid-hyperparameter",
+        "regularization",
+        algorithm="fenchel-young-label-set",
+        regularization=1.0,
+    ),
     _create(
         "state too large",
         "model-too-large",

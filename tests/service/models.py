@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from learners.answers import draw_answers, is_structured, uniforms_per_answer
 from learners.base import NO_LABEL, AnyLearner, Contexts, Problem, Rounds
-from learners.exploration import draw
 from learners.features import within_bound
-from learners.registry import LEARNERS
+from learners.registry import ALL_LEARNERS
 from service.model import Model, new_model, stored_model
 from service.schemas import ModelDefinition
 from service.store.base import Feedback, FeedbackStatus, LogEntry, ModelKey, Prediction, Store
@@ -25,6 +25,8 @@ SOBA_DIAGONAL = {"algorithm": "soba-diagonal"}
 GAPTRON = {"algorithm": "gaptron", "loss": "logistic", "eta_scale": 20.0}
 SOBA = {"algorithm": "soba"}
 UNIFORM = {"algorithm": "uniform"}
+LABEL_SET = {"algorithm": "fenchel-young-label-set"}
+RANKING = {"algorithm": "fenchel-young-ranking", "polytope": "birkhoff"}
 LEARNER_CHOICES = [SOBA_DIAGONAL, GAPTRON, SOBA, UNIFORM]
 
 
@@ -52,15 +54,20 @@ async def play(store: Store, model: Model, n: int, seed: int = 1) -> None:
     rng, now = np.random.default_rng(seed), START
     contexts = rng.normal(size=(n, SIZE))
     contexts /= np.linalg.norm(contexts, axis=1, keepdims=True)
-    distributions, evidence = model.learner.decide(model.learner.init(), Contexts.dense(contexts))
-    labels, propensities, leftovers = draw(distributions, rng.random(n))
-    drawn = zip(labels, propensities, strict=True)
-    heads = [Head(bytes(16), now + 60.0, 0, int(label), float(propensity)) for label, propensity in drawn]
-    records = model.format.encode_predictions(heads, Contexts.dense(contexts), evidence, leftovers, now)
+    decisions = model.learner.decide(model.learner.init(), Contexts.dense(contexts))
+    uniforms = rng.random((n, uniforms_per_answer(model.learner)))
+    labels, propensities, leftovers = draw_answers(model.learner, decisions, uniforms)
+    drawn = zip(model.answers.form.encode(labels), propensities, strict=True)
+    heads = [Head(bytes(16), now + 60.0, 0, float(propensity), output) for output, propensity in drawn]
+    records = model.format.encode_predictions(heads, Contexts.dense(contexts), decisions.evidence, leftovers, now)
     ids = [f"played-{seed}-{number}" for number in range(n)]
     predictions = [Prediction(*pair) for pair in zip(ids, records, strict=True)]
     await store.add_predictions(model.key, predictions, 600.0, None)
-    feedback = [Feedback(own, bool(rng.random() < 0.7), None) for own in ids]
+    truths = model.answers.form.encode(rng.permutation(labels))  # of other rounds, which are answers too
+    feedback = [
+        Feedback(own, None, truth) if is_structured(model.learner) else Feedback(own, bool(rng.random() < 0.7), None)
+        for own, truth in zip(ids, truths, strict=True)
+    ]
     results = await store.add_feedback(model.key, feedback, model.feedback_rules, now)
     assert {result.status for result in results} <= {FeedbackStatus.RECORDED}
 
@@ -95,7 +102,7 @@ def learner_of(model: dict[str, Any]) -> AnyLearner:
     """The learner that the answer of `GET /models/{name}` describes."""
     features, choice = model["features"], dict(model["learner"])
     problem = Problem(len(model["labels"]), features["size"], features["norm_bound"])
-    learner: AnyLearner = LEARNERS[choice.pop("algorithm")](problem=problem, **choice)
+    learner: AnyLearner = ALL_LEARNERS[choice.pop("algorithm")](problem=problem, **choice)
     return learner
 
 

@@ -8,13 +8,25 @@ import httpx2
 import pytest
 
 from tests.servers import raw
-from tests.service.bad_requests import DEFECTS, FULL_INFORMATION, MODEL, MOST_BYTES, REFUSED, Refused, X
+from tests.service.bad_requests import (
+    DEFECTS,
+    FULL_INFORMATION,
+    LABEL_SET,
+    MODEL,
+    MOST_BYTES,
+    RANKING,
+    REFUSED,
+    Refused,
+    X,
+)
 from tests.service.models import definition
 from tests.service.workers import START, Clock, worker
 
+MODELS = (MODEL, FULL_INFORMATION, LABEL_SET, RANKING)
+
 
 class Stage(NamedTuple):
-    """A worker with two models, which have an open, a closed and an expired prediction."""
+    """A worker with some models, which have an open, a closed and an expired prediction."""
 
     runner: asyncio.Runner
     client: httpx2.AsyncClient
@@ -35,20 +47,22 @@ class Stage(NamedTuple):
 
     def everything(self) -> list[str | int]:
         """The models, their logs, and the number of keys in the store."""
-        paths = [f"/models/{name}{more}" for name in (MODEL, FULL_INFORMATION) for more in ("", "/rounds")]
+        paths = [f"/models/{name}{more}" for name in MODELS for more in ("", "/rounds")]
         told = [self.runner.run(self.client.get(path)).text for path in paths]
         with raw(self.store_url) as store:
             return [*told, store.dbsize()]
 
 
 async def prepare(store_url: str) -> None:
-    """Two models, with a prediction whose window has closed by the time that tests begin."""
+    """The models, with a prediction whose window has closed by the time that tests begin."""
     features = {"kind": "dense", "size": 3, "norm": "reject"}
     full = {"algorithm": "gaptron", "information": "full"}
     async with worker(store_url, Clock(START - 61.0)) as client:
         for path, body in [
             ("/models", definition(MODEL, features=features, window_seconds=60.0)),
             ("/models", definition(FULL_INFORMATION, learner=full)),
+            ("/models", definition(LABEL_SET, learner={"algorithm": "fenchel-young-label-set"})),
+            ("/models", definition(RANKING, learner={"algorithm": "fenchel-young-ranking"})),
             ("/predict", {"model": MODEL, "context": X, "prediction_id": "expired"}),
         ]:
             assert (await client.post(path, json=body)).status_code < 300
@@ -61,7 +75,13 @@ def stage(store_url: str) -> Iterator[Stage]:
         runner.run(prepare(store_url))
         context = worker(store_url, max_body_bytes=MOST_BYTES)
         built = Stage(runner, runner.run(context.__aenter__()), store_url, [])
-        for name, own in [(MODEL, "closed"), (MODEL, "open"), (FULL_INFORMATION, "open")]:
+        for name, own in [
+            (MODEL, "closed"),
+            (MODEL, "open"),
+            (FULL_INFORMATION, "open"),
+            (LABEL_SET, "open"),
+            (RANKING, "open"),
+        ]:
             built.post("/predict", model=name, context=X, prediction_id=own)
         built.post("/feedback", prediction_id=f"{MODEL}:closed", correct=True)
         yield built._replace(baseline=built.everything())

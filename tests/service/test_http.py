@@ -7,7 +7,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from learners.registry import LEARNERS
+from learners.registry import ALL_LEARNERS
 from tests.service.models import GAPTRON, LABELS, SIZE, SOBA_DIAGONAL, definition, some_contexts
 from tests.service.workers import START
 
@@ -298,7 +298,7 @@ async def test_a_line_of_the_log_is_what_was_answered(api: Api) -> None:
     assert line.pop("context") == pytest.approx([0.6, 0.8, 0.0])
     assert [datetime.fromisoformat(line.pop(f"{at}_at")).timestamp() for at in ("predicted", "feedback")] == [START] * 2
     same = {key: answer[key] for key in ("prediction_id", "label", "propensity", "rounds_seen")}
-    assert line == {"round": 1, "correct": False, "true_label": None} | same
+    assert line == {"round": 1, "correct": False, "true_label": None, "labels": None, "true_labels": None} | same
 
 
 # --- the rest
@@ -307,7 +307,14 @@ async def test_a_line_of_the_log_is_what_was_answered(api: Api) -> None:
 async def test_learners_are_described(api: Api) -> None:
     """Every learner is listed with a summary, a guarantee, and the JSON Schema of what may be chosen."""
     learners = body_of(await api.get("/learners"), 200)["learners"]
-    assert [learner["algorithm"] for learner in learners] == sorted(LEARNERS)
+    assert [learner["algorithm"] for learner in learners] == sorted(ALL_LEARNERS)
+    kinds = {learner["algorithm"].removeprefix("fenchel-young-"): learner["answer"] for learner in learners}
+    assert {kind: kinds[kind] for kind in ("level", "label-set", "ranking")} == {
+        "level": "level",
+        "label-set": "label-set",
+        "ranking": "ranking",
+    }
+    assert kinds["soba"] == "label"
     for learner in learners:
         assert learner["summary"]
         assert learner["guarantee"]

@@ -16,7 +16,9 @@ from service.store.redis_store import RedisStore
 from tests.servers import raw
 from tests.service.models import (
     GAPTRON,
+    LABEL_SET,
     LEARNER_CHOICES,
+    RANKING,
     CutShort,
     bits,
     make_model,
@@ -39,7 +41,7 @@ async def truth(store: Store, model: Model) -> list[bytes]:
     return bits(sequential_fold(model, await whole_log(store, model.key)))
 
 
-@pytest.mark.parametrize("choice", LEARNER_CHOICES, ids=lambda choice: str(choice["algorithm"]))
+@pytest.mark.parametrize("choice", [*LEARNER_CHOICES, LABEL_SET, RANKING], ids=lambda choice: str(choice["algorithm"]))
 async def test_a_replica_catches_up_from_nothing(store: RedisStore, name: str, choice: dict[str, Any]) -> None:
     """From an empty start, over several pages of the log, the state is the sequential fold."""
     model = await make_model(store, name, learner=choice)
@@ -149,7 +151,7 @@ async def test_a_round_with_an_impossible_label_is_corrupt(store: RedisStore, st
     await play(store, model, 1)
     (entry,) = await whole_log(store, model.key)
     damaged = model.format.table([entry.record]).copy()
-    damaged["label"] = 1_000_000
+    damaged["output"] = 1_000_000
     with raw(store_url) as client:
         client.hincrby(keys.model(name), "rounds", 1)
         client.xadd(
@@ -206,7 +208,7 @@ async def test_a_fold_that_is_cancelled_is_never_half_used(store: RedisStore, na
     assert await caught_up(replica) == expected
 
 
-@pytest.mark.parametrize("choice", LEARNER_CHOICES, ids=lambda choice: str(choice["algorithm"]))
+@pytest.mark.parametrize("choice", [*LEARNER_CHOICES, LABEL_SET, RANKING], ids=lambda choice: str(choice["algorithm"]))
 async def test_a_fold_in_a_thread_gives_the_same_bits(store: RedisStore, name: str, choice: dict[str, Any]) -> None:
     """A fold that is moved off the event loop for its length ends in the same state."""
     whole = await make_model(store, name, learner=choice)

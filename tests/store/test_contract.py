@@ -19,12 +19,17 @@ from service.store.base import (
     Snapshot,
     Store,
 )
-from service.store.records import HEAD_BYTES, Outcome
+from service.store.records import Outcome
 from service.store.redis_store import RedisStore
 from tests.servers import keys_like, raw
-from tests.store.samples import FORMAT, NOW, STRICT, WINDOW, feedback_for, sample_predictions
+from tests.store.samples import FORMAT, NOW, STRICT, WINDOW, as_bytes, feedback_for, sample_predictions
 
 RECORDED, DUPLICATE, CONFLICT = FeedbackStatus.RECORDED, FeedbackStatus.DUPLICATE, FeedbackStatus.CONFLICT
+
+
+def labelled(own_id: str, correct: bool | None, true_label: int | None) -> Feedback:
+    """Feedback on one of four labels."""
+    return Feedback(own_id, correct, None if true_label is None else as_bytes(true_label))
 
 
 class Place(NamedTuple):
@@ -176,7 +181,7 @@ async def test_every_call_for_a_gone_model_says_so(place: Place, made_again: boo
 async def test_a_prediction_is_stored_unless_its_id_is_in_use(place: Place) -> None:
     """The first record of an id stays; who comes later, even in the same call, is told its head."""
     assert await place.predict("a", "b", label=1) == [None, None]
-    first, other = (sample_predictions("a", label=label)[0].record[:HEAD_BYTES] for label in (1, 3))
+    first, other = (sample_predictions("a", label=label)[0].record[: FORMAT.head_bytes] for label in (1, 3))
     assert await place.predict("a", "c", "c", label=3) == [first, None, other]
     assert await place.predict("a", label=3) == [first]
     assert await place.counters() == (0, 3, 0)
@@ -206,7 +211,7 @@ async def test_a_closed_prediction_still_tells_its_head(place: Place) -> None:
     await place.play(1)
     (head,) = await place.predict("p0")
     record = sample_predictions("p0", label=2)[0].record
-    assert head == record[:1] + b"\1" + record[2:HEAD_BYTES]
+    assert head == record[:1] + b"\1" + record[2 : FORMAT.head_bytes]
 
 
 async def test_predictions_are_forgotten_in_time(place: Place, any_store_url: str) -> None:
@@ -235,7 +240,7 @@ async def test_feedback_is_recorded_and_says_so_again(place: Place) -> None:
     """The first feedback makes a round; the same again is a duplicate with the same outcome."""
     await place.predict("a")
     (first,) = await place.store.add_feedback(place.key, [Feedback("a", True, None)], STRICT, NOW + 1)
-    assert first == FeedbackResult(RECORDED, Outcome(True, 2, NOW + 1, 1))
+    assert first == FeedbackResult(RECORDED, Outcome(True, NOW + 1, 1, as_bytes(2)))
     (again,) = await place.store.add_feedback(place.key, [Feedback("a", True, None)], STRICT, NOW + 2)
     assert again == (DUPLICATE, first.outcome)
     assert await place.counters() == (1, 1, 1)
@@ -271,8 +276,8 @@ async def test_second_feedback_agrees_or_contradicts(
 ) -> None:
     """Second feedback for label 2 is judged by what both know; either way the first outcome is told and stays."""
     await place.predict("a", label=2)
-    (recorded,) = await place.store.add_feedback(place.key, [Feedback("a", *first)], STRICT, NOW)
-    (judged,) = await place.store.add_feedback(place.key, [Feedback("a", *second)], STRICT, NOW)
+    (recorded,) = await place.store.add_feedback(place.key, [labelled("a", *first)], STRICT, NOW)
+    (judged,) = await place.store.add_feedback(place.key, [labelled("a", *second)], STRICT, NOW)
     assert judged == (expected, recorded.outcome)
     assert await place.counters() == (1, 1, int(recorded.outcome is not None and recorded.outcome.correct))
 
@@ -281,10 +286,10 @@ async def test_second_feedback_agrees_or_contradicts(
 async def test_feedback_that_contradicts_itself_is_refused(place: Place, correct: bool, true_label: int) -> None:
     """A bit that denies its own true label is inconsistent, before and after the round, and changes nothing."""
     await place.predict("a", label=2)
-    assert await place.judge(Feedback("a", correct, true_label)) == [FeedbackStatus.INCONSISTENT]
+    assert await place.judge(labelled("a", correct, true_label)) == [FeedbackStatus.INCONSISTENT]
     assert await place.counters() == (0, 1, 0)
     assert await place.judge(Feedback("a", True, None)) == [RECORDED]
-    assert await place.judge(Feedback("a", correct, true_label)) == [FeedbackStatus.INCONSISTENT]
+    assert await place.judge(labelled("a", correct, true_label)) == [FeedbackStatus.INCONSISTENT]
 
 
 async def test_feedback_for_an_unknown_prediction_is_unknown(place: Place) -> None:
@@ -296,7 +301,7 @@ async def test_feedback_for_an_unknown_prediction_is_unknown(place: Place) -> No
 async def test_the_window_closes_behind_its_last_moment(place: Place) -> None:
     """Feedback at the very end of the window is in time, later it is expired, whatever it says."""
     await place.predict("a", "b")
-    assert await place.judge(Feedback("b", None, 1), now=NOW + WINDOW + 0.001) == [FeedbackStatus.EXPIRED]
+    assert await place.judge(labelled("b", None, 1), now=NOW + WINDOW + 0.001) == [FeedbackStatus.EXPIRED]
     assert await place.judge(Feedback("a", True, None), now=NOW + WINDOW) == [RECORDED]
     assert await place.counters() == (1, 2, 1)
 
@@ -318,17 +323,17 @@ async def test_a_true_label_is_asked_for_where_it_is_needed(place: Place) -> Non
     """With `label_needed`, wrong without a label is refused; right tells the label by itself."""
     await place.predict("a", "b", label=2)
     needed = FeedbackRules(accept_late=False, label_needed=True)
-    said = [Feedback("a", False, None), Feedback("a", None, 0), Feedback("b", True, None)]
+    said = [Feedback("a", False, None), labelled("a", None, 0), Feedback("b", True, None)]
     expected = [FeedbackStatus.LABEL_NEEDED, RECORDED, RECORDED]
     assert await place.judge(*said, rules=needed) == expected
     table = FORMAT.table([entry.record for entry in (await place.store.read_tail(place.key, 0, 9)).entries])
-    assert table["true_label"].tolist() == [0, 2]
+    assert table["truth"].tolist() == [0, 2]
 
 
 async def test_items_of_one_call_do_not_disturb_each_other(place: Place) -> None:
     """A refused item leaves its neighbours as if it had not been there."""
     await place.predict("a", "b", label=2)
-    said = [Feedback("x", True, None), Feedback("a", True, None), Feedback("b", True, 1), Feedback("b", None, 1)]
+    said = [Feedback("x", True, None), Feedback("a", True, None), labelled("b", True, 1), labelled("b", None, 1)]
     expected = [FeedbackStatus.UNKNOWN, RECORDED, FeedbackStatus.INCONSISTENT, RECORDED]
     assert await place.judge(*said) == expected
     assert await place.numbers() == [1, 2]
@@ -351,13 +356,13 @@ async def test_racing_feedback_makes_one_round_each(place: Place) -> None:
 async def test_a_round_carries_prediction_and_outcome(place: Place) -> None:
     """An entry of the log is the prediction's body, to the byte, behind the outcome that its feedback was told."""
     await place.predict("a", label=1)
-    (result,) = await place.store.add_feedback(place.key, [Feedback("a", None, 3)], STRICT, NOW + 5)
+    (result,) = await place.store.add_feedback(place.key, [labelled("a", None, 3)], STRICT, NOW + 5)
     tail = await place.store.read_tail(place.key, 0, 10)
     (entry,) = tail.entries
     assert (tail.rounds, entry.number, entry.prediction_id) == (1, 1, "a")
-    assert entry.record.endswith(sample_predictions("a", label=1)[0].record[HEAD_BYTES:])
+    assert entry.record.endswith(sample_predictions("a", label=1)[0].record[FORMAT.head_bytes :])
     (row,) = FORMAT.table([entry.record])
-    assert result.outcome == (bool(row["correct"]), row["true_label"], row["feedback_at"], row["round"])
+    assert result.outcome == (bool(row["correct"]), row["feedback_at"], row["round"], row["truth"].tobytes())
 
 
 async def test_the_tail_begins_behind_a_round_and_ends_at_the_limit(place: Place) -> None:
@@ -422,9 +427,10 @@ async def test_binary_survives(place: Place) -> None:
     await place.play(1)
     await place.store.save_snapshot(place.key, Snapshot(1, state), 10)
     assert await place.store.load_snapshot(place.key) == Snapshot(1, state)
-    prediction = Prediction("p9~=+/@-.", b"\1\0" + state)
+    head = sample_predictions("p9")[0].record[: FORMAT.head_bytes]
+    prediction = Prediction("p9~=+/@-.", head + state)
     assert await place.store.add_predictions(place.key, [prediction], WINDOW, None) == [None]
-    assert await place.store.add_predictions(place.key, [prediction], WINDOW, None) == [prediction.record[:HEAD_BYTES]]
+    assert await place.store.add_predictions(place.key, [prediction], WINDOW, None) == [head]
 
 
 # --- readiness

@@ -1,35 +1,43 @@
 """The laws of the packed records: what goes in comes out, and damage is noticed or harmless."""
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from learners.base import NO_LABEL, Contexts, FloatArray
+from learners.base import Contexts, FloatArray
 from service.errors import StoreCorruptError
-from service.store.records import _OUTCOME, HEAD_BYTES, Head, RecordFormat, decode_head, decode_outcome
+from service.store.outputs import OutputForm, label_form, label_set_form, ranking_form
+from service.store.records import _OUTCOME, FORMAT, Head, RecordFormat, decode_head, decode_outcome
 
 LAWS = settings(deadline=None, derandomize=True, max_examples=100)
 FLOATS = st.floats(allow_nan=False, allow_infinity=False)
 COUNTS = st.integers(0, 2**53)
 LABELS = 2**31 - 1
-HEADS = st.builds(
-    Head,
-    st.binary(min_size=16, max_size=16),
-    FLOATS,
-    COUNTS,
-    st.integers(0, LABELS - 1),
-    st.floats(0.0, 1.0, exclude_min=True),
-)
+FORMS: list[tuple[OutputForm, st.SearchStrategy[Any]]] = [
+    (label_form(LABELS), st.integers(0, LABELS - 1)),
+    (label_set_form(3), st.lists(st.integers(0, 1), min_size=3, max_size=3)),
+    (ranking_form(4), st.permutations(range(4))),
+]
+UNKNOWN = -1
+
+
+def encoded_answer(form: OutputForm, answer: Any) -> bytes:
+    """One answer, or -1 for an unknown truth, as it is stored."""
+    rows = np.full((1, *form.dtype.shape), answer, dtype=np.int64)
+    return form.encode(rows)[0]
 
 
 class Sample(NamedTuple):
     """Predictions as a desk has them, with the format of their model."""
 
+    form: OutputForm
     format: RecordFormat
+    answers: list[Any]
+    truth: Any  # an answer, or UNKNOWN
     heads: list[Head]
     contexts: FloatArray
     evidence: FloatArray
@@ -44,17 +52,31 @@ class Sample(NamedTuple):
 
 @st.composite
 def samples(draw: st.DrawFn) -> Sample:
-    """Up to four predictions of any shape, with any finite numbers."""
+    """Up to four predictions of any shape and kind of answer, with any finite numbers."""
     n, E, d = draw(st.integers(1, 4)), draw(st.integers(0, 3)), draw(st.integers(1, 4))
     numbers = np.array(draw(st.lists(FLOATS, min_size=n * (d + E), max_size=n * (d + E)))).reshape(n, d + E)
-    heads = draw(st.lists(HEADS, min_size=n, max_size=n))
-    return Sample(RecordFormat(LABELS, E, d), heads, numbers[:, :d], numbers[:, d:], draw(FLOATS))
+    form, answer = draw(st.sampled_from(FORMS))
+    answers, truth = draw(st.lists(answer, min_size=n, max_size=n)), draw(answer | st.just(UNKNOWN))
+    chances = st.floats(0.0, 1.0, exclude_min=not form.vanishing)
+    fixed = st.tuples(st.binary(min_size=16, max_size=16), FLOATS, COUNTS, chances)
+    heads = [Head(*draw(fixed), encoded_answer(form, each)) for each in answers]
+    shape = RecordFormat(form, E, d)
+    return Sample(form, shape, answers, truth, heads, numbers[:, :d], numbers[:, d:], draw(FLOATS))
 
 
-def as_rounds(sample: Sample, correct: bool = True, true_label: int = NO_LABEL) -> list[bytes]:
+def plain_sample(
+    form: OutputForm, shape: RecordFormat, answer: Any, numbers: FloatArray, evidence: FloatArray
+) -> Sample:
+    """Predictions of one answer, a third likely, all of them right."""
+    heads = [Head(bytes(16), 0.1, 1, 1 / 3, encoded_answer(form, answer))] * len(numbers)
+    return Sample(form, shape, [answer] * len(numbers), answer, heads, numbers, evidence, 0.1)
+
+
+def as_rounds(sample: Sample, correct: bool = True) -> list[bytes]:
     """What add_feedback.lua makes of the records: the outcome, then the body."""
-    outcomes = [_OUTCOME.pack(correct, true_label, sample.now, number + 1) for number in range(len(sample.heads))]
-    return [outcome + record[HEAD_BYTES:] for outcome, record in zip(outcomes, sample.encoded(), strict=True)]
+    truth, size = encoded_answer(sample.form, sample.truth), sample.format.head_bytes
+    outcomes = [_OUTCOME.pack(correct, sample.now, number + 1) + truth for number in range(len(sample.heads))]
+    return [outcome + record[size:] for outcome, record in zip(outcomes, sample.encoded(), strict=True)]
 
 
 @LAWS
@@ -65,19 +87,19 @@ def test_a_head_survives(sample: Sample) -> None:
 
 
 @LAWS
-@given(samples(), st.booleans(), st.integers(-1, LABELS - 1))
-def test_rounds_survive_to_the_bit(sample: Sample, correct: bool, true_label: int) -> None:
-    """Labels, propensities, contexts, evidence and outcome come out of a round as they went into it."""
-    rounds = sample.format.decode_rounds(as_rounds(sample, correct, true_label))
+@given(samples(), st.booleans())
+def test_rounds_survive_to_the_bit(sample: Sample, correct: bool) -> None:
+    """Answers, propensities, contexts, evidence and outcome come out of a round as they went into it."""
+    rounds = sample.format.decode_rounds(as_rounds(sample, correct))
     assert rounds.contexts.values.tobytes() == sample.contexts.tobytes()
     assert rounds.evidence.tobytes() == sample.evidence.tobytes()
     assert rounds.leftovers.tolist() == np.linspace(0.0, 0.9, rounds.n).tolist()
     assert rounds.evidence.shape == sample.evidence.shape
-    assert [(h.label, h.propensity) for h in sample.heads] == list(
-        zip(rounds.labels.tolist(), rounds.propensities.tolist(), strict=True)
-    )
+    assert rounds.labels.tolist() == sample.answers
+    assert rounds.propensities.tolist() == [head.propensity for head in sample.heads]
     assert rounds.correct.tolist() == [correct] * rounds.n
-    assert rounds.true_labels.tolist() == [true_label] * rounds.n
+    truths = np.full((rounds.n, *sample.form.dtype.shape), sample.truth)
+    assert rounds.true_labels.tolist() == truths.tolist()
 
 
 @LAWS
@@ -106,11 +128,12 @@ def test_decoded_rounds_are_in_arrays_of_their_own(sample: Sample) -> None:
 
 
 @LAWS
-@given(st.booleans(), st.none() | st.integers(0, 2**31 - 1), FLOATS, COUNTS)
-def test_an_outcome_survives(correct: bool, true_label: int | None, feedback_at: float, number: int) -> None:
-    """The outcome in a feedback's reply is the one that was packed; -1 stands for a label not known."""
-    packed = _OUTCOME.pack(correct, NO_LABEL if true_label is None else true_label, feedback_at, number)
-    assert decode_outcome(packed) == (correct, true_label, feedback_at, number)
+@given(samples(), st.booleans(), FLOATS, COUNTS)
+def test_an_outcome_survives(sample: Sample, correct: bool, feedback_at: float, number: int) -> None:
+    """The outcome in a feedback's reply is the one that was packed; numbers of -1 stand for a truth not known."""
+    truth = encoded_answer(sample.form, sample.truth)
+    packed = _OUTCOME.pack(correct, feedback_at, number) + truth
+    assert decode_outcome(packed) == (correct, feedback_at, number, None if sample.truth == UNKNOWN else truth)
 
 
 @LAWS
@@ -128,11 +151,11 @@ def test_a_record_of_the_wrong_length_is_corrupt(sample: Sample, data: st.DataOb
 @pytest.mark.parametrize(
     ("column", "value"),
     [
-        ("label", -1),
-        ("label", 4),
-        ("label", 2**31 - 1),
-        ("true_label", -2),
-        ("true_label", 4),
+        ("output", -1),
+        ("output", 4),
+        ("output", 2**31 - 1),
+        ("truth", -2),
+        ("truth", 4),
         ("propensity", 0.0),
         ("propensity", 1.001),
         ("propensity", math.nan),
@@ -146,15 +169,40 @@ def test_a_record_of_the_wrong_length_is_corrupt(sample: Sample, data: st.DataOb
 def test_impossible_numbers_are_corrupt(column: str, value: float) -> None:
     """A number that would lead a compiled fold astray is refused: labels are its indices."""
     numbers = np.ones((2, 2))
-    heads = [Head(bytes(16), 0.0, 0, 3, 1.0)] * 2
-    records = as_rounds(Sample(RecordFormat(4, 2, 2), heads, numbers, numbers, 0.0))
-    table, contexts = RecordFormat(4, 2, 2).table(records).copy(), numbers.copy()
-    RecordFormat(4, 2, 2).decode_rounds(records)
+    shape = RecordFormat(label_form(4), 2, 2)
+    records = as_rounds(plain_sample(label_form(4), shape, 3, numbers, numbers))
+    table, contexts = shape.table(records).copy(), numbers.copy()
+    shape.decode_rounds(records)
     (contexts if column == "context" else table[column])[1] = value
     with pytest.raises(StoreCorruptError, match="impossible"):
-        RecordFormat(4, 2, 2).decode_rounds(
-            [row.tobytes() + x.tobytes() for row, x in zip(table, contexts, strict=True)]
-        )
+        shape.decode_rounds([row.tobytes() + x.tobytes() for row, x in zip(table, contexts, strict=True)])
+
+
+@pytest.mark.parametrize("column", ["output", "truth"])
+@pytest.mark.parametrize(
+    ("form", "wrong"),
+    [
+        (label_set_form(3), [0, 2, 1]),
+        (label_set_form(3), [-1, -1, 1]),
+        (ranking_form(3), [0, 1, 1]),
+        (ranking_form(3), [0, 1, 3]),
+        (ranking_form(3), [-1, -1, 0]),
+    ],
+)
+def test_impossible_rows_are_corrupt(form: OutputForm, wrong: list[int], column: str) -> None:
+    """A row that is no set or ranking is refused, as an answer and as a truth; unknown may be a whole truth only."""
+    shape, numbers = RecordFormat(form, 1, 1), np.ones((2, 1))
+    sample = plain_sample(form, shape, [0, 1, 2] if form.dtype.base == np.int32 else [0, 1, 1], numbers, numbers)
+    records = as_rounds(sample)
+    for row, refused in ((wrong, True), ([-1, -1, -1], column == "output")):
+        table = shape.table(records).copy()
+        table[column][1] = row
+        damaged = [each.tobytes() + numbers[:1].tobytes() for each in table]
+        if refused:
+            with pytest.raises(StoreCorruptError, match="impossible"):
+                shape.decode_rounds(damaged)
+        else:
+            assert shape.decode_rounds(damaged).true_labels[1].tolist() == row
 
 
 @LAWS
@@ -163,8 +211,8 @@ def test_damage_is_noticed_or_harmless(sample: Sample, data: st.DataObject) -> N
     """With any byte of a head, an outcome or a round changed, decoding answers or raises StoreCorruptError."""
     record, played = sample.encoded()[0], as_rounds(sample)[0]
     for decode, whole in (
-        (decode_head, record[:HEAD_BYTES]),
-        (decode_outcome, played[: _OUTCOME.size]),
+        (decode_head, record[: sample.format.head_bytes]),
+        (decode_outcome, played[: _OUTCOME.size + sample.form.dtype.itemsize]),
         (lambda damaged: sample.format.decode_rounds([damaged]), played),
     ):
         at, byte = data.draw(st.integers(0, len(whole) - 1)), data.draw(st.integers(0, 255))
@@ -178,7 +226,7 @@ def test_damage_is_noticed_or_harmless(sample: Sample, data: st.DataObject) -> N
 @given(st.binary(max_size=200))
 def test_noise_is_noticed_or_harmless(noise: bytes) -> None:
     """Any bytes at all are decoded or refused with StoreCorruptError, never with anything else."""
-    for decode in (decode_head, decode_outcome, lambda data: RecordFormat(3, 1, 2).decode_rounds([data])):
+    for decode in (decode_head, decode_outcome, lambda data: RecordFormat(label_form(3), 1, 2).decode_rounds([data])):
         try:
             decode(noise)
         except StoreCorruptError:
@@ -186,7 +234,7 @@ def test_noise_is_noticed_or_harmless(noise: bytes) -> None:
 
 
 @LAWS
-@given(samples(), st.integers(2, 255))
+@given(samples(), st.integers(0, 255).filter(lambda version: version != FORMAT))
 def test_another_format_is_refused(sample: Sample, version: int) -> None:
     """A head that a later version wrote is not taken for one of ours."""
     with pytest.raises(StoreCorruptError, match="unknown format"):
@@ -196,5 +244,5 @@ def test_another_format_is_refused(sample: Sample, version: int) -> None:
 def test_nothing_is_lost_to_rounding() -> None:
     """Numbers that single precision would change survive: a third, the smallest and the largest."""
     numbers = np.array([[1 / 3, 5e-324, 1.7976931348623157e308, -math.pi]])
-    sample = Sample(RecordFormat(2, 0, 4), [Head(bytes(16), 0.1, 1, 0, 1 / 3)], numbers, np.empty((1, 0)), 0.1)
+    sample = plain_sample(label_form(2), RecordFormat(label_form(2), 0, 4), 0, numbers, np.empty((1, 0)))
     assert sample.format.decode_rounds(as_rounds(sample)).contexts.values.tolist() == numbers[0].tolist()

@@ -1,70 +1,73 @@
 -- Joins feedback with its prediction and appends the round to the log, once for each prediction.
 -- KEYS: model, log, then one prediction each.
--- ARGV: incarnation, now, accept late (1/0), true label needed (1/0),
---       then for each: id, correct (1, 0 or ? where only the label is given), true label (-1 where unknown).
+-- ARGV: incarnation, now, accept late (1/0), truth needed (1/0),
+--       then for each: id, correct (1, 0 or ? where only the truth is given), truth (empty where unknown).
 -- Returns nil if the model is gone, else for each {status, outcome}.
--- Record formats: service/store/records.py.
-local HEAD = '<BBc16di8i4d'
-local HEAD_BYTES = 46
-local OUTCOME = '<Bi4di8'
+-- Record formats: service/store/records.py. Answers and truths are compared as bytes.
+local HEAD = '<BBI4c16d'
+local HEAD_BYTES = 46 -- before the answer
+local OUTCOME = '<Bdi8'
+local OUTCOME_BYTES = 17 -- before the truth
 
 if redis.call('HGET', KEYS[1], 'incarnation') ~= ARGV[1] then
   return false
 end
-local now, accept_late, label_needed = tonumber(ARGV[2]), ARGV[3] == '1', ARGV[4] == '1'
+local now, accept_late, truth_needed = tonumber(ARGV[2]), ARGV[3] == '1', ARGV[4] == '1'
 
-local function close(key, record, id, correct, true_label)
+local function close(key, record, id, correct, truth, head_bytes)
   local number = redis.call('HINCRBY', KEYS[1], 'rounds', 1)
   redis.call('HINCRBY', KEYS[1], 'correct', correct)
-  local outcome = struct.pack(OUTCOME, correct, true_label, now, number)
-  local round = outcome .. string.sub(record, HEAD_BYTES + 1)
+  local written = truth == '' and string.rep('\255', head_bytes - HEAD_BYTES) or truth
+  local outcome = struct.pack(OUTCOME, correct, now, number) .. written
+  local round = outcome .. string.sub(record, head_bytes + 1)
   redis.call('XADD', KEYS[2], string.format('%.0f-0', number), 'p', id, 'r', round)
-  local head = string.sub(record, 1, 1) .. '\1' .. string.sub(record, 3, HEAD_BYTES)
+  local head = string.sub(record, 1, 1) .. '\1' .. string.sub(record, 3, head_bytes)
   redis.call('SET', key, head .. outcome, 'KEEPTTL')
   return {'recorded', outcome}
 end
 
-local function compare(record, correct, true_label)
-  local outcome = string.sub(record, HEAD_BYTES + 1)
-  local first_correct, first_label = struct.unpack(OUTCOME, outcome)
-  local both_known = true_label >= 0 and first_label >= 0
-  if correct ~= first_correct or (both_known and true_label ~= first_label) then
+local function compare(outcome, correct, truth)
+  local first_correct, first_truth = struct.unpack('<B', outcome), string.sub(outcome, OUTCOME_BYTES + 1)
+  local both_known = truth ~= '' and first_truth ~= string.rep('\255', #first_truth)
+  if correct ~= first_correct or (both_known and truth ~= first_truth) then
     return {'conflict', outcome}
   end
   return {'duplicate', outcome}
 end
 
-local function give(key, id, correct_text, true_label)
+local function give(key, id, correct_text, truth)
   local record = redis.call('GET', key)
   if not record then
     return {'unknown'}
   end
-  local _, closed, _, expires_at, _, label = struct.unpack(HEAD, record)
+  local _, closed, answer_bytes, _, expires_at = struct.unpack(HEAD, record)
+  local head_bytes = HEAD_BYTES + answer_bytes
+  local answer = string.sub(record, HEAD_BYTES + 1, head_bytes)
   local correct = tonumber(correct_text)
-  if true_label >= 0 then
-    local matches = true_label == label and 1 or 0
+  if truth ~= '' then
+    local matches = truth == answer and 1 or 0
     if correct and correct ~= matches then
       return {'inconsistent'}
     end
     correct = matches
   elseif correct == 1 then
-    true_label = label
+    truth = answer
   end
   if closed == 1 then
-    return compare(record, correct, true_label)
+    return compare(string.sub(record, head_bytes + 1), correct, truth)
   end
   if now > expires_at and not accept_late then
     return {'expired'}
   end
-  if label_needed and true_label < 0 then
+  if truth_needed and truth == '' then
     return {'label-needed'}
   end
-  return close(key, record, id, correct, true_label)
+  return close(key, record, id, correct, truth, head_bytes)
 end
 
 local results = {}
 for i = 3, #KEYS do
   local at = 5 + (i - 3) * 3
-  results[i - 2] = give(KEYS[i], ARGV[at], ARGV[at + 1], tonumber(ARGV[at + 2]))
+  results[i - 2] = give(KEYS[i], ARGV[at], ARGV[at + 1], ARGV[at + 2])
 end
 return results

@@ -1,0 +1,149 @@
+"""The kinds of answer a model may give: how one is shown, and how a truth is read.
+
+A new kind is a class here, a form in `service.store.outputs`, and a line in `answers_of`.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from learners.answers import answer_kind
+from learners.base import AnyLearner, IntArray
+from service.errors import UnknownLabelError, WrongTruthError
+from service.schemas import FeedbackRequest
+from service.store.outputs import OutputForm, label_form, label_set_form, ranking_form
+
+
+class Shown(NamedTuple):
+    """An answer in the words of the model; one of the two is None."""
+
+    label: str | None
+    labels: list[str] | None
+
+
+NOTHING = Shown(None, None)
+
+
+class Answers(Protocol):
+    """One kind of answer, for a model with K labels."""
+
+    form: OutputForm
+    truth_field: str  # where feedback tells the truth
+    has_distribution: bool  # whether every label has a probability that can be told
+
+    def show(self, output: bytes) -> Shown:
+        """An answer, or a truth, as a client is told it."""
+
+    def read(self, feedback: FeedbackRequest) -> bytes | None:
+        """The truth that a client tells; None where it tells none.
+
+        Raises:
+            UnknownLabelError: if it names a label that the model does not have.
+            WrongTruthError: if the model could not have answered it.
+        """
+
+
+class SingleLabels:
+    """One of the labels, whether they have an order or not."""
+
+    truth_field = "true_label"
+    has_distribution = True
+
+    def __init__(self, labels: Sequence[str]) -> None:
+        self.form = label_form(len(labels))
+        self._labels = labels
+        self._encoded = dict(zip(labels, self.form.encode(np.arange(len(labels))), strict=True))
+
+    def show(self, output: bytes) -> Shown:
+        """See `Answers.show`."""
+        return Shown(self._labels[int.from_bytes(output, "little")], None)
+
+    def read(self, feedback: FeedbackRequest) -> bytes | None:
+        """See `Answers.read`."""
+        if feedback.true_labels is not None:
+            raise WrongTruthError("this model answers one label: give true_label", "true_labels")
+        if feedback.true_label is None:
+            return None
+        try:
+            return self._encoded[feedback.true_label]
+        except KeyError:
+            raise UnknownLabelError(f"the model has no label {feedback.true_label!r}", "true_label") from None
+
+
+class LabelSets:
+    """Any subset of the labels."""
+
+    truth_field = "true_labels"
+    has_distribution = True
+
+    def __init__(self, labels: Sequence[str]) -> None:
+        self.form = label_set_form(len(labels))
+        self._labels = labels
+        self._numbers = {label: k for k, label in enumerate(labels)}
+
+    def show(self, output: bytes) -> Shown:
+        """See `Answers.show`."""
+        return Shown(None, [self._labels[k] for k in np.flatnonzero(self.form.decode(output)).tolist()])
+
+    def read(self, feedback: FeedbackRequest) -> bytes | None:
+        """See `Answers.read`."""
+        numbers = _different_numbers(feedback, self._numbers, "a set of labels")
+        if numbers is None:
+            return None
+        members = np.zeros(len(self._labels), dtype=np.int64)
+        members[numbers] = 1
+        return self.form.encode(members)[0]
+
+
+class Rankings:
+    """All labels, in some order."""
+
+    truth_field = "true_labels"
+    has_distribution = False
+
+    def __init__(self, labels: Sequence[str]) -> None:
+        self.form = ranking_form(len(labels))
+        self._labels = labels
+        self._numbers = {label: k for k, label in enumerate(labels)}
+
+    def show(self, output: bytes) -> Shown:
+        """See `Answers.show`."""
+        return Shown(None, [self._labels[k] for k in self.form.decode(output).tolist()])
+
+    def read(self, feedback: FeedbackRequest) -> bytes | None:
+        """See `Answers.read`."""
+        numbers = _different_numbers(feedback, self._numbers, "a ranking of all labels")
+        if numbers is None:
+            return None
+        if len(numbers) < len(self._labels):
+            detail = f"a ranking has all {len(self._labels)} labels of the model, and these are {len(numbers)}"
+            raise WrongTruthError(detail, "true_labels")
+        return self.form.encode(numbers)[0]
+
+
+def _different_numbers(feedback: FeedbackRequest, numbers: dict[str, int], answer: str) -> IntArray | None:
+    """Where each of the true labels stands in the model's list."""
+    if feedback.true_label is not None:
+        raise WrongTruthError(f"this model answers {answer}: give true_labels", "true_label")
+    if feedback.true_labels is None:
+        return None
+    found: dict[int, str] = {}
+    for i, label in enumerate(feedback.true_labels):
+        if label not in numbers:
+            raise UnknownLabelError(f"the model has no label {label!r}", f"true_labels.{i}")
+        if numbers[label] in found:
+            raise WrongTruthError(f"{label!r} is there twice", f"true_labels.{i}")
+        found[numbers[label]] = label
+    return np.array(list(found), dtype=np.int64)
+
+
+def answers_of(learner: AnyLearner, labels: Sequence[str]) -> Answers:
+    """The kind that a learner gives."""
+    match answer_kind(learner):
+        case "label-set":
+            return LabelSets(labels)
+        case "ranking":
+            return Rankings(labels)
+        case _:
+            return SingleLabels(labels)
