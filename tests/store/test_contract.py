@@ -4,8 +4,10 @@ import asyncio
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+import numpy as np
 import pytest
 
+from learners.base import Contexts
 from service.errors import ModelNotFoundError
 from service.store import keys
 from service.store.base import (
@@ -19,7 +21,8 @@ from service.store.base import (
     Snapshot,
     Store,
 )
-from service.store.records import Outcome
+from service.store.outputs import OutputForm, label_set_form, ranking_form
+from service.store.records import Head, Outcome, RecordFormat
 from service.store.redis_store import RedisStore
 from tests.servers import keys_like, raw
 from tests.store.samples import FORMAT, NOW, STRICT, WINDOW, as_bytes, feedback_for, sample_predictions
@@ -328,6 +331,40 @@ async def test_a_true_label_is_asked_for_where_it_is_needed(place: Place) -> Non
     assert await place.judge(*said, rules=needed) == expected
     table = FORMAT.table([entry.record for entry in (await place.store.read_tail(place.key, 0, 9)).entries])
     assert table["truth"].tolist() == [0, 2]
+
+
+@pytest.mark.parametrize(
+    ("form", "rows"),
+    [
+        (label_set_form(2), [[0, 0], [0, 1], [1, 1]]),
+        (label_set_form(300), [[0] * 298 + end for end in ([0, 0], [0, 1], [1, 1])]),
+        (ranking_form(5), [[0, 1, *end] for end in ([2, 3, 4], [2, 4, 3], [3, 4, 2])]),
+    ],
+    ids=["2", "300", "20"],
+)
+async def test_answers_of_any_length_are_compared_as_bytes(place: Place, form: OutputForm, rows: Any) -> None:
+    """Whatever its length and bytes, an answer is kept, told, and right if and only if the truth is the same."""
+    answer, other, third = form.encode(np.array(rows))
+    shape = RecordFormat(form, 1, 1)
+    heads = [Head(bytes(16), NOW + WINDOW, 7, 0.0, answer)] * 3
+    numbers = np.ones((3, 1))
+    records = shape.encode_predictions(heads, Contexts.dense(numbers), numbers, np.zeros(3), NOW)
+    predictions = [Prediction(*pair) for pair in zip("abc", records, strict=True)]
+    for expected in (None, records[0][: shape.head_bytes]):
+        told = await place.store.add_predictions(place.key, predictions, WINDOW, None)
+        assert told == [expected] * 3
+    rules = FeedbackRules(accept_late=False, label_needed=True)
+    said = [("a", None, answer), ("a", True, None), ("b", None, other), ("b", False, other), ("b", None, third)]
+    said += [("a", False, answer), ("c", False, None), ("c", True, None)]
+    results = await place.store.add_feedback(place.key, [Feedback(*each) for each in said], rules, NOW)
+    statuses = [RECORDED, DUPLICATE, RECORDED, DUPLICATE, CONFLICT]
+    statuses += [FeedbackStatus.INCONSISTENT, FeedbackStatus.LABEL_NEEDED, RECORDED]
+    assert [result.status for result in results] == statuses
+    entries = (await place.store.read_tail(place.key, 0, 9)).entries
+    rounds = shape.decode_rounds([entry.record for entry in entries])
+    assert rounds.correct.tolist() == [True, False, True]
+    assert form.encode(rounds.labels) == [answer] * 3
+    assert form.encode(rounds.true_labels) == [answer, other, answer]
 
 
 async def test_items_of_one_call_do_not_disturb_each_other(place: Place) -> None:
