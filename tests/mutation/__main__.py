@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from itertools import groupby
 from typing import TypeVar
 
 from rich.console import Console
@@ -29,13 +30,9 @@ def main() -> int:
         sys.exit(f"no mutation has {' and '.join(arguments.only)!r} in its name")
     for one in chosen:
         mutated(one)  # all of them fit, before any of them runs
-    tests = sorted({test for one in chosen for test in one.tests})
     with _progress(console) as bar, ThreadPoolExecutor(arguments.jobs) as pool:
-        red = [
-            test
-            for test, outcome in _outcomes(run_control, tests, pool, bar, "without any error")
-            if not _is(False, outcome)
-        ]
+        controls = list(_outcomes(run_control, _by_file(chosen), pool, bar, "without any error"))
+        red = [reason for _, outcome in controls for reason in _reasons(outcome)]
         verdicts = [] if red else list(_outcomes(run_mutation, chosen, pool, bar, "with an error"))
     if red:
         console.print("without any error these are not green:", *red, sep="\n", markup=False)
@@ -44,6 +41,17 @@ def main() -> int:
     caught, seconds = len(chosen) - survivors, time.monotonic() - started
     console.print(f"{caught} of {len(chosen)} mutations caught, in {seconds:.0f} s with {arguments.jobs} jobs")
     return int(survivors > 0)
+
+
+def _by_file(mutations: Sequence[Mutation]) -> list[tuple[str, ...]]:
+    """The tests of all these mutations, those of each file together."""
+    tests = sorted({test for mutation in mutations for test in mutation.tests})
+    return [tuple(together) for _, together in groupby(tests, lambda test: test.partition("::")[0])]
+
+
+def _reasons(outcome: Outcome) -> tuple[str, ...]:
+    """Why a trial is not green."""
+    return (str(outcome),) if isinstance(outcome, BrokenTrialError) else outcome.failures
 
 
 def _arguments() -> argparse.Namespace:
@@ -68,10 +76,6 @@ def _outcomes(
         yield running[future], error if isinstance(error, BrokenTrialError) else future.result()
 
 
-def _is(red: bool, outcome: Outcome) -> bool:
-    return isinstance(outcome, Trial) and outcome.red is red
-
-
 def _report(console: Console, verdicts: Sequence[tuple[Mutation, Outcome]]) -> int:
     """Prints the table; how many were not caught."""
     table = Table("mutation", "caught by", "seconds")
@@ -79,10 +83,10 @@ def _report(console: Console, verdicts: Sequence[tuple[Mutation, Outcome]]) -> i
         if isinstance(outcome, BrokenTrialError):
             table.add_row(escape(mutation.name), escape(f"NO VERDICT: {outcome}"), "")
         else:
-            caught = outcome.first_failure.removeprefix("tests/") if outcome.red else "SURVIVES"
+            caught = outcome.failures[0].partition(" - ")[0].removeprefix("tests/") if outcome.failures else "SURVIVES"
             table.add_row(escape(mutation.name), escape(caught), f"{outcome.seconds:.1f}")
     console.print(table)
-    return sum(not _is(True, outcome) for _, outcome in verdicts)
+    return sum(isinstance(outcome, BrokenTrialError) or not outcome.failures for _, outcome in verdicts)
 
 
 if __name__ == "__main__":

@@ -28,6 +28,11 @@ class Place(NamedTuple):
         return [Mutation(name, self.file, old, new, self.tests) for name, (old, new) in self.errors.items()]
 
 
+def laws(file: str, *names: str) -> tuple[str, ...]:
+    """Single tests of a file, as arguments of pytest."""
+    return tuple(f"{file}::{name}" for name in names)
+
+
 def mutated(mutation: Mutation, root: Path = ROOT) -> str:
     """The text of the mutated file.
 

@@ -1,22 +1,44 @@
-"""Errors in what the learners share: drawing, exploring, losses, steps, linear algebra, output spaces."""
+"""Errors in what the learners share: drawing, exploring, losses, steps, linear algebra."""
 
-from tests.mutation.mutation import Place
+from tests.mutation.mutation import Place, laws
 
 _LEARNERS = "tests/learners/"
-_EXPLORATION = tuple(  # without the slow one
-    f"{_LEARNERS}test_exploration.py::{law}"
-    for law in (
-        "test_draw_is_the_inverse_of_the_cumulated_distribution",
-        "test_draw_at_the_edges",
-        "test_leftovers_are_uniform_for_every_label",
-        "test_leaders_are_the_first_of_the_largest",
-        "test_mixing_gives_each_label_its_share",
-        "test_softmax_is_stable",
-    )
+_CONTRACT = _LEARNERS + "test_contract.py"
+_EXPLORATION = laws(
+    _LEARNERS + "test_exploration.py",
+    "test_draw_is_the_inverse_of_the_cumulated_distribution",
+    "test_draw_at_the_edges",
+    "test_leftovers_are_uniform_for_every_label",
+    "test_leaders_are_the_first_of_the_largest",
+    "test_mixing_gives_each_label_its_share",
+    "test_softmax_is_stable",
 )
-_GAPTRON = (_LEARNERS + "test_traces.py", _LEARNERS + "test_gaptron.py")
-_ALGEBRA = (_LEARNERS + "test_linear_algebra.py", *_GAPTRON)
-_SPACES = (_LEARNERS + "test_output_spaces.py",)
+_LOSSES = laws(
+    _LEARNERS + "test_gaptron.py",
+    "test_loss_is_the_formula",
+    "test_coefficients_are_the_derivative",
+    "test_gap_map_is_the_formula",
+    "test_full_information_bound",
+)
+_SCHEDULES = laws(
+    _LEARNERS + "test_gaptron.py", "test_safe_steps_are_the_theorems", "test_explorations_are_the_theorems"
+)
+_ADAPTIVE = laws(
+    _LEARNERS + "test_gaptron.py",
+    "test_adaptive_weights_follow_the_written_out_recursion",
+    "test_adaptive_regret_is_within_its_bound",
+)
+_ALGEBRA = (
+    *laws(
+        _LEARNERS + "test_linear_algebra.py",
+        "test_scores_are_the_matrix_product",
+        "test_add_outer_adds_and_tells_the_change_of_the_norm",
+        "test_packed_identity_and_rank_one",
+        "test_packed_products_with_two_blocks",
+        "test_packed_solves",
+    ),
+    *laws(_LEARNERS + "test_gaptron.py", "test_ball_is_reached_and_left", "test_weights_stay_in_the_ball"),
+)
 
 MATHEMATICS = [
     Place(
@@ -41,14 +63,9 @@ MATHEMATICS = [
             "draw: the uniform number itself as leftover": ("(uniforms[i] - before) / propensities[i]", "uniforms[i]"),
             "tie: the last leader": ("if scores[k] > scores[best]:", "if scores[k] >= scores[best]:"),
             "tie: the last rival": ("k != excluded and scores[k] >", "k != excluded and scores[k] >="),
-            "γ/(K - 1) on the others, in kernels": (
+            "γ/(K - 1) on all but the leader": (
                 "distribution[:] = share / len(distribution)",
                 "distribution[:] = share / (len(distribution) - 1)\n    distribution[top] = 0.0",
-            ),
-            "γ/(K - 1) on the others, in batches": (
-                "distributions = np.full((len(tops), n_labels), share / n_labels)",
-                "distributions = np.full((len(tops), n_labels), share / (n_labels - 1))\n"
-                "    distributions[np.arange(len(tops)), tops] = 0.0",
             ),
             "softmax without its shift": ("np.exp(scores[k] - top)", "np.exp(scores[k])"),
         },
@@ -64,8 +81,67 @@ MATHEMATICS = [
         },
     ),
     Place(
+        "learners/exploration.py",
+        (
+            *laws(_LEARNERS + "test_banditron.py", "test_micro_trace", "test_anytime_exploration"),
+            _LEARNERS + "test_ridge.py::test_falling_exploration",
+        ),
+        {
+            "scheduled rate: t one too large": ("(rounds + 1.0)", "(rounds + 2.0)"),
+            "scheduled rate without its floor": ("max(schedule.least, falling)", "falling"),
+            "scheduled rate not cut at 1": ("min(1.0, max(schedule", "(1.0 * max(schedule"),
+            "scheduled rate: always a root": ("** schedule.power", "** 0.5"),
+        },
+    ),
+    Place(
+        "learners/exploration.py",
+        (_LEARNERS + "test_newtron.py::test_micro_trace",),
+        {
+            "softened: γ/(K - 1) on every label": (
+                "* distribution[k] + share / K",
+                "* distribution[k] + share / (K - 1)",
+            )
+        },
+    ),
+    Place(
+        "learners/exploration.py",
+        laws(
+            _LEARNERS + "test_squarecb.py",
+            "test_the_exploration_is_the_formula",
+            "test_regret_is_paid_for_by_the_error_of_the_regression",
+        ),
+        {
+            "by gap: the leader without the rest": ("* (1.0 - others) + share / K", "/ K + share / K"),
+            "by gap: 1 for K": ("1.0 / (K + gap_weight", "1.0 / (1.0 + gap_weight"),
+            "by gap: the uniform share on top": ("(1.0 - share) * probability", "probability"),
+            "by gap: gaps to 1": ("(values[top] - values[k])", "(1.0 - values[k])"),
+        },
+    ),
+    Place(
+        "learners/adagrad.py",
+        _ADAPTIVE,
+        {
+            "adaptive step: the root forgotten": ("x / math.sqrt(gradient_sums[i])", "x / gradient_sums[i]"),
+            "adaptive step: the present gradient alone": ("gradient_sums[i] += size", "gradient_sums[i] = size"),
+            "adaptive step: the gradients before alone": (
+                "        gradient_sums[i] += size * x * x\n"
+                "        if gradient_sums[i] <= 0.0:\n"
+                "            continue\n"
+                "        w, factor = weights[i], step * x / math.sqrt(gradient_sums[i])\n",
+                "        before = gradient_sums[i]\n"
+                "        gradient_sums[i] += size * x * x\n"
+                "        if gradient_sums[i] <= 0.0:\n"
+                "            continue\n"
+                "        w, factor = weights[i], step * x / math.sqrt(max(before, size * x * x))\n",
+            ),
+            "adaptive step: no ball": ("if norm > radius:", "if norm > math.inf:"),
+            "adaptive step: sums without the feature": ("+= size * x * x", "+= size"),
+            "adaptive step: uphill": ("w[k] -= factor", "w[k] += factor"),
+        },
+    ),
+    Place(
         "learners/losses.py",
-        _GAPTRON,
+        _LOSSES,
         {
             "logistic gradient in nats": ("coefficients[k] /= math.log(2.0)", "coefficients[k] /= 1.0"),
             "logistic loss in nats": ("-math.log2(", "-math.log("),
@@ -84,10 +160,16 @@ MATHEMATICS = [
     ),
     Place(
         "learners/gaptron_schedules.py",
-        ("tests/learners/test_gaptron.py",),
+        _SCHEDULES,
         {
             "E1: smooth hinge step as printed": ("1 / (4 * K * X**2)", "1 / (2 * K * X**2)"),
             "E2: smooth hinge exploration as printed": ("2 * K**2 * X**2 * D**2,", "4 * K**2 * X**2 * D**2,"),
+            "E3: logistic step under bandit feedback as printed": (
+                "return full if gamma is None else full * gamma / K",
+                "if gamma is not None and loss == 'logistic':  # with D = 1\n"
+                "        return full * ((1 - gamma) * math.exp(-2 * X) / K + gamma) / K\n"
+                "    return full if gamma is None else full * gamma / K",
+            ),
             "E4: logistic exploration as printed": ("K**2 * X**2 * D**2 / _LN2", "2 * K**2 * X**2"),
             "bandit step with K for K²": ("full * gamma / K", "full * gamma"),
             "logistic step without ln 2": ("_LN2 / (2 * K * X**2)", "1 / (2 * K * X**2)"),
@@ -122,8 +204,31 @@ MATHEMATICS = [
         },
     ),
     Place(
+        "learners/linear_algebra.py",
+        (
+            _LEARNERS + "test_soba_low_rank.py::test_is_soba_while_there_is_room",
+            _CONTRACT + "::test_sparse_contexts_are_the_dense_ones[soba]",
+        ),
+        {
+            "sparse: a context left behind": (
+                "indices, values = row(contexts, i)\n    dense[:] = 0.0\n",
+                "indices, values = row(contexts, i)\n",
+            )
+        },
+    ),
+    Place(
+        "learners/base.py",
+        (_CONTRACT + "::test_problems_without_meaning_are_refused",),
+        {
+            "E22: a single label": (
+                "n_labels: Annotated[int, pydantic.Field(ge=2)]",
+                "n_labels: Annotated[int, pydantic.Field(ge=1)]",
+            )
+        },
+    ),
+    Place(
         "learners/ball.py",
-        ("tests/learners/test_newtron.py",),
+        laws(_LEARNERS + "test_newtron.py", "test_micro_trace", "test_minimizer_in_the_ball"),
         {
             "minimizer: the sign of b": ("result[i] = -linear[i]", "result[i] = linear[i]"),
             "minimizer: scaled, not solved": (
@@ -146,64 +251,6 @@ MATHEMATICS = [
         {
             "norm policy: everything scaled": ("largest * norms > bound", "largest * norms > 0.0"),
             "norm policy: the bound forgotten": ("np.repeat(bound / ", "np.repeat(1.0 / "),
-        },
-    ),
-    Place(
-        "learners/output_spaces/permutahedron.py",
-        _SPACES,
-        {
-            "E14: the ranking's γ as printed": (
-                "gamma, nu = math.sqrt(3.0 / cubic)",
-                "D = float(self.n_items)\n        gamma, nu = math.sqrt((2 * D + 1) / (6 * D * (D + 1))) / (D - 1)",
-            ),
-            "ranking: swaps with half their probability": ("min(surplus, lack) /", "0.5 * min(surplus, lack) /"),
-            "ranking: M for D² + 1": (
-                "6.0 / (self.n_items * (self.n_items**2 - 1.0))",
-                "6.0 / (self.n_items * (self.n_items**2 + 1.0))",
-            ),
-        },
-    ),
-    Place(
-        "learners/output_spaces/base.py",
-        _SPACES,
-        {
-            "randomize: half as often": ("min(1.0, 2.0 * self.distance(", "min(1.0, self.distance("),
-            "randomize: the other way round": ("if uniforms[0] < self.mixing", "if uniforms[0] >= self.mixing"),
-            "loss share with 2 for 4": ("4.0 * self.gamma / (", "2.0 * self.gamma / ("),
-        },
-    ),
-    Place(
-        "learners/output_spaces/binary.py",
-        _SPACES,
-        {
-            "labels drawn against their mean": ("(uniforms < mean)", "(uniforms > mean)"),
-            "binary γ for the wrong norm": ("Constants(1.0 / math.sqrt(n),", "Constants(1.0 / n,"),
-        },
-    ),
-    Place(
-        "learners/output_spaces/birkhoff.py",
-        _SPACES,
-        {
-            "matching: λ without n": ("1.0 / (n * self.sharpness)", "1.0 / self.sharpness"),
-            "matching: weights not taken out": (
-                "rest[i, permutation[i]] -= weight",
-                "rest[i, permutation[i]] -= 0.5 * weight",
-            ),
-        },
-    ),
-    Place(
-        "learners/structured.py",
-        _SPACES,
-        {
-            "structured: uphill": ("if adaptive else -step", "if adaptive else step"),
-            "structured: the average with the new weights": (
-                "state.weights_sum[:] += state.weights\n        state.rounds[()] += 1",
-                "state.weights_sum[:] += 2.0 * state.weights\n        state.rounds[()] += 1",
-            ),
-            "E16: a step without the present gradient": (
-                "state.gradient_sum[()] += squared_norm(coefficients) * squared_norm(values)",
-                "state.gradient_sum[()] += 0.5 * squared_norm(coefficients) * squared_norm(values)",
-            ),
         },
     ),
 ]

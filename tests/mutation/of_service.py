@@ -17,15 +17,15 @@ SERVICE = [
         {
             "feedback: duplicates make rounds": ("if closed == 1 then", "if false then"),
             "feedback: conflicts are duplicates": ("if correct ~= first_correct or", "if"),
-            "feedback: other true labels are duplicates": ("(both_known and true_label ~= first_label)", "false"),
             "feedback: the prediction stays open": ("'\\1' .. string.sub", "'\\0' .. string.sub"),
             "feedback: the window closes a moment early": ("if now > expires_at", "if now >= expires_at"),
             "feedback: late feedback is taken": ("and not accept_late then", "and false then"),
             "feedback: two rounds of one number": ("HINCRBY', KEYS[1], 'rounds', 1", "HINCRBY', KEYS[1], 'rounds', 2"),
             "feedback: every round correct": ("'correct', correct)", "'correct', 1)"),
             "feedback: never forgotten": (", 'KEEPTTL')", ")"),
+            "feedback: other truths are duplicates": ("(both_known and truth ~= first_truth)", "false"),
+            "feedback: no truth needed": ("truth_needed and truth == ''", "false"),
             "feedback: contradictions are taken": ("correct and correct ~= matches", "false"),
-            "feedback: no true label needed": ("label_needed and true_label < 0", "false"),
             "feedback: another incarnation's": ("~= ARGV[1] then", "== '' then"),
         },
     ),
@@ -59,8 +59,6 @@ SERVICE = [
                 'bodies["leftover"] = now, evidence, leftovers',
                 'bodies["leftover"] = now, evidence, 0.0',
             ),
-            "record: any propensity is possible": ("((propensities > 0.0) & (propensities <= 1.0)).all()", "True"),
-            "record: any label is possible": ("((labels >= 0) & (labels < self._n_labels)).all()", "True"),
         },
     ),
     Place(
@@ -71,20 +69,12 @@ SERVICE = [
                 "propensities.tolist(), strict=True",
                 "distributions.max(axis=1).tolist(), strict=True",
             ),
-            "desk: one uniform number for all": (
-                "self._outside.rng.random(len(asks))",
-                "np.full(len(asks), self._outside.rng.random())",
-            ),
         },
     ),
     Place(
         "service/desk.py",
         (_ONCE, "tests/service/test_http.py"),
         {
-            "desk: rounds that came meanwhile not learned from": (
-                "                await replica.catch_up(there)\n                drawn = self._draw(asks, contexts)\n",
-                "",
-            ),
             "desk: never told of missed rounds": ("drawn, replica.seen)", "drawn, None)"),
             "desk: another context is a repeat": ("if stored.fingerprint != head.fingerprint:", "if False:"),
         },

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from tests.mutation.mutation import ROOT, Mutation, mutated
 
 SOURCES = ("learners", "service", "tests", "pyproject.toml")
-LONGEST = 300.0  # seconds that one trial may take
+LONGEST = 600.0  # seconds that one trial may take, on a busy machine
 
 _GREEN, _RED = 0, 1  # exit codes of pytest; all others mean that it could not do its work
 _ONLY_COMPILED = (
@@ -22,14 +22,14 @@ _ONLY_COMPILED = (
     # Compiled, the logarithm of zero is -inf; in plain Python an error.
     "tests/learners/test_fenchel_young.py::test_extreme_hyperparameters_keep_everything_finite[extremes1]",
 )
+_BLUNDERS = ("NameError", "UnboundLocalError", "SyntaxError", "ImportError")
 _LEAVE_OUT = shutil.ignore_patterns("__pycache__", ".*")
 
 
 class Trial(NamedTuple):
     """How the tests went."""
 
-    red: bool
-    first_failure: str  # id of the test; empty where all passed
+    failures: tuple[str, ...]  # of each failed test the id and the reason; none where all passed
     seconds: float
 
 
@@ -37,29 +37,33 @@ class BrokenTrialError(Exception):
     """The tests did not run, so they say nothing."""
 
 
-def run_control(test: str) -> Trial:
-    """Runs a test, or a file of them, on a faithful copy.
+def run_control(tests: Sequence[str]) -> Trial:
+    """Runs tests on a faithful copy, all of them.
 
     Raises:
         BrokenTrialError: if pytest could not do its work, or not in time.
     """
     with tempfile.TemporaryDirectory(prefix="wager-") as folder:
         _copy(Path(folder))
-        return _run(Path(folder), [test])
+        return _run(Path(folder), tests)
 
 
 def run_mutation(mutation: Mutation) -> Trial:
-    """Runs the tests on a copy with the error.
+    """Runs the tests on a copy with the error, until one fails.
 
     Raises:
         ValueError: if the error does not fit the sources.
-        BrokenTrialError: if pytest could not do its work, or not in time.
+        BrokenTrialError: if pytest could not do its work, or not in time; or if the error is one that any run
+            would notice, a name that is not there.
     """
     text = mutated(mutation)
     with tempfile.TemporaryDirectory(prefix="wager-") as folder:
         _copy(Path(folder))
         (Path(folder) / mutation.file).write_text(text)
-        return _run(Path(folder), mutation.tests)
+        trial = _run(Path(folder), ["-x", *mutation.tests])
+    if any(blunder in failure for failure in trial.failures for blunder in _BLUNDERS):
+        raise BrokenTrialError(f"the mutated program does not run: {trial.failures[0]}")
+    return trial
 
 
 def _copy(folder: Path) -> None:
@@ -70,32 +74,27 @@ def _copy(folder: Path) -> None:
             shutil.copy2(ROOT / name, folder / name)
 
 
-def _run(folder: Path, tests: Sequence[str]) -> Trial:
-    """Runs pytest until the first failure, the kernels being plain Python: compiling them anew takes far longer.
-
-    Compiled arithmetic overflows in silence, numpy's scalars warn; so that warning says nothing here.
-    """
-    options = ["-x", "-q", "-rfE", "--no-header", "--tb=no", "-p", "no:cacheprovider", "-W", "ignore::RuntimeWarning"]
+def _run(folder: Path, arguments: Sequence[str]) -> Trial:
+    """Runs pytest, the kernels being plain Python: compiling them anew takes far longer."""
+    options = ["-q", "-rfE", "--no-header", "--tb=no", "-p", "no:cacheprovider"]
     options += [f"--deselect={test}" for test in _ONLY_COMPILED]
-    paths = {"PYTHONPATH": "", "PYTHONSAFEPATH": "1"}
+    paths = {"PYTHONPATH": "", "PYTHONSAFEPATH": "1", "COLUMNS": "400"}  # pytest cuts its reasons at the width
     threads = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
     environment = os.environ | {"NUMBA_DISABLE_JIT": "1", "PYTHONDONTWRITEBYTECODE": "1"} | paths | threads
     started = time.monotonic()
     try:
         done = subprocess.run(
-            [sys.executable, "-m", "pytest", *options, *tests],
+            [sys.executable, "-m", "pytest", *options, *arguments],
             cwd=folder, env=environment, capture_output=True, text=True, timeout=LONGEST, check=False,
         )  # fmt: skip
     except subprocess.TimeoutExpired as error:
         raise BrokenTrialError(f"no verdict in {LONGEST:.0f} seconds") from error
     if done.returncode not in {_GREEN, _RED}:
         raise BrokenTrialError(f"pytest ended with {done.returncode}:\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
-    return Trial(done.returncode == _RED, _first_failure(done.stdout), time.monotonic() - started)
+    return Trial(_failures(done.stdout), time.monotonic() - started)
 
 
-def _first_failure(output: str) -> str:
-    """The id in pytest's short summary."""
-    for line in output.splitlines():
-        if line.startswith(("FAILED ", "ERROR ")):
-            return line.split(" ", 1)[1].partition(" - ")[0]
-    return ""
+def _failures(output: str) -> tuple[str, ...]:
+    """The lines of pytest's short summary."""
+    lines = [line for line in output.splitlines() if line.startswith(("FAILED ", "ERROR "))]
+    return tuple(line.split(" ", 1)[1] for line in lines)
