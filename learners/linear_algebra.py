@@ -17,16 +17,14 @@ _SMALLEST_SCALE = 1e-100
 
 
 def scores(weights: FloatArray, contexts: Contexts) -> FloatArray:
-    """W x for each context: (n, K) from weights (d, K)."""
-    if contexts.shared:
-        return contexts.values.reshape(contexts.n, len(weights)) @ weights
+    """W x for each context: (n, K) from weights (d, K); the same bits whatever the batch."""
     result = np.empty((contexts.n, weights.shape[1]))
-    _sparse_scores(weights, contexts, result)
+    _scores(weights, contexts, result)
     return result
 
 
 @compiled
-def _sparse_scores(weights: FloatArray, contexts: Contexts, result: FloatArray) -> None:
+def _scores(weights: FloatArray, contexts: Contexts, result: FloatArray) -> None:
     for i in range(len(result)):
         score_row(weights, contexts, i, result[i])
 

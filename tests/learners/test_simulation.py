@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
+from learners.answers import is_structured
 from learners.base import NO_LABEL, AnyLearner, Contexts, IntArray, Problem, Rounds
 from learners.compiled_learner import CompiledLearner
 from learners.evaluation.simulation import Simulation, simulate
@@ -43,7 +44,10 @@ def kind(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-@pytest.fixture(params=IMPLEMENTATIONS, ids=str)
+LABELLERS = [case for case in IMPLEMENTATIONS if not is_structured(case.learner)]
+
+
+@pytest.fixture(params=LABELLERS, ids=str)
 def setting(request: pytest.FixtureRequest, kind: str) -> Setting:
     """Each implementation in turn, in a small world with zeros in it."""
     case: Case = request.param
@@ -115,8 +119,8 @@ def test_a_type_of_state_belongs_to_one_learner() -> None:
 
 def test_most_learners_are_compiled() -> None:
     """Of the learners of the list, these alone are played in Python."""
-    slow = {case.learner.algorithm for case in IMPLEMENTATIONS if not issubclass(case.learner, CompiledLearner)}
-    assert slow == {"folklore", "folklore-bandit", "adaboost-olm"}
+    slow = {case.learner.algorithm for case in LABELLERS if not issubclass(case.learner, CompiledLearner)}
+    assert slow == {"folklore", "folklore-bandit", "adaboost-olm", "fenchel-young-level"}
 
 
 @pytest.mark.parametrize(
