@@ -79,7 +79,7 @@ TABLE = (
     _row("folklore", {"comparator_bound": [100.0]}, full_information=True),
     _row("adaboost-olm", {"weak_learners": [1]}, full_information=True),
 )
-"""Every registered learner that answers with one of the labels; `adahedge` mixes experts and may abstain."""
+"""Every registered learner that answers one of unordered labels; `adahedge` mixes experts and may abstain."""
 
 PEER = Row(
     "Vowpal Wabbit",
