@@ -32,7 +32,7 @@ test: $(VENV)/.bench
 	$(PY) -m pytest $(ARGS)
 mutations: $(VENV)/.dev
 	$(PY) -m tests.mutation $(ARGS)
-check: $(VENV)/.dev
+check: $(VENV)/.bench
 	$(PY) -m ruff check $(CODE)
 	$(PY) -m ruff format --check $(CODE)
 	$(PY) -m mypy $(CODE)
