@@ -43,9 +43,10 @@ def run(
     console = Console()
     if name not in EXPERIMENTS:
         raise typer.BadParameter(f"{name} is none of {', '.join(EXPERIMENTS)}")
-    file = find_file(name, data)
-    if name in READERS and file is None:
-        console.print(f"skipped {name}: give the path of {READERS[name][0]}, or of its folder, with --data")
+    stream = EXPERIMENTS[name].stream
+    file = find_file(stream, data)
+    if stream in READERS and file is None:
+        console.print(f"skipped {name}: give the path of {READERS[stream][0]}, or of its folder, with --data")
         return
     grid = tuple(float(rate) for rate in rates.split(",")) if rates else RATES
     the_plan = plan(EXPERIMENTS[name], _absolute(file), rounds, seeds, _listed(learners), grid)

@@ -53,7 +53,7 @@ def plan(
     rates: Sequence[float] = RATES,
 ) -> Plan:
     """What to play: all entrants, or those whose algorithms are named."""
-    stream = open_stream(experiment.name, file)
+    stream = open_stream(experiment.stream, file)
     T = rounds or experiment.rounds or (stream.size or 0) * experiment.passes
     settings, left_out = [], []
     for entrant in experiment.entrants:
@@ -63,7 +63,7 @@ def plan(
             left_out.append(f"{entrant.name}: {reason}.")
             continue
         for rate in rates if entrant.explores else (None,):
-            what = experiment.name, file, entrant.algorithm, entrant.settings(stream.problem, rate), T
+            what = experiment.stream, file, entrant.algorithm, entrant.settings(stream.problem, rate), T
             settings.append(Setting(entrant, rate, [Run(*what, seed) for seed in range(seeds)]))
     return Plan(experiment, T, seeds, settings, left_out)
 
