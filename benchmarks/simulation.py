@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from benchmarks.fold import best_seconds
+from benchmarks.papers.synthetic import N_CLASSES, N_WORDS, documents
 from benchmarks.report import Row, at_most
 from learners.banditron import Banditron
 from learners.base import AnyLearner, Contexts, FloatArray, IntArray, Problem, state_bytes
@@ -23,8 +24,7 @@ from learners.soba_diagonal import SobaDiagonal
 
 _SPEED_WANTED = 500_000  # rounds per second
 _PEER = "vowpalwabbit"
-_SYNSEP = Problem(9, 400)
-_KEYWORDS, _DROPPED, _GENERIC = 120, 5, 20
+_SYNSEP = Problem(N_CLASSES, N_WORDS)
 
 
 class Stream(NamedTuple):
@@ -36,22 +36,11 @@ class Stream(NamedTuple):
 
 
 def synsep(n: int, seed: int) -> Stream:
-    """SynSep (Kakade, Shalev-Shwartz and Tewari 2008): 9 classes of documents over 400 words, on the unit sphere.
-
-    A class owns 20 to 40 of 120 keywords. A document has them all but five, and twenty of the 280 other words.
-    """
-    rng = np.random.default_rng(seed)
-    owned = [rng.permutation(_KEYWORDS)[: rng.integers(20, 41)] for _ in range(_SYNSEP.n_labels)]
-    labels = rng.integers(0, len(owned), n)
-    words = [
-        np.concatenate(
-            [rng.permutation(owned[y])[_DROPPED:], _KEYWORDS + rng.choice(280, _GENERIC, replace=False, shuffle=False)]
-        )
-        for y in labels
-    ]
-    lengths = np.array([len(one) for one in words])
-    values = np.repeat(1.0 / np.sqrt(lengths), lengths)
-    return Stream(Contexts.sparse(lengths, np.concatenate(words), values), labels, rng.random(n))
+    """SynSep on the unit sphere: 9 classes of documents over 400 words."""
+    contexts, labels = documents(n, seed, 0, 0.0)
+    lengths = np.diff(contexts.starts)
+    unit = contexts._replace(values=np.repeat(1.0 / np.sqrt(lengths), lengths))
+    return Stream(unit, labels, np.random.default_rng([seed, 3]).random(n))
 
 
 def peer_player(stream: Stream, n_labels: int) -> Callable[[], None] | None:
@@ -78,7 +67,7 @@ def peer_player(stream: Stream, n_labels: int) -> Callable[[], None] | None:
 def _parsed(workspace: Any, contexts: Contexts, t: int) -> Any:
     entries = slice(contexts.starts[t], contexts.starts[t + 1])
     pairs = zip(contexts.indices[entries].tolist(), contexts.values[entries].tolist(), strict=True)
-    example = workspace.parse("| " + " ".join(f"{i}:{x!r}" for i, x in pairs))
+    example = workspace.parse("| " + " ".join(f"w{i}:{x!r}" for i, x in pairs))
     example.set_test_only(False)  # parsed without a label, it would never be learned from
     return example
 
@@ -107,7 +96,7 @@ def rows(n: int = 20_000) -> list[Row]:
     learners = [cls(problem=_SYNSEP) for cls in (Gaptron, SobaDiagonal, Banditron, PNewtron)]
     return [
         *(simulation_row(learner, stream, peer_rate) for learner in learners),
-        memory_row(learners[0], n_weights, "K·d"),
+        memory_row(learners[0], n_weights + _SYNSEP.n_features, "(K + 1)·d"),
         memory_row(learners[1], 2 * n_weights, "2·K·d"),
         memory_row(learners[2], n_weights, "K·d"),
         memory_row(learners[3], 2 * n_weights, "2·K·d"),
