@@ -92,7 +92,7 @@ def _play_compiled(parameters: tuple[Any, ...], world: _World, one: Decisions, r
 
 def _play(learner: AnyLearner, world: _World, result: Simulation) -> Simulation:
     state = result.state
-    for t, context in enumerate(_one_by_one(world.contexts)):
+    for t, context in enumerate(one_by_one(world.contexts)):
         distribution, evidence = learner.decide(state, context)
         label, propensity, leftover = draw(distribution, world.uniforms[t : t + 1])
         correct, truth = label == world.true_labels[t], world.told[t : t + 1]
@@ -101,7 +101,8 @@ def _play(learner: AnyLearner, world: _World, result: Simulation) -> Simulation:
     return result._replace(state=state)
 
 
-def _one_by_one(contexts: Contexts) -> Iterator[Contexts]:
+def one_by_one(contexts: Contexts) -> Iterator[Contexts]:
+    """Each context by itself."""
     starts, indices, values, shared = contexts
     for start, stop in pairwise(starts):
         own = np.array([0, stop - start], dtype=np.int64)
