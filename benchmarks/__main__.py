@@ -1,31 +1,45 @@
-"""`make bench`: prints every figure beside its floor, and fails if one that is asked for is missed."""
+"""`make bench`: prints every figure beside its floor or its peer, and fails if a ratio that is asked for is missed."""
 
 import os
-import sys
+from typing import Annotated
 
 # Before numpy is loaded: matrices here are small, and cores are for workers.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-from benchmarks import fold, history, http, simulation
+import typer
+
+from benchmarks.record import FILE, written
 from benchmarks.report import print_rows
+from benchmarks.sections import SECTIONS
 
 
-def main() -> int:
-    """Runs all benchmarks; 1 if a ratio is missed."""
-    missed = False
-    tables = (
-        ("Folds, one core", fold.rows),
-        ("Simulations, one core", simulation.rows),
-        ("HTTP", http.rows),
-        ("History is free", history.rows),
-    )
-    for title, rows in tables:
-        measured = rows()
-        print_rows(title, measured)
-        missed = missed or not all(row.met for row in measured)
-    return int(missed)
+def main(
+    sections: Annotated[list[str] | None, typer.Argument(help=", ".join(SECTIONS) + "; all if none.")] = None,
+    quick: Annotated[bool, typer.Option(help="A look of a minute, at the sections that have one.")] = False,
+    write: Annotated[bool, typer.Option(help="Keep the tables in BENCHMARKS.md.")] = False,
+) -> None:
+    """Runs benchmarks; exit code 1 if a ratio is missed."""
+    unknown = set(sections or ()) - SECTIONS.keys()
+    if unknown:
+        raise typer.BadParameter(f"{', '.join(sorted(unknown))}: none of {', '.join(SECTIONS)}")
+    if quick and write:
+        raise typer.BadParameter("a quick look is not exact enough to be kept")
+    met = [_measure(name, quick, write) for name in sections or SECTIONS]
+    raise typer.Exit(0 if all(met) else 1)
+
+
+def _measure(name: str, quick: bool, write: bool) -> bool:
+    section = SECTIONS[name]
+    measure = section.quick if quick else section.rows
+    if measure is None:
+        return True
+    rows = measure()
+    print_rows(f"{section.title}: python -m benchmarks {name}", rows)
+    if write:
+        FILE.write_text(written(FILE.read_text(), name, rows))
+    return all(row.met for row in rows)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    typer.run(main)

@@ -1,29 +1,45 @@
-"""One row of the table that a benchmark prints."""
+"""One row of the tables that benchmarks print."""
 
+import math
 from collections.abc import Iterable
 from typing import NamedTuple
 
 from rich.console import Console
 from rich.table import Table
 
+HEADER = ("what", "measured", "beside it, same run", "ratio", "wanted", "")
+
 
 class Row(NamedTuple):
-    """A figure beside its floor, and the ratio that is asked for."""
+    """A figure beside its floor or its peer, and the ratio that is asked for."""
 
     what: str
     figure: str
     floor: str
-    ratio: float
-    wanted: str
+    ratio: float  # NaN where nothing stands beside the figure
+    wanted: str  # empty where nothing is asked for
     met: bool
+
+    @property
+    def cells(self) -> tuple[str, ...]:
+        """As it is printed, in the columns of HEADER."""
+        ratio = "–" if math.isnan(self.ratio) else f"{self.ratio:.2f}"
+        verdict = "" if not self.wanted else "ok" if self.met else "MISSED"
+        return self.what, self.figure, self.floor, ratio, self.wanted, verdict
 
 
 def print_rows(title: str, rows: Iterable[Row]) -> None:
     """Prints rows as a table."""
-    table = Table("what", "measured", "floor, same run", "ratio", "wanted", "", title=title, title_justify="left")
+    table = Table(*HEADER, title=title, title_justify="left")
     for row in rows:
-        table.add_row(row.what, row.figure, row.floor, f"{row.ratio:.2f}", row.wanted, "ok" if row.met else "MISSED")
-    Console(width=140).print(table)
+        table.add_row(*row.cells)
+    Console(width=160).print(table)
+
+
+def markdown(rows: Iterable[Row]) -> str:
+    """Rows as a table in Markdown."""
+    lines = [HEADER, ("---",) * len(HEADER), *(row.cells for row in rows)]
+    return "\n".join("| " + " | ".join(cells) + " |" for cells in lines) + "\n"
 
 
 def at_least(what: str, figure: float, floor: float, unit: str, wanted: float) -> Row:
@@ -33,6 +49,11 @@ def at_least(what: str, figure: float, floor: float, unit: str, wanted: float) -
 
 
 def at_most(what: str, figure: float, floor: float, unit: str, wanted: float) -> Row:
-    """A time that is to stay within a multiple of its floor."""
+    """A time or a size that is to stay within a multiple of its floor."""
     ratio = figure / floor
     return Row(what, f"{figure:,.2f} {unit}", f"{floor:,.2f} {unit}", ratio, f"≤ {wanted:g}", ratio <= wanted)
+
+
+def seen(what: str, figure: str, beside: str = "", ratio: float = math.nan) -> Row:
+    """A figure of which nothing is asked."""
+    return Row(what, figure, beside, ratio, "", True)

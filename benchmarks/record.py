@@ -1,0 +1,57 @@
+"""BENCHMARKS.md: the last table of each section, kept between two comments; the text around them is written by hand."""
+
+import os
+import platform
+import re
+import sys
+from collections.abc import Iterable
+from importlib.metadata import version
+from pathlib import Path
+
+from benchmarks.report import HEADER, Row, markdown
+
+FILE = Path(__file__).parent.parent / "BENCHMARKS.md"
+
+
+def written(text: str, section: str, rows: Iterable[Row]) -> str:
+    """The text with this section's table put in the place of the one before.
+
+    Raises:
+        ValueError: where the text has no place for the section.
+    """
+    place = _place(section)
+    if not place.search(text):
+        raise ValueError(f"BENCHMARKS.md has no place for '{section}': write {_opening(section)} and <!-- end -->")
+    table = f"{_opening(section)}\n{machine()}\n\n{markdown(rows)}<!-- end -->"
+    return place.sub(lambda _: table, text)
+
+
+def ratios(text: str, section: str) -> dict[str, float]:
+    """The ratios of a section's last table, by what was measured."""
+    found = _place(section).search(text)
+    lines = found.group().splitlines() if found else []
+    cells = [[cell.strip() for cell in line.split("|")[1:-1]] for line in lines if line.startswith("| ")]
+    numbered = [row for row in cells if len(row) == len(HEADER) and re.fullmatch(r"\d+\.\d+", row[3])]
+    return {row[0]: float(row[3]) for row in numbered}
+
+
+def machine() -> str:
+    """The machine and what it ran with, in one line."""
+    packages = ", ".join(f"{name} {version(name)}" for name in ("numpy", "numba", "fastapi", "uvicorn", "redis"))
+    cores = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count()
+    system = f"{platform.system()} {platform.release()}"
+    return f"{_processor()}, {cores} cores; {system}; Python {platform.python_version()}, {packages}."
+
+
+def _processor() -> str:
+    cpuinfo = Path("/proc/cpuinfo")
+    found = re.search(r"model name\s*: (.+)", cpuinfo.read_text()) if cpuinfo.exists() else None
+    return found.group(1) if found else platform.processor() or platform.machine()
+
+
+def _opening(section: str) -> str:
+    return f"<!-- {section} -->"
+
+
+def _place(section: str) -> re.Pattern[str]:
+    return re.compile(re.escape(_opening(section)) + r".*?<!-- end -->", re.DOTALL)

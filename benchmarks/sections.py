@@ -1,0 +1,26 @@
+"""The sections of the table, in the order they are printed; a new benchmark is one more line."""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import NamedTuple
+
+from benchmarks import fold, history, http, simulation
+from benchmarks.report import Row
+
+Rows = Callable[[], Sequence[Row]]
+
+
+class Section(NamedTuple):
+    """Benchmarks that belong together."""
+
+    title: str
+    rows: Rows
+    quick: Rows | None = None  # seconds, for a look whether something broke; the same rows, less exact
+
+
+SECTIONS = {
+    "fold": Section("Folds, one core", fold.rows, partial(fold.rows, n=5_000)),
+    "simulation": Section("Simulations, one core", simulation.rows, partial(simulation.rows, n=5_000)),
+    "http": Section("Single requests", http.rows, partial(http.rows, n=1_000)),
+    "history": Section("History is free", history.rows),
+}
