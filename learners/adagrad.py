@@ -36,7 +36,13 @@ def adaptive_step(
         w, factor = weights[i], step * x / math.sqrt(gradient_sums[i])
         for k in range(len(coefficients)):
             w[k] -= factor * coefficients[k]
-        norm = math.sqrt(squared_norm(w))
-        if norm > radius:
-            for k in range(len(coefficients)):
-                w[k] *= radius / norm
+        if radius < math.inf:
+            _keep_in_ball(radius, w)
+
+
+@compiled
+def _keep_in_ball(radius: float, w: FloatArray) -> None:
+    norm = math.sqrt(squared_norm(w))
+    if norm > radius:
+        for k in range(len(w)):
+            w[k] *= radius / norm
