@@ -5,6 +5,7 @@ slow; they compare servers under the same load and are no promise to a user.
 """
 
 import asyncio
+import itertools
 import time
 from collections.abc import Iterator, Sequence
 from functools import partial
@@ -82,8 +83,8 @@ def _content_length(head: bytes) -> int:
     return int(head[start:].split(b"\r\n", 1)[0])
 
 
-async def drive(port: int, requests: Iterator[bytes], connections: int, keep: bool = False) -> Outcome:
-    """Sends all requests to 127.0.0.1 over so many connections.
+async def drive(port: int | Sequence[int], requests: Iterator[bytes], connections: int, keep: bool = False) -> Outcome:
+    """Sends all requests to 127.0.0.1 over so many connections, to the ports in turn.
 
     Raises:
         RuntimeError: with the answer, if one is not 200.
@@ -91,10 +92,11 @@ async def drive(port: int, requests: Iterator[bytes], connections: int, keep: bo
     loop = asyncio.get_running_loop()
     kept: list[bytes] = []
     futures: list[asyncio.Future[None]] = [loop.create_future() for _ in range(connections)]
+    ports = [port] if isinstance(port, int) else port
     started = time.perf_counter()
     opened = [
-        loop.create_connection(partial(_Connection, requests, done, kept if keep else None), "127.0.0.1", port)
-        for done in futures
+        loop.create_connection(partial(_Connection, requests, done, kept if keep else None), "127.0.0.1", one)
+        for done, one in zip(futures, itertools.cycle(ports), strict=False)
     ]
     protocols = [protocol for _, protocol in await asyncio.gather(*opened)]
     await asyncio.gather(*futures)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import NamedTuple
 
-from benchmarks import fold, history, http, simulation
+from benchmarks import durability, fold, history, http, scale, simulation
 from benchmarks.report import Row
 
 Rows = Callable[[], Sequence[Row]]
@@ -22,5 +22,7 @@ SECTIONS = {
     "fold": Section("Folds, one core", fold.rows, partial(fold.rows, n=5_000)),
     "simulation": Section("Simulations, one core", simulation.rows, partial(simulation.rows, n=5_000)),
     "http": Section("Single requests", http.rows, partial(http.rows, n=1_000)),
+    "scale": Section("Workers and models", scale.rows),
     "history": Section("History is free", history.rows),
+    "durability": Section("What an acknowledgement survives", durability.rows),
 }

@@ -16,7 +16,7 @@ from fastapi import FastAPI
 
 from service.app import create_app
 from service.schemas import FeedbackAnswer, FeedbackRequest, PredictAnswer, PredictRequest
-from service.store.embedded import EmbeddedServer
+from service.store.embedded import AppendFsync, EmbeddedServer
 
 _ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
 
@@ -46,29 +46,44 @@ def app_with_floor() -> FastAPI:
 
 
 class Server(NamedTuple):
-    """A running service."""
+    """A running service: one process for each port, on one store."""
 
-    port: int
+    ports: tuple[int, ...]
+    pids: tuple[int, ...]
     store_url: str
+
+    @property
+    def port(self) -> int:
+        """Of the first worker."""
+        return self.ports[0]
 
 
 @contextlib.contextmanager
-def running() -> Iterator[Server]:
-    """One worker on a fresh embedded store; both are gone afterwards."""
-    with tempfile.TemporaryDirectory() as folder, EmbeddedServer(Path(folder)) as store:
-        with socket.socket() as listener:
-            listener.bind(("127.0.0.1", 0))
-            port: int = listener.getsockname()[1]
-        application = ["benchmarks.server:app_with_floor", "--factory", "--port", str(port)]
-        command = [sys.executable, "-m", "uvicorn", *application, "--no-access-log", "--log-level", "warning"]
-        environment = os.environ | _ONE_THREAD | {"WAGER_STORE_URL": store.url}
-        process = subprocess.Popen(command, env=environment)
-        try:
+def running(workers: int = 1, appendfsync: AppendFsync = "everysec") -> Iterator[Server]:
+    """So many workers on a fresh embedded store; all are gone afterwards."""
+    with contextlib.ExitStack() as stack:
+        folder = stack.enter_context(tempfile.TemporaryDirectory())
+        store = stack.enter_context(EmbeddedServer(Path(folder), appendfsync))
+        started = [stack.enter_context(_worker(store.url)) for _ in range(workers)]
+        for port, process in started:
             _wait_for(port, process)
-            yield Server(port, store.url)
-        finally:
-            process.terminate()
-            process.wait(10)
+        ports, processes = zip(*started, strict=True)
+        yield Server(ports, tuple(process.pid for process in processes), store.url)
+
+
+@contextlib.contextmanager
+def _worker(store_url: str) -> Iterator[tuple[int, subprocess.Popen[bytes]]]:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        port: int = listener.getsockname()[1]
+    application = ["benchmarks.server:app_with_floor", "--factory", "--port", str(port)]
+    command = [sys.executable, "-m", "uvicorn", *application, "--no-access-log", "--log-level", "warning"]
+    process = subprocess.Popen(command, env=os.environ | _ONE_THREAD | {"WAGER_STORE_URL": store_url})
+    try:
+        yield port, process
+    finally:
+        process.terminate()
+        process.wait(10)
 
 
 def _wait_for(port: int, process: subprocess.Popen[bytes]) -> None:
