@@ -22,6 +22,7 @@ from service.processes import die_with_parent, spare_lasting_objects
 from service.rounds import RoundService
 from service.settings import Settings
 from service.store.base import Store
+from service.store.connections import TlsFiles
 from service.store.redis_store import RedisStore
 
 _UPKEEP_SECONDS = 1.0
@@ -61,7 +62,8 @@ def create_app(settings: Settings | None = None, chance: Chance | None = None) -
     chance = chance or real_chance()
     if settings.store_url is None:
         raise ValueError("no store: start the service with `wager serve`, or set WAGER_STORE_URL")
-    store = RedisStore(settings.store_url, settings.store_timeout_seconds)
+    tls = TlsFiles(settings.store_ca_file, settings.store_cert_file, settings.store_key_file)
+    store = RedisStore(settings.store_url, settings.store_timeout_seconds, tls)
     desks = Desks(Outside(store, chance.now, chance.rng, chance.new_id), settings.cache_bytes)
     rounds = RoundService(desks)
     catalogue = Catalogue(store, chance.now, chance.new_id, settings.max_state_bytes)

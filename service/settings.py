@@ -3,34 +3,20 @@
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, ByteSize, Field
+from pydantic import AfterValidator, ByteSize, Field, FilePath, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from service.store.addresses import parse_store_url
+
 _PREFIX = "WAGER_"
-_STORE_SCHEMES = ("redis", "rediss", "unix")
 _KIB, _MIB, _GIB = 2**10, 2**20, 2**30
 
 
 def _check_store_url(url: str) -> str:
-    parts = urlsplit(url)
-    if parts.scheme not in _STORE_SCHEMES:
-        raise ValueError("must begin with redis://, rediss:// or unix://")
-    if parts.scheme == "unix" and not parts.path:
-        raise ValueError("must name the path of a socket: unix:///path/to/socket")
-    if parts.scheme != "unix" and not parts.hostname:
-        raise ValueError(f"must name a host: {parts.scheme}://host:6379/0")
-    if not _has_valid_port(parts):
-        raise ValueError("must have a number from 0 to 65535 as its port")
+    parse_store_url(url)
     return url
-
-
-def _has_valid_port(parts: SplitResult) -> bool:
-    try:
-        return parts.port is None or parts.port >= 0
-    except ValueError:
-        return False
 
 
 class Settings(BaseSettings):
@@ -59,6 +45,11 @@ class Settings(BaseSettings):
     store_url: Annotated[str, AfterValidator(_check_store_url)] | None = Field(
         None, description="Redis or Valkey to use instead of the embedded store."
     )
+    store_ca_file: FilePath | None = Field(
+        None, description="Authorities (PEM) that sign the store's certificate; else the system's."
+    )
+    store_cert_file: FilePath | None = Field(None, description="Certificate (PEM) to show to the store.")
+    store_key_file: FilePath | None = Field(None, description="Key (PEM) of the certificate, if not in the same file.")
     appendfsync: Literal["always", "everysec"] = Field(
         "everysec",
         description="When the embedded store calls fsync: at every write or each second.",
@@ -74,6 +65,16 @@ class Settings(BaseSettings):
     graceful_shutdown_seconds: int = Field(
         5, ge=0, le=600, description="Longest wait for running requests when the service stops."
     )
+
+    @field_validator("store_ca_file", "store_cert_file", "store_key_file")
+    @classmethod
+    def _check_tls_file(cls, path: Path | None, info: ValidationInfo) -> Path | None:
+        url = info.data.get("store_url")
+        if path is not None and not (url and parse_store_url(url).tls):
+            raise ValueError("is of use with a store URL that begins with rediss only")
+        if path is not None and info.field_name == "store_key_file" and info.data.get("store_cert_file") is None:
+            raise ValueError("needs a certificate: set store_cert_file too")
+        return path
 
     def as_environment(self) -> dict[str, str]:
         """Return the environment variables from which a worker reads these same settings."""

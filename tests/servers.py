@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import shutil
+import socket
 import subprocess
 import time
 from collections.abc import Callable, Iterator
@@ -21,14 +22,14 @@ REDIS_SERVER = shutil.which("redis-server")
 def redis_server(folder: Path) -> Iterator[str]:
     """Debian's redis-server on a unix socket in the folder; its URL."""
     assert REDIS_SERVER is not None
-    socket = folder / "redis.sock"
-    options = {"port": "0", "unixsocket": str(socket), "dir": str(folder), "appendonly": "yes", "save": ""}
+    path = folder / "redis.sock"
+    options = {"port": "0", "unixsocket": str(path), "dir": str(folder), "appendonly": "yes", "save": ""}
     flat = [part for option, value in options.items() for part in (f"--{option}", value)]
     command = tied_command([REDIS_SERVER, *flat, "--logfile", str(folder / "redis.log")])
     with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
         try:
-            wait_until(lambda: answers(f"unix://{socket}"))
-            yield f"unix://{socket}"
+            wait_until(lambda: answers(f"unix://{path}"))
+            yield f"unix://{path}"
         finally:
             process.kill()
 
@@ -68,15 +69,23 @@ def wait_until(condition: Callable[[], bool], seconds: float = 60.0) -> None:
         time.sleep(0.01)
 
 
+def free_port() -> int:
+    """A TCP port that nobody listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
 class Proxy:
     """A TCP port in front of a store, in the running event loop, that can lose replies and cut connections.
 
     Args:
-        socket: the store's.
+        path: of the store's socket.
     """
 
-    def __init__(self, socket: str) -> None:
-        self._socket = socket
+    def __init__(self, path: str) -> None:
+        self._path = path
         self._conversations: list[asyncio.Task[None]] = []
         self.lose_replies_to: bytes | None = None  # a command; its connection is cut when the reply comes
         self.commands: list[bytes] = []  # everything that clients have sent
@@ -94,7 +103,7 @@ class Proxy:
         await asyncio.gather(*self._conversations)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        from_store, to_store = await asyncio.open_unix_connection(self._socket)
+        from_store, to_store = await asyncio.open_unix_connection(self._path)
         doomed = asyncio.Event()
         self._conversations.append(asyncio.create_task(self._answer(from_store, writer, doomed)))
         while command := await reader.read(2**20):

@@ -1,14 +1,13 @@
 """What a store promises: read from it, and said in a sentence."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Sequence
 from typing import Any
 
 from redis.exceptions import ResponseError
 
 from service.errors import StoreUnavailableError
 from service.store.base import StoreFacts
-
-_Call = Callable[..., Awaitable[Any]]
+from service.store.connections import Call
 
 _PERSISTENCE = {
     ("yes", "always"): "acknowledged feedback survives a crash of the store and a loss of power",
@@ -20,24 +19,38 @@ _PERSISTENCE = {
 }
 _NO_PERSISTENCE = "acknowledged feedback is lost when the store stops: its append-only file is off"
 _UNKNOWN_PERSISTENCE = "not known: the store does not allow its configuration to be read"
+_WEAKER = [*_PERSISTENCE.values(), _UNKNOWN_PERSISTENCE, _NO_PERSISTENCE]
+_UNKNOWN_VERSION = "not known: the store does not allow its version to be read"
 
 
-async def read_facts(call: _Call) -> StoreFacts:
-    """Asks a store for its version and configuration.
+async def read_facts(servers: Sequence[Call]) -> StoreFacts:
+    """Asks the servers that take writes for their versions and configurations.
+
+    Args:
+        servers: a way to each: the one, or those of a cluster.
+
+    Returns:
+        Each version and warning once; of promises the weakest.
 
     Raises:
-        StoreUnavailableError: if it runs no scripts, or may evict what it holds.
+        StoreUnavailableError: if one runs no scripts, may evict what it holds.
     """
+    facts = [await _read_server(call) for call in servers]
+    weakest = max((each.persistence for each in facts), key=_WEAKER.index)
+    warnings = dict.fromkeys(warning for each in facts for warning in each.warnings)
+    return StoreFacts(", ".join(sorted({each.version for each in facts})), weakest, list(warnings))
+
+
+async def _read_server(call: Call) -> StoreFacts:
     if await call("EVAL", "return 1", 0) != 1:
         raise StoreUnavailableError("the store runs no Lua scripts")
-    info = await call("INFO", "server")
     config = await _read_config(call)
     _refuse_eviction(config)
     persistence, warnings = _persistence(config)
-    return StoreFacts(_version(info), persistence, warnings)
+    return StoreFacts(await _version(call), persistence, warnings)
 
 
-async def _read_config(call: _Call) -> dict[str, str] | None:
+async def _read_config(call: Call) -> dict[str, str] | None:
     try:
         pairs = await call("CONFIG", "GET", "maxmemory*", "appendonly", "appendfsync")
     except ResponseError:  # managed stores hide the command
@@ -59,7 +72,11 @@ def _persistence(config: dict[str, str] | None) -> tuple[str, list[str]]:
     return sentence, [sentence] if sentence == _NO_PERSISTENCE else []
 
 
-def _version(info: dict[str, Any]) -> str:
+async def _version(call: Call) -> str:
+    try:
+        info: dict[str, Any] = await call("INFO", "server")
+    except ResponseError:
+        return _UNKNOWN_VERSION
     if "valkey_version" in info:
         return f"Valkey {info['valkey_version']}"
     return f"Redis {info['redis_version']}"

@@ -1,7 +1,8 @@
 """The store over the Redis protocol: Redis 7.0 or later, or Valkey 8 or later.
 
-Every change is one Lua script on the keys of one model, so it happens whole or not at all. The client never
-sends a command twice: a write whose reply was lost is the caller's to repeat, and the scripts let it.
+Every change is one Lua script on the keys of one model, so it happens whole or not at all, and on one shard. The
+client never repeats a command that may have run: a write whose reply was lost is the caller's to repeat, and the
+scripts let it.
 """
 
 import asyncio
@@ -12,9 +13,6 @@ from importlib import resources
 from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 from redis import exceptions
-from redis.asyncio import Redis
-from redis.asyncio.retry import Retry
-from redis.backoff import NoBackoff
 
 from service.errors import ModelNotFoundError, StoreFullError, StoreUnavailableError
 from service.store import keys
@@ -33,6 +31,7 @@ from service.store.base import (
     StoreFacts,
     Tail,
 )
+from service.store.connections import NO_FILES, Connection, TlsFiles, connect
 from service.store.facts import read_facts
 from service.store.records import decode_outcome
 
@@ -72,7 +71,7 @@ def _translating_errors(
             return await method(*args, **kwargs)
         except exceptions.OutOfMemoryError as error:
             raise StoreFullError("the store has reached its memory limit") from error
-        except (exceptions.RedisError, OSError) as error:
+        except (exceptions.RedisError, exceptions.RedisClusterException, OSError) as error:
             raise StoreUnavailableError(f"the store does not answer: {error or type(error).__name__}") from error
 
     return translated
@@ -82,14 +81,15 @@ class RedisStore:
     """Implements `service.store.base.Store`.
 
     Args:
-        url: redis://, rediss:// or unix:// with the path of a socket.
+        url: as `service.store.addresses` understands it.
         timeout: seconds to wait for a connection, and for each reply.
+        tls: files for TLS, where the URL asks for it.
         max_connections: commands in flight at once; more wait their turn.
     """
 
-    def __init__(self, url: str, timeout: float, max_connections: int = 32) -> None:
-        self._redis = _client(url, timeout)
-        self._bulk = _client(url, timeout * _BULK_PATIENCE)
+    def __init__(self, url: str, timeout: float, tls: TlsFiles = NO_FILES, max_connections: int = 32) -> None:
+        self._connection = connect(url, timeout, tls)
+        self._bulk = connect(url, timeout * _BULK_PATIENCE, tls)
         self._turn = asyncio.Semaphore(max_connections)
 
     @_translating_errors
@@ -167,7 +167,7 @@ class RedisStore:
     @_translating_errors
     async def load_snapshot(self, key: ModelKey) -> Snapshot | None:
         """See `Store.load_snapshot`."""
-        reply = await self._call("HMGET", keys.snapshot(*key), "rounds", "state", client=self._bulk)
+        reply = await self._call("HMGET", keys.snapshot(*key), "rounds", "state", connection=self._bulk)
         rounds, state = reply
         return None if state is None else Snapshot(int(rounds), state)
 
@@ -176,34 +176,29 @@ class RedisStore:
         """See `Store.save_snapshot`."""
         named = [*_model_and_log(key), keys.snapshot(*key)]
         args = [key.incarnation, snapshot.rounds, snapshot.state, retain_rounds]
-        return int(_unless_gone(key, await self._run(_SAVE_SNAPSHOT, named, args, client=self._bulk)))
+        return int(_unless_gone(key, await self._run(_SAVE_SNAPSHOT, named, args, connection=self._bulk)))
 
     @_translating_errors
     async def check(self) -> StoreFacts:
         """See `Store.check`."""
-        return await read_facts(self._call)
+        return await read_facts(await self._connection.primaries())
 
     async def close(self) -> None:
         """See `Store.close`."""
-        await self._redis.aclose()
-        await self._bulk.aclose()
+        await self._connection.close()
+        await self._bulk.close()
 
     async def _run(
-        self, script: _Script, named: Sequence[str], args: Sequence[Any], client: Redis | None = None
+        self, script: _Script, named: Sequence[str], args: Sequence[Any], connection: Connection | None = None
     ) -> Any:
         try:
-            return await self._call("EVALSHA", script.sha, len(named), *named, *args, client=client)
+            return await self._call("EVALSHA", script.sha, len(named), *named, *args, connection=connection)
         except exceptions.NoScriptError:
-            return await self._call("EVAL", script.source, len(named), *named, *args, client=client)
+            return await self._call("EVAL", script.source, len(named), *named, *args, connection=connection)
 
-    async def _call(self, *command: Any, client: Redis | None = None) -> Any:
+    async def _call(self, *command: Any, connection: Connection | None = None) -> Any:
         async with self._turn:
-            return await (client or self._redis).execute_command(*command)  # type: ignore[no-untyped-call]
-
-
-def _client(url: str, timeout: float) -> Redis:
-    """A client that sends nothing twice."""
-    return Redis.from_url(url, retry=Retry(NoBackoff(), 0), socket_timeout=timeout, socket_connect_timeout=timeout)
+            return await (connection or self._connection).call(*command)
 
 
 def _model_and_log(key: ModelKey) -> list[str]:

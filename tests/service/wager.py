@@ -3,7 +3,6 @@
 import asyncio
 import os
 import signal
-import socket
 import subprocess
 import sys
 from collections import defaultdict
@@ -15,7 +14,7 @@ import httpx2
 
 from service.processes import tied_command
 from service.store.embedded import EmbeddedServer
-from tests.servers import wait_until
+from tests.servers import free_port, wait_until
 
 _ROOT = Path(__file__).parents[2]
 
@@ -86,14 +85,6 @@ def parent_of(pid: int) -> int | None:
         return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
     except OSError:
         return None
-
-
-def free_port() -> int:
-    """A TCP port that nobody listens on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 @contextmanager

@@ -1,0 +1,138 @@
+"""Clients of the servers behind a store's URL. None of them sends a write twice."""
+
+from collections.abc import Awaitable, Callable
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+from redis.asyncio import Redis, RedisCluster
+from redis.asyncio.cluster import ClusterNode
+from redis.asyncio.retry import Retry
+from redis.asyncio.sentinel import Sentinel
+from redis.backoff import NoBackoff
+
+from service.store.addresses import Kind, StoreAddress, User, parse_store_url
+
+Call = Callable[..., Awaitable[Any]]
+"""Sends one command, its parts as arguments; brings the reply."""
+
+
+class TlsFiles(NamedTuple):
+    """PEM files for TLS; without an authority's, the system's authorities are believed."""
+
+    ca: Path | None = None
+    certificate: Path | None = None
+    key: Path | None = None
+
+
+NO_FILES = TlsFiles()
+
+
+class Connection(Protocol):
+    """A way to send commands, with as many connections of the network as it takes."""
+
+    async def call(self, *command: Any) -> Any:
+        """Sends one command, to the server that has its keys."""
+
+    async def primaries(self) -> list[Call]:
+        """A way to each server that takes writes."""
+
+    async def close(self) -> None:
+        """Closes everything."""
+
+
+def connect(url: str, timeout: float, tls: TlsFiles) -> Connection:
+    """A connection that is opened when it is first used.
+
+    Args:
+        url: as `parse_store_url` takes it.
+        timeout: seconds to wait for a connection, and for each reply.
+        tls: the files, where the URL asks for TLS.
+    """
+    address = parse_store_url(url)
+    options = {"socket_timeout": timeout, "socket_connect_timeout": timeout, **_tls_options(address, tls)}
+    if address.kind is Kind.CLUSTER:
+        return _Cluster(address, options)
+    if address.kind is Kind.SENTINEL:
+        return _Watched(address, options)
+    return _Server(address, options)
+
+
+class _Server:
+    """One server."""
+
+    def __init__(self, address: StoreAddress, options: dict[str, Any]) -> None:
+        where = {"unix_socket_path": address.path} if address.path else address.nodes[0]._asdict()
+        self._redis = Redis(**where, **options, **_login(address.user), db=address.db, retry=_never())
+
+    async def call(self, *command: Any) -> Any:
+        return await self._redis.execute_command(*command)  # type: ignore[no-untyped-call]
+
+    async def primaries(self) -> list[Call]:
+        return [self.call]
+
+    async def close(self) -> None:
+        await self._redis.aclose()
+
+
+class _Watched:
+    """The one of several servers that Sentinel says takes the writes; asked anew for each connection."""
+
+    def __init__(self, address: StoreAddress, options: dict[str, Any]) -> None:
+        asking = {**options, **_login(address.sentinel_user), "retry": _never()}
+        self._sentinel = Sentinel([tuple(node) for node in address.nodes], sentinel_kwargs=asking)  # type: ignore[no-untyped-call]
+        telling = {**options, **_login(address.user), "db": address.db, "retry": _never()}
+        self._redis: Redis = self._sentinel.master_for(address.service, **telling)
+
+    async def call(self, *command: Any) -> Any:
+        return await self._redis.execute_command(*command)  # type: ignore[no-untyped-call]
+
+    async def primaries(self) -> list[Call]:
+        return [self.call]
+
+    async def close(self) -> None:
+        await self._redis.aclose()
+        await self._sentinel.aclose()
+
+
+class _Cluster:
+    """The servers of a cluster, each with its part of the keys.
+
+    Follows MOVED, ASK and TRYAGAIN, which a server answers instead of running a command; and nothing else.
+    """
+
+    def __init__(self, address: StoreAddress, options: dict[str, Any]) -> None:
+        self._redis = RedisCluster(
+            startup_nodes=[ClusterNode(*node) for node in address.nodes],
+            reinitialize_steps=0,  # a MOVED changes one slot; a refresh of them all would cut what is in flight
+            retry=_never(),
+            **_login(address.user),
+            **options,
+        )
+
+    async def call(self, *command: Any) -> Any:
+        return await self._redis.execute_command(*command)
+
+    async def primaries(self) -> list[Call]:
+        await self._redis.initialize()
+        nodes = self._redis.get_primaries()
+        return [partial(self._redis.execute_command, target_nodes=node) for node in nodes]
+
+    async def close(self) -> None:
+        await self._redis.aclose()
+
+
+def _never() -> Retry:
+    return Retry(NoBackoff(), 0)
+
+
+def _login(user: User) -> dict[str, Any]:
+    return {"username": user.name, "password": user.password}
+
+
+def _tls_options(address: StoreAddress, tls: TlsFiles) -> dict[str, Any]:
+    if not address.tls:
+        return {}
+    named = {"ssl_ca_certs": tls.ca, "ssl_certfile": tls.certificate, "ssl_keyfile": tls.key}
+    files = {option: str(path) for option, path in named.items() if path is not None}
+    return {"ssl": True, "ssl_check_hostname": True, **files}
