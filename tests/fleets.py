@@ -33,6 +33,7 @@ class Server:
         self._folder = folder
         self._binary = binary or find_server_binary()
         common = {"port": str(self.port), "bind": "127.0.0.1", "dir": str(folder), "save": "", "appendonly": "yes"}
+        common["repl-diskless-sync-delay"] = "0"
         self._options = common | {name.replace("_", "-"): value for name, value in options.items()}
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -150,7 +151,9 @@ def _introduce(servers: Sequence[Server], folder: Path) -> None:
 
 
 def _in_sync(primaries: Sequence[Server]) -> bool:
-    return all(_online_replicas(server) == 1 for server in primaries)
+    with contextlib.suppress(redis.ConnectionError):
+        return all(_online_replicas(server) == 1 for server in primaries)
+    return False
 
 
 def _online_replicas(server: Server) -> int:
@@ -188,7 +191,7 @@ def _knows_all(sentinel: Server) -> bool:
 
 def _is_down(fields: Any) -> bool:
     flags = fields["flags"] if isinstance(fields, dict) else fields[fields.index("flags") + 1]
-    return "down" in str(flags) or "disconnected" in str(flags)
+    return not {"s_down", "o_down", "disconnected"}.isdisjoint(str(flags).split(","))
 
 
 @contextmanager
@@ -198,10 +201,12 @@ def sentinels(folder: Path, down_after_ms: int = 500, **options: str) -> Iterato
         servers = [Server(folder / f"server-{number}", **options) for number in range(2)]
         servers[1]._options["replicaof"] = f"127.0.0.1 {servers[0].port}"
         watchers = [_Sentinel(folder / f"sentinel-{number}", servers[0].port, down_after_ms) for number in range(3)]
-        for server in (*servers, *watchers):
-            stack.callback(server.kill)
-            server.start()
         made = Watched(servers, watchers)
+        for group in (servers, watchers):  # a Sentinel that starts later need not wait to hear of the replica
+            for server in group:
+                stack.callback(server.kill)
+                server.start()
+            wait_until(lambda: _in_sync(servers[:1]))
         wait_until(made.is_whole)
         yield made
 
