@@ -13,6 +13,7 @@ import pytest
 from service.settings import Settings
 from service.store.embedded import EmbeddedServer
 from service.store.redis_store import RedisStore
+from tests.fleets import Cluster, cluster
 from tests.servers import REDIS_SERVER, redis_server
 from tests.service.wager import Wager, serve
 from tests.service.workers import worker
@@ -71,7 +72,20 @@ def redis_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield url
 
 
-@pytest.fixture(params=["store_url", "redis_url"], ids=["embedded-valkey", "redis-server"])
+@pytest.fixture(scope="session")
+def small_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """Three primaries, with a replica each."""
+    with cluster(tmp_path_factory.mktemp("cluster")) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def cluster_url(small_cluster: Cluster) -> str:
+    """The URL of a cluster."""
+    return small_cluster.url
+
+
+@pytest.fixture(params=["store_url", "redis_url", "cluster_url"], ids=["embedded-valkey", "redis-server", "cluster"])
 def any_store_url(request: pytest.FixtureRequest) -> str:
     """Each store in turn."""
     url: str = request.getfixturevalue(request.param)

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import redis
 
@@ -36,8 +36,9 @@ def redis_server(folder: Path) -> Iterator[str]:
 
 @contextmanager
 def raw(url: str) -> Iterator[redis.Redis]:
-    """A plain client of a store, for one conversation."""
-    client = redis.Redis.from_url(url)
+    """A plain client of a store, or of a cluster, for one conversation."""
+    client: Any = redis.Redis if "+cluster" not in url else redis.RedisCluster
+    client = client.from_url(url.replace("+cluster", "").partition(",")[0])
     try:
         yield client
     finally:
