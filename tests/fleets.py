@@ -1,6 +1,7 @@
 """Several servers that belong together, on loopback, for the tests: a cluster, and servers watched by Sentinels."""
 
 import contextlib
+import socket
 import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -61,6 +62,24 @@ class Server:
         """Sends a command over a connection of its own."""
         with redis.Redis(port=port or self.port, decode_responses=True, socket_timeout=patience) as client:
             return client.execute_command(*command)  # type: ignore[no-untyped-call]
+
+    def speak_tls(self) -> None:
+        """Lets it listen with TLS only. Call before the start."""
+        self._options |= {"port": "0", "tls-port": str(self.port)}
+
+    def listens(self) -> bool:
+        """Whether its port can be connected to."""
+        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.port), 1.0):
+            return True
+        return False
+
+    @contextmanager
+    def ended(self) -> Iterator[Self]:
+        """Kills it at the end of the context."""
+        try:
+            yield self
+        finally:
+            self.kill()
 
     def answers(self) -> bool:
         """Whether it is there and ready."""
@@ -159,6 +178,12 @@ def _in_sync(primaries: Sequence[Server]) -> bool:
 def _online_replicas(server: Server) -> int:
     info = server.send("INFO", "replication")
     return sum(info[f"slave{n}"]["state"] == "online" for n in range(info["connected_slaves"]))
+
+
+def wait_until_replicated(primary: Server) -> None:
+    """Waits until the replica has all that the primary has by now."""
+    offset = primary.send("INFO", "replication")["master_repl_offset"]
+    wait_until(lambda: primary.send("INFO", "replication")["slave0"]["offset"] >= offset)
 
 
 class Watched:

@@ -2,6 +2,8 @@
 
 import asyncio
 import contextlib
+import itertools
+import os
 import shutil
 import socket
 import subprocess
@@ -70,12 +72,16 @@ def wait_until(condition: Callable[[], bool], seconds: float = 60.0) -> None:
         time.sleep(0.01)
 
 
+_ports = itertools.cycle(range(10_000 + os.getpid() % 2_000 * 10, 32_000))
+
+
 def free_port() -> int:
-    """A TCP port that nobody listens on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+    """A TCP port that nobody listens on, below those that the kernel gives to clients, and never the last one."""
+    for port in _ports:
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
+    raise AssertionError("ports are tried for ever")
 
 
 class Proxy:

@@ -6,6 +6,7 @@ import pytest
 from pydantic import ValidationError
 
 from service.settings import Settings
+from service.store.addresses import parse_store_url
 
 OUT_OF_RANGE = [
     ("host", ""),
@@ -22,11 +23,34 @@ OUT_OF_RANGE = [
     ("store_url", "http://localhost"),
     ("store_url", "redis://"),
     ("store_url", "redis://localhost:port"),
+    ("store_url", "redis://localhost:0"),
+    ("store_url", "redis://one:1,two:2"),
+    ("store_url", "redis://localhost/first"),
+    ("store_url", "redis://localhost?retry=10"),
+    ("store_url", "redis://:pass#word@localhost"),
     ("store_url", "unix://"),
+    ("store_url", "redis+cluster://"),
+    ("store_url", "redis+cluster://one:1,,two:2"),
+    ("store_url", "redis+cluster://one:1/3"),
+    ("store_url", "redis+sentinel://one:1,two:2"),
+    ("store_url", "rediss+sentinel://one:1/service/first"),
+    ("store_ca_file", "/nowhere/ca.pem"),
+    ("store_ca_file", __file__),
+    ("store_cert_file", __file__),
+]
+UNDERSTOOD = [
+    ("redis://host", ([("host", 6379)], "", 0, (None, None))),
+    ("rediss://user:p%40ss@host:7/2", ([("host", 7)], "", 2, ("user", "p@ss"))),
+    ("redis+cluster://a:1,[::1]:2", ([("a", 1), ("::1", 2)], "", 0, (None, None))),
+    ("rediss+cluster://:pw@a,b", ([("a", 6379), ("b", 6379)], "", 0, (None, "pw"))),
+    ("redis+sentinel://u:pw@a,b:2/main", ([("a", 26379), ("b", 2)], "main", 0, ("u", "pw"))),
+    ("rediss+sentinel://a/main/3?sentinel_password=x", ([("a", 26379)], "main", 3, (None, None))),
 ]
 SHOWN_URLS = [
     ("redis://user:secret@host:6379/0", "redis://user:***@host:6379/0"),
     ("rediss://:secret@host", "rediss://:***@host"),
+    ("redis+cluster://user:secret@a:1,b:2", "redis+cluster://user:***@a:1,b:2"),
+    ("rediss+sentinel://:secret@a/main?sentinel_password=secret", "rediss+sentinel://:***@a/main?***"),
     ("redis://host:6379?password=secret", "redis://host:6379?***"),
     ("unix:///run/valkey.sock", "unix:///run/valkey.sock"),
 ]
@@ -72,6 +96,22 @@ def test_a_wrong_value_is_refused_by_name(name: str, value: object) -> None:
     with pytest.raises(ValidationError) as caught:
         Settings(**{name: value})  # type: ignore[arg-type]
     assert [problem["loc"][0] for problem in caught.value.errors()] == [name]
+
+
+@pytest.mark.parametrize(("url", "expected"), UNDERSTOOD)
+def test_a_store_url_is_understood(url: str, expected: object) -> None:
+    """Hosts, ports, the watched service, the database and the user are read from the URL."""
+    address = parse_store_url(Settings(store_url=url).store_url or "")
+    assert (address.nodes, address.service, address.db, address.user) == expected
+    assert address.tls == url.startswith("rediss")
+
+
+def test_a_key_needs_a_certificate() -> None:
+    """TLS files are accepted with a URL of TLS, a key with a certificate only."""
+    files = {"store_ca_file": Path(__file__), "store_cert_file": Path(__file__), "store_key_file": Path(__file__)}
+    assert Settings(store_url="rediss+cluster://host", **files).store_key_file == Path(__file__)  # type: ignore[arg-type]
+    with pytest.raises(ValidationError, match="needs a certificate"):
+        Settings(store_url="rediss://host", store_key_file=Path(__file__))
 
 
 @pytest.mark.parametrize(("url", "shown"), SHOWN_URLS)

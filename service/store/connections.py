@@ -1,5 +1,6 @@
 """Clients of the servers behind a store's URL. None of them sends a write twice."""
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
@@ -75,12 +76,26 @@ class _Server:
         await self._redis.aclose()
 
 
+class _Sentinel(Sentinel):
+    """Asks one question at a time: two at once may lose a Sentinel from the list that both of them reorder."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)  # type: ignore[no-untyped-call]
+        self._turn = asyncio.Lock()
+
+    async def discover_master(self, service_name: str) -> tuple[str, int]:
+        """See `Sentinel.discover_master`."""
+        async with self._turn:
+            found: tuple[str, int] = await super().discover_master(service_name)  # type: ignore[no-untyped-call]
+            return found
+
+
 class _Watched:
     """The one of several servers that Sentinel says takes the writes; asked anew for each connection."""
 
     def __init__(self, address: StoreAddress, options: dict[str, Any]) -> None:
         asking = {**options, **_login(address.sentinel_user), "retry": _never()}
-        self._sentinel = Sentinel([tuple(node) for node in address.nodes], sentinel_kwargs=asking)  # type: ignore[no-untyped-call]
+        self._sentinel = _Sentinel([tuple(node) for node in address.nodes], sentinel_kwargs=asking)
         telling = {**options, **_login(address.user), "db": address.db, "retry": _never()}
         self._redis: Redis = self._sentinel.master_for(address.service, **telling)
 
@@ -120,6 +135,8 @@ class _Cluster:
 
     async def close(self) -> None:
         await self._redis.aclose()
+        for nodes in ("nodes_cache", "startup_nodes"):  # of which the client closes none after an error
+            await self._redis.nodes_manager.aclose(nodes)
 
 
 def _never() -> Retry:

@@ -1,0 +1,34 @@
+"""Certificates made for one run of the tests."""
+
+from pathlib import Path
+from typing import NamedTuple
+
+import trustme
+
+from service.store.connections import TlsFiles
+
+
+class Certificates(NamedTuple):
+    """Files of an authority, of a server on loopback, and of a client that the authority knows."""
+
+    ca: Path
+    server: Path
+    client: Path
+
+    def server_options(self) -> dict[str, str]:
+        """A server's options for TLS, with clients that must show certificates."""
+        return {"tls_cert_file": str(self.server), "tls_key_file": str(self.server), "tls_ca_cert_file": str(self.ca)}
+
+    def of_client(self) -> TlsFiles:
+        """What a welcome client needs."""
+        return TlsFiles(self.ca, self.client, self.client)
+
+
+def make_certificates(folder: Path) -> Certificates:
+    """Makes them in a folder."""
+    made = Certificates(folder / "ca.pem", folder / "server.pem", folder / "client.pem")
+    authority = trustme.CA()
+    authority.cert_pem.write_to_path(str(made.ca))
+    authority.issue_cert("127.0.0.1").private_key_and_cert_chain_pem.write_to_path(str(made.server))
+    authority.issue_cert("wager@example.org").private_key_and_cert_chain_pem.write_to_path(str(made.client))
+    return made

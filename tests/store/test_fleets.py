@@ -1,0 +1,111 @@
+"""The laws of stores of several servers: slots that move, primaries that die, Sentinels that find the next one."""
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from service.errors import StoreUnavailableError
+from service.store import keys
+from service.store.redis_store import RedisStore
+from tests.fleets import Cluster, Server, Watched, cluster, sentinels, wait_until_replicated
+from tests.servers import wait_until
+from tests.store.traffic import KEY, traffic
+
+SLOT_KEY = keys.model(KEY.name)
+
+
+@asynccontextmanager
+async def opened(url: str, timeout: float = 2.0) -> AsyncIterator[RedisStore]:
+    """A connection for one test."""
+    store = RedisStore(url, timeout)
+    try:
+        yield store
+    finally:
+        await store.close()
+
+
+def move_by_key(fleet: Cluster, slot: int, source: Server, target: Server) -> None:
+    """Moves a slot as `redis-cli --cluster reshard` does, a few keys at a time."""
+    target.send("CLUSTER", "SETSLOT", slot, "IMPORTING", fleet.id(source))
+    source.send("CLUSTER", "SETSLOT", slot, "MIGRATING", fleet.id(target))
+    while moving := source.send("CLUSTER", "GETKEYSINSLOT", slot, 10):
+        source.send("MIGRATE", "127.0.0.1", target.port, "", 0, 5000, "KEYS", *moving)
+    for server in (target, source):
+        server.send("CLUSTER", "SETSLOT", slot, "NODE", fleet.id(target))
+
+
+def move_at_once(fleet: Cluster, slot: int, source: Server, target: Server) -> None:
+    """Moves a slot as Valkey 9 does, in one step for its clients."""
+    source.send("CLUSTER", "MIGRATESLOTS", "SLOTSRANGE", slot, slot, "NODE", fleet.id(target))
+
+
+@pytest.mark.parametrize("move", [move_by_key, move_at_once])
+async def test_a_slot_that_moves_under_traffic_loses_nothing(tmp_path: Path, move: Callable[..., None]) -> None:
+    """Every acknowledged feedback is in the log once, wherever the model's slot is, and one store follows it."""
+    with cluster(tmp_path) as fleet:
+        slot = fleet.slot(SLOT_KEY)
+        source = fleet.owner(slot)
+        target = next(server for server in fleet.servers[:3] if server is not source)
+        async with opened(fleet.url) as store:
+            async with traffic(store) as players:
+                await asyncio.to_thread(move, fleet, slot, source, target)
+                await asyncio.to_thread(wait_until, lambda: fleet.owner(slot) is target)
+            assert Counter(await players.logged()) == Counter(players.acknowledged)
+        assert move is move_by_key or not players.errors  # a slot that moves at once is not noticed
+
+
+async def test_a_cluster_goes_on_without_a_dead_primary(tmp_path: Path) -> None:
+    """The replica takes over; no feedback is in the log twice, and what was replicated is there."""
+    with cluster(tmp_path, node_timeout_ms=600) as fleet:
+        slot = fleet.slot(SLOT_KEY)
+        await check_a_death(fleet.url, fleet.owner(slot))
+
+
+async def check_a_death(url: str, primary: Server) -> None:
+    """Kills a primary under traffic: what its replica had is there, nothing twice, and one store goes on."""
+    async with opened(url) as store:
+        async with traffic(store) as players:
+            before = set(players.acknowledged)
+            await asyncio.to_thread(wait_until_replicated, primary)
+            primary.kill()
+            await players.has_grown()
+        logged = await players.logged()
+    assert players.errors
+    assert len(logged) == len(set(logged))
+    assert before <= set(logged)
+
+
+@pytest.fixture(scope="module")
+def watched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
+    """A primary, a replica and three Sentinels."""
+    with sentinels(tmp_path_factory.mktemp("watched")) as running:
+        yield running
+
+
+async def test_an_unknown_service_is_said_to_be_unknown(watched: Watched) -> None:
+    """Sentinels that watch nothing by that name: the store is unavailable, and the error names the service."""
+    async with opened(watched.url.replace("/wager", "/other")) as store:
+        with pytest.raises(StoreUnavailableError, match="No master found for 'other'"):
+            await store.check()
+
+
+async def test_a_sentinel_less_is_no_trouble(watched: Watched) -> None:
+    """With the first of the named Sentinels away, the others are asked."""
+    watched.sentinels[0].kill()
+    try:
+        async with opened(watched.url) as store:
+            assert (await store.check()).version.startswith("Valkey")
+    finally:
+        watched.sentinels[0].start()
+        wait_until(watched.sentinels[0].answers)
+
+
+async def test_the_next_primary_is_found(watched: Watched) -> None:
+    """After a kill of the primary the same store object writes to the server that Sentinel makes the next one."""
+    primary = watched.primary()
+    await check_a_death(watched.url, primary)
+    assert watched.primary() is not primary
