@@ -9,6 +9,7 @@ from learners.codec import decode_state, encode_state
 from service.errors import StoreCorruptError
 from service.model import Model
 from service.store.base import LogEntry, Seen, Snapshot, Store, Tail
+from service.store.records import moment_of_round
 
 _T = TypeVar("_T")
 
@@ -31,19 +32,20 @@ class Replica:
         self.rounds = 0
         self.snapshot_rounds = 0
         self.state: Any = None
+        self._last_at: float | None = None  # when the last of the rounds came
         self.bytes = state_bytes(model.learner)
         self._store = store
 
     @property
     def seen(self) -> Seen:
         """What the state takes into account."""
-        return Seen(self.rounds, TAIL_LIMIT)
+        return Seen(self.rounds, TAIL_LIMIT, self._last_at)
 
     async def catch_up(self, tail: Tail | None = None) -> None:
         """Folds every round that the log has by now. Call with `lock` held.
 
         Args:
-            tail: what the log has behind this replica, if the caller has just read it.
+            tail: what the log has from this replica's last round on, if the caller has just read it.
 
         Raises:
             ModelNotFoundError: if this incarnation of the model is gone.
@@ -57,25 +59,39 @@ class Replica:
         target = tail.rounds
         await self._take(tail)
         while self.rounds < target:
-            await self._take(await self._read_tail())
+            tail = await self._read_tail()
+            target = min(target, tail.rounds)
+            await self._take(tail)
 
     async def snapshot(self) -> None:
         """Writes a snapshot of the state, unless the store has one that has seen more."""
         async with self.lock:
             if self.state is None or self.rounds <= self.snapshot_rounds:
                 return
-            rounds = self.rounds
+            rounds, last_at = self.rounds, self._last_at
             state = await offloaded(self.bytes, encode_state, self.model.learner, self.state)
         retained = self.model.definition.retain_rounds
-        kept = await self._store.save_snapshot(self.model.key, Snapshot(rounds, state), retained)
+        kept = await self._store.save_snapshot(self.model.key, Snapshot(rounds, state, last_at), retained)
         self.snapshot_rounds = max(self.snapshot_rounds, kept)
 
     async def _read_tail(self) -> Tail:
-        return await self._store.read_tail(self.model.key, self.rounds, TAIL_LIMIT)
+        return await self._store.read_tail(self.model.key, max(self.rounds - 1, 0), TAIL_LIMIT + 1)
+
+    def _contradicts(self, tail: Tail) -> bool:
+        """Whether the log is not the one this state is of: rounds that it had are gone, or others in their place."""
+        first = tail.entries[0] if tail.entries else None
+        if first is None or first.number != self.rounds:
+            return tail.rounds < self.rounds
+        there, self._last_at = self._last_at, moment_of_round(first.record)
+        return there is not None and there != self._last_at
 
     async def _take(self, tail: Tail) -> None:
         """Folds a tail, or starts from the snapshot where the log no longer has the round that comes next."""
-        entries = tail.entries
+        if self._contradicts(tail):
+            self.state = None
+            await self._load()
+            return
+        entries = [entry for entry in tail.entries if entry.number > self.rounds]
         gap = entries[0].number != self.rounds + 1 if entries else tail.rounds > self.rounds
         if entries and entries[-1].number - entries[0].number != len(entries) - 1:
             raise StoreCorruptError(f"the log of model {self.model.name!r} has a hole")
@@ -87,8 +103,9 @@ class Replica:
         learner = self.model.learner
         if self.state is not None and (snapshot is None or snapshot.rounds <= self.rounds):
             raise StoreCorruptError(f"the log of model {self.model.name!r} lacks round {self.rounds + 1}")
+        self._last_at = None
         if snapshot is None:
-            self.state, self.rounds = learner.init(), 0
+            self.state, self.rounds, self.snapshot_rounds = learner.init(), 0, 0
             return
         try:
             self.state = await offloaded(self.bytes, decode_state, learner, snapshot.state)
@@ -103,7 +120,7 @@ class Replica:
         rounds = self.model.format.decode_rounds([entry.record for entry in entries])
         self.state = None  # if the fold is cut short, its half-changed state must never be used
         self.state = await offloaded(rounds.n * learner.fold_cost, learner.fold, state, rounds)
-        self.rounds = entries[-1].number
+        self.rounds, self._last_at = entries[-1].number, moment_of_round(entries[-1].record)
 
 
 async def offloaded(cost: int, function: Callable[..., _T], *args: Any) -> _T:

@@ -28,7 +28,7 @@ class Server:
         binary: the program; the embedded store's if not given.
     """
 
-    def __init__(self, folder: Path, binary: Path | None = None, **options: str) -> None:
+    def __init__(self, folder: Path, binary: Path | None = None, **options: Any) -> None:
         folder.mkdir(exist_ok=True)
         self.port = free_port()
         self._folder = folder
@@ -61,7 +61,7 @@ class Server:
     def send(self, *command: Any, patience: float = 2.0, port: int = 0) -> Any:
         """Sends a command over a connection of its own."""
         with redis.Redis(port=port or self.port, decode_responses=True, socket_timeout=patience) as client:
-            return client.execute_command(*command)  # type: ignore[no-untyped-call]
+            return client.execute_command(*command)
 
     def speak_tls(self) -> None:
         """Lets it listen with TLS only. Call before the start."""
@@ -135,7 +135,7 @@ def _primaries(server: Server) -> frozenset[tuple[int, int, int]]:
 @contextmanager
 def cluster(folder: Path, node_timeout_ms: int = 1500, **options: str) -> Iterator[Cluster]:
     """Six servers, started with a configuration in which they know each other already: no gossip to wait for."""
-    common = {"cluster_enabled": "yes", "cluster_node_timeout": str(node_timeout_ms), **options}
+    common: dict[str, Any] = {"cluster_enabled": "yes", "cluster_node_timeout": str(node_timeout_ms), **options}
     with ExitStack() as stack:
         servers = []
         for number in range(6):
@@ -220,7 +220,7 @@ def _is_down(fields: Any) -> bool:
 
 
 @contextmanager
-def sentinels(folder: Path, down_after_ms: int = 500, **options: str) -> Iterator[Watched]:
+def sentinels(folder: Path, down_after_ms: int = 500, **options: Any) -> Iterator[Watched]:
     """A primary, its replica, and a trio that fails over when the primary was silent so long."""
     with ExitStack() as stack:
         servers = [Server(folder / f"server-{number}", **options) for number in range(2)]

@@ -9,7 +9,8 @@ import pytest
 from typer.testing import CliRunner
 
 from service import cli, demo
-from tests.service.wager import Wager, free_port
+from tests.servers import free_port
+from tests.service.wager import Wager
 
 
 @pytest.fixture(autouse=True)

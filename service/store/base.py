@@ -43,6 +43,7 @@ class Snapshot(NamedTuple):
 
     rounds: int
     state: bytes
+    last_at: float | None = None  # when the last of them came; None where it is not known
 
 
 class LogEntry(NamedTuple):
@@ -61,10 +62,15 @@ class Tail(NamedTuple):
 
 
 class Seen(NamedTuple):
-    """How many rounds were taken into account, and how many of those that were not to return at most."""
+    """How many rounds were taken into account, and how many of those that were not to return at most.
+
+    A log that was lost in part (a fail-over, a loss of power, an old backup) and went on may have as many rounds
+    and not the same: the moment of the last one tells them apart.
+    """
 
     rounds: int
     limit: int
+    last_at: float | None = None  # when the last of them came; None where it is not known
 
 
 class Prediction(NamedTuple):
@@ -144,8 +150,9 @@ class Store(Protocol):
                 where that does not matter.
 
         Returns:
-            The tail behind what was seen, if there is one: then nothing was stored. Else, for each
-            prediction, None if it was stored, or the head of the record that was there.
+            Where other rounds were seen than there are, the tail behind them, preceded by the last that was
+            seen if the log has it: then nothing was stored. Else, for each prediction, None if it was stored, or
+            the head of the record that was there.
 
         Raises:
             ModelNotFoundError: if this incarnation of the model is gone.
@@ -171,7 +178,7 @@ class Store(Protocol):
         """The latest snapshot."""
 
     async def save_snapshot(self, key: ModelKey, snapshot: Snapshot, retain_rounds: int) -> int:
-        """Keeps the snapshot if it has seen more rounds than the one there; trims the log behind it.
+        """Keeps the snapshot if it has seen more rounds than the one there, all of this log; trims behind it.
 
         Returns:
             How many rounds the snapshot that is now there has seen.

@@ -86,7 +86,7 @@ class _Sentinel(Sentinel):
     async def discover_master(self, service_name: str) -> tuple[str, int]:
         """See `Sentinel.discover_master`."""
         async with self._turn:
-            found: tuple[str, int] = await super().discover_master(service_name)  # type: ignore[no-untyped-call]
+            found: tuple[str, int] = await super().discover_master(service_name)
             return found
 
 

@@ -223,3 +223,12 @@ def decode_outcome(data: bytes) -> Outcome:
     correct, feedback_at, number = _OUTCOME.unpack_from(data)
     truth = data[_OUTCOME.size :]
     return Outcome(bool(correct), feedback_at, number, None if truth == b"\xff" * len(truth) else truth)
+
+
+def moment_of_round(record: bytes) -> float:
+    """When the feedback came that made a round.
+
+    Raises:
+        StoreCorruptError: if it is none.
+    """
+    return decode_outcome(record).feedback_at

@@ -137,8 +137,8 @@ class RedisStore:
     ) -> list[bytes | None] | Tail:
         """See `Store.add_predictions`."""
         named = [*_model_and_log(key), *(keys.prediction(*key, p.id) for p in predictions)]
-        rounds, limit = seen or (-1, 0)
-        args = [key.incarnation, rounds, limit, round(keep_seconds * 1000)]
+        rounds, limit, last_at = seen or (-1, 0, None)
+        args = [key.incarnation, rounds, _moment(last_at), limit, round(keep_seconds * 1000)]
         reply = await self._run(_ADD_PREDICTIONS, named, [*args, *(p.record for p in predictions)])
         total, items = _unless_gone(key, reply)
         heads: list[bytes | None] = items
@@ -175,7 +175,7 @@ class RedisStore:
     async def save_snapshot(self, key: ModelKey, snapshot: Snapshot, retain_rounds: int) -> int:
         """See `Store.save_snapshot`."""
         named = [*_model_and_log(key), keys.snapshot(*key)]
-        args = [key.incarnation, snapshot.rounds, snapshot.state, retain_rounds]
+        args = [key.incarnation, snapshot.rounds, _moment(snapshot.last_at), snapshot.state, retain_rounds]
         return int(_unless_gone(key, await self._run(_SAVE_SNAPSHOT, named, args, connection=self._bulk)))
 
     @_translating_errors
@@ -226,6 +226,10 @@ def _stored_model(name: str, fields: dict[bytes, bytes]) -> StoredModel | None:
 
 def _feedback_result(status: bytes, outcome: bytes | None = None) -> FeedbackResult:
     return FeedbackResult(FeedbackStatus(status.decode()), None if outcome is None else decode_outcome(outcome))
+
+
+def _moment(seconds: float | None) -> str:
+    return "" if seconds is None else repr(seconds)
 
 
 def _log_entry(number: bytes, fields: list[bytes]) -> LogEntry:

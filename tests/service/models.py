@@ -49,9 +49,9 @@ async def make_model(store: Store, name: str, incarnation: str = "first", **fiel
     return model
 
 
-async def play(store: Store, model: Model, n: int, seed: int = 1) -> None:
+async def play(store: Store, model: Model, n: int, seed: int = 1, now: float = START) -> None:
     """Adds n rounds to the model's log, predicted by an untaught learner, most of them right."""
-    rng, now = np.random.default_rng(seed), START
+    rng = np.random.default_rng(seed)
     contexts = rng.normal(size=(n, SIZE))
     contexts /= np.linalg.norm(contexts, axis=1, keepdims=True)
     decisions = model.learner.decide(model.learner.init(), Contexts.dense(contexts))

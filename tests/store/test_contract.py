@@ -191,20 +191,37 @@ async def test_a_prediction_is_stored_unless_its_id_is_in_use(place: Place) -> N
 
 
 async def test_predictions_that_have_seen_every_round_are_stored(place: Place) -> None:
-    """Predictions that say how many rounds they take into account are stored if these are all there are."""
+    """Predictions that say which rounds they take into account are stored if these are all there are."""
     await place.play(3)
     given = sample_predictions("a")
-    for rounds in (3, 4):
-        assert isinstance(await place.store.add_predictions(place.key, given, WINDOW, Seen(rounds, 10)), list)
+    for seen in (Seen(3, 10), Seen(3, 10, NOW)):
+        assert isinstance(await place.store.add_predictions(place.key, given, WINDOW, seen), list)
     assert await place.counters() == (3, 4, 3)
 
 
+@pytest.mark.parametrize("seen", [Seen(4, 10), Seen(4, 10, NOW), Seen(3, 10, NOW + 1)])
+async def test_predictions_that_have_seen_rounds_of_another_log_are_told(place: Place, seen: Seen) -> None:
+    """Whoever has seen rounds that the log no longer has, or others, is told what it has, and nothing is stored."""
+    await place.play(3)
+    tail = await place.store.add_predictions(place.key, sample_predictions("a"), WINDOW, seen)
+    assert tail == await place.store.read_tail(place.key, seen.rounds - 1, 10)
+    assert await place.counters() == (3, 3, 3)
+
+
+@pytest.mark.parametrize(("rounds", "last_at", "kept"), [(3, NOW, 3), (3, NOW + 1, 1), (4, NOW, 1)])
+async def test_a_snapshot_of_another_log_is_not_kept(place: Place, rounds: int, last_at: float, kept: int) -> None:
+    """A snapshot replaces the one there if its last round is in the log."""
+    await place.play(3)
+    assert await place.store.save_snapshot(place.key, Snapshot(1, b"first", NOW), 10) == 1
+    assert await place.store.save_snapshot(place.key, Snapshot(rounds, b"second", last_at), 10) == kept
+
+
 async def test_predictions_that_have_missed_rounds_are_told_them(place: Place) -> None:
-    """If there are rounds that were not seen nothing is stored, and the answer is the tail, up to the limit."""
+    """If there are rounds that were not seen nothing is stored; the answer is the last seen and the tail behind it."""
     await place.play(5)
     tail = await place.store.add_predictions(place.key, sample_predictions("a"), WINDOW, Seen(2, 2))
-    assert tail == await place.store.read_tail(place.key, 2, 2)
-    assert (tail.rounds, [entry.number for entry in tail.entries]) == (5, [3, 4])
+    assert tail == await place.store.read_tail(place.key, 1, 3)
+    assert (tail.rounds, [entry.number for entry in tail.entries]) == (5, [2, 3, 4])
     assert await place.counters() == (5, 5, 5)
     assert await place.predict("a") == [None]
 

@@ -19,9 +19,9 @@ SLOT_KEY = keys.model(KEY.name)
 
 
 @asynccontextmanager
-async def opened(url: str, timeout: float = 2.0) -> AsyncIterator[RedisStore]:
+async def opened(url: str) -> AsyncIterator[RedisStore]:
     """A connection for one test."""
-    store = RedisStore(url, timeout)
+    store = RedisStore(url, 2.0)
     try:
         yield store
     finally:

@@ -42,7 +42,7 @@ class Traffic:
         """Waits for so many more acknowledgments."""
         enough = len(self.acknowledged) + by
         async with asyncio.timeout(60.0):
-            while len(self.acknowledged) < enough:
+            while len(self.acknowledged) < enough:  # noqa: ASYNC110  six players would each have to tell
                 await asyncio.sleep(0.01)
 
     async def logged(self) -> list[str]:

@@ -16,6 +16,7 @@ local now, accept_late, truth_needed = tonumber(ARGV[2]), ARGV[3] == '1', ARGV[4
 
 local function close(key, record, id, correct, truth, head_bytes)
   local number = redis.call('HINCRBY', KEYS[1], 'rounds', 1)
+  redis.call('HSET', KEYS[1], 'last_at', ARGV[2])
   redis.call('HINCRBY', KEYS[1], 'correct', correct)
   local written = truth == '' and string.rep('\255', head_bytes - HEAD_BYTES) or truth
   local outcome = struct.pack(OUTCOME, correct, now, number) .. written
