@@ -1,0 +1,90 @@
+"""The laws of the checker: histories that must be explained, and histories that must be refused."""
+
+import pytest
+
+from tests.chaos.checker import is_linearizable, unexplained
+from tests.chaos.history import Answer, Operation, Verdict
+
+RED, BLUE = Answer("red", 0.25), Answer("blue", 0.5)
+NOT_FOUND, CONFLICT = Verdict("not-found"), Verdict("conflict")
+
+
+def ask(begun: float, ended: float, reply: Answer | None = RED) -> Operation:
+    """A prediction."""
+    return Operation("p", None, begun, ended, reply)
+
+
+def tell(begun: float, ended: float, correct: bool, reply: Verdict | None) -> Operation:
+    """A feedback."""
+    return Operation("p", correct, begun, ended, reply)
+
+
+def recorded(correct: bool, number: int) -> Verdict:
+    """The first feedback's reply."""
+    return Verdict("recorded", correct, number)
+
+
+def duplicate(correct: bool, number: int) -> Verdict:
+    """A later one's reply."""
+    return Verdict("duplicate", correct, number)
+
+
+EXPLAINED = {
+    "nothing": [],
+    "a life": [ask(0, 1), tell(2, 3, True, recorded(True, 1)), tell(4, 5, True, duplicate(True, 1)), ask(6, 7)],
+    "a contradiction": [ask(0, 1), tell(2, 3, True, recorded(True, 1)), tell(4, 5, False, CONFLICT)],
+    "asked twice at once": [ask(0, 5), ask(1, 4)],
+    "told before it was asked": [tell(0, 1, True, NOT_FOUND), ask(2, 3)],
+    "told while it was asked": [ask(0, 9), tell(1, 2, True, recorded(True, 1))],
+    "a duplicate that overtook": [ask(0, 1), tell(2, 9, True, duplicate(True, 1)), tell(3, 4, True, recorded(True, 1))],
+    "a conflict that overtook": [ask(0, 1), tell(2, 9, True, CONFLICT), tell(3, 4, False, recorded(False, 1))],
+    "a lost reply that was done": [ask(0, 1), tell(2, 3, True, None), tell(4, 5, True, duplicate(True, 7))],
+    "a lost reply that was not done": [ask(0, 1), tell(2, 3, True, None), tell(4, 5, True, recorded(True, 7))],
+    "a lost reply, done late": [ask(0, 1), tell(2, 3, False, None), ask(4, 5), tell(6, 7, True, CONFLICT)],
+    "a lost prediction that was made": [ask(0, 1, None), tell(2, 3, True, recorded(True, 1)), ask(4, 5)],
+    "a lost prediction that was not made": [ask(0, 1, None), tell(2, 3, True, NOT_FOUND), ask(4, 5)],
+}
+REFUSED = {
+    "two first ones": [ask(0, 1), tell(2, 3, True, recorded(True, 1)), tell(4, 5, True, recorded(True, 2))],
+    "two first ones at once": [ask(0, 1), tell(2, 9, True, recorded(True, 1)), tell(2, 9, True, recorded(True, 1))],
+    "a loss": [ask(0, 1), tell(2, 3, True, recorded(True, 1)), tell(4, 5, True, NOT_FOUND)],
+    "a lost prediction": [ask(0, 1), tell(2, 3, True, NOT_FOUND)],
+    "a duplicate of nothing": [ask(0, 1), tell(2, 3, True, duplicate(True, 1))],
+    "a conflict with nothing": [ask(0, 1), tell(2, 3, True, CONFLICT)],
+    "a conflict with the same": [ask(0, 1), tell(2, 3, True, recorded(True, 1)), tell(4, 5, True, CONFLICT)],
+    "a contradiction swallowed": [
+        ask(0, 1),
+        tell(2, 3, True, recorded(True, 1)),
+        tell(4, 5, False, duplicate(True, 1)),
+    ],
+    "another round": [ask(0, 1), tell(2, 3, True, recorded(True, 1)), tell(4, 5, True, duplicate(True, 2))],
+    "another answer": [ask(0, 1), ask(2, 3, BLUE)],
+    "another answer after a lost one": [ask(0, 1, None), ask(2, 3, BLUE), ask(4, 5, RED)],
+    "feedback before the question": [tell(0, 1, True, recorded(True, 1)), ask(2, 3)],
+    "a duplicate before the first": [
+        ask(0, 1),
+        tell(2, 3, True, duplicate(True, 1)),
+        tell(4, 5, True, recorded(True, 1)),
+    ],
+    "done before it began": [ask(0, 1), tell(2, 3, True, duplicate(True, 1)), tell(4, 5, True, None)],
+}
+
+
+@pytest.mark.parametrize("history", EXPLAINED.values(), ids=EXPLAINED)
+def test_what_can_be_explained_is_accepted(history: list[Operation]) -> None:
+    """There is an order of these that an honest service may have followed."""
+    assert is_linearizable(history)
+
+
+@pytest.mark.parametrize("history", REFUSED.values(), ids=REFUSED)
+def test_what_cannot_be_explained_is_refused(history: list[Operation]) -> None:
+    """No honest service answers like this, in whatever order it is asked."""
+    assert not is_linearizable(history)
+    assert not is_linearizable(history[::-1])  # the order of the list says nothing
+
+
+def test_every_prediction_is_checked_by_itself() -> None:
+    """One bad life among good ones is named."""
+    good = [Operation(own, None, 0, 1, RED) for own in "ab"]
+    bad = [Operation("c", None, 0, 1, RED), Operation("c", None, 2, 3, BLUE)]
+    assert unexplained([*good, *bad]) == ["c"]
