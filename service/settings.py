@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, ByteSize, Field, FilePath, ValidationInfo, field_validator
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic import AfterValidator, ByteSize, DirectoryPath, Field, FilePath, ValidationInfo, field_validator
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SecretsSettingsSource, SettingsConfigDict
 
 from service.store.addresses import parse_store_url
 
@@ -23,7 +23,9 @@ class Settings(BaseSettings):
     """The settings of one service; the same in all of its workers.
 
     Each is read from the environment (``WAGER_PORT``, ...) when an instance is
-    made, unless it is passed as an argument. An empty variable counts as unset.
+    made, unless it is passed as an argument. An empty variable counts as unset;
+    one that is unset is looked for in the folder `secrets_dir`, if that is given,
+    as a file of the variable's name (``WAGER_STORE_URL``, in any case).
     Sizes are in bytes and may be written with a unit (``64MiB``).
 
     Raises:
@@ -39,6 +41,9 @@ class Settings(BaseSettings):
         hide_input_in_errors=True,
     )
 
+    secrets_dir: DirectoryPath | None = Field(
+        None, description="Folder of secret settings, one file each, named like its variable."
+    )
     host: str = Field("127.0.0.1", min_length=1, description="Address to listen on.")
     port: int = Field(8000, ge=1, le=65535, description="TCP port to listen on.")
     data_dir: Path = Field(Path("wager-data"), description="Folder of the embedded store's data and log.")
@@ -75,6 +80,21 @@ class Settings(BaseSettings):
         if path is not None and info.field_name == "store_key_file" and info.data.get("store_cert_file") is None:
             raise ValueError("needs a certificate: set store_cert_file too")
         return path
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - the base's signature
+        file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - does not know the folder
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Arguments come before the environment, and that before the files of the secrets' folder."""
+        folder = (env_settings() | init_settings()).get("secrets_dir")
+        if folder is None or not Path(folder).is_dir():  # which is then refused by name
+            return init_settings, env_settings
+        return init_settings, env_settings, SecretsSettingsSource(settings_cls, folder)
 
     def as_environment(self) -> dict[str, str]:
         """Return the environment variables from which a worker reads these same settings."""

@@ -37,6 +37,8 @@ OUT_OF_RANGE = [
     ("store_ca_file", "/nowhere/ca.pem"),
     ("store_ca_file", __file__),
     ("store_cert_file", __file__),
+    ("secrets_dir", "/nowhere/at/all"),
+    ("secrets_dir", __file__),
 ]
 UNDERSTOOD = [
     ("redis://host", ([("host", 6379)], "", 0, (None, None))),
@@ -88,6 +90,37 @@ def test_sizes_may_have_a_unit(monkeypatch: pytest.MonkeyPatch) -> None:
     """A size is a number of bytes, or a number with a unit."""
     monkeypatch.setenv("WAGER_CACHE_BYTES", "64MiB")
     assert Settings().cache_bytes == 64 * 2**20
+
+
+@pytest.mark.parametrize("file_name", ["WAGER_STORE_URL", "wager_store_url"])
+def test_a_secret_is_read_from_its_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file_name: str) -> None:
+    """A file of the secrets' folder is the setting it is named after, without the line's end."""
+    (tmp_path / file_name).write_text("redis://:p%40ss@valkey\n")
+    monkeypatch.setenv("WAGER_SECRETS_DIR", str(tmp_path))
+    assert Settings().store_url == "redis://:p%40ss@valkey"
+    monkeypatch.delenv("WAGER_SECRETS_DIR")
+    assert Settings(secrets_dir=tmp_path).store_url == "redis://:p%40ss@valkey"
+    assert Settings().store_url is None
+
+
+def test_a_variable_overrides_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is set in the environment, or as an argument, is not looked for among the secrets; an empty one is."""
+    (tmp_path / "wager_store_url").write_text("redis://file")
+    monkeypatch.setenv("WAGER_SECRETS_DIR", str(tmp_path))
+    monkeypatch.setenv("WAGER_STORE_URL", "")
+    assert Settings().store_url == "redis://file"
+    monkeypatch.setenv("WAGER_STORE_URL", "redis://variable")
+    assert Settings().store_url == "redis://variable"
+    assert Settings(store_url="redis://argument").store_url == "redis://argument"
+
+
+def test_a_wrong_secret_is_refused_by_name_and_not_repeated(tmp_path: Path) -> None:
+    """A file with a wrong value is an error that names the setting and does not hold the value."""
+    (tmp_path / "wager_store_url").write_text("http://user:secret@host")
+    with pytest.raises(ValidationError) as caught:
+        Settings(secrets_dir=tmp_path)
+    assert [problem["loc"] for problem in caught.value.errors()] == [("store_url",)]
+    assert "secret@" not in str(caught.value)
 
 
 @pytest.mark.parametrize(("name", "value"), OUT_OF_RANGE)
