@@ -1,0 +1,26 @@
+#!/bin/sh
+# secrets.sh FOLDER: makes the secrets that are not there yet, as one file each.
+#
+#   password              of the store
+#   single/wager_store_url      of one Valkey, for WAGER_SECRETS_DIR
+#   cluster/wager_store_url     of the Valkey Cluster, the same
+#   grafana/password      of Grafana's admin
+set -eu
+cd "$1"
+mkdir -p single cluster grafana
+
+random() {
+    head -c 24 /dev/urandom | base64 | tr '+/' '-_'
+}
+
+# write FILE: standard input as the file, whole or not at all.
+write() {
+    cat > "$1.new"
+    chmod 444 "$1.new"
+    mv "$1.new" "$1"
+}
+
+[ -s password ] || random | write password
+[ -s grafana/password ] || random | write grafana/password
+echo "redis://:$(cat password)@${VALKEY_HOST:-valkey}:6379/0" | write single/wager_store_url
+echo "redis+cluster://:$(cat password)@${VALKEY_CLUSTER_HOST:-valkey-1}:6379" | write cluster/wager_store_url
