@@ -27,7 +27,7 @@ graphroot = "$folder/graph"
 CONFIG
     cat > "$CONTAINERS_CONF" <<CONFIG
 [containers]
-default_ulimits = ["nofile=4096:4096", "nproc=2048:2048"]
+default_ulimits = ["nofile=20000:20000", "nproc=2048:2048"]
 [engine]
 runtime = "runc"
 events_logger = "file"
@@ -82,4 +82,4 @@ jobs=($!)
 check_health &
 jobs+=($!)
 trap end EXIT
-.venv/bin/python -P docker/test_stack.py
+.venv/bin/python -m tests.docker.stack

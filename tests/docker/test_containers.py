@@ -1,0 +1,231 @@
+"""The laws of the Dockerfile, the compose file and the manifests, as far as they can be checked without an engine."""
+
+import itertools
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from service import __version__
+
+ROOT = Path(__file__).parents[2]
+DOCKER = ROOT / "docker"
+PROFILES = ("monitoring", "cluster")
+ALL_PROFILES = [chosen for n in range(3) for chosen in itertools.combinations(PROFILES, n)]
+ONE_SHOT = {"secrets", "cluster"}  # they end when their work is done
+MANIFESTS = sorted((DOCKER / "kubernetes").glob("*.yaml"))
+
+
+def tool(name: str) -> str:
+    """The path of a program of the development environment; skips the test where it is missing."""
+    beside = Path(sys.executable).parent / name
+    found = str(beside) if beside.exists() else shutil.which(name)
+    if found is None:
+        pytest.skip(f"no {name} on this machine")
+    return found
+
+
+def compose(*profiles: str) -> dict[str, Any]:
+    """The compose file as Compose itself understands it."""
+    chosen = [option for profile in profiles for option in ("--profile", profile)]
+    clean = {name: value for name, value in os.environ.items() if not name.startswith(("COMPOSE", "WAGER"))}
+    command = [tool("docker-compose"), "--file", str(ROOT / "docker-compose.yml"), *chosen, "config", "--format", "json"]
+    done = subprocess.run(command, capture_output=True, text=True, env=clean, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    config: dict[str, Any] = json.loads(done.stdout)
+    return config
+
+
+@pytest.fixture(scope="module")
+def services() -> dict[str, dict[str, Any]]:
+    """All services, of all profiles."""
+    found: dict[str, dict[str, Any]] = compose(*PROFILES)["services"]
+    return found
+
+
+# --- the image
+
+
+@pytest.mark.parametrize("name", ["Dockerfile", "test.Dockerfile"])
+def test_hadolint_has_nothing_to_say(name: str) -> None:
+    """The Dockerfile follows the rules of hadolint."""
+    done = subprocess.run([tool("hadolint"), str(DOCKER / name)], capture_output=True, text=True, check=False)
+    assert done.stdout + done.stderr == ""
+
+
+def test_the_build_sees_what_it_copies_and_no_more() -> None:
+    """Whatever the Dockerfile copies from the checkout is let through by .dockerignore, and nothing else is."""
+    lines = [line.split() for line in (DOCKER / "Dockerfile").read_text().splitlines()]
+    copied = {name for words in lines if words[:1] == ["COPY"] and "--from" not in words[1] for name in words[1:-1]}
+    let_through = (ROOT / ".dockerignore").read_text().splitlines()
+    assert {line[1:] for line in let_through if line.startswith("!")} == copied
+    assert let_through[1] == "*"
+    assert all((ROOT / name).exists() for name in copied)
+
+
+def test_the_image_runs_without_root() -> None:
+    """The last USER is a number that is not root's, so that Kubernetes can tell."""
+    users = [line.split()[1] for line in (DOCKER / "Dockerfile").read_text().splitlines() if line.startswith("USER ")]
+    assert users == ["10001:10001"]
+
+
+# --- compose
+
+
+@pytest.mark.parametrize("profiles", ALL_PROFILES, ids=lambda chosen: "+".join(chosen) or "none")
+def test_compose_understands_the_file(profiles: tuple[str, ...]) -> None:
+    """Compose accepts the file with every choice of profiles, without a warning."""
+    names = set(compose(*profiles)["services"])
+    assert {"secrets", "valkey", "worker", "balancer"} <= names
+    assert ("grafana" in names) == ("prometheus" in names) == ("monitoring" in profiles)
+    assert sum(name.startswith("valkey-") for name in names) == 6 * ("cluster" in profiles)
+
+
+def test_every_service_is_locked_in(services: dict[str, dict[str, Any]]) -> None:
+    """No service is root, can write to its file system, or has a capability or a way to one."""
+    for name, service in services.items():
+        assert int(service["user"].split(":")[0]) > 0, name
+        assert service["read_only"], name
+        assert service["cap_drop"] == ["ALL"], name
+        assert "cap_add" not in service, name
+        assert service["security_opt"] == ["no-new-privileges:true"], name
+        assert not service.get("privileged"), name
+        assert "container_name" not in service, name  # it would forbid to scale
+
+
+def test_every_lasting_service_is_watched_and_limited(services: dict[str, dict[str, Any]]) -> None:
+    """Each has a health check, a restart policy and limits; what ends by itself is not started again."""
+    for name, service in services.items():
+        assert service["restart"] == ("no" if name in ONE_SHOT else "unless-stopped"), name
+        if name not in ONE_SHOT:
+            assert service["healthcheck"]["test"], name
+            assert set(service["deploy"]["resources"]["limits"]) == {"cpus", "memory"}, name
+
+
+def test_every_image_is_pinned(services: dict[str, dict[str, Any]]) -> None:
+    """Each image has a tag that names a version; ours is this version of the code."""
+    for name, service in services.items():
+        tag = service["image"].partition(":")[2]
+        assert tag.lstrip("v")[:1].isdigit(), name
+    assert {services[name]["image"] for name in ("worker", "secrets")} == {f"wager:{__version__}"}
+
+
+def test_only_loopback_is_published_by_default(services: dict[str, dict[str, Any]]) -> None:
+    """Three ports can be reached from the machine, none from outside; the store's and the workers' not at all."""
+    ports = {(name, port["host_ip"]) for name, service in services.items() for port in service.get("ports", [])}
+    assert ports == {(name, "127.0.0.1") for name in ("balancer", "prometheus", "grafana")}
+    inner = [name for name in services if name.startswith(("valkey", "worker", "cluster"))]
+    assert all(list(services[name]["networks"]) == ["inside"] for name in inner)
+    assert compose()["networks"]["inside"]["internal"]
+
+
+def test_stores_keep_what_they_have(services: dict[str, dict[str, Any]]) -> None:
+    """Every Valkey has a volume of its own, the append-only file, and evicts nothing."""
+    stores = [service for name, service in services.items() if name.startswith("valkey")]
+    volumes = [mount["source"] for store in stores for mount in store["volumes"] if mount["target"] == "/data"]
+    assert len(set(volumes)) == len(stores) == 7
+    config = (DOCKER / "valkey.conf").read_text().splitlines()
+    assert {"appendonly yes", "maxmemory-policy noeviction"} <= set(config)
+
+
+def test_a_worker_may_finish_before_it_is_killed(services: dict[str, dict[str, Any]]) -> None:
+    """The grace of the container is longer than the service's own."""
+    from service.settings import Settings  # noqa: PLC0415 - the fixture that clears the environment comes first
+
+    assert services["worker"]["stop_grace_period"] == "15s"
+    assert Settings().graceful_shutdown_seconds < 15
+
+
+def test_everything_mounted_exists() -> None:
+    """Each file and folder of the checkout that a service mounts is there, and public enough to be read."""
+    config = compose(*PROFILES)
+    files = [Path(entry["file"]) for entry in config["configs"].values()]
+    binds = [Path(m["source"]) for s in config["services"].values() for m in s.get("volumes", []) if m["type"] == "bind"]
+    for path in (*files, *binds):
+        assert path.exists(), path
+        assert path.stat().st_mode & 0o004, path
+
+
+@pytest.mark.parametrize("script", sorted(DOCKER.glob("*.sh")), ids=lambda path: path.name)
+def test_shell_scripts_parse(script: Path) -> None:
+    """Each script is accepted by the shell it names."""
+    shell = script.read_text().splitlines()[0].split()[-1].removeprefix("#!").rpartition("/")[2]
+    subprocess.run([tool(shell), "-n", str(script)], check=True)
+
+
+def test_secrets_are_made_once(tmp_path: Path) -> None:
+    """The secrets are files of a line each; made again, they are the same; each installation has others."""
+    folders = [tmp_path / name for name in ("one", "two")]
+    made = []
+    for folder in (*folders, folders[0]):
+        folder.mkdir(exist_ok=True)
+        subprocess.run([tool("sh"), str(DOCKER / "secrets.sh"), str(folder)], check=True)
+        made.append({str(path.relative_to(folder)): path.read_text() for path in folder.rglob("*") if path.is_file()})
+    assert set(made[0]) == {"password", "single/wager_store_url", "cluster/wager_store_url", "grafana/password"}
+    assert made[0] == made[2]
+    assert not set(made[0].values()) & set(made[1].values())
+    assert made[0]["single/wager_store_url"] == f"redis://:{made[0]['password'].strip()}@valkey:6379/0\n"
+
+
+def test_haproxy_accepts_its_configuration() -> None:
+    """HAProxy finds no error in the balancer's configuration."""
+    command = [tool("haproxy"), "-c", "-q", "-f", str(DOCKER / "haproxy.cfg")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_prometheus_asks_every_worker() -> None:
+    """Prometheus finds workers by the name of their service, on the port they listen on."""
+    config = yaml.safe_load((DOCKER / "prometheus" / "prometheus.yml").read_text())
+    jobs = {job["job_name"]: job for job in config["scrape_configs"]}
+    found = jobs["wager"]["dns_sd_configs"][0]
+    assert (found["names"], found["port"]) == (["worker"], 8000)
+    assert config["rule_files"] == ["alerts.yml"]
+
+
+# --- Kubernetes
+
+
+def resources() -> list[dict[str, Any]]:
+    """All resources of the manifests."""
+    return [resource for path in MANIFESTS for resource in yaml.safe_load_all(path.read_text())]
+
+
+@pytest.mark.parametrize("resource", resources(), ids=lambda r: f"{r['kind']}-{r['metadata']['name']}")
+def test_kubernetes_knows_every_field(resource: dict[str, Any]) -> None:
+    """Each resource follows the schema of its kind, with no field besides."""
+    kubernetes_validate = pytest.importorskip("kubernetes_validate")
+    kubernetes_validate.validate(resource, "1.37", strict=True)
+
+
+def test_kustomize_takes_every_manifest() -> None:
+    """The kustomization lists all manifests, takes files from its own folder only, and this version of the image."""
+    kustomization = yaml.safe_load((DOCKER / "kustomization.yaml").read_text())
+    assert {DOCKER / name for name in kustomization["resources"]} == set(MANIFESTS)
+    assert kustomization["images"] == [{"name": "wager", "newTag": __version__}]
+    files = [name.partition("=")[2] for made in kustomization["configMapGenerator"] for name in made["files"]]
+    assert all((DOCKER / name).exists() and ".." not in name for name in files)
+
+
+def test_pods_are_locked_in() -> None:
+    """Every pod meets the restricted standard, with a read-only file system, and has its probes and limits."""
+    pods = [r["spec"]["template"]["spec"] for r in resources() if r["kind"] in ("Deployment", "StatefulSet")]
+    assert len(pods) == 2
+    for pod in pods:
+        assert pod["securityContext"]["runAsNonRoot"]
+        assert pod["securityContext"]["runAsUser"] > 0
+        assert pod["automountServiceAccountToken"] is False
+        (container,) = pod["containers"]
+        own = container["securityContext"]
+        assert own["readOnlyRootFilesystem"]
+        assert own["allowPrivilegeEscalation"] is False
+        assert own["capabilities"] == {"drop": ["ALL"]}
+        assert {"startupProbe", "livenessProbe", "readinessProbe"} <= set(container)
+        assert container["resources"]["limits"]["memory"]
