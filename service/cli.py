@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 import typer
 
 from service import __version__
+from service.load.command import load
 
 if TYPE_CHECKING:
     from service.settings import Settings
@@ -80,6 +81,9 @@ def demo(
         run(url, rounds, seed)
     except DemoError as error:
         _fail(str(error), 1)
+
+
+app.command()(load)
 
 
 def _read_settings(**options: Any) -> "Settings":

@@ -1,0 +1,53 @@
+"""A generator process: `python -m service.load` reads its order, and then the time to start, from standard input.
+
+It writes JSON, one value a line: `"ready"`, then progress as lists of numbers, then an object, what it hands back.
+"""
+
+import asyncio
+import json
+import sys
+from typing import Any
+
+import uvloop
+
+from service.load import plan as plans
+from service.load.client import Client
+from service.load.errors import LoadError
+from service.load.generator import Generator
+
+_PROGRESS_SECONDS = 0.25
+
+
+def main() -> None:
+    """Does what the order says; ends with a line that begins with `LoadError:` when it cannot."""
+    order = json.loads(sys.stdin.readline())
+    try:
+        uvloop.run(_run(plans.JSON.validate_python(order["plan"]), order["process"], order["models"]))
+    except LoadError as error:
+        sys.exit(f"LoadError: {error}")
+
+
+async def _run(plan: plans.Plan, process: int, models: list[str]) -> None:
+    generator = Generator(plan, process, models)
+    async with Client(plan.target, plan.connections, plan.timeout) as client:
+        _say("ready")
+        start = json.loads(sys.stdin.readline())
+        progress = asyncio.create_task(_report_progress(generator))
+        part = await generator.run(client, start)
+        progress.cancel()
+    _say(part.to_json())
+
+
+async def _report_progress(generator: Generator) -> None:
+    while True:
+        await asyncio.sleep(_PROGRESS_SECONDS)
+        _say(generator.counts())
+
+
+def _say(value: Any) -> None:
+    sys.stdout.write(json.dumps(value) + "\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()

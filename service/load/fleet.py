@@ -1,0 +1,89 @@
+"""The generator processes: started, told when to begin, listened to."""
+
+import asyncio
+import json
+import sys
+import time
+from asyncio.subprocess import PIPE, Process
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+from service.load import plan as plans
+from service.load.errors import LoadError
+from service.load.part import Part
+from service.processes import tied_command
+
+_LONGEST_LINE = 2**30  # a ledger is two bytes a round, and a third of that again as text
+_LEAD_SECONDS = 0.1  # from the order to start to the start
+
+Progress = Callable[[tuple[int, int, int]], None]
+"""Takes predictions answered, feedbacks acknowledged, and answers that were right, over all processes."""
+
+
+async def generate(plan: plans.Plan, models: Sequence[str], progress: Progress) -> list[Part]:
+    """Runs the load in `plan.processes` processes that begin together.
+
+    Raises:
+        LoadError: when a process cannot do its part; the others are ended.
+    """
+    processes = [await _start(plan, number, models) for number in range(plan.processes)]
+    try:
+        await asyncio.gather(*(_expect_ready(process) for process in processes))
+        start = time.perf_counter() + _LEAD_SECONDS
+        counts = [(0, 0, 0)] * plan.processes
+
+        def tell(number: int, count: tuple[int, int, int]) -> None:
+            counts[number] = count
+            answered, acknowledged, right = map(sum, zip(*counts, strict=True))
+            progress((answered, acknowledged, right))
+
+        runs = (_run(process, start, partial(tell, number)) for number, process in enumerate(processes))
+        return list(await asyncio.gather(*runs))
+    finally:
+        for process in processes:
+            await _end(process)
+
+
+async def _start(plan: plans.Plan, number: int, models: Sequence[str]) -> Process:
+    command = tied_command([sys.executable, "-m", "service.load"])
+    process = await asyncio.create_subprocess_exec(
+        *command, stdin=PIPE, stdout=PIPE, stderr=PIPE, limit=_LONGEST_LINE, start_new_session=True
+    )
+    order = {"plan": plans.JSON.dump_python(plan, mode="json"), "process": number, "models": models}
+    await _write(process, order)
+    return process
+
+
+async def _run(process: Process, start: float, progress: Progress) -> Part:
+    await _write(process, start)
+    while isinstance(said := await _read(process), list):
+        answered, acknowledged, right = said
+        progress((answered, acknowledged, right))
+    return Part.from_json(said)
+
+
+async def _expect_ready(process: Process) -> None:
+    await _read(process)
+
+
+async def _write(process: Process, value: Any) -> None:
+    assert process.stdin is not None
+    process.stdin.write(json.dumps(value).encode() + b"\n")
+    await process.stdin.drain()
+
+
+async def _read(process: Process) -> Any:
+    assert process.stdout is not None
+    assert process.stderr is not None
+    line = await process.stdout.readline()
+    if not line:
+        said = (await process.stderr.read()).decode(errors="replace").strip().rpartition("LoadError: ")
+        raise LoadError(said[2] if said[1] else f"a generator ended: {said[2]}")
+    return json.loads(line)
+
+
+async def _end(process: Process) -> None:
+    if process.returncode is None:
+        process.terminate()
+    await process.communicate()

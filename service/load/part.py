@@ -1,0 +1,42 @@
+"""What one generator process hands back."""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+from service.load.histogram import Histogram
+from service.load.ledger import Ledger
+from service.load.measured import Measured
+
+
+@dataclass
+class Part:
+    """Measurements and knowledge of one process."""
+
+    predict: Measured = field(default_factory=Measured)
+    feedback: Measured = field(default_factory=Measured)
+    lag: Histogram = field(default_factory=Histogram)
+    """How late requests were started."""
+    cpu: float = 0.0
+    """Share of one core that the process used while it measured."""
+    ledger: Ledger = field(default_factory=Ledger)
+    problems: Counter[str] = field(default_factory=Counter)
+    """What refusals said, and how often."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Everything, as `from_json` reads it."""
+        written = {name: getattr(self, name).to_json() for name in ("predict", "feedback", "lag", "ledger")}
+        return {**written, "cpu": self.cpu, "problems": dict(self.problems)}
+
+    @classmethod
+    def from_json(cls, written: Mapping[str, Any]) -> Self:
+        """What `to_json` wrote."""
+        return cls(
+            predict=Measured.from_json(written["predict"]),
+            feedback=Measured.from_json(written["feedback"]),
+            lag=Histogram.from_json(written["lag"]),
+            cpu=written["cpu"],
+            ledger=Ledger.from_json(written["ledger"]),
+            problems=Counter(written["problems"]),
+        )

@@ -1,0 +1,155 @@
+"""What a load brought, as JSON and for people."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from service.load.audit import Audit
+from service.load.histogram import Histogram
+from service.load.ledger import Ledger, Stage
+from service.load.measured import Measured
+from service.load.part import Part
+from service.load.plan import Plan
+
+PERCENTILES = (50.0, 90.0, 99.0, 99.9)
+BUSY = 0.9
+"""Share of a core above which a generator is taken for saturated."""
+LATE_SECONDS = 0.01
+"""How late one in a hundred of its requests may be started before it is."""
+
+SATURATED = "The driver was saturated: figures are of the driver. Give it more --processes, or a machine of its own."
+
+
+@dataclass
+class Report:
+    """The figures of a run."""
+
+    plan: Plan
+    predict: Measured
+    feedback: Measured
+    lag: Histogram
+    cpu: list[float]
+    ledgers: list[Ledger]
+    problems: Counter[str]
+    audit: Audit
+
+    @classmethod
+    def of(cls, plan: Plan, parts: Sequence[Part], audit: Audit) -> "Report":
+        """Puts together what the processes measured."""
+        whole = cls(plan, Measured(), Measured(), Histogram(), [], [], Counter(), audit)
+        for part in parts:
+            whole.predict.merge(part.predict)
+            whole.feedback.merge(part.feedback)
+            whole.lag.merge(part.lag)
+            whole.cpu.append(part.cpu)
+            whole.ledgers.append(part.ledger)
+            whole.problems.update(part.problems)
+        return whole
+
+    @property
+    def saturated(self) -> bool:
+        """Whether the generators could not keep up with their own timetable."""
+        return max(self.cpu) > BUSY or self.lag.percentile(99) > LATE_SECONDS
+
+    def accuracy(self, share: float = 1.0) -> float:
+        """The share of right answers, over the last `share` of each process's predictions."""
+        right = known = 0
+        for ledger in self.ledgers:
+            since = round(len(ledger.stages) * (1 - share))
+            stages = np.frombuffer(bytes(ledger.stages), dtype=np.uint8)[since:]
+            answered = np.isin(stages, (Stage.ANSWERED, Stage.TOLD, Stage.ACKNOWLEDGED, Stage.FEEDBACK_REFUSED))
+            known += int(answered.sum())
+            right += int(np.frombuffer(bytes(ledger.correct), dtype=np.uint8)[since:][answered].sum())
+        return right / max(1, known)
+
+    def to_json(self) -> dict[str, Any]:
+        """Everything that is printed, with the plan."""
+        return {
+            "plan": self.plan.told(),
+            "predict": _figures(self.predict),
+            "feedback": _figures(self.feedback),
+            "driver": {"cpu": self.cpu, "lag_ms": _milliseconds(self.lag), "saturated": self.saturated},
+            "accuracy": {"all": self.accuracy(), "last_quarter": self.accuracy(0.25), "guessing": 1 / self.plan.labels},
+            "correctness": self.audit.to_json(),
+            "problems": dict(self.problems),
+        }
+
+    def print(self, console: Console) -> None:
+        """Prints the figures, and what is to be said of them."""
+        console.print(_speed(self.predict, self.feedback))
+        console.print(_correctness(self.audit))
+        last = self.accuracy(0.25)
+        console.print(
+            f"Accuracy   {self.accuracy():.1%}, in the last quarter {last:.1%}; guessing {1 / self.plan.labels:.1%}"
+        )
+        cpu = ", ".join(f"{share:.0%}" for share in self.cpu)
+        late = self.lag.percentile(99) * 1000
+        console.print(f"Driver     {cpu} of a core; one request in a hundred started more than {late:.2f} ms late")
+        for problem, times in self.problems.most_common(5):
+            console.print(f"Problem    {times} times {problem}", markup=False)
+        if self.saturated:
+            console.print(SATURATED, style="bold yellow")
+        console.print(*self._verdict())
+
+    def _verdict(self) -> tuple[str, str]:
+        if self.audit.wrong:
+            return "WRONG: the logs are not what was acknowledged.", "bold red"
+        if self.audit.unknown:
+            return (
+                f"Not settled: the outcome of {self.audit.unknown} rounds is unknown; nothing known is wrong.",
+                "yellow",
+            )
+        return "Every acknowledged feedback is in the logs, once.", "green"
+
+
+def _figures(measured: Measured) -> dict[str, Any]:
+    return {
+        "requests": measured.due,
+        "offered_per_second": measured.offered,
+        "achieved_per_second": measured.achieved,
+        "not_sent": measured.not_sent,
+        "no_answer": measured.no_answer,
+        "refused": measured.refused,
+        "latency_ms": _milliseconds(measured.latency),
+    }
+
+
+def _milliseconds(histogram: Histogram) -> dict[str, float]:
+    shares = {f"p{percent:g}": round(histogram.percentile(percent) * 1000, 3) for percent in PERCENTILES}
+    return {**shares, "max": round(histogram.greatest * 1000, 3)}
+
+
+def _speed(predict: Measured, feedback: Measured) -> Table:
+    table = Table(title="Requests; latencies in ms from when each was due", title_justify="left")
+    for name in (
+        "",
+        "offered /s",
+        "achieved /s",
+        "p50",
+        "p90",
+        "p99",
+        "p99.9",
+        "max",
+        "not sent",
+        "no answer",
+        "refused",
+    ):
+        table.add_column(name, justify="right" if name else "left")
+    for name, measured in (("predict", predict), ("feedback", feedback)):
+        latencies = (f"{value:,.2f}" for value in _milliseconds(measured.latency).values())
+        counts = (f"{count:,}" for count in (measured.not_sent, measured.no_answer, measured.refused))
+        table.add_row(name, f"{measured.offered:,.1f}", f"{measured.achieved:,.1f}", *latencies, *counts)
+    return table
+
+
+def _correctness(audit: Audit) -> Table:
+    table = Table("rounds", "", title="Correctness, of the whole run", title_justify="left")
+    table.columns[1].justify = "right"
+    for name, count in audit.to_json().items():
+        table.add_row(name.replace("_", " "), f"{count:,}")
+    return table

@@ -1,0 +1,66 @@
+"""A synthetic world: contexts, and the label that is right for each."""
+
+import json
+from typing import NamedTuple
+
+import numpy as np
+
+from service.load.plan import Plan
+
+_NOISE = 0.6  # length of the noise beside a label's centre, of length 1
+_POOL = 4096  # contexts of each process, used in turn
+
+
+class Example(NamedTuple):
+    """A context, as JSON, and the label that is right."""
+
+    context: str
+    label: str
+
+
+def label_names(plan: Plan) -> list[str]:
+    """The labels of every model."""
+    return [f"label-{k}" for k in range(plan.labels)]
+
+
+def feature_schema(plan: Plan) -> dict[str, object]:
+    """What the models are told of their contexts."""
+    return {"kind": "dense" if plan.nonzeros is None else "sparse", "size": plan.features}
+
+
+def examples(plan: Plan, process: int) -> list[Example]:
+    """The examples of one process. All processes have the same world, and each its own contexts from it.
+
+    Dense contexts are noisy points around one centre for each label. Half of a sparse context's non-zeros are
+    features that its label has to itself, the other half any.
+    """
+    n = int(min(_POOL, max(1, plan.rounds_expected)))
+    rng = np.random.default_rng([plan.seed, 1, process])
+    labels = rng.integers(plan.labels, size=n).tolist()
+    make = _dense if plan.nonzeros is None else _sparse
+    return [Example(context, f"label-{k}") for context, k in zip(make(plan, labels, rng), labels, strict=True)]
+
+
+def _dense(plan: Plan, labels: list[int], rng: np.random.Generator) -> list[str]:
+    used = sorted(set(labels))
+    centres = {k: np.random.default_rng([plan.seed, 0, k]).standard_normal(plan.features) for k in used}
+    return [json.dumps(_point(centres[k], rng), separators=(",", ":")) for k in labels]
+
+
+def _point(centre: np.ndarray, rng: np.random.Generator) -> list[float]:
+    noise = _NOISE / len(centre) ** 0.5 * rng.standard_normal(len(centre))
+    point: list[float] = (centre / np.linalg.norm(centre) + noise).round(4).tolist()
+    return point
+
+
+def _sparse(plan: Plan, labels: list[int], rng: np.random.Generator) -> list[str]:
+    assert plan.nonzeros is not None
+    own = max(1, plan.nonzeros // 2)
+    contexts = []
+    for k in labels:
+        signature = np.random.default_rng([plan.seed, 0, k]).choice(plan.features, own, replace=False)
+        others = rng.choice(plan.features, plan.nonzeros, replace=False)
+        indices = np.unique(np.concatenate([signature, others[: plan.nonzeros - own]]))
+        values = rng.uniform(0.5, 1.5, len(indices)).round(4)
+        contexts.append(json.dumps({"indices": indices.tolist(), "values": values.tolist()}, separators=(",", ":")))
+    return contexts
