@@ -1,10 +1,12 @@
 """The laws of `wager load`: its audit convicts a server that lies, and acquits one that does not."""
 
+import asyncio
 import io
 import json
 import re
 from pathlib import Path
 
+import httpx2
 import pytest
 from rich.console import Console
 from typer.testing import CliRunner, Result
@@ -16,7 +18,7 @@ from service.load.plan import Plan
 from service.load.report import SATURATED, Report
 from service.load.run import drive
 from tests.load.world_server import FakeWager, serving
-from tests.service.wager import Wager, free_port, serve
+from tests.service.wager import free_port, serve
 
 
 def plan_for(url: str, **options: object) -> Plan:
@@ -102,8 +104,6 @@ def wager_load(*options: str) -> Result:
 @pytest.mark.parametrize(("fault", "settle", "code"), [("", 9, 0), ("lose", 9, 1), ("repeat", 9, 1), ("mute", 0, 3)])
 async def test_the_exit_code_is_the_verdict(fault: str, settle: int, code: int, tmp_path: Path) -> None:
     """0 for a clean log, 1 for a lost or repeated round, 3 for an unknown one; and the JSON says the same."""
-    import asyncio
-
     written = tmp_path / "report.json"
     async with serving(FakeWager(fault).answer) as url:
         options = ("--url", url, "--settle", str(settle), "--json", str(written))
@@ -129,17 +129,10 @@ def test_a_real_service_keeps_its_promise(tmp_path: Path) -> None:
             assert result.exit_code == 0, result.output
             counts = json.loads(written.read_text())["correctness"]
             assert counts["feedbacks_acknowledged"] == counts["rounds_in_the_logs"] > 50
-        assert '"models":[]' in Wager_models(wager)
+        assert httpx2.get(f"{wager.url}/models").json()["models"] == []
 
 
-def Wager_models(wager: Wager) -> str:
-    """The list of models."""
-    import httpx2
-
-    return httpx2.get(f"{wager.url}/models").text
-
-
-def test_standard_output_is_json_alone() -> None:
+def test_the_help_tells_the_defaults() -> None:
     """The help of each option tells the default that the plan has."""
     helps = {name: annotation.__metadata__[0].help for name, annotation in _options().items()}
     told = {name: re.search(r"\[([^]]*)\]", text) for name, text in helps.items()}

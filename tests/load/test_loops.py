@@ -203,7 +203,7 @@ async def test_the_pacer_keeps_the_order() -> None:
     pacer, done, order = Pacer(), asyncio.Event(), list[float]()
     now = time.perf_counter()
     for after in (0.02, 0.0, 0.01, 0.01):
-        pacer.at(now + after, lambda due: order.append(due))
+        pacer.at(now + after, order.append)
     pacer.at(now + 0.03, lambda _: done.set())
     pacer.at(now + 60, lambda _: None)
     await done.wait()

@@ -20,20 +20,24 @@ async def serving(handler: Handler) -> AsyncIterator[str]:
         task = asyncio.current_task()
         assert task is not None
         conversations.add(task)
-        with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
-            while await _turn(handler, reader, writer):
-                pass
-        writer.close()
+        try:
+            with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
+                while await _turn(handler, reader, writer):
+                    pass
+        finally:
+            writer.close()
+            with contextlib.suppress(ConnectionError):
+                await writer.wait_closed()
 
     server = await asyncio.start_server(converse, "127.0.0.1", 0)
     try:
         yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
     finally:
         server.close()
-        await server.wait_closed()
         for task in conversations:
             task.cancel()
         await asyncio.gather(*conversations, return_exceptions=True)
+        await server.wait_closed()
 
 
 async def _turn(handler: Handler, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
