@@ -52,7 +52,6 @@ class Client:
         self._open: set[_Connection] = set()
         self._connecting: set[asyncio.Task[None]] = set()
         self._closing = False
-        self._all_gone = asyncio.Event()
 
     async def __aenter__(self) -> Self:
         """Opens all connections.
@@ -114,10 +113,7 @@ class Client:
         self._open.discard(connection)
         if connection in self._free:
             self._free.remove(connection)
-        if self._closing:
-            if not self._open:
-                self._all_gone.set()
-        else:
+        if not self._closing:
             task = self._loop.create_task(self._reconnect())
             self._connecting.add(task)
             task.add_done_callback(self._connecting.discard)
@@ -151,8 +147,7 @@ class Client:
         await asyncio.gather(*self._connecting, return_exceptions=True)
         for connection in list(self._open):
             connection.abort()
-        if self._open:
-            await self._all_gone.wait()
+        await asyncio.sleep(0)  # for the transports to close
         while self._waiting:
             self._waiting.popleft().done(NO_ANSWER, b"")
 

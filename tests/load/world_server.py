@@ -21,7 +21,7 @@ async def serving(handler: Handler) -> AsyncIterator[str]:
         assert task is not None
         conversations.add(task)
         try:
-            with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
+            with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
                 while await _turn(handler, reader, writer):
                     pass
         finally:
