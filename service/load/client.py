@@ -160,7 +160,7 @@ class _Connection(asyncio.Protocol):
         self._asked: _Asked | None = None
         self._parser = httptools.HttpResponseParser(self)
         self._body: list[bytes] = []
-        self._complete = False
+        self._complete = self._keeps = False
 
     @property
     def busy_since(self) -> float:
@@ -175,6 +175,10 @@ class _Connection(asyncio.Protocol):
     def abort(self) -> None:
         """Closes at once."""
         self._transport.abort()
+
+    def on_headers_complete(self) -> None:
+        """The end of an answer's head, the moment at which the parser knows what follows; called by the parser."""
+        self._keeps = self._parser.should_keep_alive()
 
     def on_body(self, chunk: bytes) -> None:
         """A part of a body; called by the parser."""
@@ -214,7 +218,7 @@ class _Connection(asyncio.Protocol):
         if asked is None:  # nobody asked: this is no server to go on with
             self._transport.abort()
             return
-        if self._parser.should_keep_alive():
+        if self._keeps:
             self._client.released(self)
         else:
             self._transport.close()

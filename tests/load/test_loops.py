@@ -135,6 +135,24 @@ async def test_an_answer_that_does_not_come_is_given_up() -> None:
     assert answers == [Answer(0, b"")] * 3
 
 
+async def test_connections_are_kept() -> None:
+    """Hundreds of requests go over the connections that were opened first, and no other."""
+    opened = 0
+
+    async def converse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal opened
+        opened += 1
+        while await reader.read(1000):
+            writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok")
+        writer.close()
+
+    server = await asyncio.start_server(converse, "127.0.0.1", 0)
+    url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    async with server, Client(Target.parse(url), connections=3) as client:
+        await closed_loop(client, Requests("POST", "/", itertools.repeat(b"{}", 300)), connections=3)
+    assert opened == 3
+
+
 async def test_garbage_is_no_answer() -> None:
     """What is not HTTP counts as no answer, and the next request has a new connection."""
     answers = iter([b"what?\r\n\r\n", b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n"])
