@@ -54,7 +54,7 @@ def name_of(path: Path) -> str:
 
 NAMES = {name_of(path) for path in MODULES}
 FIRST_ROOM = {name for name in NAMES if name.startswith("service.") and name.count(".") == 1}
-USE_CASES = FIRST_ROOM - WORDS - EDGE - WRITERS - {"service.api", "service.store"}
+USE_CASES = FIRST_ROOM - WORDS - EDGE - WRITERS - {"service.api", "service.load", "service.store"}
 
 
 @cache
@@ -160,8 +160,21 @@ def test_only_clients_call_other_services() -> None:
 
 
 def test_the_server_is_started_in_one_place() -> None:
-    """Uvicorn and typer are imported by the command line."""
-    assert broken(a for a in ARROWS if top(a.target) in {"uvicorn", "typer"} and a.source != "service.cli") == []
+    """Uvicorn is imported by the command line, typer by that and the one command that has a file of its own."""
+    assert broken(a for a in ARROWS if top(a.target) == "uvicorn" and a.source != "service.cli") == []
+    commands = {"service.cli", "service.load.command"}
+    assert broken(a for a in ARROWS if top(a.target) == "typer" and a.source not in commands) == []
+
+
+def test_the_load_kit_stands_beside_the_service() -> None:
+    """service/load knows the service by its HTTP interface alone; only the command line knows the load kit."""
+    inside = [a for a in ARROWS if a.source.startswith("service.load")]
+    ours = (a for a in inside if top(a.target) in {"service", "learners"} and a.target != "service.processes")
+    assert broken(a for a in ours if not a.target.startswith("service.load")) == []
+    users = (a for a in ARROWS if a.target.startswith("service.load") and not a.source.startswith("service.load"))
+    assert broken(a for a in users if a.source != "service.cli") == []
+    outer = {*STANDARD, "httptools", "numpy", "pydantic", "rich", "service", "typer", "uvloop"}
+    assert broken(a for a in inside if top(a.target) not in outer) == []
 
 
 def test_the_use_cases_are_found() -> None:

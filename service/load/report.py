@@ -94,7 +94,8 @@ class Report:
             console.print(f"Problem    {times} times {problem}", markup=False)
         if self.saturated:
             console.print(SATURATED, style="bold yellow")
-        console.print(*self._verdict())
+        said, style = self._verdict()
+        console.print(said, style=style)
 
     def _verdict(self) -> tuple[str, str]:
         if self.audit.wrong:
@@ -125,25 +126,16 @@ def _milliseconds(histogram: Histogram) -> dict[str, float]:
 
 
 def _speed(predict: Measured, feedback: Measured) -> Table:
-    table = Table(title="Requests; latencies in ms from when each was due", title_justify="left")
-    for name in (
-        "",
-        "offered /s",
-        "achieved /s",
-        "p50",
-        "p90",
-        "p99",
-        "p99.9",
-        "max",
-        "not sent",
-        "no answer",
-        "refused",
-    ):
-        table.add_column(name, justify="right" if name else "left")
-    for name, measured in (("predict", predict), ("feedback", feedback)):
-        latencies = (f"{value:,.2f}" for value in _milliseconds(measured.latency).values())
-        counts = (f"{count:,}" for count in (measured.not_sent, measured.no_answer, measured.refused))
-        table.add_row(name, f"{measured.offered:,.1f}", f"{measured.achieved:,.1f}", *latencies, *counts)
+    table = Table("", "predict", "feedback", title="Requests; latency from when each was due", title_justify="left")
+    for column in table.columns[1:]:
+        column.justify = "right"
+    for name in ("offered", "achieved"):
+        table.add_row(f"{name} per second", *(f"{getattr(each, name):,.1f}" for each in (predict, feedback)))
+    latencies = [_milliseconds(each.latency) for each in (predict, feedback)]
+    for name in latencies[0]:
+        table.add_row(f"{name}, ms", *(f"{each[name]:,.2f}" for each in latencies))
+    for name in ("not_sent", "no_answer", "refused"):
+        table.add_row(name.replace("_", " "), *(f"{getattr(each, name):,}" for each in (predict, feedback)))
     return table
 
 

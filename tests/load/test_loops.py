@@ -13,7 +13,7 @@ from service.load.loops import Pace, Requests, closed_loop, open_loop
 from service.load.pacer import Pacer
 from service.load.target import Target
 from tests.load.world_server import Answer as Said
-from tests.load.world_server import serving
+from tests.load.world_server import conversing, serving
 from tests.service.wager import free_port
 
 STALL = 0.5  # seconds
@@ -144,11 +144,8 @@ async def test_connections_are_kept() -> None:
         opened += 1
         while await reader.read(1000):
             writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok")
-        writer.close()
 
-    server = await asyncio.start_server(converse, "127.0.0.1", 0)
-    url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-    async with server, Client(Target.parse(url), connections=3) as client:
+    async with conversing(converse) as url, Client(Target.parse(url), connections=3) as client:
         await closed_loop(client, Requests("POST", "/", itertools.repeat(b"{}", 300)), connections=3)
     assert opened == 3
 
@@ -160,11 +157,8 @@ async def test_garbage_is_no_answer() -> None:
     async def converse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         while await reader.read(1000):
             writer.write(next(answers))
-        writer.close()
 
-    server = await asyncio.start_server(converse, "127.0.0.1", 0)
-    url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-    async with server, Client(Target.parse(url), connections=1) as client:
+    async with conversing(converse) as url, Client(Target.parse(url), connections=1) as client:
         assert await client.call("GET", "/") == Answer(0, b"")
         assert await client.call("GET", "/") == Answer(200, b"ok")
 

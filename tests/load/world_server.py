@@ -11,25 +11,25 @@ Answer = tuple[int, Any] | None
 Handler = Callable[[str, str, bytes], Awaitable[Answer]]
 
 
+Converse = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+
+
 @contextlib.asynccontextmanager
-async def serving(handler: Handler) -> AsyncIterator[str]:
-    """Serves on a free port in the running event loop; yields the URL."""
+async def conversing(converse: Converse) -> AsyncIterator[str]:
+    """Has a conversation on each connection to a free port, in the running event loop; yields the URL."""
     conversations: set[asyncio.Task[None]] = set()
 
-    async def converse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def hold(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         assert task is not None
         conversations.add(task)
-        try:
-            with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
-                while await _turn(handler, reader, writer):
-                    pass
-        finally:
-            writer.close()
-            with contextlib.suppress(ConnectionError):
-                await writer.wait_closed()
+        with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
+            await converse(reader, writer)
+        writer.close()
+        with contextlib.suppress(ConnectionError, asyncio.CancelledError):
+            await writer.wait_closed()
 
-    server = await asyncio.start_server(converse, "127.0.0.1", 0)
+    server = await asyncio.start_server(hold, "127.0.0.1", 0)
     try:
         yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
     finally:
@@ -38,6 +38,18 @@ async def serving(handler: Handler) -> AsyncIterator[str]:
             task.cancel()
         await asyncio.gather(*conversations, return_exceptions=True)
         await server.wait_closed()
+
+
+@contextlib.asynccontextmanager
+async def serving(handler: Handler) -> AsyncIterator[str]:
+    """Answers requests on a free port, in the running event loop; yields the URL."""
+
+    async def converse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while await _turn(handler, reader, writer):
+            pass
+
+    async with conversing(converse) as url:
+        yield url
 
 
 async def _turn(handler: Handler, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:

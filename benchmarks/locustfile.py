@@ -1,0 +1,52 @@
+"""Wager under Locust, for those who live there: users who predict, wait, and tell whether it was right.
+
+Locust is not part of the project's environment: docs/load-testing.md says how to run this, and what its latencies
+leave out.
+"""
+
+import os
+import random
+import secrets
+from typing import Any
+
+from locust import HttpUser, between, events, task
+
+LABELS = [f"label-{k}" for k in range(10)]
+FEATURES = 20
+MODEL = os.environ.get("WAGER_LOCUST_MODEL", f"locust-{secrets.token_hex(4)}")
+
+
+class Visitor(HttpUser):
+    """Asks for a prediction, and gives its feedback: one user's closed loop."""
+
+    wait_time = between(0.05, 0.15)
+
+    def on_start(self) -> None:
+        """Makes the model, unless another user has."""
+        definition = {"name": MODEL, "labels": LABELS, "features": {"kind": "dense", "size": FEATURES}}
+        with self.client.post("/models", json=definition, headers=_headers(), catch_response=True) as answer:
+            if answer.status_code in {201, 409}:
+                answer.success()
+
+    @task
+    def round(self) -> None:
+        """One round; the label that is right is that of the greatest feature."""
+        context = [random.gauss(0, 1) for _ in range(FEATURES)]
+        truth = LABELS[max(range(len(LABELS)), key=context.__getitem__)]
+        asked = {"model": MODEL, "context": context}
+        answer = self.client.post("/predict", json=asked, headers=_headers())
+        if answer.ok:
+            drawn = answer.json()
+            told = {"prediction_id": drawn["prediction_id"], "correct": drawn["label"] == truth}
+            self.client.post("/feedback", json=told, headers=_headers())
+
+
+@events.test_stop.add_listener
+def _delete_model(environment: Any, **_: Any) -> None:
+    user = Visitor(environment)
+    user.client.delete(f"/models/{MODEL}", headers=_headers())
+
+
+def _headers() -> dict[str, str]:
+    key = os.environ.get("WAGER_API_KEY")
+    return {} if key is None else {"authorization": f"Bearer {key}"}
