@@ -13,17 +13,25 @@ from fastapi import APIRouter, FastAPI
 
 from learners.registry import warm_up
 from service import __version__
-from service.api import docs, feedback, health, learners, log, models, predictions, problems
+from service.api import docs, feedback, health, learners, log, models, predictions, problems, webhooks
+from service.api.access import Access
+from service.api.access_description import describe_access
 from service.api.body_limit import BodyLimit
+from service.api.headers import SecurityHeaders
+from service.api.in_flight import InFlight
+from service.auth import Gatekeeper
 from service.catalogue import Catalogue
 from service.desk import Outside
 from service.desks import Desks
 from service.processes import die_with_parent, spare_lasting_objects
 from service.rounds import RoundService
 from service.settings import Settings
+from service.store.api_keys import ApiKeyTable
 from service.store.base import Store
 from service.store.connections import TlsFiles
+from service.store.rate_limits import RateLimits
 from service.store.redis_store import RedisStore
+from service.webhooks import Verifier
 
 _UPKEEP_SECONDS = 1.0
 
@@ -65,7 +73,7 @@ def create_app(settings: Settings | None = None, chance: Chance | None = None) -
     tls = TlsFiles(settings.store_ca_file, settings.store_cert_file, settings.store_key_file)
     store = RedisStore(settings.store_url, settings.store_timeout_seconds, tls)
     desks = Desks(Outside(store, chance.now, chance.rng, chance.new_id), settings.cache_bytes)
-    rounds = RoundService(desks)
+    rounds = RoundService(desks, settings.max_distribution_numbers)
     catalogue = Catalogue(store, chance.now, chance.new_id, settings.max_state_bytes)
     routers = [
         predictions.router(rounds, settings.max_batch_items),
@@ -73,15 +81,24 @@ def create_app(settings: Settings | None = None, chance: Chance | None = None) -
         models.router(catalogue),
         log.router(catalogue),
         learners.router(),
+        webhooks.router(rounds, Verifier(settings.all_webhook_secrets(), chance.now)),
         health.router(store),
     ]
-    app = _bare_app(store, desks, settings.max_body_bytes)
+    limits = RateLimits(settings.store_url, settings.store_timeout_seconds) if settings.keys_required else None
+    app = _bare_app(store, desks, limits)
     _include(app, routers)
     app.include_router(docs.router())
+    describe_access(app)
+    app.add_middleware(BodyLimit, max_bytes=settings.max_body_bytes, max_seconds=settings.body_timeout_seconds)
+    if limits is not None:
+        keys = Gatekeeper(ApiKeyTable(store.command), chance.now, settings.key_cache_seconds)
+        app.add_middleware(Access, gatekeeper=keys, limiter=limits)
+    app.add_middleware(InFlight, most=settings.max_requests_in_flight)
+    app.add_middleware(SecurityHeaders)
     return app
 
 
-def _bare_app(store: Store, desks: Desks, max_body_bytes: int) -> FastAPI:
+def _bare_app(store: Store, desks: Desks, limits: RateLimits | None) -> FastAPI:
     """An application without routes that keeps the desks up, and answers errors as problems."""
 
     @contextlib.asynccontextmanager
@@ -96,6 +113,8 @@ def _bare_app(store: Store, desks: Desks, max_body_bytes: int) -> FastAPI:
             with contextlib.suppress(asyncio.CancelledError):
                 await upkeep
             await store.close()
+            if limits is not None:
+                await limits.close()
 
     app = FastAPI(
         title="Wager",
@@ -108,7 +127,6 @@ def _bare_app(store: Store, desks: Desks, max_body_bytes: int) -> FastAPI:
         redoc_url=None,
     )
     problems.install(app)
-    app.add_middleware(BodyLimit, max_bytes=max_body_bytes)
     return app
 
 

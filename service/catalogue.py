@@ -10,6 +10,7 @@ from learners.answers import answer_kind
 from learners.base import NO_LABEL, AnyLearner
 from learners.registry import ALL_LEARNERS, RECOMMENDED
 from service.answers import NOTHING
+from service.auth import Names
 from service.errors import ModelExistsError, ModelNotFoundError
 from service.model import Model, hyperparameters, new_model, stored_model
 from service.schemas import (
@@ -60,10 +61,17 @@ class Catalogue:
         """
         return _model_answer(await self._stored(name))
 
-    async def list(self, cursor: str, limit: int) -> ModelList:
-        """A page of models, those after the cursor."""
-        page = await self._store.list_models(cursor, limit)
-        return ModelList(models=[_model_answer(stored) for stored in page.models], next_cursor=page.next_cursor)
+    async def list(self, cursor: str, limit: int, own: Names) -> ModelList:
+        """A page of models, those after the cursor; only of these names, the cursor included."""
+        found: list[StoredModel] = []
+        after: str | None = max(cursor, own.before)
+        while after is not None and len(found) < limit and not own.ended_by(after):
+            page = await self._store.list_models(after, limit)
+            found += [stored for stored in page.models if stored.key.name in own]
+            after = page.next_cursor
+        more = after is not None or len(found) > limit
+        models = [_model_answer(stored) for stored in found[:limit]]
+        return ModelList(models=models, next_cursor=models[-1].name if more and len(models) == limit else None)
 
     async def delete(self, name: str) -> None:
         """Deletes a model with its log.

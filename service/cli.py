@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
-from service import __version__
+from service import __version__, keys_cli
 from service.load.command import load
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ EXIT_ADDRESS = 4
 EXIT_STORE = 5
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
+app.add_typer(keys_cli.app, name="keys")
 
 
 def main() -> None:
@@ -58,7 +59,7 @@ def serve(
 
     Every option has an environment variable (WAGER_PORT, ...), which it overrides.
     """
-    settings = _read_settings(host=host, port=port, data_dir=data_dir, store_url=store_url, workers=workers)
+    settings = read_settings(host=host, port=port, data_dir=data_dir, store_url=store_url, workers=workers)
     _limit_threads()
     signal.signal(signal.SIGTERM, _exit_cleanly)
     with _listen(settings) as listener, _store(settings) as ready:
@@ -86,7 +87,8 @@ def demo(
 app.command()(load)
 
 
-def _read_settings(**options: Any) -> "Settings":
+def read_settings(**options: Any) -> "Settings":
+    """The settings; ends the command, naming every wrong one, where there are such."""
     from pydantic import ValidationError
 
     from service.settings import Settings
@@ -154,6 +156,12 @@ def _announce(asked: "Settings", ready: "Settings") -> None:
     base = f"http://{host}:{asked.port}"
     where = asked.masked_store_url or f"{asked.data_dir.absolute()} ({ready.store_url})"
     typer.echo(f"API        {base}\nAPI docs   {base}/docs\nData       {where}")
+    if asked.keys_required:
+        typer.echo("API keys   required; `wager keys create NAME --scope admin` makes one")
+    elif not asked.on_loopback:
+        typer.echo(
+            f"wager: WARNING: WAGER_AUTH=off: whoever reaches {base} may read, teach and delete models", err=True
+        )
 
 
 def _run_http(settings: "Settings", listener: socket.socket) -> bool:

@@ -36,6 +36,9 @@ SNAPSHOT_AGE = 30.0
 
 _SNAPSHOT_BYTES_PER_SECOND = 2_000_000
 
+_NUMBERS_AT_ONCE = 4_000_000
+"""Most probabilities computed together, which bounds the memory of a batch where labels are many: 32 MB an array."""
+
 
 @dataclass(frozen=True)
 class Outside:
@@ -71,7 +74,8 @@ class Desk:
         self.replica = Replica(model, outside.store)
         self._outside = outside
         self._uniforms, self._draw_cost = uniforms_per_answer(model.learner), draw_cost(model.learner)
-        self._predictions: Batcher[Ask, PredictAnswer] = Batcher(self._predict)
+        together = max(1, min(256, _NUMBERS_AT_ONCE // len(model.definition.labels)))
+        self._predictions: Batcher[Ask, PredictAnswer] = Batcher(self._predict, together)
         self._feedback: Batcher[Feedback, FeedbackResult] = Batcher(self._join)
         self._newest_round = 0  # that this worker has heard of
         self._upkeep: asyncio.Task[None] | None = None

@@ -23,6 +23,12 @@ WagerError
 │   ├── ModelExistsError          the name is taken
 │   ├── PredictionConflictError   the id was used before, with another context
 │   └── FeedbackConflictError     the first feedback said otherwise
+├── AccessError
+│   ├── UnauthenticatedError      no API key, or none that counts
+│   ├── ForbiddenError            the key is not for this
+│   ├── SignatureError            a webhook that its sender did not sign
+│   └── RateLimitedError          more requests than the key may make
+├── OverloadedError               more requests at once than a worker takes
 └── StoreError
     ├── StoreUnavailableError     no answer, or not one that can be used; try again
     ├── StoreFullError            no memory left for a write
@@ -130,6 +136,38 @@ class PredictionConflictError(ConflictError):
 
 class FeedbackConflictError(ConflictError):
     """The first feedback for this prediction said otherwise."""
+
+
+class AccessError(WagerError):
+    """Who asks may not have it, or not now."""
+
+
+class UnauthenticatedError(AccessError):
+    """There is no API key, or none that counts: unknown, expired and revoked ones are not told apart."""
+
+
+class ForbiddenError(AccessError):
+    """The API key is good, and not for this."""
+
+
+class SignatureError(AccessError):
+    """A webhook is not signed with a secret of ours, or was signed too long ago."""
+
+
+class RateLimitedError(AccessError):
+    """The API key has made as many requests as it may for now.
+
+    Attributes:
+        retry_after: seconds until it may again, at least 1.
+    """
+
+    def __init__(self, detail: str, field: str | None = None, retry_after: int = 1) -> None:
+        super().__init__(detail, field)
+        self.retry_after = retry_after
+
+
+class OverloadedError(WagerError):
+    """A worker has as many requests in flight as it takes."""
 
 
 class StoreError(WagerError):

@@ -6,6 +6,7 @@ from typing import TypeVar
 from service.desk import Ask, Desk
 from service.desks import Desks
 from service.errors import (
+    BatchTooLargeError,
     FeedbackConflictError,
     IdentifierError,
     InconsistentFeedbackError,
@@ -23,10 +24,31 @@ _T = TypeVar("_T")
 
 
 class RoundService:
-    """Predictions and feedback, for every model. Any worker may answer any request."""
+    """Predictions and feedback, for every model. Any worker may answer any request.
 
-    def __init__(self, desks: Desks) -> None:
+    Args:
+        desks: where they are played.
+        max_distribution_numbers: the most probabilities that one answer to many predictions may list.
+    """
+
+    def __init__(self, desks: Desks, max_distribution_numbers: int) -> None:
         self._desks = desks
+        self._max_distribution_numbers = max_distribution_numbers
+
+    async def check_distributions(self, name: str, items: int) -> None:
+        """Refuses to list more probabilities than fit an answer; a model that is not there is told of elsewhere.
+
+        Raises:
+            BatchTooLargeError: if so many predictions would.
+        """
+        try:
+            labels = len((await self._desks.find(name, "model")).model.definition.labels)
+        except ModelNotFoundError:
+            return
+        if items * labels > self._max_distribution_numbers:
+            most = self._max_distribution_numbers // labels
+            detail = f"{items} distributions over {labels} labels; one request may have {most}"
+            raise BatchTooLargeError(detail, "include_distribution")
 
     async def predict(self, request: PredictRequest) -> PredictAnswer:
         """Draws an answer for the context and stores the prediction.

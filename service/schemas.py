@@ -215,6 +215,16 @@ class FeedbackBatchAnswer(_Answer):
     results: list[FeedbackAnswer | Problem]
 
 
+class WebhookAnswer(_Answer):
+    """What became of a webhook."""
+
+    status: Literal["recorded", "duplicate", "ignored"]
+    feedback: Annotated[FeedbackAnswer | None, Field(examples=[None])] = None
+    """What is on record; null where it was ignored."""
+    reason: Annotated[Problem | None, Field(examples=[None])] = None
+    """Why it was ignored."""
+
+
 class RoundLine(_Answer):
     """One line of a model's log."""
 

@@ -1,11 +1,22 @@
 """What can be set, with its default and its range: one field, one environment variable."""
 
+import base64
+import ipaddress
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, ByteSize, DirectoryPath, Field, FilePath, ValidationInfo, field_validator
+from pydantic import (
+    AfterValidator,
+    ByteSize,
+    DirectoryPath,
+    Field,
+    FilePath,
+    SecretStr,
+    ValidationInfo,
+    field_validator,
+)
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SecretsSettingsSource, SettingsConfigDict
 
 from service.store.addresses import parse_store_url
@@ -17,6 +28,34 @@ _KIB, _MIB, _GIB = 2**10, 2**20, 2**30
 def _check_store_url(url: str) -> str:
     parse_store_url(url)
     return url
+
+
+def _check_webhook_secrets(secrets: SecretStr) -> SecretStr:
+    if not (words := secrets.get_secret_value().replace(",", " ").split()):
+        raise ValueError("must hold a secret: whsec_ and the base64 of 24 to 64 bytes; several are separated by commas")
+    for number, word in enumerate(words, 1):
+        if not _is_webhook_secret(word):
+            raise ValueError(f"secret number {number} is not whsec_ and the base64 of 24 to 64 bytes")
+    return secrets
+
+
+def _is_webhook_secret(word: str) -> bool:
+    try:
+        return word.startswith("whsec_") and 24 <= len(base64.b64decode(word[6:], validate=True)) <= 64
+    except ValueError:
+        return False
+
+
+def _check_webhook_file(path: Path) -> Path:
+    try:
+        _check_webhook_secrets(SecretStr(path.read_text()))
+    except OSError as error:
+        raise ValueError(f"cannot be read: {error.strerror}") from None
+    return path
+
+
+def _plain(value: object) -> str:
+    return value.get_secret_value() if isinstance(value, SecretStr) else str(value)
 
 
 class Settings(BaseSettings):
@@ -67,6 +106,23 @@ class Settings(BaseSettings):
     cache_bytes: ByteSize = Field(
         ByteSize(512 * _MIB), ge=_MIB, description="Most memory a worker gives to cached models."
     )
+    max_distribution_numbers: int = Field(
+        1_000_000, ge=1, description="Most probabilities that the answer to one batch may list."
+    )
+    max_requests_in_flight: int = Field(1000, ge=1, le=1_000_000, description="Most requests at once in a worker.")
+    body_timeout_seconds: float = Field(30.0, gt=0, le=3600, description="Longest time that a body may take to arrive.")
+    auth: Literal["auto", "required", "off"] = Field(
+        "auto", description="Whether requests need an API key: unless on loopback, always, or never."
+    )
+    key_cache_seconds: float = Field(
+        5.0, ge=0, le=3600, description="How long a worker trusts an API key without asking: the delay of a revocation."
+    )
+    webhook_secrets: Annotated[SecretStr, AfterValidator(_check_webhook_secrets)] | None = Field(
+        None, description="Secrets that webhooks are signed with (whsec_...), separated by commas."
+    )
+    webhook_secrets_file: Annotated[Path, AfterValidator(_check_webhook_file)] | None = Field(
+        None, description="A file with such secrets, separated by commas or new lines."
+    )
     graceful_shutdown_seconds: int = Field(
         5, ge=0, le=600, description="Longest wait for running requests when the service stops."
     )
@@ -99,7 +155,32 @@ class Settings(BaseSettings):
     def as_environment(self) -> dict[str, str]:
         """Return the environment variables from which a worker reads these same settings."""
         values = self.model_dump(exclude_none=True)
-        return {_PREFIX + name.upper(): str(value) for name, value in values.items()}
+        return {_PREFIX + name.upper(): _plain(value) for name, value in values.items()}
+
+    @property
+    def keys_required(self) -> bool:
+        """Whether requests need an API key."""
+        return self.auth == "required" or (self.auth == "auto" and not self.on_loopback)
+
+    @property
+    def on_loopback(self) -> bool:
+        """Whether only this machine can reach the service; a name but `localhost` counts as reachable."""
+        try:
+            return ipaddress.ip_address(self.host.partition("%")[0]).is_loopback
+        except ValueError:
+            return self.host == "localhost"
+
+    def all_webhook_secrets(self) -> list[str]:
+        """Every secret that a webhook may be signed with.
+
+        Raises:
+            OSError: if the file of secrets cannot be read.
+            ValueError: if there is something else in it.
+        """
+        texts = [] if self.webhook_secrets is None else [self.webhook_secrets]
+        if self.webhook_secrets_file is not None:
+            texts.append(_check_webhook_secrets(SecretStr(self.webhook_secrets_file.read_text())))
+        return [word for text in texts for word in text.get_secret_value().replace(",", " ").split()]
 
     @property
     def masked_store_url(self) -> str | None:

@@ -5,6 +5,7 @@ from typing import Any
 from fastapi import APIRouter
 
 from service import errors
+from service.api.access import check_model
 from service.api.batches import check_size, each
 from service.api.problems import responses
 from service.rounds import RoundService
@@ -30,7 +31,7 @@ def router(rounds: RoundService, max_items: int) -> APIRouter:
     @routes.post("/feedback", responses=_ERRORS)
     async def feedback(request: FeedbackRequest) -> FeedbackAnswer:
         """Says whether a prediction was right. The same twice is answered as the first time: `duplicate`."""
-        return await rounds.give_feedback(request)
+        return await _give(rounds, request)
 
     @routes.post("/feedback/batch", responses=responses(errors.BatchTooLargeError))
     async def feedback_batch(request: FeedbackBatchRequest) -> FeedbackBatchAnswer:
@@ -38,8 +39,13 @@ def router(rounds: RoundService, max_items: int) -> APIRouter:
         check_size(len(request.feedback), max_items, "feedback")
 
         async def one(item: Any) -> FeedbackAnswer:
-            return await rounds.give_feedback(FeedbackRequest.model_validate(item))
+            return await _give(rounds, FeedbackRequest.model_validate(item))
 
         return FeedbackBatchAnswer(results=await each([one(item) for item in request.feedback]))
 
     return routes
+
+
+async def _give(rounds: RoundService, request: FeedbackRequest) -> FeedbackAnswer:
+    check_model(request.prediction_id.partition(":")[0], "prediction_id")
+    return await rounds.give_feedback(request)

@@ -43,6 +43,11 @@ OF_ERROR: dict[type[errors.WagerError], Kind] = {
     errors.ModelExistsError: Kind(409, "model-exists", "The name is taken"),
     errors.PredictionConflictError: Kind(409, "prediction-conflict", "The id was used with another context"),
     errors.FeedbackConflictError: Kind(409, "feedback-conflict", "Other feedback is on record"),
+    errors.UnauthenticatedError: Kind(401, "unauthenticated", "There is no API key, or none that counts"),
+    errors.SignatureError: Kind(401, "invalid-signature", "The webhook is not signed as it should be"),
+    errors.ForbiddenError: Kind(403, "forbidden", "The API key is not for this"),
+    errors.RateLimitedError: Kind(429, "rate-limited", "The API key has made too many requests"),
+    errors.OverloadedError: Kind(503, "overloaded", "The service has as many requests as it takes"),
     errors.StoreUnavailableError: Kind(503, "store-unavailable", "The store does not answer"),
     errors.StoreFullError: Kind(507, "store-full", "The store has no memory left"),
     errors.StoreCorruptError: Kind(500, "store-corrupt", "What is stored cannot be read"),
@@ -53,6 +58,7 @@ OF_HTTP: dict[int, Kind] = {
     400: INVALID_JSON,
     404: Kind(404, "no-such-path", "There is nothing at this path"),
     405: Kind(405, "method-not-allowed", "The path knows no such method"),
+    408: Kind(408, "slow-body", "The body did not arrive in time"),
     413: BODY_TOO_LARGE,
 }
 

@@ -5,6 +5,7 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Query, Response
 
 from service import errors
+from service.api.access import check_new_model, own_names
 from service.api.problems import responses
 from service.catalogue import Catalogue
 from service.schemas import NAME_PATTERN, ModelAnswer, ModelDefinition, ModelList
@@ -29,6 +30,7 @@ def router(catalogue: Catalogue) -> APIRouter:
     )
     async def create_model(definition: ModelDefinition, response: Response) -> ModelAnswer:
         """Creates a model."""
+        check_new_model(definition.name)
         response.headers["Location"] = f"/models/{definition.name}"
         return await catalogue.create(definition)
 
@@ -37,8 +39,8 @@ def router(catalogue: Catalogue) -> APIRouter:
         cursor: Annotated[str, Query(pattern=f"^$|{NAME_PATTERN}", description="As the last page gave it.")] = "",
         limit: Annotated[int, Query(ge=1, le=1000, description="Most models on a page.")] = 100,
     ) -> ModelList:
-        """Lists the models by name, a page at a time."""
-        return await catalogue.list(cursor, limit)
+        """Lists the models that the API key is for, by name, a page at a time."""
+        return await catalogue.list(cursor, limit, own_names())
 
     @routes.get("/{name}", responses=responses(errors.ModelNotFoundError))
     async def get_model(name: Name) -> ModelAnswer:

@@ -5,6 +5,7 @@ from typing import Any
 from fastapi import APIRouter
 
 from service import errors
+from service.api.access import check_model, own_names
 from service.api.batches import check_size, each
 from service.api.problems import responses
 from service.rounds import RoundService
@@ -34,12 +35,15 @@ def router(rounds: RoundService, max_items: int) -> APIRouter:
     @routes.post("/predict", responses=_ERRORS)
     async def predict(request: PredictRequest) -> PredictAnswer:
         """Draws an answer from the model's distribution for a context, and stores the prediction."""
+        check_model(request.model, "model")
         return await rounds.predict(request)
 
     @routes.post("/predict/batch", responses=responses(errors.BatchTooLargeError))
     async def predict_batch(batch: PredictBatchRequest) -> PredictBatchAnswer:
         """Predicts for many contexts at once: an answer or a problem for each, in order."""
         check_size(len(batch.contexts), max_items, "contexts")
+        if batch.include_distribution and batch.model in own_names():
+            await rounds.check_distributions(batch.model, len(batch.contexts))
         ids: list[Any] = [None] * len(batch.contexts) if batch.prediction_ids is None else batch.prediction_ids
         if len(ids) != len(batch.contexts):
             raise errors.IdentifierError(f"{len(ids)} ids for {len(batch.contexts)} contexts", "prediction_ids")
@@ -47,7 +51,9 @@ def router(rounds: RoundService, max_items: int) -> APIRouter:
         async def one(context: Any, prediction_id: Any) -> PredictAnswer:
             item = {"model": batch.model, "context": context, "prediction_id": prediction_id}
             item["include_distribution"] = batch.include_distribution
-            return await rounds.predict(PredictRequest.model_validate(item))
+            checked = PredictRequest.model_validate(item)
+            check_model(batch.model, "model")
+            return await rounds.predict(checked)
 
         calls = [one(context, given) for context, given in zip(batch.contexts, ids, strict=True)]
         return PredictBatchAnswer(predictions=await each(calls))

@@ -11,6 +11,7 @@ from starlette.exceptions import HTTPException
 
 from service import errors
 from service.api import kinds
+from service.api.headers import SECURITY_HEADERS
 from service.api.kinds import Kind
 from service.schemas import FieldError, Problem
 
@@ -19,7 +20,6 @@ _log = logging.getLogger(__name__)
 TYPE_PREFIX = "urn:wager:problem:"
 MEDIA_TYPE = "application/problem+json"
 
-_RETRY_AFTER = {"Retry-After": "1"}
 _KINDS_OF_FEATURES = {"dense", "sparse"}
 """Steps of a path that tell which kind was tried: no places in the request."""
 
@@ -39,6 +39,11 @@ def problem_of_validation(found: Sequence[Mapping[str, Any]], skip: int = 0) -> 
     detail = f"{first.field}: {first.detail}" if first.field else first.detail
     problem = _problem(kinds.of_validation(found[0]["type"]), detail, first.field)
     return problem.model_copy(update={"errors": wrong})
+
+
+def answer_to(error: errors.WagerError) -> JSONResponse:
+    """The answer that tells of an error."""
+    return _response(problem_of(error), _headers(error))
 
 
 def too_large(max_bytes: int) -> JSONResponse:
@@ -88,12 +93,25 @@ def _response(problem: Problem, headers: Mapping[str, str] | None = None) -> JSO
     return JSONResponse(content, problem.status, headers=headers, media_type=MEDIA_TYPE)
 
 
+def _headers(error: errors.WagerError) -> dict[str, str] | None:
+    """What HTTP wants said beside some errors."""
+    match error:
+        case errors.UnauthenticatedError():
+            return {"WWW-Authenticate": 'Bearer realm="wager"'}
+        case errors.ForbiddenError():
+            return {"WWW-Authenticate": 'Bearer realm="wager", error="insufficient_scope"'}
+        case errors.RateLimitedError():
+            return {"Retry-After": str(error.retry_after)}
+        case errors.StoreUnavailableError() | errors.StoreFullError() | errors.OverloadedError():
+            return {"Retry-After": "1"}
+    return None
+
+
 async def _on_wager_error(_: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, errors.WagerError)
     if isinstance(error, errors.StoreCorruptError):
         _log.error("%s", error.detail)
-    problem = problem_of(error)
-    return _response(problem, _RETRY_AFTER if problem.status in (503, 507) else None)
+    return answer_to(error)
 
 
 async def _on_validation_error(_: Request, error: Exception) -> JSONResponse:
@@ -117,4 +135,5 @@ async def _on_http_error(_: Request, error: Exception) -> JSONResponse:
 
 async def _on_any_error(_: Request, error: Exception) -> JSONResponse:
     _log.error("unexpected error", exc_info=error)
-    return _response(_problem(kinds.INTERNAL_ERROR, "see the service's log"))
+    # Starlette answers this one outside of all middleware.
+    return _response(_problem(kinds.INTERNAL_ERROR, "see the service's log"), SECURITY_HEADERS)

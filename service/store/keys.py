@@ -3,6 +3,12 @@
 MODELS = "wager:models"
 """Sorted set of the names of all models, and perhaps of some that are gone."""
 
+API_KEYS = "wager:api-keys"
+"""Hash: the record of each API key (`service.auth`) under its id."""
+
+RATE_LIMITS = "wager:limits"
+"""What the keys of rate limits begin with; the library `limits` spells the rest."""
+
 
 def model(name: str) -> str:
     """Hash: incarnation, definition, created_at, and the counters rounds, predictions, correct."""

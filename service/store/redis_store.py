@@ -183,6 +183,11 @@ class RedisStore:
         """See `Store.check`."""
         return await read_facts(await self._connection.primaries())
 
+    @_translating_errors
+    async def command(self, *words: Any) -> Any:
+        """One command, for what stands beside the models (`service.store.api_keys`)."""
+        return await self._call(*words)
+
     async def close(self) -> None:
         """See `Store.close`."""
         await self._connection.close()

@@ -101,7 +101,9 @@ def check_start() -> str:
 def check_hardening() -> str:
     """No process of a container is root, has capabilities, may gain some, or can write to its file system."""
     for service in ("worker", "valkey", "balancer"):
-        status = dict(line.split(":\t", 1) for line in within(service, "cat", "/proc/1/status").splitlines() if ":\t" in line)
+        status = dict(
+            line.split(":\t", 1) for line in within(service, "cat", "/proc/1/status").splitlines() if ":\t" in line
+        )
         assert "0" not in status["Uid"].split(), (service, status["Uid"])
         assert int(status["CapEff"], 16) == int(status["CapBnd"], 16) == 0, (service, status["CapEff"])
         assert status["NoNewPrivs"] == "1", service

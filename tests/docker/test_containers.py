@@ -35,7 +35,15 @@ def compose(*profiles: str) -> dict[str, Any]:
     """The compose file as Compose itself understands it."""
     chosen = [option for profile in profiles for option in ("--profile", profile)]
     clean = {name: value for name, value in os.environ.items() if not name.startswith(("COMPOSE", "WAGER"))}
-    command = [tool("docker-compose"), "--file", str(ROOT / "docker-compose.yml"), *chosen, "config", "--format", "json"]
+    command = [
+        tool("docker-compose"),
+        "--file",
+        str(ROOT / "docker-compose.yml"),
+        *chosen,
+        "config",
+        "--format",
+        "json",
+    ]
     done = subprocess.run(command, capture_output=True, text=True, env=clean, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
@@ -147,7 +155,9 @@ def test_everything_mounted_exists() -> None:
     """Each file and folder of the checkout that a service mounts is there, and public enough to be read."""
     config = compose(*PROFILES)
     files = [Path(entry["file"]) for entry in config["configs"].values()]
-    binds = [Path(m["source"]) for s in config["services"].values() for m in s.get("volumes", []) if m["type"] == "bind"]
+    binds = [
+        Path(m["source"]) for s in config["services"].values() for m in s.get("volumes", []) if m["type"] == "bind"
+    ]
     for path in (*files, *binds):
         assert path.exists(), path
         assert path.stat().st_mode & 0o004, path

@@ -1,0 +1,74 @@
+"""`POST /webhooks/feedback`: the same feedback, from whoever signs it."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pydantic
+from fastapi import APIRouter, Request, Response
+
+from service import errors
+from service.api.problems import problem_of, problem_of_validation, responses
+from service.rounds import RoundService
+from service.schemas import FeedbackRequest, WebhookAnswer
+from service.webhooks import Verifier, read_feedback
+
+# Sent again, it would fare no better: a sender that hears of an error tries for days, and then gives up on us.
+_IGNORED = (errors.ModelNotFoundError, errors.PredictionNotFoundError, errors.PredictionExpiredError)
+
+_SCHEMA = {"$ref": "#/components/schemas/FeedbackRequest"}
+_HEADERS = {
+    "webhook-id": "Names the message, the same however often it is sent.",
+    "webhook-timestamp": "Seconds since the epoch when it was sent, at most five minutes ago.",
+    "webhook-signature": "`v1,` and the base64 of an HMAC-SHA256; several are separated by blanks.",
+}
+_DOCUMENTED: dict[str, Any] = {
+    "requestBody": {"required": True, "content": {"application/json": {"schema": _SCHEMA}}},
+    "parameters": [
+        {"name": name, "in": "header", "required": True, "description": about, "schema": {"type": "string"}}
+        for name, about in _HEADERS.items()
+    ],
+}
+_ERRORS = responses(
+    errors.SignatureError,
+    errors.FeedbackConflictError,
+    errors.UnknownLabelError,
+    errors.WrongTruthError,
+    errors.InconsistentFeedbackError,
+    errors.LabelNeededError,
+    errors.StoreFullError,
+) | {202: {"model": WebhookAnswer, "description": "Ignored: there is no such prediction, or its window has closed"}}
+
+
+def router(rounds: RoundService, verifier: Verifier) -> APIRouter:
+    """The route of webhooks."""
+    routes = APIRouter(tags=["rounds"])
+
+    @routes.post("/webhooks/feedback", summary="Receive a webhook", responses=_ERRORS, openapi_extra=_DOCUMENTED)
+    async def webhook_feedback(request: Request, response: Response) -> WebhookAnswer:
+        """Takes feedback that is signed as Standard Webhooks 1.0 has it.
+
+        The body is that of `POST /feedback`, or an event with it as `data`: a CloudEvent (structured or binary, in
+        JSON), or an object with `type` and `data`.
+        """
+        body = await request.body()
+        verifier.verify(request.headers, body)
+        try:
+            return await _give(rounds, _read(request.headers, body))
+        except _IGNORED as error:
+            response.status_code = 202
+            return WebhookAnswer(status="ignored", reason=problem_of(error))
+
+    return routes
+
+
+def _read(headers: Mapping[str, str], body: bytes) -> FeedbackRequest:
+    try:
+        return read_feedback(headers, body)
+    except pydantic.ValidationError as error:
+        problem = problem_of_validation(error.errors(include_url=False, include_input=False))
+        raise errors.InvalidInputError(problem.detail, problem.field) from None
+
+
+async def _give(rounds: RoundService, feedback: FeedbackRequest) -> WebhookAnswer:
+    answer = await rounds.give_feedback(feedback)
+    return WebhookAnswer(status=answer.status, feedback=answer)
