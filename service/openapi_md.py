@@ -18,6 +18,12 @@ _CONVENTIONS = """\
 - **Paths.** Every path below is there twice: as written, and under `/v1`.
 - **Bodies** are JSON, sent as `Content-Type: application/json`, at most {mebibytes} MiB (`WAGER_MAX_BODY_BYTES`).
   They are read strictly: an unknown field, a number written as a string, a NaN or an infinity is refused, and named.
+- **API keys.** Where the service asks for them (on any address but loopback, unless told otherwise), send one as
+  `Authorization: Bearer wk_...`, or as `X-API-Key`. Each operation names the scope that it needs; `admin` includes the
+  others. A key may be for some models only: all others are to it as if they were not there. Health and this
+  description are open to everybody; what is not described here, such as metrics, needs a key for all models.
+- **Limits.** A key may have a limit of requests in a time; `RateLimit-Policy` and `RateLimit` say where it stands, and
+  429 comes with `Retry-After`. A batch is one request.
 - **Times** are in UTC, as RFC 3339 writes them.
 - **Trying again** is safe. `POST /predict` with a `prediction_id` of yours, sent again with the same context, is
   answered with the stored prediction: the same label, the same propensity. Feedback counts once, however often it is
@@ -26,7 +32,7 @@ _CONVENTIONS = """\
 - **Batches** of at most {items} items (`WAGER_MAX_BATCH_ITEMS`) are answered 200, with an answer or a problem for each
   item, in order.
 - **Errors** are `application/problem+json` (RFC 9457): see [Problems](#problems). With 503 and 507 comes
-  `Retry-After`."""
+  `Retry-After`. A body that takes longer than {seconds:g} s to arrive is answered 408."""
 
 _PROBLEMS = """\
 Every error is answered with a [Problem](#problem). Its `type` is `{prefix}` and one of these names, which do not
@@ -71,6 +77,7 @@ _SAMPLES: dict[str, Sequence[Any]] = {  # what the examples tell
     "rounds_seen": [1024],
     "size": [3],
     "store": ["Valkey 9.1.2"],
+    "reason": [None],
     "warnings": [[]],
     "window_seconds": [3600.0],
 }
@@ -97,7 +104,11 @@ def _parts(api: Schema, settings: Settings) -> Iterator[str]:
     yield str(api["info"]["description"])
     yield _table(["Call", "Does"], ([f"[`{m.upper()} {p}`]({_anchor(op)})", _first(op)] for m, p, op in operations))
     yield "## Conventions"
-    yield _CONVENTIONS.format(mebibytes=settings.max_body_bytes // 2**20, items=settings.max_batch_items)
+    yield _CONVENTIONS.format(
+        mebibytes=settings.max_body_bytes // 2**20,
+        items=settings.max_batch_items,
+        seconds=settings.body_timeout_seconds,
+    )
     for tag in dict.fromkeys(operation["tags"][0] for _, _, operation in operations):
         yield f"## {tag.capitalize()}"
         for method, path, operation in operations:
@@ -121,6 +132,7 @@ def _operation(method: str, path: str, operation: Schema, schemas: Schemas) -> I
     yield f"### {operation['summary']}"
     yield f"`{method.upper()} {path}`"
     yield operation["description"]
+    yield from (f"*Needs an API key with the scope* `{scopes[0]}`." for scopes in _scopes(operation))
     yield _table(
         ["Parameter", "In", "Type", "Default", "Description"],
         (_parameter_row(each, schemas) for each in operation.get("parameters", [])),
@@ -131,6 +143,11 @@ def _operation(method: str, path: str, operation: Schema, schemas: Schemas) -> I
         yield _table(["Field", "Type", "Default", "Description"], schemas.rows(fields, expand=True))
         yield f"For example:\n\n{_fence(schemas.example(body['schema'], full=False))}"
     yield from _responses(operation["responses"], schemas)
+
+
+def _scopes(operation: Schema) -> list[list[str]]:
+    """The scopes of the first way to show a key, if one is needed."""
+    return [next(iter(each.values())) for each in operation["security"][:1]]
 
 
 def _parameter_row(parameter: Schema, schemas: Schemas) -> list[str]:

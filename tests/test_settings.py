@@ -8,6 +8,7 @@ from pydantic import ValidationError
 from service.settings import Settings
 from service.store.addresses import parse_store_url
 
+SECRET = "whsec_" + "aHVudGVyMmh1bnRlcjJodW50ZXIyaHVudGVyMg=="
 OUT_OF_RANGE = [
     ("host", ""),
     ("port", 0),
@@ -20,6 +21,15 @@ OUT_OF_RANGE = [
     ("cache_bytes", 0),
     ("graceful_shutdown_seconds", -1),
     ("appendfsync", "no"),
+    ("auth", "maybe"),
+    ("key_cache_seconds", -1),
+    ("body_timeout_seconds", 0),
+    ("max_requests_in_flight", 0),
+    ("max_distribution_numbers", 0),
+    ("webhook_secrets", ","),
+    ("webhook_secrets", "whsec_hunter2"),
+    ("webhook_secrets", f"{SECRET},{SECRET[6:]}"),
+    ("webhook_secrets_file", "/nowhere/secrets"),
     ("store_url", "http://localhost"),
     ("store_url", "redis://"),
     ("store_url", "redis://localhost:port"),
@@ -175,3 +185,46 @@ def test_settings_do_not_change() -> None:
     """A setting cannot be assigned to."""
     with pytest.raises(ValidationError):
         Settings().port = 1  # type: ignore[misc]
+
+
+def test_a_wrong_secret_is_not_repeated() -> None:
+    """The error about a wrong secret of webhooks does not hold it."""
+    with pytest.raises(ValidationError) as caught:
+        Settings(webhook_secrets="whsec_hunter2")  # type: ignore[arg-type]
+    assert "hunter2" not in str(caught.value)
+
+
+def test_secrets_come_from_the_environment_and_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Several are read from both; none is shown; workers read the same."""
+    file = tmp_path / "secrets"
+    file.write_text(f"{SECRET}\n{SECRET}\n")
+    monkeypatch.setenv("WAGER_WEBHOOK_SECRETS", f"{SECRET}, {SECRET}")
+    monkeypatch.setenv("WAGER_WEBHOOK_SECRETS_FILE", str(file))
+    settings = Settings()
+    assert settings.all_webhook_secrets() == [SECRET] * 4
+    assert SECRET[6:] not in f"{settings!r} {settings} {settings.model_dump()} {settings.model_dump_json()}"
+    for name, value in settings.as_environment().items():
+        monkeypatch.setenv(name, value)
+    assert Settings() == settings
+    assert Settings().all_webhook_secrets() == [SECRET] * 4
+
+
+@pytest.mark.parametrize(
+    ("host", "auth", "required"),
+    [
+        ("127.0.0.1", "auto", False),
+        ("127.8.8.8", "auto", False),
+        ("::1", "auto", False),
+        ("localhost", "auto", False),
+        ("0.0.0.0", "auto", True),
+        ("::", "auto", True),
+        ("10.0.0.1", "auto", True),
+        ("example.org", "auto", True),
+        ("localhost.example.org", "auto", True),
+        ("127.0.0.1", "required", True),
+        ("0.0.0.0", "off", False),
+    ],
+)
+def test_keys_are_required_where_others_can_reach_the_service(host: str, auth: str, required: bool) -> None:
+    """Unless it is said otherwise, a service needs keys as soon as another machine may reach it."""
+    assert Settings(host=host, auth=auth).keys_required is required  # type: ignore[arg-type]

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import pydantic
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Request
 
 from service import errors
 from service.api.problems import problem_of, problem_of_validation, responses
@@ -36,7 +36,7 @@ _ERRORS = responses(
     errors.InconsistentFeedbackError,
     errors.LabelNeededError,
     errors.StoreFullError,
-) | {202: {"model": WebhookAnswer, "description": "Ignored: there is no such prediction, or its window has closed"}}
+)
 
 
 def router(rounds: RoundService, verifier: Verifier) -> APIRouter:
@@ -44,18 +44,18 @@ def router(rounds: RoundService, verifier: Verifier) -> APIRouter:
     routes = APIRouter(tags=["rounds"])
 
     @routes.post("/webhooks/feedback", summary="Receive a webhook", responses=_ERRORS, openapi_extra=_DOCUMENTED)
-    async def webhook_feedback(request: Request, response: Response) -> WebhookAnswer:
+    async def webhook_feedback(request: Request) -> WebhookAnswer:
         """Takes feedback that is signed as Standard Webhooks 1.0 has it.
 
         The body is that of `POST /feedback`, or an event with it as `data`: a CloudEvent (structured or binary, in
-        JSON), or an object with `type` and `data`.
+        JSON), or an object with `type` and `data`. Feedback for a prediction that is not there, or no more, is
+        `ignored`: an error would only have it sent again.
         """
         body = await request.body()
         verifier.verify(request.headers, body)
         try:
             return await _give(rounds, _read(request.headers, body))
         except _IGNORED as error:
-            response.status_code = 202
             return WebhookAnswer(status="ignored", reason=problem_of(error))
 
     return routes

@@ -102,7 +102,7 @@ async def test_without_a_key_nothing_is_answered(guarded: Guarded, method: str, 
     good = await guarded.desk.create("good", ["admin"])
     first = await guarded.ask(method, path, OWN, None, prefix)
     assert first.headers["www-authenticate"].startswith("Bearer ")
-    problem(first, 401, "unauthenticated")
+    problem(first, 401, "invalid-api-key")
     other = "0" if good.text[-1] != "0" else "1"
     altered = [good.text[:-1] + other, good.text[:-1], good.text.upper(), f"wk_{'0' * 12}_{'0' * 64}", "wk_"]
     answers = [told(await guarded.ask(method, path, OWN, IssuedKey("", text), prefix), OWN) for text in altered]
@@ -133,7 +133,7 @@ async def test_a_key_opens_what_its_scope_says(guarded: Guarded, method: str, pa
     if scope in (need.scope, "admin"):
         assert response.status_code not in (401, 403), response.text
     else:
-        problem(response, 403, "forbidden")
+        problem(response, 403, "not-allowed")
         assert 'error="insufficient_scope"' in response.headers["www-authenticate"]
 
 
@@ -154,7 +154,7 @@ async def test_models_of_others_cannot_be_told_from_none(guarded: Guarded, metho
         own = await guarded.ask(method, path, OWN, key, prefix)
         assert "model-not-found" not in own.text
     elif method == "POST":
-        problem(there, 403, "forbidden")
+        problem(there, 403, "not-allowed")
 
 
 async def test_a_batch_too_large_tells_nothing_of_others(guarded: Guarded) -> None:

@@ -1,0 +1,111 @@
+"""Schemathesis over the whole API as openapi.json describes it, asked for keys: nothing is answered with 5xx, every
+answer is one that is described, and what needs a key is refused without."""
+
+import asyncio
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import httpx2
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+from schemathesis import GenerationMode
+
+from service.api.access import need_of
+from service.app import create_app
+from service.key_desk import IssuedKey
+from service.settings import Settings
+from service.store.api_keys import ApiKeyTable
+from service.store.redis_store import RedisStore
+from tests.service.keyed import bearer, desk_at
+from tests.service.models import definition
+from tests.service.workers import worker
+
+_APP = create_app(Settings(store_url="unix:///nowhere/valkey.sock", auth="required"))
+SCHEMA = schemathesis.openapi.from_dict(_APP.openapi())
+OPERATIONS = [each.ok() for each in SCHEMA.get_all_operations()]
+FUZZ = settings(
+    deadline=None,
+    derandomize=True,
+    max_examples=40,
+    phases=[Phase.explicit, Phase.generate],
+    suppress_health_check=list(HealthCheck),
+)
+# What the application answers to any request that is not well formed, and does not repeat at each operation.
+EVERYWHERE = {400, 404, 405, 408, 413, 415, 422}
+MODEL = "schema-fuzz"
+
+
+class Asked(NamedTuple):
+    """A worker that asks for keys, and one that opens it."""
+
+    runner: asyncio.Runner
+    client: httpx2.AsyncClient
+    key: IssuedKey
+
+
+@pytest.fixture(scope="module")
+def asked(store_url: str) -> Iterator[Asked]:
+    """One worker for all examples; with a model in its store."""
+    with asyncio.Runner() as runner:
+        context, store = worker(store_url, auth="required"), RedisStore(store_url, timeout=10.0)
+        client = runner.run(context.__aenter__())
+        key = runner.run(desk_at(ApiKeyTable(store.command)).create("fuzz", ["admin"]))
+        runner.run(client.post("/models", json=definition(MODEL), headers=bearer(key)))
+        yield Asked(runner, client, key)
+        runner.run(context.__aexit__(None, None, None))
+        runner.run(store.close())
+
+
+def sent(asked: Asked, case: Any, headers: dict[str, str]) -> httpx2.Response | None:
+    """The answer to a generated case; None where no client can send it."""
+    request = case.as_transport_kwargs(base_url="http://worker")
+    own = {str(name): str(value) for name, value in request.get("headers", {}).items() if name.lower() != "user-agent"}
+    body = {name: request[name] for name in ("json", "data") if name in request}
+    content = {"json": body["json"]} if "json" in body else {"content": body.get("data")}
+    try:
+        built = asked.client.build_request(
+            case.method, request["url"], params=request.get("params"), headers=own | headers, **content
+        )
+    except (UnicodeError, ValueError, TypeError, httpx2.InvalidURL):
+        return None
+    return asked.runner.run(asked.client.send(built))
+
+
+@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda each: each.label)
+@pytest.mark.parametrize("mode", list(GenerationMode), ids=lambda each: each.value)
+def test_every_answer_is_described(asked: Asked, operation: Any, mode: GenerationMode) -> None:
+    """With a key: no 5xx, and a status and a body that the description has; valid and invalid requests."""
+
+    @FUZZ
+    @given(st.data())
+    def check(data: st.DataObject) -> None:
+        case = data.draw(operation.as_strategy(generation_mode=mode))
+        response = sent(asked, case, bearer(asked.key))
+        if response is None:
+            return
+        assert response.status_code < 500, response.text
+        described = {int(status) for status in operation.definition.raw["responses"]}
+        assert response.status_code in described | EVERYWHERE, response.text
+        assert response.status_code >= 300 or response.status_code in described
+        if response.status_code >= 400:
+            assert response.headers["content-type"] == "application/problem+json"
+            assert response.json()["status"] == response.status_code
+
+    check()
+
+
+@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda each: each.label)
+def test_nothing_is_answered_without_a_key(asked: Asked, operation: Any) -> None:
+    """Without a key, whatever is sent to what needs one is 401."""
+
+    @FUZZ
+    @given(st.data())
+    def check(data: st.DataObject) -> None:
+        case = data.draw(operation.as_strategy(generation_mode=GenerationMode.POSITIVE))
+        response = sent(asked, case, {"Authorization": "Bearer wk_none"})
+        if response is not None and need_of(case.method.upper(), operation.path) is not None:
+            assert response.status_code == 401, response.text
+
+    check()
