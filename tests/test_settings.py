@@ -190,7 +190,7 @@ def test_settings_do_not_change() -> None:
 def test_a_wrong_secret_is_not_repeated() -> None:
     """The error about a wrong secret of webhooks does not hold it."""
     with pytest.raises(ValidationError) as caught:
-        Settings(webhook_secrets="whsec_hunter2")  # type: ignore[arg-type]
+        Settings(webhook_secrets="whsec_hunter2")
     assert "hunter2" not in str(caught.value)
 
 
@@ -227,4 +227,4 @@ def test_secrets_come_from_the_environment_and_a_file(tmp_path: Path, monkeypatc
 )
 def test_keys_are_required_where_others_can_reach_the_service(host: str, auth: str, required: bool) -> None:
     """Unless it is said otherwise, a service needs keys as soon as another machine may reach it."""
-    assert Settings(host=host, auth=auth).keys_required is required  # type: ignore[arg-type]
+    assert Settings(host=host, auth=auth).keys_required is required

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import logging
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -158,10 +159,11 @@ async def test_a_key_revoked_while_it_is_rotated_stays_revoked(clock: Clock) -> 
         ("expires_in", float("nan")),
     ],
 )
-async def test_a_key_that_cannot_be_is_not_made(desk: KeyDesk, table: MemoryTable, field: str, value: object) -> None:
+async def test_a_key_that_cannot_be_is_not_made(desk: KeyDesk, table: MemoryTable, field: str, value: Any) -> None:
     """A wrong value is refused, and nothing is stored."""
+    fields: dict[str, Any] = {"name": "x", "scopes": ["read"], field: value}
     with pytest.raises(InvalidInputError):
-        await desk.create(**({"name": "x", "scopes": ["read"]} | {field: value}))
+        await desk.create(**fields)
     assert table.records == {}
 
 
