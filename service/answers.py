@@ -31,6 +31,7 @@ class Answers(Protocol):
     form: OutputForm
     truth_field: str  # where feedback tells the truth
     has_distribution: bool  # whether every label has a probability that can be told
+    choices: int | None  # how many answers are possible, where an answer is one label
 
     def show(self, output: bytes) -> Shown:
         """An answer, or a truth, as a client is told it."""
@@ -52,6 +53,7 @@ class SingleLabels:
 
     def __init__(self, labels: Sequence[str]) -> None:
         self.form = label_form(len(labels))
+        self.choices = len(labels)
         self._labels = labels
         self._encoded = dict(zip(labels, self.form.encode(np.arange(len(labels))), strict=True))
 
@@ -76,6 +78,7 @@ class LabelSets:
 
     truth_field = "true_labels"
     has_distribution = True
+    choices = None
 
     def __init__(self, labels: Sequence[str]) -> None:
         self.form = label_set_form(len(labels))
@@ -101,6 +104,7 @@ class Rankings:
 
     truth_field = "true_labels"
     has_distribution = False
+    choices = None
 
     def __init__(self, labels: Sequence[str]) -> None:
         self.form = ranking_form(len(labels))

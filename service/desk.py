@@ -20,8 +20,9 @@ from service.feature_schemas import GivenContext
 from service.model import Model
 from service.replica import Replica, offloaded
 from service.schemas import PredictAnswer
-from service.store.base import Feedback, FeedbackResult, FeedbackStatus, Prediction, Seen, Store, Tail
+from service.store.base import Feedback, FeedbackResult, FeedbackStatus, Prediction, Published, Seen, Store, Tail
 from service.store.records import Head, decode_head
+from service.tally import SLOTS
 
 _log = logging.getLogger(__name__)
 
@@ -38,6 +39,8 @@ _SNAPSHOT_BYTES_PER_SECOND = 2_000_000
 
 _NUMBERS_AT_ONCE = 4_000_000
 """Most probabilities computed together, which bounds the memory of a batch where labels are many: 32 MB an array."""
+PUBLISH_EVERY = 5.0
+"""Seconds from one published tally of a model to the next."""
 
 
 @dataclass(frozen=True)
@@ -82,6 +85,9 @@ class Desk:
         self._snapshot_after = max(SNAPSHOT_EVERY, self.replica.bytes // model.format.round_bytes)
         self._snapshot_age = SNAPSHOT_AGE + self.replica.bytes / _SNAPSHOT_BYTES_PER_SECOND
         self._snapshot_at = outside.now()
+        self._publish_due = -math.inf  # the time
+        self._published_rounds = 0
+        self._predicted = False  # since the last tally was published
 
     def predict(self, ask: Ask) -> asyncio.Future[PredictAnswer]:
         """Brings the answer once it is stored; the future may raise what the store does.
@@ -119,6 +125,19 @@ class Desk:
         if self._snapshot_due():
             self._snapshot_at = self._outside.now()
             await replica.snapshot()
+        if self._predicted or replica.rounds > self._published_rounds:
+            await self._publish()
+
+    async def _publish(self) -> None:
+        """Gives the tally to those who watch, every few seconds."""
+        now, replica = self._outside.now(), self.replica
+        if now < self._publish_due or replica.state is None:
+            return
+        self._publish_due, self._predicted = now + PUBLISH_EVERY, False
+        rounds, counts = replica.rounds, replica.tally.counts()
+        slot = int(now // counts.slot_seconds)
+        published = Published(rounds, counts.encode(), slot, slot - SLOTS)
+        self._published_rounds = await self._outside.store.publish_tally(self.model.key, published)
 
     async def _predict(self, asks: list[Ask]) -> list[PredictAnswer | Exception]:
         features, replica = self.model.definition.features, self.replica
@@ -134,6 +153,7 @@ class Desk:
                 await replica.catch_up(there)
                 drawn = await self._draw(asks, contexts)
                 there = await self._keep(ids, drawn, None)
+        self._predicted = True
         self._keep_up()
         assert not isinstance(there, Tail)
         return [

@@ -10,6 +10,7 @@ from service.errors import StoreCorruptError
 from service.model import Model
 from service.store.base import LogEntry, Seen, Snapshot, Store, Tail
 from service.store.records import moment_of_round
+from service.tally import Tally
 
 _T = TypeVar("_T")
 
@@ -34,6 +35,7 @@ class Replica:
         self.state: Any = None
         self._last_at: float | None = None  # when the last of the rounds came
         self.bytes = state_bytes(model.learner)
+        self.tally = Tally(model.format, model.answers.choices, model.definition.window_seconds)
         self._store = store
 
     @property
@@ -68,10 +70,10 @@ class Replica:
         async with self.lock:
             if self.state is None or self.rounds <= self.snapshot_rounds:
                 return
-            rounds, last_at = self.rounds, self._last_at
+            rounds, last_at, tally = self.rounds, self._last_at, self.tally.counts().encode()
             state = await offloaded(self.bytes, encode_state, self.model.learner, self.state)
         retained = self.model.definition.retain_rounds
-        kept = await self._store.save_snapshot(self.model.key, Snapshot(rounds, state, last_at), retained)
+        kept = await self._store.save_snapshot(self.model.key, Snapshot(rounds, state, last_at, tally), retained)
         self.snapshot_rounds = max(self.snapshot_rounds, kept)
 
     async def _read_tail(self) -> Tail:
@@ -106,21 +108,25 @@ class Replica:
         self._last_at = None
         if snapshot is None:
             self.state, self.rounds, self.snapshot_rounds = learner.init(), 0, 0
+            self.tally.restart(b"")
             return
         try:
             self.state = await offloaded(self.bytes, decode_state, learner, snapshot.state)
         except InvalidStateError as error:
             raise StoreCorruptError(f"the snapshot of model {self.model.name!r} cannot be read: {error}") from error
         self.rounds = self.snapshot_rounds = snapshot.rounds
+        self.tally.restart(snapshot.tally)
 
     async def _fold(self, entries: Sequence[LogEntry]) -> None:
         if not entries:
             return
         learner, state = self.model.learner, self.state
-        rounds = self.model.format.decode_rounds([entry.record for entry in entries])
+        records = [entry.record for entry in entries]
+        rounds = self.model.format.decode_rounds(records)
         self.state = None  # if the fold is cut short, its half-changed state must never be used
         self.state = await offloaded(rounds.n * learner.fold_cost, learner.fold, state, rounds)
         self.rounds, self._last_at = entries[-1].number, moment_of_round(entries[-1].record)
+        self.tally.take(records)
 
 
 async def offloaded(cost: int, function: Callable[..., _T], *args: Any) -> _T:

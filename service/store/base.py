@@ -39,11 +39,12 @@ class ModelPage(NamedTuple):
 
 
 class Snapshot(NamedTuple):
-    """The state after the first `rounds` rounds of the log."""
+    """The state after the first `rounds` rounds of the log, and what was counted in them."""
 
     rounds: int
     state: bytes
     last_at: float | None = None  # when the last of them came; None where it is not known
+    tally: bytes = b""
 
 
 class LogEntry(NamedTuple):
@@ -112,6 +113,38 @@ class FeedbackRules(NamedTuple):
 
     accept_late: bool
     label_needed: bool
+
+
+class Published(NamedTuple):
+    """A tally of the first `rounds` rounds, to be kept for whoever watches, and the slots of its clock."""
+
+    rounds: int
+    tally: bytes
+    slot: int
+    oldest_slot: int
+
+
+class ModelFigures(NamedTuple):
+    """What the store knows about the course of a model."""
+
+    name: str
+    rounds: int
+    predictions: int
+    correct: int
+    refused: dict[FeedbackStatus, int]  # how often feedback was answered otherwise than `recorded`
+    snapshot_rounds: int
+    snapshot_at: float | None  # seconds since the epoch; None where there is no snapshot
+    tally_rounds: int
+    tally: bytes  # empty where none was published
+    predictions_by: dict[int, int]  # by slot of time: how many there were by its end
+
+
+class StoreLoad(NamedTuple):
+    """How full a store is."""
+
+    memory: int  # bytes
+    memory_limit: int  # bytes; the machine's where the store has none
+    models: int  # listed
 
 
 class StoreFacts(NamedTuple):
@@ -186,6 +219,25 @@ class Store(Protocol):
         Raises:
             ModelNotFoundError: if this incarnation of the model is gone.
         """
+
+    async def publish_tally(self, key: ModelKey, published: Published) -> int:
+        """Keeps the tally if it has counted more rounds than the one there.
+
+        Returns:
+            How many rounds the tally that is now there has counted.
+
+        Raises:
+            ModelNotFoundError: if this incarnation of the model is gone.
+        """
+
+    async def read_figures(self, name: str) -> ModelFigures | None:
+        """The figures of the model of that name, at a cost that no history changes."""
+
+    async def list_names(self, limit: int) -> list[str]:
+        """The first names of models, in order; some may be gone."""
+
+    async def read_load(self) -> StoreLoad:
+        """How full the store is."""
 
     async def check(self) -> StoreFacts:
         """Whether the store is ready to be written, and what it promises."""

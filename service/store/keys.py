@@ -11,7 +11,7 @@ RATE_LIMITS = "wager:limits"
 
 
 def model(name: str) -> str:
-    """Hash: incarnation, definition, created_at, and the counters rounds, predictions, correct."""
+    """Hash: incarnation, definition, created_at, and the counters rounds, predictions, correct, refused:<status>."""
     return f"wager:{{{name}}}:model"
 
 
@@ -21,10 +21,20 @@ def log(name: str, incarnation: str) -> str:
 
 
 def snapshot(name: str, incarnation: str) -> str:
-    """Hash: rounds, state."""
+    """Hash: rounds, state, tally, at (seconds since the epoch, by the store's clock)."""
     return f"wager:{{{name}}}:{incarnation}:snapshot"
+
+
+def tally(name: str, incarnation: str) -> str:
+    """Hash: rounds, tally, and for each slot of time, s:<slot>, how many predictions had been made by its end."""
+    return f"wager:{{{name}}}:{incarnation}:tally"
 
 
 def prediction(name: str, incarnation: str, prediction_id: str) -> str:
     """String: the record of one prediction (`service.store.records`)."""
     return f"wager:{{{name}}}:{incarnation}:p:{prediction_id}"
+
+
+def lasting(name: str, incarnation: str) -> list[str]:
+    """Every key of one life of a model but those of its predictions, which end by themselves."""
+    return [model(name), log(name, incarnation), snapshot(name, incarnation), tally(name, incarnation)]

@@ -22,17 +22,21 @@ from service.store.base import (
     FeedbackRules,
     FeedbackStatus,
     LogEntry,
+    ModelFigures,
     ModelKey,
     ModelPage,
     Prediction,
+    Published,
     Seen,
     Snapshot,
     StoredModel,
     StoreFacts,
+    StoreLoad,
     Tail,
 )
 from service.store.connections import NO_FILES, Connection, TlsFiles, connect
 from service.store.facts import read_facts
+from service.store.figures import read_figures, read_load
 from service.store.records import decode_outcome
 
 _BULK_PATIENCE = 30
@@ -58,6 +62,7 @@ _ADD_PREDICTIONS = _script("add_predictions")
 _ADD_FEEDBACK = _script("add_feedback")
 _READ_TAIL = _script("read_tail")
 _SAVE_SNAPSHOT = _script("save_snapshot")
+_PUBLISH_TALLY = _script("publish_tally")
 
 
 def _translating_errors(
@@ -122,9 +127,7 @@ class RedisStore:
         """See `Store.delete_model`."""
         model = await self.get_model(name)
         deleted = model is not None and bool(
-            await self._run(
-                _DELETE_MODEL, [*_model_and_log(model.key), keys.snapshot(*model.key)], [model.key.incarnation]
-            )
+            await self._run(_DELETE_MODEL, keys.lasting(*model.key), [model.key.incarnation])
         )
         await self._call("ZREM", keys.MODELS, name)
         if await self.get_model(name) is not None:  # made again meanwhile
@@ -167,16 +170,41 @@ class RedisStore:
     @_translating_errors
     async def load_snapshot(self, key: ModelKey) -> Snapshot | None:
         """See `Store.load_snapshot`."""
-        reply = await self._call("HMGET", keys.snapshot(*key), "rounds", "state", connection=self._bulk)
-        rounds, state = reply
-        return None if state is None else Snapshot(int(rounds), state)
+        reply = await self._call("HMGET", keys.snapshot(*key), "rounds", "state", "tally", connection=self._bulk)
+        rounds, state, tally = reply
+        return None if state is None else Snapshot(int(rounds), state, tally=tally or b"")
 
     @_translating_errors
     async def save_snapshot(self, key: ModelKey, snapshot: Snapshot, retain_rounds: int) -> int:
         """See `Store.save_snapshot`."""
         named = [*_model_and_log(key), keys.snapshot(*key)]
-        args = [key.incarnation, snapshot.rounds, _moment(snapshot.last_at), snapshot.state, retain_rounds]
+        args = [
+            *(key.incarnation, snapshot.rounds, _moment(snapshot.last_at)),
+            *(snapshot.state, retain_rounds, snapshot.tally),
+        ]
         return int(_unless_gone(key, await self._run(_SAVE_SNAPSHOT, named, args, connection=self._bulk)))
+
+    @_translating_errors
+    async def publish_tally(self, key: ModelKey, published: Published) -> int:
+        """See `Store.publish_tally`."""
+        named = [keys.model(key.name), keys.tally(*key)]
+        return int(_unless_gone(key, await self._run(_PUBLISH_TALLY, named, [key.incarnation, *published])))
+
+    @_translating_errors
+    async def read_figures(self, name: str) -> ModelFigures | None:
+        """See `Store.read_figures`."""
+        return await read_figures(self._call, name)
+
+    @_translating_errors
+    async def list_names(self, limit: int) -> list[str]:
+        """See `Store.list_names`."""
+        names = await self._call("ZRANGE", keys.MODELS, "-", "+", "BYLEX", "LIMIT", 0, limit)
+        return [name.decode() for name in names]
+
+    @_translating_errors
+    async def read_load(self) -> StoreLoad:
+        """See `Store.read_load`."""
+        return await read_load(self._call)
 
     @_translating_errors
     async def check(self) -> StoreFacts:

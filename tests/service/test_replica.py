@@ -100,7 +100,8 @@ async def test_a_snapshot_holds_the_sequential_fold(store: RedisStore, name: str
     await caught_up(replica)
     await replica.snapshot()
     state = sequential_fold(model, await whole_log(store, model.key))
-    assert await store.load_snapshot(model.key) == Snapshot(25, encode_state(model.learner, state))
+    tally = replica.tally.counts().encode()
+    assert await store.load_snapshot(model.key) == Snapshot(25, encode_state(model.learner, state), tally)
 
 
 async def test_a_replica_without_news_writes_no_snapshot(store: RedisStore, name: str) -> None:

@@ -2,7 +2,7 @@
 -- KEYS: model, log, then one prediction each.
 -- ARGV: incarnation, now, accept late (1/0), truth needed (1/0),
 --       then for each: id, correct (1, 0 or ? where only the truth is given), truth (empty where unknown).
--- Returns nil if the model is gone, else for each {status, outcome}.
+-- Returns nil if the model is gone, else for each {status, outcome}. Whatever is not recorded is counted.
 -- Record formats: service/store/records.py. Answers and truths are compared as bytes.
 local HEAD = '<BBI4c16d'
 local HEAD_BYTES = 46 -- before the answer
@@ -66,9 +66,16 @@ local function give(key, id, correct_text, truth)
   return close(key, record, id, correct, truth, head_bytes)
 end
 
-local results = {}
+local results, others = {}, {}
 for i = 3, #KEYS do
   local at = 5 + (i - 3) * 3
-  results[i - 2] = give(KEYS[i], ARGV[at], ARGV[at + 1], ARGV[at + 2])
+  local result = give(KEYS[i], ARGV[at], ARGV[at + 1], ARGV[at + 2])
+  results[i - 2] = result
+  if result[1] ~= 'recorded' then
+    others[result[1]] = (others[result[1]] or 0) + 1
+  end
+end
+for status, count in pairs(others) do
+  redis.pcall('HINCRBY', KEYS[1], 'refused:' .. status, count) -- a full store still answers
 end
 return results
