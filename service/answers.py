@@ -31,7 +31,10 @@ class Answers(Protocol):
     form: OutputForm
     truth_field: str  # where feedback tells the truth
     has_distribution: bool  # whether every label has a probability that can be told
-    choices: int | None  # how many answers are possible, where an answer is one label
+
+    @property
+    def choices(self) -> int | None:
+        """How many answers are possible, where an answer is one label."""
 
     def show(self, output: bytes) -> Shown:
         """An answer, or a truth, as a client is told it."""
@@ -50,6 +53,7 @@ class SingleLabels:
 
     truth_field = "true_label"
     has_distribution = True
+    choices: int | None
 
     def __init__(self, labels: Sequence[str]) -> None:
         self.form = label_form(len(labels))
@@ -78,7 +82,7 @@ class LabelSets:
 
     truth_field = "true_labels"
     has_distribution = True
-    choices = None
+    choices: int | None = None
 
     def __init__(self, labels: Sequence[str]) -> None:
         self.form = label_set_form(len(labels))
@@ -104,7 +108,7 @@ class Rankings:
 
     truth_field = "true_labels"
     has_distribution = False
-    choices = None
+    choices: int | None = None
 
     def __init__(self, labels: Sequence[str]) -> None:
         self.form = ranking_form(len(labels))

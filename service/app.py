@@ -12,18 +12,23 @@ import numpy as np
 from fastapi import APIRouter, FastAPI
 
 from learners.registry import warm_up
-from service import __version__
+from service import __version__, telemetry
 from service.api import docs, feedback, health, learners, log, models, predictions, problems, webhooks
+from service.api import metrics as metrics_api
 from service.api.access import Access
 from service.api.access_description import describe_access
 from service.api.body_limit import BodyLimit
 from service.api.headers import SecurityHeaders
 from service.api.in_flight import InFlight
+from service.api.observer import Observer
 from service.auth import Gatekeeper
 from service.catalogue import Catalogue
 from service.desk import Outside
 from service.desks import Desks
+from service.figures import Figures
+from service.metrics import WorkerMetrics
 from service.processes import die_with_parent, spare_lasting_objects
+from service.request_log import RequestLog
 from service.rounds import RoundService
 from service.settings import Settings
 from service.store.api_keys import ApiKeyTable
@@ -31,6 +36,7 @@ from service.store.base import Store
 from service.store.connections import TlsFiles
 from service.store.rate_limits import RateLimits
 from service.store.redis_store import RedisStore
+from service.store.traced import traced
 from service.webhooks import Verifier
 
 _UPKEEP_SECONDS = 1.0
@@ -71,10 +77,13 @@ def create_app(settings: Settings | None = None, chance: Chance | None = None) -
     if settings.store_url is None:
         raise ValueError("no store: start the service with `wager serve`, or set WAGER_STORE_URL")
     tls = TlsFiles(settings.store_ca_file, settings.store_cert_file, settings.store_key_file)
-    store = RedisStore(settings.store_url, settings.store_timeout_seconds, tls)
+    redis = RedisStore(settings.store_url, settings.store_timeout_seconds, tls)
+    store: Store = traced(redis) if telemetry.is_on() else redis
     desks = Desks(Outside(store, chance.now, chance.rng, chance.new_id), settings.cache_bytes)
     rounds = RoundService(desks, settings.max_distribution_numbers)
     catalogue = Catalogue(store, chance.now, chance.new_id, settings.max_state_bytes)
+    figures = Figures(store, chance.now, settings.metrics_model_names, settings.metrics_max_models)
+    worker_metrics, request_log = WorkerMetrics(), RequestLog(settings.log_requests_per_second, time.monotonic)
     routers = [
         predictions.router(rounds, settings.max_batch_items),
         feedback.router(rounds, settings.max_batch_items),
@@ -83,35 +92,50 @@ def create_app(settings: Settings | None = None, chance: Chance | None = None) -
         learners.router(),
         webhooks.router(rounds, Verifier(settings.all_webhook_secrets(), chance.now)),
         health.router(store),
+        metrics_api.router(figures, worker_metrics),
     ]
     limits = RateLimits(settings.store_url, settings.store_timeout_seconds) if settings.keys_required else None
-    app = _bare_app(store, desks, limits)
+    app = _bare_app(store, desks, limits, request_log)
     _include(app, routers)
     app.include_router(docs.router())
     describe_access(app)
     app.add_middleware(BodyLimit, max_bytes=settings.max_body_bytes, max_seconds=settings.body_timeout_seconds)
     if limits is not None:
-        keys = Gatekeeper(ApiKeyTable(store.command), chance.now, settings.key_cache_seconds)
+        keys = Gatekeeper(ApiKeyTable(redis.command), chance.now, settings.key_cache_seconds)
         app.add_middleware(Access, gatekeeper=keys, limiter=limits)
     app.add_middleware(InFlight, most=settings.max_requests_in_flight)
+    _observe(app, worker_metrics, request_log)
     app.add_middleware(SecurityHeaders)
     return app
 
 
-def _bare_app(store: Store, desks: Desks, limits: RateLimits | None) -> FastAPI:
+def _observe(app: FastAPI, metrics: WorkerMetrics, log: RequestLog) -> None:
+    """Counts and tells every request, those that are turned away at the door too."""
+    app.add_middleware(
+        Observer,
+        metrics=metrics,
+        log=log,
+        now=time.perf_counter,
+        new_id=lambda: os.urandom(16).hex(),
+        span_trace_id=telemetry.span_trace_id if telemetry.is_on() else None,
+    )
+
+
+def _bare_app(store: Store, desks: Desks, limits: RateLimits | None, request_log: RequestLog) -> FastAPI:
     """An application without routes that keeps the desks up, and answers errors as problems."""
 
     @contextlib.asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         await asyncio.to_thread(warm_up)
         spare_lasting_objects()
-        upkeep = asyncio.create_task(_keep_up(desks))
+        upkeep = asyncio.create_task(_keep_up(desks, request_log))
         try:
             yield
         finally:
             upkeep.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await upkeep
+            request_log.tell_left_out()
             await store.close()
             if limits is not None:
                 await limits.close()
@@ -125,6 +149,7 @@ def _bare_app(store: Store, desks: Desks, limits: RateLimits | None) -> FastAPI:
         generate_unique_id_function=lambda route: route.name,
         docs_url=None,
         redoc_url=None,
+        telemetry=telemetry.configuration(telemetry.is_on()),
     )
     problems.install(app)
     return app
@@ -138,8 +163,9 @@ def _include(app: FastAPI, routers: list[APIRouter]) -> None:
         app.include_router(routes, prefix="/v1", include_in_schema=False)
 
 
-async def _keep_up(desks: Desks) -> None:
+async def _keep_up(desks: Desks, request_log: RequestLog) -> None:
     """The worker's upkeep, until it is cancelled."""
     while True:
         await asyncio.sleep(_UPKEEP_SECONDS)
+        request_log.tell_left_out()
         await desks.maintain()

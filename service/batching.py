@@ -1,6 +1,7 @@
 """Coalescing: what arrives together is done together."""
 
 import asyncio
+import contextvars
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Generic, TypeVar
 
@@ -12,7 +13,7 @@ class Batcher(Generic[Item, Result]):
     """Gathers items and hands them over in batches, a few of them in flight at once.
 
     While those are in flight further items gather, so batches grow with the load and a lone item does not
-    wait. A batch that raises fails all of its items with that error.
+    wait. A batch that raises fails all of its items with that error. It runs in the context of its first item.
 
     Args:
         handle: does a batch; returns a result for each item, in order. An exception among the results is
@@ -31,6 +32,7 @@ class Batcher(Generic[Item, Result]):
         self._max_items = max_items
         self._idle = max_in_flight
         self._waiting: list[tuple[Item, asyncio.Future[Result]]] = []
+        self._contexts: list[contextvars.Context] = []  # of those waiting
         self._tasks: set[asyncio.Task[None]] = set()
         self._scheduled = False
 
@@ -39,6 +41,7 @@ class Batcher(Generic[Item, Result]):
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Result] = loop.create_future()
         self._waiting.append((item, future))
+        self._contexts.append(contextvars.copy_context())
         if not self._scheduled and self._idle:
             self._scheduled = True
             loop.call_soon(self._start)  # behind everything that is ready to run in this tick
@@ -53,9 +56,10 @@ class Batcher(Generic[Item, Result]):
         self._scheduled = False
         while self._waiting and self._idle:
             batch = self._waiting[: self._max_items]
-            del self._waiting[: self._max_items]
+            context = self._contexts[0]
+            del self._waiting[: self._max_items], self._contexts[: self._max_items]
             self._idle -= 1
-            task = asyncio.create_task(self._run(batch))
+            task = asyncio.create_task(self._run(batch), context=context)
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
 

@@ -9,6 +9,7 @@ import contextlib
 import os
 import signal
 import socket
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType
@@ -169,6 +170,8 @@ def _run_http(settings: "Settings", listener: socket.socket) -> bool:
     import uvicorn
     from uvicorn.supervisors import Multiprocess
 
+    from service import logs
+
     config = uvicorn.Config(
         "service.app:create_app",
         factory=True,
@@ -179,15 +182,25 @@ def _run_http(settings: "Settings", listener: socket.socket) -> bool:
         timeout_graceful_shutdown=settings.graceful_shutdown_seconds,
         server_header=False,
         access_log=False,
+        log_config=logs.configuration(settings.log_format),
     )
     if settings.workers > 1:
         supervisor = Multiprocess(config, sockets=[listener])
-        supervisor.run()
+        with _shared_metrics():
+            supervisor.run()
         return all(process.exitcode != EXIT_APPLICATION for process in supervisor.processes)
     server = uvicorn.Server(config)
     with contextlib.suppress(KeyboardInterrupt, SystemExit):
         server.run(sockets=[listener])
     return server.started
+
+
+@contextlib.contextmanager
+def _shared_metrics() -> Iterator[None]:
+    """A folder in which the workers share their counters, so that any of them can answer for all."""
+    with tempfile.TemporaryDirectory(prefix="wager-metrics-") as folder:
+        os.environ["PROMETHEUS_MULTIPROC_DIR"] = folder
+        yield
 
 
 def _fail(message: str, code: int) -> NoReturn:

@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
+from service import request_notes
 from service.desk import Ask, Desk
 from service.desks import Desks
 from service.errors import (
@@ -88,6 +89,7 @@ class RoundService:
 
     async def _at_desk(self, name: str, field: str, play: Callable[[Desk], Awaitable[_T]]) -> _T:
         """Plays at the model's desk; at a new one if the model was deleted and made again meanwhile."""
+        request_notes.note_model(name)
         desk = await self._desks.find(name, field)
         try:
             return await play(desk)

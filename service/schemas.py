@@ -201,6 +201,8 @@ class Problem(_Answer):
     """The first wrong field."""
     errors: list[FieldError] | None = None
     """The wrong fields, or the first of them where there are many."""
+    request_id: str | None = None
+    """The `X-Request-ID` of the answer, by which the service's log tells of it."""
 
 
 class PredictBatchAnswer(_Answer):

@@ -2,6 +2,7 @@
 
 import base64
 import ipaddress
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -19,6 +20,7 @@ from pydantic import (
 )
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SecretsSettingsSource, SettingsConfigDict
 
+from service.schemas import NAME_PATTERN
 from service.store.addresses import parse_store_url
 
 _PREFIX = "WAGER_"
@@ -37,6 +39,16 @@ def _check_webhook_secrets(secrets: SecretStr) -> SecretStr:
         if not _is_webhook_secret(word):
             raise ValueError(f"secret number {number} is not whsec_ and the base64 of 24 to 64 bytes")
     return secrets
+
+
+def _check_names(names: str) -> str:
+    if any(not re.fullmatch(NAME_PATTERN, name) for name in _split(names)):
+        raise ValueError("must be names of models, separated by commas")
+    return names
+
+
+def _split(names: str) -> list[str]:
+    return [name.strip() for name in names.split(",") if name.strip()]
 
 
 def _is_webhook_secret(word: str) -> bool:
@@ -123,6 +135,16 @@ class Settings(BaseSettings):
     webhook_secrets_file: Annotated[Path, AfterValidator(_check_webhook_file)] | None = Field(
         None, description="A file with such secrets, separated by commas or new lines."
     )
+    log_format: Literal["auto", "json", "console"] = Field(
+        "auto", description="Logs as JSON lines or for a person; auto: for a person where stderr is a terminal."
+    )
+    log_requests_per_second: int = Field(
+        10, ge=0, le=1_000_000, description="Most lines a worker logs of requests in a second; failures always are."
+    )
+    metrics_models: Annotated[str, AfterValidator(_check_names)] = Field(
+        "", description="Models that /metrics tells of, separated by commas; if empty, the first ones by name."
+    )
+    metrics_max_models: int = Field(100, ge=0, le=10_000, description="Most models that /metrics tells of.")
     graceful_shutdown_seconds: int = Field(
         5, ge=0, le=600, description="Longest wait for running requests when the service stops."
     )
@@ -181,6 +203,11 @@ class Settings(BaseSettings):
         if self.webhook_secrets_file is not None:
             texts.append(_check_webhook_secrets(SecretStr(self.webhook_secrets_file.read_text())))
         return [word for text in texts for word in text.get_secret_value().replace(",", " ").split()]
+
+    @property
+    def metrics_model_names(self) -> list[str]:
+        """The models that /metrics tells of; none where it is to choose."""
+        return _split(self.metrics_models)
 
     @property
     def masked_store_url(self) -> str | None:

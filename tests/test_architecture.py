@@ -29,8 +29,10 @@ TOP = {"learners.codec", "learners.registry", "learners.__main__"}
 TRIALS = "learners.evaluation"  # and all in it: as high as the top
 
 # service: what stands at the edge of the world. Whatever else is in its first room orders things.
-WORDS = {"service", "service.errors", "service.feature_schemas", "service.schemas"}
+WORDS = {"service", "service.errors", "service.feature_schemas", "service.request_notes", "service.schemas"}
 EDGE = {f"service.{name}" for name in ("__main__", "app", "cli", "client", "demo", "keys_cli", "processes", "settings")}
+EDGE |= {"service.logs", "service.telemetry"}
+WATCHERS = {f"service.{name}" for name in ("figures", "metrics", "request_id", "request_log")}
 WRITERS = {"service.json_schema", "service.openapi_md"}
 PROTOCOL = {"service.store.base", "service.store.outputs", "service.store.records"}
 
@@ -54,7 +56,7 @@ def name_of(path: Path) -> str:
 
 NAMES = {name_of(path) for path in MODULES}
 FIRST_ROOM = {name for name in NAMES if name.startswith("service.") and name.count(".") == 1}
-USE_CASES = FIRST_ROOM - WORDS - EDGE - WRITERS - {"service.api", "service.load", "service.store"}
+USE_CASES = FIRST_ROOM - WORDS - EDGE - WATCHERS - WRITERS - {"service.api", "service.load", "service.store"}
 
 
 @cache
@@ -144,7 +146,8 @@ def test_learners_have_no_clock_no_chance_no_world() -> None:
 def test_only_the_interface_speaks_http() -> None:
     """FastAPI and Starlette are imported in service/api and by app.py."""
     web = (a for a in ARROWS if top(a.target) in WEB)
-    assert broken(a for a in web if a.source != "service.app" and not a.source.startswith("service.api.")) == []
+    wirers = {"service.app", "service.telemetry"}
+    assert broken(a for a in web if a.source not in wirers and not a.source.startswith("service.api.")) == []
 
 
 def test_only_the_store_speaks_redis() -> None:
@@ -198,6 +201,18 @@ def test_use_cases_know_neither_http_nor_redis() -> None:
     )
 
 
+def test_watchers_only_watch() -> None:
+    """Logs and metrics import words, the store's protocol and tallies; nothing that plays a round imports them."""
+    allowed = {*WATCHERS, *WORDS, *PROTOCOL, "service.tally"}
+    ours = (a for a in ARROWS if a.source in WATCHERS and top(a.target) in {"service", "learners"})
+    assert broken(a for a in ours if a.target not in allowed) == []
+    outer = {*STANDARD, "prometheus_client", "service"}
+    assert broken(a for a in ARROWS if a.source in WATCHERS and top(a.target) not in outer) == []
+    assert broken(a for a in ARROWS if top(a.target) == "structlog" and a.source != "service.logs") == []
+    tracers = {"service.telemetry", "service.store.traced"}
+    assert broken(a for a in ARROWS if top(a.target) == "opentelemetry" and a.source not in tracers) == []
+
+
 def test_the_store_knows_nothing_above_it() -> None:
     """service/store imports itself, errors, the supervision of processes, and what a round is."""
     allowed = {"service.errors", "service.processes", "learners.base"}
@@ -207,7 +222,8 @@ def test_the_store_knows_nothing_above_it() -> None:
 
 def test_the_interface_does_not_reach_past_the_use_cases() -> None:
     """service/api imports use cases, words, the store's protocol and itself; it computes nothing."""
-    allowed = {"service.auth", "service.rounds", "service.catalogue", "service.store.base", "service.webhooks", *WORDS}
+    use_cases = {"service.auth", "service.rounds", "service.catalogue", "service.webhooks"}
+    allowed = {*use_cases, "service.store.base", *WATCHERS, *WORDS}
     ours = (a for a in ARROWS if a.source.startswith("service.api") and top(a.target) in {"service", "learners"})
     assert broken(a for a in ours if a.target not in allowed and not a.target.startswith("service.api")) == []
 
@@ -230,7 +246,12 @@ def test_time_chance_and_environment_come_from_above() -> None:
     """Use cases, interface and store take their clock, randomness and settings as arguments."""
     forbidden = {"time", "random", "secrets", "os", "uuid"}
     supervisors = {"service.store.embedded", "service.store.folder"}
-    below = (a for a in ARROWS if a.source in USE_CASES or a.source.startswith(("service.api", "service.store")))
+    below = (
+        a
+        for a in ARROWS
+        if a.source in USE_CASES | WATCHERS - {"service.metrics"}
+        or a.source.startswith(("service.api", "service.store"))
+    )
     assert broken(a for a in below if top(a.target) in forbidden and a.source not in supervisors) == []
 
 

@@ -10,7 +10,7 @@ from typing import NamedTuple, Protocol
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from service import auth
+from service import auth, request_notes
 from service.api.problems import answer_to
 from service.auth import Caller, Gatekeeper, Names
 from service.errors import AccessError, ModelNotFoundError, RateLimitedError, StoreError, UnauthenticatedError
@@ -130,6 +130,7 @@ class Access:
                 counted = await self._limiter.count(caller.key_id, caller.limit)
                 send = _telling(send, counted)
                 _check_count(counted)
+            request_notes.note_key(caller.key_id)
             _check(caller, need, scope["path"])
         except (AccessError, ModelNotFoundError, StoreError) as error:
             return await answer_to(error)(scope, receive, send)

@@ -9,9 +9,8 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
-from service import errors
+from service import errors, request_notes
 from service.api import kinds
-from service.api.headers import SECURITY_HEADERS
 from service.api.kinds import Kind
 from service.schemas import FieldError, Problem
 
@@ -49,6 +48,11 @@ def answer_to(error: errors.WagerError) -> JSONResponse:
 def too_large(max_bytes: int) -> JSONResponse:
     """The answer to a body over the limit."""
     return _response(_problem(kinds.BODY_TOO_LARGE, f"the body is larger than {max_bytes:,} bytes"))
+
+
+def internal_error() -> JSONResponse:
+    """The answer where the service itself broke."""
+    return _response(_problem(kinds.INTERNAL_ERROR, "see the service's log"))
 
 
 def install(app: FastAPI) -> None:
@@ -89,7 +93,9 @@ def _path(found: Mapping[str, Any], skip: int) -> str | None:
 
 
 def _response(problem: Problem, headers: Mapping[str, str] | None = None) -> JSONResponse:
-    content = problem.model_dump(exclude_none=True)
+    content, notes = problem.model_dump(exclude_none=True), request_notes.current.get()
+    if notes is not None:
+        content["request_id"] = notes.request_id
     return JSONResponse(content, problem.status, headers=headers, media_type=MEDIA_TYPE)
 
 
@@ -135,5 +141,4 @@ async def _on_http_error(_: Request, error: Exception) -> JSONResponse:
 
 async def _on_any_error(_: Request, error: Exception) -> JSONResponse:
     _log.error("unexpected error", exc_info=error)
-    # Starlette answers this one outside of all middleware.
-    return _response(_problem(kinds.INTERNAL_ERROR, "see the service's log"), SECURITY_HEADERS)
+    return internal_error()

@@ -1,0 +1,88 @@
+"""Observes every request from outside: its id and trace, one log line, one count."""
+
+from collections.abc import Callable
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from service import request_notes
+from service.api.problems import internal_error
+from service.metrics import WorkerMetrics
+from service.request_id import accepted_request_id, trace_id
+from service.request_log import RequestLog
+from service.request_notes import RequestNotes
+
+_UNLOGGED = frozenset(("/livez", "/readyz", "/metrics"))
+"""Routes that are asked every few seconds: they are logged when they fail."""
+
+
+class Observer:
+    """ASGI middleware, the outermost of the application.
+
+    Args:
+        app: the application.
+        metrics: where requests are counted.
+        log: where they are told.
+        now: seconds, on a clock that does not go back.
+        new_id: makes ids for requests that bring none.
+        span_trace_id: the trace under way in this process, where there is tracing.
+    """
+
+    def __init__(  # noqa: PLR0913, PLR0917  what it is wired with
+        self,
+        app: ASGIApp,
+        metrics: WorkerMetrics,
+        log: RequestLog,
+        now: Callable[[], float],
+        new_id: Callable[[], str],
+        span_trace_id: Callable[[], str | None] | None,
+    ) -> None:
+        self._app = app
+        self._metrics = metrics
+        self._log = log
+        self._now = now
+        self._new_id = new_id
+        self._span_trace_id = span_trace_id
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Passes the request on."""
+        if scope["type"] != "http":
+            return await self._app(scope, receive, send)
+        started, notes, status = self._now(), self._notes(scope), 0
+        request_notes.current.set(notes)
+        answered_id = (b"x-request-id", notes.request_id.encode())
+
+        async def observed(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                message = {**message, "headers": [*message.get("headers", ()), answered_id]}
+            await send(message)
+
+        try:
+            await self._app(scope, receive, observed)
+        except Exception:
+            if not status:  # else it broke in the middle of its answer
+                await internal_error()(scope, receive, observed)
+            status = 500
+            raise
+        finally:
+            self._tell(scope, status or 499, self._now() - started, notes)
+
+    def _notes(self, scope: Scope) -> RequestNotes:
+        given = traceparent = None
+        for name, value in scope["headers"]:
+            if name == b"x-request-id":
+                given = value
+            elif name == b"traceparent":
+                traceparent = value
+        trace = trace_id(traceparent) if self._span_trace_id is None else self._span_trace_id()
+        return RequestNotes(accepted_request_id(given) or self._new_id(), trace)
+
+    def _tell(self, scope: Scope, status: int, seconds: float, notes: RequestNotes) -> None:
+        # The template of a router's path, so /predict and /v1/predict are one; a raw path would be without end.
+        route = getattr(scope.get("route"), "path", "")
+        if notes.model is None and route.startswith("/models/") and status != 422:  # 422: it may be no name
+            notes.model = scope["path_params"].get("name")
+        self._metrics.count_request(scope["method"], route, status, seconds)
+        if status >= 500 or route not in _UNLOGGED:
+            self._log.write(scope["method"], route, status, seconds, notes)

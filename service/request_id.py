@@ -1,0 +1,22 @@
+"""Which request and which trace a call belongs to, read from its headers, which anyone may have written."""
+
+import re
+
+_REQUEST_ID = re.compile(rb"[A-Za-z0-9._~:+/=@-]{1,128}")
+_TRACEPARENT = re.compile(rb"([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}(-.*)?")
+_NO_TRACE, _NO_SPAN = b"0" * 32, b"0" * 16
+
+
+def accepted_request_id(given: bytes | None) -> str | None:
+    """The value of `X-Request-ID`, if it is fit to be answered and logged: 1 to 128 letters, digits and `._~:+/=@-`."""
+    return given.decode() if given is not None and _REQUEST_ID.fullmatch(given) else None
+
+
+def trace_id(traceparent: bytes | None) -> str | None:
+    """The trace that a `traceparent` header names (W3C Trace Context, section 3.2), if it is well formed."""
+    found = _TRACEPARENT.fullmatch(traceparent) if traceparent is not None else None
+    if found is None:
+        return None
+    version, trace, span, more = found.groups()
+    valid = version != b"ff" and trace != _NO_TRACE and span != _NO_SPAN and (version != b"00" or more is None)
+    return trace.decode() if valid else None

@@ -1,0 +1,48 @@
+"""A store whose every call is a span of the request that caused it.
+
+Requests that come together are stored together: the span of such a call belongs to the first of them.
+"""
+
+import functools
+from collections.abc import Awaitable, Callable
+from typing import Any, cast
+
+from opentelemetry import trace
+from opentelemetry.trace import SpanKind
+
+from service.store.base import ModelKey, Store
+
+_tracer = trace.get_tracer("wager.store")
+
+
+def traced(store: Store) -> Store:
+    """The same store, traced."""
+    return cast("Store", _Traced(store))
+
+
+class _Traced:
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def __getattr__(self, name: str) -> Any:
+        wrapped = _spanned(name, getattr(self._store, name))
+        setattr(self, name, wrapped)  # found at once from now on
+        return wrapped
+
+
+def _spanned(name: str, method: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
+    """The method inside a span that knows its model and how many items it has; no contents, which may be private."""
+
+    @functools.wraps(method)
+    async def call(*args: Any) -> Any:
+        attributes: dict[str, str | int] = {"db.system.name": "redis", "db.operation.name": name}
+        if args and isinstance(args[0], ModelKey):
+            attributes["wager.model"] = args[0].name
+        if len(args) > 1 and isinstance(args[1], list):
+            attributes["db.operation.batch.size"] = len(args[1])
+        with _tracer.start_as_current_span(
+            f"store {name}", kind=SpanKind.CLIENT, attributes=attributes, record_exception=False
+        ):
+            return await method(*args)
+
+    return call
