@@ -5,8 +5,9 @@ import base64
 import contextlib
 import os
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 from fastapi import APIRouter, FastAPI
@@ -28,6 +29,7 @@ from service.desks import Desks
 from service.figures import Figures
 from service.metrics import WorkerMetrics
 from service.processes import die_with_parent, spare_lasting_objects
+from service.request_id import request_ids
 from service.request_log import RequestLog
 from service.rounds import RoundService
 from service.settings import Settings
@@ -38,6 +40,9 @@ from service.store.rate_limits import RateLimits
 from service.store.redis_store import RedisStore
 from service.store.traced import traced
 from service.webhooks import Verifier
+
+Watch: TypeAlias = Callable[[], None]
+Closing: TypeAlias = Callable[[], Awaitable[None]]
 
 _UPKEEP_SECONDS = 1.0
 
@@ -95,7 +100,8 @@ def create_app(settings: Settings | None = None, chance: Chance | None = None) -
         metrics_api.router(figures, worker_metrics),
     ]
     limits = RateLimits(settings.store_url, settings.store_timeout_seconds) if settings.keys_required else None
-    app = _bare_app(store, desks, limits, request_log)
+    closing = [store.close] if limits is None else [store.close, limits.close]
+    app = _bare_app(desks, [worker_metrics.flush, request_log.tell_left_out], closing)
     _include(app, routers)
     app.include_router(docs.router())
     describe_access(app)
@@ -116,29 +122,35 @@ def _observe(app: FastAPI, metrics: WorkerMetrics, log: RequestLog) -> None:
         metrics=metrics,
         log=log,
         now=time.perf_counter,
-        new_id=lambda: os.urandom(16).hex(),
+        new_id=request_ids(os.urandom(10)),
         span_trace_id=telemetry.span_trace_id if telemetry.is_on() else None,
     )
 
 
-def _bare_app(store: Store, desks: Desks, limits: RateLimits | None, request_log: RequestLog) -> FastAPI:
-    """An application without routes that keeps the desks up, and answers errors as problems."""
+def _bare_app(desks: Desks, watch: Sequence[Watch], closing: Sequence[Closing]) -> FastAPI:
+    """An application without routes that keeps the desks up, and answers errors as problems.
+
+    Args:
+        desks: kept up each second.
+        watch: called each second, and once more at the end.
+        closing: what is closed at the end.
+    """
 
     @contextlib.asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         await asyncio.to_thread(warm_up)
         spare_lasting_objects()
-        upkeep = asyncio.create_task(_keep_up(desks, request_log))
+        upkeep = asyncio.create_task(_keep_up(desks, watch))
         try:
             yield
         finally:
             upkeep.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await upkeep
-            request_log.tell_left_out()
-            await store.close()
-            if limits is not None:
-                await limits.close()
+            for tell in watch:
+                tell()
+            for close in closing:
+                await close()
 
     app = FastAPI(
         title="Wager",
@@ -163,9 +175,10 @@ def _include(app: FastAPI, routers: list[APIRouter]) -> None:
         app.include_router(routes, prefix="/v1", include_in_schema=False)
 
 
-async def _keep_up(desks: Desks, request_log: RequestLog) -> None:
+async def _keep_up(desks: Desks, watch: Sequence[Callable[[], None]]) -> None:
     """The worker's upkeep, until it is cancelled."""
     while True:
         await asyncio.sleep(_UPKEEP_SECONDS)
-        request_log.tell_left_out()
+        for tell in watch:
+            tell()
         await desks.maintain()

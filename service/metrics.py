@@ -6,6 +6,8 @@ is read from the store and is the same whoever answers.
 """
 
 import os
+from bisect import bisect_left
+from collections import defaultdict
 from collections.abc import Iterable
 
 from prometheus_client import CollectorRegistry, Histogram, disable_created_metrics, generate_latest
@@ -16,14 +18,15 @@ MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 _SHARED_FOLDER = "PROMETHEUS_MULTIPROC_DIR"
 _LATENCIES = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
+_NUMBERS = len(_LATENCIES) + 2  # a bucket each, one without a bound, and the sum
 _METHODS = {"GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"}
 
 
 class WorkerMetrics:
-    """What one worker counts."""
+    """What one worker counts. A request costs it a step in a list; `flush` brings what gathered to the metrics."""
 
     def __init__(self) -> None:
-        disable_created_metrics()  # they are as many series again, and nobody asks for them
+        disable_created_metrics()  # type: ignore[no-untyped-call]  # as many series again, and nobody asks for them
         self._registry = CollectorRegistry()
         self._requests = Histogram(
             "wager_http_request_duration_seconds",
@@ -32,7 +35,7 @@ class WorkerMetrics:
             buckets=_LATENCIES,
             registry=self._registry,
         )
-        self._known: dict[tuple[str, str, int], Histogram] = {}  # finding a labelled child costs more than counting
+        self._gathered: defaultdict[tuple[str, str, int], list[float]] = defaultdict(lambda: [0.0] * _NUMBERS)
 
     def count_request(self, method: str, route: str, status: int, seconds: float) -> None:
         """Counts an answered request.
@@ -43,16 +46,22 @@ class WorkerMetrics:
             status: of the answer.
             seconds: how long it took.
         """
-        known = self._known.get((method, route, status))
-        if known is None:
-            shown = method if method in _METHODS else "other"
-            known = self._requests.labels(shown, route or "unmatched", str(status))
-            if shown == method:
-                self._known[method, route, status] = known
-        known.observe(seconds)
+        numbers = self._gathered[method if method in _METHODS else "other", route, status]
+        numbers[bisect_left(_LATENCIES, seconds)] += 1
+        numbers[-1] += seconds
+
+    def flush(self) -> None:
+        """Makes what was counted visible to scrapes, of whichever worker."""
+        for (method, route, status), (*counts, total) in self._gathered.items():
+            shown = self._requests.labels(method, route or "unmatched", str(status))
+            shown._sum.inc(total)  # noqa: SLF001  `observe` takes one at a time, five times the cost of all else here
+            for bucket, count in zip(shown._buckets, counts, strict=True):  # noqa: SLF001
+                bucket.inc(count)
+        self._gathered.clear()
 
     def expose(self, figures: Iterable[Metric]) -> bytes:
         """All metrics in Prometheus' text format: those of every worker, and the figures given."""
+        self.flush()
         if _SHARED_FOLDER in os.environ:
             registry = CollectorRegistry()
             MultiProcessCollector(registry)  # type: ignore[no-untyped-call]

@@ -55,7 +55,7 @@ class Observer:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                message = {**message, "headers": [*message.get("headers", ()), answered_id]}
+                message["headers"] = [*message.get("headers", ()), answered_id]
             await send(message)
 
         try:
