@@ -88,7 +88,7 @@ def create_app(settings: Settings | None = None, chance: Chance | None = None) -
     rounds = RoundService(desks, settings.max_distribution_numbers)
     catalogue = Catalogue(store, chance.now, chance.new_id, settings.max_state_bytes)
     figures = Figures(store, chance.now, settings.metrics_model_names, settings.metrics_max_models)
-    worker_metrics, request_log = WorkerMetrics(), RequestLog(settings.log_requests_per_second, time.monotonic)
+    worker_metrics, request_log = WorkerMetrics(), RequestLog(settings.log_requests_per_second)
     routers = [
         predictions.router(rounds, settings.max_batch_items),
         feedback.router(rounds, settings.max_batch_items),
@@ -101,7 +101,7 @@ def create_app(settings: Settings | None = None, chance: Chance | None = None) -
     ]
     limits = RateLimits(settings.store_url, settings.store_timeout_seconds) if settings.keys_required else None
     closing = [store.close] if limits is None else [store.close, limits.close]
-    app = _bare_app(desks, [worker_metrics.flush, request_log.tell_left_out], closing)
+    app = _bare_app(desks, [worker_metrics.flush, request_log.tick], closing)
     _include(app, routers)
     app.include_router(docs.router())
     describe_access(app)
@@ -175,7 +175,7 @@ def _include(app: FastAPI, routers: list[APIRouter]) -> None:
         app.include_router(routes, prefix="/v1", include_in_schema=False)
 
 
-async def _keep_up(desks: Desks, watch: Sequence[Callable[[], None]]) -> None:
+async def _keep_up(desks: Desks, watch: Sequence[Watch]) -> None:
     """The worker's upkeep, until it is cancelled."""
     while True:
         await asyncio.sleep(_UPKEEP_SECONDS)

@@ -9,9 +9,9 @@ _TRACEPARENT = re.compile(rb"([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f
 _NO_TRACE, _NO_SPAN = b"0" * 32, b"0" * 16
 
 
-def accepted_request_id(given: bytes | None) -> str | None:
+def accepted_request_id(given: bytes) -> str | None:
     """The value of `X-Request-ID`, if it is fit to be answered and logged: 1 to 128 letters, digits and `._~:+/=@-`."""
-    return given.decode() if given is not None and _REQUEST_ID.fullmatch(given) else None
+    return given.decode() if _REQUEST_ID.fullmatch(given) else None
 
 
 def request_ids(noise: bytes) -> Callable[[], str]:
@@ -20,9 +20,9 @@ def request_ids(noise: bytes) -> Callable[[], str]:
     return lambda: f"{prefix}{next(numbers):012x}"
 
 
-def trace_id(traceparent: bytes | None) -> str | None:
+def trace_id(traceparent: bytes) -> str | None:
     """The trace that a `traceparent` header names (W3C Trace Context, section 3.2), if it is well formed."""
-    found = _TRACEPARENT.fullmatch(traceparent) if traceparent is not None else None
+    found = _TRACEPARENT.fullmatch(traceparent)
     if found is None:
         return None
     version, trace, span, more = found.groups()

@@ -1,7 +1,6 @@
 """One line for each request: as many a second as is allowed, every failure, and how many were left out."""
 
 import logging
-from collections.abc import Callable
 
 from service.request_notes import RequestNotes
 
@@ -15,22 +14,29 @@ class RequestLog:
     and above) are always written.
 
     Args:
-        per_second: lines of each share in a second.
-        now: seconds, on a clock that does not go back.
+        per_second: lines of each share from one `tick` to the next; the first begins full.
     """
 
-    def __init__(self, per_second: int, now: Callable[[], float]) -> None:
+    def __init__(self, per_second: int) -> None:
         self._per_second = per_second
-        self._now = now
-        self._second = -1
-        self._written = [0, 0]  # in this second: answers, refusals
+        self._answers_left = self._refusals_left = per_second
         self._left_out = 0
 
+    def may_write(self, status: int) -> bool:
+        """Whether there is a line for a request answered so; takes it if there is, else counts the request."""
+        if status >= 500:
+            return True
+        if status < 400 and self._answers_left:
+            self._answers_left -= 1
+            return True
+        if status >= 400 and self._refusals_left:
+            self._refusals_left -= 1
+            return True
+        self._left_out += 1
+        return False
+
     def write(self, method: str, route: str, status: int, seconds: float, notes: RequestNotes) -> None:
-        """Tells of a request, or counts it as left out."""
-        if not self._may_write(status):
-            self._left_out += 1
-            return
+        """Tells of a request."""
         fields = {
             "method": method,
             "route": route,
@@ -44,17 +50,9 @@ class RequestLog:
         told = {name: value for name, value in fields.items() if value is not None}
         _log.log(logging.ERROR if status >= 500 else logging.INFO, "request", extra=told)
 
-    def tell_left_out(self) -> None:
-        """Says how many requests were left out since this was last said; nothing if none were."""
+    def tick(self) -> None:
+        """Begins another second, and says how many requests were left out in the last, if any were."""
+        self._answers_left = self._refusals_left = self._per_second
         if self._left_out:
             _log.info("requests left out", extra={"count": self._left_out})
             self._left_out = 0
-
-    def _may_write(self, status: int) -> bool:
-        if status >= 500:
-            return True
-        second, share = int(self._now()), status >= 400
-        if second != self._second:
-            self._second, self._written = second, [0, 0]
-        self._written[share] += 1
-        return self._written[share] <= self._per_second

@@ -69,20 +69,19 @@ class Observer:
             self._tell(scope, status or 499, self._now() - started, notes)
 
     def _notes(self, scope: Scope) -> RequestNotes:
-        given = traceparent = None
-        for name, value in scope["headers"]:
-            if name == b"x-request-id":
-                given = value
-            elif name == b"traceparent":
-                traceparent = value
-        trace = trace_id(traceparent) if self._span_trace_id is None else self._span_trace_id()
-        return RequestNotes(accepted_request_id(given) or self._new_id(), trace)
+        headers = dict(scope["headers"])
+        given, traceparent = headers.get(b"x-request-id"), headers.get(b"traceparent")
+        request_id = (given and accepted_request_id(given)) or self._new_id()
+        if self._span_trace_id is not None:
+            return RequestNotes(request_id, self._span_trace_id())
+        return RequestNotes(request_id, None if traceparent is None else trace_id(traceparent))
 
     def _tell(self, scope: Scope, status: int, seconds: float, notes: RequestNotes) -> None:
         # The template of a router's path, so /predict and /v1/predict are one; a raw path would be without end.
-        route = getattr(scope.get("route"), "path", "")
+        route, method = getattr(scope.get("route"), "path", ""), scope["method"]
+        self._metrics.count_request(method, route, status, seconds)
+        if (status < 500 and route in _UNLOGGED) or not self._log.may_write(status):
+            return
         if notes.model is None and route.startswith("/models/") and status != 422:  # 422: it may be no name
             notes.model = scope["path_params"].get("name")
-        self._metrics.count_request(scope["method"], route, status, seconds)
-        if status >= 500 or route not in _UNLOGGED:
-            self._log.write(scope["method"], route, status, seconds, notes)
+        self._log.write(method, route, status, seconds, notes)
