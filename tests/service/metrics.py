@@ -1,0 +1,40 @@
+"""Reading `/metrics` as Prometheus does."""
+
+import asyncio
+from collections.abc import Mapping
+
+import httpx2
+from prometheus_client.parser import text_string_to_metric_families
+
+Labels = frozenset[tuple[str, str]]
+Samples = Mapping[tuple[str, Labels], float]
+
+
+def parsed(text: str) -> Samples:
+    """Every sample, by name and labels."""
+    families = text_string_to_metric_families(text)  # type: ignore[no-untyped-call]
+    return {(s.name, frozenset(s.labels.items())): s.value for family in families for s in family.samples}
+
+
+async def scrape(client: httpx2.AsyncClient) -> Samples:
+    """What a worker tells."""
+    answer = await client.get("/metrics")
+    assert answer.status_code == 200
+    assert answer.headers["content-type"].startswith("text/plain; version=0.0.4")
+    return parsed(answer.text)
+
+
+def value(samples: Samples, name: str, **labels: str) -> float:
+    """One sample."""
+    return samples[name, frozenset(labels.items())]
+
+
+async def settled(client: httpx2.AsyncClient, model: str, predictions: int) -> Samples:
+    """What a worker tells once all of a model's rounds are folded, counted and published, and so many predictions."""
+    async with asyncio.timeout(60.0):
+        while True:
+            samples = await scrape(client)
+            folded = value(samples, "wager_fold_lag_rounds", model=model) == 0
+            if folded and value(samples, "wager_predictions_total", model=model) == predictions:
+                return samples
+            await asyncio.sleep(0.1)

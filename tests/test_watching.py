@@ -1,0 +1,133 @@
+"""Alerts, dashboards and the runbook name what there is: metrics that `/metrics` tells, and one another."""
+
+import asyncio
+import json
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from service.figures import Figures
+from service.metrics import WorkerMetrics
+from service.store.base import FeedbackStatus, ModelFigures, Store, StoreLoad
+from service.tally import Counts
+
+ROOT = Path(__file__).parents[1]
+ALERTS = ROOT / "docker" / "prometheus" / "alerts.yml"
+DASHBOARDS = sorted((ROOT / "docker" / "grafana" / "dashboards").glob("*.json"))
+PROMTOOL = shutil.which("promtool")
+
+_METRIC = re.compile(r"\bwager_[a-z_]+\b")
+_LABEL = re.compile(r"([a-z_]+)\s*(?:=~|!~|!=|=)\s*\"")
+_GROUPED = re.compile(r"\b(?:by|without)\s*\(([^)]*)\)")
+_GIVEN_BY_PROMETHEUS = {"job", "instance"}
+
+
+class FullStore(Store):
+    """Says something of everything."""
+
+    async def read_load(self) -> StoreLoad:
+        """A load."""
+        return StoreLoad(1, 2, 1)
+
+    async def list_names(self, limit: int) -> list[str]:
+        """One name."""
+        return ["m"][:limit]
+
+    async def read_figures(self, name: str) -> ModelFigures:
+        """Figures without gaps."""
+        counts = Counts(rounds=2, correct=1, weighed=2, weights=3.0, squared_weights=5.0, labels=2)
+        return ModelFigures(name, 2, 3, 1, dict.fromkeys(FeedbackStatus, 1), 1, 1.0, 2, counts.encode(), {1: 2})
+
+
+def exposed() -> dict[str, set[str]]:
+    """Every sample's name, with the labels that it has."""
+    metrics = WorkerMetrics()
+    metrics.count_request("POST", "/predict", 200, 0.1)
+    figures = Figures(FullStore(), lambda: 10.0, [], 10)  # type: ignore[abstract]
+    text = metrics.expose(asyncio.run(figures.read())).decode()
+    found: dict[str, set[str]] = {}
+    for line in text.splitlines():
+        if not line.startswith("#"):
+            name, _, labels = line.rpartition(" ")[0].partition("{")
+            found.setdefault(name, set()).update(re.findall(r'([a-z_]+)="', labels))
+    return found
+
+
+def queries_of(dashboard: Any) -> list[str]:
+    """All queries of a dashboard, those of its variables included."""
+    panels = [target["expr"] for panel in dashboard["panels"] for target in panel["targets"]]
+    return panels + [variable["query"]["query"] for variable in dashboard["templating"]["list"]]
+
+
+def alerts() -> dict[str, str]:
+    """The text of each alert, by its name."""
+    parts = re.split(r"^\s+- alert: (\w+)$", ALERTS.read_text(), flags=re.MULTILINE)[1:]
+    return dict(zip(parts[::2], parts[1::2], strict=True))
+
+
+@pytest.mark.parametrize("path", DASHBOARDS, ids=lambda path: path.stem)
+def test_dashboards_ask_for_what_is_told(path: Path) -> None:
+    """Each query has a metric of ours, and only metrics and labels that are exposed."""
+    there = exposed()
+    queries = queries_of(json.loads(path.read_text()))
+    assert len(queries) > 10
+    for query in queries:
+        check_query(query, there)
+
+
+def test_alerts_ask_for_what_is_told() -> None:
+    """Each expression has only metrics and labels that are exposed."""
+    there = exposed()
+    assert len(alerts()) >= 7
+    for text in alerts().values():
+        check_query(text.partition("for:")[0], there)
+
+
+def check_query(query: str, there: dict[str, set[str]]) -> None:
+    """Metrics and labels of a query are among those."""
+    named = set(_METRIC.findall(query))
+    assert named <= set(there), query
+    assert named or "up{" in query, query
+    grouped = {label.strip() for group in _GROUPED.findall(query) for label in group.split(",")}
+    known = set().union(_GIVEN_BY_PROMETHEUS, *(there[name] for name in named))
+    assert grouped | set(_LABEL.findall(query)) <= known, query
+
+
+def test_dashboards_can_be_found() -> None:
+    """One of all, one of a model, each under an id that does not change, with panels that do not overlap."""
+    found = {path.stem: json.loads(path.read_text()) for path in DASHBOARDS}
+    assert {name: board["uid"] for name, board in found.items()} == {name: name for name in found}
+    assert set(found) == {"wager-overview", "wager-model"}
+    for board in found.values():
+        cells = [
+            (x, y)
+            for place in (panel["gridPos"] for panel in board["panels"])
+            for x in range(place["x"], place["x"] + place["w"])
+            for y in range(place["y"], place["y"] + place["h"])
+        ]
+        assert len(cells) == len(set(cells))
+        assert max(x for x, _ in cells) < 24
+
+
+def test_every_alert_is_in_the_runbook() -> None:
+    """A section of its name says what it means, what to look at, and what to do; the alert names the place."""
+    book = (ROOT / "OPERATIONS.md").read_text().partition("## Runbook")[2]
+    sections = dict(zip(*[iter(re.split(r"^### (\w+)$", book, flags=re.MULTILINE)[1:])] * 2, strict=True))
+    assert set(sections) == set(alerts())
+    for name, text in alerts().items():
+        assert f"runbook: OPERATIONS.md#{name.lower()}\n" in text
+        assert all(word in sections[name] for word in ("**Means.**", "**Look at.**", "**Do.**"))
+
+
+@pytest.mark.skipif(PROMTOOL is None, reason="no promtool on the PATH (Debian has it in the package prometheus)")
+@pytest.mark.parametrize("arguments", [["check", "rules", "../alerts.yml"], ["test", "rules", "alerts_test.yml"]])
+def test_prometheus_agrees(arguments: list[str]) -> None:
+    """The rules are rules, and fire on their trouble and on nothing else."""
+    done = subprocess.run(
+        [str(PROMTOOL), *arguments], cwd=ALERTS.parent / "tests", capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
