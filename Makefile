@@ -9,10 +9,11 @@ LOCK := $(PY) -m uv pip compile pyproject.toml --no-config --universal --python-
 	--generate-hashes --no-annotate --no-header --quiet
 
 .DELETE_ON_ERROR:
-.PHONY: help install serve demo test mutations check bench openapi lock clean
+.PHONY: help install otel serve demo test mutations check bench openapi lock clean
 
 help:
 	@echo "make serve      run the service (ARGS='--port 9000' passes options on)"
+	@echo "make otel       install what sends traces (see OTEL_EXPORTER_OTLP_ENDPOINT)"
 	@echo "make demo       watch a model learn through the HTTP API"
 	@echo "make install    make .venv/bin/wager and stop there"
 	@echo "make test       run the tests (ARGS='-m slow' for the slow ones)"
@@ -24,6 +25,7 @@ help:
 	@echo "make clean      remove .venv and caches; data stays"
 
 install: $(VENV)/.serve
+otel: $(VENV)/.otel
 serve: $(VENV)/.serve
 	@exec $(VENV)/bin/wager serve $(ARGS)
 demo: $(VENV)/.serve
@@ -43,7 +45,8 @@ openapi: $(VENV)/.serve
 	mv openapi.md.new openapi.md
 lock: $(VENV)/.dev
 	$(LOCK) $(ARGS) --output-file requirements/serve.txt
-	$(LOCK) $(ARGS) --group dev --constraints requirements/serve.txt --output-file requirements/dev.txt
+	$(LOCK) $(ARGS) --extra otel --constraints requirements/serve.txt --output-file requirements/otel.txt
+	$(LOCK) $(ARGS) --extra otel --group dev --constraints requirements/otel.txt --output-file requirements/dev.txt
 	$(LOCK) $(ARGS) --group bench --constraints requirements/dev.txt --output-file requirements/bench.txt
 clean:
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist
@@ -68,6 +71,9 @@ $(VENV)/.serve: requirements/serve.txt $(VENV)/.made
 	@chmod +x $(VENV)/bin/wager
 	@echo "Compiling the learners for this machine ..."
 	@$(PY) -P -m learners
+	@touch $@
+$(VENV)/.otel: requirements/otel.txt $(VENV)/.serve
+	$(PIP) -r requirements/otel.txt
 	@touch $@
 $(VENV)/.dev: requirements/dev.txt $(VENV)/.serve
 	$(PIP) -r requirements/dev.txt
