@@ -12,7 +12,7 @@ Samples = Mapping[tuple[str, Labels], float]
 
 def parsed(text: str) -> Samples:
     """Every sample, by name and labels."""
-    families = text_string_to_metric_families(text)  # type: ignore[no-untyped-call]
+    families = text_string_to_metric_families(text)
     return {(s.name, frozenset(s.labels.items())): s.value for family in families for s in family.samples}
 
 
