@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
+from contextvars import ContextVar
 
 from service.batching import Batcher
 
@@ -121,3 +122,29 @@ async def test_idle_says_whether_anything_is_under_way() -> None:
     await asyncio.gather(*futures)
     await turn()
     assert [*told, batcher.idle] == [True, False, False, True]
+
+
+async def test_a_batch_runs_in_the_context_of_its_first_item() -> None:
+    """What waited behind another batch is not taken for a part of that one's request."""
+    request: ContextVar[str] = ContextVar("request")
+    seen, go_on = [], asyncio.Event()
+
+    async def handle(items: list[str]) -> list[str]:
+        seen.append((request.get(), items))
+        await go_on.wait()
+        return items
+
+    batcher: Batcher[str, str] = Batcher(handle)
+
+    async def ask(name: str) -> None:
+        request.set(name)
+        await batcher.submit(name)
+
+    first = asyncio.create_task(ask("a"))
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    others = [asyncio.create_task(ask(name)) for name in "bc"]
+    await asyncio.sleep(0)
+    go_on.set()
+    await asyncio.gather(first, *others)
+    assert seen == [("a", ["a"]), ("b", ["b", "c"])]

@@ -180,7 +180,8 @@ async def test_versions_of_a_path_are_one_route(store_url: str) -> None:
     async with worker(store_url, metrics_max_models=0) as client:
         for path in ("/livez", "/v1/livez"):
             await client.get(path)
-        assert value(await scrape(client), REQUESTS, method="GET", route="/livez", status="200") == 2
+        for _ in range(2):  # what was told once is not told twice
+            assert value(await scrape(client), REQUESTS, method="GET", route="/livez", status="200") == 2
 
 
 async def test_answers_of_many_labels_have_no_uniform_estimate(store_url: str, name: str) -> None:

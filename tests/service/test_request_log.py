@@ -7,7 +7,10 @@ from typing import Any
 
 import httpx2
 import pytest
+from starlette.types import Message, Receive, Scope, Send
 
+from service.api.observer import Observer
+from service.metrics import WorkerMetrics
 from service.request_id import accepted_request_id, request_ids, trace_id
 from service.request_log import RequestLog
 from service.request_notes import RequestNotes
@@ -91,6 +94,28 @@ async def test_a_failure_has_its_id_and_its_line(
         assert answer.json()["request_id"] == "boom-1"
         lines = [record.__dict__ for record in caplog.records if record.name == "wager.requests"]
         assert [(line["status"], line["route"], line["levelname"]) for line in lines] == [(500, "/models", "ERROR")]
+
+
+async def test_an_answer_that_breaks_off_is_a_failure(caplog: pytest.LogCaptureFixture) -> None:
+    """Also where its head, which said 200, had gone out."""
+
+    async def breaks_off(_scope: Scope, _receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        raise RuntimeError
+
+    sent: list[Message] = []
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    async def receive() -> Message:
+        return {"type": "http.disconnect"}
+
+    observer = Observer(breaks_off, WorkerMetrics(), RequestLog(0), lambda: 0.0, lambda: "made-1", None)
+    with pytest.raises(RuntimeError), caplog.at_level(logging.INFO):
+        await observer({"type": "http", "method": "GET", "path": "/x", "headers": []}, receive, send)
+    assert sent == [{"type": "http.response.start", "status": 200, "headers": [(b"x-request-id", b"made-1")]}]
+    assert [record.__dict__["status"] for record in caplog.records] == [500]
 
 
 def test_every_request_is_logged_or_counted(caplog: pytest.LogCaptureFixture) -> None:
