@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from service.errors import StoreFullError, StoreUnavailableError
-from service.store.base import Feedback, FeedbackStatus, ModelKey, Snapshot, Store
+from service.store.base import Feedback, FeedbackStatus, ModelKey, Published, Snapshot, Store
 from service.store.embedded import EmbeddedServer
 from service.store.redis_store import RedisStore
 from tests.servers import REDIS_SERVER, Proxy, raw, redis_server
@@ -24,16 +24,20 @@ WRITES: dict[str, Callable[[Store], Coroutine[Any, Any, Any]]] = {
     "add_predictions": lambda store: store.add_predictions(KEY, sample_predictions("a", "b"), WINDOW, None),
     "add_feedback": lambda store: store.add_feedback(KEY, [GIVEN], STRICT, NOW),
     "save_snapshot": lambda store: store.save_snapshot(KEY, Snapshot(1, b"state"), 10),
+    "publish_tally": lambda store: store.publish_tally(KEY, Published(1, b"tally", 5, 1)),
 }
 READS: dict[str, Callable[[Store], Coroutine[Any, Any, Any]]] = {
     "get_model": lambda store: store.get_model("forest"),
     "list_models": lambda store: store.list_models("", 10),
     "read_tail": lambda store: store.read_tail(KEY, 0, 10),
     "load_snapshot": lambda store: store.load_snapshot(KEY),
+    "read_figures": lambda store: store.read_figures("forest"),
+    "list_names": lambda store: store.list_names(10),
 }
 OTHERS: dict[str, Callable[[Store], Coroutine[Any, Any, Any]]] = {
     "delete_model": lambda store: store.delete_model("forest"),
     "check": lambda store: store.check(),
+    "read_load": lambda store: store.read_load(),
 }
 
 
@@ -99,6 +103,17 @@ async def test_a_store_with_room_again_takes_the_same_feedback(private_url: str)
             client.config_set("maxmemory", 0)
         (result,) = await store.add_feedback(KEY, [GIVEN], STRICT, NOW)
         assert result.status is FeedbackStatus.RECORDED
+
+
+async def test_a_full_store_still_confirms_what_it_has(private_url: str) -> None:
+    """Feedback that changes nothing is answered as ever, though it cannot be counted."""
+    async with open_store(private_url) as store:
+        await fill(store)
+        await store.add_feedback(KEY, [GIVEN], STRICT, NOW)
+        with raw(private_url) as client:
+            client.config_set("maxmemory", 1)
+        (result,) = await store.add_feedback(KEY, [GIVEN], STRICT, NOW)
+        assert result.status is FeedbackStatus.DUPLICATE
 
 
 @pytest.mark.parametrize("call", [*WRITES.values(), *READS.values(), *OTHERS.values()], ids=[*WRITES, *READS, *OTHERS])
