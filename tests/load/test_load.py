@@ -5,6 +5,7 @@ import io
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import httpx2
 import pytest
@@ -143,7 +144,7 @@ def test_the_help_tells_the_defaults() -> None:
     assert sum(found is not None for found in told.values()) >= 15
 
 
-def _options() -> dict[str, object]:
+def _options() -> dict[str, Any]:
     return {name: kind for name, kind in command.load.__annotations__.items() if name != "return"}
 
 

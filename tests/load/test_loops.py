@@ -3,6 +3,7 @@
 import asyncio
 import itertools
 import time
+from collections.abc import Callable
 
 import pytest
 
@@ -195,10 +196,10 @@ def test_a_key_cannot_break_the_header() -> None:
 
 
 @pytest.mark.parametrize("kind", [make_alarm, _LoopAlarm])
-async def test_an_alarm_rings_at_its_last_moment(kind: "type[Alarm]") -> None:
+async def test_an_alarm_rings_at_its_last_moment(kind: Callable[[Callable[[], None]], Alarm]) -> None:
     """It rings not before the moment, once for the last moment set, and at once for one that has passed."""
     rung = asyncio.Event()
-    alarm: Alarm = kind(rung.set)
+    alarm = kind(rung.set)
     start = time.perf_counter()
     alarm.set(start + 30)
     alarm.set(start + 0.02)
