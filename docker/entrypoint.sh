@@ -20,8 +20,11 @@ fi
 # image. What is compiled besides replaces links and adds files, in /tmp.
 if [ -z "${NUMBA_CACHE_DIR:-}" ]; then
     NUMBA_CACHE_DIR="${TMPDIR:-/tmp}/wager-kernels"
-    mkdir -p "$NUMBA_CACHE_DIR" || { echo "wager: ${TMPDIR:-/tmp} must be writable: mount a tmpfs there" >&2; exit 1; }
-    cp -rsf "${WAGER_KERNELS:-/app/kernels}/." "$NUMBA_CACHE_DIR"
+    if [ ! -d "$NUMBA_CACHE_DIR" ]; then
+        links="$(mktemp -d "$NUMBA_CACHE_DIR.XXXXXX")" || { echo "wager: ${TMPDIR:-/tmp} must be writable: mount a tmpfs there" >&2; exit 1; }
+        cp -rs "${WAGER_KERNELS:-/app/kernels}/." "$links"
+        mv -T "$links" "$NUMBA_CACHE_DIR"
+    fi
     export NUMBA_CACHE_DIR
 fi
 
