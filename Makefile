@@ -9,7 +9,7 @@ LOCK := $(PY) -m uv pip compile pyproject.toml --no-config --universal --python-
 	--generate-hashes --no-annotate --no-header --quiet
 
 .DELETE_ON_ERROR:
-.PHONY: help install otel serve demo test mutations check bench openapi lock clean
+.PHONY: help install otel serve demo test mutations check bench image-test openapi lock clean
 
 help:
 	@echo "make serve      run the service (ARGS='--port 9000' passes options on)"
@@ -20,6 +20,7 @@ help:
 	@echo "make mutations  see that the tests notice known errors (ARGS='--only soba' for some of them)"
 	@echo "make check      lint, formatting, types"
 	@echo "make bench      run the benchmarks"
+	@echo "make image-test build the image and run docker-compose.yml, without an engine (root; see docker/test.sh)"
 	@echo "make openapi    write openapi.md anew"
 	@echo "make lock       write requirements/ anew (ARGS=--upgrade for newer versions)"
 	@echo "make clean      remove .venv and caches; data stays"
@@ -40,6 +41,8 @@ check: $(VENV)/.bench
 	$(PY) -m mypy $(CODE)
 bench: $(VENV)/.bench
 	$(PY) -m benchmarks $(ARGS)
+image-test: $(VENV)/.dev
+	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" docker/test.sh $(ARGS)
 openapi: $(VENV)/.serve
 	$(PY) -m service.openapi_md > openapi.md.new
 	mv openapi.md.new openapi.md
