@@ -55,7 +55,7 @@ def traffic() -> Iterator[list[str]]:
     ended = threading.Event()
 
     def play() -> None:
-        with httpx2.Client(base_url=URL, timeout=10.0) as client:
+        with httpx2.Client(base_url=URL, timeout=60.0) as client:  # a busy machine is slow, which is no failure
             while not ended.is_set():
                 try:
                     one_round(client)
@@ -87,6 +87,7 @@ def answers() -> bool:
 
 def check_start() -> str:
     """`up` leads to a service that answers."""
+    compose("down", "--volumes")
     started = time.monotonic()
     compose("up", "--detach", "--scale", "worker=2")
     wait_until(answers)
