@@ -68,13 +68,15 @@ def _judge(life: Life, correct: bool, reply: Answer | Verdict | None) -> Life | 
     if life.phase == "absent":
         return life if reply is None or reply.status == "not-found" else None
     if life.phase == "open":
-        if reply is not None and (reply.status != "recorded" or reply.correct != correct):
-            return None
-        return life._replace(phase="closed", correct=correct, round=reply.round if reply else None)
+        first = reply is None or (reply.status == "recorded" and reply.correct == correct)
+        return life._replace(phase="closed", correct=correct, round=reply.round if reply else None) if first else None
     if reply is None:
         return life
+    return _judge_again(life, correct, reply)
+
+
+def _judge_again(life: Life, correct: bool, reply: Verdict) -> Life | None:
     if correct != life.correct:
         return life if reply.status == "conflict" else None
-    if reply.status != "duplicate" or reply.correct != correct or life.round not in {None, reply.round}:
-        return None
-    return life._replace(round=reply.round)
+    same = reply.status == "duplicate" and reply.correct == correct and life.round in {None, reply.round}
+    return life._replace(round=reply.round) if same else None

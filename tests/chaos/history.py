@@ -12,7 +12,7 @@ class Answer(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """What became of a feedback: recorded, duplicate, conflict or not-found; with the two first, the round on record."""
+    """What became of a feedback: recorded, duplicate, conflict or not-found; the round with the two first."""
 
     status: str
     correct: bool | None = None

@@ -110,11 +110,13 @@ def serve(folder: Path, workers: int = 1, **environment: str) -> Iterator[Wager]
 
 
 @asynccontextmanager
-async def clients_of_each(wager: Wager, workers: int, each: int = 1) -> AsyncIterator[list[httpx2.AsyncClient]]:
+async def clients_of_each(
+    wager: Wager, workers: int, each: int = 1, patience: float = 60.0
+) -> AsyncIterator[list[httpx2.AsyncClient]]:
     """So many clients of each worker, with a connection each; the kernel alone may give all to one worker."""
     found: defaultdict[int | None, list[httpx2.AsyncClient]] = defaultdict(list)
     one = httpx2.Limits(max_connections=1)
-    async with AsyncExitStack() as stack, asyncio.timeout(60.0) as deadline:
+    async with AsyncExitStack() as stack, asyncio.timeout(patience) as deadline:
         while sum(map(len, found.values())) < workers * each:
             client = httpx2.AsyncClient(base_url=wager.url, limits=one, timeout=30.0)
             stack.push_async_callback(client.aclose)
