@@ -53,10 +53,14 @@ class Wager:
         inode = ends.get((f"{self.port:04X}", f"{client_port:04X}"))
         return next((pid for pid in self.worker_pids() if f"socket:[{inode}]" in open_files(pid)), None)
 
-    def stop(self) -> int:
+    def signal(self, number: int) -> None:
+        """Sends it a signal."""
+        self._process.send_signal(number)
+
+    def stop(self, within: float = 30.0) -> int:
         """Stops it as an operator does; its exit code."""
-        self._process.send_signal(signal.SIGTERM)
-        return self._process.wait(30)
+        self.signal(signal.SIGTERM)
+        return self._process.wait(within)
 
     def _children(self) -> list[int]:
         pids = [int(path.name) for path in Path("/proc").iterdir() if path.name.isdecimal()]
