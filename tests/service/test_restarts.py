@@ -52,7 +52,7 @@ class Load:
     def _run(self, number: int) -> None:
         with httpx2.Client(base_url=self._url, timeout=30.0) as client:
             for turn, context in enumerate(some_contexts(number, 100_000)):
-                if self.over.is_set():
+                if self.over.is_set() or self.failed:
                     return
                 own = f"{number}-{turn}"
                 self._send(client, "/predict", {"model": "forest", "context": context, "prediction_id": own})
@@ -63,7 +63,7 @@ class Load:
         for last in (False, True):
             try:
                 response = client.post(path, json=body)
-            except (httpx2.RemoteProtocolError, httpx2.ReadError, httpx2.WriteError) as error:
+            except httpx2.TransportError as error:
                 if last:
                     self.failed.append(repr(error))
                 continue
