@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import resource
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -10,9 +11,7 @@ from itertools import groupby
 from typing import TypeVar
 
 from rich.console import Console
-from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-from rich.table import Table
 
 from tests.mutation.catalogue import MUTATIONS
 from tests.mutation.mutation import Mutation, mutated
@@ -33,14 +32,20 @@ def main() -> int:
     with _progress(console) as bar, ThreadPoolExecutor(arguments.jobs) as pool:
         controls = list(_outcomes(run_control, _by_file(chosen), pool, bar, "without any error"))
         red = [reason for _, outcome in controls for reason in _reasons(outcome)]
-        verdicts = [] if red else list(_outcomes(run_mutation, chosen, pool, bar, "with an error"))
-    if red:
-        console.print("without any error these are not green:", *red, sep="\n", markup=False)
-        return 1
-    survivors = _report(console, sorted(verdicts, key=lambda verdict: MUTATIONS.index(verdict[0])))
-    caught, seconds = len(chosen) - survivors, time.monotonic() - started
-    console.print(f"{caught} of {len(chosen)} mutations caught, in {seconds:.0f} s with {arguments.jobs} jobs")
-    return int(survivors > 0)
+        if red:
+            console.print("without any error these are not green:", *red, sep="\n", markup=False)
+            return 1
+        verdicts = _outcomes(run_mutation, chosen, pool, bar, "with an error")
+        survivors = [mutation.name for mutation, outcome in verdicts if not _caught(console, mutation, outcome)]
+    seconds, cpu = time.monotonic() - started, resource.getrusage(resource.RUSAGE_CHILDREN)
+    console.print(
+        f"{len(chosen) - len(survivors)} of {len(chosen)} mutations caught, in {seconds:.0f} s with {arguments.jobs} "
+        f"jobs, {cpu.ru_utime + cpu.ru_stime:.0f} s of CPU time",
+        *(f"not caught: {name}" for name in sorted(survivors)),
+        sep="\n",
+        markup=False,
+    )
+    return int(len(survivors) > 0)
 
 
 def _by_file(mutations: Sequence[Mutation]) -> list[tuple[str, ...]]:
@@ -76,17 +81,15 @@ def _outcomes(
         yield running[future], error if isinstance(error, BrokenTrialError) else future.result()
 
 
-def _report(console: Console, verdicts: Sequence[tuple[Mutation, Outcome]]) -> int:
-    """Prints the table; how many were not caught."""
-    table = Table("mutation", "caught by", "seconds")
-    for mutation, outcome in verdicts:
-        if isinstance(outcome, BrokenTrialError):
-            table.add_row(escape(mutation.name), escape(f"NO VERDICT: {outcome}"), "")
-        else:
-            caught = outcome.failures[0].partition(" - ")[0].removeprefix("tests/") if outcome.failures else "SURVIVES"
-            table.add_row(escape(mutation.name), escape(caught), f"{outcome.seconds:.1f}")
-    console.print(table)
-    return sum(isinstance(outcome, BrokenTrialError) or not outcome.failures for _, outcome in verdicts)
+def _caught(console: Console, mutation: Mutation, outcome: Outcome) -> bool:
+    """Prints what became of a mutation, in a line; whether a test noticed it."""
+    if isinstance(outcome, BrokenTrialError):
+        console.print(f"NO VERDICT  {mutation.name}: {outcome}", markup=False)
+        return False
+    by = outcome.failures[0].removeprefix("tests/") if outcome.failures else ""
+    line = f"{'caught  ' if by else 'SURVIVES'} {outcome.seconds:5.1f} s  {mutation.name}  {by}"
+    console.print(line, markup=False, highlight=False, no_wrap=True, overflow="ellipsis")
+    return bool(by)
 
 
 if __name__ == "__main__":
