@@ -6,6 +6,9 @@ from tests.mutation.of_mathematics import MATHEMATICS
 from tests.mutation.of_matrix_learners import MATRIX_LEARNERS
 from tests.mutation.of_output_spaces import OUTPUT_SPACES
 from tests.mutation.of_service import SERVICE
+from tests.mutation.of_store import STORE
+from tests.mutation.of_structured_learners import STRUCTURED_LEARNERS
 
-PLACES = (*MATHEMATICS, *GRADIENT_LEARNERS, *MATRIX_LEARNERS, *OUTPUT_SPACES, *SERVICE, *ACCESS)
+LEARNERS = (*MATHEMATICS, *GRADIENT_LEARNERS, *MATRIX_LEARNERS, *OUTPUT_SPACES, *STRUCTURED_LEARNERS)
+PLACES = (*LEARNERS, *STORE, *SERVICE, *ACCESS)
 MUTATIONS = [mutation for place in PLACES for mutation in place.mutations()]

@@ -146,6 +146,7 @@ GRADIENT_LEARNERS = [
                 "int((row(rounds.contexts, t)[1] @ state.weights[row(rounds.contexts, t)[0]]).argmax()), rounds",
             ),
             "perceptron: uphill": ("state.weights, y, 1.0", "state.weights, y, -1.0"),
+            "perceptron: the leader kept": ("state.weights, led, -1.0", "state.weights, led, 0.0"),
         },
     ),
     Place(
@@ -164,15 +165,23 @@ GRADIENT_LEARNERS = [
                 "place == len(state.coefficients)",
                 "place > len(state.coefficients)",
             ),
-        },
-    ),
-    Place(
-        "learners/fenchel_young.py",
-        (_LEARNERS + "test_fenchel_young.py",),
-        {
-            "fenchel-young: the step in nats": ("(1.0 - _LN2) * _LN2 / X**2", "(1.0 - _LN2) / X**2"),
-            "fenchel-young: q without its 2": ("min(1.0, 2.0 * rest)", "rest"),
-            "fenchel-young: softmax throughout": ("q = min(1.0, 2.0 * rest)", "q = 1.0"),
+            "bandit perceptrons: a claim already made is corrected": (
+                "known) and s[label] <= 0.0",
+                "known) and s[label] >= 0.0",
+            ),
+            "bandit perceptrons: right claims teach though the label is not to be used": ("(nobody or known)", "True"),
+            "bandit perceptrons: the label served is subtracted": (
+                "coefficients[label] = 1.0",
+                "coefficients[label] = -1.0",
+            ),
+            "bandit perceptrons: a longer context takes the place of a shorter": (
+                "if same and np.count_nonzero(state.support[:, j]) == nonzeros:",
+                "if same:",
+            ),
+            "bandit perceptrons: one update counted for all": (
+                "            coefficients[k] = -1.0\n            updates += 1",
+                "            coefficients[k] = -1.0\n            updates = 1",
+            ),
         },
     ),
     Place(
@@ -231,6 +240,10 @@ GRADIENT_LEARNERS = [
             ),
             "squarecb: the gap's weight without K": ("math.sqrt(K * (state", "math.sqrt(1.0 * (state"),
             "squarecb: t one too large": ("(state.rounds.item() + 1.0)", "(state.rounds.item() + 2.0)"),
+            "squarecb: γ grows with t": (
+                "math.sqrt(K * (state.rounds.item() + 1.0))",
+                "K * (state.rounds.item() + 1.0)",
+            ),
             "squarecb: no uniform share": ("gap_weight, parameters.least_exploration,", "gap_weight, 0.0,"),
             "squarecb: a grown feature keeps its old weight": (
                 "state.weights[i, k] *= state.sizes[i] / x",

@@ -23,10 +23,13 @@ _LOSSES = laws(
 _SCHEDULES = laws(
     _LEARNERS + "test_gaptron.py", "test_safe_steps_are_the_theorems", "test_explorations_are_the_theorems"
 )
-_ADAPTIVE = laws(
-    _LEARNERS + "test_gaptron.py",
-    "test_adaptive_weights_follow_the_written_out_recursion",
-    "test_adaptive_regret_is_within_its_bound",
+_ADAPTIVE = (
+    *laws(
+        _LEARNERS + "test_gaptron.py",
+        "test_adaptive_weights_follow_the_written_out_recursion",
+        "test_adaptive_regret_is_within_its_bound",
+    ),
+    _CONTRACT + "::test_sparse_contexts_are_the_dense_ones[gaptron]",
 )
 _ALGEBRA = (
     *laws(
@@ -72,7 +75,10 @@ MATHEMATICS = [
     ),
     Place(
         "learners/exploration.py",
-        ("tests/learners/test_soba.py", "tests/learners/test_traces.py"),
+        (
+            *laws(_LEARNERS + "test_soba.py", "test_adaptive_rate_is_theorem_5", "test_state_is_algorithm_1"),
+            _LEARNERS + "test_traces.py::test_micro_trace",
+        ),
         {
             "ȳ including y": ("if k != excluded and", "if"),
             "adaptive rate: t one too large": ("/ (rounds + 1)", "/ (rounds + 2)"),
@@ -114,6 +120,11 @@ MATHEMATICS = [
             "by gap: the leader without the rest": ("* (1.0 - others) + share / K", "/ K + share / K"),
             "by gap: 1 for K": ("1.0 / (K + gap_weight", "1.0 / (1.0 + gap_weight"),
             "by gap: the uniform share on top": ("(1.0 - share) * probability", "probability"),
+            "by gap: no uniform share behind the leader": (
+                "(1.0 - share) * probability + share / K",
+                "(1.0 - share) * probability",
+            ),
+            "by gap: the gap without its weight": ("gap_weight * (values[top]", "1.0 * (values[top]"),
             "by gap: gaps to 1": ("(values[top] - values[k])", "(1.0 - values[k])"),
         },
     ),
@@ -136,6 +147,15 @@ MATHEMATICS = [
             ),
             "adaptive step: no ball": ("if norm > radius:", "if norm > math.inf:"),
             "adaptive step: sums without the feature": ("+= size * x * x", "+= size"),
+            "adaptive step: the largest coefficient for the block": (
+                "size = squared_norm(coefficients)",
+                "size = coefficients.max() ** 2",
+            ),
+            "adaptive step: onto a ball of radius 1": ("w[k] *= radius / norm", "w[k] *= 1.0 / norm"),
+            "adaptive step: the position for the index": (
+                "i, x = indices[position], values[position]",
+                "i, x = position, values[position]",
+            ),
             "adaptive step: uphill": ("w[k] -= factor", "w[k] += factor"),
         },
     ),
@@ -164,6 +184,11 @@ MATHEMATICS = [
         {
             "E1: smooth hinge step as printed": ("1 / (4 * K * X**2)", "1 / (2 * K * X**2)"),
             "E2: smooth hinge exploration as printed": ("2 * K**2 * X**2 * D**2,", "4 * K**2 * X**2 * D**2,"),
+            "E2: smooth hinge step under bandit feedback as printed": (
+                "return full if gamma is None else full * gamma / K",
+                "twice = 2 if gamma is not None and loss == 'smooth_hinge' else 1\n"
+                "    return full if gamma is None else twice * full * gamma / K",
+            ),
             "E3: logistic step under bandit feedback as printed": (
                 "return full if gamma is None else full * gamma / K",
                 "if gamma is not None and loss == 'logistic':  # with D = 1\n"

@@ -72,6 +72,10 @@ MATRIX_LEARNERS = [
                 "state.quadratic_sum[()] += c * _quadratic(state.diagonal, indices, values, y, rival)",
                 "state.quadratic_sum[()] += q",
             ),
+            "E19: soba-diagonal's rejected rounds in Q": (
+                "    if state.margin_sum.item() + m < 0.0:\n        return\n",
+                "    if state.margin_sum.item() + m < 0.0:\n        state.quadratic_sum[()] += q\n        return\n",
+            ),
             "soba-diagonal: q of one row": ("(1.0 / a[rival] + 1.0 / a[y])", "(1.0 / a[y])"),
         },
     ),
@@ -140,7 +144,11 @@ MATRIX_LEARNERS = [
                 "if rounds.correct[t]:",
             ),
             "soba-newton: uphill": ("(parameters.eta * margin - 1.0)", "(1.0 - parameters.eta * margin)"),
-            "E19: soba-newton's η": ("(2.0 - parameters.eta)", "(1.0 - parameters.eta)"),
+            "E19: soba-newton's l'' as printed": (
+                "(parameters.eta * margin - 1.0)",
+                "(0.5 * parameters.eta * margin - 1.0)",
+            ),
+            "soba-newton: 1 - η for 2 - η": ("(2.0 - parameters.eta)", "(1.0 - parameters.eta)"),
             "soba-newton: argmax over updated W": (
                 "leader(rounds.evidence[t])",
                 "leader(scores(state.weights, rounds.contexts)[t])",
@@ -224,6 +232,11 @@ MATRIX_LEARNERS = [
                 "rate / self.problem.n_labels",
                 "rate / (self.problem.n_labels - 1)",
             ),
+            "reduction: no γ in the evidence": ("np.full((contexts.n, 1), rate)", "np.zeros((contexts.n, 1))"),
+            "reduction: rate without K": (
+                "self.problem.n_labels * self.base.regret_bound(t)",
+                "self.base.regret_bound(t)",
+            ),
             "reduction: t one too large": ("t = rounds + 1\n", "t = rounds + 2\n"),
             "reduction: true labels as served to others": (
                 "true_labels=chosen.labels",
@@ -245,6 +258,10 @@ MATRIX_LEARNERS = [
         {
             "ridge: wrong answers rewarded": ("1.0 if rounds.correct[t] else 0.0", "1.0"),
             "ridge: W with the old inverse": ("((reward - prediction) / (1.0 + q))", "(reward - prediction)"),
+            "ridge: every label learns": (
+                "state.weights[:, rounds.labels[t]], x",
+                "state.weights[:, 0], x",
+            ),
             "ridge: the inverse grows": ("-1.0 / (1.0 + q))", "1.0 / (1.0 + q))"),
             "ridge: t one too large": ("state.rounds.item())", "state.rounds.item() + 1)"),
             "ridge: no floor under the theorem's exploration": ("1 / 3, learner.least_exploration", "1 / 3, 0.0"),

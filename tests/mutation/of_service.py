@@ -1,66 +1,25 @@
-"""Errors in the service's promises: exactly once, read your writes, true propensities, the same state everywhere."""
+"""Errors in the service's promises: read your writes, true propensities, the same state everywhere."""
 
-from tests.mutation.mutation import Place
+from tests.mutation.mutation import Place, laws
 
-_STORE = ("tests/store/test_contract.py",)
 _ONCE = "tests/service/test_exactly_once.py"
-_PROPENSITIES = (
-    "tests/service/test_propensities.py::test_the_log_has_the_propensity_that_was_answered",
-    "tests/service/test_propensities.py::test_draws_do_not_follow_each_other",
+_HTTP = "tests/service/test_http.py"
+_PROPENSITIES = laws(
+    "tests/service/test_propensities.py",
+    "test_the_log_has_the_propensity_that_was_answered",
+    "test_draws_do_not_follow_each_other",
 )
-_REPLICA = ("tests/service/test_replica.py",)
+_REPLICA = laws(
+    "tests/service/test_replica.py",
+    "test_a_replica_catches_up_from_nothing[gaptron]",
+    "test_a_replica_follows_the_log",
+    "test_a_replica_starts_from_a_snapshot",
+    "test_a_log_that_lacks_rounds_is_corrupt",
+    "test_a_log_with_a_hole_is_corrupt",
+    "test_a_fold_that_raises_is_never_half_used",
+)
 
 SERVICE = [
-    Place(
-        "service/store/lua/add_feedback.lua",
-        _STORE,
-        {
-            "feedback: duplicates make rounds": ("if closed == 1 then", "if false then"),
-            "feedback: conflicts are duplicates": ("if correct ~= first_correct or", "if"),
-            "feedback: the prediction stays open": ("'\\1' .. string.sub", "'\\0' .. string.sub"),
-            "feedback: the window closes a moment early": ("if now > expires_at", "if now >= expires_at"),
-            "feedback: late feedback is taken": ("and not accept_late then", "and false then"),
-            "feedback: two rounds of one number": ("HINCRBY', KEYS[1], 'rounds', 1", "HINCRBY', KEYS[1], 'rounds', 2"),
-            "feedback: every round correct": ("'correct', correct)", "'correct', 1)"),
-            "feedback: never forgotten": (", 'KEEPTTL')", ")"),
-            "feedback: other truths are duplicates": ("(both_known and truth ~= first_truth)", "false"),
-            "feedback: no truth needed": ("truth_needed and truth == ''", "false"),
-            "feedback: contradictions are taken": ("correct and correct ~= matches", "false"),
-            "feedback: another incarnation's": ("~= ARGV[1] then", "== '' then"),
-        },
-    ),
-    Place(
-        "service/store/lua/add_predictions.lua",
-        _STORE,
-        {
-            "predict: one round behind is stored": ("tonumber(there[2]) > seen", "tonumber(there[2]) > seen + 1"),
-            "predict: an id in use is overwritten": (", 'NX', 'GET')", ", 'GET')"),
-            "predict: repeats are counted": ("(record and 0 or 1)", "1"),
-        },
-    ),
-    Place(
-        "service/store/lua/save_snapshot.lua",
-        _STORE,
-        {
-            "snapshot: an older one is kept": ("there >= rounds", "there < 0"),
-            "snapshot: trims all the log": ("- tonumber(ARGV[4]) + 1", "+ 1"),
-        },
-    ),
-    Place(
-        "service/store/records.py",
-        ("tests/store/test_records.py",),
-        {
-            "record: the propensity of another label": (
-                'bodies["propensity"] = [head.propensity for head in heads]',
-                'bodies["propensity"] = [1.0 - head.propensity for head in heads]',
-            ),
-            "record: propensities rounded": ('("propensity", "<f8")', '("propensity", "<f4")'),
-            "record: a leftover not kept": (
-                'bodies["leftover"] = now, evidence, leftovers',
-                'bodies["leftover"] = now, evidence, 0.0',
-            ),
-        },
-    ),
     Place(
         "service/desk.py",
         _PROPENSITIES,
@@ -69,14 +28,50 @@ SERVICE = [
                 "propensities.tolist(), strict=True",
                 "distributions.max(axis=1).tolist(), strict=True",
             ),
+            "desk: one uniform for all": (
+                "self._outside.rng.random((len(asks), self._uniforms))",
+                "np.repeat(self._outside.rng.random((1, self._uniforms)), len(asks), axis=0)",
+            ),
+            "desk: the distribution of another": ("drawn.distributions[i] if", "drawn.distributions[0] if"),
+            "desk: the leftover not stored": (
+                "contexts, evidence, leftovers, now)",
+                "contexts, evidence, 0.0 * leftovers, now)",
+            ),
         },
     ),
     Place(
         "service/desk.py",
-        (_ONCE, "tests/service/test_http.py"),
+        (
+            *laws(
+                _HTTP,
+                "test_asking_again_returns_the_stored_prediction",
+                "test_an_id_with_another_context_is_a_conflict",
+                "test_a_prediction_answers_what_was_drawn",
+            ),
+            _ONCE,
+        ),
         {
             "desk: never told of missed rounds": ("drawn, replica.seen)", "drawn, None)"),
+            "desk: rounds that came meanwhile are forgotten": ("                await replica.catch_up(there)\n", ""),
+            "desk: drawn before the rounds that came meanwhile": (
+                "                drawn = await self._draw(asks, contexts)\n                there",
+                "                there",
+            ),
             "desk: another context is a repeat": ("if stored.fingerprint != head.fingerprint:", "if False:"),
+            "desk: a repeat is drawn anew": (
+                "self._answer(prediction_id, stored, None)",
+                "self._answer(prediction_id, head, None)",
+            ),
+            "desk: no window": ("now + self.model.definition.window_seconds", "now"),
+        },
+    ),
+    Place(
+        "service/desk.py",
+        ("tests/service/test_desks.py",),
+        {
+            "desk: nothing is folded in the background": ("(behind >= FOLD_EVERY or", "(False or"),
+            "desk: snapshots for their age alone": ("return self._snapshot_full() or (aged", "return (aged"),
+            "desk: snapshots without news": ("(aged and self.replica.rounds > self.replica.snapshot_rounds)", "aged"),
         },
     ),
     Place(
@@ -87,9 +82,86 @@ SERVICE = [
                 "        self.rounds = entries[-1].number",
                 "        self.state = learner.fold(self.state, rounds)\n        self.rounds = entries[-1].number",
             ),
+            "replica: newest first": ("for entry in entries])", "for entry in reversed(entries)])"),
+            "replica: one page": ("while self.rounds < target:", "if self.rounds < target:"),
+            "replica: counts a page as a round": (
+                "self.rounds = entries[-1].number",
+                "self.rounds = entries[0].number",
+            ),
+            "replica: a snapshot of no rounds": (
+                "self.rounds = self.snapshot_rounds = snapshot.rounds",
+                "self.rounds = self.snapshot_rounds = 0",
+            ),
             "replica: a fold cut short is used": ("self.state = None  # if", "self.state = state  # if"),
             "replica: holes are skipped": ("!= len(entries) - 1", "< 0"),
             "replica: a gap is not noticed": ("entries[0].number != self.rounds + 1 if entries", "False if entries"),
+        },
+    ),
+    Place(
+        "service/model.py",
+        ("tests/service/test_windows.py", _HTTP + "::test_full_information_needs_the_true_label"),
+        {
+            "model: late feedback is never taken": ('self.definition.late_feedback == "accept",', "False,"),
+            "model: no truth needed": (", self.learner.needs_true_label)", ", False)"),
+            "model: forgotten with its window": (
+                "self.definition.window_seconds + FORGET_AFTER",
+                "self.definition.window_seconds",
+            ),
+        },
+    ),
+    Place(
+        "service/contexts.py",
+        (
+            *laws(
+                "tests/service/test_sparse.py",
+                "test_the_order_of_indices_is_no_other_context",
+                "test_wrong_sparse_contexts_are_refused",
+            ),
+            "tests/service/test_bad_input.py",
+        ),
+        {
+            "context: of any length": ("if len(context) != self._size:", "if False:"),
+            "context: an index too large": ("if max(indices) >= self._size:", "if max(indices) > self._size:"),
+            "context: an index twice": ("if len(set(indices)) < len(indices):", "if False:"),
+            "context: more indices than values": ("if len(indices) != len(context.values):", "if False:"),
+            "context: the order of indices counts": (
+                "sorted(zip(context.indices, context.values, strict=True))",
+                "list(zip(context.indices, context.values, strict=True))",
+            ),
+            "context: equal indices are equal contexts": (
+                'struct.pack("<qd", *pair) for pair in pairs',
+                'struct.pack("<q", pair[0]) for pair in pairs',
+            ),
+        },
+    ),
+    Place(
+        "service/answers.py",
+        ("tests/service/test_bad_input.py",),
+        {
+            "answer: a label twice": ("if numbers[label] in found:", "if False:"),
+            "answer: a ranking of some labels": ("if len(numbers) < len(self._labels):", "if False:"),
+            "answer: one label's truth for a set": ("if feedback.true_label is not None:", "if False:"),
+        },
+    ),
+    Place(
+        "service/rounds.py",
+        (_HTTP,),
+        {
+            "rounds: an id of another model": ("if name != model:", "if False:"),
+            "rounds: feedback that says nothing": ("if request.correct is None and request", "if False and request"),
+            "rounds: a duplicate is called recorded": (
+                '"recorded" if status is FeedbackStatus.RECORDED else "duplicate"',
+                '"recorded"',
+            ),
+        },
+    ),
+    Place(
+        "service/batching.py",
+        ("tests/service/test_batching.py",),
+        {
+            "batching: results in another order": ("zip(batch, results, strict", "zip(batch, results[::-1], strict"),
+            "batching: no limit": ("batch = self._waiting[: self._max_items]", "batch = self._waiting[:]"),
+            "batching: one error for all": ("if isinstance(result, Exception):", "if False:"),
         },
     ),
 ]

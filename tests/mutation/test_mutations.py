@@ -26,9 +26,12 @@ def test_names_tell_mutations_apart() -> None:
 
 
 def test_tests_of_mutations_are_there() -> None:
-    """Every file of tests that a mutation relies on is in the repository."""
-    files = {test.partition("::")[0] for mutation in MUTATIONS for test in mutation.tests}
-    assert {file for file in files if not (ROOT / file).is_file()} == set()
+    """Every file of tests, and every law, that a mutation relies on is in the repository."""
+    tests = {test for mutation in MUTATIONS for test in mutation.tests}
+    files = {test: ROOT / test.partition("::")[0] for test in tests}
+    assert {test for test in tests if not files[test].is_file()} == set()
+    laws = {test: test.partition("::")[2].partition("[")[0] for test in tests if "::" in test}
+    assert {test for test, law in laws.items() if f"def {law}(" not in files[test].read_text()} == set()
 
 
 @pytest.mark.parametrize("text", ["", "old and old"], ids=["never", "twice"])

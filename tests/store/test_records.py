@@ -178,6 +178,22 @@ def test_impossible_numbers_are_corrupt(column: str, value: float) -> None:
         shape.decode_rounds([row.tobytes() + x.tobytes() for row, x in zip(table, contexts, strict=True)])
 
 
+@pytest.mark.parametrize("form", [label_set_form(3), ranking_form(3)], ids=["set", "ranking"])
+def test_only_a_vanishing_propensity_may_be_zero(form: OutputForm) -> None:
+    """Of sets and rankings, whose propensities may be too small for a number, 0 is possible and less is not."""
+    shape, numbers = RecordFormat(form, 1, 1), np.ones((1, 1))
+    answer = [1, 0, 2] if form.dtype.base == np.int32 else [1, 0, 1]
+    table = shape.table(as_rounds(plain_sample(form, shape, answer, numbers, numbers))).copy()
+    for propensity, possible in ((0.0, True), (-5e-324, False), (-0.1, False)):
+        table["propensity"] = propensity
+        damaged = [table[0].tobytes() + numbers.tobytes()]
+        if possible:
+            assert shape.decode_rounds(damaged).propensities.tolist() == [propensity]
+        else:
+            with pytest.raises(StoreCorruptError, match="impossible"):
+                shape.decode_rounds(damaged)
+
+
 @pytest.mark.parametrize("column", ["output", "truth"])
 @pytest.mark.parametrize(
     ("form", "wrong"),
@@ -246,3 +262,37 @@ def test_nothing_is_lost_to_rounding() -> None:
     numbers = np.array([[1 / 3, 5e-324, 1.7976931348623157e308, -math.pi]])
     sample = plain_sample(label_form(2), RecordFormat(label_form(2), 0, 4), 0, numbers, np.empty((1, 0)))
     assert sample.format.decode_rounds(as_rounds(sample)).contexts.values.tolist() == numbers[0].tolist()
+
+
+# --- sparse contexts
+
+
+def sparse_round(shape: RecordFormat, indices: list[int], values: list[float]) -> bytes:
+    """A round whose context has these numbers."""
+    head = Head(bytes(16), 0.1, 1, 1 / 3, encoded_answer(label_form(4), 3))
+    contexts = Contexts.sparse([len(indices)], indices, values)
+    (record,) = shape.encode_predictions([head], contexts, np.ones((1, 2)), np.zeros(1), 0.1)
+    return _OUTCOME.pack(True, 0.2, 1) + encoded_answer(label_form(4), 3) + record[shape.head_bytes :]
+
+
+def test_sparse_contexts_survive_to_the_bit() -> None:
+    """Indices and numbers of rounds of any lengths come out as they went in; none at all is a context too."""
+    shape = RecordFormat(label_form(4), 2, 7, sparse=True)
+    rows: list[tuple[list[int], list[float]]] = [([6, 0], [1 / 3, -math.pi]), ([], []), ([3], [5e-324])]
+    contexts = shape.decode_rounds([sparse_round(shape, *row) for row in rows]).contexts
+    assert contexts.starts.tolist() == [0, 2, 2, 3]
+    assert contexts.indices.tolist() == [6, 0, 3]
+    assert contexts.values.tolist() == [1 / 3, -math.pi, 5e-324]
+    assert shape.round_bytes == len(sparse_round(shape, [], []))
+
+
+@pytest.mark.parametrize(
+    ("index", "value", "cut", "reason"),
+    [(-1, 1.0, 0, "out of range"), (7, 1.0, 0, "out of range"), (3, math.nan, 0, "impossible"), (3, 1.0, 1, "broken")],
+)
+def test_a_wrong_sparse_context_is_corrupt(index: int, value: float, cut: int, reason: str) -> None:
+    """An index that would lead a compiled fold astray, a number that is none, an entry cut short."""
+    shape = RecordFormat(label_form(4), 2, 7, sparse=True)
+    record = sparse_round(shape, [0, index], [1.0, value])
+    with pytest.raises(StoreCorruptError, match=reason):
+        shape.decode_rounds([sparse_round(shape, [0], [1.0]), record[: len(record) - cut]])
