@@ -45,6 +45,7 @@ Watch: TypeAlias = Callable[[], None]
 Closing: TypeAlias = Callable[[], Awaitable[None]]
 
 _UPKEEP_SECONDS = 1.0
+_PATIENCE = 0.1  # seconds until a task is cancelled again
 
 _DESCRIPTION = """Predicts one label of K for a context, with a known probability, and learns from one bit:
 right or wrong. `POST /models` once, then `POST /predict` and `POST /feedback`, for ever."""
@@ -144,9 +145,7 @@ def _bare_app(desks: Desks, watch: Sequence[Watch], closing: Sequence[Closing]) 
         try:
             yield
         finally:
-            upkeep.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await upkeep
+            await end(upkeep)
             for tell in watch:
                 tell()
             for close in closing:
@@ -182,3 +181,10 @@ async def _keep_up(desks: Desks, watch: Sequence[Watch]) -> None:
         for tell in watch:
             tell()
         await desks.maintain()
+
+
+async def end(task: asyncio.Task[None]) -> None:
+    """Cancels a task until it ends: `asyncio.wait_for` of Python 3.11, which redis-py calls, may swallow one."""
+    while not task.done():
+        task.cancel()
+        await asyncio.wait([task], timeout=_PATIENCE)

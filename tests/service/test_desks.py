@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from learners.codec import encode_state
+from service.app import end
 from service.desk import FOLD_EVERY, SNAPSHOT_AGE, SNAPSHOT_EVERY, Ask, Desk, Outside
 from service.desks import _DESK_BYTES, Desks
 from service.errors import ModelNotFoundError
@@ -176,6 +177,24 @@ async def test_an_unexpected_error_does_not_stop_the_upkeep(store: RedisStore, n
 
 
 # --- the cache
+
+
+async def test_upkeep_ends_though_it_swallows_a_cancellation() -> None:
+    """A worker stops even where its upkeep goes on after it was cancelled once, as in Python 3.11 it may."""
+    swallowed = asyncio.Event()
+
+    async def upkeep() -> None:
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            swallowed.set()
+        await asyncio.Event().wait()
+
+    task = asyncio.create_task(upkeep())
+    await asyncio.sleep(0)
+    await asyncio.wait_for(end(task), timeout=60.0)
+    assert task.cancelled()
+    assert swallowed.is_set()
 
 
 async def test_a_desk_is_opened_once(store: RedisStore, name: str) -> None:
