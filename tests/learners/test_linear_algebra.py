@@ -52,6 +52,17 @@ def test_add_outer_adds_and_tells_the_change_of_the_norm(K: int, d: int) -> None
 
 
 @EACH_SIZE
+def test_adding_to_a_label_leaves_the_others(K: int, d: int) -> None:
+    """Adding f x to one label's weights touches its column, at the features present."""
+    rng = np.random.default_rng(7)
+    weights, indices = rng.normal(size=(d, K)), rng.permutation(np.flatnonzero(rng.random(d) < 0.7))
+    x, expected = rng.normal(size=len(indices)), weights.copy()
+    expected[indices, K - 1] -= 0.3 * x
+    linear_algebra.add_to_label(weights, K - 1, -0.3, indices, x)
+    assert_close(weights, expected, TOLERANCE)
+
+
+@EACH_SIZE
 def test_packed_identity_and_rank_one(K: int, d: int) -> None:
     """a·I and A + f vv' on the packed triangle are those of the square."""
     rng, n = np.random.default_rng(3), K * d

@@ -95,6 +95,32 @@ def test_long_trace(name: str, learner: AnyLearner) -> None:
     assert sum(not bool(step.round.correct[0]) for step in steps) == expected["mistakes"]
 
 
+BOTH = pytest.mark.parametrize("cls", [Newtron, PNewtron])
+
+
+@BOTH
+def test_matrix_starts_as_one_over_the_radius(cls: Any) -> None:
+    """A = I/D, D being 10/X where it is not given."""
+    assert_close(diagonal(cls(problem=PROBLEM, radius=2.5).init()), np.full(12, 0.4), 0.0)
+    assert_close(diagonal(cls(problem=Problem(3, 4, 2.0)).init()), np.full(12, 0.2), 0.0)
+
+
+@BOTH
+def test_anytime_exploration(cls: Any) -> None:
+    """γ_t = min(1, √(K/t)) for t = rounds + 1."""
+    learner = cls(problem=PROBLEM)
+    state = learner.init()
+    state.weights[0] = 0.0, 0.1, 0.3
+    for rounds in (0, 1, 2, 3, 99, 10_000):
+        state.rounds[()] = rounds
+        decisions, rate = (
+            learner.decide(state, Contexts.dense([1.0, 0.0, 0.0, 0.0])),
+            min(1.0, (3 / (rounds + 1)) ** 0.5),
+        )
+        expected = (1.0 - rate) * softmax(10.0 * decisions.evidence[0]) + rate / 3.0
+        assert_close(decisions.distributions[0], expected, 1e-12)
+
+
 # --- the gradient's estimate
 
 

@@ -90,6 +90,34 @@ def test_factor_is_that_of_the_stored_rows() -> None:
     assert (state.values[: state.ends[len(Z) - 1]] != 0.0).all()
 
 
+@pytest.mark.parametrize(("above", "accepted"), [(1e-9, True), (-1e-9, False)])
+def test_the_margin_test_is_exact(above: float, accepted: bool) -> None:
+    """A round is accepted by its own m, where the bound on m that needs no matrix would accept it or not tell."""
+    learner = SobaLowRank(problem=Problem(2, 1), exploration=0.1)
+    first, again = one_round([1.0], 1, 0.5, 1, np.empty(0)), one_round([1.0], 1, 0.25, 1, np.empty(0))
+    state = learner.fold(learner.init(), first)
+    w, u, c = step_of(state, again)
+    delta, q = float(w @ u), c * float(u @ soba_inverse(state, 1.0) @ u)
+    gain, bound = ((c * delta**2 + 2.0 * c * delta) / (1.0 + each) for each in (q, c * float(u @ u)))
+    assert gain < bound < 0.0
+    state.margin_sum[()] = above - gain
+    after = learner.fold(copied(state), again)
+    assert int(after.updates) == 1 + accepted
+    assert accepted or bits(after._replace(rounds=state.rounds)) == bits(state)
+
+
+def test_a_sparse_context_leaves_nothing_behind() -> None:
+    """Folding several sparse rounds at once gives the bits of folding them one by one."""
+    learner = SobaLowRank(problem=PROBLEM)
+    rounds = thin_rounds(8, 12, learner)
+    at_once = learner.fold(generous(learner), rounds._replace(contexts=as_sparse(rounds.contexts)))
+    state = generous(learner)
+    for t in range(rounds.n):
+        one = pick(rounds, [t])
+        state = learner.fold(state, one._replace(contexts=as_sparse(one.contexts)))
+    assert bits(at_once) == bits(state)
+
+
 # --- without
 
 
@@ -99,7 +127,8 @@ def test_full_matrix_goes_on_with_implicit_steps(limit: dict[str, int]) -> None:
     learner = SobaLowRank(problem=PROBLEM, regularization=0.7, **limit)
     state, later = trained(learner, 60), thin_rounds(5, 20, learner)
     stored = int(state.stored)
-    assert 0 < stored <= 30 < int(state.updates)
+    assert 0 < stored < int(state.updates)
+    assert stored == limit.get("max_updates", stored)
     A = 0.7 * np.eye(N) + accepted_rows(state).T @ accepted_rows(state)
     for t in range(later.n):
         rounds = pick(later, [t])

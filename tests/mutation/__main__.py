@@ -31,7 +31,7 @@ def main() -> int:
         mutated(one)  # all of them fit, before any of them runs
     with _progress(console) as bar, ThreadPoolExecutor(arguments.jobs) as pool:
         controls = list(_outcomes(run_control, _by_file(chosen), pool, bar, "without any error"))
-        red = [reason for _, outcome in controls for reason in _reasons(outcome)]
+        red = [reason for tests, outcome in controls for reason in _reasons(tests, outcome)]
         if red:
             console.print("without any error these are not green:", *red, sep="\n", markup=False)
             return 1
@@ -54,9 +54,9 @@ def _by_file(mutations: Sequence[Mutation]) -> list[tuple[str, ...]]:
     return [tuple(together) for _, together in groupby(tests, lambda test: test.partition("::")[0])]
 
 
-def _reasons(outcome: Outcome) -> tuple[str, ...]:
-    """Why a trial is not green."""
-    return (str(outcome),) if isinstance(outcome, BrokenTrialError) else outcome.failures
+def _reasons(tests: Sequence[str], outcome: Outcome) -> tuple[str, ...]:
+    """Why a trial of these tests is not green."""
+    return (f"{' '.join(tests)}: {outcome}",) if isinstance(outcome, BrokenTrialError) else outcome.failures
 
 
 def _arguments() -> argparse.Namespace:

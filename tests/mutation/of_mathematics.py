@@ -6,8 +6,8 @@ _LEARNERS = "tests/learners/"
 _CONTRACT = _LEARNERS + "test_contract.py"
 _EXPLORATION = laws(
     _LEARNERS + "test_exploration.py",
-    "test_draw_is_the_inverse_of_the_cumulated_distribution",
     "test_draw_at_the_edges",
+    "test_draw_is_the_inverse_of_the_cumulated_distribution",
     "test_leftovers_are_uniform_for_every_label",
     "test_leaders_are_the_first_of_the_largest",
     "test_mixing_gives_each_label_its_share",
@@ -36,6 +36,7 @@ _ALGEBRA = (
         _LEARNERS + "test_linear_algebra.py",
         "test_scores_are_the_matrix_product",
         "test_add_outer_adds_and_tells_the_change_of_the_norm",
+        "test_adding_to_a_label_leaves_the_others",
         "test_packed_identity_and_rank_one",
         "test_packed_products_with_two_blocks",
         "test_packed_solves",

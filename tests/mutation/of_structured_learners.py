@@ -14,7 +14,7 @@ _STEPS = (
     _ROWS + "::test_steps_are_the_formulas[label-set]",
     *laws(
         _CONTRACT,
-        "test_fold_of_many_is_many_folds_of_one[fenchel-young-label-set]",
+        "test_fold_of_many_is_many_folds_of_one[fenchel-young-label-set-parameter-free-7]",
         "test_fold_counts_rounds[fenchel-young-label-set]",
     ),
     *laws(
