@@ -20,6 +20,7 @@ from service.store.base import (
     Seen,
     Snapshot,
     Store,
+    StoredModel,
 )
 from service.store.outputs import OutputForm, label_set_form, ranking_form
 from service.store.records import Head, Outcome, RecordFormat
@@ -157,6 +158,24 @@ async def test_a_model_made_again_has_another_life(place: Place) -> None:
     assert await second.predict("open") == [None]
 
 
+async def test_a_late_deletion_spares_the_next_life(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A deletion that began before the model was deleted and made again changes nothing."""
+    former, name, look = await place.store.get_model(place.key.name), place.key.name, place.store.get_model
+    await place.store.delete_model(name)
+    second, seen = ModelKey(name, "second"), iter([former])
+    await place.store.create_model(second, "{}", NOW)
+
+    async def late(name: str) -> StoredModel | None:
+        return next(seen, None) or await look(name)
+
+    monkeypatch.setattr(place.store, "get_model", late)
+    assert not await place.store.delete_model(name)
+    found = await look(name)
+    assert found is not None
+    assert found.key == second
+    assert name in [model.key.name for model in (await place.store.list_models(name[:-1], 1000)).models]
+
+
 @pytest.mark.parametrize("made_again", [False, True], ids=["deleted", "made-again"])
 async def test_every_call_for_a_gone_model_says_so(place: Place, made_again: bool) -> None:
     """Predictions, feedback, reading the log and snapshots of a gone incarnation are refused, changing nothing."""
@@ -219,9 +238,10 @@ async def test_a_snapshot_of_another_log_is_not_kept(place: Place, rounds: int, 
 async def test_predictions_that_have_missed_rounds_are_told_them(place: Place) -> None:
     """If there are rounds that were not seen nothing is stored; the answer is the last seen and the tail behind it."""
     await place.play(5)
-    tail = await place.store.add_predictions(place.key, sample_predictions("a"), WINDOW, Seen(2, 2))
-    assert tail == await place.store.read_tail(place.key, 1, 3)
-    assert (tail.rounds, [entry.number for entry in tail.entries]) == (5, [2, 3, 4])
+    for seen, told in ((2, [2, 3, 4]), (4, [4, 5])):
+        tail = await place.store.add_predictions(place.key, sample_predictions("a"), WINDOW, Seen(seen, 2))
+        assert tail == await place.store.read_tail(place.key, seen - 1, 3)
+        assert (tail.rounds, [entry.number for entry in tail.entries]) == (5, told)
     assert await place.counters() == (5, 5, 5)
     assert await place.predict("a") == [None]
 
