@@ -33,10 +33,6 @@ SERVICE = [
                 "np.repeat(self._outside.rng.random((1, self._uniforms)), len(asks), axis=0)",
             ),
             "desk: the distribution of another": ("drawn.distributions[i] if", "drawn.distributions[0] if"),
-            "desk: the leftover not stored": (
-                "contexts, evidence, leftovers, now)",
-                "contexts, evidence, 0.0 * leftovers, now)",
-            ),
         },
     ),
     Place(
@@ -71,7 +67,6 @@ SERVICE = [
         {
             "desk: nothing is folded in the background": ("(behind >= FOLD_EVERY or", "(False or"),
             "desk: snapshots for their age alone": ("return self._snapshot_full() or (aged", "return (aged"),
-            "desk: snapshots without news": ("(aged and self.replica.rounds > self.replica.snapshot_rounds)", "aged"),
         },
     ),
     Place(
@@ -161,7 +156,6 @@ SERVICE = [
         {
             "batching: results in another order": ("zip(batch, results, strict", "zip(batch, results[::-1], strict"),
             "batching: no limit": ("batch = self._waiting[: self._max_items]", "batch = self._waiting[:]"),
-            "batching: one error for all": ("if isinstance(result, Exception):", "if False:"),
         },
     ),
 ]

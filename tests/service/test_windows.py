@@ -5,7 +5,8 @@ from typing import Any, NamedTuple
 import httpx2
 import pytest
 
-from tests.service.models import definition
+from service.store.redis_store import RedisStore
+from tests.service.models import definition, make_model
 from tests.service.workers import Clock, worker
 
 WINDOW = 60.0
@@ -90,3 +91,8 @@ async def test_the_window_is_the_workers_clocks(store_url: str, name: str) -> No
         assert await Model(later, name).judge("a") == "prediction-expired"
     async with worker(store_url, Clock(clock.now + WINDOW)) as in_time:
         assert await Model(in_time, name).judge("a") == "recorded"
+
+
+async def test_a_prediction_is_remembered_an_hour_behind_its_window(store: RedisStore, name: str) -> None:
+    """The store keeps it that long, so that late feedback is told from feedback for nothing."""
+    assert (await make_model(store, name, window_seconds=WINDOW)).keep_seconds == WINDOW + 3600.0
