@@ -57,7 +57,7 @@ class Guarded(NamedTuple):
 def guarded(store_url: str, runner: asyncio.Runner) -> Iterator[Guarded]:
     """Looks keys up at each request. The models OWN and FOREIGN are there, each with an open prediction `made`."""
     clock, store = Clock(), RedisStore(store_url, timeout=10.0)
-    context = worker(store_url, clock=clock, auth="required", key_cache_seconds=0.0)
+    context = worker(store_url, clock=clock, auth="required", key_cache_seconds=0.0, max_distribution_numbers=1000)
     built = Guarded(runner.run(context.__aenter__()), clock, desk_at(ApiKeyTable(store.command), clock))
     admin = runner.run(built.desk.create("the tests", ["admin"]))
 

@@ -80,6 +80,15 @@ async def test_a_lookup_is_remembered_for_its_time(
     assert table.asked == 6
 
 
+async def test_only_the_whole_key_is_the_key(desk: KeyDesk, gatekeeper: Gatekeeper) -> None:
+    """The id of a good key with any other secret is nobody's, also right after the key itself was seen."""
+    good = (await desk.create("x", ["read"])).text
+    assert await admits(gatekeeper, good)
+    for place in (16, 40, len(good) - 1):
+        other = "0" if good[place] != "0" else "1"
+        assert not await admits(gatekeeper, good[:place] + other + good[place + 1 :])
+
+
 async def test_a_revocation_is_seen_after_its_delay(desk: KeyDesk, gatekeeper: Gatekeeper, clock: Clock) -> None:
     """A revoked key is good for five seconds more at most; an expired one not for a moment."""
     revoked, expiring = await desk.create("x", ["read"]), await desk.create("x", ["read"], expires_in=2.0)

@@ -156,7 +156,8 @@ async def test_a_slow_body_is_not_waited_for(store_url: str, declared: bool, pat
     """A body that does not arrive in time is answered 408, and the connection is to be closed."""
     async with worker(store_url, body_timeout_seconds=0.05) as client:
         headers = {"content-type": "application/json"} | ({"content-length": "10"} if declared else {})
-        response = await client.post(path, content=dripping(3, asyncio.Event()), headers=headers)
+        async with asyncio.timeout(10.0):
+            response = await client.post(path, content=dripping(3, asyncio.Event()), headers=headers)
         assert (response.status_code, response.json()["type"]) == (408, "urn:wager:problem:slow-body")
         assert response.headers["connection"] == "close"
 
