@@ -179,6 +179,7 @@ async def test_a_list_has_the_keys_own_models_only(guarded: Guarded) -> None:
         "list-0": ["list-0"],
         "list-a-1*": ["list-a-1"],
         "list-*": names[:5],
+        "list-*-*": names[1:5],
         "none-*": [],
     }.items():
         key = await guarded.desk.create("own", ["read"], glob)
@@ -205,6 +206,9 @@ async def test_what_is_not_there_is_closed(guarded: Guarded, method: str, path: 
     assert (await guarded.client.request(method, path)).status_code == 401
     key = await guarded.desk.create("shop", ["predict", "feedback", "read"], "shop-*")
     assert (await guarded.client.request(method, path, headers=bearer(key))).status_code in (403, 404)
+    reader = await guarded.desk.create("reader", ["read"])
+    refused = (await guarded.client.request(method, path, headers=bearer(reader))).status_code == 403
+    assert refused == (method != "GET")
 
 
 @pytest.mark.parametrize("trick", ["shop-own%2F..%2Fhidden-there", "shop-own/../hidden-there", "%2e%2e/hidden-there"])
