@@ -1,14 +1,10 @@
 """What a stretch of work cost the store and the workers: processor time, commands, bytes."""
 
-import os
-from pathlib import Path
 from typing import NamedTuple
 
 import redis
 
 from benchmarks.server import Server
-
-_TICKS = os.sysconf("SC_CLK_TCK")
 
 
 class Meters(NamedTuple):
@@ -32,7 +28,7 @@ def read_meters(server: Server) -> Meters:
     commands = sum(stats["calls"] for name, stats in calls.items() if name.startswith("cmdstat_eval"))
     traffic = info["total_net_input_bytes"] + info["total_net_output_bytes"]
     seconds = info["used_cpu_sys"] + info["used_cpu_user"]
-    return Meters(sum(map(_seconds_on_processor, server.pids)), seconds, commands, traffic)
+    return Meters(server.busy_seconds(), seconds, commands, traffic)
 
 
 def memory_used(server: Server) -> int:
@@ -41,8 +37,3 @@ def memory_used(server: Server) -> int:
     used: int = store.info("memory")["used_memory"]
     store.close()
     return used
-
-
-def _seconds_on_processor(pid: int) -> float:
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / _TICKS

@@ -12,17 +12,20 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
-from fastapi import FastAPI
+from fastapi import APIRouter, FastAPI
 
+from service import desk
 from service.app import create_app
 from service.schemas import FeedbackAnswer, FeedbackRequest, PredictAnswer, PredictRequest
 from service.store.embedded import AppendFsync, EmbeddedServer
 
+_SNAPSHOT_AGE = "BENCH_SNAPSHOT_AGE"
 _ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
 
 
 def app_with_floor() -> FastAPI:
     """The real application, and for each route its floor: the same request and answer models, nothing done."""
+    desk.SNAPSHOT_AGE = float(os.environ.get(_SNAPSHOT_AGE, desk.SNAPSHOT_AGE))
     app = create_app()
     prediction = PredictAnswer(
         prediction_id="bench:AZ3kNDvx0000000000AA",
@@ -33,15 +36,19 @@ def app_with_floor() -> FastAPI:
         expires_at=datetime(2026, 11, 21, 10, 11, 12, 345678, tzinfo=UTC),
     )
 
-    @app.post("/floor/predict")
+    routes = APIRouter(prefix="/floor")
+
+    @routes.post("/predict")
     async def predict_floor(request: PredictRequest) -> PredictAnswer:
         del request
         return prediction.model_copy()
 
-    @app.post("/floor/feedback")
+    @routes.post("/feedback")
     async def feedback_floor(request: FeedbackRequest) -> FeedbackAnswer:
         return FeedbackAnswer(prediction_id=request.prediction_id, correct=True, status="recorded", round=1000)
 
+    app.include_router(routes)
+    app.router.routes.insert(0, app.router.routes.pop())  # those that come first are found soonest
     return app
 
 
@@ -51,6 +58,15 @@ class Server(NamedTuple):
     ports: tuple[int, ...]
     pids: tuple[int, ...]
     store_url: str
+    store_pid: int
+
+    def busy_seconds(self) -> float:
+        """Seconds on a processor that the workers have taken so far, all threads."""
+        return sum(_busy_seconds(pid) for pid in self.pids)
+
+    def store_busy_seconds(self) -> float:
+        """Seconds on a processor that the store has taken so far, all threads."""
+        return _busy_seconds(self.store_pid)
 
     @property
     def port(self) -> int:
@@ -59,31 +75,47 @@ class Server(NamedTuple):
 
 
 @contextlib.contextmanager
-def running(workers: int = 1, appendfsync: AppendFsync = "everysec") -> Iterator[Server]:
-    """So many workers on a fresh embedded store; all are gone afterwards."""
+def running(
+    workers: int = 1, appendfsync: AppendFsync = "everysec", snapshot_age: float | None = None
+) -> Iterator[Server]:
+    """So many workers on a fresh embedded store; all are gone afterwards.
+
+    Args:
+        workers: each on a port of its own.
+        appendfsync: of the store.
+        snapshot_age: the workers' `SNAPSHOT_AGE`, if it is to be another.
+    """
     with contextlib.ExitStack() as stack:
         folder = stack.enter_context(tempfile.TemporaryDirectory())
         store = stack.enter_context(EmbeddedServer(Path(folder), appendfsync))
-        started = [stack.enter_context(_worker(store.url)) for _ in range(workers)]
+        environment = os.environ | _ONE_THREAD | {"WAGER_STORE_URL": store.url}
+        if snapshot_age is not None:
+            environment[_SNAPSHOT_AGE] = str(snapshot_age)
+        started = [stack.enter_context(_worker(environment)) for _ in range(workers)]
         for port, process in started:
             _wait_for(port, process)
         ports, processes = zip(*started, strict=True)
-        yield Server(ports, tuple(process.pid for process in processes), store.url)
+        yield Server(ports, tuple(process.pid for process in processes), store.url, store.pid or 0)
 
 
 @contextlib.contextmanager
-def _worker(store_url: str) -> Iterator[tuple[int, subprocess.Popen[bytes]]]:
+def _worker(environment: dict[str, str]) -> Iterator[tuple[int, subprocess.Popen[bytes]]]:
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         port: int = listener.getsockname()[1]
     application = ["benchmarks.server:app_with_floor", "--factory", "--port", str(port)]
     command = [sys.executable, "-m", "uvicorn", *application, "--no-access-log", "--log-level", "warning"]
-    process = subprocess.Popen(command, env=os.environ | _ONE_THREAD | {"WAGER_STORE_URL": store_url})
+    process = subprocess.Popen(command, env=environment)
     try:
         yield port, process
     finally:
         process.terminate()
         process.wait(10)
+
+
+def _busy_seconds(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def _wait_for(port: int, process: subprocess.Popen[bytes]) -> None:
