@@ -9,19 +9,21 @@ local HEAD_BYTES = 46 -- before the answer
 local OUTCOME = '<Bdi8'
 local OUTCOME_BYTES = 17 -- before the truth
 
-if redis.call('HGET', KEYS[1], 'incarnation') ~= ARGV[1] then
+local there = redis.call('HMGET', KEYS[1], 'incarnation', 'rounds')
+if there[1] ~= ARGV[1] then
   return false
 end
+local first, right = tonumber(there[2]), 0
+local rounds = first
 local now, accept_late, truth_needed = tonumber(ARGV[2]), ARGV[3] == '1', ARGV[4] == '1'
 
 local function close(key, record, id, correct, truth, head_bytes)
-  local number = redis.call('HINCRBY', KEYS[1], 'rounds', 1)
-  redis.call('HSET', KEYS[1], 'last_at', ARGV[2])
-  redis.call('HINCRBY', KEYS[1], 'correct', correct)
+  local number = rounds + 1
   local written = truth == '' and string.rep('\255', head_bytes - HEAD_BYTES) or truth
   local outcome = struct.pack(OUTCOME, correct, now, number) .. written
   local round = outcome .. string.sub(record, head_bytes + 1)
   redis.call('XADD', KEYS[2], string.format('%.0f-0', number), 'p', id, 'r', round)
+  rounds, right = number, right + correct
   local head = string.sub(record, 1, 1) .. '\1' .. string.sub(record, 3, head_bytes)
   redis.call('SET', key, head .. outcome, 'KEEPTTL')
   return {'recorded', outcome}
@@ -66,16 +68,6 @@ local function give(key, id, correct_text, truth)
   return close(key, record, id, correct, truth, head_bytes)
 end
 
-local results, others = {}, {}
-for i = 3, #KEYS do
-  local at = 5 + (i - 3) * 3
-  local result = give(KEYS[i], ARGV[at], ARGV[at + 1], ARGV[at + 2])
-  results[i - 2] = result
-  if result[1] ~= 'recorded' then
-    others[result[1]] = (others[result[1]] or 0) + 1
-  end
-end
-for status, count in pairs(others) do
-  redis.pcall('HINCRBY', KEYS[1], 'refused:' .. status, count) -- a full store still answers
+  local number = rounds + 1
 end
 return results
