@@ -5,7 +5,7 @@ import base64
 import contextlib
 import os
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -42,7 +42,6 @@ from service.store.traced import traced
 from service.webhooks import Verifier
 
 Watch: TypeAlias = Callable[[], None]
-Closing: TypeAlias = Callable[[], Awaitable[None]]
 
 _UPKEEP_SECONDS = 1.0
 _PATIENCE = 0.1  # seconds until a task is cancelled again
@@ -100,16 +99,14 @@ def create_app(settings: Settings | None = None, chance: Chance | None = None) -
         health.router(store),
         metrics_api.router(figures, worker_metrics),
     ]
-    limits = RateLimits(settings.store_url, settings.store_timeout_seconds) if settings.keys_required else None
-    closing = [store.close] if limits is None else [store.close, limits.close]
-    app = _bare_app(desks, [worker_metrics.flush, request_log.tick], closing)
+    app = _bare_app(store, desks, [worker_metrics.flush, request_log.tick])
     _include(app, routers)
     app.include_router(docs.router())
     describe_access(app)
     app.add_middleware(BodyLimit, max_bytes=settings.max_body_bytes, max_seconds=settings.body_timeout_seconds)
-    if limits is not None:
+    if settings.keys_required:
         keys = Gatekeeper(ApiKeyTable(redis.command), chance.now, settings.key_cache_seconds)
-        app.add_middleware(Access, gatekeeper=keys, limiter=limits)
+        app.add_middleware(Access, gatekeeper=keys, limiter=RateLimits(redis.command))
     app.add_middleware(InFlight, most=settings.max_requests_in_flight)
     _observe(app, worker_metrics, request_log)
     app.add_middleware(SecurityHeaders)
@@ -128,13 +125,13 @@ def _observe(app: FastAPI, metrics: WorkerMetrics, log: RequestLog) -> None:
     )
 
 
-def _bare_app(desks: Desks, watch: Sequence[Watch], closing: Sequence[Closing]) -> FastAPI:
+def _bare_app(store: Store, desks: Desks, watch: Sequence[Watch]) -> FastAPI:
     """An application without routes that keeps the desks up, and answers errors as problems.
 
     Args:
+        store: closed at the end.
         desks: kept up each second.
         watch: called each second, and once more at the end.
-        closing: what is closed at the end.
     """
 
     @contextlib.asynccontextmanager
@@ -148,8 +145,7 @@ def _bare_app(desks: Desks, watch: Sequence[Watch], closing: Sequence[Closing]) 
             await end(upkeep)
             for tell in watch:
                 tell()
-            for close in closing:
-                await close()
+            await store.close()
 
     app = FastAPI(
         title="Wager",

@@ -88,7 +88,7 @@ def _at_desk(work: Callable[["KeyDesk"], Awaitable[_T]]) -> _T:
     settings = read_settings()
     try:
         with _store_url(settings) as url:
-            return asyncio.run(_work(url, settings.store_timeout_seconds, work))
+            return asyncio.run(_work(url, settings, work))
     except (StoreError, EmbeddedServerError) as error:
         typer.echo(f"wager: {error}", err=True)
         raise typer.Exit(EXIT_STORE) from None
@@ -108,12 +108,14 @@ def _store_url(settings: "Settings") -> Iterator[str]:
         yield url
 
 
-async def _work(url: str, patience: float, work: Callable[["KeyDesk"], Awaitable[_T]]) -> _T:
+async def _work(url: str, settings: "Settings", work: Callable[["KeyDesk"], Awaitable[_T]]) -> _T:
     from service.key_desk import KeyDesk
     from service.store.api_keys import ApiKeyTable
+    from service.store.connections import TlsFiles
     from service.store.redis_store import RedisStore
 
-    store = RedisStore(url, patience)
+    tls = TlsFiles(settings.store_ca_file, settings.store_cert_file, settings.store_key_file)
+    store = RedisStore(url, settings.store_timeout_seconds, tls)
     try:
         return await work(KeyDesk(ApiKeyTable(store.command), time.time, os.urandom))
     finally:

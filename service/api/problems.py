@@ -11,6 +11,7 @@ from starlette.exceptions import HTTPException
 
 from service import errors, request_notes
 from service.api import kinds
+from service.api.headers import SECURITY_HEADERS
 from service.api.kinds import Kind
 from service.schemas import FieldError, Problem
 
@@ -50,9 +51,9 @@ def too_large(max_bytes: int) -> JSONResponse:
     return _response(_problem(kinds.BODY_TOO_LARGE, f"the body is larger than {max_bytes:,} bytes"))
 
 
-def internal_error() -> JSONResponse:
+def internal_error(headers: Mapping[str, str] | None = None) -> JSONResponse:
     """The answer where the service itself broke."""
-    return _response(_problem(kinds.INTERNAL_ERROR, "see the service's log"))
+    return _response(_problem(kinds.INTERNAL_ERROR, "see the service's log"), headers)
 
 
 def install(app: FastAPI) -> None:
@@ -141,4 +142,4 @@ async def _on_http_error(_: Request, error: Exception) -> JSONResponse:
 
 async def _on_any_error(_: Request, error: Exception) -> JSONResponse:
     _log.error("unexpected error", exc_info=error)
-    return internal_error()
+    return internal_error(SECURITY_HEADERS)  # Starlette gives it outside of all middleware

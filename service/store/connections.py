@@ -6,6 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
+import hiredis
 from redis.asyncio import Redis, RedisCluster
 from redis.asyncio.cluster import ClusterNode
 from redis.asyncio.retry import Retry
@@ -65,6 +66,7 @@ class _Server:
     def __init__(self, address: StoreAddress, options: dict[str, Any]) -> None:
         where = {"unix_socket_path": address.path} if address.path else address.nodes[0]._asdict()
         self._redis = Redis(**where, **options, **_login(address.user), db=address.db, retry=_never())
+        _pack_by_hiredis(self._redis)
 
     async def call(self, *command: Any) -> Any:
         return await self._redis.execute_command(*command)  # type: ignore[no-untyped-call]
@@ -98,6 +100,7 @@ class _Watched:
         self._sentinel = _Sentinel([tuple(node) for node in address.nodes], sentinel_kwargs=asking)
         telling = {**options, **_login(address.user), "db": address.db, "retry": _never()}
         self._redis: Redis = self._sentinel.master_for(address.service, **telling)
+        _pack_by_hiredis(self._redis)
 
     async def call(self, *command: Any) -> Any:
         return await self._redis.execute_command(*command)  # type: ignore[no-untyped-call]
@@ -137,6 +140,19 @@ class _Cluster:
         await self._redis.aclose()
         for nodes in ("nodes_cache", "startup_nodes"):  # of which the client closes none after an error
             await self._redis.nodes_manager.aclose(nodes)
+
+
+class _Packing:
+    """Makes a connection write commands by hiredis, as redis-py's blocking client does; Python is slow at it."""
+
+    def pack_command(self, *command: Any) -> list[bytes]:
+        """The bytes of a command."""
+        return [hiredis.pack_command(command)]
+
+
+def _pack_by_hiredis(redis: Redis) -> None:
+    pool = redis.connection_pool
+    pool.connection_class = type("PackingConnection", (_Packing, pool.connection_class), {})
 
 
 def _never() -> Retry:

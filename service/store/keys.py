@@ -7,7 +7,7 @@ API_KEYS = "wager:api-keys"
 """Hash: the record of each API key (`service.auth`) under its id."""
 
 RATE_LIMITS = "wager:limits"
-"""What the keys of rate limits begin with; the library `limits` spells the rest."""
+"""What the keys of rate limits begin with; the library `limits` names the rest."""
 
 
 def model(name: str) -> str:
@@ -21,8 +21,13 @@ def log(name: str, incarnation: str) -> str:
 
 
 def snapshot(name: str, incarnation: str) -> str:
-    """Hash: rounds, state, tally, at (seconds since the epoch, by the store's clock)."""
+    """Hash: rounds, tally, at (seconds since the epoch, by the store's clock), and the parts of the state, numbered."""
     return f"wager:{{{name}}}:{incarnation}:snapshot"
+
+
+def coming_snapshot(name: str, incarnation: str, digest: str) -> str:
+    """Hash: the parts of a snapshot that is being written."""
+    return f"wager:{{{name}}}:{incarnation}:snapshot:{digest}"
 
 
 def tally(name: str, incarnation: str) -> str:

@@ -42,6 +42,12 @@ from service.store.records import decode_outcome
 _BULK_PATIENCE = 30
 """How many times longer than for other replies one waits for a snapshot, which may have many megabytes."""
 
+_PART_BYTES = 2**20
+"""Of a snapshot: what the store takes in a millisecond or two."""
+
+_COMING_SECONDS = 3600
+"""After which the store forgets the parts of a snapshot that was never finished."""
+
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
 
@@ -170,17 +176,28 @@ class RedisStore:
     @_translating_errors
     async def load_snapshot(self, key: ModelKey) -> Snapshot | None:
         """See `Store.load_snapshot`."""
-        reply = await self._call("HMGET", keys.snapshot(*key), "rounds", "state", "tally", connection=self._bulk)
-        rounds, state, tally = reply
-        return None if state is None else Snapshot(int(rounds), state, tally=tally or b"")
+        fields = await self._call("HGETALL", keys.snapshot(*key), connection=self._bulk)
+        if not fields:
+            return None
+        parts = b"".join(fields[name] for name in sorted(fields) if name.isdigit())
+        return Snapshot(int(fields[b"rounds"]), parts, tally=fields[b"tally"])
 
     @_translating_errors
     async def save_snapshot(self, key: ModelKey, snapshot: Snapshot, retain_rounds: int) -> int:
         """See `Store.save_snapshot`."""
-        named = [*_model_and_log(key), keys.snapshot(*key)]
+        # Its parts are put elsewhere one by one: a large state in one command would hold up the store for everyone.
+        # Named by what is in it: two workers that write the same one at once do each other no harm.
+        digest = await asyncio.to_thread(_digest, snapshot)
+        coming = keys.coming_snapshot(*key, digest)
+        starts = range(0, max(len(snapshot.state), 1), _PART_BYTES)
+        for number, start in enumerate(starts):
+            part = snapshot.state[start : start + _PART_BYTES]
+            await self._call("HSET", coming, f"{number:06d}", part, connection=self._bulk)
+            await self._call("EXPIRE", coming, _COMING_SECONDS)
+        named = [*_model_and_log(key), keys.snapshot(*key), coming]
         args = [
             *(key.incarnation, snapshot.rounds, _moment(snapshot.last_at)),
-            *(snapshot.state, retain_rounds, snapshot.tally),
+            *(len(starts), retain_rounds, snapshot.tally),
         ]
         return int(_unless_gone(key, await self._run(_SAVE_SNAPSHOT, named, args, connection=self._bulk)))
 
@@ -234,6 +251,10 @@ class RedisStore:
             return await (connection or self._connection).call(*command)
 
 
+def _digest(snapshot: Snapshot) -> str:
+    return hashlib.blake2b(snapshot.state, digest_size=16, person=snapshot.rounds.to_bytes(8)).hexdigest()
+
+
 def _model_and_log(key: ModelKey) -> list[str]:
     return [keys.model(key.name), keys.log(*key)]
 
@@ -257,8 +278,11 @@ def _stored_model(name: str, fields: dict[bytes, bytes]) -> StoredModel | None:
     )
 
 
+_STATUSES = {status.value.encode(): status for status in FeedbackStatus}
+
+
 def _feedback_result(status: bytes, outcome: bytes | None = None) -> FeedbackResult:
-    return FeedbackResult(FeedbackStatus(status.decode()), None if outcome is None else decode_outcome(outcome))
+    return FeedbackResult(_STATUSES[status], None if outcome is None else decode_outcome(outcome))
 
 
 def _moment(seconds: float | None) -> str:

@@ -9,8 +9,10 @@ import pytest
 import redis
 
 from service.errors import StoreUnavailableError
-from service.store.base import Feedback, FeedbackStatus, ModelKey, Snapshot, Store
+from service.store.api_keys import ApiKeyTable
+from service.store.base import Feedback, FeedbackStatus, ModelKey, Published, Snapshot
 from service.store.connections import NO_FILES, TlsFiles
+from service.store.rate_limits import RateLimits
 from service.store.redis_store import RedisStore
 from tests.certificates import Certificates, make_certificates
 from tests.fleets import Cluster, Server
@@ -31,7 +33,7 @@ async def opened(url: str, tls: TlsFiles = NO_FILES) -> AsyncIterator[RedisStore
         await store.close()
 
 
-async def live_a_life(store: Store) -> None:
+async def live_a_life(store: RedisStore) -> None:
     """Everything that the service asks of a store, once."""
     await store.check()
     assert await store.create_model(KEY, "{}", NOW)
@@ -42,10 +44,26 @@ async def live_a_life(store: Store) -> None:
     assert await store.save_snapshot(KEY, Snapshot(2, b"state", NOW), 1) == 2
     assert await store.load_snapshot(KEY) == Snapshot(2, b"state")
     assert (await store.list_models("", 10)).models[0].key == KEY
+    assert await store.publish_tally(KEY, Published(2, b"tally", 7, 3)) == 2
+    figures = await store.read_figures(KEY.name)
+    assert figures is not None
+    assert (figures.tally, await store.list_names(10)) == (b"tally", [KEY.name])
+    assert (await store.read_load()).models == 1
     assert await store.delete_model(KEY.name)
+    await guard(store)
 
 
-async def live_a_full_life(store: Store) -> None:
+async def guard(store: RedisStore) -> None:
+    """Everything that is asked of it for API keys."""
+    table, limits = ApiKeyTable(store.command), RateLimits(store.command)
+    assert await table.add("0" * 12, b"record")
+    assert await table.replace("0" * 12, b"another")
+    assert (await table.get("0" * 12), await table.all()) == (b"another", {"0" * 12: b"another"})
+    assert await table.remove("0" * 12)
+    assert [(await limits.count("0" * 12, "1/hour")).left for _ in range(2)] == [0, -1]
+
+
+async def live_a_full_life(store: RedisStore) -> None:
     """The same, by who is allowed to see how the store is set up."""
     await live_a_life(store)
     facts = await store.check()

@@ -71,13 +71,13 @@ async def test_snapshots_tell_their_time(any_store: Store, key: ModelKey) -> Non
     figures = await any_store.read_figures(key.name)
     assert figures is not None
     assert (figures.snapshot_rounds, figures.snapshot_at) == (0, None)
-    await any_store.save_snapshot(key, Snapshot(4, b"state", b"tally"), 10)
+    await any_store.save_snapshot(key, Snapshot(4, b"state", tally=b"tally"), 10)
     figures = await any_store.read_figures(key.name)
     assert figures is not None
     assert figures.snapshot_rounds == 4
     assert figures.snapshot_at is not None
     assert figures.snapshot_at > 1.7e9
-    assert await any_store.load_snapshot(key) == Snapshot(4, b"state", b"tally")
+    assert await any_store.load_snapshot(key) == Snapshot(4, b"state", tally=b"tally")
 
 
 async def test_a_model_that_is_gone_has_no_figures(any_store: Store, any_store_url: str, key: ModelKey) -> None:

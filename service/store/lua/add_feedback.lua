@@ -68,6 +68,29 @@ local function give(key, id, correct_text, truth)
   return close(key, record, id, correct, truth, head_bytes)
 end
 
-  local number = rounds + 1
+local results, others = {}, {}
+local function give_all()
+  for i = 3, #KEYS do
+    local at = 5 + (i - 3) * 3
+    local result = give(KEYS[i], ARGV[at], ARGV[at + 1], ARGV[at + 2])
+    results[i - 2] = result
+    if result[1] ~= 'recorded' then
+      others[result[1]] = (others[result[1]] or 0) + 1
+    end
+  end
+end
+local done, trouble = pcall(give_all)
+-- Counted once for all, and also where one of them was stopped by a broken record.
+if rounds > first then
+  redis.call('HINCRBY', KEYS[1], 'rounds', rounds - first)
+  redis.call('HINCRBY', KEYS[1], 'correct', right)
+  redis.call('HSET', KEYS[1], 'last_at', ARGV[2])
+end
+for status, count in pairs(others) do
+  redis.pcall('HINCRBY', KEYS[1], 'refused:' .. status, count) -- a full store still answers
+end
+if not done then
+  local plain = type(trouble) == 'table' and trouble.err or tostring(trouble)
+  return redis.error_reply((string.gsub(plain, '^@?user_script:%d+: ', '')))
 end
 return results
