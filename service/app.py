@@ -3,7 +3,9 @@
 import asyncio
 import base64
 import contextlib
+import gc
 import os
+import threading
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
@@ -136,8 +138,9 @@ def _bare_app(store: Store, desks: Desks, watch: Sequence[Watch]) -> FastAPI:
 
     @contextlib.asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        await asyncio.to_thread(warm_up)
         spare_lasting_objects()
+        # Kernels are loaded beside the first requests, not before them; one that is met sooner is loaded in a thread.
+        threading.Thread(target=_warm_up, name="warm-up", daemon=True).start()
         upkeep = asyncio.create_task(_keep_up(desks, watch))
         try:
             yield
@@ -168,6 +171,11 @@ def _include(app: FastAPI, routers: list[APIRouter]) -> None:
         app.include_router(routes)
     for routes in routers:
         app.include_router(routes, prefix="/v1", include_in_schema=False)
+
+
+def _warm_up() -> None:
+    warm_up()
+    gc.freeze()  # what it has loaded lasts too
 
 
 async def _keep_up(desks: Desks, watch: Sequence[Watch]) -> None:

@@ -1,6 +1,7 @@
 """A worker's copy of a model's state: a cache of the fold, never the truth."""
 
 import asyncio
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
@@ -20,6 +21,9 @@ TAIL_LIMIT = 512
 _INLINE_COST = 2_000_000
 """Multiply-adds, about a millisecond, above which work leaves the event loop."""
 
+FIRST_CALL = sys.maxsize
+"""The cost of calling a kernel for the first time: it may have to be compiled."""
+
 
 class Replica:
     """The state of one model at some round of its log.
@@ -36,6 +40,7 @@ class Replica:
         self._last_at: float | None = None  # when the last of the rounds came
         self.bytes = state_bytes(model.learner)
         self.tally = Tally(model.format, model.answers.choices, model.definition.window_seconds)
+        self._folded = False
         self._store = store
 
     @property
@@ -127,6 +132,10 @@ class Replica:
         self.state = await offloaded(rounds.n * learner.fold_cost, learner.fold, state, rounds)
         self.rounds, self._last_at = entries[-1].number, moment_of_round(entries[-1].record)
         self.tally.take(records)
+        cost = rounds.n * learner.fold_cost if self._folded else FIRST_CALL
+        self.state = await offloaded(cost, learner.fold, state, rounds)
+        self._folded = True
+        self.rounds = entries[-1].number
 
 
 async def offloaded(cost: int, function: Callable[..., _T], *args: Any) -> _T:
