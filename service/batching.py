@@ -2,18 +2,28 @@
 
 import asyncio
 import contextvars
+from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+
+
+class _Part(NamedTuple):
+    """Items that go together and are answered together."""
+
+    items: Sequence[Any]
+    context: contextvars.Context  # of who asked for them
+    future: asyncio.Future[Any]
+    resolve: Callable[[asyncio.Future[Any], Sequence[Any]], None]
 
 
 class Batcher(Generic[Item, Result]):
     """Gathers items and hands them over in batches, a few of them in flight at once.
 
     While those are in flight further items gather, so batches grow with the load and a lone item does not
-    wait. A batch that raises fails all of its items with that error. It runs in the context of its first item.
+    wait. A batch that raises fails all of its items with that error.
 
     Args:
         handle: does a batch; returns a result for each item, in order. An exception among the results is
@@ -31,54 +41,77 @@ class Batcher(Generic[Item, Result]):
         self._handle = handle
         self._max_items = max_items
         self._idle = max_in_flight
-        self._waiting: list[tuple[Item, asyncio.Future[Result]]] = []
-        self._contexts: list[contextvars.Context] = []  # of those waiting
+        self._waiting: deque[_Part] = deque()
         self._tasks: set[asyncio.Task[None]] = set()
         self._scheduled = False
 
     def submit(self, item: Item) -> asyncio.Future[Result]:
         """Queues an item; the future brings its result."""
-        loop = asyncio.get_running_loop()
-        future: asyncio.Future[Result] = loop.create_future()
-        self._waiting.append((item, future))
-        self._contexts.append(contextvars.copy_context())
-        if not self._scheduled and self._idle:
-            self._scheduled = True
-            loop.call_soon(self._start)  # behind everything that is ready to run in this tick
-        return future
+        return self._queue([item], _resolve_one)
+
+    async def submit_all(self, items: Sequence[Item]) -> list[Result | Exception]:
+        """The results of many items, in order; what would be raised stands among them."""
+        starts = range(0, len(items), self._max_items)
+        parts = [self._queue(items[start : start + self._max_items], _resolve_all) for start in starts]
+        return [result for part in parts for result in await part]
 
     @property
     def idle(self) -> bool:
         """Whether nothing is waiting or in flight."""
         return not (self._waiting or self._tasks)
 
+    def _queue(
+        self, items: Sequence[Item], resolve: Callable[[asyncio.Future[Any], Sequence[Any]], None]
+    ) -> asyncio.Future[Any]:
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[Any] = loop.create_future()
+        self._waiting.append(_Part(items, contextvars.copy_context(), future, resolve))
+        if not self._scheduled and self._idle:
+            self._scheduled = True
+            loop.call_soon(self._start)  # behind everything that is ready to run in this tick
+        return future
+
     def _start(self) -> None:
         self._scheduled = False
         while self._waiting and self._idle:
-            batch = self._waiting[: self._max_items]
-            context = self._contexts[0]
-            del self._waiting[: self._max_items], self._contexts[: self._max_items]
             self._idle -= 1
-            task = asyncio.create_task(self._run(batch), context=context)
+            batch = self._next_batch()
+            task = asyncio.create_task(self._run(batch), context=batch[0].context)
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
 
-    async def _run(self, batch: list[tuple[Item, asyncio.Future[Result]]]) -> None:
+    def _next_batch(self) -> list[_Part]:
+        """The parts that wait longest, as many as fit into a batch."""
+        batch, room = [], self._max_items
+        while self._waiting and len(self._waiting[0].items) <= room:
+            batch.append(self._waiting.popleft())
+            room -= len(batch[-1].items)
+        return batch
+
+    async def _run(self, batch: list[_Part]) -> None:
+        items = [item for part in batch for item in part.items]
         try:
-            results: Sequence[Result | Exception] = await self._handle([item for item, _ in batch])
+            results: Sequence[Result | Exception] = await self._handle(items)
         except Exception as error:  # noqa: BLE001  whatever it is, those who wait must hear of it
-            results = [error] * len(batch)
+            results = [error] * len(items)
         finally:
             self._idle += 1
             self._start()
-        for (_, future), result in zip(batch, results, strict=True):
-            _resolve(future, result)
+        start = 0
+        for part in batch:
+            stop = start + len(part.items)
+            if not part.future.done():  # else the one who waited has gone
+                part.resolve(part.future, results[start:stop])
+            start = stop
 
 
-def _resolve(future: asyncio.Future[Result], result: Result | Exception) -> None:
-    if future.done():  # the one who waited has gone
-        return
+def _resolve_one(future: asyncio.Future[Any], results: Sequence[Any]) -> None:
+    (result,) = results
     if isinstance(result, Exception):
         future.set_exception(result)
     else:
         future.set_result(result)
+
+
+def _resolve_all(future: asyncio.Future[Any], results: Sequence[Any]) -> None:
+    future.set_result(results)

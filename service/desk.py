@@ -4,7 +4,7 @@ import asyncio
 import hashlib
 import logging
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import NamedTuple
@@ -18,11 +18,12 @@ from service.batching import Batcher
 from service.errors import NoDistributionError, NormExceededError, PredictionConflictError, WagerError
 from service.feature_schemas import GivenContext
 from service.model import Model
-from service.replica import Replica, offloaded
+from service.replica import FIRST_CALL, Replica, offloaded
 from service.schemas import PredictAnswer
 from service.store.base import Feedback, FeedbackResult, FeedbackStatus, Prediction, Published, Seen, Store, Tail
 from service.store.records import Head, decode_head
 from service.tally import SLOTS
+from service.together import attempt_each, together
 
 _log = logging.getLogger(__name__)
 
@@ -77,9 +78,10 @@ class Desk:
         self.replica = Replica(model, outside.store)
         self._outside = outside
         self._uniforms, self._draw_cost = uniforms_per_answer(model.learner), draw_cost(model.learner)
-        together = max(1, min(256, _NUMBERS_AT_ONCE // len(model.definition.labels)))
-        self._predictions: Batcher[Ask, PredictAnswer] = Batcher(self._predict, together)
+        most = max(1, min(256, _NUMBERS_AT_ONCE // len(model.definition.labels)))
+        self._predictions: Batcher[Ask, PredictAnswer] = Batcher(self._predict, most)
         self._feedback: Batcher[Feedback, FeedbackResult] = Batcher(self._join)
+        self._decided = False  # once at least
         self._newest_round = 0  # that this worker has heard of
         self._upkeep: asyncio.Task[None] | None = None
         self._snapshot_after = max(SNAPSHOT_EVERY, self.replica.bytes // model.format.round_bytes)
@@ -98,18 +100,19 @@ class Desk:
             NormExceededError: if it is too long, and the model rejects such.
             NoDistributionError: if a distribution is asked for, and the answers are too many.
         """
-        if ask.include_distribution and not self.model.answers.has_distribution:
-            detail = "the rankings are too many to list: leave include_distribution out"
-            raise NoDistributionError(detail, "include_distribution")
-        numbers, features = self.model.contexts.check(ask.context), self.model.definition.features
-        if features.norm == "reject" and math.hypot(*numbers) > features.norm_bound:
-            detail = f"the context's norm is {math.hypot(*numbers):.6g}, more than {features.norm_bound:g}"
-            raise NormExceededError(detail, "context")
-        return self._predictions.submit(ask)
+        return self._predictions.submit(self._checked(ask))
+
+    async def predict_all(self, asks: Sequence[Ask]) -> list[PredictAnswer | Exception]:
+        """As `predict` for each; what would be raised stands among the answers."""
+        return await together(self._predictions.submit_all, attempt_each(self._checked, asks))
 
     def give_feedback(self, feedback: Feedback) -> asyncio.Future[FeedbackResult]:
         """Brings what became of the feedback; the future may raise what the store does."""
         return self._feedback.submit(feedback)
+
+    async def give_all(self, feedback: Sequence[Feedback]) -> list[FeedbackResult | Exception]:
+        """What became of each feedback; what the store raises stands among the results."""
+        return await self._feedback.submit_all(feedback)
 
     @property
     def idle(self) -> bool:
@@ -139,6 +142,17 @@ class Desk:
         published = Published(rounds, counts.encode(), slot, slot - SLOTS)
         self._published_rounds = await self._outside.store.publish_tally(self.model.key, published)
 
+    def _checked(self, ask: Ask) -> Ask:
+        """Refuses what does not fit the model, as `predict` says."""
+        if ask.include_distribution and not self.model.answers.has_distribution:
+            detail = "the rankings are too many to list: leave include_distribution out"
+            raise NoDistributionError(detail, "include_distribution")
+        numbers, features = self.model.contexts.check(ask.context), self.model.definition.features
+        if features.norm == "reject" and math.hypot(*numbers) > features.norm_bound:
+            detail = f"the context's norm is {math.hypot(*numbers):.6g}, more than {features.norm_bound:g}"
+            raise NormExceededError(detail, "context")
+        return ask
+
     async def _predict(self, asks: list[Ask]) -> list[PredictAnswer | Exception]:
         features, replica = self.model.definition.features, self.replica
         contexts = self.model.contexts.gather([ask.context for ask in asks])
@@ -167,8 +181,9 @@ class Desk:
         """Decides and draws at the present state."""
         uniforms = self._outside.rng.random((len(asks), self._uniforms))
         (distributions, evidence), (labels, propensities, leftovers) = await offloaded(
-            len(asks) * self._draw_cost, self._decide, contexts, uniforms
+            len(asks) * self._draw_cost if self._decided else FIRST_CALL, self._decide, contexts, uniforms
         )
+        self._decided = True
         now, outputs = self._outside.now(), self.model.answers.form.encode(labels)
         expires_at, rounds_seen = now + self.model.definition.window_seconds, self.replica.rounds
         heads = [

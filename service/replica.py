@@ -129,13 +129,11 @@ class Replica:
         records = [entry.record for entry in entries]
         rounds = self.model.format.decode_rounds(records)
         self.state = None  # if the fold is cut short, its half-changed state must never be used
-        self.state = await offloaded(rounds.n * learner.fold_cost, learner.fold, state, rounds)
-        self.rounds, self._last_at = entries[-1].number, moment_of_round(entries[-1].record)
-        self.tally.take(records)
         cost = rounds.n * learner.fold_cost if self._folded else FIRST_CALL
         self.state = await offloaded(cost, learner.fold, state, rounds)
         self._folded = True
-        self.rounds = entries[-1].number
+        self.rounds, self._last_at = entries[-1].number, moment_of_round(entries[-1].record)
+        self.tally.take(records)
 
 
 async def offloaded(cost: int, function: Callable[..., _T], *args: Any) -> _T:

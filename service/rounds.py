@@ -1,7 +1,10 @@
 """The use cases: predict and give feedback."""
 
-from collections.abc import Awaitable, Callable
-from typing import TypeVar
+import asyncio
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+from typing import TypeAlias, TypeVar
 
 from service import request_notes
 from service.desk import Ask, Desk
@@ -20,8 +23,11 @@ from service.errors import (
 )
 from service.schemas import FeedbackAnswer, FeedbackRequest, PredictAnswer, PredictRequest
 from service.store.base import Feedback, FeedbackResult, FeedbackStatus
+from service.together import attempt_each, together
 
 _T = TypeVar("_T")
+_Item = TypeVar("_Item")
+_PlayAll: TypeAlias = Callable[[Desk, Sequence[_Item]], Awaitable[list[_T | Exception]]]
 
 
 class RoundService:
@@ -67,9 +73,13 @@ class RoundService:
             PredictionConflictError: if the id was used with another context.
             StoreError: if the store does not do its part.
         """
-        own_id = _own_id(request.model, request.prediction_id)
-        ask = Ask(request.context, own_id, request.include_distribution)
+        ask = _ask(request)
         return await self._at_desk(request.model, "model", lambda desk: desk.predict(ask))
+
+    async def predict_all(self, model: str, requests: Sequence[PredictRequest]) -> list[PredictAnswer | Exception]:
+        """As `predict` for each request, all of that model; what would be raised stands among the answers."""
+        at_desk = partial(self._all_at_desk, model, "model", Desk.predict_all)
+        return await together(at_desk, attempt_each(_ask, requests))
 
     async def give_feedback(self, request: FeedbackRequest) -> FeedbackAnswer:
         """Joins the feedback with its prediction; once, however often it is called.
@@ -82,10 +92,20 @@ class RoundService:
             InvalidInputError: if the feedback says nothing, contradicts itself, or not enough for the learner.
             StoreError: if the store does not do its part.
         """
-        if request.correct is None and request.true_label is None and request.true_labels is None:
-            raise InvalidInputError("give correct, or true_label (true_labels of a set or ranking), or both", "correct")
-        name = request.prediction_id.partition(":")[0]
+        name = _model_of(_checked(request))
         return await self._at_desk(name, "prediction_id", lambda desk: _give(desk, request))
+
+    async def give_all(self, requests: Sequence[FeedbackRequest]) -> list[FeedbackAnswer | Exception]:
+        """As `give_feedback` for each request; what would be raised stands among the answers."""
+        return await together(self._give_by_model, attempt_each(_checked, requests))
+
+    async def _give_by_model(self, requests: Sequence[FeedbackRequest]) -> list[FeedbackAnswer | Exception]:
+        by_model: defaultdict[str, list[FeedbackRequest]] = defaultdict(list)
+        for request in requests:
+            by_model[_model_of(request)].append(request)
+        given = [self._all_at_desk(name, "prediction_id", _give_all, items) for name, items in by_model.items()]
+        answers = dict(zip(by_model, map(iter, await asyncio.gather(*given)), strict=True))
+        return [next(answers[_model_of(request)]) for request in requests]
 
     async def _at_desk(self, name: str, field: str, play: Callable[[Desk], Awaitable[_T]]) -> _T:
         """Plays at the model's desk; at a new one if the model was deleted and made again meanwhile."""
@@ -96,6 +116,28 @@ class RoundService:
         except ModelNotFoundError:
             self._desks.drop(desk)
             return await play(await self._desks.find(name, field))
+
+    async def _all_at_desk(
+        self, name: str, field: str, play: _PlayAll[_Item, _T], items: Sequence[_Item], again: bool = True
+    ) -> list[_T | Exception]:
+        """As `_at_desk`, with many items: those that the model's deletion stopped are played again."""
+        request_notes.note_model(name)
+        try:
+            desk = await self._desks.find(name, field)
+        except WagerError as error:
+            return [error] * len(items)
+        results = await play(desk, items)
+        stopped = [i for i, result in enumerate(results) if isinstance(result, ModelNotFoundError)]
+        if stopped and again:
+            self._desks.drop(desk)
+            replayed = await self._all_at_desk(name, field, play, [items[i] for i in stopped], again=False)
+            for i, result in zip(stopped, replayed, strict=True):
+                results[i] = result
+        return results
+
+
+def _ask(request: PredictRequest) -> Ask:
+    return Ask(request.context, _own_id(request.model, request.prediction_id), request.include_distribution)
 
 
 def _own_id(model: str, prediction_id: str | None) -> str | None:
@@ -108,10 +150,34 @@ def _own_id(model: str, prediction_id: str | None) -> str | None:
     return own
 
 
+def _checked(request: FeedbackRequest) -> FeedbackRequest:
+    if request.correct is None and request.true_label is None and request.true_labels is None:
+        raise InvalidInputError("give correct, or true_label (true_labels of a set or ranking), or both", "correct")
+    return request
+
+
+def _model_of(request: FeedbackRequest) -> str:
+    return request.prediction_id.partition(":")[0]
+
+
 async def _give(desk: Desk, request: FeedbackRequest) -> FeedbackAnswer:
-    answers, own_id = desk.model.answers, request.prediction_id.partition(":")[2]
-    result = await desk.give_feedback(Feedback(own_id, request.correct, answers.read(request)))
-    return _feedback_answer(request.prediction_id, result, answers.truth_field)
+    result = await desk.give_feedback(_feedback(desk, request))
+    return _feedback_answer(request.prediction_id, result, desk.model.answers.truth_field)
+
+
+async def _give_all(desk: Desk, requests: Sequence[FeedbackRequest]) -> list[FeedbackAnswer | Exception]:
+    results = await together(desk.give_all, attempt_each(partial(_feedback, desk), requests))
+    ids, truth_field = [request.prediction_id for request in requests], desk.model.answers.truth_field
+    given = [
+        result if isinstance(result, Exception) else (id_, result, truth_field)
+        for id_, result in zip(ids, results, strict=True)
+    ]
+    return attempt_each(lambda each: _feedback_answer(*each), given)
+
+
+def _feedback(desk: Desk, request: FeedbackRequest) -> Feedback:
+    own_id = request.prediction_id.partition(":")[2]
+    return Feedback(own_id, request.correct, desk.model.answers.read(request))
 
 
 _REFUSALS: dict[FeedbackStatus, tuple[type[WagerError], str, str]] = {

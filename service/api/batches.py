@@ -1,16 +1,19 @@
 """Many items in one request, each of which succeeds or fails by itself."""
 
-import asyncio
-from collections.abc import Coroutine, Sequence
+from collections.abc import Sequence
+from functools import cache
 from typing import Any, TypeVar
 
 import pydantic
 
 from service.api.problems import problem_of, problem_of_validation
 from service.errors import BatchTooLargeError, WagerError
+from service.feature_schemas import Body
 from service.schemas import Problem
+from service.together import attempt_each
 
 _Answer = TypeVar("_Answer")
+_Body = TypeVar("_Body", bound=Body)
 
 
 def check_size(items: int, most: int, field: str) -> None:
@@ -23,23 +26,31 @@ def check_size(items: int, most: int, field: str) -> None:
         raise BatchTooLargeError(f"{items} items; one request may have {most}", field)
 
 
-async def each(calls: Sequence[Coroutine[Any, Any, _Answer]]) -> list[_Answer | Problem]:
-    """The answers of calls made together, in order; what is refused becomes a problem.
+def read_each(bodies: type[_Body], items: Sequence[Any]) -> list[_Body | Exception]:
+    """The bodies that items are, or why one is none. All are read in one go, which is faster, where none is wrong."""
+    try:
+        return list(_reader(bodies).validate_python(items))
+    except pydantic.ValidationError:
+        return attempt_each(bodies.model_validate, items)
 
-    The fields that such a problem names are those of the item.
+
+@cache
+def _reader(bodies: type[_Body]) -> pydantic.TypeAdapter[list[_Body]]:
+    return pydantic.TypeAdapter(list[bodies])  # type: ignore[valid-type]
+
+
+def told(results: Sequence[_Answer | Exception]) -> list[_Answer | Problem]:
+    """The answers, in order, and a problem in the place of each refusal; its fields are those of the item.
 
     Raises:
-        Exception: whatever a call raises that is no refusal.
+        Exception: whatever is among the results and no refusal.
     """
-    results = await asyncio.gather(*calls, return_exceptions=True)
-    return [_answer_or_problem(result) for result in results]
+    return [_problem(result) if isinstance(result, Exception) else result for result in results]
 
 
-def _answer_or_problem(result: _Answer | BaseException) -> _Answer | Problem:
-    if isinstance(result, WagerError):
-        return problem_of(result)
-    if isinstance(result, pydantic.ValidationError):
-        return problem_of_validation(result.errors(include_url=False, include_input=False))
-    if isinstance(result, BaseException):
-        raise result
-    return result
+def _problem(error: Exception) -> Problem:
+    if isinstance(error, WagerError):
+        return problem_of(error)
+    if isinstance(error, pydantic.ValidationError):
+        return problem_of_validation(error.errors(include_url=False, include_input=False))
+    raise error

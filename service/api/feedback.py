@@ -1,15 +1,14 @@
 """`POST /feedback`, one by one and in batches."""
 
-from typing import Any
-
 from fastapi import APIRouter
 
 from service import errors
 from service.api.access import check_model
-from service.api.batches import check_size, each
+from service.api.batches import check_size, read_each, told
 from service.api.problems import responses
 from service.rounds import RoundService
 from service.schemas import FeedbackAnswer, FeedbackBatchAnswer, FeedbackBatchRequest, FeedbackRequest
+from service.together import attempt_each, together
 
 _ERRORS = responses(
     errors.ModelNotFoundError,
@@ -31,21 +30,19 @@ def router(rounds: RoundService, max_items: int) -> APIRouter:
     @routes.post("/feedback", responses=_ERRORS)
     async def feedback(request: FeedbackRequest) -> FeedbackAnswer:
         """Says whether a prediction was right. The same twice is answered as the first time: `duplicate`."""
-        return await _give(rounds, request)
+        return await rounds.give_feedback(_allowed(request))
 
     @routes.post("/feedback/batch", responses=responses(errors.BatchTooLargeError))
     async def feedback_batch(request: FeedbackBatchRequest) -> FeedbackBatchAnswer:
         """Gives many feedbacks at once: an answer or a problem for each, in order."""
         check_size(len(request.feedback), max_items, "feedback")
 
-        async def one(item: Any) -> FeedbackAnswer:
-            return await _give(rounds, FeedbackRequest.model_validate(item))
-
-        return FeedbackBatchAnswer(results=await each([one(item) for item in request.feedback]))
+        answers = await together(rounds.give_all, attempt_each(_allowed, read_each(FeedbackRequest, request.feedback)))
+        return FeedbackBatchAnswer(results=told(answers))
 
     return routes
 
 
-async def _give(rounds: RoundService, request: FeedbackRequest) -> FeedbackAnswer:
+def _allowed(request: FeedbackRequest) -> FeedbackRequest:
     check_model(request.prediction_id.partition(":")[0], "prediction_id")
-    return await rounds.give_feedback(request)
+    return request

@@ -1,12 +1,13 @@
 """`POST /predict`, one by one and in batches."""
 
+from functools import partial
 from typing import Any
 
 from fastapi import APIRouter
 
 from service import errors
 from service.api.access import check_model, own_names
-from service.api.batches import check_size, each
+from service.api.batches import check_size, read_each, told
 from service.api.problems import responses
 from service.rounds import RoundService
 from service.schemas import (
@@ -15,6 +16,7 @@ from service.schemas import (
     PredictBatchRequest,
     PredictRequest,
 )
+from service.together import attempt_each, together
 
 _ERRORS = responses(
     errors.ModelNotFoundError,
@@ -35,8 +37,7 @@ def router(rounds: RoundService, max_items: int) -> APIRouter:
     @routes.post("/predict", responses=_ERRORS)
     async def predict(request: PredictRequest) -> PredictAnswer:
         """Draws an answer from the model's distribution for a context, and stores the prediction."""
-        check_model(request.model, "model")
-        return await rounds.predict(request)
+        return await rounds.predict(_allowed(request))
 
     @routes.post("/predict/batch", responses=responses(errors.BatchTooLargeError))
     async def predict_batch(batch: PredictBatchRequest) -> PredictBatchAnswer:
@@ -48,14 +49,19 @@ def router(rounds: RoundService, max_items: int) -> APIRouter:
         if len(ids) != len(batch.contexts):
             raise errors.IdentifierError(f"{len(ids)} ids for {len(batch.contexts)} contexts", "prediction_ids")
 
-        async def one(context: Any, prediction_id: Any) -> PredictAnswer:
-            item = {"model": batch.model, "context": context, "prediction_id": prediction_id}
-            item["include_distribution"] = batch.include_distribution
-            checked = PredictRequest.model_validate(item)
-            check_model(batch.model, "model")
-            return await rounds.predict(checked)
-
-        calls = [one(context, given) for context, given in zip(batch.contexts, ids, strict=True)]
-        return PredictBatchAnswer(predictions=await each(calls))
+        common = {"model": batch.model, "include_distribution": batch.include_distribution}
+        items = [
+            common | {"context": context, "prediction_id": given}
+            for context, given in zip(batch.contexts, ids, strict=True)
+        ]
+        answers = await together(
+            partial(rounds.predict_all, batch.model), attempt_each(_allowed, read_each(PredictRequest, items))
+        )
+        return PredictBatchAnswer(predictions=told(answers))
 
     return routes
+
+
+def _allowed(request: PredictRequest) -> PredictRequest:
+    check_model(request.model, "model")
+    return request
