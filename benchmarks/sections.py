@@ -4,7 +4,8 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import NamedTuple
 
-from benchmarks import durability, fold, history, http, scale, simulation
+from benchmarks import batches, blocking, durability, fold, history, http, scale, simulation, startup
+from benchmarks.peers import contest
 from benchmarks.report import Row
 
 Rows = Callable[[], Sequence[Row]]
@@ -22,6 +23,10 @@ SECTIONS = {
     "fold": Section("Folds, one core", fold.rows, partial(fold.rows, n=5_000)),
     "simulation": Section("Simulations, one core", simulation.rows, partial(simulation.rows, n=5_000)),
     "http": Section("Single requests", http.rows, partial(http.rows, n=1_000)),
+    "batches": Section("Batches", batches.rows),
+    "peers": Section("Peers over HTTP, one driver", contest.rows, partial(contest.rows, n=500)),
+    "startup": Section("From the start to the first answer", startup.rows),
+    "blocking": Section("Nothing blocks", blocking.rows),
     "scale": Section("Workers and models", scale.rows),
     "history": Section("History is free", history.rows),
     "durability": Section("What an acknowledgement survives", durability.rows),
