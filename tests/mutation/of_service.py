@@ -74,8 +74,8 @@ SERVICE = [
         _REPLICA,
         {
             "replica: folds twice": (
-                "        self.rounds = entries[-1].number",
-                "        self.state = learner.fold(self.state, rounds)\n        self.rounds = entries[-1].number",
+                "        self.rounds, self._last_at = entries",
+                "        self.state = learner.fold(self.state, rounds)\n        self.rounds, self._last_at = entries",
             ),
             "replica: newest first": ("for entry in entries])", "for entry in reversed(entries)])"),
             "replica: one page": ("while self.rounds < target:", "if self.rounds < target:"),
@@ -88,6 +88,8 @@ SERVICE = [
                 "self.rounds = self.snapshot_rounds = 0",
             ),
             "replica: a fold cut short is used": ("self.state = None  # if", "self.state = state  # if"),
+            "replica: lost rounds are kept": ("return tail.rounds < self.rounds", "return False"),
+            "replica: other rounds are taken for its own": ("there != self._last_at", "False"),
             "replica: holes are skipped": ("!= len(entries) - 1", "< 0"),
             "replica: a gap is not noticed": ("entries[0].number != self.rounds + 1 if entries", "False if entries"),
         },
