@@ -9,7 +9,7 @@ LOCK := $(PY) -m uv pip compile pyproject.toml --no-config --universal --python-
 	--generate-hashes --no-annotate --no-header --quiet
 
 .DELETE_ON_ERROR:
-.PHONY: help install otel serve demo test mutations check bench image-test openapi lock clean
+.PHONY: help install otel serve demo test mutations check chaos bench image-test openapi lock clean
 
 help:
 	@echo "make serve      run the service (ARGS='--port 9000' passes options on)"
@@ -18,6 +18,7 @@ help:
 	@echo "make install    make .venv/bin/wager and stop there"
 	@echo "make test       run the tests (ARGS='-m slow' for the slow ones)"
 	@echo "make mutations  see that the tests notice known errors (ARGS='--only soba' for some of them)"
+	@echo "make chaos      break everything under load, and count (ARGS='--seconds 600')"
 	@echo "make check      lint, formatting, types"
 	@echo "make bench      run the benchmarks"
 	@echo "make image-test build the image and run docker-compose.yml, without an engine (root; see docker/test.sh)"
@@ -35,6 +36,8 @@ test: $(VENV)/.bench
 	$(PY) -m pytest $(ARGS)
 mutations: $(VENV)/.dev
 	$(PY) -m tests.mutation $(ARGS)
+chaos: $(VENV)/.dev
+	$(PY) -m tests.chaos $(ARGS)
 check: $(VENV)/.bench
 	$(PY) -m ruff check $(CODE)
 	$(PY) -m ruff format --check $(CODE)
