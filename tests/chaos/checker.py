@@ -25,6 +25,7 @@ def is_linearizable(operations: Sequence[Operation]) -> bool:
     In that order an operation that ended before another began comes before it; one whose reply is unknown comes at
     any time after it began, or never.
     """
+    operations = _without_repetitions(operations)
     known = {number for number, operation in enumerate(operations) if operation.reply is not None}
     stack = [(frozenset[int](), Life())]
     visited = set(stack)
@@ -39,6 +40,15 @@ def is_linearizable(operations: Sequence[Operation]) -> bool:
                 visited.add((state[0], after))
                 stack.append((state[0], after))
     return False
+
+
+def _without_repetitions(operations: Sequence[Operation]) -> list[Operation]:
+    """Of equal requests with unknown replies the first: whatever a later one may do, that one may do, once."""
+    first: dict[bool | None, Operation] = {}
+    for operation in sorted(operations, key=lambda each: each.begun):
+        if operation.reply is None:
+            first.setdefault(operation.correct, operation)
+    return [each for each in operations if each.reply is not None or first[each.correct] is each]
 
 
 def _next(operations: Sequence[Operation], known: set[int], done: frozenset[int]) -> list[int]:
