@@ -180,7 +180,7 @@ class RedisStore:
         if not fields:
             return None
         parts = b"".join(fields[name] for name in sorted(fields) if name.isdigit())
-        return Snapshot(int(fields[b"rounds"]), parts, tally=fields[b"tally"])
+        return Snapshot(int(fields.get(b"rounds", 0)), parts, tally=fields.get(b"tally", b""))
 
     @_translating_errors
     async def save_snapshot(self, key: ModelKey, snapshot: Snapshot, retain_rounds: int) -> int:

@@ -49,8 +49,11 @@ ACCESS = (
         "service/api/predictions.py",
         (*_BATCH, *_FOREIGN),
         {
-            "access: predictions of any model": ('        check_model(request.model, "model")\n', ""),
-            "access: predictions of any model in batches": ('            check_model(batch.model, "model")\n', ""),
+            "access: predictions of any model": ('    check_model(request.model, "model")\n', ""),
+            "access: predictions of any model in batches": (
+                "attempt_each(_allowed, read_each(PredictRequest, items))",
+                "read_each(PredictRequest, items)",
+            ),
             "access: a limit tells of a model": (" and batch.model in own_names()", ""),
         },
     ),

@@ -77,11 +77,14 @@ SERVICE = [
                 "        self.rounds, self._last_at = entries",
                 "        self.state = learner.fold(self.state, rounds)\n        self.rounds, self._last_at = entries",
             ),
-            "replica: newest first": ("for entry in entries])", "for entry in reversed(entries)])"),
+            "replica: newest first": (
+                "for entry in entries]\n        rounds",
+                "for entry in reversed(entries)]\n        rounds",
+            ),
             "replica: one page": ("while self.rounds < target:", "if self.rounds < target:"),
             "replica: counts a page as a round": (
-                "self.rounds = entries[-1].number",
-                "self.rounds = entries[0].number",
+                "self.rounds, self._last_at = entries[-1].number",
+                "self.rounds, self._last_at = entries[0].number",
             ),
             "replica: a snapshot of no rounds": (
                 "self.rounds = self.snapshot_rounds = snapshot.rounds",
@@ -156,8 +159,9 @@ SERVICE = [
         "service/batching.py",
         ("tests/service/test_batching.py",),
         {
-            "batching: results in another order": ("zip(batch, results, strict", "zip(batch, results[::-1], strict"),
-            "batching: no limit": ("batch = self._waiting[: self._max_items]", "batch = self._waiting[:]"),
+            "batching: results in another order": ("results[start:stop]", "results[::-1][start:stop]"),
+            "batching: no limit": ("len(self._waiting[0].items) <= room", "True"),
+            "batching: one error for all": ("if isinstance(result, Exception):", "if False:"),
         },
     ),
 ]

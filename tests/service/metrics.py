@@ -6,6 +6,8 @@ from collections.abc import Mapping
 import httpx2
 from prometheus_client.parser import text_string_to_metric_families
 
+from tests.service.workers import Clock
+
 Labels = frozenset[tuple[str, str]]
 Samples = Mapping[tuple[str, Labels], float]
 
@@ -29,12 +31,17 @@ def value(samples: Samples, name: str, **labels: str) -> float:
     return samples[name, frozenset(labels.items())]
 
 
-async def settled(client: httpx2.AsyncClient, model: str, predictions: int) -> Samples:
-    """What a worker tells once all of a model's rounds are folded, counted and published, and so many predictions."""
+async def settled(client: httpx2.AsyncClient, model: str, predictions: int, clock: Clock | None = None) -> Samples:
+    """What a worker tells once all of a model's rounds are folded, counted and published, and so many predictions.
+
+    Its clock, where it is given, goes on meanwhile: a tally that was on its way is followed by another one.
+    """
     async with asyncio.timeout(60.0):
         while True:
             samples = await scrape(client)
             folded = value(samples, "wager_fold_lag_rounds", model=model) == 0
             if folded and value(samples, "wager_predictions_total", model=model) == predictions:
                 return samples
+            if clock is not None:
+                clock.now += 1.0
             await asyncio.sleep(0.1)

@@ -208,7 +208,7 @@ async def test_counting_goes_on_from_a_snapshot(store: RedisStore, store_url: st
             assert await judge(client, drawn[0]["prediction_id"], True) == 200
             clock.now += PUBLISH_EVERY
             predictions = value(await scrape(client), "wager_predictions_total", model=name)
-            samples = await settled(client, name, int(predictions))
+            samples = await settled(client, name, int(predictions), clock)
         assert value(samples, "wager_propensity_count", model=name) == 1200 + seed
         assert value(samples, "wager_snapshot_lag_rounds", model=name) <= seed
         assert value(samples, "wager_snapshot_timestamp_seconds", model=name) > 1e9

@@ -101,7 +101,7 @@ async def test_a_snapshot_holds_the_sequential_fold(store: RedisStore, name: str
     await replica.snapshot()
     state = sequential_fold(model, await whole_log(store, model.key))
     tally = replica.tally.counts().encode()
-    assert await store.load_snapshot(model.key) == Snapshot(25, encode_state(model.learner, state), tally)
+    assert await store.load_snapshot(model.key) == Snapshot(25, encode_state(model.learner, state), tally=tally)
 
 
 async def test_a_replica_without_news_writes_no_snapshot(store: RedisStore, name: str) -> None:
