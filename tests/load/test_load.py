@@ -19,7 +19,8 @@ from service.load.plan import Plan
 from service.load.report import SATURATED, Report
 from service.load.run import drive
 from tests.load.world_server import FakeWager, serving
-from tests.service.wager import free_port, serve
+from tests.servers import free_port
+from tests.service.wager import serve
 
 
 def plan_for(url: str, **options: object) -> Plan:

@@ -15,7 +15,7 @@ from service.load.pacer import Pacer
 from service.load.target import Target
 from tests.load.world_server import Answer as Said
 from tests.load.world_server import conversing, serving
-from tests.service.wager import free_port
+from tests.servers import free_port
 
 STALL = 0.5  # seconds
 RATE = 400.0
