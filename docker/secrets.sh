@@ -5,9 +5,10 @@
 #   single/wager_store_url      of one Valkey, for WAGER_SECRETS_DIR
 #   cluster/wager_store_url     of the Valkey Cluster, the same
 #   grafana/password      of Grafana's admin
+#   prometheus/key        the API key of Prometheus, where keys are required: to be put there by hand
 set -eu
 cd "$1"
-mkdir -p single cluster grafana
+mkdir -p single cluster grafana prometheus
 
 random() {
     head -c 24 /dev/urandom | base64 | tr '+/' '-_'
@@ -22,5 +23,6 @@ write() {
 
 [ -s password ] || random | write password
 [ -s grafana/password ] || random | write grafana/password
+[ -s prometheus/key ] || echo none | write prometheus/key
 echo "redis://:$(cat password)@${VALKEY_HOST:-valkey}:6379/0" | write single/wager_store_url
 echo "redis+cluster://:$(cat password)@${VALKEY_CLUSTER_HOST:-valkey-1}:6379" | write cluster/wager_store_url

@@ -14,7 +14,7 @@ for tool in buildah podman runc debootstrap docker-compose; do
 done
 mkdir -p "$folder"
 export BUILDAH_ISOLATION=chroot CONTAINERS_STORAGE_CONF="$folder/storage.conf" CONTAINERS_CONF="$folder/containers.conf"
-export COMPOSE_PROJECT_NAME=wager-test DOCKER_HOST="unix://$folder/podman.sock" WAGER_PUBLISH=127.0.0.1:18000
+export COMPOSE_PROJECT_NAME=wager-test DOCKER_HOST="unix://$folder/podman.sock" WAGER_PUBLISH=127.0.0.1:18000 WAGER_AUTH=off
 export COMPOSE_FILE=docker-compose.yml:docker/test.override.yml
 python=docker.io/library/python:3.11-slim-bookworm
 

@@ -134,6 +134,19 @@ def test_only_loopback_is_published_by_default(services: dict[str, dict[str, Any
     assert compose()["networks"]["inside"]["internal"]
 
 
+def test_publishing_wants_a_word_about_keys() -> None:
+    """Elsewhere than on loopback the service is published with keys, or by who says that they are off."""
+    command = [tool("docker-compose"), "--file", str(ROOT / "docker-compose.yml"), "config", "--format", "json"]
+    clean = {name: value for name, value in os.environ.items() if not name.startswith(("COMPOSE", "WAGER"))}
+    public = clean | {"WAGER_PUBLISH": "0.0.0.0:80"}
+    refused = subprocess.run(command, capture_output=True, text=True, env=public, check=False)
+    assert "set WAGER_AUTH" in refused.stderr
+    assert refused.returncode != 0
+    done = subprocess.run(command, capture_output=True, text=True, env=public | {"WAGER_AUTH": "required"}, check=True)
+    assert json.loads(done.stdout)["services"]["worker"]["environment"]["WAGER_AUTH"] == "required"
+    assert compose()["services"]["worker"]["environment"]["WAGER_AUTH"] == "off"
+
+
 def test_stores_keep_what_they_have(services: dict[str, dict[str, Any]]) -> None:
     """Every Valkey has a volume of its own, the append-only file, and evicts nothing."""
     stores = [service for name, service in services.items() if name.startswith("valkey")]
@@ -178,8 +191,11 @@ def test_secrets_are_made_once(tmp_path: Path) -> None:
         folder.mkdir(exist_ok=True)
         subprocess.run([tool("sh"), str(DOCKER / "secrets.sh"), str(folder)], check=True)
         made.append({str(path.relative_to(folder)): path.read_text() for path in folder.rglob("*") if path.is_file()})
-    assert set(made[0]) == {"password", "single/wager_store_url", "cluster/wager_store_url", "grafana/password"}
+    made_by_hand = "prometheus/key"
+    urls = {"single/wager_store_url", "cluster/wager_store_url"}
+    assert set(made[0]) == {"password", "grafana/password", made_by_hand, *urls}
     assert made[0] == made[2]
+    assert [each.pop(made_by_hand) for each in made] == ["none\n"] * 3
     assert not set(made[0].values()) & set(made[1].values())
     assert made[0]["single/wager_store_url"] == f"redis://:{made[0]['password'].strip()}@valkey:6379/0\n"
 
