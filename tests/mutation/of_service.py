@@ -22,6 +22,11 @@ _REPLICA = laws(
 SERVICE = [
     Place(
         "service/desk.py",
+        laws("tests/service/test_desks.py", "test_a_round_keeps_what_its_draw_left"),
+        {"desk: the leftover not stored": ("evidence, leftovers, now)", "evidence, 0.0 * leftovers, now)")},
+    ),
+    Place(
+        "service/desk.py",
         _PROPENSITIES,
         {
             "desk: the leader's propensity": (
