@@ -4,6 +4,8 @@ import asyncio
 from collections.abc import Sequence
 from contextvars import ContextVar
 
+import pytest
+
 from service.batching import Batcher
 
 
@@ -26,7 +28,7 @@ class Handler:
         await self.gate.wait()
         self.running -= 1
         if 0 in items:
-            raise ZeroDivisionError("a zero")
+            raise LookupError("a zero")
         return [ValueError(f"negative: {item}") if item < 0 else 2 * item for item in items]
 
 
@@ -86,13 +88,15 @@ async def test_an_exception_among_the_results_reaches_its_item_only() -> None:
     results = await asyncio.gather(*(batcher.submit(n) for n in (1, -2, 3)), return_exceptions=True)
     assert [results[0], results[2]] == [2, 6]
     assert isinstance(results[1], ValueError)
+    with pytest.raises(ValueError, match="negative: -2"):
+        await batcher.submit(-2)
 
 
 async def test_a_batch_that_raises_fails_all_of_its_items() -> None:
     """Everyone who waits hears of the error, and the next batch runs as if nothing had been."""
     batcher = Batcher(Handler())
     results = await asyncio.gather(*(batcher.submit(n) for n in (1, 0)), return_exceptions=True)
-    assert [type(result) for result in results] == [ZeroDivisionError] * 2
+    assert [type(result) for result in results] == [LookupError] * 2
     assert await batcher.submit(4) == 8
 
 
