@@ -6,56 +6,91 @@ pairs of done operations and state remembered, as Lowe (2017) does.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
 
-from tests.chaos.history import Answer, Life, Operation, Verdict
+from tests.chaos.history import UNRECORDED, Answer, Life, Loss, Operation, Verdict
 
 
-def unexplained(history: Iterable[Operation]) -> list[str]:
+class _Point(NamedTuple):
+    """A place in the search."""
+
+    done: frozenset[int]  # of what is certain to have happened
+    used: tuple[int, ...]  # how many of the requests without reply, of each kind
+    life: Life
+
+
+class _Case(NamedTuple):
+    """What one prediction's life must explain."""
+
+    certain: Sequence[Operation | Loss]  # requests that were answered, and losses
+    kinds: Sequence[Sequence[Operation]]  # equal requests without reply, in the order in which they began
+
+
+def unexplained(history: Iterable[Operation], losses: Sequence[Loss] = ()) -> list[str]:
     """The prediction ids whose operations have no explaining order."""
     lives: defaultdict[str, list[Operation]] = defaultdict(list)
     for operation in history:
         lives[operation.prediction_id].append(operation)
-    return [own for own, operations in lives.items() if not is_linearizable(operations)]
+    return [own for own, operations in lives.items() if not is_linearizable(operations, losses)]
 
 
-def is_linearizable(operations: Sequence[Operation]) -> bool:
+def is_linearizable(operations: Sequence[Operation], losses: Sequence[Loss] = ()) -> bool:
     """Whether some order explains every reply; all operations are of one prediction.
 
     In that order an operation that ended before another began comes before it; one whose reply is unknown comes at
     any time after it began, or never.
     """
-    operations = _without_repetitions(operations)
-    known = {number for number, operation in enumerate(operations) if operation.reply is not None}
-    stack = [(frozenset[int](), Life())]
+    case = _case(operations, losses)
+    stack = [_Point(frozenset(), (0,) * len(case.kinds), Life())]
     visited = set(stack)
     while stack:
-        done, life = stack.pop()
-        if known <= done:
+        point = stack.pop()
+        if len(point.done) == len(case.certain):
             return True
-        for number in _next(operations, known, done):
-            after = step(life, operations[number])
-            state = (done | {number}, after)
-            if after is not None and state not in visited:
-                visited.add((state[0], after))
-                stack.append((state[0], after))
+        for after in _after(point, case):
+            if after not in visited:
+                visited.add(after)
+                stack.append(after)
     return False
 
 
-def _without_repetitions(operations: Sequence[Operation]) -> list[Operation]:
-    """Of equal requests with unknown replies the first: whatever a later one may do, that one may do, once."""
-    first: dict[bool | None, Operation] = {}
+def _case(operations: Sequence[Operation], losses: Sequence[Loss]) -> _Case:
+    begun = min((each.begun for each in operations), default=0.0)
+    answered = [each for each in operations if each.reply is not None]
+    kinds: defaultdict[bool | None, list[Operation]] = defaultdict(list)
     for operation in sorted(operations, key=lambda each: each.begun):
         if operation.reply is None:
-            first.setdefault(operation.correct, operation)
-    return [each for each in operations if each.reply is not None or first[each.correct] is each]
+            kinds[operation.correct].append(operation)
+    return _Case([*answered, *(loss for loss in losses if loss.ended >= begun)], list(kinds.values()))
 
 
-def _next(operations: Sequence[Operation], known: set[int], done: frozenset[int]) -> list[int]:
-    """The operations that may come next: begun before any waiting one ended."""
-    earliest = min(operations[number].ended for number in known - done)
-    waiting = (number for number in range(len(operations)) if number not in done)
-    return [number for number in waiting if operations[number].begun <= earliest]
+def _after(point: _Point, case: _Case) -> Iterator[_Point]:
+    """The points that may come next: of what began before anything that waits had ended."""
+    waiting = [number for number in range(len(case.certain)) if number not in point.done]
+    earliest = min(case.certain[number].ended for number in waiting)
+    yield from _after_doubtful(point, case, earliest)
+    for number in waiting:
+        if case.certain[number].begun <= earliest:
+            for life in _outcomes(point.life, case.certain[number]):
+                yield _Point(point.done | {number}, point.used, life)
+
+
+def _after_doubtful(point: _Point, case: _Case, earliest: float) -> Iterator[_Point]:
+    """After a request without reply that changes something: of equal ones the first, as it may do what all may."""
+    for kind, requests in enumerate(case.kinds):
+        used = point.used[kind]
+        if used < len(requests) and requests[used].begun <= earliest:
+            life = step(point.life, requests[used])
+            if life is not None and life != point.life:
+                yield _Point(point.done, (*point.used[:kind], used + 1, *point.used[kind + 1 :]), life)
+
+
+def _outcomes(life: Life, happening: Operation | Loss) -> list[Life]:
+    if isinstance(happening, Loss):
+        return [life, Life("open", life.answer), Life()][:: 1 if life.phase == "closed" else 2]
+    after = step(life, happening)
+    return [] if after is None else [after]
 
 
 def step(life: Life, operation: Operation) -> Life | None:
@@ -75,6 +110,8 @@ def _predict(life: Life, reply: Answer | Verdict | None) -> Life | None:
 def _judge(life: Life, correct: bool, reply: Answer | Verdict | None) -> Life | None:
     if isinstance(reply, Answer):
         return None
+    if reply == UNRECORDED:
+        return None if life.phase == "closed" else life
     if life.phase == "absent":
         return life if reply is None or reply.status == "not-found" else None
     if life.phase == "open":

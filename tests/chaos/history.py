@@ -19,6 +19,17 @@ class Verdict(NamedTuple):
     round: int | None = None
 
 
+UNRECORDED = Verdict("unrecorded")
+"""What the log tells of a prediction that it has no round of."""
+
+
+class Loss(NamedTuple):
+    """At one moment between these two, what was done last may have been undone, as by a fail-over."""
+
+    begun: float
+    ended: float
+
+
 @dataclass(frozen=True)
 class Operation:
     """One request, once sent.

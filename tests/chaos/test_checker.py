@@ -3,7 +3,7 @@
 import pytest
 
 from tests.chaos.checker import is_linearizable, unexplained
-from tests.chaos.history import Answer, Operation, Verdict
+from tests.chaos.history import UNRECORDED, Answer, Loss, Operation, Verdict
 
 RED, BLUE = Answer("red", 0.25), Answer("blue", 0.5)
 NOT_FOUND, CONFLICT = Verdict("not-found"), Verdict("conflict")
@@ -68,6 +68,57 @@ REFUSED = {
     ],
     "done before it began": [ask(0, 1), tell(2, 3, True, duplicate(True, 1)), tell(4, 5, True, None)],
 }
+
+
+RETOLD = [ask(0, 1), tell(2, 3, True, recorded(True, 1)), tell(6, 7, True, recorded(True, 2))]
+UNDONE = [ask(0, 1), tell(2, 3, True, recorded(True, 1)), tell(6, 7, True, NOT_FOUND)]
+UNLOGGED = [ask(0, 1), tell(2, 3, True, recorded(True, 1)), tell(8, 9, True, UNRECORDED)]
+REASKED = [ask(0, 1), ask(6, 7, BLUE)]
+LOSSES = {"told again": RETOLD, "undone": UNDONE, "not in the log": UNLOGGED, "asked again": REASKED}
+
+
+@pytest.mark.parametrize("history", LOSSES.values(), ids=LOSSES)
+def test_a_loss_explains_what_else_cannot_be(history: list[Operation]) -> None:
+    """What was done before the loss may be undone by it; a loss at another time explains nothing."""
+    assert is_linearizable(history, [Loss(4, 5)])
+    assert not is_linearizable(history)
+    assert not is_linearizable(history, [Loss(-2, -1)])
+    assert not is_linearizable(history, [Loss(10, 11)])
+
+
+def test_a_loss_excuses_nothing_else() -> None:
+    """A loss undoes the last that was done; it doubles nothing and changes nothing."""
+    changed = [ask(0, 1), tell(2, 3, True, recorded(True, 1)), tell(6, 7, False, duplicate(True, 1))]
+    kept_without_question = [ask(0, 1), ask(6, 7, BLUE), tell(8, 9, True, duplicate(True, 1))]
+    undone_and_there = [*UNDONE, tell(8, 9, True, duplicate(True, 1))]
+    for history in (changed, kept_without_question, undone_and_there):
+        assert not is_linearizable(history, [Loss(4, 5)])
+
+
+def test_a_request_without_reply_is_done_once_at_most() -> None:
+    """What a loss has undone needs another request to be done again."""
+    recorded_anew = [ask(0, 1), tell(2, 3, True, recorded(True, 1)), tell(6, 7, True, duplicate(True, 2))]
+    assert is_linearizable([*recorded_anew, tell(2, 3, True, None)], [Loss(4, 5)])
+    assert not is_linearizable(recorded_anew, [Loss(4, 5)])
+    twice_lost = [*recorded_anew, tell(10, 11, True, duplicate(True, 3))]
+    assert is_linearizable([*twice_lost, tell(2, 3, True, None), tell(2, 3, True, None)], [Loss(4, 5), Loss(8, 9)])
+    assert not is_linearizable([*twice_lost, tell(2, 3, True, None)], [Loss(4, 5), Loss(8, 9)])
+
+
+def test_the_log_is_read_as_a_reply() -> None:
+    """A round that is not in the log was never recorded, or was lost."""
+    assert is_linearizable([ask(0, 1), tell(2, 3, True, None), tell(4, 5, True, UNRECORDED)])
+    assert is_linearizable([tell(0, 1, True, NOT_FOUND), tell(4, 5, True, UNRECORDED)])
+
+
+@pytest.mark.parametrize("end", [CONFLICT, recorded(False, 1)])
+def test_many_requests_without_reply_take_no_longer(end: Verdict) -> None:
+    """Hundreds of repetitions in several losses are judged, whether they can be explained or not."""
+    asked = [ask(t, t + 0.5, None) for t in range(300)]
+    told = [tell(t, t + 0.5, t % 2 == 0, None) for t in range(300)]
+    losses = [Loss(t, t + 20) for t in range(0, 300, 30)]
+    assert is_linearizable([*asked, *told, tell(400, 401, False, end)], losses)
+    assert not is_linearizable([*asked, *told, tell(400, 401, False, duplicate(True, 1))], losses)
 
 
 @pytest.mark.parametrize("history", EXPLAINED.values(), ids=EXPLAINED)
