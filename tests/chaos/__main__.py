@@ -12,6 +12,7 @@ from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
 
 from tests.chaos.faults import Fault, Faults, FaultyProxy
+from tests.chaos.history import Loss
 from tests.chaos.world import Crowd, Report, judge
 from tests.fleets import Server, Watched, sentinels
 from tests.servers import wait_until
@@ -62,20 +63,24 @@ async def fail_over(folder: Path, seconds: float, seed: int, **options: str) -> 
         options: of the servers.
     """
     with sentinels(folder, 500, **options) as watched:
+        losses: list[Loss] = []
         async with served(folder, **PATIENCE, WAGER_STORE_URL=watched.url) as wager:
-            return await _play(wager, {"dead primary": lambda: kill_primary(watched)}, seconds, seed)
+            return await _play(wager, {"dead primary": lambda: kill_primary(watched, losses)}, seconds, seed, losses)
 
 
-async def kill_primary(watched: Watched) -> None:
-    """`kill -9` of the primary; the old one comes back as a replica."""
-    primary = watched.primary()
+async def kill_primary(watched: Watched, losses: list[Loss]) -> None:
+    """`kill -9` of the primary; the old one comes back as a replica. Notes when."""
+    begun, primary = time.monotonic(), watched.primary()
     primary.kill()
     await asyncio.to_thread(wait_until, lambda: watched.primary() is not primary)
     primary.start()
     await asyncio.to_thread(wait_until, watched.is_whole)
+    losses.append(Loss(begun, time.monotonic()))
 
 
-async def _play(wager: Wager, faults: Mapping[str, Fault], seconds: float, seed: int) -> tuple[Report, Counter[str]]:
+async def _play(
+    wager: Wager, faults: Mapping[str, Fault], seconds: float, seed: int, losses: Sequence[Loss] = ()
+) -> tuple[Report, Counter[str]]:
     """The crowd plays while one fault after another comes; then everything is counted."""
     crowd, happened = Crowd(wager.url, seed), Counter[str]()
     await crowd.create_model()
@@ -87,7 +92,7 @@ async def _play(wager: Wager, faults: Mapping[str, Fault], seconds: float, seed:
         await playing
     await asyncio.to_thread(wait_until, lambda: len(wager.worker_pids()) == WORKERS and wager.is_ready())
     async with clients_of_each(wager, WORKERS, patience=240.0) as clients:  # a worker compiles when it starts
-        return await judge(crowd, clients), happened
+        return await judge(crowd, clients, losses), happened
 
 
 async def _trouble(faults: Mapping[str, Fault], seconds: float, seed: int, happened: Counter[str]) -> None:
@@ -106,7 +111,8 @@ def show(report: Report, happened: Counter[str]) -> None:
     """Prints what was counted."""
     print("happened     " + ", ".join(f"{count} x {name}" for name, count in sorted(happened.items())))  # noqa: T201
     print("requests     " + ", ".join(f"{count} x {name}" for name, count in sorted(report.requests.items())))  # noqa: T201
-    print(f"acknowledged {report.acknowledged}\nin the log   {report.rounds}\nlost         {len(report.lost)}")  # noqa: T201
+    print(f"acknowledged {report.acknowledged}\nin the log   {report.rounds}")  # noqa: T201
+    print(f"lost         {len(report.lost)}\nanew         {len(report.renewed)}")  # noqa: T201
     for line in report.wrong[:20]:
         print(f"wrong        {line}")  # noqa: T201
 

@@ -4,15 +4,15 @@ import asyncio
 import itertools
 import json
 import time
-from collections import Counter
-from collections.abc import Callable
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import httpx2
 import numpy as np
 
 from tests.chaos.checker import unexplained
-from tests.chaos.history import Answer, Operation, Verdict
+from tests.chaos.history import UNRECORDED, Answer, Loss, Operation, Verdict
 from tests.service.models import GAPTRON, SIZE, Replay, definition
 
 MODEL = "forest"
@@ -27,8 +27,17 @@ class Report(NamedTuple):
     rounds: int  # in the log
     acknowledged: int  # predictions whose feedback was acknowledged
     lost: list[str]  # acknowledged, and not in the log
+    renewed: list[str]  # lost, and then recorded anew, as another round
     wrong: list[str]  # everything else that must not be, in words
     requests: Counter[str]  # by what came of them
+
+
+class Sending(NamedTuple):
+    """A request to be sent until it is answered."""
+
+    path: str
+    body: dict[str, Any]
+    about: Sequence[tuple[str, bool | None]]  # for each item the prediction, and what is said of it
 
 
 class Crowd:
@@ -61,82 +70,107 @@ class Crowd:
             for turn in itertools.count():
                 if self.over:
                     return
-                own = f"{number}-{turn}"
-                asked = {"model": MODEL, "context": rng.normal(size=SIZE).tolist(), "prediction_id": own}
-                await self._together(rng, [self._ask(client, own, asked) for _ in range(rng.integers(1, 3))])
-                bits = rng.random(int(rng.integers(1, 4))) < 0.7
-                await self._together(rng, [self._tell(client, own, bool(bit)) for bit in bits])
+                if rng.random() < 0.1:
+                    await self._play_batch(client, rng, f"{number}-{turn}")
+                else:
+                    await self._play_round(client, rng, f"{number}-{turn}")
 
-    async def _together(self, rng: np.random.Generator, requests: list[Any]) -> None:
-        await asyncio.gather(*(requests[i] for i in rng.permutation(len(requests))))
+    async def _play_round(self, client: httpx2.AsyncClient, rng: np.random.Generator, own: str) -> None:
+        context = rng.normal(size=SIZE).tolist()
+        asked = Sending("/predict", {"model": MODEL, "context": context, "prediction_id": own}, [(own, None)])
+        await self._together(client, rng, [asked] * int(rng.integers(1, 3)))
+        bits = rng.random(int(rng.integers(1, 4))) < 0.7
+        await self._together(
+            client, rng, [Sending("/feedback", told(own, bool(bit)), [(own, bool(bit))]) for bit in bits]
+        )
 
-    async def _ask(self, client: httpx2.AsyncClient, own: str, body: dict[str, Any]) -> None:
-        await self._insist(client, "/predict", body, own, None, answer_in)
+    async def _play_batch(self, client: httpx2.AsyncClient, rng: np.random.Generator, prefix: str) -> None:
+        owns = [f"{prefix}-{i}" for i in range(int(rng.integers(1, 6)))]
+        contexts = rng.normal(size=(len(owns), SIZE)).tolist()
+        body = {"model": MODEL, "contexts": contexts, "prediction_ids": owns}
+        await self._together(client, rng, [Sending("/predict/batch", body, [(own, None) for own in owns])])
+        batches = []
+        for _ in range(int(rng.integers(1, 3))):
+            pairs = [(own, bool(rng.random() < 0.7)) for own in rng.choice(owns, size=len(owns) + 1).tolist()]
+            batches.append(Sending("/feedback/batch", {"feedback": [told(*pair) for pair in pairs]}, pairs))
+        await self._together(client, rng, batches)
 
-    async def _tell(self, client: httpx2.AsyncClient, own: str, correct: bool) -> None:
-        body = {"prediction_id": f"{MODEL}:{own}", "correct": correct}
-        await self._insist(client, "/feedback", body, own, correct, verdict_in)
+    async def _together(self, client: httpx2.AsyncClient, rng: np.random.Generator, all_: Sequence[Sending]) -> None:
+        await asyncio.gather(*(self._insist(client, all_[i]) for i in rng.permutation(len(all_))))
 
-    async def _insist(
-        self,
-        client: httpx2.AsyncClient,
-        path: str,
-        body: dict[str, Any],
-        own: str,
-        correct: bool | None,
-        read: Callable[[httpx2.Response], Answer | Verdict | None],
-    ) -> None:
-        """Sends a request until its outcome is known; each sending is an operation of its own."""
+    async def _insist(self, client: httpx2.AsyncClient, sending: Sending) -> None:
+        """Sends a request until every outcome is known; each item of each sending is an operation of its own."""
         async with asyncio.timeout(120.0):
-            reply = None
-            while reply is None:
-                begun = time.monotonic()
+            replies: list[Answer | Verdict | None] = [None]
+            while None in replies:
+                begun, replies = time.monotonic(), [None] * len(sending.about)
                 try:
-                    response = await client.post(path, json=body)
+                    response = await client.post(sending.path, json=sending.body)
                 except httpx2.TransportError as error:
                     outcome = type(error).__name__
                 else:
-                    outcome, reply = str(response.status_code), read(response)
+                    outcome, replies = str(response.status_code), list(replies_in(response))
                 self.requests[outcome] += 1
-                self.history.append(Operation(own, correct, begun, time.monotonic(), reply))
-                if reply is None:
+                ended = time.monotonic()
+                for (own, correct), reply in zip(sending.about, replies, strict=True):
+                    self.history.append(Operation(own, correct, begun, ended, reply))
+                if None in replies:
                     await asyncio.sleep(0.02)
 
 
-def answer_in(response: httpx2.Response) -> Answer | None:
-    """The prediction that a response tells."""
-    if response.status_code in {503, 507}:
-        return None
-    assert response.status_code == 200, response.text
-    return Answer(response.json()["label"], response.json()["propensity"])
+def told(own: str, correct: bool) -> dict[str, Any]:
+    """The body of a feedback."""
+    return {"prediction_id": f"{MODEL}:{own}", "correct": correct}
 
 
-def verdict_in(response: httpx2.Response) -> Verdict | None:
-    """What a response tells of a feedback."""
-    if response.status_code in {503, 507}:
-        return None
+def replies_in(response: httpx2.Response) -> Iterator[Answer | Verdict | None]:
+    """What a response tells of each of its items."""
     body = response.json()
-    if response.status_code == 200:
-        return Verdict(body["status"], body["correct"], body["round"])
-    return Verdict(_REFUSALS[body["type"].removeprefix("urn:wager:problem:")])
+    for item in body.get("predictions") or body.get("results") or [body]:
+        yield _reply_in(item)
 
 
-async def judge(crowd: Crowd, clients: list[httpx2.AsyncClient]) -> Report:
+def _reply_in(item: dict[str, Any]) -> Answer | Verdict | None:
+    if item.get("status") in {503, 507}:
+        return None
+    if "type" in item:
+        return Verdict(_REFUSALS[item["type"].removeprefix("urn:wager:problem:")])
+    if "label" in item:
+        return Answer(item["label"], item["propensity"])
+    return Verdict(item["status"], item["correct"], item["round"])
+
+
+async def judge(crowd: Crowd, clients: list[httpx2.AsyncClient], losses: Sequence[Loss] = ()) -> Report:
     """Counts, and compares everything with everything.
 
     Args:
         crowd: after its play.
         clients: one of each worker.
+        losses: when the store may have lost something.
     """
     model = (await clients[0].get(f"/models/{MODEL}")).json()
     lines = await _read_log(clients[0])
-    acknowledged = _acknowledged(crowd.history)
     logged = {line["prediction_id"].removeprefix(f"{MODEL}:"): line for line in lines}
-    wrong = [*_miscounted(model, lines, logged), *_misrecorded(crowd.history, acknowledged, logged)]
-    wrong += [f"no order explains what was told about {own}" for own in unexplained(crowd.history)]
+    wrong = _miscounted(model, lines, logged)
+    wrong += [f"no order explains {own}" for own in unexplained([*crowd.history, *_told_by(logged, crowd)], losses)]
     wrong += await _misfolded(model, lines, clients)
+    acknowledged = _acknowledged(crowd.history)
     lost = sorted(acknowledged.keys() - logged.keys())
-    return Report(len(lines), len(acknowledged), lost, wrong, crowd.requests)
+    renewed = [own for own in acknowledged.keys() & logged.keys() if acknowledged[own] != {logged[own]["round"]}]
+    return Report(len(lines), len(acknowledged), lost, renewed, wrong, crowd.requests)
+
+
+def _told_by(logged: dict[str, Any], crowd: Crowd) -> Iterator[Operation]:
+    """The log's word on every prediction, as if it were one more answer to a client."""
+    now = time.monotonic()
+    for own in logged.keys() | {each.prediction_id for each in crowd.history}:
+        line = logged.get(own)
+        if line is None:
+            yield Operation(own, True, now, now, UNRECORDED)
+        else:
+            verdict = Verdict("duplicate", line["correct"], line["round"])
+            yield Operation(own, None, now, now, Answer(line["label"], line["propensity"]))
+            yield Operation(own, line["correct"], now, now, verdict)
 
 
 async def _read_log(client: httpx2.AsyncClient) -> list[dict[str, Any]]:
@@ -149,9 +183,13 @@ async def _read_log(client: httpx2.AsyncClient) -> list[dict[str, Any]]:
         lines += [json.loads(line) for line in text.splitlines()]
 
 
-def _acknowledged(history: list[Operation]) -> dict[str, Verdict]:
-    told = ((each.prediction_id, each.reply) for each in history)
-    return {own: reply for own, reply in told if isinstance(reply, Verdict) and reply.round is not None}
+def _acknowledged(history: list[Operation]) -> dict[str, set[int]]:
+    """The rounds that clients were told, by prediction: one each, where nothing was lost."""
+    rounds: defaultdict[str, set[int]] = defaultdict(set)
+    for each in history:
+        if isinstance(each.reply, Verdict) and each.reply.round is not None:
+            rounds[each.prediction_id].add(each.reply.round)
+    return rounds
 
 
 def _miscounted(model: dict[str, Any], lines: list[dict[str, Any]], logged: dict[str, Any]) -> list[str]:
@@ -162,20 +200,6 @@ def _miscounted(model: dict[str, Any], lines: list[dict[str, Any]], logged: dict
         wrong.append("the rounds are not numbered one after the other")
     if model["rounds_seen"] != len(lines):
         wrong.append(f"the model counts {model['rounds_seen']} rounds, the log {len(lines)}")
-    return wrong
-
-
-def _misrecorded(history: list[Operation], acknowledged: dict[str, Verdict], logged: dict[str, Any]) -> list[str]:
-    """What the log has otherwise than it was told, or has though nobody was told."""
-    wrong = [f"{own} is in the log, and was never acknowledged" for own in logged.keys() - acknowledged.keys()]
-    for own, verdict in acknowledged.items():
-        line = logged.get(own)
-        if line and (line["correct"], line["round"]) != (verdict.correct, verdict.round):
-            wrong.append(f"{own} was acknowledged as {verdict}, and recorded as {line}")
-    for each in history:
-        line = logged.get(each.prediction_id)
-        if line and isinstance(each.reply, Answer) and each.reply != (line["label"], line["propensity"]):
-            wrong.append(f"{each.prediction_id} was answered as {each.reply}, and recorded as {line}")
     return wrong
 
 
