@@ -72,7 +72,7 @@ def _counts_of(figures: ModelFigures) -> Counts:
 
 def _of_store(load: StoreLoad, watched: int) -> Iterator[Metric]:
     facts = {
-        "wager_store_memory_bytes": ("Memory that the store uses.", load.memory),
+        "wager_store_memory_bytes": ("Memory that the store uses; of a cluster, the fullest server.", load.memory),
         "wager_store_memory_limit_bytes": ("Memory that the store may use, or its machine has.", load.memory_limit),
         "wager_models": ("Models in the store.", load.models),
         "wager_models_left_out": ("Models without series here: the limit is reached.", max(0, load.models - watched)),

@@ -140,7 +140,7 @@ class ModelFigures(NamedTuple):
 
 
 class StoreLoad(NamedTuple):
-    """How full a store is."""
+    """How full a store is; of several servers, the fullest one."""
 
     memory: int  # bytes
     memory_limit: int  # bytes; the machine's where the store has none

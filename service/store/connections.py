@@ -31,7 +31,13 @@ NO_FILES = TlsFiles()
 
 
 class Connection(Protocol):
-    """A way to send commands, with as many connections of the network as it takes."""
+    """A way to send commands, with as many connections of the network as it takes.
+
+    Attributes:
+        knows_clusters: whether it finds the server that has a key.
+    """
+
+    knows_clusters: bool
 
     async def call(self, *command: Any) -> Any:
         """Sends one command, to the server that has its keys."""
@@ -62,6 +68,8 @@ def connect(url: str, timeout: float, tls: TlsFiles) -> Connection:
 
 class _Server:
     """One server."""
+
+    knows_clusters = False
 
     def __init__(self, address: StoreAddress, options: dict[str, Any]) -> None:
         where = {"unix_socket_path": address.path} if address.path else address.nodes[0]._asdict()
@@ -95,6 +103,8 @@ class _Sentinel(Sentinel):
 class _Watched:
     """The one of several servers that Sentinel says takes the writes; asked anew for each connection."""
 
+    knows_clusters = False
+
     def __init__(self, address: StoreAddress, options: dict[str, Any]) -> None:
         asking = {**options, **_login(address.sentinel_user), "retry": _never()}
         self._sentinel = _Sentinel([tuple(node) for node in address.nodes], sentinel_kwargs=asking)
@@ -118,6 +128,8 @@ class _Cluster:
 
     Follows MOVED, ASK and TRYAGAIN, which a server answers instead of running a command; and nothing else.
     """
+
+    knows_clusters = True
 
     def __init__(self, address: StoreAddress, options: dict[str, Any]) -> None:
         self._redis = RedisCluster(

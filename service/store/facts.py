@@ -9,6 +9,9 @@ from service.errors import StoreUnavailableError
 from service.store.base import StoreFacts
 from service.store.connections import Call
 
+OF_A_CLUSTER = "the store is a server of a cluster, which has a part of the models: give redis+cluster:// as its URL"
+"""Said where the connection knows of one server only."""
+
 _PERSISTENCE = {
     ("yes", "always"): "acknowledged feedback survives a crash of the store and a loss of power",
     (
@@ -20,34 +23,40 @@ _PERSISTENCE = {
 _NO_PERSISTENCE = "acknowledged feedback is lost when the store stops: its append-only file is off"
 _UNKNOWN_PERSISTENCE = "not known: the store does not allow its configuration to be read"
 _WEAKER = [*_PERSISTENCE.values(), _UNKNOWN_PERSISTENCE, _NO_PERSISTENCE]
+_MODES = ("redis_mode", "server_mode")  # as Redis and as Valkey name it
 _UNKNOWN_VERSION = "not known: the store does not allow its version to be read"
 
 
-async def read_facts(servers: Sequence[Call]) -> StoreFacts:
+async def read_facts(servers: Sequence[Call], knows_clusters: bool) -> StoreFacts:
     """Asks the servers that take writes for their versions and configurations.
 
     Args:
         servers: a way to each: the one, or those of a cluster.
+        knows_clusters: whether commands find the server of a cluster that has their keys.
 
     Returns:
         Each version and warning once; of promises the weakest.
 
     Raises:
-        StoreUnavailableError: if one runs no scripts, may evict what it holds.
+        StoreUnavailableError: if one runs no scripts, may evict what it holds, or is of a cluster that the connection
+            does not know of.
     """
-    facts = [await _read_server(call) for call in servers]
+    facts = [await _read_server(call, knows_clusters) for call in servers]
     weakest = max((each.persistence for each in facts), key=_WEAKER.index)
     warnings = dict.fromkeys(warning for each in facts for warning in each.warnings)
     return StoreFacts(", ".join(sorted({each.version for each in facts})), weakest, list(warnings))
 
 
-async def _read_server(call: Call) -> StoreFacts:
+async def _read_server(call: Call, knows_clusters: bool) -> StoreFacts:
     if await call("EVAL", "return 1", 0) != 1:
         raise StoreUnavailableError("the store runs no Lua scripts")
+    info = await _read_info(call)
+    if not knows_clusters and any(info.get(mode) == "cluster" for mode in _MODES):
+        raise StoreUnavailableError(OF_A_CLUSTER)
     config = await _read_config(call)
     _refuse_eviction(config)
     persistence, warnings = _persistence(config)
-    return StoreFacts(await _version(call), persistence, warnings)
+    return StoreFacts(_version(info), persistence, warnings)
 
 
 async def _read_config(call: Call) -> dict[str, str] | None:
@@ -72,14 +81,19 @@ def _persistence(config: dict[str, str] | None) -> tuple[str, list[str]]:
     return sentence, [sentence] if sentence == _NO_PERSISTENCE else []
 
 
-async def _version(call: Call) -> str:
+async def _read_info(call: Call) -> dict[str, Any]:
     try:
         info: dict[str, Any] = await call("INFO", "server")
     except ResponseError:
-        return _UNKNOWN_VERSION
-    if "valkey_version" in info:
-        return f"Valkey {info['valkey_version']}"
-    return f"Redis {info['redis_version']}"
+        return {}
+    return info
+
+
+def _version(info: dict[str, Any]) -> str:
+    for program, field in (("Valkey", "valkey_version"), ("Redis", "redis_version")):
+        if field in info:
+            return f"{program} {info[field]}"
+    return _UNKNOWN_VERSION
 
 
 def _text(value: Any) -> str:

@@ -1,7 +1,8 @@
 """What a store tells whoever watches it: a few small reads for each model, whatever the length of its log."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+import math
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from service.store import keys
@@ -36,11 +37,21 @@ async def read_figures(call: _Call, name: str) -> ModelFigures | None:
     )
 
 
-async def read_load(call: _Call) -> StoreLoad:
-    """How much memory the store uses, of how much, and how many models are listed."""
-    info, models = await asyncio.gather(call("INFO", "memory"), call("ZCARD", keys.MODELS))
-    limit = int(info.get("maxmemory", 0)) or int(info.get("total_system_memory", 0))
-    return StoreLoad(int(info["used_memory"]), limit, int(models))
+async def read_load(servers: Sequence[_Call], call: _Call) -> StoreLoad:
+    """How much memory the store uses, of how much, and how many models are listed.
+
+    Args:
+        servers: a way to each server that takes writes; what is told of memory is of the fullest.
+        call: sends a command to the server that has its keys.
+    """
+    *infos, models = await asyncio.gather(*(server("INFO", "memory") for server in servers), call("ZCARD", keys.MODELS))
+    used, limit = max(map(_memory, infos), key=lambda memory: memory[0] / (memory[1] or math.inf))
+    return StoreLoad(used, limit, int(models))
+
+
+def _memory(info: dict[str, Any]) -> tuple[int, int]:
+    """Bytes used, and the most that may be; 0 where that is not told."""
+    return int(info["used_memory"]), int(info.get("maxmemory", 0)) or int(info.get("total_system_memory", 0))
 
 
 def _numbered(fields: dict[bytes, bytes], prefix: bytes) -> dict[str, int]:

@@ -35,7 +35,7 @@ from service.store.base import (
     Tail,
 )
 from service.store.connections import NO_FILES, Connection, TlsFiles, connect
-from service.store.facts import read_facts
+from service.store.facts import OF_A_CLUSTER, read_facts
 from service.store.figures import read_figures, read_load
 from service.store.records import decode_outcome
 
@@ -82,6 +82,8 @@ def _translating_errors(
             return await method(*args, **kwargs)
         except exceptions.OutOfMemoryError as error:
             raise StoreFullError("the store has reached its memory limit") from error
+        except exceptions.AskError as error:
+            raise StoreUnavailableError(OF_A_CLUSTER) from error
         except (exceptions.RedisError, exceptions.RedisClusterException, OSError) as error:
             raise StoreUnavailableError(f"the store does not answer: {error or type(error).__name__}") from error
 
@@ -221,12 +223,12 @@ class RedisStore:
     @_translating_errors
     async def read_load(self) -> StoreLoad:
         """See `Store.read_load`."""
-        return await read_load(self._call)
+        return await read_load(await self._connection.primaries(), self._call)
 
     @_translating_errors
     async def check(self) -> StoreFacts:
         """See `Store.check`."""
-        return await read_facts(await self._connection.primaries())
+        return await read_facts(await self._connection.primaries(), self._connection.knows_clusters)
 
     @_translating_errors
     async def command(self, *words: Any) -> Any:

@@ -10,10 +10,18 @@ import pytest
 
 from service.errors import StoreUnavailableError
 from service.store import keys
+from service.store.api_keys import ApiKeyTable
 from service.store.redis_store import RedisStore
 from tests.fleets import Cluster, Server, Watched, cluster, sentinels, wait_until_replicated
-from tests.servers import wait_until
+from tests.servers import REDIS_SERVER, free_port, wait_until
+from tests.service.keyed import bearer, desk_at
+from tests.service.metrics import parsed, value
+from tests.service.models import definition
+from tests.service.workers import Clock, worker
 from tests.store.traffic import KEY, traffic
+
+NAMES = ["on-a", "on-b", "on-c", "on-d"]
+"""Of models that are spread over three primaries."""
 
 SLOT_KEY = keys.model(KEY.name)
 
@@ -109,3 +117,53 @@ async def test_the_next_primary_is_found(watched: Watched) -> None:
     primary = watched.primary()
     await check_a_death(watched.url, primary)
     assert watched.primary() is not primary
+
+
+# --- a cluster
+
+
+@pytest.mark.parametrize("program", ["valkey", "redis"])
+async def test_a_server_of_a_cluster_is_not_taken_for_a_store(tmp_path: Path, program: str) -> None:
+    """By a URL of one server, a cluster's is not ready, and the error says how its URL must begin."""
+    if program == "redis" and REDIS_SERVER is None:
+        pytest.skip("no redis-server on the PATH")
+    binary = Path(str(REDIS_SERVER)) if program == "redis" else None
+    with Server(tmp_path, binary, cluster_enabled="yes", cluster_port=str(free_port())).start().ended() as server:
+        wait_until(server.answers)
+        async with opened(f"redis://127.0.0.1:{server.port}") as store:
+            with pytest.raises(StoreUnavailableError, match=r"part of the models: give redis\+cluster://"):
+                await store.check()
+
+
+async def test_readiness_and_requests_tell_of_a_clusters_wrong_url(small_cluster: Cluster) -> None:
+    """The service at one server of a cluster: 503 from `/readyz`, and from what meets another server's model."""
+    async with worker(f"redis://127.0.0.1:{small_cluster.servers[0].port}") as client:
+        answers = [await client.get(path) for path in ("/readyz", *(f"/models/{name}" for name in "abcdef"))]
+    wrong = {answer.json()["detail"] for answer in answers if answer.status_code == 503}
+    assert answers[0].status_code == 503
+    assert [answer.status_code for answer in answers[1:]].count(503) > 1
+    assert all("redis+cluster://" in detail for detail in wrong)
+
+
+async def test_a_guarded_and_watched_service_on_a_cluster(small_cluster: Cluster) -> None:
+    """API keys, their limits and `/metrics` are the whole cluster's, wherever a model is."""
+    asking = {"context": [0.6, 0.8, 0.0]}
+    async with opened(small_cluster.url) as store:
+        desk = desk_at(ApiKeyTable(store.command), Clock())
+        admin = await desk.create("the tests", ["admin"])
+        limited = await desk.create("the tests", ["predict"], limit="3/hour")
+        async with worker(small_cluster.url, auth="required") as client:
+            for name in NAMES:
+                made = await client.post("/models", json=definition(name), headers=bearer(admin))
+                assert made.status_code == 201
+            asked = [
+                await client.post("/predict", json=asking | {"model": name}, headers=bearer(limited)) for name in NAMES
+            ]
+            samples = parsed((await client.get("/metrics", headers=bearer(admin))).text)
+            for name in NAMES:
+                await client.delete(f"/models/{name}", headers=bearer(admin))
+    assert len({small_cluster.owner(small_cluster.slot(keys.model(name))) for name in NAMES}) == 3
+    assert [answer.status_code for answer in asked] == [200, 200, 200, 429]
+    assert [value(samples, "wager_predictions_total", model=name) for name in NAMES] == [1, 1, 1, 0]
+    assert value(samples, "wager_models") >= len(NAMES)
+    assert value(samples, "wager_store_up") == 1
