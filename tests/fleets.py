@@ -18,6 +18,9 @@ SLOTS = 16384
 SERVICE = "wager"
 """The name by which the Sentinels watch."""
 
+_PEER, _PASSWORD = "peer", "secret"
+"""As whom replicas and Sentinels come to a watched server; clients come as nobody."""
+
 
 class Server:
     """One server process that can be killed and started again on its data.
@@ -180,6 +183,11 @@ def _online_replicas(server: Server) -> int:
     return sum(info[f"slave{n}"]["state"] == "online" for n in range(info["connected_slaves"]))
 
 
+def _follows(replica: Server) -> bool:
+    """Whether it has loaded what its primary had; the primary calls it online before."""
+    return bool(replica.send("INFO", "replication").get("master_link_status") == "up")
+
+
 def wait_until_replicated(primary: Server) -> None:
     """Waits until the replica has all that the primary has by now."""
     offset = primary.send("INFO", "replication")["master_repl_offset"]
@@ -200,10 +208,20 @@ class Watched:
         address = self.sentinels[0].send("SENTINEL", "GET-MASTER-ADDR-BY-NAME", SERVICE)
         return next(server for server in self.servers if str(server.port) == address[1])
 
+    def cut_off(self, server: Server) -> None:
+        """Neither replica nor Sentinel reaches a server any more; clients do."""
+        server.send("ACL", "SETUSER", _PEER, "off")
+        server.send("CLIENT", "KILL", "USER", _PEER)
+
+    def join(self, server: Server) -> None:
+        """They reach it again."""
+        server.send("ACL", "SETUSER", _PEER, "on")
+
     def is_whole(self) -> bool:
         """Whether the primary has its replica in step and every Sentinel knows both, and the other Sentinels."""
         with contextlib.suppress(redis.RedisError, StopIteration):
-            in_step = _online_replicas(self.primary()) == 1
+            primary = self.primary()
+            in_step = _online_replicas(primary) == 1 and all(_follows(each) for each in self.servers if each != primary)
             return in_step and all(_knows_all(sentinel) for sentinel in self.sentinels)
         return False
 
@@ -222,6 +240,9 @@ def _is_down(fields: Any) -> bool:
 @contextmanager
 def sentinels(folder: Path, down_after_ms: int = 500, **options: Any) -> Iterator[Watched]:
     """A primary, its replica, and a trio that fails over when the primary was silent so long."""
+    users = folder / "users.acl"
+    users.write_text(f"user default on nopass ~* &* +@all\nuser {_PEER} on >{_PASSWORD} ~* &* +@all\n")
+    options |= {"aclfile": str(users), "masteruser": _PEER, "masterauth": _PASSWORD}
     with ExitStack() as stack:
         servers = [Server(folder / f"server-{number}", **options) for number in range(2)]
         servers[1]._options["replicaof"] = f"127.0.0.1 {servers[0].port}"
@@ -246,6 +267,8 @@ class _Sentinel(Server):
             f"dir {folder}",
             f"logfile {folder / 'server.log'}",
             f"sentinel monitor {SERVICE} 127.0.0.1 {primary_port} 2",
+            f"sentinel auth-user {SERVICE} {_PEER}",
+            f"sentinel auth-pass {SERVICE} {_PASSWORD}",
             f"sentinel down-after-milliseconds {SERVICE} {down_after_ms}",
             f"sentinel failover-timeout {SERVICE} 5000",
         ]

@@ -53,19 +53,23 @@ async def run(folder: Path, seconds: float, seed: int, only: Sequence[str] = ())
                 return await _play(wager, chosen, seconds, seed)
 
 
-async def fail_over(folder: Path, seconds: float, seed: int, **options: str) -> tuple[Report, Counter[str]]:
+async def fail_over(
+    folder: Path, seconds: float, seed: int, cut_off: bool = False, **options: str
+) -> tuple[Report, Counter[str]]:
     """A primary that dies again and again: what its replica did not have is lost, and counted.
 
     Args:
         folder: for all data.
         seconds: how long things go wrong.
         seed: of what the clients do.
+        cut_off: whether it lives on instead, out of reach of its replica and the Sentinels.
         options: of the servers.
     """
+    name, replace = ("cut-off primary", cut_off_primary) if cut_off else ("dead primary", kill_primary)
     with sentinels(folder, 500, **options) as watched:
         losses: list[Loss] = []
         async with served(folder, **PATIENCE, WAGER_STORE_URL=watched.url) as wager:
-            return await _play(wager, {"dead primary": lambda: kill_primary(watched, losses)}, seconds, seed, losses)
+            return await _play(wager, {name: lambda: replace(watched, losses)}, seconds, seed, losses)
 
 
 async def kill_primary(watched: Watched, losses: list[Loss]) -> None:
@@ -76,6 +80,17 @@ async def kill_primary(watched: Watched, losses: list[Loss]) -> None:
     primary.start()
     await asyncio.to_thread(wait_until, watched.is_whole)
     losses.append(Loss(begun, time.monotonic()))
+
+
+async def cut_off_primary(watched: Watched, losses: list[Loss]) -> None:
+    """The workers alone reach the primary, until a second after there is another; it comes back as a replica."""
+    begun, primary = time.monotonic(), watched.primary()
+    await asyncio.to_thread(watched.cut_off, primary)
+    await asyncio.to_thread(wait_until, lambda: watched.primary() is not primary)
+    await asyncio.sleep(1.0)
+    await asyncio.to_thread(watched.join, primary)
+    await asyncio.to_thread(wait_until, watched.is_whole)
+    losses.append(Loss(begun, time.monotonic(), split=True))
 
 
 async def _play(
@@ -125,11 +140,12 @@ def main() -> None:
     parser.add_argument("--fault", action="append", default=[], help="this fault only; may be repeated")
     parser.add_argument("--fail-over", action="store_true", help="Sentinel fail-overs instead: losses are measured")
     parser.add_argument("--min-replicas", action="store_true", help="with min-replicas-to-write 1")
+    parser.add_argument("--cut-off", action="store_true", help="with --fail-over: it lives, and workers alone reach it")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="chaos-") as folder:
         if given.fail_over:
             options = {"min_replicas_to_write": "1", "min_replicas_max_lag": "1"} if given.min_replicas else {}
-            counted = asyncio.run(fail_over(Path(folder), given.seconds, given.seed, **options))
+            counted = asyncio.run(fail_over(Path(folder), given.seconds, given.seed, given.cut_off, **options))
         else:
             counted = asyncio.run(run(Path(folder), given.seconds, given.seed, given.fault))
     show(*counted)

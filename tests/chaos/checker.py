@@ -28,11 +28,17 @@ class _Case(NamedTuple):
 
 
 def unexplained(history: Iterable[Operation], losses: Sequence[Loss] = ()) -> list[str]:
-    """The prediction ids whose operations have no explaining order."""
+    """The prediction ids whose operations have no explaining order; but for those that met a split."""
     lives: defaultdict[str, list[Operation]] = defaultdict(list)
     for operation in history:
         lives[operation.prediction_id].append(operation)
-    return [own for own, operations in lives.items() if not is_linearizable(operations, losses)]
+    whole = {own: operations for own, operations in lives.items() if not _met_split(operations, losses)}
+    return [own for own, operations in whole.items() if not is_linearizable(operations, losses)]
+
+
+def _met_split(operations: Sequence[Operation], losses: Sequence[Loss]) -> bool:
+    splits = [loss for loss in losses if loss.split]
+    return any(each.ended >= loss.begun and each.begun <= loss.ended for each in operations for loss in splits)
 
 
 def is_linearizable(operations: Sequence[Operation], losses: Sequence[Loss] = ()) -> bool:

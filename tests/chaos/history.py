@@ -24,10 +24,14 @@ UNRECORDED = Verdict("unrecorded")
 
 
 class Loss(NamedTuple):
-    """At one moment between these two, what was done last may have been undone, as by a fail-over."""
+    """At one moment between these two, what was done last may have been undone, as by a fail-over.
+
+    Where it is `split`, two stores took writes all the time: no order explains what clients were told by both.
+    """
 
     begun: float
     ended: float
+    split: bool = False
 
 
 @dataclass(frozen=True)

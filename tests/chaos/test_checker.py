@@ -111,6 +111,13 @@ def test_the_log_is_read_as_a_reply() -> None:
     assert is_linearizable([tell(0, 1, True, NOT_FOUND), tell(4, 5, True, UNRECORDED)])
 
 
+def test_what_met_a_split_is_not_judged() -> None:
+    """Only what was asked and told outside of it is."""
+    bad = [ask(0, 1), ask(2, 3, BLUE)]
+    assert unexplained(bad, [Loss(2.5, 4, split=True)]) == []
+    assert unexplained(bad, [Loss(4, 5, split=True)]) == ["p"]
+
+
 @pytest.mark.parametrize("end", [CONFLICT, recorded(False, 1)])
 def test_many_requests_without_reply_take_no_longer(end: Verdict) -> None:
     """Hundreds of repetitions in several losses are judged, whether they can be explained or not."""

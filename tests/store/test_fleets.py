@@ -162,6 +162,8 @@ async def test_a_guarded_and_watched_service_on_a_cluster(small_cluster: Cluster
             samples = parsed((await client.get("/metrics", headers=bearer(admin))).text)
             for name in NAMES:
                 await client.delete(f"/models/{name}", headers=bearer(admin))
+        for key in (admin, limited):
+            await desk.revoke(key.id)
     assert len({small_cluster.owner(small_cluster.slot(keys.model(name))) for name in NAMES}) == 3
     assert [answer.status_code for answer in asked] == [200, 200, 200, 429]
     assert [value(samples, "wager_predictions_total", model=name) for name in NAMES] == [1, 1, 1, 0]
