@@ -19,7 +19,7 @@ SERVICE = "wager"
 """The name by which the Sentinels watch."""
 
 _PEER, _PASSWORD = "peer", "secret"
-"""As whom replicas and Sentinels come to a watched server; clients come as nobody."""
+"""As whom replicas and Sentinels come to a watched server; clients come by the password alone."""
 
 
 class Server:
@@ -34,6 +34,7 @@ class Server:
     def __init__(self, folder: Path, binary: Path | None = None, **options: Any) -> None:
         folder.mkdir(exist_ok=True)
         self.port = free_port()
+        self.password: str | None = None
         self._folder = folder
         self._binary = binary or find_server_binary()
         common = {"port": str(self.port), "bind": "127.0.0.1", "dir": str(folder), "save": "", "appendonly": "yes"}
@@ -63,7 +64,8 @@ class Server:
 
     def send(self, *command: Any, patience: float = 2.0, port: int = 0) -> Any:
         """Sends a command over a connection of its own."""
-        with redis.Redis(port=port or self.port, decode_responses=True, socket_timeout=patience) as client:
+        options: dict[str, Any] = {"socket_timeout": patience, "password": self.password, "decode_responses": True}
+        with redis.Redis(port=port or self.port, **options) as client:
             return client.execute_command(*command)
 
     def speak_tls(self) -> None:
@@ -201,7 +203,7 @@ class Watched:
         self.servers = servers
         self.sentinels = sentinels
         hosts = ",".join(f"127.0.0.1:{sentinel.port}" for sentinel in sentinels)
-        self.url = f"redis+sentinel://{hosts}/{SERVICE}"
+        self.url = f"redis+sentinel://:{_PASSWORD}@{hosts}/{SERVICE}"
 
     def primary(self) -> Server:
         """The server that the first Sentinel believes to be the primary."""
@@ -241,10 +243,12 @@ def _is_down(fields: Any) -> bool:
 def sentinels(folder: Path, down_after_ms: int = 500, **options: Any) -> Iterator[Watched]:
     """A primary, its replica, and a trio that fails over when the primary was silent so long."""
     users = folder / "users.acl"
-    users.write_text(f"user default on nopass ~* &* +@all\nuser {_PEER} on >{_PASSWORD} ~* &* +@all\n")
+    users.write_text(f"user default on >{_PASSWORD} ~* &* +@all\nuser {_PEER} on >{_PASSWORD} ~* &* +@all\n")
     options |= {"aclfile": str(users), "masteruser": _PEER, "masterauth": _PASSWORD}
     with ExitStack() as stack:
         servers = [Server(folder / f"server-{number}", **options) for number in range(2)]
+        for server in servers:
+            server.password = _PASSWORD
         servers[1]._options["replicaof"] = f"127.0.0.1 {servers[0].port}"
         watchers = [_Sentinel(folder / f"sentinel-{number}", servers[0].port, down_after_ms) for number in range(3)]
         made = Watched(servers, watchers)
