@@ -12,17 +12,36 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="finds processes
 
 async def test_nothing_is_lost_or_doubled_in_a_storm(tmp_path: Path) -> None:
     """Every fault in turn, under load: rounds in the log are the acknowledged feedbacks, and nobody was lied to."""
-    report, happened = await run(tmp_path, seconds=10.0, seed=1)
-    assert report.wrong == []
-    assert report.lost == []
+    report, happened = await run(tmp_path, seconds=6.0, seed=1)
+    assert (report.wrong, report.lost, report.renewed) == ([], [], [])
     assert report.rounds == report.acknowledged > 0
-    assert len(happened) >= 7
+    assert len(happened) >= 3  # on a busy machine; else all seven
     assert {"200", "409", "503"} <= report.requests.keys()
 
 
 @pytest.mark.slow
-async def test_a_fail_over_doubles_nothing(tmp_path: Path) -> None:
-    """A primary that dies under load may lose what its replica had not; states stay folds of the log."""
+async def test_a_long_storm(tmp_path: Path) -> None:
+    """Every fault several times."""
+    report, happened = await run(tmp_path, seconds=40.0, seed=2)
+    assert (report.wrong, report.lost, report.renewed) == ([], [], [])
+    assert report.rounds == report.acknowledged > 0
+    assert len(happened) == 7
+
+
+@pytest.mark.slow
+async def test_a_fail_over_loses_only_what_the_replica_had_not(tmp_path: Path) -> None:
+    """A primary that dies under load: all that clients were told is explained by losses at that time, or by none."""
     report, happened = await fail_over(tmp_path, seconds=15.0, seed=1)
-    assert [line for line in report.wrong if "fold" in line or "numbered" in line or "rounds are of" in line] == []
+    assert report.wrong == []
+    assert len(report.lost) < report.acknowledged
     assert happened["dead primary"] >= 1
+
+
+@pytest.mark.slow
+async def test_a_primary_that_was_cut_off_refuses_without_its_replica(tmp_path: Path) -> None:
+    """With `min-replicas-to-write` two servers never take writes at once for long: what came before is there."""
+    options = {"min_replicas_to_write": "1", "min_replicas_max_lag": "1"}
+    report, happened = await fail_over(tmp_path, seconds=5.0, seed=1, cut_off=True, **options)
+    assert report.wrong == []
+    assert len(report.lost) < report.acknowledged / 2
+    assert happened["cut-off primary"] >= 1
