@@ -34,10 +34,10 @@ class Connection(Protocol):
     """A way to send commands, with as many connections of the network as it takes.
 
     Attributes:
-        knows_clusters: whether it finds the server that has a key.
+        kind: how the servers hang together.
     """
 
-    knows_clusters: bool
+    kind: Kind
 
     async def call(self, *command: Any) -> Any:
         """Sends one command, to the server that has its keys."""
@@ -69,9 +69,8 @@ def connect(url: str, timeout: float, tls: TlsFiles) -> Connection:
 class _Server:
     """One server."""
 
-    knows_clusters = False
-
     def __init__(self, address: StoreAddress, options: dict[str, Any]) -> None:
+        self.kind = address.kind
         where = {"unix_socket_path": address.path} if address.path else address.nodes[0]._asdict()
         self._redis = Redis(**where, **options, **_login(address.user), db=address.db, retry=_never())
         _pack_by_hiredis(self._redis)
@@ -103,9 +102,8 @@ class _Sentinel(Sentinel):
 class _Watched:
     """The one of several servers that Sentinel says takes the writes; asked anew for each connection."""
 
-    knows_clusters = False
-
     def __init__(self, address: StoreAddress, options: dict[str, Any]) -> None:
+        self.kind = address.kind
         asking = {**options, **_login(address.sentinel_user), "retry": _never()}
         self._sentinel = _Sentinel([tuple(node) for node in address.nodes], sentinel_kwargs=asking)
         telling = {**options, **_login(address.user), "db": address.db, "retry": _never()}
@@ -129,9 +127,8 @@ class _Cluster:
     Follows MOVED, ASK and TRYAGAIN, which a server answers instead of running a command; and nothing else.
     """
 
-    knows_clusters = True
-
     def __init__(self, address: StoreAddress, options: dict[str, Any]) -> None:
+        self.kind = address.kind
         self._redis = RedisCluster(
             startup_nodes=[ClusterNode(*node) for node in address.nodes],
             reinitialize_steps=0,  # a MOVED changes one slot; a refresh of them all would cut what is in flight

@@ -6,6 +6,7 @@ from typing import Any
 from redis.exceptions import ResponseError
 
 from service.errors import StoreUnavailableError
+from service.store.addresses import Kind
 from service.store.base import StoreFacts
 from service.store.connections import Call
 
@@ -23,16 +24,20 @@ _PERSISTENCE = {
 _NO_PERSISTENCE = "acknowledged feedback is lost when the store stops: its append-only file is off"
 _UNKNOWN_PERSISTENCE = "not known: the store does not allow its configuration to be read"
 _WEAKER = [*_PERSISTENCE.values(), _UNKNOWN_PERSISTENCE, _NO_PERSISTENCE]
+_SPLIT = (
+    "acknowledged feedback may be lost when Sentinels replace a primary that workers still reach: "
+    "set min-replicas-to-write to 1"
+)
 _MODES = ("redis_mode", "server_mode")  # as Redis and as Valkey name it
 _UNKNOWN_VERSION = "not known: the store does not allow its version to be read"
 
 
-async def read_facts(servers: Sequence[Call], knows_clusters: bool) -> StoreFacts:
+async def read_facts(servers: Sequence[Call], kind: Kind) -> StoreFacts:
     """Asks the servers that take writes for their versions and configurations.
 
     Args:
         servers: a way to each: the one, or those of a cluster.
-        knows_clusters: whether commands find the server of a cluster that has their keys.
+        kind: how they hang together, to the connection's knowledge.
 
     Returns:
         Each version and warning once; of promises the weakest.
@@ -41,27 +46,29 @@ async def read_facts(servers: Sequence[Call], knows_clusters: bool) -> StoreFact
         StoreUnavailableError: if one runs no scripts, may evict what it holds, or is of a cluster that the connection
             does not know of.
     """
-    facts = [await _read_server(call, knows_clusters) for call in servers]
+    facts = [await _read_server(call, kind) for call in servers]
     weakest = max((each.persistence for each in facts), key=_WEAKER.index)
     warnings = dict.fromkeys(warning for each in facts for warning in each.warnings)
     return StoreFacts(", ".join(sorted({each.version for each in facts})), weakest, list(warnings))
 
 
-async def _read_server(call: Call, knows_clusters: bool) -> StoreFacts:
+async def _read_server(call: Call, kind: Kind) -> StoreFacts:
     if await call("EVAL", "return 1", 0) != 1:
         raise StoreUnavailableError("the store runs no Lua scripts")
     info = await _read_info(call)
-    if not knows_clusters and any(info.get(mode) == "cluster" for mode in _MODES):
+    if kind is not Kind.CLUSTER and any(info.get(mode) == "cluster" for mode in _MODES):
         raise StoreUnavailableError(OF_A_CLUSTER)
     config = await _read_config(call)
     _refuse_eviction(config)
     persistence, warnings = _persistence(config)
+    if kind is Kind.SENTINEL and config and config.get("min-replicas-to-write") == "0":
+        warnings.append(_SPLIT)
     return StoreFacts(_version(info), persistence, warnings)
 
 
 async def _read_config(call: Call) -> dict[str, str] | None:
     try:
-        pairs = await call("CONFIG", "GET", "maxmemory*", "appendonly", "appendfsync")
+        pairs = await call("CONFIG", "GET", "maxmemory*", "appendonly", "appendfsync", "min-replicas-to-write")
     except ResponseError:  # managed stores hide the command
         return None
     items = pairs.items() if isinstance(pairs, dict) else zip(pairs[::2], pairs[1::2], strict=True)

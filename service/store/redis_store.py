@@ -228,7 +228,7 @@ class RedisStore:
     @_translating_errors
     async def check(self) -> StoreFacts:
         """See `Store.check`."""
-        return await read_facts(await self._connection.primaries(), self._connection.knows_clusters)
+        return await read_facts(await self._connection.primaries(), self._connection.kind)
 
     @_translating_errors
     async def command(self, *words: Any) -> Any:

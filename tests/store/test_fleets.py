@@ -112,6 +112,15 @@ async def test_a_sentinel_less_is_no_trouble(watched: Watched) -> None:
         wait_until(watched.sentinels[0].answers)
 
 
+async def test_a_primary_that_would_write_alone_is_warned_of(watched: Watched) -> None:
+    """Cut off from its replica it would go on taking writes: the store is ready, and says what to set."""
+    async with opened(watched.url) as store:
+        assert [text for text in (await store.check()).warnings if "min-replicas-to-write to 1" in text]
+        watched.primary().send("CONFIG", "SET", "min-replicas-to-write", 1)
+        assert (await store.check()).warnings == []
+        watched.primary().send("CONFIG", "SET", "min-replicas-to-write", 0)
+
+
 async def test_the_next_primary_is_found(watched: Watched) -> None:
     """After a kill of the primary the same store object writes to the server that Sentinel makes the next one."""
     primary = watched.primary()
