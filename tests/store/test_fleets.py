@@ -178,3 +178,13 @@ async def test_a_guarded_and_watched_service_on_a_cluster(small_cluster: Cluster
     assert [value(samples, "wager_predictions_total", model=name) for name in NAMES] == [1, 1, 1, 0]
     assert value(samples, "wager_models") >= len(NAMES)
     assert value(samples, "wager_store_up") == 1
+
+
+async def test_the_fullest_server_of_a_cluster_is_told(small_cluster: Cluster) -> None:
+    """One server near its limit is the cluster's trouble, whichever it is."""
+    async with opened(small_cluster.url) as store:
+        for number, server in enumerate(small_cluster.servers[:3]):
+            limit = 2**28 + number
+            server.send("CONFIG", "SET", "maxmemory", limit)
+            assert (await store.read_load()).memory_limit == limit
+            server.send("CONFIG", "SET", "maxmemory", 0)
