@@ -1,9 +1,13 @@
 """The laws of the checker: histories that must be explained, and histories that must be refused."""
 
+import itertools
+import random
+from collections.abc import Iterator, Sequence
+
 import pytest
 
-from tests.chaos.checker import is_linearizable, unexplained
-from tests.chaos.history import UNRECORDED, Answer, Loss, Operation, Verdict
+from tests.chaos.checker import is_linearizable, step, unexplained
+from tests.chaos.history import UNRECORDED, Answer, Life, Loss, Operation, Verdict
 
 RED, BLUE = Answer("red", 0.25), Answer("blue", 0.5)
 NOT_FOUND, CONFLICT = Verdict("not-found"), Verdict("conflict")
@@ -146,3 +150,55 @@ def test_every_prediction_is_checked_by_itself() -> None:
     good = [Operation(own, None, 0, 1, RED) for own in "ab"]
     bad = [Operation("c", None, 0, 1, RED), Operation("c", None, 2, 3, BLUE)]
     assert unexplained([*good, *bad]) == ["c"]
+
+
+REPLIES: list[tuple[bool | None, Answer | Verdict | None]] = [
+    *((None, reply) for reply in (RED, BLUE, None)),
+    *((correct, reply) for correct in (True, False) for reply in (None, NOT_FOUND, CONFLICT, UNRECORDED)),
+    *((correct, kind(correct, 1)) for correct in (True, False) for kind in (recorded, duplicate)),
+]
+
+
+def test_the_search_finds_what_trying_every_order_finds() -> None:
+    """Random histories with losses: accepted if and only if one of all orders explains them."""
+    chance, accepted = random.Random(1), 0
+    for _ in range(1500):
+        history, losses = [], []
+        for _ in range(chance.randint(2, 5)):
+            begun = chance.uniform(0, 5)
+            history.append(Operation("p", *_drawn(chance, begun)))
+        if chance.random() < 0.6:
+            begun = chance.uniform(0, 5)
+            losses.append(Loss(begun, begun + chance.uniform(0, 2)))
+        found = is_linearizable(history, losses)
+        assert found == any(_explains(order) for order in _orders([*history, *losses]))
+        accepted += found
+    assert 200 < accepted < 1300
+
+
+def _drawn(chance: random.Random, begun: float) -> tuple[bool | None, float, float, Answer | Verdict | None]:
+    correct, reply = chance.choice(REPLIES)
+    return correct, begun, begun + chance.uniform(0, 3), reply
+
+
+def _orders(happenings: list[Operation | Loss]) -> Iterator[tuple[Operation | Loss, ...]]:
+    """All orders of all choices of the doubtful, that respect what ended before another began."""
+    doubtful = [each for each in happenings if isinstance(each, Operation) and each.reply is None]
+    certain = [each for each in happenings if each not in doubtful]
+    for n in range(len(doubtful) + 1):
+        for chosen in itertools.combinations(doubtful, n):
+            for order in itertools.permutations([*certain, *chosen]):
+                pairs = itertools.combinations(order, 2)
+                if not any(later in certain and later.ended < earlier.begun for earlier, later in pairs):
+                    yield order
+
+
+def _explains(order: Sequence[Operation | Loss]) -> bool:
+    """Whether every reply of this order is right, whatever a loss undoes."""
+    lives = {Life()}
+    for each in order:
+        if isinstance(each, Operation):
+            lives = {after for life in lives if (after := step(life, each)) is not None}
+        elif lives:
+            lives |= {Life("open", life.answer) for life in lives if life.phase == "closed"} | {Life()}
+    return bool(lives)
