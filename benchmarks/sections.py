@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import NamedTuple
 
-from benchmarks import batches, blocking, durability, fold, history, http, scale, simulation, startup
+from benchmarks import batches, blocking, durability, fold, history, http, latency, scale, simulation, startup
 from benchmarks.peers import contest
 from benchmarks.report import Row
 
@@ -23,6 +23,7 @@ SECTIONS = {
     "fold": Section("Folds, one core", fold.rows, partial(fold.rows, n=5_000)),
     "simulation": Section("Simulations, one core", simulation.rows, partial(simulation.rows, n=5_000)),
     "http": Section("Single requests", http.rows, partial(http.rows, n=1_000)),
+    "latency": Section("Latencies at a given rate", latency.rows, partial(latency.rows, seconds=2.0, n=4_000)),
     "batches": Section("Batches", batches.rows),
     "peers": Section("Peers over HTTP, one driver", contest.rows, partial(contest.rows, n=500)),
     "startup": Section("From the start to the first answer", startup.rows),
