@@ -17,6 +17,7 @@ from benchmarks.sections import SECTIONS
 def main(
     sections: Annotated[list[str] | None, typer.Argument(help=", ".join(SECTIONS) + "; all if none.")] = None,
     quick: Annotated[bool, typer.Option(help="A look of a minute, at the sections that have one.")] = False,
+    long: Annotated[bool, typer.Option(help="Sizes that take minutes more: history of ten million rounds.")] = False,
     write: Annotated[bool, typer.Option(help="Keep the tables in BENCHMARKS.md.")] = False,
 ) -> None:
     """Runs benchmarks; exit code 1 if a ratio is missed."""
@@ -25,13 +26,15 @@ def main(
         raise typer.BadParameter(f"{', '.join(sorted(unknown))}: none of {', '.join(SECTIONS)}")
     if quick and write:
         raise typer.BadParameter("a quick look is not exact enough to be kept")
-    met = [_measure(name, quick, write) for name in sections or SECTIONS]
+    if quick and long:
+        raise typer.BadParameter("a look is either quick or long")
+    met = [_measure(name, quick, long, write) for name in sections or SECTIONS]
     raise typer.Exit(0 if all(met) else 1)
 
 
-def _measure(name: str, quick: bool, write: bool) -> bool:
+def _measure(name: str, quick: bool, long: bool, write: bool) -> bool:
     section = SECTIONS[name]
-    measure = section.quick if quick else section.rows
+    measure = section.quick if quick else (section.long or section.rows) if long else section.rows
     if measure is None:
         return True
     rows = measure()

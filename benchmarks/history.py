@@ -1,44 +1,55 @@
-"""Whether a long history makes requests slower."""
+"""Whether a long history makes anything slower: requests, and the start of a worker; and what the store keeps of it."""
 
-import asyncio
+import time
+from collections.abc import Sequence
 
 import numpy as np
 import uvloop
 
 from benchmarks.driver import drive
 from benchmarks.http import CONNECTIONS, REPEATS, D, create_model, feedback, predictions
-from benchmarks.report import Row, at_least
+from benchmarks.laying import BATCH, fold, lay, open_desk, outside, unwritten
+from benchmarks.memory import measure_memory
+from benchmarks.report import Row, at_least, at_most, print_rows, seen
 from benchmarks.server import Server, running
-from service.app import real_chance
-from service.desk import Ask, Desk, Outside
-from service.desks import Desks
-from service.store.base import Feedback
-from service.store.redis_store import RedisStore
+from learners.base import FloatArray
+from service.desk import Ask, Outside
 
-SHORT, LONG = 1_000, 1_000_000
-_BATCH = 500
-
-
-async def lengthen(server: Server, name: str, rounds: int, seed: int) -> None:
-    """Plays rounds at a desk of this process, without HTTP: one in three is right."""
-    store, chance = RedisStore(server.store_url, timeout=10.0), real_chance()
-    desk = await Desks(Outside(store, chance.now, chance.rng, chance.new_id), 2**30).find(name, "model")
-    rng = np.random.default_rng(seed)
-    for _ in range(rounds // _BATCH):
-        await _play_batch(desk, rng)
-    await desk.maintain()
-    await store.close()
+SHORT = 1_000
+LENGTHS = (100_000, 1_000_000)
+LONG = (100_000, 10_000_000)  # 3.4 GB in the store, and some minutes to lay
+_TAIL = BATCH  # rounds behind the snapshot that a starting worker finds
+_ALL = 10**9  # rounds to retain: a log is as long as the history
+_STARTS = 9
 
 
-async def _play_batch(desk: Desk, rng: np.random.Generator) -> None:
-    asks = [Ask(context, None, False) for context in rng.normal(size=(_BATCH, D)).tolist()]
-    answers = await asyncio.gather(*(desk.predict(ask) for ask in asks))
-    correct = rng.random(_BATCH) < 1 / 3
-    given = [
-        Feedback(answer.prediction_id.partition(":")[2], bool(bit), None)
-        for answer, bit in zip(answers, correct, strict=True)
-    ]
-    await asyncio.gather(*(desk.give_feedback(one) for one in given))
+def name_of(rounds: int) -> str:
+    """The model with so long a history."""
+    return f"rounds-{rounds}"
+
+
+async def prepare(server: Server, rounds: int) -> None:
+    """Lays a history, a snapshot near its end, and a tail behind that."""
+    async with outside(server) as world:
+        desk = await open_desk(world, name_of(rounds))
+        await lay(world, desk, rounds - _TAIL)
+        await fold(desk)
+        await lay(world, desk, _TAIL)
+
+
+async def first_predictions(server: Server, lengths: Sequence[int], starts: int) -> FloatArray:
+    """Seconds until desks that were just opened had answered, (starts, lengths), each length in its turn."""
+    async with outside(server) as world:
+        await _first_prediction(world, name_of(SHORT))  # loads the kernels
+        return np.array([[await _first_prediction(world, name_of(n)) for n in lengths] for _ in range(starts)])
+
+
+async def _first_prediction(world: Outside, name: str) -> float:
+    """Finds the model, loads the snapshot, folds the tail, predicts."""
+    started = time.perf_counter()
+    desk = await open_desk(world, name)
+    await desk.predict(Ask([0.1] * D, None, False))
+    return time.perf_counter() - started
 
 
 async def rates(server: Server, name: str, n: int, seed: int) -> tuple[float, float]:
@@ -48,19 +59,57 @@ async def rates(server: Server, name: str, n: int, seed: int) -> tuple[float, fl
     return made.rate, given.rate
 
 
-def rows(long: int = LONG, n: int = 3_000) -> list[Row]:
-    """The two paths with a long history beside a short one, taken in turns."""
-    with running() as server:
-        for name, rounds in (("short", SHORT), ("long", long)):
-            create_model(server, name, algorithm="gaptron")
-            uvloop.run(lengthen(server, name, rounds, seed=3))
-            uvloop.run(rates(server, name, n // 3, seed=4))
-        taken: dict[str, list[tuple[float, float]]] = {"short": [], "long": []}
-        for seed in range(REPEATS):
-            for name, runs in taken.items():
-                runs.append(uvloop.run(rates(server, name, n, seed)))
-    short, longer = (np.median(taken[name], axis=0) for name in ("short", "long"))
+def rate_rows(server: Server, lengths: Sequence[int], n: int, repeats: int) -> list[Row]:
+    """The two paths with each history beside the short one, taken in turns."""
+    all_lengths = (SHORT, *lengths)
+    for length in all_lengths:
+        uvloop.run(rates(server, name_of(length), n // 3, seed=99))
+    runs = [[uvloop.run(rates(server, name_of(length), n, seed)) for length in all_lengths] for seed in range(repeats)]
+    short, *longer = np.median(runs, axis=0)
     return [
-        at_least(f"POST {path}, {long:,} rounds beside {SHORT:,}", float(longer[i]), float(short[i]), "/s", 0.9)
+        at_least(f"POST {path}, {beside(length)}", float(found[i]), float(short[i]), "/s", 0.9)
+        for length, found in zip(lengths, longer, strict=True)
         for i, path in enumerate(("/predict", "/feedback"))
     ]
+
+
+def start_rows(server: Server, lengths: Sequence[int], starts: int) -> list[Row]:
+    """A worker's first prediction."""
+    seconds = uvloop.run(first_predictions(server, (SHORT, *lengths), starts))
+    short, *longer = (np.median(seconds, axis=0) * 1000).tolist()
+    what = f"first prediction of a worker, {_TAIL} rounds behind the snapshot"
+    return [
+        at_most(f"{what}, {beside(length)}", found, short, "ms", 2.0)
+        for length, found in zip(lengths, longer, strict=True)
+    ]
+
+
+def memory_rows(server: Server, n: int) -> list[Row]:
+    """What the store keeps."""
+    memory = measure_memory(server, n)
+    return [
+        seen("memory of a model", f"{memory.model:,.0f} bytes"),
+        seen("memory of an open prediction", f"{memory.prediction:,.0f} bytes"),
+        seen("memory of a round in the log", f"{memory.round:,.0f} bytes"),
+    ]
+
+
+def beside(length: int) -> str:
+    """Names a comparison."""
+    return f"{length:,} rounds beside {SHORT:,}"
+
+
+def rows(lengths: Sequence[int] = LENGTHS, n: int = 3_000, repeats: int = REPEATS, starts: int = _STARTS) -> list[Row]:
+    """The table of histories."""
+    with running() as server:
+        kept = memory_rows(server, n * 30)
+        with unwritten(server):
+            for length in (SHORT, *lengths):
+                create_model(server, name_of(length), retain_rounds=_ALL, algorithm="gaptron")
+                uvloop.run(prepare(server, length))
+        started = start_rows(server, lengths, starts)
+        return [*rate_rows(server, lengths, n, repeats), *started, *kept]
+
+
+if __name__ == "__main__":
+    print_rows("History is free", rows())

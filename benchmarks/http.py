@@ -43,13 +43,14 @@ SMALL = Shape(K, D, None)
 SHAPES = (SMALL, Shape(7, 54, None), Shape(100, 1000, None), Shape(20, 2**18, 100))
 
 
-def create_model(server: Server, name: str, shape: Shape = SMALL, **learner: Any) -> None:
+def create_model(server: Server, name: str, shape: Shape = SMALL, retain_rounds: int = 100_000, **learner: Any) -> None:
     """Makes a model of that shape."""
     body = {
         "name": name,
         "labels": [f"label-{k}" for k in range(shape.K)],
         "features": {"kind": "dense" if shape.nonzeros is None else "sparse", "size": shape.d, "norm": "unit"},
         "learner": learner,
+        "retain_rounds": retain_rounds,
     }
     httpx2.post(f"http://127.0.0.1:{server.port}/models", json=body).raise_for_status()
 
