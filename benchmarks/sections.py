@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import NamedTuple
 
-from benchmarks import batches, blocking, durability, fold, history, http, latency, scale, simulation, startup
+from benchmarks import batches, blocking, capacity, durability, fold, history, http, latency, scale, simulation, startup
 from benchmarks.peers import contest
 from benchmarks.report import Row
 
@@ -36,5 +36,6 @@ SECTIONS = {
         quick=partial(history.rows, lengths=(20_000,), n=500, repeats=3, starts=5),
         long=partial(history.rows, lengths=history.LONG),
     ),
+    "capacity": Section("What a load would need", capacity.rows, partial(capacity.rows, n=2_000)),
     "durability": Section("What an acknowledgement survives", durability.rows),
 }
