@@ -35,6 +35,20 @@ def ratios(text: str, section: str) -> dict[str, float]:
     return {row[0]: float(row[3]) for row in numbered}
 
 
+def far_off(text: str, section: str, rows: Iterable[Row], factor: float = 3.0) -> list[str]:
+    """The rows whose ratio is further than a factor from the last table's, each in a line.
+
+    A row that the table has not, one without a ratio, and one whose ratio does not travel are not compared.
+    """
+    before, rounding = ratios(text, section), 0.005
+    return [
+        f"{row.what}: {row.ratio:.2f}, in the table {before[row.what]:.2f}"
+        for row in rows
+        if row.travels and row.what in before
+        if row.ratio > factor * (before[row.what] + rounding) or row.ratio * factor < before[row.what] - rounding
+    ]
+
+
 def machine() -> str:
     """The machine and what it ran with, in one line."""
     packages = ", ".join(f"{name} {version(name)}" for name in ("numpy", "numba", "fastapi", "uvicorn", "redis"))

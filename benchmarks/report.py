@@ -19,6 +19,7 @@ class Row(NamedTuple):
     ratio: float  # NaN where nothing stands beside the figure
     wanted: str  # empty where nothing is asked for
     met: bool
+    travels: bool = True  # to other machines: False where what stands beside was not measured in the same run
 
     @property
     def cells(self) -> tuple[str, ...]:
@@ -52,6 +53,11 @@ def at_most(what: str, figure: float, floor: float, unit: str, wanted: float) ->
     """A time or a size that is to stay within a multiple of its floor."""
     ratio = figure / floor
     return Row(what, f"{figure:,.2f} {unit}", f"{floor:,.2f} {unit}", ratio, f"≤ {wanted:g}", ratio <= wanted)
+
+
+def of_goal(what: str, figure: float, goal: float, unit: str) -> Row:
+    """A rate beside the one that is asked for, on whatever machine."""
+    return at_least(what, figure, goal, unit, 1.0)._replace(travels=False)
 
 
 def seen(what: str, figure: str, beside: str = "", ratio: float = math.nan) -> Row:

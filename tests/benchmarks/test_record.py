@@ -4,8 +4,8 @@ import math
 
 import pytest
 
-from benchmarks.record import FILE, ratios, written
-from benchmarks.report import at_least, at_most, seen
+from benchmarks.record import FILE, far_off, ratios, written
+from benchmarks.report import at_least, at_most, of_goal, seen
 from benchmarks.sections import SECTIONS
 
 TEXT = "Before.\n\n<!-- one -->\nold\n<!-- end -->\nBetween.\n<!-- two -->\n<!-- end -->\nAfter.\n"
@@ -29,6 +29,30 @@ def test_ratios_are_read_again() -> None:
     assert ratios(text, "one") == {"a rate": 0.90, "a size": 0.50}
     assert ratios(text, "two") == {}
     assert math.isnan(ROWS[2].ratio)
+
+
+@pytest.mark.parametrize(("ratio", "off"), [(0.29, True), (0.31, False), (2.7, False), (2.8, True)])
+def test_a_ratio_far_from_the_table_is_told_of(ratio: float, off: bool) -> None:
+    """By more than a factor of three, either way."""
+    found = far_off(written(TEXT, "one", ROWS), "one", [at_least("a rate", 100.0 * ratio, 100.0, "/s", 0.95)])
+    assert found == ([f"a rate: {ratio:.2f}, in the table 0.90"] if off else [])
+
+
+@pytest.mark.parametrize("small", [0.0004, 0.004, 0.0149])
+def test_what_rounding_hides_is_not_far_off(small: float) -> None:
+    """A table has two digits behind the point."""
+    text = written(TEXT, "one", [at_most("a share", 0.004, 1.0, "s", 1.0)])
+    assert ratios(text, "one") == {"a share": 0.0}
+    assert not far_off(text, "one", [at_most("a share", small, 1.0, "s", 1.0)])
+    assert far_off(text, "one", [at_most("a share", 0.02, 1.0, "s", 1.0)])
+
+
+def test_what_cannot_be_compared_is_not() -> None:
+    """A row that the table has not, one without a ratio, one beside a number that was not measured."""
+    text = written(TEXT, "one", [*ROWS, of_goal("a goal", 90.0, 100.0, "/s")])
+    rows = [at_least("new", 1.0, 100.0, "/s", 0.9), seen("a rate", "9"), of_goal("a goal", 9.0, 100.0, "/s")]
+    assert far_off(text, "one", rows) == []
+    assert far_off(TEXT, "one", [at_least("a rate", 1.0, 100.0, "/s", 0.9)]) == []
 
 
 def test_a_section_without_a_place_is_refused() -> None:

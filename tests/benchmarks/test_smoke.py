@@ -1,0 +1,23 @@
+"""A quick look at the benchmarks: do they still run, and is any ratio far from the last table in BENCHMARKS.md?
+
+Only ratios of two things measured in the same run are compared, for those travel from machine to machine, and a
+factor of three is forgiven: what shows is a path that became several times as slow as what stands beside it.
+"""
+
+import math
+
+import pytest
+
+from benchmarks.record import FILE, far_off
+from benchmarks.sections import SECTIONS
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("section", ["fold", "simulation", "http", "batches"])
+def test_no_ratio_is_far_from_the_table(section: str) -> None:
+    """In the sections of which a look takes seconds."""
+    look = SECTIONS[section].quick
+    assert look is not None
+    rows = look()
+    assert any(math.isfinite(row.ratio) for row in rows)
+    assert far_off(FILE.read_text(), section, rows) == []
