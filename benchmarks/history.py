@@ -1,12 +1,14 @@
 """Whether a long history makes anything slower: requests, and the start of a worker; and what the store keeps of it."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import uvloop
 
-from benchmarks.driver import drive
+from benchmarks.cost import read_meters
+from benchmarks.driver import Outcome, drive
 from benchmarks.http import CONNECTIONS, REPEATS, D, create_model, feedback, predictions
 from benchmarks.laying import BATCH, fold, lay, open_desk, outside, unwritten
 from benchmarks.memory import measure_memory
@@ -52,32 +54,51 @@ async def _first_prediction(world: Outside, name: str) -> float:
     return time.perf_counter() - started
 
 
-async def rates(server: Server, name: str, n: int, seed: int) -> tuple[float, float]:
-    """Requests per second of predict and of feedback, over HTTP."""
-    made = await drive(server.port, predictions("/predict", name, n, seed), CONNECTIONS, keep=True)
-    given = await drive(server.port, feedback("/feedback", made.bodies), CONNECTIONS)
-    return made.rate, given.rate
+class Taken(NamedTuple):
+    """What a path took."""
+
+    rate: float  # requests per second over HTTP
+    busy: float  # seconds on a processor of each, worker and store together
 
 
-def rate_rows(server: Server, lengths: Sequence[int], n: int, repeats: int) -> list[Row]:
+async def play(server: Server, name: str, n: int, seed: int) -> list[Taken]:
+    """N predictions, then their feedback."""
+
+    async def timed(requests: Iterator[bytes]) -> tuple[Taken, Outcome]:
+        before = read_meters(server)
+        outcome = await drive(server.port, requests, CONNECTIONS, keep=True)
+        spent = read_meters(server).per(before, n)
+        return Taken(outcome.rate, spent.worker_seconds + spent.store_seconds), outcome
+
+    predicting, made = await timed(predictions("/predict", name, n, seed))
+    telling, _ = await timed(feedback("/feedback", made.bodies))
+    return [predicting, telling]
+
+
+def path_rows(server: Server, lengths: Sequence[int], n: int, repeats: int) -> list[Row]:
     """The two paths with each history beside the short one, taken in turns."""
     all_lengths = (SHORT, *lengths)
     for length in all_lengths:
-        uvloop.run(rates(server, name_of(length), n // 3, seed=99))
-    runs = [[uvloop.run(rates(server, name_of(length), n, seed)) for length in all_lengths] for seed in range(repeats)]
-    taken = np.array(runs)  # (repeats, lengths, paths)
+        uvloop.run(play(server, name_of(length), n // 3, seed=99))
+    runs = [[uvloop.run(play(server, name_of(length), n, seed)) for length in all_lengths] for seed in range(repeats)]
+    taken = np.array(runs)  # (repeats, lengths, paths, rate and busy)
     return [
-        _rate_row(f"POST {path}, {beside(length)}", taken[:, j, i], taken[:, 0, i])
+        row
         for j, length in enumerate(lengths, start=1)
         for i, path in enumerate(("/predict", "/feedback"))
+        for row in _rows_beside(f"POST {path}, {beside(length)}", taken[:, j, i], taken[:, 0, i])
     ]
 
 
-def _rate_row(what: str, found: FloatArray, short: FloatArray) -> Row:
-    """The ratio is the median of the turns' ratios, for other work comes and goes."""
-    ratio = float(np.median(found / short))
-    row = at_least(what, float(np.median(found)), float(np.median(short)), "/s", 0.9)
-    return row._replace(ratio=ratio, met=ratio >= 0.9)
+def _rows_beside(what: str, found: FloatArray, short: FloatArray) -> list[Row]:
+    """Rates and times on a processor; the ratio is the median of the turns' ratios, for other work comes and goes."""
+    ratio, busy_ratio = np.median(found / short, axis=0).tolist()
+    (rate, busy), (short_rate, short_busy) = (np.median(each, axis=0).tolist() for each in (found, short))
+    judged = at_least(what, rate, short_rate, "/s", 0.9)._replace(ratio=ratio, met=ratio >= 0.9)
+    return [
+        judged,
+        seen(f"{what}, worker and store", f"{busy * 1e6:,.0f} µs", f"{short_busy * 1e6:,.0f} µs", busy_ratio),
+    ]
 
 
 def start_rows(server: Server, lengths: Sequence[int], starts: int) -> list[Row]:
@@ -115,7 +136,7 @@ def rows(lengths: Sequence[int] = LENGTHS, n: int = 3_000, repeats: int = REPEAT
                 create_model(server, name_of(length), retain_rounds=_ALL, algorithm="gaptron")
                 uvloop.run(prepare(server, length))
         started = start_rows(server, lengths, starts)
-        return [*rate_rows(server, lengths, n, repeats), *started, *kept]
+        return [*path_rows(server, lengths, n, repeats), *started, *kept]
 
 
 if __name__ == "__main__":
