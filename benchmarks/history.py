@@ -86,11 +86,11 @@ def path_rows(server: Server, lengths: Sequence[int], n: int, repeats: int) -> l
         row
         for j, length in enumerate(lengths, start=1)
         for i, path in enumerate(("/predict", "/feedback"))
-        for row in _rows_beside(f"POST {path}, {beside(length)}", taken[:, j, i], taken[:, 0, i])
+        for row in rows_beside(f"POST {path}, {beside(length)}", taken[:, j, i], taken[:, 0, i])
     ]
 
 
-def _rows_beside(what: str, found: FloatArray, short: FloatArray) -> list[Row]:
+def rows_beside(what: str, found: FloatArray, short: FloatArray) -> list[Row]:
     """Rates and times on a processor; the ratio is the median of the turns' ratios, for other work comes and goes."""
     ratio, busy_ratio = np.median(found / short, axis=0).tolist()
     (rate, busy), (short_rate, short_busy) = (np.median(each, axis=0).tolist() for each in (found, short))
