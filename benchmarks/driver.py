@@ -5,13 +5,18 @@ slow; they compare servers under the same load and are no promise to a user.
 """
 
 import asyncio
+import contextlib
 import itertools
 import time
 from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 import numpy as np
+
+from service.load.client import Client
+from service.load.lane import OK
+from service.load.target import Target
 
 
 class Outcome(NamedTuple):
@@ -39,48 +44,42 @@ def post(path: str, body: bytes) -> bytes:
     return head.encode() + body
 
 
-class _Connection(asyncio.Protocol):
-    def __init__(self, requests: Iterator[bytes], done: asyncio.Future[None], keep: list[bytes] | None) -> None:
+class _Loops:
+    """Connections that send one request each, and the next when it is answered, until there are no more."""
+
+    def __init__(self, requests: Iterator[bytes], keep: bool) -> None:
         self.latencies: list[float] = []
-        self._requests, self._done, self._keep = requests, done, keep
-        self._buffer = b""
+        self.bodies: list[bytes] = []
+        self._requests, self._keep = requests, keep
+        self._under_way = 0
+        self._over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast(asyncio.Transport, transport)  # uvloop's is no subclass
-        self._send()
+    async def run(self, clients: Sequence[Client], connections: int) -> None:
+        """Sends all of it, over so many connections, those of the clients in turn."""
+        for _, client in zip(range(connections), itertools.cycle(clients), strict=False):
+            self._go_on(client)
+        if self._under_way:
+            await self._over
 
-    def data_received(self, data: bytes) -> None:
-        self._buffer += data
-        head, split, rest = self._buffer.partition(b"\r\n\r\n")
-        if not split or len(rest) < _content_length(head):
-            return
-        self.latencies.append(time.perf_counter() - self._sent_at)
-        if not head.startswith(b"HTTP/1.1 200"):
-            self._done.set_exception(RuntimeError(self._buffer.decode()))
-            self._transport.close()
-            return
-        if self._keep is not None:
-            self._keep.append(rest)
-        self._buffer = b""
-        self._send()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        if not self._done.done():
-            self._done.set_exception(exc or ConnectionError("the server closed the connection"))
-
-    def _send(self) -> None:
+    def _go_on(self, client: Client) -> None:
         request = next(self._requests, None)
-        if request is None:
-            self._done.set_result(None)
-            self._transport.close()
+        if request is not None:
+            self._under_way += 1
+            client.send(request, partial(self._answered, client, time.perf_counter()))
+
+    def _answered(self, client: Client, sent_at: float, status: int, body: bytes) -> None:
+        self.latencies.append(time.perf_counter() - sent_at)
+        self._under_way -= 1
+        if self._over.done():  # another one has failed
             return
-        self._sent_at = time.perf_counter()
-        self._transport.write(request)
-
-
-def _content_length(head: bytes) -> int:
-    start = head.lower().index(b"content-length:") + 15
-    return int(head[start:].split(b"\r\n", 1)[0])
+        if status != OK:
+            self._over.set_exception(RuntimeError(f"{status or 'no answer'}: {body.decode(errors='replace')}"))
+            return
+        if self._keep:
+            self.bodies.append(body)
+        self._go_on(client)
+        if not self._under_way:
+            self._over.set_result(None)
 
 
 async def drive(port: int | Sequence[int], requests: Iterator[bytes], connections: int, keep: bool = False) -> Outcome:
@@ -89,16 +88,12 @@ async def drive(port: int | Sequence[int], requests: Iterator[bytes], connection
     Raises:
         RuntimeError: with the answer, if one is not 200.
     """
-    loop = asyncio.get_running_loop()
-    kept: list[bytes] = []
-    futures: list[asyncio.Future[None]] = [loop.create_future() for _ in range(connections)]
     ports = [port] if isinstance(port, int) else port
-    started = time.perf_counter()
-    opened = [
-        loop.create_connection(partial(_Connection, requests, done, kept if keep else None), "127.0.0.1", one)
-        for done, one in zip(futures, itertools.cycle(ports), strict=False)
-    ]
-    protocols = [protocol for _, protocol in await asyncio.gather(*opened)]
-    await asyncio.gather(*futures)
-    seconds = time.perf_counter() - started
-    return Outcome(seconds, [latency for protocol in protocols for latency in protocol.latencies], kept)
+    async with contextlib.AsyncExitStack() as stack:
+        each = -(-connections // len(ports))  # rounded up
+        opening = (Client(Target.parse(f"http://127.0.0.1:{one}"), each) for one in ports)
+        clients = [await stack.enter_async_context(client) for client in opening]
+        loops = _Loops(requests, keep)
+        started = time.perf_counter()
+        await loops.run(clients, connections)
+        return Outcome(time.perf_counter() - started, loops.latencies, loops.bodies)

@@ -1,0 +1,56 @@
+"""The closed loop of the benchmarks: every request once, every answer once, and no failure unnoticed."""
+
+import pytest
+
+from benchmarks.driver import drive, post
+from service.load.target import Target
+from tests.load.world_server import Answer as Said
+from tests.load.world_server import serving
+
+
+class Echo:
+    """Answers with what it was asked, and refuses what is in `bad`; knows how many it was asked."""
+
+    def __init__(self, bad: frozenset[bytes] = frozenset()) -> None:
+        self.asked: list[bytes] = []
+        self._bad = bad
+
+    async def answer(self, _method: str, _path: str, body: bytes) -> Said:
+        """One request."""
+        self.asked.append(body)
+        return (422 if body in self._bad else 200), {"asked": body.decode()}
+
+
+def bodies(n: int) -> list[bytes]:
+    """N different ones."""
+    return [f'"{i}"'.encode() for i in range(n)]
+
+
+@pytest.mark.parametrize("connections", [1, 3, 200])
+async def test_every_request_is_sent_and_answered_once(connections: int) -> None:
+    """Over one connection, over several, and over more than there are requests; to two servers."""
+    one, other = Echo(), Echo()
+    async with serving(one.answer) as url, serving(other.answer) as other_url:
+        ports = [Target.parse(each).port for each in (url, other_url)]
+        outcome = await drive(ports, iter([post("/x", body) for body in bodies(50)]), connections, keep=True)
+    assert sorted(one.asked + other.asked) == sorted(bodies(50))
+    assert len(outcome.latencies) == len(set(outcome.bodies)) == 50
+    assert outcome.seconds > 0
+    assert (len(other.asked) > 0) == (connections > 1)
+
+
+async def test_an_answer_that_is_not_200_is_raised() -> None:
+    """And nothing more is sent on that connection."""
+    echo = Echo(frozenset([b'"3"']))
+    async with serving(echo.answer) as url:
+        with pytest.raises(RuntimeError, match=r"^422: .*asked"):
+            await drive(Target.parse(url).port, iter([post("/x", body) for body in bodies(50)]), 1)
+    assert echo.asked == bodies(4)
+
+
+async def test_nothing_to_send_is_over_at_once() -> None:
+    """No answer is waited for."""
+    echo = Echo()
+    async with serving(echo.answer) as url:
+        outcome = await drive(Target.parse(url).port, iter([]), 4)
+    assert (outcome.bodies, list(outcome.latencies), echo.asked) == ([], [], [])
