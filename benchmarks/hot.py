@@ -20,13 +20,13 @@ from service.load.target import Target
 
 WORKERS = (1, 2, 4)
 CONNECTIONS = 16  # of each worker: batches are as large however many there are
-_MODEL = "hot"
+MODEL = "hot"
 
 
 def measure_hot(workers: int, n: int) -> Meters:
     """What each of n decisions costs with so many workers."""
     with running(workers) as server:
-        create_model(server, _MODEL, algorithm="gaptron")
+        create_model(server, MODEL, algorithm="gaptron")
         uvloop.run(play(server, n // 4, seed=99))
         before = read_meters(server)
         uvloop.run(play(server, n, seed=1))
@@ -44,7 +44,7 @@ async def play(server: Server, n: int, seed: int) -> None:
 
 async def _decide(client: Client, contexts: Iterator[list[float]]) -> None:
     for i, context in enumerate(contexts):
-        made = await _ask(client, "/predict", {"model": _MODEL, "context": context})
+        made = await _ask(client, "/predict", {"model": MODEL, "context": context})
         await _ask(client, "/feedback", {"prediction_id": made["prediction_id"], "correct": i % 3 == 0})
 
 

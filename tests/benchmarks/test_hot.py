@@ -1,0 +1,18 @@
+"""The load on one model that several workers serve."""
+
+import httpx2
+
+from benchmarks.hot import MODEL, play
+from benchmarks.http import create_model
+from benchmarks.server import Server
+from tests.service.wager import Wager
+
+
+async def test_every_decision_is_played_to_its_end(live: Wager) -> None:
+    """A prediction and its feedback each, by two clients that share the contexts."""
+    server = Server((live.port, live.port), (), "", 0)
+    create_model(server, MODEL, algorithm="gaptron")
+    await play(server, 90, seed=1)
+    told = httpx2.get(f"http://127.0.0.1:{live.port}/models/{MODEL}").json()
+    assert told["predictions"] == told["rounds_seen"] == 90
+    assert 0 < told["correct"] < 90
