@@ -5,6 +5,7 @@ from fastapi import APIRouter
 from service import errors
 from service.api.access import check_model
 from service.api.batches import check_size, read_each, told
+from service.api.direct_route import DirectRoute
 from service.api.problems import responses
 from service.rounds import RoundService
 from service.schemas import FeedbackAnswer, FeedbackBatchAnswer, FeedbackBatchRequest, FeedbackRequest
@@ -25,7 +26,7 @@ _ERRORS = responses(
 
 def router(rounds: RoundService, max_items: int) -> APIRouter:
     """The routes of feedback."""
-    routes = APIRouter(tags=["rounds"])
+    routes = APIRouter(tags=["rounds"], route_class=DirectRoute)
 
     @routes.post("/feedback", responses=_ERRORS)
     async def feedback(request: FeedbackRequest) -> FeedbackAnswer:

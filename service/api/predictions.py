@@ -8,6 +8,7 @@ from fastapi import APIRouter
 from service import errors
 from service.api.access import check_model, own_names
 from service.api.batches import check_size, read_each, told
+from service.api.direct_route import DirectRoute
 from service.api.problems import responses
 from service.rounds import RoundService
 from service.schemas import (
@@ -32,7 +33,7 @@ _ERRORS = responses(
 
 def router(rounds: RoundService, max_items: int) -> APIRouter:
     """The routes of predictions."""
-    routes = APIRouter(tags=["rounds"])
+    routes = APIRouter(tags=["rounds"], route_class=DirectRoute)
 
     @routes.post("/predict", responses=_ERRORS)
     async def predict(request: PredictRequest) -> PredictAnswer:

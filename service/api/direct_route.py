@@ -1,0 +1,36 @@
+"""Routes that read one JSON body and answer one, without FastAPI's general way between, a third of a request's time."""
+
+from collections.abc import Callable, Coroutine
+from inspect import signature
+from typing import Any
+
+from fastapi import Request, Response
+from fastapi.routing import APIRoute
+from pydantic import TypeAdapter, ValidationError
+from starlette.requests import ClientDisconnect
+
+_JSON = (b"content-type", b"application/json")
+
+
+class DirectRoute(APIRoute):
+    """A route whose function takes its body, a model, and nothing else. What is wrong with a request, FastAPI tells."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """See `APIRoute.get_route_handler`."""
+        general, function, body = super().get_route_handler(), self.endpoint, self.body_field
+        if body is None or len(signature(function).parameters) > 1:
+            raise TypeError(f"{self.path} is to take its body and nothing else")
+        model: Any = body.field_info.annotation
+        read = TypeAdapter[Any](model).validate_json
+        write = TypeAdapter[Any](self.response_model).dump_json
+
+        async def direct(request: Request) -> Response:
+            if _JSON not in request.scope["headers"]:
+                return await general(request)
+            try:
+                given = read(await request.body())
+            except (ValidationError, ClientDisconnect):
+                return await general(request)
+            return Response(write(await function(given)), media_type="application/json")
+
+        return direct
