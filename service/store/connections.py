@@ -14,6 +14,7 @@ from redis.asyncio.sentinel import Sentinel
 from redis.backoff import NoBackoff
 
 from service.store.addresses import Kind, StoreAddress, User, parse_store_url
+from service.store.line import Line
 
 Call = Callable[..., Awaitable[Any]]
 """Sends one command, its parts as arguments; brings the reply."""
@@ -67,21 +68,25 @@ def connect(url: str, timeout: float, tls: TlsFiles) -> Connection:
 
 
 class _Server:
-    """One server."""
+    """One server: scripts, which are nearly all there is to do, go by a line of their own."""
 
     def __init__(self, address: StoreAddress, options: dict[str, Any]) -> None:
         self.kind = address.kind
         where = {"unix_socket_path": address.path} if address.path else address.nodes[0]._asdict()
         self._redis = Redis(**where, **options, **_login(address.user), db=address.db, retry=_never())
         _pack_by_hiredis(self._redis)
+        self._line = Line(address, options["socket_timeout"], options)
 
     async def call(self, *command: Any) -> Any:
+        if command[0] == "EVALSHA":
+            return await self._line.call(*command)
         return await self._redis.execute_command(*command)  # type: ignore[no-untyped-call]
 
     async def primaries(self) -> list[Call]:
         return [self.call]
 
     async def close(self) -> None:
+        await self._line.close()
         await self._redis.aclose()
 
 
