@@ -16,12 +16,15 @@ from service.store.addresses import StoreAddress, User
 _REFUSALS: dict[str, type[exceptions.RedisError]] = {
     "NOSCRIPT": exceptions.NoScriptError,
     "OOM": exceptions.OutOfMemoryError,
+    "MOVED": exceptions.MovedError,
+    "ASK": exceptions.AskError,
 }
 
 
 def _refusal(text: str) -> exceptions.RedisError:
     """The error that a server answers, which begins with its code."""
-    return _REFUSALS.get(text.partition(" ")[0], exceptions.ResponseError)(text.removeprefix("ERR "))
+    code, _, rest = text.partition(" ")
+    return _REFUSALS[code](rest) if code in _REFUSALS else exceptions.ResponseError(text.removeprefix("ERR "))
 
 
 class _Replies(asyncio.Protocol):

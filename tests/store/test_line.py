@@ -8,7 +8,7 @@ import pytest
 from redis import exceptions
 
 from service.store.addresses import parse_store_url
-from service.store.line import Line
+from service.store.line import Line, _refusal
 
 ECHO = "return ARGV[1]"
 
@@ -58,3 +58,18 @@ async def test_all_who_wait_hear_of_a_lost_connection(store_url: str) -> None:
         lost = await asyncio.gather(*waiting, return_exceptions=True)
         assert all(isinstance(error, exceptions.ConnectionError) for error in lost)
         assert await line.call("EVAL", ECHO, 0, "again") == b"again"
+
+
+@pytest.mark.parametrize(
+    ("answer", "error"),
+    [
+        ("NOSCRIPT No matching script.", exceptions.NoScriptError),
+        ("OOM command not allowed when used memory > 'maxmemory'.", exceptions.OutOfMemoryError),
+        ("MOVED 3999 127.0.0.1:6381", exceptions.MovedError),
+        ("ASK 3999 127.0.0.1:6381", exceptions.AskError),
+        ("ERR wrong number of arguments", exceptions.ResponseError),
+    ],
+)
+def test_refusals_are_those_of_the_driver(answer: str, error: type[Exception]) -> None:
+    """What a server answers instead of a reply is the same error by the line as by redis-py."""
+    assert type(_refusal(answer)) is error
