@@ -135,11 +135,13 @@ def test_kernel_learns_what_no_plane_separates() -> None:
 # --- the support
 
 
-def test_context_met_again_reuses_its_place() -> None:
+@pytest.mark.parametrize("order", [1, -1])
+def test_context_met_again_reuses_its_place(order: int) -> None:
     """The support holds no context twice, however often and for how many labels it corrects, dense or sparse."""
     learner = BanditPerceptronsKernel(problem=Problem(3, 2), max_support=3)
     state = learner.init()
-    for x, truth in [([1.0, 0.0], 0), ([0.0, 1.0], 1), ([1.0, 0.0], 2), ([1.0, 0.5], 0), ([1.0, 0.0], 0)]:
+    met = [([1.0, 0.0], 0), ([0.0, 1.0], 1), ([1.0, 0.0], 2), ([1.0, 0.5], 0)]
+    for x, truth in [*met[::order], met[0]]:
         for label in (truth, (truth + 1) % 3):
             rounds = one_round(x, label, 1.0, truth, np.zeros(1))
             state = learner.fold(state, rounds._replace(contexts=as_sparse(rounds.contexts)))

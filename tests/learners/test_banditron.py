@@ -1,5 +1,7 @@
 """Banditron against Kakade, Shalev-Shwartz and Tewari 2008: traces, its expected step, late feedback, its schedule."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -58,11 +60,12 @@ def test_order_of_arrival_does_not_matter() -> None:
     assert_close(one.weights, two.weights, 1e-9)
 
 
-def test_anytime_exploration() -> None:
-    """γ_t = min(1, (c/t)^(1/3)), and its floor."""
-    learner = Banditron(problem=PROBLEM, exploration="theorem", theorem_constant=8.0, least_exploration=0.25)
+@pytest.mark.parametrize(("schedule", "c", "power"), [("theorem", 8.0, 1 / 3), ("anytime", 4.0, 1 / 2)])
+def test_falling_exploration(schedule: Any, c: float, power: float) -> None:
+    """γ_t = min(1, (c/t)^(1/3)), or min(1, √(K/t)), and its floor."""
+    learner = Banditron(problem=PROBLEM, exploration=schedule, theorem_constant=8.0, least_exploration=0.25)
     contexts = Contexts.dense(make_world(1, 1, PROBLEM).contexts)
     for t in (1, 7, 8, 9, 64, 512, 513, 10_000):
         state = learner.init()._replace(rounds=np.array(t - 1))
         rate = 4.0 * learner.decide(state, contexts).distributions.min()
-        assert_close(rate, min(1.0, max(0.25, 2.0 / t ** (1 / 3))), 1e-12)
+        assert_close(rate, min(1.0, max(0.25, (c / t) ** power)), 1e-12)

@@ -169,6 +169,7 @@ def test_larger_step_is_too_large(loss: LossName, factor: float) -> None:
 RECURSIONS: dict[str, dict[str, Any]] = {
     "bandit": {"exploration": 0.2, "learning_rate": 0.4},
     "full": {"information": "full", "learning_rate": 0.4},
+    "theorem": {"information": "full", "eta_scale": 3.0},
     "anytime": {"eta_scale": 50.0, "least_exploration": 0.05},
 }
 
@@ -181,14 +182,15 @@ def test_weights_follow_the_written_out_recursion(loss: LossName, mode: Any, inf
     problem, D, kappa = Problem(3, 4, 2.0), 1.5, safe_step(loss, Problem(3, 4, 2.0), 1.0) * 50
     hyperparameters: dict[str, Any] = {"radius": D, "delayed_update": mode, **RECURSIONS[information]}
     learner = theorem(problem, loss=loss, **hyperparameters)
+    step = 3.0 * safe_step(loss, problem) if information == "theorem" else 0.4
     rounds, state, W, theta = random_rounds(5, 200, learner), learner.init(), np.zeros((3, 4)), np.zeros((3, 4))
     for t, x in enumerate(matrix(rounds.contexts)):
         s = rounds.evidence[t] if learner.evidence_size else W @ x
         y, weight = int(rounds.true_labels[t]), rounds.correct[t] / rounds.propensities[t]
-        g = (1.0 if information == "full" else weight) * gradient(loss, s, y, x)
+        g = (1.0 if learner.needs_true_label else weight) * gradient(loss, s, y, x)
         theta += g
         gamma = max(0.05, min(1.0, anytime_constant(loss, problem, D) / np.sqrt(t + 2)))
-        W = projected(-kappa * gamma * theta if information == "anytime" else W - 0.4 * g, D)
+        W = projected(-kappa * gamma * theta if information == "anytime" else W - step * g, D)
         state = learner.fold(state, pick(rounds, [t]))
         assert_close(learner.weights(state), W, 1e-9)
 
