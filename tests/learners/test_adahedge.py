@@ -9,7 +9,7 @@ import pytest
 from learners.adahedge import AdaHedge, AdaHedgeState
 from learners.base import NO_LABEL, Contexts, FloatArray, Problem
 from tests.learners.test_traces import MICRO, TOLERANCE
-from tests.learners.worlds import assert_close, bits, copied, one_round
+from tests.learners.worlds import as_sparse, assert_close, bits, copied, one_round
 
 NONE = np.empty(0)
 
@@ -107,6 +107,15 @@ def test_predictions_outside_are_taken_as_the_nearer_end() -> None:
     wild, tame = np.array([9.0, -70.0]), np.array([1.0, -1.0])
     assert bits(learner.decide(state, Contexts.dense(wild))) == bits(learner.decide(state, Contexts.dense(tame)))
     assert bits(fold_one(learner, copied(state), wild, 0)) == bits(fold_one(learner, copied(state), tame, 0))
+
+
+def test_an_expert_that_says_nothing_is_charged_half() -> None:
+    """A prediction that is not in a sparse context is a 0, and costs 1/2."""
+    learner = AdaHedge(problem=Problem(3, 3))
+    one = one_round(np.array([0.4, 0.0, -1.0]), 0, 1.0, 1, NONE)
+    state = learner.fold(learner.init(), one._replace(contexts=as_sparse(one.contexts)))
+    assert bits(state) == bits(learner.fold(learner.init(), one))
+    assert_close(state.losses, [0.3, 0.5, 1.0], 1e-15)
 
 
 @pytest.mark.parametrize("truth", [2, NO_LABEL])

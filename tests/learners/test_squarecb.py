@@ -13,11 +13,11 @@ K, D, C = 3, 4, 4.0
 
 
 def play_once(learner: SquareCb, state: SquareCbState, x: FloatArray, label: int, correct: bool) -> None:
-    """Folds one round."""
+    """Folds one round, of a propensity that the regression takes no notice of."""
     one = Rounds(
         Contexts.dense(x),
         np.array([label]),
-        np.ones(1),
+        np.array([0.3]),
         np.array([correct]),
         np.array([NO_LABEL]),
         np.empty((1, 0)),

@@ -90,7 +90,7 @@ MATHEMATICS = [
     Place(
         "learners/exploration.py",
         (
-            *laws(_LEARNERS + "test_banditron.py", "test_micro_trace", "test_anytime_exploration"),
+            *laws(_LEARNERS + "test_banditron.py", "test_micro_trace", "test_falling_exploration"),
             _LEARNERS + "test_ridge.py::test_falling_exploration",
         ),
         {
