@@ -148,7 +148,7 @@ async def judge(crowd: Crowd, clients: list[httpx2.AsyncClient], losses: Sequenc
         clients: one of each worker.
         losses: when the store may have lost something.
     """
-    model = (await clients[0].get(f"/models/{MODEL}")).json()
+    model = (await _read(clients[0], f"/models/{MODEL}")).json()
     lines = await _read_log(clients[0])
     logged = {line["prediction_id"].removeprefix(f"{MODEL}:"): line for line in lines}
     wrong = _miscounted(model, lines, logged)
@@ -173,11 +173,21 @@ def _told_by(logged: dict[str, Any], crowd: Crowd) -> Iterator[Operation]:
             yield Operation(own, line["correct"], now, now, verdict)
 
 
+async def _read(client: httpx2.AsyncClient, path: str, **parameters: int) -> httpx2.Response:
+    """What is there, once the store is there again."""
+    for _ in range(600):
+        response = await client.get(path, params=parameters)
+        if response.status_code != 503:
+            break
+        await asyncio.sleep(0.1)
+    return response.raise_for_status()
+
+
 async def _read_log(client: httpx2.AsyncClient) -> list[dict[str, Any]]:
     lines: list[dict[str, Any]] = []
     while True:
         after = lines[-1]["round"] if lines else 0
-        text = (await client.get(f"/models/{MODEL}/rounds", params={"after": after, "limit": 1000})).text
+        text = (await _read(client, f"/models/{MODEL}/rounds", after=after, limit=1000)).text
         if not text:
             return lines
         lines += [json.loads(line) for line in text.splitlines()]

@@ -40,3 +40,11 @@ def test_norm_is_computed_afresh_every_65536_rounds() -> None:
     state = learner.fold(drifted._replace(rounds=np.array(65_534)), pick(unknown, [0]))
     assert state.squared_norm == 7.0
     assert learner.fold(state, pick(unknown, [1])).squared_norm == 6 * 0.5**2
+
+
+def test_the_whole_wealth_is_bet() -> None:
+    """W = v · wealth · u / X, also where the bettor has become rich."""
+    learner = FenchelYoung(problem=Problem(3, 2, 4.0), learning_rate="parameter-free")
+    u = np.array([[0.1, -0.2, 0.1], [0.3, 0.0, -0.3]])
+    state = learner.init()._replace(direction=u, wealth=np.array(7.0), fraction=np.array(0.25))
+    assert_close(learner.weights(state), 0.25 * 7.0 * u.T / 4.0, 1e-15)

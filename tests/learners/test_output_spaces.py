@@ -131,6 +131,22 @@ def test_contains_the_vertices_alone(space: OutputSpace) -> None:
 
 
 @pytest.mark.parametrize(
+    ("space", "wrong"),
+    [
+        (Multiclass(n_labels=3), [1.0, 1.0, 0.0]),
+        (Multilabel(n_labels=2), [0.0, 2.0]),
+        (Matching(n_items=2), [1.0, 0.0, 1.0, 0.0]),
+        (Ranking(n_items=3), [3.0, 1.0, 1.0]),
+        (Ordinal(n_steps=3), [1.0, 0.0, 1.0]),
+    ],
+    ids=lambda one: one.name if isinstance(one, OutputSpace) else "",
+)
+def test_what_looks_like_a_vertex(space: OutputSpace, wrong: list[float]) -> None:
+    """The right numbers in the wrong places are no output."""
+    assert not space.contains(np.array(wrong))
+
+
+@pytest.mark.parametrize(
     ("cls", "sizes"),
     [
         (Multiclass, {"n_labels": 3, "regularization": 1.0}),
@@ -185,6 +201,7 @@ def test_answers_follow_their_law(space: OutputSpace) -> None:
     """Frequencies of drawn answers are the probabilities, within five standard deviations."""
     rng, V, n = np.random.default_rng(3), vertices(space), 4000
     theta = 0.7 * space.constants.strong_convexity * rng.normal(size=space.dimension)
+    theta = np.sort(theta)[::-1] if isinstance(space, Ordinal) else theta  # else most of the steps would be alike
     mean = space.decode(theta)
     answers = np.array([space.sample(theta, u) for u in rng.random((n, space.n_uniforms))])
     counts = np.array([(answers == v).all(axis=1).sum() for v in V])

@@ -3,7 +3,12 @@
 from tests.mutation.mutation import Place, laws
 
 _FILE = "tests/learners/test_output_spaces.py"
-_CONSTANTS = laws(_FILE, "test_constants_are_those_of_the_vertices", "test_too_weak_a_regulariser_is_refused")
+_CONSTANTS = laws(
+    _FILE,
+    "test_constants_are_those_of_the_vertices",
+    "test_what_looks_like_a_vertex",
+    "test_too_weak_a_regulariser_is_refused",
+)
 _MEANS = laws(_FILE, "test_micro_trace", "test_mean_maximises", "test_nearest_is_nearest")
 _DRAWS = laws(_FILE, "test_random_vertex_has_the_mean", "test_answers_follow_their_law")
 _LOSSES = laws(

@@ -23,7 +23,6 @@ STORE = [
             "feedback: another incarnation's": ("~= ARGV[1] then", "== '' then"),
             "feedback: rounds are not counted": ("'rounds', rounds - first)", "'rounds', 0)"),
             "feedback: its moment is not kept": ("'last_at', ARGV[2])", "'last_at', 0)"),
-            "feedback: trouble is silence": ("if not done then", "if false then"),
             "feedback: duplicates expire": (
                 "if closed == 1 then",
                 "if now > expires_at and not accept_late then\n    return {'expired'}\n  end\n  if closed == 1 then",
@@ -31,6 +30,14 @@ STORE = [
             "feedback: right answers tell no truth": ("elseif correct == 1 then", "elseif false then"),
             "feedback: every truth is the answer": ("truth == answer and 1 or 0", "1"),
             "feedback: the round without its prediction": (".. string.sub(record, head_bytes + 1)", ".. ''"),
+        },
+    ),
+    Place(
+        "service/store/lua/add_feedback.lua",
+        laws("tests/store/test_trouble.py", "test_a_broken_record_stops_a_batch_and_spoils_nothing"),
+        {
+            "feedback: trouble is silence": ("if not done then", "if false then"),
+            "feedback: trouble leaves rounds uncounted": ("if rounds > first then", "if done and rounds > first then"),
         },
     ),
     Place(

@@ -6,12 +6,16 @@ _LABELS = "tests/learners/test_fenchel_young.py"
 _ROWS = "tests/learners/test_structured.py"
 _CONTRACT = "tests/learners/test_contract.py"
 _BY_HAND = laws(
-    "tests/learners/test_descent.py", "test_steps_and_bounds_by_hand", "test_norm_is_computed_afresh_every_65536_rounds"
+    "tests/learners/test_descent.py",
+    "test_steps_and_bounds_by_hand",
+    "test_norm_is_computed_afresh_every_65536_rounds",
+    "test_the_whole_wealth_is_bet",
 )
 _STEPS = (
     *_BY_HAND,
     *laws(_LABELS, "test_micro_trace", "test_steps_are_the_formulas"),
     _ROWS + "::test_steps_are_the_formulas[label-set]",
+    _ROWS + "::test_unknown_truths_and_foreign_evidence[label-set]",
     *laws(
         _CONTRACT,
         "test_fold_of_many_is_many_folds_of_one[fenchel-young-label-set-parameter-free-7]",

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from service.errors import StoreFullError, StoreUnavailableError
+from service.store import keys
 from service.store.base import Feedback, FeedbackStatus, ModelKey, Published, Snapshot, Store
 from service.store.embedded import EmbeddedServer
 from service.store.redis_store import RedisStore
@@ -191,3 +192,24 @@ async def test_a_store_without_its_file_warns(private_url: str) -> None:
         facts = await store.check()
         assert facts.warnings == [facts.persistence]
         assert "lost when the store stops" in facts.persistence
+
+
+async def test_a_broken_record_stops_a_batch_and_spoils_nothing(store_url: str, name: str) -> None:
+    """Feedback for a record that cannot be read fails, and what was recorded before it in the batch is counted."""
+    key = ModelKey(name, "first")
+    async with open_store(store_url) as store:
+        assert await store.create_model(key, "{}", NOW)
+        assert (
+            await store.add_predictions(key, sample_predictions("good", "broken", "late"), WINDOW, None) == [None] * 3
+        )
+        with raw(store_url) as client:
+            client.set(keys.prediction(name, "first", "broken"), b"nonsense")
+        batch = [Feedback(own, True, None) for own in ("good", "broken", "late")]
+        with pytest.raises(StoreUnavailableError):
+            await store.add_feedback(key, batch, STRICT, NOW)
+        model = await store.get_model(name)
+        assert model is not None
+        assert (model.rounds, model.correct) == (1, 1)
+        assert [entry.prediction_id for entry in (await store.read_tail(key, 0, 10)).entries] == ["good"]
+        (late,) = await store.add_feedback(key, batch[2:], STRICT, NOW)
+        assert (late.status, late.outcome and late.outcome.round) == (FeedbackStatus.RECORDED, 2)
