@@ -16,6 +16,7 @@ _REPLICA = laws(
     "test_a_replica_starts_from_a_snapshot",
     "test_a_log_that_lacks_rounds_is_corrupt",
     "test_a_log_with_a_hole_is_corrupt",
+    "test_a_log_that_lost_rounds_and_went_on_is_followed",
     "test_a_fold_that_raises_is_never_half_used",
 )
 
@@ -150,10 +151,14 @@ SERVICE = [
     ),
     Place(
         "service/rounds.py",
+        ("tests/service/test_bad_input.py::test_bad_input_is_refused_and_changes_nothing[feedback: nothing said]",),
+        {"rounds: feedback that says nothing": ("if request.correct is None and request", "if False and request")},
+    ),
+    Place(
+        "service/rounds.py",
         (_HTTP,),
         {
             "rounds: an id of another model": ("if name != model:", "if False:"),
-            "rounds: feedback that says nothing": ("if request.correct is None and request", "if False and request"),
             "rounds: a duplicate is called recorded": (
                 '"recorded" if status is FeedbackStatus.RECORDED else "duplicate"',
                 '"recorded"',

@@ -65,9 +65,15 @@ STORE = [
             "snapshot: an older one is kept": ("there >= rounds", "there < 0"),
             "snapshot: trims all the log": ("- math.max(tonumber(ARGV[5]), 1) + 1", "+ 1"),
             "snapshot: of another log": ("if ARGV[3] == '' then", "if true then"),
+            "snapshot: another incarnation's": ("~= ARGV[1] then", "== '' then"),
+        },
+    ),
+    Place(
+        "service/store/lua/save_snapshot.lua",
+        laws("tests/store/test_trouble.py", "test_a_snapshot_is_whole_or_not_there"),
+        {
             "snapshot: some of its parts": ("redis.call('HLEN', KEYS[4]) ~= tonumber(ARGV[4])", "false"),
             "snapshot: forgotten like its parts": ("redis.call('PERSIST', KEYS[3])\n", ""),
-            "snapshot: another incarnation's": ("~= ARGV[1] then", "== '' then"),
         },
     ),
     Place(

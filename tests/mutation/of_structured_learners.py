@@ -224,7 +224,7 @@ STRUCTURED_LEARNERS = [
                 "self.problem.n_labels - 1) <= labels",
             ),
             "levels: chances with half of p": ("2.0 * np.linalg.norm", "np.linalg.norm"),
-            "levels: never the nearest": ("grades] += 1.0 - p", "grades] += 0.0 * p"),
+            "levels: the nearest too rarely": ("grades] += 1.0 - p", "grades] += (1.0 - p) ** 2"),
         },
     ),
     Place(

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from service.errors import StoreFullError, StoreUnavailableError
-from service.store import keys
+from service.store import keys, redis_store
 from service.store.base import Feedback, FeedbackStatus, ModelKey, Published, Snapshot, Store
 from service.store.embedded import EmbeddedServer
 from service.store.redis_store import RedisStore
@@ -213,3 +213,22 @@ async def test_a_broken_record_stops_a_batch_and_spoils_nothing(store_url: str, 
         assert [entry.prediction_id for entry in (await store.read_tail(key, 0, 10)).entries] == ["good"]
         (late,) = await store.add_feedback(key, batch[2:], STRICT, NOW)
         assert (late.status, late.outcome and late.outcome.round) == (FeedbackStatus.RECORDED, 2)
+
+
+async def test_a_snapshot_is_whole_or_not_there(store_url: str, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Parts that the store has forgotten meanwhile make no snapshot; what is there is not forgotten like its parts."""
+    monkeypatch.setattr(redis_store, "_PART_BYTES", 4)
+    key = ModelKey(name, "first")
+    async with open_store(store_url) as store:
+        assert await store.create_model(key, "{}", NOW)
+        assert await store.save_snapshot(key, Snapshot(1, b"whole state"), 10) == 1
+        with raw(store_url) as client:
+            assert client.ttl(keys.snapshot(*key)) == -1
+        call = store._call
+
+        async def forgetful(*command: Any, **options: Any) -> Any:
+            return None if command[0] == "HSET" and command[2] == "000001" else await call(*command, **options)
+
+        monkeypatch.setattr(store, "_call", forgetful)
+        assert await store.save_snapshot(key, Snapshot(2, b"other state"), 10) == 1
+        assert await store.load_snapshot(key) == Snapshot(1, b"whole state")
