@@ -33,12 +33,16 @@ def _check_store_url(url: str) -> str:
 
 
 def _check_webhook_secrets(secrets: SecretStr) -> SecretStr:
-    if not (words := secrets.get_secret_value().replace(",", " ").split()):
+    if not (words := _words(secrets)):
         raise ValueError("must hold a secret: whsec_ and the base64 of 24 to 64 bytes; several are separated by commas")
     for number, word in enumerate(words, 1):
         if not _is_webhook_secret(word):
             raise ValueError(f"secret number {number} is not whsec_ and the base64 of 24 to 64 bytes")
     return secrets
+
+
+def _words(secrets: SecretStr) -> list[str]:
+    return secrets.get_secret_value().replace(",", " ").split()
 
 
 def _check_names(names: str) -> str:
@@ -56,14 +60,6 @@ def _is_webhook_secret(word: str) -> bool:
         return word.startswith("whsec_") and 24 <= len(base64.b64decode(word[6:], validate=True)) <= 64
     except ValueError:
         return False
-
-
-def _check_webhook_file(path: Path) -> Path:
-    try:
-        _check_webhook_secrets(SecretStr(path.read_text()))
-    except OSError as error:
-        raise ValueError(f"cannot be read: {error.strerror}") from None
-    return path
 
 
 def _plain(value: object) -> str:
@@ -132,9 +128,6 @@ class Settings(BaseSettings):
     webhook_secrets: Annotated[SecretStr, AfterValidator(_check_webhook_secrets)] | None = Field(
         None, description="Secrets that webhooks are signed with (whsec_...), separated by commas."
     )
-    webhook_secrets_file: Annotated[Path, AfterValidator(_check_webhook_file)] | None = Field(
-        None, description="A file with such secrets, separated by commas or new lines."
-    )
     log_format: Literal["auto", "json", "console"] = Field(
         "auto", description="Logs as JSON lines or for a person; auto: for a person where stderr is a terminal."
     )
@@ -193,16 +186,8 @@ class Settings(BaseSettings):
             return self.host == "localhost"
 
     def all_webhook_secrets(self) -> list[str]:
-        """Every secret that a webhook may be signed with.
-
-        Raises:
-            OSError: if the file of secrets cannot be read.
-            ValueError: if there is something else in it.
-        """
-        texts = [] if self.webhook_secrets is None else [self.webhook_secrets]
-        if self.webhook_secrets_file is not None:
-            texts.append(_check_webhook_secrets(SecretStr(self.webhook_secrets_file.read_text())))
-        return [word for text in texts for word in text.get_secret_value().replace(",", " ").split()]
+        """Every secret that a webhook may be signed with."""
+        return [] if self.webhook_secrets is None else _words(self.webhook_secrets)
 
     @property
     def metrics_model_names(self) -> list[str]:

@@ -29,7 +29,6 @@ OUT_OF_RANGE = [
     ("webhook_secrets", ","),
     ("webhook_secrets", "whsec_hunter2"),
     ("webhook_secrets", f"{SECRET},{SECRET[6:]}"),
-    ("webhook_secrets_file", "/nowhere/secrets"),
     ("store_url", "http://localhost"),
     ("store_url", "redis://"),
     ("store_url", "redis://localhost:port"),
@@ -194,19 +193,21 @@ def test_a_wrong_secret_is_not_repeated() -> None:
     assert "hunter2" not in str(caught.value)
 
 
-def test_secrets_come_from_the_environment_and_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Several are read from both; none is shown; workers read the same."""
-    file = tmp_path / "secrets"
-    file.write_text(f"{SECRET}\n{SECRET}\n")
-    monkeypatch.setenv("WAGER_WEBHOOK_SECRETS", f"{SECRET}, {SECRET}")
-    monkeypatch.setenv("WAGER_WEBHOOK_SECRETS_FILE", str(file))
+@pytest.mark.parametrize("in_file", [True, False])
+def test_webhooks_may_have_several_secrets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, in_file: bool) -> None:
+    """From the environment or a file of the secrets' folder; none is shown; workers read the same."""
+    if in_file:
+        (tmp_path / "wager_webhook_secrets").write_text(f"{SECRET}\n{SECRET}\n")
+        monkeypatch.setenv("WAGER_SECRETS_DIR", str(tmp_path))
+    else:
+        monkeypatch.setenv("WAGER_WEBHOOK_SECRETS", f"{SECRET}, {SECRET}")
     settings = Settings()
-    assert settings.all_webhook_secrets() == [SECRET] * 4
+    assert settings.all_webhook_secrets() == [SECRET] * 2
     assert SECRET[6:] not in f"{settings!r} {settings} {settings.model_dump()} {settings.model_dump_json()}"
     for name, value in settings.as_environment().items():
         monkeypatch.setenv(name, value)
     assert Settings() == settings
-    assert Settings().all_webhook_secrets() == [SECRET] * 4
+    assert Settings().all_webhook_secrets() == [SECRET] * 2
 
 
 @pytest.mark.parametrize(
