@@ -31,6 +31,7 @@ def app_with_floor() -> FastAPI:
         prediction_id="bench:AZ3kNDvx0000000000AA",
         model="bench",
         label="label-3",
+        labels=None,
         propensity=0.905,
         rounds_seen=1000,
         expires_at=datetime(2026, 11, 21, 10, 11, 12, 345678, tzinfo=UTC),
@@ -41,7 +42,7 @@ def app_with_floor() -> FastAPI:
     @routes.post("/predict")
     async def predict_floor(request: PredictRequest) -> PredictAnswer:
         del request
-        return prediction.model_copy()
+        return prediction
 
     @routes.post("/feedback")
     async def feedback_floor(request: FeedbackRequest) -> FeedbackAnswer:

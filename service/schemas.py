@@ -1,7 +1,8 @@
 """The bodies of requests and answers. Strict: no coercions, no NaN or infinities, no unknown fields."""
 
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import (
     AfterValidator,
@@ -50,8 +51,11 @@ def _different_labels(labels: list[str]) -> list[str]:
     return labels
 
 
+_DESCRIBED = ConfigDict(use_attribute_docstrings=True)
+
+
 class _Answer(BaseModel):
-    model_config = ConfigDict(use_attribute_docstrings=True)
+    model_config = _DESCRIBED
 
 
 class LearnerChoice(BaseModel):
@@ -119,14 +123,17 @@ class PredictRequest(Body):
     """Whether to answer the probability of every label. A model that answers rankings refuses it."""
 
 
-class PredictAnswer(_Answer):
+@dataclass
+class PredictAnswer:
     """An answer drawn from a known distribution, and the probability it was drawn with."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = _DESCRIBED
 
     prediction_id: str
     model: str
     label: str | None
     """The label, or level; null where the model answers several."""
-    labels: Annotated[list[str] | None, Field(examples=[None])] = None
+    labels: Annotated[list[str] | None, Field(examples=[None])]
     """The labels of a set, or all labels as ranked, the first one first; null where the model answers one."""
     propensity: float | None
     """The probability of this very answer; null where it is below 1e-300, as one of many labels may be."""
@@ -163,8 +170,11 @@ class FeedbackRequest(Body):
     """Of a model that answers several labels: the right set, or all labels in the right order; decides `correct`."""
 
 
-class FeedbackAnswer(_Answer):
+@dataclass
+class FeedbackAnswer:
     """What is on record for the prediction."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = _DESCRIBED
 
     prediction_id: str
     correct: bool
@@ -205,14 +215,20 @@ class Problem(_Answer):
     """The `X-Request-ID` of the answer, by which the service's log tells of it."""
 
 
-class PredictBatchAnswer(_Answer):
+@dataclass
+class PredictBatchAnswer:
     """An answer or a problem for each context, in order."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = _DESCRIBED
 
     predictions: list[PredictAnswer | Problem]
 
 
-class FeedbackBatchAnswer(_Answer):
+@dataclass
+class FeedbackBatchAnswer:
     """An answer or a problem for each feedback, in order."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = _DESCRIBED
 
     results: list[FeedbackAnswer | Problem]
 
