@@ -8,6 +8,7 @@ are deleted at once: the store would forget them later, and millions would not f
 import asyncio
 import contextlib
 import time
+from collections import Counter
 from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -21,7 +22,8 @@ from service.desk import Ask, Desk, Outside
 from service.desks import Desks
 from service.schemas import PredictAnswer
 from service.store import keys
-from service.store.base import Feedback, Prediction
+from service.store.base import Block, Feedback
+from service.store.ids import ids_in, place_of
 from service.store.redis_store import RedisStore
 
 BATCH = 500
@@ -65,22 +67,24 @@ async def predict(desk: Desk, n: int, seed: int) -> list[str]:
 
 async def lay(world: World, desk: Desk, rounds: int) -> None:
     """Appends so many rounds, rounded down to whole batches; one in three is right."""
-    named = [keys.prediction(*desk.model.key, id_) for id_ in await predict(desk, BATCH, seed=3)]
+    sizes = Counter(place_of(id_)[0] for id_ in await predict(desk, BATCH, seed=3))
+    named = [keys.block(*desk.model.key, block) for block in sizes]
     records: list[bytes] = await world.store.command("MGET", *named)
-    batches = iter(range(rounds // BATCH))
-    await asyncio.gather(*(_lay_from(batches, world, desk, records) for _ in range(PIPELINES)))
+    batches, blocks = iter(range(rounds // BATCH)), list(zip(sizes.values(), records, strict=True))
+    await asyncio.gather(*(_lay_from(batches, world, desk, blocks) for _ in range(PIPELINES)))
     await world.store.command("UNLINK", *named)
 
 
-async def _lay_from(batches: Iterator[int], world: World, desk: Desk, records: Sequence[bytes]) -> None:
+async def _lay_from(batches: Iterator[int], world: World, desk: Desk, blocks: Sequence[tuple[int, bytes]]) -> None:
     model, store = desk.model, world.store
-    rights = [i % 3 == 0 for i in range(BATCH)]
     for _ in batches:
-        ids = [world.new_id() for _ in records]
-        await store.add_predictions(model.key, list(map(Prediction, ids, records)), model.keep_seconds, None)
-        given = [Feedback(id_, right, None) for id_, right in zip(ids, rights, strict=True)]
+        laid = [(world.new_id(), n, record) for n, record in blocks]
+        made = [Block(id_, record) for id_, _, record in laid]
+        await store.add_predictions(model.key, made, model.keep_seconds, None)
+        ids = [own for id_, n, _ in laid for own in ids_in(id_, n)]
+        given = [Feedback(own, i % 3 == 0, None) for i, own in enumerate(ids)]
         await store.add_feedback(model.key, given, model.feedback_rules, world.now())
-        await store.command("UNLINK", *(keys.prediction(*model.key, id_) for id_ in ids))
+        await store.command("UNLINK", *(keys.block(*model.key, id_) for id_, _, _ in laid))
 
 
 async def fold(desk: Desk) -> None:

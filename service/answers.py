@@ -4,9 +4,10 @@ A new kind is a class here, a form in `service.store.outputs`, and a line in `an
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
+import numpy.typing as npt
 
 from learners.answers import answer_kind
 from learners.base import AnyLearner, IntArray
@@ -36,8 +37,8 @@ class Answers(Protocol):
     def choices(self) -> int | None:
         """How many answers are possible, where an answer is one label."""
 
-    def show(self, output: bytes) -> Shown:
-        """An answer, or a truth, as a client is told it."""
+    def show(self, outputs: npt.NDArray[Any]) -> list[Shown]:
+        """Answers, or truths that are known, (n, ...) as the form has them, as a client is told them."""
 
     def read(self, feedback: FeedbackRequest) -> bytes | None:
         """The truth that a client tells; None where it tells none.
@@ -58,12 +59,12 @@ class SingleLabels:
     def __init__(self, labels: Sequence[str]) -> None:
         self.form = label_form(len(labels))
         self.choices = len(labels)
-        self._labels = labels
+        self._shown = [Shown(label, None) for label in labels]
         self._encoded = dict(zip(labels, self.form.encode(np.arange(len(labels))), strict=True))
 
-    def show(self, output: bytes) -> Shown:
+    def show(self, outputs: npt.NDArray[Any]) -> list[Shown]:
         """See `Answers.show`."""
-        return Shown(self._labels[int.from_bytes(output, "little")], None)
+        return [self._shown[k] for k in outputs.tolist()]
 
     def read(self, feedback: FeedbackRequest) -> bytes | None:
         """See `Answers.read`."""
@@ -89,9 +90,9 @@ class LabelSets:
         self._labels = labels
         self._numbers = {label: k for k, label in enumerate(labels)}
 
-    def show(self, output: bytes) -> Shown:
+    def show(self, outputs: npt.NDArray[Any]) -> list[Shown]:
         """See `Answers.show`."""
-        return Shown(None, [self._labels[k] for k in np.flatnonzero(self.form.decode(output)).tolist()])
+        return [Shown(None, [self._labels[k] for k in np.flatnonzero(row).tolist()]) for row in outputs]
 
     def read(self, feedback: FeedbackRequest) -> bytes | None:
         """See `Answers.read`."""
@@ -115,9 +116,9 @@ class Rankings:
         self._labels = labels
         self._numbers = {label: k for k, label in enumerate(labels)}
 
-    def show(self, output: bytes) -> Shown:
+    def show(self, outputs: npt.NDArray[Any]) -> list[Shown]:
         """See `Answers.show`."""
-        return Shown(None, [self._labels[k] for k in self.form.decode(output).tolist()])
+        return [Shown(None, [self._labels[k] for k in row]) for row in outputs.tolist()]
 
     def read(self, feedback: FeedbackRequest) -> bytes | None:
         """See `Answers.read`."""

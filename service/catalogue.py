@@ -1,7 +1,9 @@
 """The use cases around models: create, read, list, delete, and read their logs."""
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
+from itertools import islice
 from typing import Any
 
 import pydantic
@@ -22,6 +24,7 @@ from service.schemas import (
     RoundLine,
 )
 from service.store.base import LogEntry, Store, StoredModel
+from service.store.ids import id_of
 
 
 class Catalogue:
@@ -90,7 +93,8 @@ class Catalogue:
         """
         model = stored_model(await self._stored(name))
         tail = await self._store.read_tail(model.key, after, limit)
-        return _round_lines(model, tail.entries)
+        lines = (line for line in _round_lines(model, tail.entries) if line.round > after)
+        return islice(lines, limit)
 
     async def _stored(self, name: str) -> StoredModel:
         stored = await self._store.get_model(name)
@@ -139,14 +143,15 @@ def _model_answer(stored: StoredModel) -> ModelAnswer:
 
 
 def _round_lines(model: Model, entries: list[LogEntry]) -> Iterator[RoundLine]:
-    show, records = model.answers.show, [entry.record for entry in entries]
-    table, contexts = model.format.table(records), model.format.contexts(records)
-    for i, (entry, line) in enumerate(zip(entries, table, strict=True)):
-        shown, truth = show(line["output"].tobytes()), line["truth"]
-        right = NOTHING if (truth == NO_LABEL).all() else show(truth.tobytes())
+    table, contexts = model.format.rows([entry.rounds for entry in entries])
+    blocks, ends = [entry.block for entry in entries], [entry.number for entry in entries]
+    for i, line in enumerate(table):
+        (shown,), truth = model.answers.show(table["output"][i : i + 1]), table["truth"][i : i + 1]
+        (right,) = [NOTHING] if (truth == NO_LABEL).all() else model.answers.show(truth)
+        own = id_of(blocks[bisect_left(ends, line["round"])], int(line["place"]))
         yield RoundLine(
-            round=entry.number,
-            prediction_id=f"{model.name}:{entry.prediction_id}",
+            round=int(line["round"]),
+            prediction_id=f"{model.name}:{own}",
             label=shown.label,
             labels=shown.labels,
             propensity=float(line["propensity"]) or None,

@@ -6,7 +6,7 @@ import logging
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -20,9 +20,11 @@ from service.feature_schemas import GivenContext
 from service.model import Model
 from service.replica import FIRST_CALL, Replica, offloaded
 from service.schemas import PredictAnswer
-from service.store.base import Feedback, FeedbackResult, FeedbackStatus, Prediction, Published, Seen, Store, Tail
-from service.store.records import Head, decode_head
+from service.store.base import Block, Feedback, FeedbackResult, FeedbackStatus, Published, Seen, Store, Tail
+from service.store.ids import ids_in
+from service.store.records import Kept, Made
 from service.tally import SLOTS
+from service.telling import told
 from service.together import attempt_each, together
 
 _log = logging.getLogger(__name__)
@@ -62,11 +64,20 @@ class Ask(NamedTuple):
     include_distribution: bool
 
 
+class _Batch(NamedTuple):
+    """Predictions asked for together, and the blocks that they are to be kept in."""
+
+    asks: list[Ask]
+    contexts: Contexts
+    bounds: list[int]  # where each block begins, and the end
+    names: list[str]  # of the blocks
+    fingerprints: list[bytes]  # of the blocks
+
+
 class _Drawn(NamedTuple):
     """A batch of predictions, drawn and not yet stored."""
 
-    heads: list[Head]
-    records: list[bytes]
+    made: Made
     distributions: FloatArray  # (n, K)
 
 
@@ -154,53 +165,54 @@ class Desk:
         return ask
 
     async def _predict(self, asks: list[Ask]) -> list[PredictAnswer | Exception]:
-        features, replica = self.model.definition.features, self.replica
-        contexts = self.model.contexts.gather([ask.context for ask in asks])
-        contexts = within_bound(contexts, features.norm, features.norm_bound)
-        ids = [ask.id or self._outside.new_id() for ask in asks]
+        batch, replica = self._batch(asks), self.replica
         async with replica.lock:
             if replica.state is None:
                 await replica.catch_up()
-            drawn = await self._draw(asks, contexts)
-            there = await self._keep(ids, drawn, replica.seen)
+            drawn = await self._draw(batch)
+            there = await self._keep(batch, drawn, replica.seen)
             if isinstance(there, Tail):  # feedback came meanwhile: learn from it first, then answer
                 await replica.catch_up(there)
-                drawn = await self._draw(asks, contexts)
-                there = await self._keep(ids, drawn, None)
+                drawn = await self._draw(batch)
+                there = await self._keep(batch, drawn, None)
         self._predicted = True
         self._keep_up()
         assert not isinstance(there, Tail)
-        return [
-            self._answer(ids[i], drawn.heads[i], drawn.distributions[i] if asks[i].include_distribution else None)
-            if record is None
-            else self._repeat(ids[i], drawn.heads[i], decode_head(record))
-            for i, record in enumerate(there)
-        ]
+        return self._answers(batch, drawn, there)
 
-    async def _draw(self, asks: list[Ask], contexts: Contexts) -> _Drawn:
+    def _batch(self, asks: list[Ask]) -> _Batch:
+        """What was asked for together, in blocks; what has an id of the client's is in a block of its own."""
+        features = self.model.definition.features
+        contexts = self.model.contexts.gather([ask.context for ask in asks])
+        contexts = within_bound(contexts, features.norm, features.norm_bound)
+        given = any(ask.id is not None for ask in asks)
+        bounds = list(range(len(asks) + 1)) if given else self.model.format.bounds(contexts)
+        names = [asks[start].id or self._outside.new_id() for start in bounds[:-1]]
+        return _Batch(asks, contexts, bounds, names, [self._fingerprint(asks[start]) for start in bounds[:-1]])
+
+    async def _draw(self, batch: _Batch) -> _Drawn:
         """Decides and draws at the present state."""
-        uniforms = self._outside.rng.random((len(asks), self._uniforms))
+        n, model = len(batch.asks), self.model
+        uniforms = self._outside.rng.random((n, self._uniforms))
+        cost = n * self._draw_cost if self._decided else FIRST_CALL
         (distributions, evidence), (labels, propensities, leftovers) = await offloaded(
-            len(asks) * self._draw_cost if self._decided else FIRST_CALL, self._decide, contexts, uniforms
+            cost, self._decide, batch.contexts, uniforms
         )
         self._decided = True
-        now, outputs = self._outside.now(), self.model.answers.form.encode(labels)
-        expires_at, rounds_seen = now + self.model.definition.window_seconds, self.replica.rounds
-        heads = [
-            Head(self._fingerprint(ask), expires_at, rounds_seen, propensity, output)
-            for ask, output, propensity in zip(asks, outputs, propensities.tolist(), strict=True)
-        ]
-        records = self.model.format.encode_predictions(heads, contexts, evidence, leftovers, now)
-        return _Drawn(heads, records, distributions)
+        now, outputs = self._outside.now(), model.answers.form.rows(labels)
+        expires_at = now + model.definition.window_seconds
+        made = Made(outputs, propensities, leftovers, evidence, batch.contexts, now, expires_at, self.replica.rounds)
+        return _Drawn(made, distributions)
 
     def _decide(self, contexts: Contexts, uniforms: FloatArray) -> tuple[Decisions, Draws]:
         decisions = self.model.learner.decide(self.replica.state, contexts)
         return decisions, draw_answers(self.model.learner, decisions, uniforms)
 
-    async def _keep(self, ids: list[str], drawn: _Drawn, seen: Seen | None) -> list[bytes | None] | Tail:
+    async def _keep(self, batch: _Batch, drawn: _Drawn, seen: Seen | None) -> list[bytes | None] | Tail:
         """Stores the predictions, unless there are rounds they should have seen."""
-        predictions = [Prediction(*pair) for pair in zip(ids, drawn.records, strict=True)]
-        return await self._outside.store.add_predictions(self.model.key, predictions, self.model.keep_seconds, seen)
+        records = self.model.format.encode_blocks(drawn.made, batch.bounds, batch.fingerprints)
+        blocks = list(map(Block, batch.names, records))
+        return await self._outside.store.add_predictions(self.model.key, blocks, self.model.keep_seconds, seen)
 
     def _fingerprint(self, ask: Ask) -> bytes:
         """16 bytes that tell whether two asks with the same id are one; zeros where the id is ours."""
@@ -208,24 +220,24 @@ class Desk:
             return bytes(16)
         return hashlib.blake2b(self.model.contexts.fingerprinted(ask.context), digest_size=16).digest()
 
-    def _repeat(self, prediction_id: str, head: Head, stored: Head) -> PredictAnswer | Exception:
-        if stored.fingerprint != head.fingerprint:
+    def _answers(self, batch: _Batch, drawn: _Drawn, there: list[bytes | None]) -> list[PredictAnswer | Exception]:
+        made, blocks = drawn.made, list(zip(batch.names, pairwise(batch.bounds), strict=True))
+        ids = [own for name, (start, stop) in blocks for own in ids_in(name, stop - start)]
+        chances = [drawn.distributions[i] if ask.include_distribution else None for i, ask in enumerate(batch.asks)]
+        answers: list[PredictAnswer | Exception] = []
+        answers += told(self.model, ids, made, chances)
+        for i, record in enumerate(there):
+            if record is not None:
+                kept = self.model.format.decode_kept(record)
+                answers[batch.bounds[i]] = self._repeat(batch.names[i], batch.fingerprints[i], kept)
+        return answers
+
+    def _repeat(self, prediction_id: str, fingerprint: bytes, kept: Kept) -> PredictAnswer | Exception:
+        if kept.fingerprint != fingerprint:
             detail = f"prediction {prediction_id!r} was made before, with another context"
             return PredictionConflictError(detail, "prediction_id")
-        return self._answer(prediction_id, stored, None)
-
-    def _answer(self, prediction_id: str, head: Head, chances: FloatArray | None) -> PredictAnswer:
-        labels, shown = self.model.definition.labels, self.model.answers.show(head.output)
-        return PredictAnswer(
-            prediction_id=f"{self.model.name}:{prediction_id}",
-            model=self.model.name,
-            label=shown.label,
-            labels=shown.labels,
-            propensity=head.propensity or None,
-            rounds_seen=head.rounds_seen,
-            expires_at=datetime.fromtimestamp(head.expires_at, UTC),
-            distribution=None if chances is None else dict(zip(labels, chances.tolist(), strict=True)),
-        )
+        (answer,) = told(self.model, [prediction_id], kept, [None])
+        return answer
 
     async def _join(self, feedback: list[Feedback]) -> list[FeedbackResult]:
         model = self.model

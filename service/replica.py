@@ -10,7 +10,7 @@ from learners.codec import decode_state, encode_state
 from service.errors import StoreCorruptError
 from service.model import Model
 from service.store.base import LogEntry, Seen, Snapshot, Store, Tail
-from service.store.records import moment_of_round
+from service.store.records import first_round
 from service.tally import Tally
 
 _T = TypeVar("_T")
@@ -87,10 +87,11 @@ class Replica:
     def _contradicts(self, tail: Tail) -> bool:
         """Whether the log is not the one this state is of: rounds that it had are gone, or others in their place."""
         first = tail.entries[0] if tail.entries else None
-        if first is None or first.number != self.rounds:
+        number, moment = first_round(first.rounds) if first else (sys.maxsize, 0.0)
+        if first is None or not number <= self.rounds <= first.number:
             return tail.rounds < self.rounds
-        there, self._last_at = self._last_at, moment_of_round(first.record)
-        return there is not None and there != self._last_at
+        there, self._last_at = self._last_at, moment
+        return first.number != self.rounds or (there is not None and there != moment)
 
     async def _take(self, tail: Tail) -> None:
         """Folds a tail, or starts from the snapshot where the log no longer has the round that comes next."""
@@ -99,9 +100,7 @@ class Replica:
             await self._load()
             return
         entries = [entry for entry in tail.entries if entry.number > self.rounds]
-        gap = entries[0].number != self.rounds + 1 if entries else tail.rounds > self.rounds
-        if entries and entries[-1].number - entries[0].number != len(entries) - 1:
-            raise StoreCorruptError(f"the log of model {self.model.name!r} has a hole")
+        gap = first_round(entries[0].rounds)[0] != self.rounds + 1 if entries else tail.rounds > self.rounds
         await (self._load() if gap else self._fold(entries))
 
     async def _load(self) -> None:
@@ -126,14 +125,16 @@ class Replica:
         if not entries:
             return
         learner, state = self.model.learner, self.state
-        records = [entry.record for entry in entries]
+        records = [entry.rounds for entry in entries]
         rounds = self.model.format.decode_rounds(records)
+        if entries[-1].number - self.rounds != rounds.n:
+            raise StoreCorruptError(f"the log of model {self.model.name!r} has a hole")
         self.state = None  # if the fold is cut short, its half-changed state must never be used
         cost = rounds.n * learner.fold_cost if self._folded else FIRST_CALL
         self.state = await offloaded(cost, learner.fold, state, rounds)
         self._folded = True
-        self.rounds, self._last_at = entries[-1].number, moment_of_round(entries[-1].record)
-        self.tally.take(records)
+        self.rounds, self._last_at = entries[-1].number, first_round(records[-1])[1]
+        self.tally.take(records, rounds.n)
 
 
 async def offloaded(cost: int, function: Callable[..., _T], *args: Any) -> _T:

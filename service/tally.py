@@ -83,20 +83,23 @@ class Tally:
         self._form = form
         self._empty = Counts(labels=labels, slot_seconds=window_seconds / SLOTS)
         self._counts = self._empty
-        self._waiting: list[bytes] = []
+        self._waiting: list[bytes] = []  # entries of the log
+        self._rounds_waiting = 0
 
     def restart(self, tally: bytes) -> None:
         """Goes on from encoded counts; from nothing where they cannot be read."""
         self._waiting.clear()
+        self._rounds_waiting = 0
         try:
             self._counts = decode_counts(tally)
         except ValueError:
             self._counts = self._empty
 
-    def take(self, records: Sequence[bytes]) -> None:
-        """Counts rounds, in the order of the log, by and by."""
-        self._waiting += records
-        if len(self._waiting) >= _COUNT_AT_ONCE:
+    def take(self, entries: Sequence[bytes], n: int) -> None:
+        """Counts the n rounds in entries of the log, in its order, by and by."""
+        self._waiting += entries
+        self._rounds_waiting += n
+        if self._rounds_waiting >= _COUNT_AT_ONCE:
             self._count()
 
     def counts(self) -> Counts:
@@ -109,6 +112,7 @@ class Tally:
         table = self._form.table(self._waiting)
         self._counts = _counted(self._counts, table)
         self._waiting.clear()
+        self._rounds_waiting = 0
 
 
 def _counted(counts: Counts, table: np.ndarray[Any, Any]) -> Counts:

@@ -34,7 +34,7 @@ EDGE = {f"service.{name}" for name in ("__main__", "app", "cli", "client", "demo
 EDGE |= {"service.logs", "service.telemetry"}
 WATCHERS = {f"service.{name}" for name in ("figures", "metrics", "request_id", "request_log")}
 WRITERS = {"service.json_schema", "service.openapi_md"}
-PROTOCOL = {"service.store.base", "service.store.outputs", "service.store.records"}
+PROTOCOL = {f"service.store.{name}" for name in ("base", "ids", "outputs", "records")}
 
 
 class Arrow(NamedTuple):

@@ -48,15 +48,15 @@ class Snapshot(NamedTuple):
 
 
 class LogEntry(NamedTuple):
-    """One round in the log; the first has number 1."""
+    """Rounds that one call made of predictions in one block; the first round of a log has number 1."""
 
-    number: int
-    prediction_id: str  # without the model's name
-    record: bytes
+    number: int  # of the last of them
+    block: str
+    rounds: bytes  # one or more
 
 
 class Tail(NamedTuple):
-    """Rounds behind a given one, oldest first, and how many rounds the log had in all."""
+    """Entries of the log from some round on, oldest first, and how many rounds the log had in all."""
 
     rounds: int
     entries: list[LogEntry]
@@ -74,8 +74,8 @@ class Seen(NamedTuple):
     last_at: float | None = None  # when the last of them came; None where it is not known
 
 
-class Prediction(NamedTuple):
-    """A prediction to be stored: its id without the model's name, and its record."""
+class Block(NamedTuple):
+    """Predictions to be stored together: their id without the model's name (`service.store.ids`), and their record."""
 
     id: str
     record: bytes
@@ -84,7 +84,7 @@ class Prediction(NamedTuple):
 class Feedback(NamedTuple):
     """Feedback to be joined with its prediction: at least one of the two last is given."""
 
-    prediction_id: str  # without the model's name
+    prediction_id: str  # without the model's name, as `service.store.ids` makes them
     correct: bool | None
     truth: bytes | None  # as long as the answer
 
@@ -171,21 +171,21 @@ class Store(Protocol):
         """Deletes the model, its log and snapshot; False if there is none. Its predictions expire."""
 
     async def add_predictions(
-        self, key: ModelKey, predictions: Sequence[Prediction], keep_seconds: float, seen: Seen | None
+        self, key: ModelKey, blocks: Sequence[Block], keep_seconds: float, seen: Seen | None
     ) -> list[bytes | None] | Tail:
-        """Stores predictions for so long, each unless its id is in use.
+        """Stores blocks of predictions for so long, each unless its id is in use.
 
         Args:
             key: the model.
-            predictions: what to store.
+            blocks: what to store.
             keep_seconds: how long.
             seen: the rounds that the predictions take into account, where they must be all there are; None
                 where that does not matter.
 
         Returns:
-            Where other rounds were seen than there are, the tail behind them, preceded by the last that was
-            seen if the log has it: then nothing was stored. Else, for each prediction, None if it was stored, or
-            the head of the record that was there.
+            Where other rounds were seen than there are, the tail behind them, preceded by the entry of the last
+            that was seen if the log has it: then nothing was stored. Else, for each block, None if it was stored,
+            or the record that was there, without its bodies.
 
         Raises:
             ModelNotFoundError: if this incarnation of the model is gone.
@@ -201,7 +201,9 @@ class Store(Protocol):
         """
 
     async def read_tail(self, key: ModelKey, after: int, limit: int) -> Tail:
-        """The first `limit` rounds behind round `after` that the log still has.
+        """The entries with the first `limit` rounds behind round `after` that the log still has.
+
+        The first may begin before, and the last end behind those.
 
         Raises:
             ModelNotFoundError: if this incarnation of the model is gone.

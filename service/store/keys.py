@@ -16,7 +16,7 @@ def model(name: str) -> str:
 
 
 def log(name: str, incarnation: str) -> str:
-    """Stream of rounds; the n-th has the id n-0."""
+    """Stream of rounds: `p`, a block, `r`, rounds of its predictions; an entry is named by its last round, n-0."""
     return f"wager:{{{name}}}:{incarnation}:log"
 
 
@@ -35,9 +35,9 @@ def tally(name: str, incarnation: str) -> str:
     return f"wager:{{{name}}}:{incarnation}:tally"
 
 
-def prediction(name: str, incarnation: str, prediction_id: str) -> str:
-    """String: the record of one prediction (`service.store.records`)."""
-    return f"wager:{{{name}}}:{incarnation}:p:{prediction_id}"
+def block(name: str, incarnation: str, block_id: str) -> str:
+    """String: the record of one or more predictions (`service.store.records`)."""
+    return f"wager:{{{name}}}:{incarnation}:p:{block_id}"
 
 
 def lasting(name: str, incarnation: str) -> list[str]:

@@ -30,14 +30,14 @@ class OutputForm:
         self._number = np.dtype(number)
         self._possible = possible
 
+    def rows(self, answers: IntArray) -> npt.NDArray[Any]:
+        """N answers (n, ...), as learners give them, in the numbers that are stored."""
+        return answers.astype(self._number)
+
     def encode(self, answers: IntArray) -> list[bytes]:
         """The bytes of n answers, as learners give them."""
-        data, size = answers.astype(self._number).tobytes(), self.dtype.itemsize
+        data, size = self.rows(answers).tobytes(), self.dtype.itemsize
         return [data[start : start + size] for start in range(0, len(data), size)]
-
-    def decode(self, answer: bytes) -> IntArray:
-        """The numbers of one answer, in a row."""
-        return np.frombuffer(answer, self._number).astype(np.int64)
 
     def are_answers(self, stored: npt.NDArray[Any]) -> bool:
         """Whether n stored rows could all be answers."""

@@ -1,45 +1,67 @@
-"""The bytes of a prediction and of a round. Little-endian, no code in them.
+"""The bytes of predictions and of rounds. Little-endian, no code in them.
 
-A prediction is HEAD then BODY. Feedback turns it into HEAD then OUTCOME, and appends to the log the round,
-OUTCOME then BODY. A head ends with the answer, an outcome with the truth, both of the fixed length that the head
-tells: see `service.store.outputs`. A body is numbers of fixed length for each model, then the context. The joining is
-done by `lua/add_feedback.lua`, which knows the offsets in HEAD.
+Predictions that are made together are kept together: a block is HEAD, an OUTCOME for each prediction (zeros while it
+is open), its answer, and its body. Feedback fills in outcomes and appends to the log a ROUND for each, the outcome
+and the body; when the last prediction of a block is closed its bodies go. A body is numbers of fixed length for each
+model, then the context. The joining is done by `lua/add_feedback.lua`, which knows the offsets.
 """
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from learners.base import Contexts, FloatArray, Rounds
 from service.errors import StoreCorruptError
 from service.store.outputs import OutputForm
 
-FORMAT = 2
+FORMAT = 3
 
-_HEAD = struct.Struct("<BBI16sdqd")
-"""format u8, closed u8, bytes of an answer u32, fingerprint 16 bytes, expires_at f64, rounds_seen i64,
-propensity f64; the answer follows."""
+BLOCK_BYTES = 16_384
+"""The largest block of more than one prediction: each feedback reads one, and one that waits keeps it whole."""
+
+_HEAD = struct.Struct("<BIII16sdq")
+"""format u8, predictions u32, open ones u32, bytes of an answer u32, fingerprint 16 bytes, expires_at f64,
+rounds_seen i64."""
 
 _OUTCOME = struct.Struct("<Bdq")
 """correct u8, feedback_at f64, round i64; the truth follows, every bit 1 where it is unknown."""
 
+_LENGTH_BYTES = 4
+"""A round begins with its length, u32, these bytes included; then its outcome, its prediction's place in the block i32
+(-1 where it had none), and its body."""
+
 _ENTRY = np.dtype([("index", "<i4"), ("value", "<f8")])
 """One number of a sparse context."""
 
-_OUTCOME_FIELDS = [("correct", "u1"), ("feedback_at", "<f8"), ("round", "<i8")]
+Table = np.ndarray[Any, Any]
+"""A row for each round, with the columns named in this module."""
 
 
-class Head(NamedTuple):
+class Made(NamedTuple):
+    """n predictions that were made together, and are not yet stored."""
+
+    outputs: npt.NDArray[Any]  # (n, ...), the answers as the form has them
+    propensities: FloatArray  # (n,), 0 where one is too small for a float64
+    leftovers: FloatArray  # (n,), of the draws
+    evidence: FloatArray  # (n, E), of the decisions
+    contexts: Contexts  # as the learner saw them
+    predicted_at: float  # seconds since the epoch
+    expires_at: float
+    rounds_seen: int
+
+
+class Kept(NamedTuple):
     """What is kept of a prediction until it is forgotten, open or closed."""
 
     fingerprint: bytes  # 16 bytes, of the request's body; zeros where the service made the id
     expires_at: float  # seconds since the epoch
     rounds_seen: int
-    propensity: float  # 0 where it is too small for a float64
-    output: bytes  # the answer
+    propensities: FloatArray  # (1,), 0 where it is too small for a float64
+    outputs: npt.NDArray[Any]  # (1, ...), the answer
 
 
 class Outcome(NamedTuple):
@@ -73,62 +95,94 @@ class RecordFormat:
             ("predicted_at", "<f8"),
             ("leftover", "<f8"),
             ("evidence", "<f8", (evidence_size,)),
+            *([] if sparse else [("context", "<f8", (n_features,))]),
         ]
+        outcome: list[Any] = [("correct", "u1"), ("feedback_at", "<f8"), ("round", "<i8"), ("truth", output.dtype)]
+        self._head = np.dtype([("propensity", "<f8"), ("output", output.dtype), ("from", "<u4"), ("upto", "<u4")])
         self._body = np.dtype(body)
-        self._round = np.dtype([*_OUTCOME_FIELDS, ("truth", output.dtype), *body])
-
-    @property
-    def head_bytes(self) -> int:
-        """The length of a prediction's head."""
-        return _HEAD.size + self._output.dtype.itemsize
+        self._outcome = np.dtype(outcome)
+        self._round = np.dtype([("length", "<u4"), *outcome, ("place", "<i4"), *body])
 
     @property
     def round_bytes(self) -> int:
         """The length of a round in the log; of a sparse one, without its context."""
-        return self._round.itemsize + (0 if self._sparse else self._n_features * 8)
+        return self._round.itemsize
 
-    def encode_predictions(
-        self, heads: Sequence[Head], contexts: Contexts, evidence: FloatArray, leftovers: FloatArray, now: float
-    ) -> list[bytes]:
+    def bounds(self, contexts: Contexts) -> list[int]:
+        """Where n predictions, kept in blocks that are not too large, begin a new one; 0 and n included."""
+        each = self._outcome.itemsize + self._head.itemsize + self._body.itemsize
+        size = contexts.n * each + (len(contexts.values) * _ENTRY.itemsize if self._sparse else 0)
+        blocks = min(contexts.n, -(-size // BLOCK_BYTES))
+        return [contexts.n * i // blocks for i in range(blocks + 1)]
+
+    def encode_blocks(self, made: Made, bounds: Sequence[int], fingerprints: Sequence[bytes]) -> list[bytes]:
         """The records of n open predictions.
 
         Args:
-            heads: n heads.
-            contexts: n contexts, as the learner saw them.
-            evidence: (n, E), of the decisions.
-            leftovers: (n,), of the draws.
-            now: when they were made, seconds since the epoch.
+            made: the predictions.
+            bounds: where each block begins, and n.
+            fingerprints: 16 bytes for each block.
         """
-        bodies = np.zeros(len(heads), self._body)
-        bodies["output"] = np.frombuffer(b"".join([head.output for head in heads]), self._output.dtype)
-        bodies["propensity"] = [head.propensity for head in heads]
-        bodies["rounds_seen"] = [head.rounds_seen for head in heads]
-        bodies["predicted_at"], bodies["evidence"], bodies["leftover"] = now, evidence, leftovers
-        data, size = bodies.tobytes(), self._body.itemsize
-        return [
-            _encode_head(head) + data[i * size : (i + 1) * size] + tail
-            for i, (head, tail) in enumerate(zip(heads, self._encode_contexts(contexts), strict=True))
+        data, at = self._encode_bodies(made)
+        heads = np.empty(len(made.outputs), self._head)
+        heads["propensity"], heads["output"] = made.propensities, made.outputs
+        blocks = []
+        for fingerprint, (start, stop) in zip(fingerprints, pairwise(bounds), strict=True):
+            n, rows = stop - start, heads[start:stop]
+            rows["from"], rows["upto"] = at[start:stop] - at[start], at[start + 1 : stop + 1] - at[start]
+            head = _HEAD.pack(FORMAT, n, n, self._output.dtype.itemsize, fingerprint, made.expires_at, made.rounds_seen)
+            outcomes = bytes(n * self._outcome.itemsize)
+            blocks.append(b"".join((head, outcomes, rows.tobytes(), data[at[start] : at[stop]])))
+        return blocks
+
+    def _encode_bodies(self, made: Made) -> tuple[bytes, npt.NDArray[np.int64]]:
+        """All bodies in one, and where each begins, and the end."""
+        bodies = np.empty(len(made.outputs), self._body)
+        bodies["output"], bodies["propensity"] = made.outputs, made.propensities
+        bodies["rounds_seen"], bodies["predicted_at"] = made.rounds_seen, made.predicted_at
+        bodies["leftover"], bodies["evidence"] = made.leftovers, made.evidence
+        size, contexts = self._body.itemsize, made.contexts
+        at = np.arange(len(bodies) + 1, dtype=np.int64) * size
+        if not self._sparse:
+            bodies["context"] = contexts.values.reshape(len(bodies), self._n_features)
+            return bodies.tobytes(), at
+        entries = np.empty(len(contexts.values), _ENTRY)
+        entries["index"], entries["value"] = contexts.indices, contexts.values
+        fixed, tails, bounds = bodies.tobytes(), entries.tobytes(), (contexts.starts * _ENTRY.itemsize).tolist()
+        parts = [
+            fixed[i * size : (i + 1) * size] + tails[start:stop] for i, (start, stop) in enumerate(pairwise(bounds))
         ]
+        return b"".join(parts), at + contexts.starts * _ENTRY.itemsize
 
-    def _encode_contexts(self, contexts: Contexts) -> list[bytes]:
-        if self._sparse:
-            entries = np.empty(len(contexts.values), _ENTRY)
-            entries["index"], entries["value"] = contexts.indices, contexts.values
-        else:
-            entries = contexts.values.astype("<f8")
-        data, bounds = entries.tobytes(), (contexts.starts * entries.itemsize).tolist()
-        return [data[start:end] for start, end in pairwise(bounds)]
-
-    def decode_rounds(self, records: Sequence[bytes]) -> Rounds:
-        """The rounds as the learners want them, in arrays of their own.
+    def decode_kept(self, record: bytes) -> Kept:
+        """What a block tells that keeps a single prediction, with or without its body.
 
         Raises:
-            StoreCorruptError: if a record is not one of this model.
+            StoreCorruptError: if it is none.
         """
-        table = self.table(records)
-        self._check(table)
+        if len(record) < _HEAD.size or record[0] != FORMAT:
+            raise StoreCorruptError("a prediction's record has an unknown format")
+        _, n, _, size, fingerprint, expires_at, rounds_seen = _HEAD.unpack_from(record)
+        at = _HEAD.size + self._outcome.itemsize
+        if n != 1 or size != self._output.dtype.itemsize or len(record) < at + self._head.itemsize:
+            raise StoreCorruptError("a prediction's record is cut short, or of another model")
+        head = np.frombuffer(record, self._head, 1, at)
+        if not self._output.are_answers(head["output"]):
+            raise StoreCorruptError("a prediction's record holds an impossible answer")
+        return Kept(fingerprint, expires_at, rounds_seen, head["propensity"], head["output"])
+
+    def decode_rounds(self, entries: Sequence[bytes]) -> Rounds:
+        """The rounds as the learners want them, in arrays of their own.
+
+        Args:
+            entries: of the log, some rounds in each.
+
+        Raises:
+            StoreCorruptError: if an entry is not one of this model.
+        """
+        table, contexts = self.rows(entries)
         return Rounds(
-            contexts=self.contexts(records),
+            contexts=contexts,
             labels=table["output"].astype(np.int64),
             propensities=table["propensity"].astype(np.float64),
             correct=table["correct"].astype(np.bool_),
@@ -138,34 +192,49 @@ class RecordFormat:
             leftovers=table["leftover"].astype(np.float64),
         )
 
-    def table(self, records: Sequence[bytes]) -> np.ndarray[Any, Any]:
-        """All but the contexts of rounds, a row each, with the columns named in this module.
+    def table(self, entries: Sequence[bytes]) -> Table:
+        """A row for each round in entries of the log.
 
         Raises:
-            StoreCorruptError: if a record is not one of this model.
+            StoreCorruptError: if an entry is not one of this model.
         """
-        size = self._round.itemsize
-        if any(len(record) < size for record in records):
-            raise StoreCorruptError(f"a round of the log is shorter than {size} bytes")
-        return np.frombuffer(b"".join(record[:size] for record in records), dtype=self._round)
+        return self.rows(entries)[0]
 
-    def contexts(self, records: Sequence[bytes]) -> Contexts:
-        """The contexts of rounds, in arrays of their own.
+    def rows(self, entries: Sequence[bytes]) -> tuple[Table, Contexts]:
+        """The table, and the contexts of its rounds in arrays of their own.
 
         Raises:
-            StoreCorruptError: if a record is not one of this model.
+            StoreCorruptError: if an entry is not one of this model.
         """
-        size = self._round.itemsize
-        tails = [record[size:] for record in records]
-        contexts = self._sparse_contexts(tails) if self._sparse else self._dense_contexts(tails)
+        table, contexts = self._sparse_rows(entries) if self._sparse else self._dense_rows(entries)
+        self._check(table)
         if not np.isfinite(contexts.values).all():
             raise StoreCorruptError("a stored context holds impossible numbers")
-        return contexts
+        return table, contexts
 
-    def _dense_contexts(self, tails: Sequence[bytes]) -> Contexts:
-        if any(len(tail) != self._n_features * 8 for tail in tails):
-            raise StoreCorruptError(f"a stored context has not {self._n_features} numbers")
-        return Contexts.dense(np.frombuffer(b"".join(tails), "<f8").reshape(len(tails), self._n_features))
+    def _dense_rows(self, entries: Sequence[bytes]) -> tuple[Table, Contexts]:
+        data, size = b"".join(entries), self._round.itemsize
+        whole = len(data) - len(data) % size
+        table = np.frombuffer(data[:whole], self._round)
+        if whole != len(data) or (table["length"] != size).any():
+            raise StoreCorruptError(f"a round of the log has not {size} bytes")
+        return table, Contexts.dense(table["context"])
+
+    def _sparse_rows(self, entries: Sequence[bytes]) -> tuple[Table, Contexts]:
+        records, size = list(self._split(entries)), self._round.itemsize
+        table = np.frombuffer(b"".join(record[:size] for record in records), self._round)
+        return table, self._sparse_contexts([record[size:] for record in records])
+
+    def _split(self, entries: Sequence[bytes]) -> Iterator[bytes]:
+        """Sparse rounds, whose lengths differ, one by one."""
+        for entry in entries:
+            at = 0
+            while at < len(entry):
+                length = int.from_bytes(entry[at : at + _LENGTH_BYTES], "little")
+                if length < self._round.itemsize or at + length > len(entry):
+                    raise StoreCorruptError("a round of the log has an impossible length")
+                yield entry[at : at + length]
+                at += length
 
     def _sparse_contexts(self, tails: Sequence[bytes]) -> Contexts:
         if any(len(tail) % _ENTRY.itemsize for tail in tails):
@@ -175,7 +244,7 @@ class RecordFormat:
             raise StoreCorruptError("a stored context has an index out of range")
         return Contexts.sparse([len(tail) // _ENTRY.itemsize for tail in tails], entries["index"], entries["value"])
 
-    def _check(self, table: np.ndarray[Any, Any]) -> None:
+    def _check(self, table: Table) -> None:
         """Refuses numbers that would lead a compiled update astray: labels become indices there."""
         propensities = table["propensity"]
         possible = (
@@ -190,45 +259,30 @@ class RecordFormat:
             raise StoreCorruptError("a round of the log holds impossible numbers")
 
 
-def _encode_head(head: Head) -> bytes:
-    fixed = _HEAD.pack(
-        FORMAT, 0, len(head.output), head.fingerprint, head.expires_at, head.rounds_seen, head.propensity
-    )
-    return fixed + head.output
-
-
-def decode_head(record: bytes) -> Head:
-    """The head of a prediction's record.
+def decode_outcomes(data: bytes, n: int) -> list[Outcome]:
+    """The n outcomes that the reply to feedback carries, of one length.
 
     Raises:
-        StoreCorruptError: if it is none.
+        StoreCorruptError: if they are none.
     """
-    if len(record) < _HEAD.size or record[0] != FORMAT:
-        raise StoreCorruptError("a prediction's record has an unknown format")
-    _, _, size, fingerprint, expires_at, rounds_seen, propensity = _HEAD.unpack_from(record)
-    output = record[_HEAD.size : _HEAD.size + size]
-    if len(output) != size:
-        raise StoreCorruptError("a prediction's record is cut short")
-    return Head(fingerprint, expires_at, rounds_seen, propensity, output)
-
-
-def decode_outcome(data: bytes) -> Outcome:
-    """The outcome that a feedback's reply carries.
-
-    Raises:
-        StoreCorruptError: if it is none.
-    """
-    if len(data) <= _OUTCOME.size:
+    size, rest = divmod(len(data), n) if n else (0, len(data))
+    if rest or (n and size <= _OUTCOME.size):
         raise StoreCorruptError("an outcome has an unknown format")
-    correct, feedback_at, number = _OUTCOME.unpack_from(data)
-    truth = data[_OUTCOME.size :]
-    return Outcome(bool(correct), feedback_at, number, None if truth == b"\xff" * len(truth) else truth)
+    form = struct.Struct(f"{_OUTCOME.format}{size - _OUTCOME.size}s") if n else _OUTCOME
+    unknown = b"\xff" * (size - _OUTCOME.size)
+    return [
+        Outcome(bool(correct), feedback_at, number, None if truth == unknown else truth)
+        for correct, feedback_at, number, truth in form.iter_unpack(data)
+    ]
 
 
-def moment_of_round(record: bytes) -> float:
-    """When the feedback came that made a round.
+def first_round(entry: bytes) -> tuple[int, float]:
+    """The number of the first round in an entry of the log, and when its feedback came.
 
     Raises:
-        StoreCorruptError: if it is none.
+        StoreCorruptError: if it has none.
     """
-    return decode_outcome(record).feedback_at
+    if len(entry) < _LENGTH_BYTES + _OUTCOME.size:
+        raise StoreCorruptError("an entry of the log is cut short")
+    _, feedback_at, number = _OUTCOME.unpack_from(entry, _LENGTH_BYTES)
+    return number, feedback_at

@@ -17,15 +17,14 @@ from redis import exceptions
 from service.errors import ModelNotFoundError, StoreFullError, StoreUnavailableError
 from service.store import keys
 from service.store.base import (
+    Block,
     Feedback,
     FeedbackResult,
     FeedbackRules,
-    FeedbackStatus,
     LogEntry,
     ModelFigures,
     ModelKey,
     ModelPage,
-    Prediction,
     Published,
     Seen,
     Snapshot,
@@ -37,7 +36,7 @@ from service.store.base import (
 from service.store.connections import NO_FILES, Connection, TlsFiles, connect
 from service.store.facts import OF_A_CLUSTER, read_facts
 from service.store.figures import read_figures, read_load
-from service.store.records import decode_outcome
+from service.store.judging import by_block, in_order
 
 _BULK_PATIENCE = 30
 """How many times longer than for other replies one waits for a snapshot, which may have many megabytes."""
@@ -144,34 +143,34 @@ class RedisStore:
 
     @_translating_errors
     async def add_predictions(
-        self, key: ModelKey, predictions: Sequence[Prediction], keep_seconds: float, seen: Seen | None
+        self, key: ModelKey, blocks: Sequence[Block], keep_seconds: float, seen: Seen | None
     ) -> list[bytes | None] | Tail:
         """See `Store.add_predictions`."""
-        named = [*_model_and_log(key), *(keys.prediction(*key, p.id) for p in predictions)]
+        named = [*_model_and_log(key), *(keys.block(*key, block.id) for block in blocks)]
         rounds, limit, last_at = seen or (-1, 0, None)
         args = [key.incarnation, rounds, _moment(last_at), limit, round(keep_seconds * 1000)]
-        reply = await self._run(_ADD_PREDICTIONS, named, [*args, *(p.record for p in predictions)])
+        reply = await self._run(_ADD_PREDICTIONS, named, [*args, *(block.record for block in blocks)])
         total, items = _unless_gone(key, reply)
-        heads: list[bytes | None] = items
-        return heads if total is None else Tail(int(total), [_log_entry(*entry) for entry in items])
+        there: list[bytes | None] = items
+        return there if total is None else Tail(int(total), [_log_entry(*entry) for entry in items])
 
     @_translating_errors
     async def add_feedback(
         self, key: ModelKey, feedback: Sequence[Feedback], rules: FeedbackRules, now: float
     ) -> list[FeedbackResult]:
         """See `Store.add_feedback`."""
-        named = [*_model_and_log(key), *(keys.prediction(*key, f.prediction_id) for f in feedback)]
+        order, said = by_block(feedback)
+        named = [*_model_and_log(key), *(keys.block(*key, block) for block in said)]
         args: list[Any] = [key.incarnation, repr(now), int(rules.accept_late), int(rules.label_needed)]
-        for item in feedback:
-            correct = "?" if item.correct is None else int(item.correct)
-            args += (item.prediction_id, correct, item.truth or b"")
+        for block, parts in said.items():
+            args += (block, b"".join(parts))
         replies = _unless_gone(key, await self._run(_ADD_FEEDBACK, named, args))
-        return [_feedback_result(*reply) for reply in replies]
+        return in_order(order, said, replies)
 
     @_translating_errors
     async def read_tail(self, key: ModelKey, after: int, limit: int) -> Tail:
         """See `Store.read_tail`."""
-        reply = await self._run(_READ_TAIL, _model_and_log(key), [key.incarnation, after, limit])
+        reply = await self._run(_READ_TAIL, _model_and_log(key), [key.incarnation, after + 1, limit])
         rounds, entries = _unless_gone(key, reply)
         return Tail(int(rounds), [_log_entry(*entry) for entry in entries])
 
@@ -278,13 +277,6 @@ def _stored_model(name: str, fields: dict[bytes, bytes]) -> StoredModel | None:
         predictions=int(fields[b"predictions"]),
         correct=int(fields[b"correct"]),
     )
-
-
-_STATUSES = {status.value.encode(): status for status in FeedbackStatus}
-
-
-def _feedback_result(status: bytes, outcome: bytes | None = None) -> FeedbackResult:
-    return FeedbackResult(_STATUSES[status], None if outcome is None else decode_outcome(outcome))
 
 
 def _moment(seconds: float | None) -> str:

@@ -27,8 +27,8 @@ async def test_laid_rounds_are_in_the_log_and_are_learned(
         await fold(desk)
         assert desk.replica.rounds == 4 * BATCH
         answer = await (await open_desk(world, name)).predict(Ask([0.1] * D, None, False))
-        left = await world.store.command("KEYS", keys.prediction(*desk.model.key, "*"))
-        assert await world.store.command("XLEN", keys.log(*desk.model.key)) == 4 * BATCH
+        left = await world.store.command("KEYS", keys.block(*desk.model.key, "*"))
+        assert (await world.store.read_tail(desk.model.key, 4 * BATCH - 1, 1)).rounds == 4 * BATCH
     assert answer.rounds_seen == 4 * BATCH
     assert len(left) == 1  # the last one
     told = (await client.get(f"/models/{name}")).json()

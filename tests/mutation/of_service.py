@@ -24,19 +24,24 @@ SERVICE = [
     Place(
         "service/desk.py",
         laws("tests/service/test_desks.py", "test_a_round_keeps_what_its_draw_left"),
-        {"desk: the leftover not stored": ("evidence, leftovers, now)", "evidence, 0.0 * leftovers, now)")},
+        {
+            "desk: the leftover not stored": (
+                "propensities, leftovers, evidence,",
+                "propensities, 0.0 * leftovers, evidence,",
+            )
+        },
     ),
     Place(
         "service/desk.py",
         _PROPENSITIES,
         {
             "desk: the leader's propensity": (
-                "propensities.tolist(), strict=True",
-                "distributions.max(axis=1).tolist(), strict=True",
+                "Made(outputs, propensities,",
+                "Made(outputs, distributions.max(axis=1),",
             ),
             "desk: one uniform for all": (
-                "self._outside.rng.random((len(asks), self._uniforms))",
-                "np.repeat(self._outside.rng.random((1, self._uniforms)), len(asks), axis=0)",
+                "self._outside.rng.random((n, self._uniforms))",
+                "np.repeat(self._outside.rng.random((1, self._uniforms)), n, axis=0)",
             ),
             "desk: the distribution of another": ("drawn.distributions[i] if", "drawn.distributions[0] if"),
         },
@@ -56,15 +61,12 @@ SERVICE = [
             "desk: never told of missed rounds": ("drawn, replica.seen)", "drawn, None)"),
             "desk: rounds that came meanwhile are forgotten": ("                await replica.catch_up(there)\n", ""),
             "desk: drawn before the rounds that came meanwhile": (
-                "                drawn = await self._draw(asks, contexts)\n                there",
+                "                drawn = await self._draw(batch)\n                there",
                 "                there",
             ),
-            "desk: another context is a repeat": ("if stored.fingerprint != head.fingerprint:", "if False:"),
-            "desk: a repeat is drawn anew": (
-                "self._answer(prediction_id, stored, None)",
-                "self._answer(prediction_id, head, None)",
-            ),
-            "desk: no window": ("now + self.model.definition.window_seconds", "now"),
+            "desk: another context is a repeat": ("if kept.fingerprint != fingerprint:", "if False:"),
+            "desk: a repeat is drawn anew": ("            if record is not None:", "            if False:"),
+            "desk: no window": ("now + model.definition.window_seconds", "now"),
         },
     ),
     Place(
@@ -98,9 +100,13 @@ SERVICE = [
             ),
             "replica: a fold cut short is used": ("self.state = None  # if", "self.state = state  # if"),
             "replica: lost rounds are kept": ("return tail.rounds < self.rounds", "return False"),
-            "replica: other rounds are taken for its own": ("there != self._last_at", "False"),
-            "replica: holes are skipped": ("!= len(entries) - 1", "< 0"),
-            "replica: a gap is not noticed": ("entries[0].number != self.rounds + 1 if entries", "False if entries"),
+            "replica: other rounds are taken for its own": ("there != moment", "False"),
+            "replica: rounds that end elsewhere are taken for its own": ("first.number != self.rounds or", ""),
+            "replica: holes are skipped": ("if entries[-1].number - self.rounds != rounds.n:", "if False:"),
+            "replica: a gap is not noticed": (
+                "first_round(entries[0].rounds)[0] != self.rounds + 1 if entries",
+                "False if entries",
+            ),
         },
     ),
     Place(

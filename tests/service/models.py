@@ -15,8 +15,8 @@ from learners.features import within_bound
 from learners.registry import ALL_LEARNERS
 from service.model import Model, new_model, stored_model
 from service.schemas import ModelDefinition
-from service.store.base import Feedback, FeedbackStatus, LogEntry, ModelKey, Prediction, Store
-from service.store.records import Head
+from service.store.base import Block, Feedback, FeedbackStatus, LogEntry, ModelKey, Store
+from service.store.records import Made
 from tests.service.workers import START
 
 LABELS = ["red", "green", "blue", "none"]
@@ -57,12 +57,11 @@ async def play(store: Store, model: Model, n: int, seed: int = 1, now: float = S
     decisions = model.learner.decide(model.learner.init(), Contexts.dense(contexts))
     uniforms = rng.random((n, uniforms_per_answer(model.learner)))
     labels, propensities, leftovers = draw_answers(model.learner, decisions, uniforms)
-    drawn = zip(model.answers.form.encode(labels), propensities, strict=True)
-    heads = [Head(bytes(16), now + 60.0, 0, float(propensity), output) for output, propensity in drawn]
-    records = model.format.encode_predictions(heads, Contexts.dense(contexts), decisions.evidence, leftovers, now)
+    outputs, rows = model.answers.form.rows(labels), Contexts.dense(contexts)
+    made = Made(outputs, propensities, leftovers, decisions.evidence, rows, now, now + 60.0, 0)
+    records = model.format.encode_blocks(made, range(n + 1), [bytes(16)] * n)
     ids = [f"played-{seed}-{number}" for number in range(n)]
-    predictions = [Prediction(*pair) for pair in zip(ids, records, strict=True)]
-    await store.add_predictions(model.key, predictions, 600.0, None)
+    await store.add_predictions(model.key, list(map(Block, ids, records)), 600.0, None)
     truths = model.answers.form.encode(rng.permutation(labels))  # of other rounds, which are answers too
     feedback = [
         Feedback(own, None, truth) if is_structured(model.learner) else Feedback(own, bool(rng.random() < 0.7), None)
@@ -79,11 +78,23 @@ async def whole_log(store: Store, key: ModelKey) -> list[LogEntry]:
 
 def sequential_fold(model: Model, entries: Sequence[LogEntry]) -> Any:
     """The state after these rounds, from the first, one at a time."""
-    assert [entry.number for entry in entries] == list(range(1, len(entries) + 1))
+    records = one_by_one(entries)
+    assert model.format.table(records)["round"].tolist() == list(range(1, len(records) + 1))
     state = model.learner.init()
-    for entry in entries:
-        state = model.learner.fold(state, model.format.decode_rounds([entry.record]))
+    for record in records:
+        state = model.learner.fold(state, model.format.decode_rounds([record]))
     return state
+
+
+def one_by_one(entries: Sequence[LogEntry]) -> list[bytes]:
+    """Each round of these entries by itself."""
+    rounds = b"".join(entry.rounds for entry in entries)
+    records = []
+    while rounds:
+        length = int.from_bytes(rounds[:4], "little")
+        records.append(rounds[:length])
+        rounds = rounds[length:]
+    return records
 
 
 async def true_state(store: Store, name: str) -> Any:

@@ -69,7 +69,7 @@ async def test_a_round_keeps_what_its_draw_left(store: RedisStore, name: str) ->
     model = await make_model(store, name, learner=UNIFORM)
     desk = await Desks(outside(store), LARGE).find(name, "model")
     await judge(desk, await predict(desk, 8))
-    rounds = model.format.decode_rounds([entry.record for entry in await whole_log(store, model.key)])
+    rounds = model.format.decode_rounds([entry.rounds for entry in await whole_log(store, model.key)])
     numbers = 4.0 * np.random.default_rng(1).random(8)
     assert (rounds.labels == numbers.astype(int)).all()
     np.testing.assert_allclose(rounds.leftovers, numbers % 1.0, atol=1e-12)

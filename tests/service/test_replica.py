@@ -152,12 +152,12 @@ async def test_a_round_with_an_impossible_label_is_corrupt(store: RedisStore, st
     model = await make_model(store, name, learner={"algorithm": "uniform"})  # the one that such a label cannot hurt
     await play(store, model, 1)
     (entry,) = await whole_log(store, model.key)
-    damaged = model.format.table([entry.record]).copy()
+    damaged = model.format.table([entry.rounds]).copy()
     damaged["output"] = 1_000_000
     with raw(store_url) as client:
         client.hincrby(keys.model(name), "rounds", 1)
         client.xadd(
-            keys.log(*model.key), {"p": "damaged", "r": damaged.tobytes() + entry.record[damaged.itemsize :]}, id="2-0"
+            keys.log(*model.key), {"p": "damaged", "r": damaged.tobytes() + entry.rounds[damaged.itemsize :]}, id="2-0"
         )
     with pytest.raises(StoreCorruptError):
         await caught_up(Replica(model, store))

@@ -8,8 +8,9 @@ import pytest
 
 from learners.base import Contexts
 from service.store.outputs import label_form
-from service.store.records import Head, RecordFormat
+from service.store.records import Made, RecordFormat
 from service.tally import DELAY_BOUNDS, PROPENSITY_BOUNDS, SLOTS, Tally, decode_counts
+from tests.store.samples import as_round
 
 K, WINDOW, START = 4, 3200.0, 1_800_000_000.0
 FORM = RecordFormat(label_form(K), evidence_size=2, n_features=3)
@@ -31,15 +32,21 @@ def rounds(n: int, seed: int = 1) -> list[dict[str, Any]]:
 
 def record(fact: dict[str, Any], number: int) -> bytes:
     """The bytes of a round in the log, joined as `lua/add_feedback.lua` does."""
-    head = Head(bytes(16), fact["at"] + WINDOW, 0, fact["p"], FORM_ANSWER)
-    contexts = Contexts.dense(np.zeros((1, 3)))
-    (prediction,) = FORM.encode_predictions([head], contexts, np.zeros((1, 2)), np.zeros(1), fact["at"])
-    outcome = np.zeros((), np.dtype([("correct", "u1"), ("feedback_at", "<f8"), ("round", "<i8")]))
-    outcome["correct"], outcome["feedback_at"], outcome["round"] = fact["correct"], fact["at"] + fact["delay"], number
-    return outcome.tobytes() + b"\xff" * 4 + prediction[FORM.head_bytes :]
+    outputs, none = label_form(K).rows(np.array([2])), np.zeros((1, 3))
+    made = Made(
+        outputs,
+        np.array([fact["p"]]),
+        none[0, :1],
+        none[:, :2],
+        Contexts.dense(none),
+        fact["at"],
+        fact["at"] + WINDOW,
+        0,
+    )
+    (block,) = FORM.encode_blocks(made, [0, 1], [bytes(16)])
+    return as_round(block, 0, (fact["correct"], fact["at"] + fact["delay"], number))
 
 
-FORM_ANSWER = label_form(K).encode(np.array([2]))[0]
 FACTS = rounds(700)
 RECORDS = [record(fact, i + 1) for i, fact in enumerate(FACTS)]
 
@@ -52,7 +59,7 @@ def tally() -> Tally:
 def test_it_counts_the_truth() -> None:
     """Each number is what a loop over the rounds finds."""
     counting = tally()
-    counting.take(RECORDS)
+    counting.take(RECORDS, 700)
     counts = counting.counts()
     delays = [fact["at"] + fact["delay"] - fact["at"] for fact in FACTS]
     assert (counts.rounds, counts.correct) == (700, sum(fact["correct"] for fact in FACTS))
@@ -71,9 +78,9 @@ def test_it_counts_the_truth() -> None:
 def test_the_bits_do_not_depend_on_the_cuts(step: int) -> None:
     """Rounds may come one by one or many at once, be asked for between, and pass through the store."""
     whole, cut = tally(), tally()
-    whole.take(RECORDS)
+    whole.take(RECORDS, 700)
     for start in range(0, len(RECORDS), step):
-        cut.take(RECORDS[start : start + step])
+        cut.take(RECORDS[start : start + step], len(RECORDS[start : start + step]))
         if start % 3 == 0:
             kept = cut.counts().encode()
             cut = tally()
@@ -86,7 +93,7 @@ def test_sums_never_fall() -> None:
     """A counter that falls by a rounding error would be taken for a restart."""
     counting, before = tally(), None
     for one in RECORDS:
-        counting.take([one])
+        counting.take([one], 1)
         counts = counting.counts()
         sums = (counts.delay_seconds, counts.weights, counts.squared_weights, counts.correct_weights)
         assert before is None or all(new >= old for new, old in zip(sums, before, strict=True))
@@ -96,7 +103,7 @@ def test_sums_never_fall() -> None:
 def test_only_slots_of_the_window_are_kept() -> None:
     """Whatever the length of the log, the recent slots are a window's."""
     counting = tally()
-    counting.take(RECORDS)
+    counting.take(RECORDS, 700)
     recent = dict(counting.counts().recent)
     newest = int(FACTS[-1]["at"] // (WINDOW / SLOTS))
     assert set(recent) == set(range(newest - SLOTS, newest + 1))
@@ -108,5 +115,5 @@ def test_what_is_no_tally_is_begun_anew(broken: bytes) -> None:
     """Counts that cannot be read, or are another version's, are no reason not to serve."""
     counting = tally()
     counting.restart(broken)
-    counting.take(RECORDS[:3])
+    counting.take(RECORDS[:3], 3)
     assert counting.counts().rounds == 3

@@ -1,11 +1,13 @@
 """Predictions and feedback to fill a store with."""
 
+import struct
+
 import numpy as np
 
 from learners.base import Contexts
-from service.store.base import Feedback, FeedbackRules, Prediction
+from service.store.base import Block, Feedback, FeedbackRules
 from service.store.outputs import label_form
-from service.store.records import Head, RecordFormat
+from service.store.records import Made, RecordFormat
 
 NOW = 1_800_000_000.0
 WINDOW = 600.0
@@ -18,12 +20,45 @@ def as_bytes(label: int) -> bytes:
     return label_form(4).encode(np.array([label]))[0]
 
 
-def sample_predictions(*ids: str, label: int = 2) -> list[Prediction]:
+def sample_made(n: int, label: int = 2) -> Made:
     """Open predictions of that label, whose window closes WINDOW seconds after NOW."""
-    heads = [Head(bytes(16), NOW + WINDOW, 7, 0.25, as_bytes(label)) for _ in ids]
-    contexts = np.arange(3.0 * len(ids)).reshape(-1, 3)
-    records = FORMAT.encode_predictions(heads, Contexts.dense(contexts), -contexts[:, :2], np.full(len(ids), 0.5), NOW)
-    return [Prediction(*pair) for pair in zip(ids, records, strict=True)]
+    contexts = np.arange(3.0 * n).reshape(-1, 3)
+    outputs, half = label_form(4).rows(np.full(n, label)), np.full(n, 0.5)
+    return Made(outputs, half / 2, half, -contexts[:, :2], Contexts.dense(contexts), NOW, NOW + WINDOW, 7)
+
+
+def sample_predictions(*ids: str, label: int = 2) -> list[Block]:
+    """Such predictions, each in a block of its own."""
+    n = len(ids)
+    return list(map(Block, ids, FORMAT.encode_blocks(sample_made(n, label), range(n + 1), [bytes(16)] * n)))
+
+
+def sample_block(block: str, n: int, label: int = 2) -> Block:
+    """Such predictions, all in one block."""
+    return Block(block, FORMAT.encode_blocks(sample_made(n, label), [0, n], [bytes(16)])[0])
+
+
+def without_bodies(record: bytes) -> bytes:
+    """The record of open predictions, as it is told to whoever uses its id again."""
+    n, _, answer_bytes = struct.unpack_from("<III", record, 1)
+    return record[: 45 + n * (17 + answer_bytes + 16 + answer_bytes)]
+
+
+def as_round(record: bytes, i: int, outcome: tuple[bool, float, int], truth: bytes | None = None) -> bytes:
+    """The round that `lua/add_feedback.lua` makes of the i-th prediction of a block.
+
+    Args:
+        record: of the block.
+        i: from 0 on.
+        outcome: whether it was right, when that was told, and the number of the round.
+        truth: None where it is unknown.
+    """
+    n, _, answer_bytes = struct.unpack_from("<III", record, 1)
+    begin, end = struct.unpack_from("<II", record, 45 + n * (17 + answer_bytes) + (i + 1) * (16 + answer_bytes) - 8)
+    bodies = record[len(without_bodies(record)) :]
+    packed = struct.pack("<Bdq", *outcome) + (b"\xff" * answer_bytes if truth is None else truth)
+    rest = packed + struct.pack("<i", -1 if n == 1 else i) + bodies[begin:end]
+    return struct.pack("<I", 4 + len(rest)) + rest
 
 
 def feedback_for(ids: list[str], seed: int) -> list[Feedback]:

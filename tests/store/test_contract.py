@@ -1,6 +1,7 @@
 """The laws of every store: a list of stores x a list of laws."""
 
 import asyncio
+import struct
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -11,22 +12,34 @@ from learners.base import Contexts
 from service.errors import ModelNotFoundError
 from service.store import keys
 from service.store.base import (
+    Block,
     Feedback,
     FeedbackResult,
     FeedbackRules,
     FeedbackStatus,
+    LogEntry,
     ModelKey,
-    Prediction,
     Seen,
     Snapshot,
     Store,
     StoredModel,
+    Tail,
 )
 from service.store.outputs import OutputForm, label_set_form, ranking_form
-from service.store.records import Head, Outcome, RecordFormat
+from service.store.records import Made, Outcome, RecordFormat
 from service.store.redis_store import RedisStore
 from tests.servers import keys_like, raw
-from tests.store.samples import FORMAT, NOW, STRICT, WINDOW, as_bytes, feedback_for, sample_predictions
+from tests.store.samples import (
+    FORMAT,
+    NOW,
+    STRICT,
+    WINDOW,
+    as_bytes,
+    as_round,
+    feedback_for,
+    sample_predictions,
+    without_bodies,
+)
 
 RECORDED, DUPLICATE, CONFLICT = FeedbackStatus.RECORDED, FeedbackStatus.DUPLICATE, FeedbackStatus.CONFLICT
 
@@ -66,7 +79,9 @@ class Place(NamedTuple):
 
     async def numbers(self, after: int = 0, limit: int = 1000) -> list[int]:
         """The numbers of the rounds in the log."""
-        return [entry.number for entry in (await self.store.read_tail(self.key, after, limit)).entries]
+        entries = (await self.store.read_tail(self.key, after, limit)).entries
+        numbers: list[int] = FORMAT.table([entry.rounds for entry in entries])["round"].tolist()
+        return numbers
 
 
 @pytest.fixture
@@ -140,7 +155,7 @@ async def test_a_deletion_leaves_nothing_but_predictions(place: Place, any_store
     await place.play(2)
     await place.store.save_snapshot(place.key, Snapshot(2, b"state"), 10)
     await place.store.delete_model(place.key.name)
-    assert keys_like(any_store_url, place.key.name) == [keys.prediction(*place.key, own) for own in ("p0", "p1")]
+    assert keys_like(any_store_url, place.key.name) == [keys.block(*place.key, own) for own in ("p0", "p1")]
 
 
 async def test_a_model_made_again_has_another_life(place: Place) -> None:
@@ -203,7 +218,7 @@ async def test_every_call_for_a_gone_model_says_so(place: Place, made_again: boo
 async def test_a_prediction_is_stored_unless_its_id_is_in_use(place: Place) -> None:
     """The first record of an id stays; who comes later, even in the same call, is told its head."""
     assert await place.predict("a", "b", label=1) == [None, None]
-    first, other = (sample_predictions("a", label=label)[0].record[: FORMAT.head_bytes] for label in (1, 3))
+    first, other = (without_bodies(sample_predictions("a", label=label)[0].record) for label in (1, 3))
     assert await place.predict("a", "c", "c", label=3) == [first, None, other]
     assert await place.predict("a", label=3) == [first]
     assert await place.counters() == (0, 3, 0)
@@ -247,11 +262,13 @@ async def test_predictions_that_have_missed_rounds_are_told_them(place: Place) -
 
 
 async def test_a_closed_prediction_still_tells_its_head(place: Place) -> None:
-    """Asking again after the feedback brings the head, marked as closed and otherwise as stored."""
+    """Asking again after the feedback brings what was stored, and its outcome in the place of zeros."""
     await place.play(1)
-    (head,) = await place.predict("p0")
-    record = sample_predictions("p0", label=2)[0].record
-    assert head == record[:1] + b"\1" + record[2 : FORMAT.head_bytes]
+    (told,) = await place.predict("p0")
+    record = without_bodies(sample_predictions("p0", label=2)[0].record)
+    outcome = struct.pack("<Bdq", True, NOW, 1) + as_bytes(2)
+    assert told == record[:5] + bytes(4) + record[9:45] + outcome + record[45 + len(outcome) :]
+    assert FORMAT.decode_kept(told) == FORMAT.decode_kept(record)
 
 
 async def test_predictions_are_forgotten_in_time(place: Place, any_store_url: str) -> None:
@@ -260,7 +277,7 @@ async def test_predictions_are_forgotten_in_time(place: Place, any_store_url: st
     await place.judge(Feedback("closed", True, None))
     with raw(any_store_url) as client:
         for own in ("open", "closed"):
-            left = client.pttl(keys.prediction(*place.key, own))
+            left = client.pttl(keys.block(*place.key, own))
             assert WINDOW - 60 < left / 1000 <= WINDOW
 
 
@@ -366,7 +383,7 @@ async def test_a_true_label_is_asked_for_where_it_is_needed(place: Place) -> Non
     said = [Feedback("a", False, None), labelled("a", None, 0), Feedback("b", True, None)]
     expected = [FeedbackStatus.LABEL_NEEDED, RECORDED, RECORDED]
     assert await place.judge(*said, rules=needed) == expected
-    table = FORMAT.table([entry.record for entry in (await place.store.read_tail(place.key, 0, 9)).entries])
+    table = FORMAT.table([entry.rounds for entry in (await place.store.read_tail(place.key, 0, 9)).entries])
     assert table["truth"].tolist() == [0, 2]
 
 
@@ -383,12 +400,11 @@ async def test_answers_of_any_length_are_compared_as_bytes(place: Place, form: O
     """Whatever its length and bytes, an answer is kept, told, and right if and only if the truth is the same."""
     answer, other, third = form.encode(np.array(rows))
     shape = RecordFormat(form, 1, 1)
-    heads = [Head(bytes(16), NOW + WINDOW, 7, 0.0, answer)] * 3
-    numbers = np.ones((3, 1))
-    records = shape.encode_predictions(heads, Contexts.dense(numbers), numbers, np.zeros(3), NOW)
-    predictions = [Prediction(*pair) for pair in zip("abc", records, strict=True)]
-    for expected in (None, records[0][: shape.head_bytes]):
-        told = await place.store.add_predictions(place.key, predictions, WINDOW, None)
+    numbers, none, outputs = np.ones((3, 1)), np.zeros(3), form.rows(np.array(rows[:1] * 3))
+    made = Made(outputs, none, none, numbers, Contexts.dense(numbers), NOW, NOW + WINDOW, 7)
+    records = shape.encode_blocks(made, range(4), [bytes(16)] * 3)
+    for expected in (None, without_bodies(records[0])):
+        told = await place.store.add_predictions(place.key, list(map(Block, "abc", records)), WINDOW, None)
         assert told == [expected] * 3
     rules = FeedbackRules(accept_late=False, label_needed=True)
     said = [("a", None, answer), ("a", True, None), ("b", None, other), ("b", False, other), ("b", None, third)]
@@ -398,7 +414,7 @@ async def test_answers_of_any_length_are_compared_as_bytes(place: Place, form: O
     statuses += [FeedbackStatus.INCONSISTENT, FeedbackStatus.LABEL_NEEDED, RECORDED]
     assert [result.status for result in results] == statuses
     entries = (await place.store.read_tail(place.key, 0, 9)).entries
-    rounds = shape.decode_rounds([entry.record for entry in entries])
+    rounds = shape.decode_rounds([entry.rounds for entry in entries])
     assert rounds.correct.tolist() == [True, False, True]
     assert form.encode(rounds.labels) == [answer] * 3
     assert form.encode(rounds.true_labels) == [answer, other, answer]
@@ -432,10 +448,9 @@ async def test_a_round_carries_prediction_and_outcome(place: Place) -> None:
     await place.predict("a", label=1)
     (result,) = await place.store.add_feedback(place.key, [labelled("a", None, 3)], STRICT, NOW + 5)
     tail = await place.store.read_tail(place.key, 0, 10)
-    (entry,) = tail.entries
-    assert (tail.rounds, entry.number, entry.prediction_id) == (1, 1, "a")
-    assert entry.record.endswith(sample_predictions("a", label=1)[0].record[FORMAT.head_bytes :])
-    (row,) = FORMAT.table([entry.record])
+    record = sample_predictions("a", label=1)[0].record
+    assert tail == Tail(1, [LogEntry(1, "a", as_round(record, 0, (False, NOW + 5, 1), as_bytes(3)))])
+    (row,) = FORMAT.table([tail.entries[0].rounds])
     assert result.outcome == (bool(row["correct"]), row["feedback_at"], row["round"], row["truth"].tobytes())
 
 
@@ -501,10 +516,10 @@ async def test_binary_survives(place: Place) -> None:
     await place.play(1)
     await place.store.save_snapshot(place.key, Snapshot(1, state), 10)
     assert await place.store.load_snapshot(place.key) == Snapshot(1, state)
-    head = sample_predictions("p9")[0].record[: FORMAT.head_bytes]
-    prediction = Prediction("p9~=+/@-.", head + state)
-    assert await place.store.add_predictions(place.key, [prediction], WINDOW, None) == [None]
-    assert await place.store.add_predictions(place.key, [prediction], WINDOW, None) == [head]
+    head = without_bodies(sample_predictions("p9")[0].record)
+    block = Block("p9~=+/@-.", head + state)
+    assert await place.store.add_predictions(place.key, [block], WINDOW, None) == [None]
+    assert await place.store.add_predictions(place.key, [block], WINDOW, None) == [head]
 
 
 # --- readiness

@@ -1,6 +1,8 @@
 """The laws of the packed records: what goes in comes out, and damage is noticed or harmless."""
 
 import math
+from collections.abc import Callable
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,11 +13,21 @@ from hypothesis import strategies as st
 from learners.base import Contexts, FloatArray
 from service.errors import StoreCorruptError
 from service.store.outputs import OutputForm, label_form, label_set_form, ranking_form
-from service.store.records import _OUTCOME, FORMAT, Head, RecordFormat, decode_head, decode_outcome
+from service.store.records import (
+    _OUTCOME,
+    BLOCK_BYTES,
+    FORMAT,
+    Made,
+    RecordFormat,
+    decode_outcomes,
+    first_round,
+)
+from tests.store.samples import as_round, without_bodies
 
 LAWS = settings(deadline=None, derandomize=True, max_examples=100)
 FLOATS = st.floats(allow_nan=False, allow_infinity=False)
 COUNTS = st.integers(0, 2**53)
+FINGERPRINTS = st.binary(min_size=16, max_size=16)
 LABELS = 2**31 - 1
 FORMS: list[tuple[OutputForm, st.SearchStrategy[Any]]] = [
     (label_form(LABELS), st.integers(0, LABELS - 1)),
@@ -38,52 +50,81 @@ class Sample(NamedTuple):
     format: RecordFormat
     answers: list[Any]
     truth: Any  # an answer, or UNKNOWN
-    heads: list[Head]
-    contexts: FloatArray
-    evidence: FloatArray
-    now: float
+    made: Made
+    bounds: list[int]
+    fingerprints: list[bytes]
 
     def encoded(self) -> list[bytes]:
-        """The records of the predictions."""
-        return self.format.encode_predictions(
-            self.heads, Contexts.dense(self.contexts), self.evidence, np.linspace(0.0, 0.9, len(self.heads)), self.now
-        )
+        """The records of the blocks."""
+        return self.format.encode_blocks(self.made, self.bounds, self.fingerprints)
 
 
 @st.composite
 def samples(draw: st.DrawFn) -> Sample:
-    """Up to four predictions of any shape and kind of answer, with any finite numbers."""
+    """Up to four predictions of any shape and kind of answer, with any finite numbers, in any blocks."""
     n, E, d = draw(st.integers(1, 4)), draw(st.integers(0, 3)), draw(st.integers(1, 4))
     numbers = np.array(draw(st.lists(FLOATS, min_size=n * (d + E), max_size=n * (d + E)))).reshape(n, d + E)
     form, answer = draw(st.sampled_from(FORMS))
     answers, truth = draw(st.lists(answer, min_size=n, max_size=n)), draw(answer | st.just(UNKNOWN))
-    chances = st.floats(0.0, 1.0, exclude_min=not form.vanishing)
-    fixed = st.tuples(st.binary(min_size=16, max_size=16), FLOATS, COUNTS, chances)
-    heads = [Head(*draw(fixed), encoded_answer(form, each)) for each in answers]
-    shape = RecordFormat(form, E, d)
-    return Sample(form, shape, answers, truth, heads, numbers[:, :d], numbers[:, d:], draw(FLOATS))
+    chance = st.floats(0.0, 1.0, exclude_min=not form.vanishing)
+    chances, leftovers = np.array(draw(st.lists(chance, min_size=n, max_size=n))), np.linspace(0.0, 0.9, n)
+    contexts, (now, expires_at), seen = Contexts.dense(numbers[:, :d]), draw(st.tuples(FLOATS, FLOATS)), draw(COUNTS)
+    made = Made(form.rows(np.array(answers)), chances, leftovers, numbers[:, d:], contexts, now, expires_at, seen)
+    bounds = [0, *sorted(draw(st.sets(st.integers(1, n - 1)) if n > 1 else st.just(set()))), n]
+    fingerprints = draw(st.lists(FINGERPRINTS, min_size=len(bounds) - 1, max_size=len(bounds) - 1))
+    return Sample(form, RecordFormat(form, E, d), answers, truth, made, bounds, fingerprints)
 
 
 def plain_sample(
     form: OutputForm, shape: RecordFormat, answer: Any, numbers: FloatArray, evidence: FloatArray
 ) -> Sample:
-    """Predictions of one answer, a third likely, all of them right."""
-    heads = [Head(bytes(16), 0.1, 1, 1 / 3, encoded_answer(form, answer))] * len(numbers)
-    return Sample(form, shape, [answer] * len(numbers), answer, heads, numbers, evidence, 0.1)
+    """Predictions of one answer, a third likely, all of them right, in one block."""
+    n = len(numbers)
+    outputs, leftovers = form.rows(np.array([answer] * n)), np.linspace(0.0, 0.9, n)
+    made = Made(outputs, np.full(n, 1 / 3), leftovers, evidence, Contexts.dense(numbers), 0.1, 0.1, 1)
+    return Sample(form, shape, [answer] * n, answer, made, [0, n], [bytes(16)])
 
 
 def as_rounds(sample: Sample, correct: bool = True) -> list[bytes]:
-    """What add_feedback.lua makes of the records: the outcome, then the body."""
-    truth, size = encoded_answer(sample.form, sample.truth), sample.format.head_bytes
-    outcomes = [_OUTCOME.pack(correct, sample.now, number + 1) + truth for number in range(len(sample.heads))]
-    return [outcome + record[size:] for outcome, record in zip(outcomes, sample.encoded(), strict=True)]
+    """What add_feedback.lua makes of each prediction."""
+    truth, encoded, rounds = encoded_answer(sample.form, sample.truth), sample.encoded(), list[bytes]()
+    for record, (start, stop) in zip(encoded, pairwise(sample.bounds), strict=True):
+        for i in range(stop - start):
+            rounds.append(as_round(record, i, (correct, sample.made.predicted_at, len(rounds) + 1), truth))
+    return rounds
 
 
 @LAWS
 @given(samples())
-def test_a_head_survives(sample: Sample) -> None:
-    """The head of each encoded prediction is the one that was given."""
-    assert [decode_head(record) for record in sample.encoded()] == sample.heads
+def test_what_is_kept_of_a_single_prediction_survives(sample: Sample) -> None:
+    """The answer of each that has its block to itself, and what was given with it, with and without its body."""
+    for record, (start, stop), fingerprint in zip(
+        sample.encoded(), pairwise(sample.bounds), sample.fingerprints, strict=True
+    ):
+        for stored in (record, without_bodies(record)):
+            if stop - start > 1:
+                with pytest.raises(StoreCorruptError, match="of another model"):
+                    sample.format.decode_kept(stored)
+                continue
+            kept = sample.format.decode_kept(stored)
+            assert kept[:3] == (fingerprint, sample.made.expires_at, sample.made.rounds_seen)
+            assert kept.propensities.tolist() == sample.made.propensities[start:stop].tolist()
+            assert kept.outputs.tolist() == [sample.answers[start]]
+
+
+@pytest.mark.parametrize(("sparse", "n", "expected"), [(False, 1, 1), (False, 40, 1), (False, 600, 5), (True, 400, 3)])
+def test_blocks_are_not_too_large(sparse: bool, n: int, expected: int) -> None:
+    """Predictions are kept together as far as a block is no larger than it may be, in blocks of nearly one size."""
+    shape, numbers = RecordFormat(label_form(4), 2, 3, sparse), np.ones((n, 3))
+    contexts = Contexts.sparse([1] * n, [2] * n, numbers[:, 0]) if sparse else Contexts.dense(numbers)
+    bounds = shape.bounds(contexts)
+    made = Made(
+        label_form(4).rows(np.ones(n, np.int64)), numbers[:, 0], numbers[:, 0], numbers[:, :2], contexts, 0, 1, 0
+    )
+    sizes = [len(record) for record in shape.encode_blocks(made, bounds, [bytes(16)] * (len(bounds) - 1))]
+    assert len(sizes) == expected
+    assert max(sizes) <= BLOCK_BYTES + 45
+    assert max(np.diff(bounds)) - min(np.diff(bounds)) <= 1
 
 
 @LAWS
@@ -91,12 +132,12 @@ def test_a_head_survives(sample: Sample) -> None:
 def test_rounds_survive_to_the_bit(sample: Sample, correct: bool) -> None:
     """Answers, propensities, contexts, evidence and outcome come out of a round as they went into it."""
     rounds = sample.format.decode_rounds(as_rounds(sample, correct))
-    assert rounds.contexts.values.tobytes() == sample.contexts.tobytes()
-    assert rounds.evidence.tobytes() == sample.evidence.tobytes()
+    assert rounds.contexts.values.tobytes() == sample.made.contexts.values.tobytes()
+    assert rounds.evidence.tobytes() == sample.made.evidence.tobytes()
     assert rounds.leftovers.tolist() == np.linspace(0.0, 0.9, rounds.n).tolist()
-    assert rounds.evidence.shape == sample.evidence.shape
+    assert rounds.evidence.shape == sample.made.evidence.shape
     assert rounds.labels.tolist() == sample.answers
-    assert rounds.propensities.tolist() == [head.propensity for head in sample.heads]
+    assert rounds.propensities.tolist() == sample.made.propensities.tolist()
     assert rounds.correct.tolist() == [correct] * rounds.n
     truths = np.full((rounds.n, *sample.form.dtype.shape), sample.truth)
     assert rounds.true_labels.tolist() == truths.tolist()
@@ -107,10 +148,17 @@ def test_rounds_survive_to_the_bit(sample: Sample, correct: bool) -> None:
 def test_the_table_tells_when_and_from_where(sample: Sample) -> None:
     """Each row of the table has its number, the rounds its prediction had seen, and the moments of both."""
     table = sample.format.table(as_rounds(sample))
-    assert table["round"].tolist() == list(range(1, len(sample.heads) + 1))
-    assert table["rounds_seen"].tolist() == [head.rounds_seen for head in sample.heads]
-    assert table["predicted_at"].tolist() == table["feedback_at"].tolist() == [sample.now] * len(table)
-    assert sample.format.round_bytes == len(as_rounds(sample)[0])
+    n = len(sample.answers)
+    assert table["round"].tolist() == list(range(1, n + 1))
+    assert table["rounds_seen"].tolist() == [sample.made.rounds_seen] * n
+    assert table["predicted_at"].tolist() == table["feedback_at"].tolist() == [sample.made.predicted_at] * n
+    places = [-1 if stop - start == 1 else i for start, stop in pairwise(sample.bounds) for i in range(stop - start)]
+    assert table["place"].tolist() == places
+    assert {len(record) for record in as_rounds(sample)} == {sample.format.round_bytes}
+    together = sample.format.table([b"".join(as_rounds(sample))])
+    assert together.tobytes() == table.tobytes()
+    for number, record in enumerate(as_rounds(sample), 1):
+        assert first_round(record) == (number, sample.made.predicted_at)
 
 
 @LAWS
@@ -133,7 +181,10 @@ def test_an_outcome_survives(sample: Sample, correct: bool, feedback_at: float, 
     """The outcome in a feedback's reply is the one that was packed; numbers of -1 stand for a truth not known."""
     truth = encoded_answer(sample.form, sample.truth)
     packed = _OUTCOME.pack(correct, feedback_at, number) + truth
-    assert decode_outcome(packed) == (correct, feedback_at, number, None if sample.truth == UNKNOWN else truth)
+    assert (
+        decode_outcomes(packed * 3, 3)
+        == [(correct, feedback_at, number, None if sample.truth == UNKNOWN else truth)] * 3
+    )
 
 
 @LAWS
@@ -142,7 +193,7 @@ def test_a_record_of_the_wrong_length_is_corrupt(sample: Sample, data: st.DataOb
     """A round that was cut or prolonged is refused, wherever it stands among others."""
     records = as_rounds(sample)
     at = data.draw(st.integers(0, len(records) - 1))
-    length = data.draw(st.integers(0, len(records[at]) + 9).filter(lambda n: n != len(records[at])))
+    length = data.draw(st.integers(1, len(records[at]) + 9).filter(lambda n: n != len(records[at])))
     records[at] = (records[at] + bytes(9))[:length]
     with pytest.raises(StoreCorruptError):
         sample.format.decode_rounds(records)
@@ -171,11 +222,11 @@ def test_impossible_numbers_are_corrupt(column: str, value: float) -> None:
     numbers = np.ones((2, 2))
     shape = RecordFormat(label_form(4), 2, 2)
     records = as_rounds(plain_sample(label_form(4), shape, 3, numbers, numbers))
-    table, contexts = shape.table(records).copy(), numbers.copy()
+    table = shape.table(records).copy()
     shape.decode_rounds(records)
-    (contexts if column == "context" else table[column])[1] = value
+    table[column][1] = value
     with pytest.raises(StoreCorruptError, match="impossible"):
-        shape.decode_rounds([row.tobytes() + x.tobytes() for row, x in zip(table, contexts, strict=True)])
+        shape.decode_rounds([table.tobytes()])
 
 
 @pytest.mark.parametrize("form", [label_set_form(3), ranking_form(3)], ids=["set", "ranking"])
@@ -186,7 +237,7 @@ def test_only_a_vanishing_propensity_may_be_zero(form: OutputForm) -> None:
     table = shape.table(as_rounds(plain_sample(form, shape, answer, numbers, numbers))).copy()
     for propensity, possible in ((0.0, True), (-5e-324, False), (-0.1, False)):
         table["propensity"] = propensity
-        damaged = [table[0].tobytes() + numbers.tobytes()]
+        damaged = [table.tobytes()]
         if possible:
             assert shape.decode_rounds(damaged).propensities.tolist() == [propensity]
         else:
@@ -213,7 +264,7 @@ def test_impossible_rows_are_corrupt(form: OutputForm, wrong: list[int], column:
     for row, refused in ((wrong, True), ([-1, -1, -1], column == "output")):
         table = shape.table(records).copy()
         table[column][1] = row
-        damaged = [each.tobytes() + numbers[:1].tobytes() for each in table]
+        damaged = [table.tobytes()]
         if refused:
             with pytest.raises(StoreCorruptError, match="impossible"):
                 shape.decode_rounds(damaged)
@@ -224,13 +275,15 @@ def test_impossible_rows_are_corrupt(form: OutputForm, wrong: list[int], column:
 @LAWS
 @given(samples(), st.data())
 def test_damage_is_noticed_or_harmless(sample: Sample, data: st.DataObject) -> None:
-    """With any byte of a head, an outcome or a round changed, decoding answers or raises StoreCorruptError."""
-    record, played = sample.encoded()[0], as_rounds(sample)[0]
-    for decode, whole in (
-        (decode_head, record[: sample.format.head_bytes]),
-        (decode_outcome, played[: _OUTCOME.size + sample.form.dtype.itemsize]),
+    """With any byte of a block, an outcome or a round changed, decoding answers or raises StoreCorruptError."""
+    played = as_rounds(sample)[0]
+    decoders: list[tuple[Callable[[bytes], object], bytes]] = [
+        (sample.format.decode_kept, without_bodies(sample.encoded()[0])),
+        (lambda damaged: decode_outcomes(damaged, 1), played[4 : 4 + _OUTCOME.size + sample.form.dtype.itemsize]),
+        (first_round, played),
         (lambda damaged: sample.format.decode_rounds([damaged]), played),
-    ):
+    ]
+    for decode, whole in decoders:
         at, byte = data.draw(st.integers(0, len(whole) - 1)), data.draw(st.integers(0, 255))
         try:
             decode(whole[:at] + bytes([byte]) + whole[at + 1 :])
@@ -242,7 +295,15 @@ def test_damage_is_noticed_or_harmless(sample: Sample, data: st.DataObject) -> N
 @given(st.binary(max_size=200))
 def test_noise_is_noticed_or_harmless(noise: bytes) -> None:
     """Any bytes at all are decoded or refused with StoreCorruptError, never with anything else."""
-    for decode in (decode_head, decode_outcome, lambda data: RecordFormat(label_form(3), 1, 2).decode_rounds([data])):
+    shape, thin = RecordFormat(label_form(3), 1, 2), RecordFormat(label_form(3), 1, 2, sparse=True)
+    for decode in (
+        shape.decode_kept,
+        first_round,
+        lambda data: decode_outcomes(data, 3),
+        lambda data: decode_outcomes(data, 0),
+        lambda data: shape.decode_rounds([data]),
+        lambda data: thin.decode_rounds([data, data]),
+    ):
         try:
             decode(noise)
         except StoreCorruptError:
@@ -252,9 +313,9 @@ def test_noise_is_noticed_or_harmless(noise: bytes) -> None:
 @LAWS
 @given(samples(), st.integers(0, 255).filter(lambda version: version != FORMAT))
 def test_another_format_is_refused(sample: Sample, version: int) -> None:
-    """A head that a later version wrote is not taken for one of ours."""
+    """A block that a later version wrote is not taken for one of ours."""
     with pytest.raises(StoreCorruptError, match="unknown format"):
-        decode_head(bytes([version]) + sample.encoded()[0][1:])
+        sample.format.decode_kept(bytes([version]) + sample.encoded()[0][1:])
 
 
 def test_nothing_is_lost_to_rounding() -> None:
@@ -269,10 +330,23 @@ def test_nothing_is_lost_to_rounding() -> None:
 
 def sparse_round(shape: RecordFormat, indices: list[int], values: list[float]) -> bytes:
     """A round whose context has these numbers."""
-    head = Head(bytes(16), 0.1, 1, 1 / 3, encoded_answer(label_form(4), 3))
-    contexts = Contexts.sparse([len(indices)], indices, values)
-    (record,) = shape.encode_predictions([head], contexts, np.ones((1, 2)), np.zeros(1), 0.1)
-    return _OUTCOME.pack(True, 0.2, 1) + encoded_answer(label_form(4), 3) + record[shape.head_bytes :]
+    outputs, third, contexts = label_form(4).rows(np.array([3])), np.full(1, 1 / 3), Contexts.sparse
+    made = Made(outputs, third, third, np.ones((1, 2)), contexts([len(indices)], indices, values), 0.1, 0.1, 1)
+    (record,) = shape.encode_blocks(made, [0, 1], [bytes(16)])
+    return as_round(record, 0, (True, 0.2, 1), encoded_answer(label_form(4), 3))
+
+
+def test_sparse_predictions_in_one_block_survive() -> None:
+    """Each has its own entries, though their lengths differ."""
+    shape = RecordFormat(label_form(4), 0, 7, sparse=True)
+    contexts = Contexts.sparse([2, 0, 1], [6, 0, 3], [1 / 3, -math.pi, 5e-324])
+    outputs, ones = label_form(4).rows(np.array([3, 1, 2])), np.ones(3)
+    made = Made(outputs, ones, ones / 2, np.empty((3, 0)), contexts, 0.1, 0.1, 1)
+    (record,) = shape.encode_blocks(made, [0, 3], [bytes(16)])
+    rounds = shape.decode_rounds([b"".join(as_round(record, i, (True, 0.2, i + 1)) for i in (2, 0, 1))])
+    assert rounds.labels.tolist() == [2, 3, 1]
+    assert rounds.contexts.starts.tolist() == [0, 1, 3, 3]
+    assert rounds.contexts.values.tolist() == [5e-324, 1 / 3, -math.pi]
 
 
 def test_sparse_contexts_survive_to_the_bit() -> None:
@@ -294,5 +368,6 @@ def test_a_wrong_sparse_context_is_corrupt(index: int, value: float, cut: int, r
     """An index that would lead a compiled fold astray, a number that is none, an entry cut short."""
     shape = RecordFormat(label_form(4), 2, 7, sparse=True)
     record = sparse_round(shape, [0, index], [1.0, value])
+    record = (len(record) - cut).to_bytes(4, "little") + record[4 : len(record) - cut]
     with pytest.raises(StoreCorruptError, match=reason):
-        shape.decode_rounds([sparse_round(shape, [0], [1.0]), record[: len(record) - cut]])
+        shape.decode_rounds([sparse_round(shape, [0], [1.0]), record])

@@ -203,14 +203,14 @@ async def test_a_broken_record_stops_a_batch_and_spoils_nothing(store_url: str, 
             await store.add_predictions(key, sample_predictions("good", "broken", "late"), WINDOW, None) == [None] * 3
         )
         with raw(store_url) as client:
-            client.set(keys.prediction(name, "first", "broken"), b"nonsense")
+            client.set(keys.block(name, "first", "broken"), b"nonsense")
         batch = [Feedback(own, True, None) for own in ("good", "broken", "late")]
         with pytest.raises(StoreUnavailableError):
             await store.add_feedback(key, batch, STRICT, NOW)
         model = await store.get_model(name)
         assert model is not None
         assert (model.rounds, model.correct) == (1, 1)
-        assert [entry.prediction_id for entry in (await store.read_tail(key, 0, 10)).entries] == ["good"]
+        assert [entry.block for entry in (await store.read_tail(key, 0, 10)).entries] == ["good"]
         (late,) = await store.add_feedback(key, batch[2:], STRICT, NOW)
         assert (late.status, late.outcome and late.outcome.round) == (FeedbackStatus.RECORDED, 2)
 

@@ -49,7 +49,7 @@ class Traffic:
         """The prediction ids of the rounds in the log, which are numbered without a gap."""
         tail = await self._insist(lambda: self.store.read_tail(KEY, 0, 1_000_000))
         assert [entry.number for entry in tail.entries] == list(range(1, tail.rounds + 1))
-        return [entry.prediction_id for entry in tail.entries]
+        return [entry.block for entry in tail.entries]
 
     async def _predict(self, own: str) -> object:
         return await self.store.add_predictions(KEY, sample_predictions(own), WINDOW, None)

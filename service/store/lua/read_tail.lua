@@ -1,11 +1,20 @@
--- Reads the rounds behind a given one.
--- KEYS: model, log. ARGV: incarnation, after, limit.
--- Returns nil if the model is gone, else {rounds in all, entries}.
+-- Reads the rounds from a given one on.
+-- KEYS: model, log. ARGV: incarnation, the first, limit.
+-- Returns nil if the model is gone, else {rounds in all, entries}: as many as hold `limit` rounds, the last may hold more.
 local there = redis.call('HMGET', KEYS[1], 'incarnation', 'rounds')
 if there[1] ~= ARGV[1] then
   return false
 end
-if tonumber(there[2]) <= tonumber(ARGV[2]) then
+local from = ARGV[2] .. '-0'
+local nearest = redis.call('XRANGE', KEYS[2], from, '+', 'COUNT', 1)[1]
+if not nearest then
   return {there[2], {}}
 end
-return {there[2], redis.call('XRANGE', KEYS[2], '(' .. ARGV[2] .. '-0', '+', 'COUNT', ARGV[3])}
+local first = math.max(tonumber(ARGV[2]), (struct.unpack('<i8', nearest[2][4], 14))) -- those before may be trimmed
+local upto = string.format('%.0f-0', first + tonumber(ARGV[3]) - 1)
+local entries = redis.call('XRANGE', KEYS[2], from, upto)
+local last = entries[#entries] and entries[#entries][1]
+if last ~= upto then -- the next one goes beyond the limit
+  entries[#entries + 1] = redis.call('XRANGE', KEYS[2], last and '(' .. last or from, '+', 'COUNT', 1)[1]
+end
+return {there[2], entries}

@@ -15,7 +15,7 @@ local function is_of_this_log()
     return true
   end
   local last = redis.call('XRANGE', KEYS[2], ARGV[2] .. '-0', ARGV[2] .. '-0')[1]
-  return last and struct.unpack('<d', last[2][4], 2) == tonumber(ARGV[3])
+  return last and struct.unpack('<d', last[2][4], 6) == tonumber(ARGV[3])
 end
 
 if there >= rounds or not is_of_this_log() or redis.call('HLEN', KEYS[4]) ~= tonumber(ARGV[4]) then
