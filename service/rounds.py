@@ -4,7 +4,7 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from typing import TypeAlias, TypeVar
+from typing import Literal, TypeAlias, TypeVar
 
 from service import request_notes
 from service.desk import Ask, Desk
@@ -24,6 +24,8 @@ from service.errors import (
 from service.schemas import FeedbackAnswer, FeedbackRequest, PredictAnswer, PredictRequest
 from service.store.base import Feedback, FeedbackResult, FeedbackStatus
 from service.together import attempt_each, together
+
+__all__ = ["Ask", "RoundService", "ask_of"]
 
 _T = TypeVar("_T")
 _Item = TypeVar("_Item")
@@ -73,13 +75,12 @@ class RoundService:
             PredictionConflictError: if the id was used with another context.
             StoreError: if the store does not do its part.
         """
-        ask = _ask(request)
+        ask = ask_of(request)
         return await self._at_desk(request.model, "model", lambda desk: desk.predict(ask))
 
-    async def predict_all(self, model: str, requests: Sequence[PredictRequest]) -> list[PredictAnswer | Exception]:
-        """As `predict` for each request, all of that model; what would be raised stands among the answers."""
-        at_desk = partial(self._all_at_desk, model, "model", Desk.predict_all)
-        return await together(at_desk, attempt_each(_ask, requests))
+    async def predict_all(self, model: str, asks: Sequence[Ask | Exception]) -> list[PredictAnswer | Exception]:
+        """As `predict` for each; what has failed already stays, and what would be raised stands among the answers."""
+        return await together(partial(self._all_at_desk, model, "model", Desk.predict_all), asks)
 
     async def give_feedback(self, request: FeedbackRequest) -> FeedbackAnswer:
         """Joins the feedback with its prediction; once, however often it is called.
@@ -136,7 +137,12 @@ class RoundService:
         return results
 
 
-def _ask(request: PredictRequest) -> Ask:
+def ask_of(request: PredictRequest) -> Ask:
+    """What a request asks for.
+
+    Raises:
+        IdentifierError: if its id names another model.
+    """
     return Ask(request.context, _own_id(request.model, request.prediction_id), request.include_distribution)
 
 
@@ -203,9 +209,5 @@ def _feedback_answer(prediction_id: str, result: FeedbackResult, truth_field: st
         error, detail, field = _REFUSALS[status]
         first = "" if outcome is None else f"correct is {str(outcome.correct).lower()}"
         raise error(detail.format(id=prediction_id, first=first, truth=truth_field), field.format(truth=truth_field))
-    return FeedbackAnswer(
-        prediction_id=prediction_id,
-        correct=outcome.correct,
-        status="recorded" if status is FeedbackStatus.RECORDED else "duplicate",
-        round=outcome.round,
-    )
+    told: Literal["recorded", "duplicate"] = "recorded" if status is FeedbackStatus.RECORDED else "duplicate"
+    return FeedbackAnswer(prediction_id, outcome.correct, told, outcome.round)
