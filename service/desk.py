@@ -6,7 +6,6 @@ import logging
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -221,8 +220,8 @@ class Desk:
         return hashlib.blake2b(self.model.contexts.fingerprinted(ask.context), digest_size=16).digest()
 
     def _answers(self, batch: _Batch, drawn: _Drawn, there: list[bytes | None]) -> list[PredictAnswer | Exception]:
-        made, blocks = drawn.made, list(zip(batch.names, pairwise(batch.bounds), strict=True))
-        ids = [own for name, (start, stop) in blocks for own in ids_in(name, stop - start)]
+        made, sizes = drawn.made, np.diff(batch.bounds).tolist()
+        ids = [id_ for name, n in zip(batch.names, sizes, strict=True) for id_ in ids_in(self._full(name), n)]
         chances = [drawn.distributions[i] if ask.include_distribution else None for i, ask in enumerate(batch.asks)]
         answers: list[PredictAnswer | Exception] = []
         answers += told(self.model, ids, made, chances)
@@ -236,8 +235,11 @@ class Desk:
         if kept.fingerprint != fingerprint:
             detail = f"prediction {prediction_id!r} was made before, with another context"
             return PredictionConflictError(detail, "prediction_id")
-        (answer,) = told(self.model, [prediction_id], kept, [None])
+        (answer,) = told(self.model, [self._full(prediction_id)], kept, [None])
         return answer
+
+    def _full(self, own_id: str) -> str:
+        return f"{self.model.name}:{own_id}"
 
     async def _join(self, feedback: list[Feedback]) -> list[FeedbackResult]:
         model = self.model

@@ -101,12 +101,13 @@ class RoundService:
         return await together(self._give_by_model, attempt_each(_checked, requests))
 
     async def _give_by_model(self, requests: Sequence[FeedbackRequest]) -> list[FeedbackAnswer | Exception]:
+        names = list(map(_model_of, requests))
         by_model: defaultdict[str, list[FeedbackRequest]] = defaultdict(list)
-        for request in requests:
-            by_model[_model_of(request)].append(request)
+        for name, request in zip(names, requests, strict=True):
+            by_model[name].append(request)
         given = [self._all_at_desk(name, "prediction_id", _give_all, items) for name, items in by_model.items()]
         answers = dict(zip(by_model, map(iter, await asyncio.gather(*given)), strict=True))
-        return [next(answers[_model_of(request)]) for request in requests]
+        return [next(answers[name]) for name in names]
 
     async def _at_desk(self, name: str, field: str, play: Callable[[Desk], Awaitable[_T]]) -> _T:
         """Plays at the model's desk; at a new one if the model was deleted and made again meanwhile."""
@@ -168,17 +169,19 @@ def _model_of(request: FeedbackRequest) -> str:
 
 async def _give(desk: Desk, request: FeedbackRequest) -> FeedbackAnswer:
     result = await desk.give_feedback(_feedback(desk, request))
-    return _feedback_answer(request.prediction_id, result, desk.model.answers.truth_field)
+    judged = _judged(request.prediction_id, result, desk.model.answers.truth_field)
+    if isinstance(judged, WagerError):
+        raise judged
+    return judged
 
 
 async def _give_all(desk: Desk, requests: Sequence[FeedbackRequest]) -> list[FeedbackAnswer | Exception]:
     results = await together(desk.give_all, attempt_each(partial(_feedback, desk), requests))
-    ids, truth_field = [request.prediction_id for request in requests], desk.model.answers.truth_field
-    given = [
-        result if isinstance(result, Exception) else (id_, result, truth_field)
-        for id_, result in zip(ids, results, strict=True)
+    truth_field = desk.model.answers.truth_field
+    return [
+        result if isinstance(result, Exception) else _judged(request.prediction_id, result, truth_field)
+        for request, result in zip(requests, results, strict=True)
     ]
-    return attempt_each(lambda each: _feedback_answer(*each), given)
 
 
 def _feedback(desk: Desk, request: FeedbackRequest) -> Feedback:
@@ -203,11 +206,13 @@ _REFUSALS: dict[FeedbackStatus, tuple[type[WagerError], str, str]] = {
 }
 
 
-def _feedback_answer(prediction_id: str, result: FeedbackResult, truth_field: str) -> FeedbackAnswer:
+def _judged(prediction_id: str, result: FeedbackResult, truth_field: str) -> FeedbackAnswer | WagerError:
+    """What is on record, or why nothing was recorded."""
     status, outcome = result
-    if status in _REFUSALS or outcome is None:
+    if outcome is None or status in _REFUSALS:
         error, detail, field = _REFUSALS[status]
         first = "" if outcome is None else f"correct is {str(outcome.correct).lower()}"
-        raise error(detail.format(id=prediction_id, first=first, truth=truth_field), field.format(truth=truth_field))
+        detail = detail.format(id=prediction_id, first=first, truth=truth_field)
+        return error(detail, field.format(truth=truth_field))
     told: Literal["recorded", "duplicate"] = "recorded" if status is FeedbackStatus.RECORDED else "duplicate"
     return FeedbackAnswer(prediction_id, outcome.correct, told, outcome.round)

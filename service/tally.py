@@ -26,7 +26,7 @@ PROPENSITY_BOUNDS = (0.001, 0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.99, 1.0)
 SLOTS = 32
 """Into how many slots of time a model's window is cut, to know which predictions are still open."""
 
-_COUNT_AT_ONCE = 256
+_COUNT_AT_ONCE = 1024
 _MICRO = 1e6
 
 

@@ -16,15 +16,15 @@ def told(
 
     Args:
         model: that made them.
-        ids: without the model's name.
+        ids: with the model's name.
         kept: the predictions.
         chances: for each the probabilities of the labels (K,), or None where they are not to be told.
     """
     name, labels, seen = model.name, model.definition.labels, kept.rounds_seen
     moment, shown = datetime.fromtimestamp(kept.expires_at, UTC), model.answers.show(kept.outputs)
     return [
-        PredictAnswer(f"{name}:{own}", name, label, several, p or None, seen, moment, _listed(labels, row))
-        for own, (label, several), p, row in zip(ids, shown, kept.propensities.tolist(), chances, strict=True)
+        PredictAnswer(id_, name, label, several, p or None, seen, moment, _listed(labels, row))
+        for id_, (label, several), p, row in zip(ids, shown, kept.propensities.tolist(), chances, strict=True)
     ]
 
 

@@ -1,4 +1,4 @@
-"""The ids of predictions, without the model's name: a block's own where it keeps one, else also the place in it."""
+"""The ids of predictions: a block's own where it keeps one, else also the place in it."""
 
 from collections.abc import Sequence
 

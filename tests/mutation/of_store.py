@@ -13,7 +13,6 @@ STORE = [
             "feedback: conflicts are duplicates": ("if correct ~= first_correct or", "if"),
             "feedback: the window closes a moment early": ("if now > block.expires_at", "if now >= block.expires_at"),
             "feedback: late feedback is taken": ("and not accept_late then", "and false then"),
-            "feedback: two rounds of one number": ("rounds + #block.rounds + 1)", "rounds + 1)"),
             "feedback: two entries of one number": ("local number, open = rounds +", "local number, open = first +"),
             "feedback: every round correct": ("block.right + correct", "block.right + 1"),
             "feedback: never forgotten": (", 'KEEPTTL')", ")"),
@@ -36,6 +35,7 @@ STORE = [
         "service/store/lua/add_feedback.lua",
         ("tests/store/test_blocks.py",),
         {
+            "block: two rounds of one number": ("rounds + #block.rounds + 1)", "rounds + 1)"),
             "block: closed twice in one call": ("return block.fresh[i] or", "return"),
             "block: any place is the first": (
                 "if (block.n == 1) ~= (place == -1) or i >= block.n then",

@@ -199,6 +199,19 @@ def test_a_record_of_the_wrong_length_is_corrupt(sample: Sample, data: st.DataOb
         sample.format.decode_rounds(records)
 
 
+@pytest.mark.parametrize("sparse", [False, True])
+def test_a_round_that_lies_about_its_length_is_corrupt(sparse: bool) -> None:
+    """Also where what follows would be read as if nothing were wrong."""
+    shape, numbers = RecordFormat(label_form(4), 0, 2, sparse), np.ones((2, 2))
+    contexts = Contexts.sparse([2, 2], [0, 1, 0, 1], numbers.reshape(-1)) if sparse else Contexts.dense(numbers)
+    made = plain_sample(label_form(4), shape, 3, numbers, np.empty((2, 0))).made._replace(contexts=contexts)
+    (record,) = shape.encode_blocks(made, [0, 2], [bytes(16)])
+    rounds = [as_round(record, i, (True, 0.1, i + 1)) for i in range(2)]
+    for length in (0, 3, len(rounds[0]) - 1, len(rounds[0]) + 1, 2 * len(rounds[0]), 2**32 - 1):
+        with pytest.raises(StoreCorruptError):
+            shape.decode_rounds([length.to_bytes(4, "little") + rounds[0][4:] + rounds[1]])
+
+
 @pytest.mark.parametrize(
     ("column", "value"),
     [
