@@ -245,7 +245,7 @@ def test_the_application_is_wired_in_one_place() -> None:
 def test_time_chance_and_environment_come_from_above() -> None:
     """Use cases, interface and store take their clock, randomness and settings as arguments."""
     forbidden = {"time", "random", "secrets", "os", "uuid"}
-    supervisors = {"service.store.embedded", "service.store.folder"}
+    supervisors = {"service.store.background", "service.store.embedded", "service.store.folder"}
     rooms = ("service.api", "service.store")
     sources = USE_CASES | WATCHERS - {"service.metrics"}  # which reads where workers share their counters
     below = (a for a in ARROWS if a.source in sources or a.source.startswith(rooms))

@@ -23,6 +23,7 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from service.processes import tied_command
+from service.store.background import wait_keeping_children_back
 from service.store.folder import take_folder
 
 AppendFsync = Literal["always", "everysec", "no"]
@@ -205,7 +206,7 @@ class EmbeddedServer:
                 if self._stopping.is_set():
                     return "stopped"
                 self._process = self._spawn(binary)
-            return f"status {self._process.wait()}"
+            return f"status {wait_keeping_children_back(self._process)}"
         except OSError as error:  # no process or file left to be had: it may pass
             return str(error)
 
@@ -234,6 +235,7 @@ class EmbeddedServer:
             "appendonly": "yes",
             "appendfsync": self.appendfsync,
             "aof-use-rdb-preamble": "yes",
+            "rdbcompression": "no",  # of a rewritten file: numbers hardly shrink, and the child took half as long again
             "save": "",
             "maxmemory-policy": "noeviction",
             "logfile": "",  # standard output, which also receives what the launcher has to say

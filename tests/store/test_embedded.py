@@ -15,6 +15,7 @@ import pytest
 import redis
 
 from service.store import embedded
+from service.store.background import children_of
 from service.store.embedded import EmbeddedServer, EmbeddedServerError
 
 _ROOT = Path(__file__).parents[2]
@@ -74,6 +75,11 @@ def owner_process(data_dir: Path) -> Iterator[tuple[subprocess.Popen[str], int]]
 def mode(path: Path) -> int:
     """Return the permission bits of `path`."""
     return stat.S_IMODE(path.stat().st_mode)
+
+
+def priorities_of(pids: list[int]) -> set[int]:
+    """The nice values of processes."""
+    return {os.getpriority(os.PRIO_PROCESS, pid) for pid in pids}
 
 
 def test_data_survives_a_restart(tmp_path: Path) -> None:
@@ -171,6 +177,20 @@ def test_the_server_listens_on_no_port_and_evicts_nothing(tmp_path: Path) -> Non
             "save": "",
         }
         assert client.config_get(*wanted) == wanted
+
+
+def test_rewriting_yields_to_everything_else(tmp_path: Path) -> None:
+    """The child that rewrites the append-only file has the lowest priority, the server itself has everyone's."""
+    with EmbeddedServer(tmp_path) as server, client_of(server) as client:
+        assert server.pid is not None
+        write(server, "key", "value")
+        client.config_set("rdb-key-save-delay", 600_000_000)  # microseconds for each key: it is there to be looked at
+        client.bgrewriteaof()
+        deadline = time.monotonic() + _DEADLINE_SECONDS
+        while not (priorities := priorities_of(children_of(server.pid))) or priorities != {19}:
+            assert time.monotonic() < deadline, priorities
+            time.sleep(0.005)
+        assert priorities_of([server.pid]) == priorities_of([os.getpid()])
 
 
 def test_a_missing_program_is_explained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
