@@ -1,7 +1,7 @@
 """Certificates made for one run of the tests."""
 
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import trustme
 
@@ -15,9 +15,14 @@ class Certificates(NamedTuple):
     server: Path
     client: Path
 
-    def server_options(self) -> dict[str, str]:
-        """A server's options for TLS, with clients that must show certificates."""
-        return {"tls_cert_file": str(self.server), "tls_key_file": str(self.server), "tls_ca_cert_file": str(self.ca)}
+    def server_options(self, port: int) -> dict[str, str]:
+        """A server's options for TLS and nothing else, with clients that must show certificates."""
+        files = {"tls-cert-file": str(self.server), "tls-key-file": str(self.server), "tls-ca-cert-file": str(self.ca)}
+        return {"port": "0", "tls-port": str(port), "tls-replication": "yes", **files}
+
+    def client_options(self) -> dict[str, Any]:
+        """What redis-py needs."""
+        return {"ssl": True, "ssl_ca_certs": self.ca, "ssl_certfile": self.client, "ssl_keyfile": self.client}
 
     def of_client(self) -> TlsFiles:
         """What a welcome client needs."""

@@ -13,6 +13,7 @@ import pytest
 from service.settings import Settings
 from service.store.embedded import EmbeddedServer
 from service.store.redis_store import RedisStore
+from tests.certificates import Certificates, make_certificates
 from tests.fleets import Cluster, cluster
 from tests.servers import REDIS_SERVER, redis_server
 from tests.service.wager import Wager, serve
@@ -70,6 +71,14 @@ def redis_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         pytest.skip("no redis-server on the PATH")
     with redis_server(tmp_path_factory.mktemp("redis")) as url:
         yield url
+
+
+@pytest.fixture(scope="session")
+def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
+    """For servers that speak TLS, where redis-server is installed: the embedded store's program does not."""
+    if REDIS_SERVER is None:
+        pytest.skip("no redis-server on the PATH")
+    return make_certificates(tmp_path_factory.mktemp("certificates"))
 
 
 @pytest.fixture(scope="session")

@@ -1,7 +1,7 @@
 """Several servers that belong together, on loopback, for the tests: a cluster, and servers watched by Sentinels."""
 
 import contextlib
-import socket
+import re
 import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -12,7 +12,8 @@ import redis
 
 from service.processes import tied_command
 from service.store.embedded import find_server_binary
-from tests.servers import free_port, wait_until
+from tests.certificates import Certificates
+from tests.servers import REDIS_SERVER, free_port, wait_until
 
 SLOTS = 16384
 SERVICE = "wager"
@@ -28,17 +29,22 @@ class Server:
     Args:
         folder: of its data; made if it is missing.
         options: of the server, beside those that all have.
-        binary: the program; the embedded store's if not given.
+        binary: the program; if not given, the embedded store's, or for TLS redis-server, as that has none.
+        tls: to speak TLS only, to clients who show certificates, and so to its primary.
     """
 
-    def __init__(self, folder: Path, binary: Path | None = None, **options: Any) -> None:
+    def __init__(
+        self, folder: Path, binary: Path | None = None, tls: Certificates | None = None, **options: Any
+    ) -> None:
         folder.mkdir(exist_ok=True)
         self.port = free_port()
         self.password: str | None = None
         self._folder = folder
-        self._binary = binary or find_server_binary()
-        common = {"port": str(self.port), "bind": "127.0.0.1", "dir": str(folder), "save": "", "appendonly": "yes"}
+        self._tls = tls
+        self._binary = binary or (find_server_binary() if tls is None else Path(str(REDIS_SERVER)))
+        common = {"bind": "127.0.0.1", "dir": str(folder), "save": "", "appendonly": "yes"}
         common["repl-diskless-sync-delay"] = "0"
+        common |= {"port": str(self.port)} if tls is None else tls.server_options(self.port)
         self._options = common | {name.replace("_", "-"): value for name, value in options.items()}
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -65,18 +71,9 @@ class Server:
     def send(self, *command: Any, patience: float = 2.0, port: int = 0) -> Any:
         """Sends a command over a connection of its own."""
         options: dict[str, Any] = {"socket_timeout": patience, "password": self.password, "decode_responses": True}
-        with redis.Redis(port=port or self.port, **options) as client:
+        options |= {} if self._tls is None else self._tls.client_options()
+        with redis.Redis("127.0.0.1", port or self.port, **options) as client:
             return client.execute_command(*command)
-
-    def speak_tls(self) -> None:
-        """Lets it listen with TLS only. Call before the start."""
-        self._options |= {"port": "0", "tls-port": str(self.port)}
-
-    def listens(self) -> bool:
-        """Whether its port can be connected to."""
-        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.port), 1.0):
-            return True
-        return False
 
     @contextmanager
     def ended(self) -> Iterator[Self]:
@@ -203,7 +200,8 @@ class Watched:
         self.servers = servers
         self.sentinels = sentinels
         hosts = ",".join(f"127.0.0.1:{sentinel.port}" for sentinel in sentinels)
-        self.url = f"redis+sentinel://:{_PASSWORD}@{hosts}/{SERVICE}"
+        scheme = "redis+sentinel" if sentinels[0]._tls is None else "rediss+sentinel"
+        self.url = f"{scheme}://:{_PASSWORD}@{hosts}/{SERVICE}"
 
     def primary(self) -> Server:
         """The server that the first Sentinel believes to be the primary."""
@@ -240,17 +238,20 @@ def _is_down(fields: Any) -> bool:
 
 
 @contextmanager
-def sentinels(folder: Path, down_after_ms: int = 500, **options: Any) -> Iterator[Watched]:
+def sentinels(
+    folder: Path, down_after_ms: int = 500, tls: Certificates | None = None, **options: Any
+) -> Iterator[Watched]:
     """A primary, its replica, and a trio that fails over when the primary was silent so long."""
     users = folder / "users.acl"
     users.write_text(f"user default on >{_PASSWORD} ~* &* +@all\nuser {_PEER} on >{_PASSWORD} ~* &* +@all\n")
     options |= {"aclfile": str(users), "masteruser": _PEER, "masterauth": _PASSWORD}
     with ExitStack() as stack:
-        servers = [Server(folder / f"server-{number}", **options) for number in range(2)]
+        servers = [Server(folder / f"server-{number}", tls=tls, **options) for number in range(2)]
         for server in servers:
             server.password = _PASSWORD
         servers[1]._options["replicaof"] = f"127.0.0.1 {servers[0].port}"
-        watchers = [_Sentinel(folder / f"sentinel-{number}", servers[0].port, down_after_ms) for number in range(3)]
+        names = [folder / f"sentinel-{number}" for number in range(3)]
+        watchers = [_Sentinel(name, servers[0].port, down_after_ms, tls) for name in names]
         made = Watched(servers, watchers)
         for group in (servers, watchers):  # a Sentinel that starts later need not wait to hear of the replica
             for server in group:
@@ -264,11 +265,10 @@ def sentinels(folder: Path, down_after_ms: int = 500, **options: Any) -> Iterato
 class _Sentinel(Server):
     """A Sentinel of a quorum of two; it keeps what it learns in its configuration file."""
 
-    def __init__(self, folder: Path, primary_port: int, down_after_ms: int) -> None:
-        super().__init__(folder)
+    def __init__(self, folder: Path, primary_port: int, down_after_ms: int, tls: Certificates | None) -> None:
+        super().__init__(folder, tls=tls)
         lines = [
-            f"port {self.port}",
-            f"dir {folder}",
+            *(f"{name} {value}" for name, value in self._options.items() if re.match("port|dir|tls-", name)),
             f"logfile {folder / 'server.log'}",
             f"sentinel monitor {SERVICE} 127.0.0.1 {primary_port} 2",
             f"sentinel auth-user {SERVICE} {_PEER}",

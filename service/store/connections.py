@@ -10,7 +10,7 @@ import hiredis
 from redis.asyncio import Redis, RedisCluster
 from redis.asyncio.cluster import ClusterNode
 from redis.asyncio.retry import Retry
-from redis.asyncio.sentinel import Sentinel
+from redis.asyncio.sentinel import MasterNotFoundError, Sentinel
 from redis.backoff import NoBackoff
 
 from service.store.addresses import Kind, StoreAddress, User, parse_store_url
@@ -98,10 +98,17 @@ class _Sentinel(Sentinel):
         self._turn = asyncio.Lock()
 
     async def discover_master(self, service_name: str) -> tuple[str, int]:
-        """See `Sentinel.discover_master`."""
-        async with self._turn:
-            found: tuple[str, int] = await super().discover_master(service_name)
-            return found
+        """See `Sentinel.discover_master`; where it fails, the error tells why, and not how the clients are set up."""
+        try:
+            async with self._turn:
+                found: tuple[str, int] = await super().discover_master(service_name)
+                return found
+        except MasterNotFoundError:
+            answers = await asyncio.gather(*(each.ping() for each in self.sentinels), return_exceptions=True)
+            reasons = "; ".join(str(each) for each in answers if isinstance(each, Exception))
+            raise MasterNotFoundError(
+                f"no Sentinel names a primary for {service_name!r}: {reasons or 'unknown to them'}"
+            ) from None
 
 
 class _Watched:

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 from tests.chaos.faults import Fault, Faults, FaultyProxy
 from tests.chaos.history import Loss
@@ -54,7 +55,7 @@ async def run(folder: Path, seconds: float, seed: int, only: Sequence[str] = ())
 
 
 async def fail_over(
-    folder: Path, seconds: float, seed: int, cut_off: bool = False, **options: str
+    folder: Path, seconds: float, seed: int, cut_off: bool = False, **options: Any
 ) -> tuple[Report, Counter[str]]:
     """A primary that dies again and again: what its replica did not have is lost, and counted.
 

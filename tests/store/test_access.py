@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 import redis
@@ -16,7 +17,7 @@ from service.store.base import Feedback, FeedbackStatus, ModelKey, Published, Sn
 from service.store.connections import NO_FILES, TlsFiles
 from service.store.rate_limits import RateLimits
 from service.store.redis_store import RedisStore
-from tests.certificates import Certificates, make_certificates
+from tests.certificates import Certificates
 from tests.fleets import Cluster, Server
 from tests.servers import REDIS_SERVER, wait_until
 from tests.store.samples import NOW, STRICT, WINDOW, sample_predictions
@@ -76,26 +77,11 @@ async def live_a_full_life(store: RedisStore) -> None:
 
 
 @pytest.fixture(scope="module")
-def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
-    """Of this run."""
-    return make_certificates(tmp_path_factory.mktemp("certificates"))
-
-
-def guarded(folder: Path, certificates: Certificates, **options: str) -> Server:
-    """A server of redis-server that speaks TLS only; the embedded one cannot."""
-    if REDIS_SERVER is None:
-        pytest.skip("no redis-server on the PATH")
-    server = Server(folder, Path(REDIS_SERVER), **certificates.server_options(), **options)
-    server.speak_tls()
-    return server
-
-
-@pytest.fixture(scope="module")
 def tls_url(tmp_path_factory: pytest.TempPathFactory, certificates: Certificates) -> Iterator[str]:
     """The URL of a server that wants TLS, and a certificate of its clients."""
-    server = guarded(tmp_path_factory.mktemp("tls"), certificates).start()
+    server = Server(tmp_path_factory.mktemp("tls"), tls=certificates).start()
     with server.ended():
-        wait_until(server.listens)
+        wait_until(server.answers)
         yield f"rediss://127.0.0.1:{server.port}"
 
 
@@ -129,10 +115,10 @@ async def test_a_client_without_a_certificate_is_refused(tls_url: str, certifica
 
 async def test_a_cluster_behind_tls(tmp_path: Path, certificates: Certificates) -> None:
     """rediss+cluster:// is TLS to every server that the cluster names."""
-    options = {"cluster_enabled": "yes", "cluster_port": "0", "tls_cluster": "yes"}
-    server = guarded(tmp_path, certificates, **options).start()
+    options: dict[str, Any] = {"cluster_enabled": "yes", "cluster_port": "0", "tls_cluster": "yes"}
+    server = Server(tmp_path, tls=certificates, **options).start()
     with server.ended():
-        wait_until(server.listens)
+        wait_until(server.answers)
         files = certificates.of_client()
         async with opened(f"rediss://127.0.0.1:{server.port}", files) as plain:
             await plain._connection.call("CLUSTER", "ADDSLOTSRANGE", 0, 16383)

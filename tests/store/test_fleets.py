@@ -5,13 +5,16 @@ from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import pytest
 
 from service.errors import StoreUnavailableError
 from service.store import keys
 from service.store.api_keys import ApiKeyTable
+from service.store.connections import NO_FILES, TlsFiles
 from service.store.redis_store import RedisStore
+from tests.certificates import Certificates
 from tests.fleets import Cluster, Server, Watched, cluster, sentinels, wait_until_replicated
 from tests.servers import REDIS_SERVER, free_port, wait_until
 from tests.service.keyed import bearer, desk_at
@@ -27,9 +30,9 @@ SLOT_KEY = keys.model(KEY.name)
 
 
 @asynccontextmanager
-async def opened(url: str) -> AsyncIterator[RedisStore]:
+async def opened(url: str, tls: TlsFiles = NO_FILES) -> AsyncIterator[RedisStore]:
     """A connection for one test."""
-    store = RedisStore(url, 2.0)
+    store = RedisStore(url, 2.0, tls)
     try:
         yield store
     finally:
@@ -73,9 +76,9 @@ async def test_a_cluster_goes_on_without_a_dead_primary(tmp_path: Path) -> None:
         await check_a_death(fleet.url, fleet.owner(slot))
 
 
-async def check_a_death(url: str, primary: Server) -> None:
+async def check_a_death(url: str, primary: Server, tls: TlsFiles = NO_FILES) -> None:
     """Kills a primary under traffic: what its replica had is there, nothing twice, and one store goes on."""
-    async with opened(url) as store:
+    async with opened(url, tls) as store:
         async with traffic(store) as players:
             before = set(players.acknowledged)
             await asyncio.to_thread(wait_until_replicated, primary)
@@ -87,45 +90,83 @@ async def check_a_death(url: str, primary: Server) -> None:
     assert before <= set(logged)
 
 
-@pytest.fixture(scope="module")
-def watched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
-    """A primary, a replica and three Sentinels."""
-    with sentinels(tmp_path_factory.mktemp("watched")) as running:
-        yield running
+class Trio(NamedTuple):
+    """Servers that Sentinels watch, and what a client of them needs."""
+
+    watched: Watched
+    tls: TlsFiles
 
 
-async def test_an_unknown_service_is_said_to_be_unknown(watched: Watched) -> None:
+@pytest.fixture(scope="module", params=["plain", "tls"])
+def trio(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Trio]:
+    """A primary, a replica and three Sentinels; then the same with TLS on all ways between them."""
+    certificates = request.getfixturevalue("certificates") if request.param == "tls" else None
+    with sentinels(tmp_path_factory.mktemp("watched"), tls=certificates) as running:
+        yield Trio(running, NO_FILES if certificates is None else certificates.of_client())
+
+
+async def test_an_unknown_service_is_said_to_be_unknown(trio: Trio) -> None:
     """Sentinels that watch nothing by that name: the store is unavailable, and the error names the service."""
-    async with opened(watched.url.replace("/wager", "/other")) as store:
-        with pytest.raises(StoreUnavailableError, match="No master found for 'other'"):
+    async with opened(trio.watched.url.replace("/wager", "/other"), trio.tls) as store:
+        with pytest.raises(StoreUnavailableError, match="no Sentinel names a primary for 'other': unknown"):
             await store.check()
 
 
-async def test_a_sentinel_less_is_no_trouble(watched: Watched) -> None:
+async def test_a_sentinel_less_is_no_trouble(trio: Trio) -> None:
     """With the first of the named Sentinels away, the others are asked."""
-    watched.sentinels[0].kill()
+    first = trio.watched.sentinels[0]
+    first.kill()
     try:
-        async with opened(watched.url) as store:
-            assert (await store.check()).version.startswith("Valkey")
+        async with opened(trio.watched.url, trio.tls) as store:
+            assert (await store.check()).version.startswith(("Valkey", "Redis"))
     finally:
-        watched.sentinels[0].start()
-        wait_until(watched.sentinels[0].answers)
+        first.start()
+        wait_until(first.answers)
 
 
-async def test_a_primary_that_would_write_alone_is_warned_of(watched: Watched) -> None:
+async def test_a_primary_that_would_write_alone_is_warned_of(trio: Trio) -> None:
     """Cut off from its replica it would go on taking writes: the store is ready, and says what to set."""
-    async with opened(watched.url) as store:
+    async with opened(trio.watched.url, trio.tls) as store:
         assert [text for text in (await store.check()).warnings if "min-replicas-to-write to 1" in text]
-        watched.primary().send("CONFIG", "SET", "min-replicas-to-write", 1)
+        trio.watched.primary().send("CONFIG", "SET", "min-replicas-to-write", 1)
         assert (await store.check()).warnings == []
-        watched.primary().send("CONFIG", "SET", "min-replicas-to-write", 0)
+        trio.watched.primary().send("CONFIG", "SET", "min-replicas-to-write", 0)
 
 
-async def test_the_next_primary_is_found(watched: Watched) -> None:
+@pytest.mark.parametrize("trio", ["tls"], indirect=True)
+async def test_tls_is_checked_at_sentinels_too(trio: Trio) -> None:
+    """Who does not know their authority, or knows them by another host's name, is told so and no more than so."""
+    strange = trio.watched.url.replace("127.0.0.1", "localhost")
+    for url, files in ((trio.watched.url, trio.tls._replace(ca=None)), (strange, trio.tls)):
+        async with opened(url, files) as store:
+            with pytest.raises(StoreUnavailableError, match="CERTIFICATE_VERIFY_FAILED") as raised:
+                await store.check()
+        assert ".pem" not in str(raised.value)
+
+
+async def test_the_next_primary_is_found(trio: Trio) -> None:
     """After a kill of the primary the same store object writes to the server that Sentinel makes the next one."""
-    primary = watched.primary()
-    await check_a_death(watched.url, primary)
-    assert watched.primary() is not primary
+    primary = trio.watched.primary()
+    await check_a_death(trio.watched.url, primary, trio.tls)
+    assert trio.watched.primary() is not primary
+
+
+async def test_the_service_goes_on_after_a_fail_over(certificates: Certificates, tmp_path: Path) -> None:
+    """By its settings alone it finds the next primary, which takes the feedback to a prediction from before."""
+    files: dict[str, Any] = {"store_ca_file": certificates.ca, "store_cert_file": certificates.client}
+    asked = {"model": "front", "context": [0.6, 0.8, 0.0]}
+    with sentinels(tmp_path, tls=certificates) as watched:
+        async with worker(watched.url, **files) as client:
+            assert (await client.post("/models", json=definition("front"))).status_code == 201
+            drawn = (await client.post("/predict", json=asked)).json()
+            await asyncio.to_thread(wait_until_replicated, watched.servers[0])
+            watched.servers[0].kill()
+            said = {"prediction_id": drawn["prediction_id"], "correct": True}
+            async with asyncio.timeout(30.0):
+                while (answer := await client.post("/feedback", json=said)).status_code == 503:  # noqa: ASYNC110
+                    await asyncio.sleep(0.05)
+            assert answer.json()["status"] == "recorded"
+            assert (await client.post("/predict", json=asked)).status_code == 200
 
 
 # --- a cluster
