@@ -89,7 +89,7 @@ def running(
     with contextlib.ExitStack() as stack:
         folder = stack.enter_context(tempfile.TemporaryDirectory())
         store = stack.enter_context(EmbeddedServer(Path(folder), appendfsync))
-        environment = os.environ | _ONE_THREAD | {"WAGER_STORE_URL": store.url}
+        environment = os.environ | _ONE_THREAD | {"WAGER_STORE_URL": store.url, "WAGER_HOST": "127.0.0.1"}
         if snapshot_age is not None:
             environment[_SNAPSHOT_AGE] = str(snapshot_age)
         started = [stack.enter_context(_worker(environment)) for _ in range(workers)]

@@ -61,6 +61,7 @@ def serve(
     Every option has an environment variable (WAGER_PORT, ...), which it overrides.
     """
     settings = read_settings(host=host, port=port, data_dir=data_dir, store_url=store_url, workers=workers)
+    settings = settings.model_copy(update={"host": settings.host})  # set by now: it is what will be listened on
     _limit_threads()
     signal.signal(signal.SIGTERM, _exit_cleanly)
     with _listen(settings) as listener, _store(settings) as ready:

@@ -120,7 +120,7 @@ class Settings(BaseSettings):
     max_requests_in_flight: int = Field(1000, ge=1, le=1_000_000, description="Most requests at once in a worker.")
     body_timeout_seconds: float = Field(30.0, gt=0, le=3600, description="Longest time that a body may take to arrive.")
     auth: Literal["auto", "required", "off"] = Field(
-        "auto", description="Whether requests need an API key: unless on loopback, always, or never."
+        "auto", description="Whether requests need an API key: unless `host` is set to loopback, always, or never."
     )
     key_cache_seconds: float = Field(
         5.0, ge=0, le=3600, description="How long a worker trusts an API key without asking: the delay of a revocation."
@@ -174,8 +174,9 @@ class Settings(BaseSettings):
 
     @property
     def keys_required(self) -> bool:
-        """Whether requests need an API key."""
-        return self.auth == "required" or (self.auth == "auto" and not self.on_loopback)
+        """Whether requests need an API key; where nobody has set the host, any address may be listened on."""
+        private = "host" in self.model_fields_set and self.on_loopback
+        return self.auth == "required" or (self.auth == "auto" and not private)
 
     @property
     def on_loopback(self) -> bool:

@@ -1,5 +1,9 @@
 """The laws of `wager keys`, and of what `wager serve` says of keys."""
 
+import os
+import socket
+import subprocess
+import sys
 from pathlib import Path
 
 import httpx2
@@ -7,6 +11,8 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from service import cli, keys_cli
+from service.app import create_app
+from service.processes import tied_command
 from service.settings import Settings
 from service.store.embedded import EmbeddedServer
 from tests.service.wager import serve
@@ -79,6 +85,36 @@ def test_a_store_that_is_not_there_has_its_own_code(monkeypatch: pytest.MonkeyPa
     assert result.exit_code == keys_cli.EXIT_STORE
     assert result.stderr.startswith("wager: the store does not answer")
     assert "hunter2" not in result.output
+
+
+@pytest.mark.parametrize(
+    ("environment", "status"), [({}, 401), ({"WAGER_HOST": "127.0.0.1"}, 200), ({"WAGER_AUTH": "off"}, 200)]
+)
+async def test_an_application_that_is_not_told_its_address_needs_keys(
+    monkeypatch: pytest.MonkeyPatch, environment: dict[str, str], status: int
+) -> None:
+    """Whoever imports it may listen on any address: keys are needed, unless the settings say otherwise."""
+    for name, value in {"WAGER_STORE_URL": "unix:///nowhere/valkey.sock", **environment}.items():
+        monkeypatch.setenv(name, value)
+    transport = httpx2.ASGITransport(app=create_app())
+    async with httpx2.AsyncClient(transport=transport, base_url="http://worker") as client:
+        assert (await client.get("/learners")).status_code == status
+
+
+def test_another_program_on_every_address_needs_keys(store_url: str) -> None:
+    """uvicorn's own command line, without `wager serve`: the host that it is given is no setting of the service."""
+    with socket.socket() as listener:
+        listener.bind(("0.0.0.0", 0))
+        listener.listen()
+        application = ["service.app:create_app", "--factory", "--fd", str(listener.fileno())]
+        command = tied_command([sys.executable, "-m", "uvicorn", *application, "--log-level", "error"])
+        environment = os.environ | {"WAGER_STORE_URL": store_url, "PYTHONPATH": str(Path(__file__).parents[1])}
+        with subprocess.Popen(command, env=environment, pass_fds=[listener.fileno()]) as process:
+            try:
+                url = f"http://127.0.0.1:{listener.getsockname()[1]}/models"
+                assert httpx2.get(url, timeout=60.0).status_code == 401
+            finally:
+                process.kill()
 
 
 def test_a_service_that_others_reach_needs_keys(tmp_path: Path) -> None:

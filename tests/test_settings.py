@@ -229,3 +229,10 @@ def test_webhooks_may_have_several_secrets(tmp_path: Path, monkeypatch: pytest.M
 def test_keys_are_required_where_others_can_reach_the_service(host: str, auth: str, required: bool) -> None:
     """Unless it is said otherwise, a service needs keys as soon as another machine may reach it."""
     assert Settings(host=host, auth=auth).keys_required is required
+
+
+@pytest.mark.parametrize(("auth", "required"), [("auto", True), ("required", True), ("off", False)])
+def test_keys_are_required_where_nobody_has_set_the_host(auth: str, required: bool) -> None:
+    """Another program may listen for the service on any address: only `off` opens it then."""
+    assert Settings(auth=auth).keys_required is required
+    assert Settings(auth=auth, host="127.0.0.1").keys_required is (auth == "required")

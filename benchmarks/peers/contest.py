@@ -62,7 +62,8 @@ def running(peer: Peer) -> Iterator[Server]:
             port: int = listener.getsockname()[1]
         options = ["--port", str(port), "--workers", str(peer.workers), "--no-access-log", "--log-level", "error"]
         command = [sys.executable, "-m", "uvicorn", peer.factory, "--factory", *options]
-        environment = os.environ | peer.environment | {"WAGER_STORE_URL": store.url, "OPENBLAS_NUM_THREADS": "1"}
+        environment = os.environ | peer.environment | {"WAGER_STORE_URL": store.url, "WAGER_HOST": "127.0.0.1"}
+        environment["OPENBLAS_NUM_THREADS"] = "1"
         with subprocess.Popen(command, env=environment) as process:
             try:
                 _wait_for(port)

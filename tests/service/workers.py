@@ -44,7 +44,7 @@ async def worker(
     """
     chance = Chance(np.random.default_rng(seed), clock or Clock(), numbered(f"w{next(_workers)}"))
     patient = {"store_timeout_seconds": 10.0} | settings  # machines that run tests may be busy
-    app = create_app(Settings(store_url=store_url, **patient), chance)
+    app = create_app(Settings(store_url=store_url, host="127.0.0.1", **patient), chance)
     transport = httpx2.ASGITransport(app=app, raise_app_exceptions=False)
     lifespan = app.router.lifespan_context(app)
     await lifespan.__aenter__()
