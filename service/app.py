@@ -84,7 +84,7 @@ def create_app(settings: Settings | None = None, chance: Chance | None = None) -
     if settings.store_url is None:
         raise ValueError("no store: start the service with `wager serve`, or set WAGER_STORE_URL")
     tls = TlsFiles(settings.store_ca_file, settings.store_cert_file, settings.store_key_file)
-    redis = RedisStore(settings.store_url, settings.store_timeout_seconds, tls)
+    redis = RedisStore(settings.store_url, settings.store_timeout_seconds, tls, settings.wait_replicas)
     store: Store = traced(redis) if telemetry.is_on() else redis
     desks = Desks(Outside(store, chance.now, chance.rng, chance.new_id), settings.cache_bytes)
     rounds = RoundService(desks, settings.max_distribution_numbers)

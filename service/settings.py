@@ -21,7 +21,7 @@ from pydantic import (
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SecretsSettingsSource, SettingsConfigDict
 
 from service.schemas import NAME_PATTERN
-from service.store.addresses import parse_store_url
+from service.store.addresses import Kind, parse_store_url
 
 _PREFIX = "WAGER_"
 _KIB, _MIB, _GIB = 2**10, 2**20, 2**30
@@ -106,6 +106,9 @@ class Settings(BaseSettings):
         "everysec",
         description="When the embedded store calls fsync: at every write or each second.",
     )
+    wait_replicas: int = Field(
+        0, ge=0, le=16, description="Replicas of the store that must have a feedback before it is acknowledged."
+    )
     workers: int = Field(1, ge=1, le=256, description="Number of worker processes.")
     store_timeout_seconds: float = Field(1.0, gt=0, le=60, description="Longest wait for one answer of the store.")
     max_body_bytes: ByteSize = Field(ByteSize(4 * _MIB), ge=_KIB, le=_GIB, description="Largest request body.")
@@ -151,6 +154,14 @@ class Settings(BaseSettings):
         if path is not None and info.field_name == "store_key_file" and info.data.get("store_cert_file") is None:
             raise ValueError("needs a certificate: set store_cert_file too")
         return path
+
+    @field_validator("wait_replicas")
+    @classmethod
+    def _check_replicas(cls, number: int, info: ValidationInfo) -> int:
+        url = info.data.get("store_url")
+        if number and (not url or parse_store_url(url).kind is Kind.CLUSTER):
+            raise ValueError("is of use with the URL of a store that has replicas and is no cluster only")
+        return number
 
     @classmethod
     def settings_customise_sources(

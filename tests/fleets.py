@@ -208,6 +208,10 @@ class Watched:
         address = self.sentinels[0].send("SENTINEL", "GET-MASTER-ADDR-BY-NAME", SERVICE)
         return next(server for server in self.servers if str(server.port) == address[1])
 
+    def url_of(self, server: Server) -> str:
+        """Of a server by itself, without asking the Sentinels."""
+        return f"redis://:{_PASSWORD}@127.0.0.1:{server.port}"
+
     def cut_off(self, server: Server) -> None:
         """Neither replica nor Sentinel reaches a server any more; clients do."""
         server.send("ACL", "SETUSER", _PEER, "off")

@@ -43,6 +43,9 @@ class Connection(Protocol):
     async def call(self, *command: Any) -> Any:
         """Sends one command, to the server that has its keys."""
 
+    async def call_and_wait(self, replicas: int, seconds: float, *command: Any) -> tuple[Any, int]:
+        """As `call`, then waits until so many replicas have what it wrote; the reply, and how many have it."""
+
     async def primaries(self) -> list[Call]:
         """A way to each server that takes writes."""
 
@@ -81,6 +84,9 @@ class _Server:
         if command[0] == "EVALSHA":
             return await self._line.call(*command)
         return await self._redis.execute_command(*command)  # type: ignore[no-untyped-call]
+
+    async def call_and_wait(self, replicas: int, seconds: float, *command: Any) -> tuple[Any, int]:
+        return await _call_and_wait(self._redis, replicas, seconds, command)
 
     async def primaries(self) -> list[Call]:
         return [self.call]
@@ -125,6 +131,9 @@ class _Watched:
     async def call(self, *command: Any) -> Any:
         return await self._redis.execute_command(*command)  # type: ignore[no-untyped-call]
 
+    async def call_and_wait(self, replicas: int, seconds: float, *command: Any) -> tuple[Any, int]:
+        return await _call_and_wait(self._redis, replicas, seconds, command)
+
     async def primaries(self) -> list[Call]:
         return [self.call]
 
@@ -152,6 +161,9 @@ class _Cluster:
     async def call(self, *command: Any) -> Any:
         return await self._redis.execute_command(*command)
 
+    async def call_and_wait(self, replicas: int, seconds: float, *command: Any) -> tuple[Any, int]:
+        raise NotImplementedError("the client of a cluster does not say on which connection it sends a command")
+
     async def primaries(self) -> list[Call]:
         await self._redis.initialize()
         nodes = self._redis.get_primaries()
@@ -161,6 +173,18 @@ class _Cluster:
         await self._redis.aclose()
         for nodes in ("nodes_cache", "startup_nodes"):  # of which the client closes none after an error
             await self._redis.nodes_manager.aclose(nodes)
+
+
+async def _call_and_wait(redis: Redis, replicas: int, seconds: float, command: tuple[Any, ...]) -> tuple[Any, int]:
+    """On one connection, and not on a line: a server that waits leaves alone what comes behind."""
+    pipeline = redis.pipeline(transaction=False)
+    pipeline.execute_command(*command)
+    pipeline.execute_command("WAIT", replicas, round(seconds * 1000))
+    reply, confirmed = await pipeline.execute(raise_on_error=False)
+    for each in (reply, confirmed):
+        if isinstance(each, Exception):
+            raise each
+    return reply, confirmed
 
 
 class _Packing:

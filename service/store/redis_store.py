@@ -10,7 +10,7 @@ import hashlib
 from collections.abc import Callable, Coroutine, Sequence
 from functools import wraps
 from importlib import resources
-from typing import Any, NamedTuple, ParamSpec, TypeVar
+from typing import Any, NamedTuple, ParamSpec, TypeAlias, TypeVar
 
 from redis import exceptions
 
@@ -33,6 +33,7 @@ from service.store.base import (
     StoreLoad,
     Tail,
 )
+from service.store.confirmation import Confirmed
 from service.store.connections import NO_FILES, Connection, TlsFiles, connect
 from service.store.facts import OF_A_CLUSTER, read_facts
 from service.store.figures import read_figures, read_load
@@ -47,6 +48,7 @@ _PART_BYTES = 2**20
 _COMING_SECONDS = 3600
 """After which the store forgets the parts of a snapshot that was never finished."""
 
+_Connection: TypeAlias = Connection | Confirmed
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
 
@@ -96,13 +98,14 @@ class RedisStore:
         url: as `service.store.addresses` understands it.
         timeout: seconds to wait for a connection, and for each reply.
         tls: files for TLS, where the URL asks for it.
-        max_connections: commands in flight at once; more wait their turn.
+        replicas: how many must have a feedback before it is acknowledged.
     """
 
-    def __init__(self, url: str, timeout: float, tls: TlsFiles = NO_FILES, max_connections: int = 32) -> None:
+    def __init__(self, url: str, timeout: float, tls: TlsFiles = NO_FILES, replicas: int = 0) -> None:
         self._connection = connect(url, timeout, tls)
+        self._confirmed = Confirmed(self._connection, replicas, timeout / 2)
         self._bulk = connect(url, timeout * _BULK_PATIENCE, tls)
-        self._turn = asyncio.Semaphore(max_connections)
+        self._turn = asyncio.Semaphore(32)  # commands in flight; more wait their turn
 
     @_translating_errors
     async def create_model(self, key: ModelKey, definition: str, now: float) -> bool:
@@ -164,7 +167,7 @@ class RedisStore:
         args: list[Any] = [key.incarnation, repr(now), int(rules.accept_late), int(rules.label_needed)]
         for block, parts in said.items():
             args += (block, b"".join(parts))
-        replies = _unless_gone(key, await self._run(_ADD_FEEDBACK, named, args))
+        replies = _unless_gone(key, await self._run(_ADD_FEEDBACK, named, args, self._confirmed))
         return in_order(order, said, replies)
 
     @_translating_errors
@@ -227,7 +230,8 @@ class RedisStore:
     @_translating_errors
     async def check(self) -> StoreFacts:
         """See `Store.check`."""
-        return await read_facts(await self._connection.primaries(), self._connection.kind)
+        facts = await read_facts(await self._connection.primaries(), self._connection.kind)
+        return self._confirmed.promised(facts)
 
     @_translating_errors
     async def command(self, *words: Any) -> Any:
@@ -240,14 +244,14 @@ class RedisStore:
         await self._bulk.close()
 
     async def _run(
-        self, script: _Script, named: Sequence[str], args: Sequence[Any], connection: Connection | None = None
+        self, script: _Script, named: Sequence[str], args: Sequence[Any], connection: _Connection | None = None
     ) -> Any:
         try:
             return await self._call("EVALSHA", script.sha, len(named), *named, *args, connection=connection)
         except exceptions.NoScriptError:
             return await self._call("EVAL", script.source, len(named), *named, *args, connection=connection)
 
-    async def _call(self, *command: Any, connection: Connection | None = None) -> Any:
+    async def _call(self, *command: Any, connection: _Connection | None = None) -> Any:
         async with self._turn:
             return await (connection or self._connection).call(*command)
 
