@@ -221,12 +221,15 @@ class Watched:
         """They reach it again."""
         server.send("ACL", "SETUSER", _PEER, "on")
 
-    def is_whole(self) -> bool:
-        """Whether the primary has its replica in step and every Sentinel knows both, and the other Sentinels."""
+    def is_whole(self, loaded: bool = True) -> bool:
+        """Whether the primary has a replica, in step if not just called online, and every Sentinel knows all others."""
         with contextlib.suppress(redis.RedisError, StopIteration):
             primary = self.primary()
-            in_step = _online_replicas(primary) == 1 and all(_follows(each) for each in self.servers if each != primary)
-            return in_step and all(_knows_all(sentinel) for sentinel in self.sentinels)
+            others = [each for each in self.servers if each is not primary]
+            in_step = not loaded or all(_follows(each) for each in others)
+            return (
+                in_step and _online_replicas(primary) == 1 and all(_knows_all(sentinel) for sentinel in self.sentinels)
+            )
         return False
 
 

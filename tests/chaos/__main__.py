@@ -9,6 +9,8 @@ import time
 from collections import Counter
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import ExitStack, asynccontextmanager
+from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -54,8 +56,16 @@ async def run(folder: Path, seconds: float, seed: int, only: Sequence[str] = ())
                 return await _play(wager, chosen, seconds, seed)
 
 
+class Death(StrEnum):
+    """How a primary ends."""
+
+    KILLED = "killed"
+    HASTY = "hasty"  # killed when its replica was called online, and had perhaps not loaded what it was sent
+    CUT_OFF = "cut-off"  # it lives on, out of reach of its replica and the Sentinels
+
+
 async def fail_over(
-    folder: Path, seconds: float, seed: int, cut_off: bool = False, **options: Any
+    folder: Path, seconds: float, seed: int, death: Death = Death.KILLED, wait_replicas: int = 0, **options: Any
 ) -> tuple[Report, Counter[str]]:
     """A primary that dies again and again: what its replica did not have is lost, and counted.
 
@@ -63,23 +73,26 @@ async def fail_over(
         folder: for all data.
         seconds: how long things go wrong.
         seed: of what the clients do.
-        cut_off: whether it lives on instead, out of reach of its replica and the Sentinels.
+        death: how it ends.
+        wait_replicas: how many must have a feedback before it is acknowledged.
         options: of the servers.
     """
-    name, replace = ("cut-off primary", cut_off_primary) if cut_off else ("dead primary", kill_primary)
+    replace = cut_off_primary if death is Death.CUT_OFF else partial(kill_primary, loaded=death is Death.KILLED)
+    environment = PATIENCE | {"WAGER_WAIT_REPLICAS": str(wait_replicas)}
     with sentinels(folder, 500, **options) as watched:
         losses: list[Loss] = []
-        async with served(folder, **PATIENCE, WAGER_STORE_URL=watched.url) as wager:
-            return await _play(wager, {name: lambda: replace(watched, losses)}, seconds, seed, losses)
+        async with served(folder, **environment, WAGER_STORE_URL=watched.url) as wager:
+            faults = {f"{death} primary": lambda: replace(watched, losses)}
+            return await _play(wager, faults, seconds, seed, losses)
 
 
-async def kill_primary(watched: Watched, losses: list[Loss]) -> None:
-    """`kill -9` of the primary; the old one comes back as a replica. Notes when."""
+async def kill_primary(watched: Watched, losses: list[Loss], loaded: bool = True) -> None:
+    """`kill -9` of the primary; the old one comes back as a replica, which may load still. Notes when."""
     begun, primary = time.monotonic(), watched.primary()
     primary.kill()
     await asyncio.to_thread(wait_until, lambda: watched.primary() is not primary)
     primary.start()
-    await asyncio.to_thread(wait_until, watched.is_whole)
+    await asyncio.to_thread(wait_until, partial(watched.is_whole, loaded))
     losses.append(Loss(begun, time.monotonic()))
 
 
@@ -141,12 +154,16 @@ def main() -> None:
     parser.add_argument("--fault", action="append", default=[], help="this fault only; may be repeated")
     parser.add_argument("--fail-over", action="store_true", help="Sentinel fail-overs instead: losses are measured")
     parser.add_argument("--min-replicas", action="store_true", help="with min-replicas-to-write 1")
-    parser.add_argument("--cut-off", action="store_true", help="with --fail-over: it lives, and workers alone reach it")
+    parser.add_argument("--wait-replicas", type=int, default=0, help="WAGER_WAIT_REPLICAS, with --fail-over")
+    parser.add_argument("--death", type=Death, choices=list(Death), default=Death.KILLED, help="of a primary")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="chaos-") as folder:
         if given.fail_over:
-            options = {"min_replicas_to_write": "1", "min_replicas_max_lag": "1"} if given.min_replicas else {}
-            counted = asyncio.run(fail_over(Path(folder), given.seconds, given.seed, given.cut_off, **options))
+            options: dict[str, Any] = (
+                {"min_replicas_to_write": "1", "min_replicas_max_lag": "1"} if given.min_replicas else {}
+            )
+            how = (given.seconds, given.seed, given.death, given.wait_replicas)
+            counted = asyncio.run(fail_over(Path(folder), *how, **options))
         else:
             counted = asyncio.run(run(Path(folder), given.seconds, given.seed, given.fault))
     show(*counted)

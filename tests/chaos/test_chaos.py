@@ -2,10 +2,11 @@
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.chaos.__main__ import fail_over, run
+from tests.chaos.__main__ import Death, fail_over, run
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="finds processes and connections in /proc")
 
@@ -34,14 +35,23 @@ async def test_a_fail_over_loses_only_what_the_replica_had_not(tmp_path: Path) -
     report, happened = await fail_over(tmp_path, seconds=15.0, seed=1)
     assert report.wrong == []
     assert len(report.lost) < report.acknowledged
-    assert happened["dead primary"] >= 1
+    assert happened["killed primary"] >= 1
+
+
+@pytest.mark.slow
+async def test_what_a_replica_has_confirmed_outlives_the_primary(tmp_path: Path) -> None:
+    """However soon it is killed after it has a replica again: nothing that was acknowledged is lost."""
+    report, happened = await fail_over(tmp_path, seconds=5.0, seed=1, death=Death.HASTY, wait_replicas=1)
+    assert (report.wrong, report.lost, report.renewed) == ([], [], [])
+    assert report.rounds == report.acknowledged > 0
+    assert happened["hasty primary"] >= 1
 
 
 @pytest.mark.slow
 async def test_a_primary_that_was_cut_off_refuses_without_its_replica(tmp_path: Path) -> None:
     """With `min-replicas-to-write` two servers never take writes at once for long: what came before is there."""
-    options = {"min_replicas_to_write": "1", "min_replicas_max_lag": "1"}
-    report, happened = await fail_over(tmp_path, seconds=5.0, seed=1, cut_off=True, **options)
+    options: dict[str, Any] = {"min_replicas_to_write": "1", "min_replicas_max_lag": "1"}
+    report, happened = await fail_over(tmp_path, seconds=5.0, seed=1, death=Death.CUT_OFF, **options)
     assert report.wrong == []
     assert len(report.lost) < report.acknowledged / 2
     assert happened["cut-off primary"] >= 1

@@ -198,6 +198,17 @@ STORE = [
         },
     ),
     Place(
+        "service/store/confirmation.py",
+        ("tests/store/test_confirmation.py",),
+        {
+            "confirmation: any number of replicas": ("if replicas < self._replicas:", "if replicas < 0:"),
+            "confirmation: of nothing": (
+                "if not self._replicas:\n            return await",
+                "if True:\n            return await",
+            ),
+        },
+    ),
+    Place(
         "learners/codec.py",
         laws(
             "tests/learners/test_contract.py",

@@ -177,6 +177,21 @@ async def test_no_rule_is_too_much(tmp_path: Path) -> None:
                     pytest.fail(f"nothing needs {command}")
 
 
+async def test_who_waits_for_replicas_must_be_allowed_to(tmp_path: Path) -> None:
+    """The rules and `+wait` are enough; without it the error names the command."""
+    with Server(tmp_path).start().ended() as server:
+        wait_until(server.answers)
+        store = RedisStore(f"redis://wager:pw@127.0.0.1:{server.port}", 0.5, replicas=1)
+        try:
+            for right, outcome in (("-wait", "permissions to run the 'wait' command"), ("+wait", "0 of 1 replicas")):
+                server.send("ACL", "SETUSER", "wager", "reset", ">pw", *rules_in_the_guide(ONE_SERVER), right)
+                await store.create_model(KEY, "{}", NOW)
+                with pytest.raises(StoreUnavailableError, match=outcome):
+                    await store.add_feedback(KEY, [Feedback("a", True, None)], STRICT, NOW)
+        finally:
+            await store.close()
+
+
 async def test_the_least_user_of_a_cluster(small_cluster: Cluster) -> None:
     """The rules for a cluster are enough, and another server's user is refused."""
     for server in small_cluster.servers:
