@@ -4,7 +4,7 @@ The header names algorithm and hyperparameters, so that a state is never read in
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,9 @@ import safetensors.numpy
 
 from learners.base import AnyLearner, ArrayLayout, InvalidStateError, state_layout
 
+_IN_ORDER = [np.dtype("<i8"), np.dtype("<f8")]
+"""What arrays of states may hold, in the order in which safetensors lays them out."""
+
 
 def identity(learner: AnyLearner) -> str:
     """Algorithm, problem and hyperparameters of a learner as one canonical JSON string."""
@@ -21,12 +24,37 @@ def identity(learner: AnyLearner) -> str:
     return json.dumps({"algorithm": learner.algorithm, **fields}, sort_keys=True, separators=(",", ":"))
 
 
-def encode_state(learner: AnyLearner, state: Any) -> bytes:
-    """The learner's state as a safetensors file."""
-    return safetensors.numpy.save(state._asdict(), metadata={"learner": identity(learner)})
+def encode_state(learner: AnyLearner, state: Any) -> memoryview:
+    """The learner's state as a safetensors file, in memory of its own.
+
+    To the bit it is what `safetensors.numpy.save` writes. That holds the interpreter's lock while it copies the arrays
+    twice; numpy copies them once, and lets go of it.
+    """
+    arrays = sorted(state._asdict().items(), key=lambda item: (_IN_ORDER.index(item[1].dtype), item[0]))
+    header = _header(identity(learner), arrays)
+    file = np.empty(len(header) + sum(array.nbytes for _, array in arrays), np.uint8)
+    file[: len(header)] = np.frombuffer(header, np.uint8)
+    start = len(header)
+    for _, array in arrays:
+        np.copyto(file[start : start + array.nbytes].view(array.dtype).reshape(array.shape), array)
+        start += array.nbytes
+    return file.data
 
 
-def decode_state(learner: AnyLearner, data: bytes) -> Any:
+def _header(learner: str, arrays: Sequence[tuple[str, np.ndarray[Any, Any]]]) -> bytes:
+    """The length of a JSON text, and the text, filled up to a multiple of 8 bytes."""
+    fields: dict[str, Any] = {"__metadata__": {"learner": learner}}
+    start = 0
+    for name, array in arrays:
+        code = f"{array.dtype.kind}{8 * array.dtype.itemsize}".upper()
+        fields[name] = {"dtype": code, "shape": array.shape, "data_offsets": (start, start + array.nbytes)}
+        start += array.nbytes
+    text = json.dumps(fields, separators=(",", ":")).encode()
+    text = text.ljust(-(-len(text) // 8) * 8)
+    return len(text).to_bytes(8, "little") + text
+
+
+def decode_state(learner: AnyLearner, data: bytes | memoryview) -> Any:
     """The state that `encode_state` wrote, in arrays of its own.
 
     Raises:
@@ -43,16 +71,16 @@ def decode_state(learner: AnyLearner, data: bytes) -> Any:
     return learner.state_type(**{name: np.array(array, order="C") for name, array in arrays.items()})
 
 
-def _read(data: bytes) -> dict[str, np.ndarray[Any, Any]]:
+def _read(data: bytes | memoryview) -> dict[str, np.ndarray[Any, Any]]:
     try:
-        return safetensors.numpy.load(data)
+        return safetensors.numpy.load(bytes(data))
     except (safetensors.SafetensorError, ValueError, KeyError, TypeError) as error:
         raise InvalidStateError(f"not a safetensors file: {error}") from error
 
 
-def _metadata(data: bytes) -> Mapping[str, str]:
+def _metadata(data: bytes | memoryview) -> Mapping[str, str]:
     # safetensors reads metadata from files only; the header is eight bytes of length and then JSON.
-    header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
+    header = json.loads(bytes(data[8 : 8 + int.from_bytes(data[:8], "little")]))
     metadata = header.get("__metadata__", {})
     return metadata if isinstance(metadata, dict) else {}
 

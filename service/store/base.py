@@ -42,7 +42,7 @@ class Snapshot(NamedTuple):
     """The state after the first `rounds` rounds of the log, and what was counted in them."""
 
     rounds: int
-    state: bytes
+    state: bytes | memoryview
     last_at: float | None = None  # when the last of them came; None where it is not known
     tally: bytes = b""
 

@@ -397,6 +397,16 @@ def test_state_survives_encoding_to_the_bit(life: Life) -> None:
     assert all(field.flags.owndata and field.flags.c_contiguous and field.flags.writeable for field in state)
     assert bits(life.learner.fold(state, life.rounds)) == bits(life.learner.fold(copied(life.state), life.rounds))
     assert data == codec.encode_state(life.learner, life.state)
+    assert data == safetensors.numpy.save(life.state._asdict(), metadata={"learner": codec.identity(life.learner)})
+
+
+def test_an_encoded_state_is_apart_from_the_state(life: Life) -> None:
+    """What happens to the state later is not in it."""
+    state = copied(life.state)
+    data = codec.encode_state(life.learner, state)
+    before = bytes(data)
+    life.learner.fold(state, life.rounds)
+    assert data == before
 
 
 def test_state_of_another_learner_is_refused(life: Life) -> None:
@@ -475,7 +485,7 @@ def check_decodes_or_refuses(learner: AnyLearner, data: bytes) -> None:
 
 def test_truncated_bytes_are_refused(life: Life) -> None:
     """No proper beginning of an encoded state is a state, and neither is one with a tail."""
-    data = codec.encode_state(life.learner, life.state)
+    data = bytes(codec.encode_state(life.learner, life.state))
     for broken in [*(data[:size] for size in range(0, len(data), 7)), data[:-1], data + b"\0", data + data]:
         with pytest.raises(InvalidStateError):
             codec.decode_state(life.learner, broken)
@@ -496,7 +506,7 @@ def test_random_bytes_are_refused(life: Life) -> None:
 
 def test_mutated_bytes_are_decoded_or_refused(life: Life) -> None:
     """A state with some bytes changed, cut out or put in is decoded to a finite state, or refused."""
-    whole = codec.encode_state(life.learner, life.state)
+    whole = bytes(codec.encode_state(life.learner, life.state))
     edits = st.tuples(st.integers(0, len(whole)), st.integers(0, 3), st.binary(max_size=3))
 
     @LAWS
@@ -535,7 +545,7 @@ JSON = st.recursive(
 def test_arrays_that_numpy_does_not_know_are_refused(entry: dict[str, Any]) -> None:
     """An empty array that the format allows, of a type, size or rank that numpy does not, is no exception."""
     learner = IMPLEMENTATIONS[0].at(PROBLEM)
-    whole = codec.encode_state(learner, learner.init())
+    whole = bytes(codec.encode_state(learner, learner.init()))
     end = 8 + int.from_bytes(whole[:8], "little")
     tail = len(whole) - end
     text = json.dumps({**json.loads(whole[8:end]), "new": {**entry, "data_offsets": [tail, tail]}}).encode()
@@ -545,7 +555,7 @@ def test_arrays_that_numpy_does_not_know_are_refused(entry: dict[str, Any]) -> N
 
 def test_mutated_headers_are_decoded_or_refused(life: Life) -> None:
     """A state whose header says anything else about an array is decoded to a finite state, or refused."""
-    whole = codec.encode_state(life.learner, life.state)
+    whole = bytes(codec.encode_state(life.learner, life.state))
     end = 8 + int.from_bytes(whole[:8], "little")
     header = json.loads(whole[8:end])
 

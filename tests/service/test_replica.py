@@ -139,7 +139,7 @@ async def test_a_snapshot_that_cannot_be_read_is_corrupt(store: RedisStore, name
     """A damaged snapshot is refused, not folded from."""
     model = await make_model(store, name)
     await play(store, model, 3)
-    state = damage(encode_state(model.learner, model.learner.init()))
+    state = damage(bytes(encode_state(model.learner, model.learner.init())))
     await store.save_snapshot(model.key, Snapshot(2, state), 100)
     replica = Replica(model, store)
     with pytest.raises(StoreCorruptError, match="cannot be read"):
