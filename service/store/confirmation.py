@@ -44,4 +44,5 @@ class Confirmed:
         """The facts, with what this adds to them."""
         if not self._replicas:
             return facts
-        return facts._replace(persistence=f"{facts.persistence}; {self._replicas} replicas have it, too")
+        servers = "1 other server has" if self._replicas == 1 else f"{self._replicas} other servers have"
+        return facts._replace(persistence=f"{facts.persistence}; {servers} it, too")

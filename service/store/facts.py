@@ -25,7 +25,7 @@ _NO_PERSISTENCE = "acknowledged feedback is lost when the store stops: its appen
 _UNKNOWN_PERSISTENCE = "not known: the store does not allow its configuration to be read"
 _WEAKER = [*_PERSISTENCE.values(), _UNKNOWN_PERSISTENCE, _NO_PERSISTENCE]
 _SPLIT = (
-    "acknowledged feedback may be lost when Sentinels replace a primary that workers still reach: "
+    "what was acknowledged may be lost when Sentinels replace a primary that workers still reach: "
     "set min-replicas-to-write to 1"
 )
 _MODES = ("redis_mode", "server_mode")  # as Redis and as Valkey name it

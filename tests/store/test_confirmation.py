@@ -131,7 +131,7 @@ async def test_more_replicas_than_there_are_is_no_acknowledgment(url: str) -> No
 async def test_the_service_answers_503_until_replicas_have_it(watched: Watched) -> None:
     """Such an answer may be repeated, and `/readyz` tells of the promise."""
     async with worker(watched.url, wait_replicas=1, store_timeout_seconds=0.5) as client:
-        assert "1 replicas have it, too" in (await client.get("/readyz")).json()["durability"]
+        assert "1 other server has it, too" in (await client.get("/readyz")).json()["durability"]
         assert (await client.post("/models", json=definition("front"))).status_code == 201
         asked = {"model": "front", "context": [0.6, 0.8, 0.0]}
         drawn = (await client.post("/predict", json=asked)).json()
