@@ -18,7 +18,7 @@ _CONVENTIONS = """\
 - **Paths.** Every path below is there twice: as written, and under `/v1`.
 - **Bodies** are JSON, sent as `Content-Type: application/json`, at most {mebibytes} MiB (`WAGER_MAX_BODY_BYTES`).
   They are read strictly: an unknown field, a number written as a string, a NaN or an infinity is refused, and named.
-- **API keys.** Where the service asks for them (on any address but loopback, unless told otherwise), send one as
+- **API keys.** Where the service asks for them (unless told that it is on loopback, or to ask nobody), send one as
   `Authorization: Bearer wk_...`, or as `X-API-Key`. Each operation names the scope that it needs; `admin` includes the
   others. A key may be for some models only: all others are to it as if they were not there. Health and this
   description are open to everybody; what is not described here, such as metrics, needs a key for all models.
