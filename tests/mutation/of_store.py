@@ -170,10 +170,8 @@ STORE = [
             "record: sparse numbers rounded": ('("value", "<f8")]', '("value", "<f4")]'),
             "record: rounds of any length": ('(table["length"] != size).any()', "False"),
             "record: a rest that is no round": ("if whole != len(data) or", "if"),
-            "record: any length of a sparse round": (
-                "if length < self._round.itemsize or at + length > len(entry):",
-                "if False:",
-            ),
+            "record: sparse rounds that end behind the end": (" or at + length > len(entry):", ":"),
+            "record: sparse rounds that are too short": ("length < self._round.itemsize or", "length < 1 or"),
             "record: one block for all": ("-(-size // BLOCK_BYTES))", "1)"),
             "record: each alone": ("min(contexts.n, -(-size // BLOCK_BYTES))", "contexts.n"),
             "record: bodies counted from the first block": ("at[start:stop] - at[start], at", "at[start:stop], at"),
