@@ -28,8 +28,9 @@ from service.together import attempt_each, together
 
 _log = logging.getLogger(__name__)
 
-FOLD_EVERY = 256
-"""Recorded rounds that a worker lets wait before it folds them, asked for or not."""
+FOLD_EVERY = 64
+"""Recorded rounds that a worker lets wait before it folds them, asked for or not. Few, for every other request waits
+while the store reads them and the worker folds them; those of a batch come together and are folded together."""
 
 SNAPSHOT_EVERY = 1_000
 """Fewest rounds between two snapshots that are not written for their age."""

@@ -2,7 +2,7 @@
 
 import asyncio
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pytest
@@ -15,6 +15,7 @@ from service.errors import ModelNotFoundError
 from service.replica import Replica
 from service.store.base import Feedback, Snapshot
 from service.store.redis_store import RedisStore
+from service.tally import Tally
 from tests.service.models import (
     GAPTRON,
     SOBA_DIAGONAL,
@@ -90,6 +91,27 @@ async def test_a_stretch_of_feedback_is_folded_in_the_background(store: RedisSto
     await settled(desk)
     assert desk.replica.rounds == FOLD_EVERY
     assert bits(desk.replica.state) == bits(await true_state(store, name))
+
+
+async def test_what_comes_one_by_one_is_folded_in_short_stretches(
+    store: RedisStore, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No turn of upkeep holds up others for more than FOLD_EVERY rounds and what came while it was reading."""
+    stretches: list[int] = []
+    take = Tally.take
+
+    def noted(tally: Tally, records: Sequence[bytes], n: int) -> None:
+        stretches.append(n)
+        take(tally, records, n)
+
+    monkeypatch.setattr(Tally, "take", noted)
+    await make_model(store, name)
+    desk = await Desks(outside(store), LARGE).find(name, "model")
+    for id_ in await predict(desk, 6 * FOLD_EVERY):
+        await judge(desk, [id_])
+    await settled(desk)
+    assert sum(stretches) == desk.replica.rounds > 5 * FOLD_EVERY
+    assert max(stretches) < 1.5 * FOLD_EVERY
 
 
 async def test_upkeep_and_predictions_take_turns(store: RedisStore, name: str) -> None:
