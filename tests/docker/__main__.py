@@ -1,0 +1,33 @@
+"""`python -m tests.docker [SUITE...]`: starts docker-compose.yml, and tries what the documents say of it.
+
+`docker/test.sh` builds the images and starts what stands in for an engine. Each check prints a line.
+"""
+
+import sys
+
+import httpx2
+
+from tests.docker import cluster, monitoring, stack
+from tests.docker.engine import compose
+
+SUITES = {"stack": stack.CHECKS, "cluster": cluster.CHECKS, "monitoring": monitoring.CHECKS}
+
+
+def main(names: list[str]) -> int:
+    """Runs the checks of these suites, or of all, one after another; how many failed."""
+    passed = failed = 0
+    for suite in names or SUITES:
+        for name, check in SUITES[suite].items():
+            try:
+                print("passed", f"{suite}: {name}:", check(), flush=True)  # noqa: T201
+                passed += 1
+            except (AssertionError, RuntimeError, TimeoutError, httpx2.HTTPError) as error:
+                print("FAILED", f"{suite}: {name}:", repr(error)[:1500], flush=True)  # noqa: T201
+                failed += 1
+        compose("--profile", "*", "down", "--volumes", "--timeout", "20")
+    print(f"{passed} passed, {failed} failed", flush=True)  # noqa: T201
+    return failed
+
+
+if __name__ == "__main__":
+    sys.exit(min(main(sys.argv[1:]), 1))
