@@ -28,6 +28,7 @@ from service.auth import Gatekeeper
 from service.catalogue import Catalogue
 from service.desk import Outside
 from service.desks import Desks
+from service.draining import Draining
 from service.figures import Figures
 from service.metrics import WorkerMetrics
 from service.processes import die_with_parent, spare_lasting_objects
@@ -90,6 +91,7 @@ def create_app(settings: Settings | None = None, chance: Chance | None = None) -
     rounds = RoundService(desks, settings.max_distribution_numbers)
     catalogue = Catalogue(store, chance.now, chance.new_id, settings.max_state_bytes)
     figures = Figures(store, chance.now, settings.metrics_model_names, settings.metrics_max_models)
+    draining = Draining(settings.drain_seconds)
     worker_metrics, request_log = WorkerMetrics(), RequestLog(settings.log_requests_per_second)
     routers = [
         predictions.router(rounds, settings.max_batch_items),
@@ -98,10 +100,10 @@ def create_app(settings: Settings | None = None, chance: Chance | None = None) -
         log.router(catalogue),
         learners.router(),
         webhooks.router(rounds, Verifier(settings.all_webhook_secrets(), chance.now)),
-        health.router(store),
+        health.router(store, lambda: draining.has_begun),
         metrics_api.router(figures, worker_metrics),
     ]
-    app = _bare_app(store, desks, [worker_metrics.flush, request_log.tick])
+    app = _bare_app(store, desks, [worker_metrics.flush, request_log.tick], draining)
     _include(app, routers)
     app.include_router(docs.router())
     describe_access(app)
@@ -127,13 +129,14 @@ def _observe(app: FastAPI, metrics: WorkerMetrics, log: RequestLog) -> None:
     )
 
 
-def _bare_app(store: Store, desks: Desks, watch: Sequence[Watch]) -> FastAPI:
+def _bare_app(store: Store, desks: Desks, watch: Sequence[Watch], draining: Draining) -> FastAPI:
     """An application without routes that keeps the desks up, and answers errors as problems.
 
     Args:
         store: closed at the end.
         desks: kept up each second.
         watch: called each second, and once more at the end.
+        draining: begins with the SIGTERM.
     """
 
     @contextlib.asynccontextmanager
@@ -143,7 +146,8 @@ def _bare_app(store: Store, desks: Desks, watch: Sequence[Watch]) -> FastAPI:
         threading.Thread(target=_warm_up, name="warm-up", daemon=True).start()
         upkeep = asyncio.create_task(_keep_up(desks, watch))
         try:
-            yield
+            with draining.watching():
+                yield
         finally:
             await end(upkeep)
             for tell in watch:

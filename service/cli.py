@@ -180,6 +180,7 @@ def _run_http(settings: "Settings", listener: socket.socket) -> bool:
         port=settings.port,
         workers=settings.workers,
         timeout_worker_healthcheck=30,  # a worker busy compiling on a full machine is not hung
+        timeout_keep_alive=75,  # longer than balancers keep theirs: who closes must not be who is just being asked
         timeout_graceful_shutdown=settings.graceful_shutdown_seconds,
         server_header=False,
         access_log=False,

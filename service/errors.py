@@ -29,6 +29,7 @@ WagerError
 │   ├── SignatureError            a webhook that its sender did not sign
 │   └── RateLimitedError          more requests than the key may make
 ├── OverloadedError               more requests at once than a worker takes
+├── StoppingError                 a worker that is about to stop
 └── StoreError
     ├── StoreUnavailableError     no answer, or not one that can be used; try again
     ├── StoreFullError            no memory left for a write
@@ -168,6 +169,10 @@ class RateLimitedError(AccessError):
 
 class OverloadedError(WagerError):
     """A worker has as many requests in flight as it takes."""
+
+
+class StoppingError(WagerError):
+    """A worker has been told to stop; it still serves, and is not ready for more."""
 
 
 class StoreError(WagerError):

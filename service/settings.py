@@ -144,6 +144,12 @@ class Settings(BaseSettings):
     graceful_shutdown_seconds: int = Field(
         5, ge=0, le=600, description="Longest wait for running requests when the service stops."
     )
+    drain_seconds: float = Field(
+        0.0,
+        ge=0,
+        le=600,
+        description="How long the service goes on serving, not ready, before it stops: for a balancer to turn away.",
+    )
 
     @field_validator("store_ca_file", "store_cert_file", "store_key_file")
     @classmethod
@@ -162,6 +168,13 @@ class Settings(BaseSettings):
         if number and (not url or parse_store_url(url).kind is Kind.CLUSTER):
             raise ValueError("is of use with the URL of a store that has replicas and is no cluster only")
         return number
+
+    @field_validator("drain_seconds")
+    @classmethod
+    def _check_drain(cls, seconds: float, info: ValidationInfo) -> float:
+        if seconds and info.data.get("workers", 1) > 1:
+            raise ValueError("must be 0 with several workers, which share one address: run more services instead")
+        return seconds
 
     @classmethod
     def settings_customise_sources(

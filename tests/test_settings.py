@@ -20,6 +20,7 @@ OUT_OF_RANGE = [
     ("max_state_bytes", 0),
     ("cache_bytes", 0),
     ("graceful_shutdown_seconds", -1),
+    ("drain_seconds", -1),
     ("appendfsync", "no"),
     ("auth", "maybe"),
     ("key_cache_seconds", -1),
@@ -71,6 +72,12 @@ SHOWN_URLS = [
 def _clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in Settings.model_fields:
         monkeypatch.delenv(f"WAGER_{name.upper()}", raising=False)
+
+
+def test_several_workers_do_not_drain() -> None:
+    """They share an address, at which nobody could tell the one that goes from the others."""
+    with pytest.raises(ValidationError, match="drain_seconds"):
+        Settings(workers=2, drain_seconds=1.0)
 
 
 def test_defaults_need_no_environment() -> None:

@@ -1,14 +1,22 @@
 """`/livez` and `/readyz`: for whoever runs the service."""
 
+from collections.abc import Callable
+
 from fastapi import APIRouter
 
 from service.api.problems import responses
+from service.errors import StoppingError
 from service.schemas import Health, Readiness
 from service.store.base import Store
 
 
-def router(store: Store) -> APIRouter:
-    """The routes of health."""
+def router(store: Store, stops: Callable[[], bool]) -> APIRouter:
+    """The routes of health.
+
+    Args:
+        store: must answer.
+        stops: tells whether this worker has been told to stop.
+    """
     routes = APIRouter(tags=["operations"])
 
     @routes.get("/livez", summary="Check liveness")
@@ -16,9 +24,11 @@ def router(store: Store) -> APIRouter:
         """Answers as long as the process runs, whatever the store does."""
         return Health(status="alive")
 
-    @routes.get("/readyz", summary="Check readiness", responses=responses(body=False))
+    @routes.get("/readyz", summary="Check readiness", responses=responses(StoppingError, body=False))
     async def readyz() -> Readiness:
         """Answers 200 when requests can be served, and says what the store promises; else 503 and why."""
+        if stops():
+            raise StoppingError("this worker was told to stop; it answers for a moment, but send it nothing new")
         facts = await store.check()
         return Readiness(status="ready", store=facts.version, durability=facts.persistence, warnings=facts.warnings)
 

@@ -48,6 +48,7 @@ OF_ERROR: dict[type[errors.WagerError], Kind] = {
     errors.ForbiddenError: Kind(403, "not-allowed", "The API key is not for this"),
     errors.RateLimitedError: Kind(429, "rate-limited", "The API key has made too many requests"),
     errors.OverloadedError: Kind(503, "too-busy", "The service has as many requests as it takes"),
+    errors.StoppingError: Kind(503, "about-to-stop", "This worker is about to stop"),
     errors.StoreUnavailableError: Kind(503, "store-unavailable", "The store does not answer"),
     errors.StoreFullError: Kind(507, "store-full", "The store has no memory left"),
     errors.StoreCorruptError: Kind(500, "store-corrupt", "What is stored cannot be read"),

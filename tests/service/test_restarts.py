@@ -106,6 +106,25 @@ def test_a_stop_under_load_takes_seconds_and_loses_nothing(tmp_path: Path) -> No
         assert load.acknowledged <= set(logged(again.url))
 
 
+def test_a_worker_that_is_to_stop_says_so_and_still_serves(tmp_path: Path) -> None:
+    """Told to stop it is not ready, alive, and answers all the same, until its time is up or it is told again."""
+    with serve(tmp_path, WAGER_DRAIN_SECONDS="600") as wager, httpx2.Client(base_url=wager.url) as client:
+        client.post("/models", json=definition("forest", learner=UNIFORM)).raise_for_status()
+        wager.signal(signal.SIGTERM)
+        wait_until(lambda: not wager.is_ready())
+        assert client.get("/readyz").json()["type"] == "urn:wager:problem:about-to-stop"
+        client.get("/livez").raise_for_status()
+        httpx2.post(f"{wager.url}/predict", json={"model": "forest", "context": X}).raise_for_status()
+        client.close()
+        assert wager.stop() == 0
+
+
+def test_a_worker_that_said_so_stops_by_itself(tmp_path: Path) -> None:
+    """When its time is up it ends as without, once."""
+    with serve(tmp_path, WAGER_DRAIN_SECONDS="0.2") as wager:
+        assert wager.stop() == 0
+
+
 # --- backup and restore
 
 
