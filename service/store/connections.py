@@ -1,12 +1,14 @@
 """Clients of the servers behind a store's URL. None of them sends a write twice."""
 
 import asyncio
+import socket
 from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 import hiredis
+from redis import exceptions
 from redis.asyncio import Redis, RedisCluster
 from redis.asyncio.cluster import ClusterNode
 from redis.asyncio.retry import Retry
@@ -53,16 +55,17 @@ class Connection(Protocol):
         """Closes everything."""
 
 
-def connect(url: str, timeout: float, tls: TlsFiles) -> Connection:
+def connect(url: str, timeout: float, tls: TlsFiles, patience: float = 1.0) -> Connection:
     """A connection that is opened when it is first used.
 
     Args:
         url: as `parse_store_url` takes it.
-        timeout: seconds to wait for a connection, and for each reply.
+        timeout: seconds to wait for a connection, and for a sign of life of the machine at its other end.
         tls: the files, where the URL asks for TLS.
+        patience: times the timeout to wait for each reply.
     """
     address = parse_store_url(url)
-    options = {"socket_timeout": timeout, "socket_connect_timeout": timeout, **_tls_options(address, tls)}
+    options = {"socket_timeout": timeout * patience, "socket_connect_timeout": timeout, **_tls_options(address, tls)}
     if address.kind is Kind.CLUSTER:
         return _Cluster(address, options)
     if address.kind is Kind.SENTINEL:
@@ -78,7 +81,7 @@ class _Server:
         where = {"unix_socket_path": address.path} if address.path else address.nodes[0]._asdict()
         self._redis = Redis(**where, **options, **_login(address.user), db=address.db, retry=_never())
         _pack_by_hiredis(self._redis)
-        self._line = Line(address, options["socket_timeout"], options)
+        self._line = Line(address, options["socket_timeout"], options, options["socket_connect_timeout"])
 
     async def call(self, *command: Any) -> Any:
         if command[0] == "EVALSHA":
@@ -155,11 +158,15 @@ class _Cluster:
             reinitialize_steps=0,  # a MOVED changes one slot; a refresh of them all would cut what is in flight
             retry=_never(),
             **_login(address.user),
+            **_signs_of_life(options["socket_connect_timeout"]),
             **options,
         )
 
     async def call(self, *command: Any) -> Any:
-        return await self._redis.execute_command(*command)
+        try:
+            return await self._redis.execute_command(*command)
+        except RuntimeError as error:  # uvloop's, of a connection that another command has just closed
+            raise exceptions.ConnectionError(str(error)) from error
 
     async def call_and_wait(self, replicas: int, seconds: float, *command: Any) -> tuple[Any, int]:
         raise NotImplementedError("the client of a cluster does not say on which connection it sends a command")
@@ -202,6 +209,14 @@ def _pack_by_hiredis(redis: Redis) -> None:
 
 def _never() -> Retry:
     return Retry(NoBackoff(), 0)
+
+
+def _signs_of_life(seconds: float) -> dict[str, Any]:
+    """Ends connections to machines that are gone; to ones that are merely busy they stay (Linux: TCP_USER_TIMEOUT)."""
+    if not hasattr(socket, "TCP_USER_TIMEOUT"):
+        return {}
+    silent = {socket.TCP_USER_TIMEOUT: int(seconds * 1000)}
+    return {"socket_keepalive_options": silent | {socket.TCP_KEEPIDLE: 30, socket.TCP_KEEPINTVL: 5}}
 
 
 def _login(user: User) -> dict[str, Any]:

@@ -80,13 +80,17 @@ class Line:
 
     Args:
         address: of one server.
-        timeout: seconds to wait for the connection and a reply.
+        timeout: seconds to wait for the connection and a reply together.
         tls: redis-py's options, where the address asks for TLS.
+        opening: seconds to wait for the connection; as for a reply if not given.
     """
 
-    def __init__(self, address: StoreAddress, timeout: float, tls: dict[str, Any]) -> None:
+    def __init__(
+        self, address: StoreAddress, timeout: float, tls: dict[str, Any], opening: float | None = None
+    ) -> None:
         self._address = address
         self._timeout = timeout
+        self._patience = timeout if opening is None else opening
         self._tls = tls
         self._opening = asyncio.Lock()
         self._replies: _Replies | None = None
@@ -107,7 +111,9 @@ class Line:
         except TimeoutError:
             if replies is not None:
                 replies.cut()
-            raise exceptions.TimeoutError(f"no reply within {self._timeout:g} s") from None
+            raise exceptions.TimeoutError(
+                f"no reply within {self._timeout if replies else self._patience:g} s"
+            ) from None
 
     async def close(self) -> None:
         """Ends the connection."""
@@ -118,7 +124,8 @@ class Line:
     async def _opened(self) -> _Replies:
         async with self._opening:
             if self._replies is None or not self._replies.usable:
-                self._replies = await self._open()
+                async with asyncio.timeout(self._patience):
+                    self._replies = await self._open()
             return self._replies
 
     async def _open(self) -> _Replies:

@@ -104,7 +104,7 @@ class RedisStore:
     def __init__(self, url: str, timeout: float, tls: TlsFiles = NO_FILES, replicas: int = 0) -> None:
         self._connection = connect(url, timeout, tls)
         self._confirmed = Confirmed(self._connection, replicas, timeout / 2)
-        self._bulk = connect(url, timeout * _BULK_PATIENCE, tls)
+        self._bulk = connect(url, timeout, tls, _BULK_PATIENCE)
         self._turn = asyncio.Semaphore(32)  # commands in flight; more wait their turn
 
     @_translating_errors

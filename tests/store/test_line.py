@@ -1,6 +1,7 @@
 """The laws of a line: each reply goes to whoever asked for it, and nobody waits for ever."""
 
 import asyncio
+import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -73,3 +74,13 @@ async def test_all_who_wait_hear_of_a_lost_connection(store_url: str) -> None:
 def test_refusals_are_those_of_the_driver(answer: str, error: type[Exception]) -> None:
     """What a server answers instead of a reply is the same error by the line as by redis-py."""
     assert type(_refusal(answer)) is error
+
+
+async def test_a_server_that_says_nothing_is_given_up_before_a_late_reply_would_be() -> None:
+    """A reply may take long, a connection may not: its greeting must be answered soon."""
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        host, port = silent.getsockname()
+        line = Line(parse_store_url(f"redis://:password@{host}:{port}"), 600.0, {}, opening=0.1)
+        with pytest.raises(exceptions.TimeoutError, match=r"no reply within 0\.1 s"):
+            await line.call("PING")
+        await line.close()
