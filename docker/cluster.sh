@@ -13,7 +13,7 @@ if ask | grep -q '^cluster_known_nodes:1[^0-9]*$'; then
     valkey-cli --cluster create "$@" --cluster-replicas 1 --cluster-yes
 fi
 for _ in $(seq 120); do
-    if ask | grep -q '^cluster_state:ok'; then
+    if ask | grep -q '^cluster_slots_ok:16384[^0-9]*$'; then
         exit 0
     fi
     sleep 0.5

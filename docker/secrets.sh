@@ -25,4 +25,5 @@ write() {
 [ -s grafana/password ] || random | write grafana/password
 [ -s prometheus/key ] || echo none | write prometheus/key
 echo "redis://:$(cat password)@${VALKEY_HOST:-valkey}:6379/0" | write single/wager_store_url
-echo "redis+cluster://:$(cat password)@${VALKEY_CLUSTER_HOST:-valkey-1}:6379" | write cluster/wager_store_url
+nodes="${VALKEY_CLUSTER_HOSTS:-valkey-1,valkey-2,valkey-3,valkey-4,valkey-5,valkey-6}" # any of them may be away
+echo "redis+cluster://:$(cat password)@$nodes" | write cluster/wager_store_url

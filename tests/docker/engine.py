@@ -1,6 +1,7 @@
 """What the suites do to the running stack: Compose, its containers, the balancer's figures, and load."""
 
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -37,7 +38,8 @@ def within(service: str, *command: str, index: int = 1) -> str:
 
 def crash(service: str) -> None:
     """Kills the program in a service's first container, as a fault would: its restart policy applies."""
-    within(service, "sh", "-c", "kill -9 $(cat /proc/1/task/1/children)")
+    program = within(service, "cat", "/proc/1/task/1/children").split()[0]
+    within(service, "sh", "-c", f"(sleep 0.5; kill -9 {program}) > /dev/null 2>&1 &")  # not while this is being asked
 
 
 def answers() -> bool:
@@ -50,9 +52,9 @@ def answers() -> bool:
 
 def workers_up() -> int:
     """How many workers the balancer counts on."""
-    code = "import urllib.request as u; print(u.urlopen('http://balancer:8404/metrics').read().decode())"
-    lines = within("worker", "python", "-c", code).splitlines()
-    up_lines = [line for line in lines if line.startswith("haproxy_server_status") and 'state="UP"' in line]
+    lines = within("balancer", "wget", "-q", "-O", "-", "http://127.0.0.1:8404/metrics").splitlines()
+    told = 'haproxy_server_status{proxy="workers"'
+    up_lines = [line for line in lines if line.startswith(told) and 'state="UP"' in line]
     assert up_lines, "the balancer tells nothing of its workers"
     return sum(line.endswith(" 1") for line in up_lines)
 
@@ -112,8 +114,9 @@ def load(seconds: float, *options: str) -> Iterator[Load]:
         found.report = json.loads(written.read_text())
 
 
-def start(*arguments: str) -> float:
+def start(*arguments: str, store: str = "single") -> float:
     """Begins from nothing; seconds from `up` to the first request that is served."""
+    os.environ["WAGER_STORE"] = store
     compose("--profile", "*", "down", "--volumes", "--timeout", "20")
     started = time.monotonic()
     compose(*arguments)
