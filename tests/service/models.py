@@ -16,6 +16,7 @@ from learners.registry import ALL_LEARNERS
 from service.model import Model, new_model, stored_model
 from service.schemas import ModelDefinition
 from service.store.base import Block, Feedback, FeedbackStatus, LogEntry, ModelKey, Store
+from service.store.ids import ids_in
 from service.store.records import Made
 from tests.service.workers import START
 
@@ -49,8 +50,10 @@ async def make_model(store: Store, name: str, incarnation: str = "first", **fiel
     return model
 
 
-async def play(store: Store, model: Model, n: int, seed: int = 1, now: float = START) -> None:
-    """Adds n rounds to the model's log, predicted by an untaught learner, most of them right."""
+async def play(
+    store: Store, model: Model, n: int, seed: int = 1, now: float = START, blocks: int | None = None
+) -> None:
+    """Adds n rounds to the model's log, predicted by an untaught learner, most of them right; in n blocks, or fewer."""
     rng = np.random.default_rng(seed)
     contexts = rng.normal(size=(n, SIZE))
     contexts /= np.linalg.norm(contexts, axis=1, keepdims=True)
@@ -59,9 +62,11 @@ async def play(store: Store, model: Model, n: int, seed: int = 1, now: float = S
     labels, propensities, leftovers = draw_answers(model.learner, decisions, uniforms)
     outputs, rows = model.answers.form.rows(labels), Contexts.dense(contexts)
     made = Made(outputs, propensities, leftovers, decisions.evidence, rows, now, now + 60.0, 0)
-    records = model.format.encode_blocks(made, range(n + 1), [bytes(16)] * n)
-    ids = [f"played-{seed}-{number}" for number in range(n)]
-    await store.add_predictions(model.key, list(map(Block, ids, records)), 600.0, None)
+    bounds = [n * i // (blocks or n) for i in range((blocks or n) + 1)]
+    names = [f"played-{seed}-{number}" for number in range(len(bounds) - 1)]
+    records = model.format.encode_blocks(made, bounds, [bytes(16)] * len(names))
+    await store.add_predictions(model.key, list(map(Block, names, records)), 600.0, None)
+    ids = [own for block, size in zip(names, np.diff(bounds), strict=True) for own in ids_in(block, int(size))]
     truths = model.answers.form.encode(rng.permutation(labels))  # of other rounds, which are answers too
     feedback = [
         Feedback(own, None, truth) if is_structured(model.learner) else Feedback(own, bool(rng.random() < 0.7), None)

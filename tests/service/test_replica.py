@@ -175,10 +175,14 @@ async def test_a_log_with_a_hole_is_corrupt(store: RedisStore, store_url: str, n
 
 @pytest.mark.parametrize("snapshot", [False, True], ids=["no-snapshot", "snapshot"])
 @pytest.mark.parametrize("others", [0, 1, 3, 6])
+@pytest.mark.parametrize("blocks", [None, 1])
 async def test_a_log_that_lost_rounds_and_went_on_is_followed(
-    store: RedisStore, store_url: str, name: str, others: int, snapshot: bool
+    store: RedisStore, store_url: str, name: str, others: int, snapshot: bool, blocks: int | None
 ) -> None:
-    """After a fail-over that lost two rounds a worker forgets them, also where others have taken their numbers."""
+    """After a fail-over that lost two rounds a worker forgets them, also where others have taken their numbers.
+
+    These may be entries of one round, as those that were lost, or one entry that ends elsewhere.
+    """
     model = await make_model(store, name)
     replica = Replica(model, store)
     await play(store, model, 4)
@@ -194,7 +198,7 @@ async def test_a_log_that_lost_rounds_and_went_on_is_followed(
             client.restore(key, 0, value, replace=True)
     await replica.snapshot()  # of rounds that are no more: it must not be kept
     if others:
-        await play(store, model, others, seed=3, now=START + 9.0)
+        await play(store, model, others, seed=3, now=START + (0.0 if blocks else 9.0), blocks=blocks)
     assert await caught_up(replica) == await truth(store, model)
     assert replica.rounds == 4 + others
 

@@ -112,6 +112,16 @@ def test_what_is_kept_of_a_single_prediction_survives(sample: Sample) -> None:
             assert kept.outputs.tolist() == [sample.answers[start]]
 
 
+@pytest.mark.parametrize("answer", [-1, 4])
+def test_an_answer_that_the_model_could_not_give_is_corrupt(answer: int) -> None:
+    """A client must not be told a label that is none, nor another one."""
+    numbers = np.ones((1, 2))
+    shape = RecordFormat(label_form(4), 0, 2)
+    (record,) = plain_sample(label_form(4), shape, answer, numbers, np.empty((1, 0))).encoded()
+    with pytest.raises(StoreCorruptError, match="impossible answer"):
+        shape.decode_kept(record)
+
+
 @pytest.mark.parametrize(("sparse", "n", "expected"), [(False, 1, 1), (False, 40, 1), (False, 600, 5), (True, 400, 3)])
 def test_blocks_are_not_too_large(sparse: bool, n: int, expected: int) -> None:
     """Predictions are kept together as far as a block is no larger than it may be, in blocks of nearly one size."""
