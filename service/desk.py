@@ -14,7 +14,13 @@ from learners.answers import draw_answers, draw_cost, uniforms_per_answer
 from learners.base import Contexts, Decisions, Draws, FloatArray
 from learners.features import within_bound
 from service.batching import Batcher
-from service.errors import NoDistributionError, NormExceededError, PredictionConflictError, WagerError
+from service.errors import (
+    NoDistributionError,
+    NormExceededError,
+    PredictionConflictError,
+    StoreUnavailableError,
+    WagerError,
+)
 from service.feature_schemas import GivenContext
 from service.model import Model
 from service.replica import FIRST_CALL, Replica, offloaded
@@ -27,6 +33,9 @@ from service.telling import told
 from service.together import attempt_each, together
 
 _log = logging.getLogger(__name__)
+
+_ATTEMPTS = 3
+"""To store predictions: the first wants that no feedback came meanwhile, the others that no rounds were lost."""
 
 FOLD_EVERY = 64
 """Recorded rounds that a worker lets wait before it folds them, asked for or not. Few, for every other request waits
@@ -169,15 +178,16 @@ class Desk:
         async with replica.lock:
             if replica.state is None:
                 await replica.catch_up()
-            drawn = await self._draw(batch)
-            there = await self._keep(batch, drawn, replica.seen)
-            if isinstance(there, Tail):  # feedback came meanwhile: learn from it first, then answer
-                await replica.catch_up(there)
-                drawn = await self._draw(batch)
-                there = await self._keep(batch, drawn, None)
+            drawn, there = await self._draw_and_keep(batch, replica.seen)
+            for _ in range(_ATTEMPTS - 1):
+                if not isinstance(there, Tail):
+                    break
+                await replica.catch_up(there)  # feedback came meanwhile: learn from it first, then answer
+                drawn, there = await self._draw_and_keep(batch, replica.seen._replace(newer=True))
+        if isinstance(there, Tail):
+            raise StoreUnavailableError("the store lost rounds again and again while this was asked")
         self._predicted = True
         self._keep_up()
-        assert not isinstance(there, Tail)
         return self._answers(batch, drawn, there)
 
     def _batch(self, asks: list[Ask]) -> _Batch:
@@ -189,6 +199,10 @@ class Desk:
         bounds = list(range(len(asks) + 1)) if given else self.model.format.bounds(contexts)
         names = [asks[start].id or self._outside.new_id() for start in bounds[:-1]]
         return _Batch(asks, contexts, bounds, names, [self._fingerprint(asks[start]) for start in bounds[:-1]])
+
+    async def _draw_and_keep(self, batch: _Batch, seen: Seen) -> tuple[_Drawn, list[bytes | None] | Tail]:
+        drawn = await self._draw(batch)
+        return drawn, await self._keep(batch, drawn, seen)
 
     async def _draw(self, batch: _Batch) -> _Drawn:
         """Decides and draws at the present state."""
@@ -208,7 +222,7 @@ class Desk:
         decisions = self.model.learner.decide(self.replica.state, contexts)
         return decisions, draw_answers(self.model.learner, decisions, uniforms)
 
-    async def _keep(self, batch: _Batch, drawn: _Drawn, seen: Seen | None) -> list[bytes | None] | Tail:
+    async def _keep(self, batch: _Batch, drawn: _Drawn, seen: Seen) -> list[bytes | None] | Tail:
         """Stores the predictions, unless there are rounds they should have seen."""
         records = self.model.format.encode_blocks(drawn.made, batch.bounds, batch.fingerprints)
         blocks = list(map(Block, batch.names, records))

@@ -72,6 +72,7 @@ class Seen(NamedTuple):
     rounds: int
     limit: int
     last_at: float | None = None  # when the last of them came; None where it is not known
+    newer: bool = False  # whether there may be newer ones
 
 
 class Block(NamedTuple):
@@ -179,8 +180,8 @@ class Store(Protocol):
             key: the model.
             blocks: what to store.
             keep_seconds: how long.
-            seen: the rounds that the predictions take into account, where they must be all there are; None
-                where that does not matter.
+            seen: the rounds that the predictions take into account, where they must be all there are, or the
+                first of them; None where that does not matter.
 
         Returns:
             Where other rounds were seen than there are, the tail behind them, preceded by the entry of the last

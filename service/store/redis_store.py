@@ -150,8 +150,8 @@ class RedisStore:
     ) -> list[bytes | None] | Tail:
         """See `Store.add_predictions`."""
         named = [*_model_and_log(key), *(keys.block(*key, block.id) for block in blocks)]
-        rounds, limit, last_at = seen or (-1, 0, None)
-        args = [key.incarnation, rounds, _moment(last_at), limit, round(keep_seconds * 1000)]
+        rounds, limit, last_at, newer = seen or Seen(-1, 0)
+        args = [key.incarnation, rounds, _moment(last_at), int(newer), limit, round(keep_seconds * 1000)]
         reply = await self._run(_ADD_PREDICTIONS, named, [*args, *(block.record for block in blocks)])
         total, items = _unless_gone(key, reply)
         there: list[bytes | None] = items

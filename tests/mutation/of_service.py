@@ -58,11 +58,14 @@ SERVICE = [
             _ONCE,
         ),
         {
-            "desk: never told of missed rounds": ("drawn, replica.seen)", "drawn, None)"),
-            "desk: rounds that came meanwhile are forgotten": ("                await replica.catch_up(there)\n", ""),
+            "desk: never told of missed rounds": (
+                "self._draw_and_keep(batch, replica.seen)\n",
+                "self._draw_and_keep(batch, replica.seen._replace(newer=True))\n",
+            ),
+            "desk: rounds that came meanwhile are forgotten": ("await replica.catch_up(there)  #", "pass  #"),
             "desk: drawn before the rounds that came meanwhile": (
-                "                drawn = await self._draw(batch)\n                there",
-                "                there",
+                "drawn, there = await self._draw_and_keep(batch, replica.seen._replace(newer=True))",
+                "there = await self._keep(batch, drawn, replica.seen._replace(newer=True))",
             ),
             "desk: another context is a repeat": ("if kept.fingerprint != fingerprint:", "if False:"),
             "desk: a repeat is drawn anew": ("            if record is not None:", "            if False:"),

@@ -3,6 +3,7 @@
 import asyncio
 import itertools
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,9 +12,10 @@ from learners.codec import encode_state
 from service.app import end
 from service.desk import FOLD_EVERY, SNAPSHOT_AGE, SNAPSHOT_EVERY, Ask, Desk, Outside
 from service.desks import _DESK_BYTES, Desks
-from service.errors import ModelNotFoundError
+from service.errors import ModelNotFoundError, StoreUnavailableError
 from service.replica import Replica
-from service.store.base import Feedback, Snapshot
+from service.store import keys
+from service.store.base import Feedback, ModelKey, Snapshot
 from service.store.redis_store import RedisStore
 from service.tally import Tally
 from tests.service.models import (
@@ -72,6 +74,43 @@ async def test_a_round_keeps_what_its_draw_left(store: RedisStore, name: str) ->
     numbers = 4.0 * np.random.default_rng(1).random(8)
     assert (rounds.labels == numbers.astype(int)).all()
     np.testing.assert_allclose(rounds.leftovers, numbers % 1.0, atol=1e-12)
+
+
+# --- rounds that come, or go, while a prediction is made
+
+
+class Forgetful(RedisStore):
+    """A store that loses the latest rounds just before predictions are stored, so many times."""
+
+    times = 0
+
+    async def add_predictions(self, key: ModelKey, *args: Any) -> Any:
+        """See `Store.add_predictions`."""
+        if self.times:
+            self.times -= 1
+            rounds = (await self.read_tail(key, 0, 1)).rounds
+            await self.command("XDEL", keys.log(*key), f"{rounds}-0")
+            await self.command("HINCRBY", keys.model(key.name), "rounds", -1)
+        return await super().add_predictions(key, *args)
+
+
+@pytest.mark.parametrize("times", [1, 2, 3])
+async def test_a_prediction_has_seen_rounds_that_are_there(store_url: str, name: str, times: int) -> None:
+    """A log that shrinks again and again while it is read is no ground to answer on; one that has shrunk is."""
+    store = Forgetful(store_url, timeout=5.0)
+    model = await make_model(store, name)
+    await play(store, model, 6)
+    desk = await Desks(outside(store), LARGE).find(name, "model")
+    await predict(desk, 1)
+    store.times = times
+    ask = Ask(some_contexts(1, 1)[0], None, include_distribution=False)
+    if times == 3:
+        with pytest.raises(StoreUnavailableError, match="lost rounds"):
+            await desk.predict(ask)
+    else:
+        assert (await desk.predict(ask)).rounds_seen == 6 - times
+    await settled(desk)
+    await store.close()
 
 
 # --- upkeep

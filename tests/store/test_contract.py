@@ -242,6 +242,29 @@ async def test_predictions_that_have_seen_rounds_of_another_log_are_told(place: 
     assert await place.counters() == (3, 3, 3)
 
 
+@pytest.mark.parametrize(
+    ("seen", "stored"),
+    [
+        (Seen(3, 10, NOW), True),
+        (Seen(2, 10, NOW), True),
+        (Seen(2, 10), True),
+        (Seen(0, 10), True),
+        (Seen(3, 10, NOW + 1), False),
+        (Seen(2, 10, NOW + 1), False),
+        (Seen(4, 10, NOW), False),
+        (Seen(4, 10), False),
+    ],
+)
+async def test_newer_rounds_may_be_there_where_that_is_said_and_no_others(
+    place: Place, seen: Seen, stored: bool
+) -> None:
+    """Whoever allows for newer rounds has still seen those of this log, or is told what it has."""
+    await place.play(3)
+    there = await place.store.add_predictions(place.key, sample_predictions("a"), WINDOW, seen._replace(newer=True))
+    assert (there == [None]) is stored
+    assert await place.counters() == (3, 3 + stored, 3)
+
+
 @pytest.mark.parametrize(("rounds", "last_at", "kept"), [(3, NOW, 3), (3, NOW + 1, 1), (4, NOW, 1)])
 async def test_a_snapshot_of_another_log_is_not_kept(place: Place, rounds: int, last_at: float, kept: int) -> None:
     """A snapshot replaces the one there if its last round is in the log."""
