@@ -47,6 +47,15 @@ def check_hardening() -> str:
     return ", ".join(LASTING)
 
 
+def check_limits() -> str:
+    """No container may use more memory than the compose file gives it."""
+    config = json.loads(compose("config", "--format", "json"))["services"]
+    path = "cat /sys/fs/cgroup/memory/memory.limit_in_bytes /sys/fs/cgroup/memory.max 2> /dev/null; true"
+    found = {service: int(within(service, "sh", "-c", path)) for service in LASTING}
+    assert found == {name: int(config[name]["deploy"]["resources"]["limits"]["memory"]) for name in LASTING}
+    return ", ".join(f"{name} {limit >> 20} MiB" for name, limit in found.items())
+
+
 def check_secrets() -> str:
     """The store's password is in files alone: in no environment, no command line, no log."""
     password = within("valkey", "cat", "/run/wager/password").strip()
@@ -139,6 +148,7 @@ CHECKS: dict[str, Check] = {
     "start": check_start,
     "health": check_health,
     "hardening": check_hardening,
+    "limits": check_limits,
     "secrets": check_secrets,
     "metrics are inside": check_metrics_are_inside,
     "kernels": check_kernels,
