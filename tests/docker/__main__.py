@@ -21,7 +21,7 @@ def main(names: list[str]) -> int:
             try:
                 print("passed", f"{suite}: {name}:", check(), flush=True)  # noqa: T201
                 passed += 1
-            except (AssertionError, RuntimeError, TimeoutError, httpx2.HTTPError) as error:
+            except (AssertionError, RuntimeError, TimeoutError, LookupError, httpx2.HTTPError) as error:
                 print("FAILED", f"{suite}: {name}:", repr(error)[:1500], flush=True)  # noqa: T201
                 failed += 1
         compose("--profile", "*", "down", "--volumes", "--timeout", "20")

@@ -66,7 +66,7 @@ def check_models() -> str:
         assert sorted(each["name"] for each in client.get("/models").json()["models"]) == MODELS
     owners = {owner(model, NODES[0]) for model in MODELS}
     assert len(owners) == 3, owners
-    with load(20, *PATIENT) as found:
+    with load(10, *PATIENT) as found:
         pass
     assert (found.failed, found.code) == (0, 0), (str(found), found.said[-1000:])
     return f"{len(MODELS)} models at {', '.join(sorted(owners))}; {found}"
@@ -126,6 +126,7 @@ def lose(seconds: float, event: str) -> str:
     assert all(audit[what] == 0 for what in ("repeated", "altered", "unasked")), audit
     of_it = max(outages[model] for model in hit)
     of_others = max(outages[model] for model in MODELS if model not in hit)
+    assert of_others < 5.0, outages
     compose("up", "--detach", "--no-recreate", "--no-deps", lost)
     wait_until(lambda: is_whole(other), PATIENCE)
     return (
@@ -136,12 +137,12 @@ def lose(seconds: float, event: str) -> str:
 
 def check_crash() -> str:
     """A primary that crashes comes back by itself, with all it had."""
-    return lose(45, "crash")
+    return lose(30, "crash")
 
 
 def check_loss() -> str:
     """In the place of a primary that is gone its replica takes over; back again, it is a replica."""
-    return lose(75, "loss")
+    return lose(45, "loss")
 
 
 CHECKS: dict[str, Check] = {

@@ -90,7 +90,7 @@ def check_rules() -> str:
 
 def check_dashboards() -> str:
     """While there is traffic, every query of the dashboards is answered with numbers."""
-    with load(60, "--rate", "30", "--connections", "8", "--models", "2", "--keep"):
+    with load(40, "--rate", "30", "--connections", "8", "--models", "2", "--keep"):
         pass
     model = ask("label/model/values", **{"match[]": "wager_predictions_total"})[0]
     for _ in range(3):

@@ -100,7 +100,7 @@ def play(client: httpx2.Client, algorithm: str) -> None:
 
 def check_scale() -> str:
     """The balancer follows the number of workers, up and down, and no request fails on the way."""
-    with load(45, "--rate", "40", "--connections", "16") as found:
+    with load(30, "--rate", "40", "--connections", "16") as found:
         time.sleep(3.0)
         took = [f"{workers} workers after {scale(workers):.0f} s" for workers in (4, 1, 2)]
     assert found.failed == 0, (str(found), found.report["problems"])
@@ -110,7 +110,7 @@ def check_scale() -> str:
 
 def check_worker_crash() -> str:
     """A worker that dies takes its own requests with it, and nothing acknowledged; it comes back by itself."""
-    with load(30, "--rate", "40", "--connections", "16") as found:
+    with load(20, "--rate", "40", "--connections", "16") as found:
         time.sleep(5.0)
         crash("worker")
         started = time.monotonic()
@@ -124,7 +124,7 @@ def check_worker_crash() -> str:
 
 def check_store_crash() -> str:
     """A store that is killed comes back by itself with every acknowledged round."""
-    with load(30, "--rate", "40", "--connections", "16") as found:
+    with load(20, "--rate", "40", "--connections", "16") as found:
         time.sleep(5.0)
         crash("valkey")
     assert found.code == 0, found.said[-1000:]
