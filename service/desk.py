@@ -49,6 +49,9 @@ SNAPSHOT_AGE = 30.0
 
 _SNAPSHOT_BYTES_PER_SECOND = 2_000_000
 
+_ITEMS_AT_ONCE = 512
+"""Most predictions, or feedbacks, handed over together: a few milliseconds in which the worker hears nobody else."""
+
 _NUMBERS_AT_ONCE = 4_000_000
 """Most probabilities computed together, which bounds the memory of a batch where labels are many: 32 MB an array."""
 PUBLISH_EVERY = 5.0
@@ -98,9 +101,9 @@ class Desk:
         self.replica = Replica(model, outside.store)
         self._outside = outside
         self._uniforms, self._draw_cost = uniforms_per_answer(model.learner), draw_cost(model.learner)
-        most = max(1, min(256, _NUMBERS_AT_ONCE // len(model.definition.labels)))
+        most = max(1, min(_ITEMS_AT_ONCE, _NUMBERS_AT_ONCE // len(model.definition.labels)))
         self._predictions: Batcher[Ask, PredictAnswer] = Batcher(self._predict, most)
-        self._feedback: Batcher[Feedback, FeedbackResult] = Batcher(self._join)
+        self._feedback: Batcher[Feedback, FeedbackResult] = Batcher(self._join, _ITEMS_AT_ONCE)
         self._decided = False  # once at least
         self._newest_round = 0  # that this worker has heard of
         self._upkeep: asyncio.Task[None] | None = None
