@@ -44,6 +44,9 @@ while the store reads them and the worker folds them; those of a batch come toge
 SNAPSHOT_EVERY = 1_000
 """Fewest rounds between two snapshots that are not written for their age."""
 
+SNAPSHOT_PAUSE = 1.0
+"""Fewest seconds between two snapshots: what came in one is folded again in less."""
+
 SNAPSHOT_AGE = 30.0
 """Seconds after which a snapshot is written though few rounds have come; a large state takes longer."""
 
@@ -281,7 +284,8 @@ class Desk:
             _log.warning("upkeep of model %s: %s", self.model.name, error.detail)
 
     def _snapshot_full(self) -> bool:
-        return self.replica.rounds - self.replica.snapshot_rounds >= self._snapshot_after
+        paused = self._outside.now() - self._snapshot_at >= SNAPSHOT_PAUSE
+        return paused and self.replica.rounds - self.replica.snapshot_rounds >= self._snapshot_after
 
     def _snapshot_due(self) -> bool:
         aged = self._outside.now() - self._snapshot_at >= self._snapshot_age

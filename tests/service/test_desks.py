@@ -10,7 +10,7 @@ import pytest
 
 from learners.codec import encode_state
 from service.app import end
-from service.desk import FOLD_EVERY, SNAPSHOT_AGE, SNAPSHOT_EVERY, Ask, Desk, Outside
+from service.desk import FOLD_EVERY, SNAPSHOT_AGE, SNAPSHOT_EVERY, SNAPSHOT_PAUSE, Ask, Desk, Outside
 from service.desks import _DESK_BYTES, Desks
 from service.errors import ModelNotFoundError, StoreUnavailableError
 from service.replica import Replica
@@ -174,14 +174,20 @@ async def test_upkeep_folds_even_a_single_round(store: RedisStore, name: str) ->
 
 
 async def test_a_snapshot_is_written_after_so_many_rounds(store: RedisStore, name: str) -> None:
-    """SNAPSHOT_EVERY rounds bring a snapshot in the background, however little time has passed."""
-    model = await make_model(store, name)
-    desk = await Desks(outside(store), LARGE).find(name, "model")
+    """SNAPSHOT_EVERY rounds bring a snapshot in the background once SNAPSHOT_PAUSE seconds have passed."""
+    model, clock = await make_model(store, name), Clock()
+    desk = await Desks(outside(store, clock), LARGE).find(name, "model")
     await play(store, model, SNAPSHOT_EVERY - 1)
+    clock.now += SNAPSHOT_PAUSE
     ids = await predict(desk, 1)
     await settled(desk)
     assert await store.load_snapshot(model.key) is None
     await judge(desk, ids)
+    clock.now -= 0.001
+    await predict(desk, 1)
+    await settled(desk)
+    assert await store.load_snapshot(model.key) is None
+    clock.now += 0.001
     await predict(desk, 1)
     await settled(desk)
     state = sequential_fold(model, await whole_log(store, model.key))
