@@ -103,6 +103,8 @@ class Desk:
         self.model = model
         self.replica = Replica(model, outside.store)
         self._outside = outside
+        self._features = model.definition.features
+        self._rejects = self._features.norm == "reject"
         self._uniforms, self._draw_cost = uniforms_per_answer(model.learner), draw_cost(model.learner)
         most = max(1, min(_ITEMS_AT_ONCE, _NUMBERS_AT_ONCE // len(model.definition.labels)))
         self._predictions: Batcher[Ask, PredictAnswer] = Batcher(self._predict, most)
@@ -173,8 +175,8 @@ class Desk:
         if ask.include_distribution and not self.model.answers.has_distribution:
             detail = "the rankings are too many to list: leave include_distribution out"
             raise NoDistributionError(detail, "include_distribution")
-        numbers, features = self.model.contexts.check(ask.context), self.model.definition.features
-        if features.norm == "reject" and math.hypot(*numbers) > features.norm_bound:
+        numbers, features = self.model.contexts.check(ask.context), self._features
+        if self._rejects and math.hypot(*numbers) > features.norm_bound:
             detail = f"the context's norm is {math.hypot(*numbers):.6g}, more than {features.norm_bound:g}"
             raise NormExceededError(detail, "context")
         return ask
@@ -198,10 +200,9 @@ class Desk:
 
     def _batch(self, asks: list[Ask]) -> _Batch:
         """What was asked for together, in blocks; what has an id of the client's is in a block of its own."""
-        features = self.model.definition.features
         contexts = self.model.contexts.gather([ask.context for ask in asks])
-        contexts = within_bound(contexts, features.norm, features.norm_bound)
-        given = any(ask.id is not None for ask in asks)
+        contexts = within_bound(contexts, self._features.norm, self._features.norm_bound)
+        given = any([ask.id is not None for ask in asks])  # noqa: C419  a list is faster
         bounds = list(range(len(asks) + 1)) if given else self.model.format.bounds(contexts)
         names = [asks[start].id or self._outside.new_id() for start in bounds[:-1]]
         return _Batch(asks, contexts, bounds, names, [self._fingerprint(asks[start]) for start in bounds[:-1]])

@@ -7,6 +7,7 @@ from functools import partial
 from typing import Literal, TypeAlias, TypeVar
 
 from service import request_notes
+from service.answers import Answers
 from service.desk import Ask, Desk
 from service.desks import Desks
 from service.errors import (
@@ -168,7 +169,7 @@ def _model_of(request: FeedbackRequest) -> str:
 
 
 async def _give(desk: Desk, request: FeedbackRequest) -> FeedbackAnswer:
-    result = await desk.give_feedback(_feedback(desk, request))
+    result = await desk.give_feedback(_feedback(desk.model.answers, request))
     judged = _judged(request.prediction_id, result, desk.model.answers.truth_field)
     if isinstance(judged, WagerError):
         raise judged
@@ -176,17 +177,17 @@ async def _give(desk: Desk, request: FeedbackRequest) -> FeedbackAnswer:
 
 
 async def _give_all(desk: Desk, requests: Sequence[FeedbackRequest]) -> list[FeedbackAnswer | Exception]:
-    results = await together(desk.give_all, attempt_each(partial(_feedback, desk), requests))
-    truth_field = desk.model.answers.truth_field
+    answers = desk.model.answers
+    results = await together(desk.give_all, attempt_each(partial(_feedback, answers), requests))
+    truth_field = answers.truth_field
     return [
         result if isinstance(result, Exception) else _judged(request.prediction_id, result, truth_field)
         for request, result in zip(requests, results, strict=True)
     ]
 
 
-def _feedback(desk: Desk, request: FeedbackRequest) -> Feedback:
-    own_id = request.prediction_id.partition(":")[2]
-    return Feedback(own_id, request.correct, desk.model.answers.read(request))
+def _feedback(answers: Answers, request: FeedbackRequest) -> Feedback:
+    return Feedback(request.prediction_id.partition(":")[2], request.correct, answers.read(request))
 
 
 _REFUSALS: dict[FeedbackStatus, tuple[type[WagerError], str, str]] = {

@@ -1,6 +1,7 @@
 """The laws of the API's description: openapi.json, and openapi.md made from it."""
 
 import asyncio
+import dataclasses
 import inspect
 import os
 import re
@@ -14,6 +15,7 @@ import httpx2
 import pydantic
 import pytest
 
+from service import schemas
 from service.api import kinds, problems
 from service.app import create_app
 from service.settings import Settings
@@ -53,14 +55,15 @@ def example(operation: Operation, heading: str) -> str | None:
 
 
 def validate(schema: dict[str, Any], text: str) -> None:
-    """Reads a text as the pydantic model that a schema refers to.
+    """Reads a text as the model, pydantic's or a dataclass, that a schema refers to.
 
     Raises:
         pydantic.ValidationError: if it is not valid.
     """
     name = schema["$ref"].rpartition("/")[2]
-    (model,) = (each for each in descendants(pydantic.BaseModel) if each.__name__ == name)
-    model.model_validate_json(text)
+    models: list[Any] = [*descendants(pydantic.BaseModel), *filter(dataclasses.is_dataclass, vars(schemas).values())]
+    (model,) = (each for each in models if each.__name__ == name)
+    pydantic.TypeAdapter(model).validate_json(text)
 
 
 def descendants(cls: type[Any]) -> Iterator[type[Any]]:

@@ -41,5 +41,5 @@ def in_order(
 
 
 def _judged(letters: bytes, outcomes: bytes) -> list[FeedbackResult]:
-    known = iter(decode_outcomes(outcomes, sum(letter in _WITH_OUTCOME for letter in letters)))
+    known = iter(decode_outcomes(outcomes, len(letters) - len(letters.translate(None, _WITH_OUTCOME))))
     return [FeedbackResult(_STATUSES[letter], next(known) if letter in _WITH_OUTCOME else None) for letter in letters]
