@@ -77,7 +77,7 @@ def vowpal_rate(n: int, seed: int) -> float:
     return n / (time.perf_counter() - started)
 
 
-def rows(batches: int = 60) -> list[Row]:
+def rows(batches: int = 150) -> list[Row]:
     """The table of batches."""
     with running() as server:
         create_model(server, "batches", algorithm="gaptron")
