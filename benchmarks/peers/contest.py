@@ -44,6 +44,9 @@ PEERS = [
 ]
 
 
+_WARM_SECONDS = 4.0  # of predictions, of each peer: a worker of ours loads its kernels meanwhile
+
+
 class Played(NamedTuple):
     """What became of it."""
 
@@ -86,7 +89,9 @@ def play(peer: Peer, n: int, seed: int) -> Played:
     """N predictions, and twice the feedback for each."""
 
     async def made(server: Server) -> Outcome:
-        await drive(server.port, predictions("/predict", "bench", n, seed + 1), CONNECTIONS)
+        warm = time.monotonic() + _WARM_SECONDS
+        while time.monotonic() < warm:
+            await drive(server.port, predictions("/predict", "bench", n, seed + 1), CONNECTIONS)
         return await drive(server.port, predictions("/predict", "bench", n, seed), CONNECTIONS, keep=True)
 
     with running(peer) as server:
