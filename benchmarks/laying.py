@@ -8,7 +8,7 @@ are deleted at once: the store would forget them later, and millions would not f
 import asyncio
 import contextlib
 import time
-from collections import Counter
+from collections import defaultdict
 from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -23,7 +23,7 @@ from service.desks import Desks
 from service.schemas import PredictAnswer
 from service.store import keys
 from service.store.base import Block, Feedback
-from service.store.ids import ids_in, place_of
+from service.store.ids import ids_in, token_of
 from service.store.redis_store import RedisStore
 
 BATCH = 500
@@ -67,21 +67,25 @@ async def predict(desk: Desk, n: int, seed: int) -> list[str]:
 
 async def lay(world: World, desk: Desk, rounds: int) -> None:
     """Appends so many rounds, rounded down to whole batches; one in three is right."""
-    sizes = Counter(place_of(id_)[0] for id_ in await predict(desk, BATCH, seed=3))
-    named = [keys.block(*desk.model.key, block) for block in sizes]
+    tokens: defaultdict[str, list[int]] = defaultdict(list)
+    for block, token in map(token_of, await predict(desk, BATCH, seed=3)):
+        tokens[block].append(token)
+    named = [keys.block(*desk.model.key, block) for block in tokens]
     records: list[bytes] = await world.store.command("MGET", *named)
-    batches, blocks = iter(range(rounds // BATCH)), list(zip(sizes.values(), records, strict=True))
+    batches, blocks = iter(range(rounds // BATCH)), list(zip(tokens.values(), records, strict=True))
     await asyncio.gather(*(_lay_from(batches, world, desk, blocks) for _ in range(PIPELINES)))
     await world.store.command("UNLINK", *named)
 
 
-async def _lay_from(batches: Iterator[int], world: World, desk: Desk, blocks: Sequence[tuple[int, bytes]]) -> None:
+async def _lay_from(
+    batches: Iterator[int], world: World, desk: Desk, blocks: Sequence[tuple[list[int], bytes]]
+) -> None:
     model, store = desk.model, world.store
     for _ in batches:
-        laid = [(world.new_id(), n, record) for n, record in blocks]
+        laid = [(world.new_id(), tokens, record) for tokens, record in blocks]
         made = [Block(id_, record) for id_, _, record in laid]
         await store.add_predictions(model.key, made, model.keep_seconds, None)
-        ids = [own for id_, n, _ in laid for own in ids_in(id_, n)]
+        ids = [own for id_, tokens, _ in laid for own in ids_in(id_, tokens)]
         given = [Feedback(own, i % 3 == 0, None) for i, own in enumerate(ids)]
         await store.add_feedback(model.key, given, model.feedback_rules, world.now())
         await store.command("UNLINK", *(keys.block(*model.key, id_) for id_, _, _ in laid))

@@ -148,7 +148,7 @@ def _round_lines(model: Model, entries: list[LogEntry]) -> Iterator[RoundLine]:
     for i, line in enumerate(table):
         (shown,), truth = model.answers.show(table["output"][i : i + 1]), table["truth"][i : i + 1]
         (right,) = [NOTHING] if (truth == NO_LABEL).all() else model.answers.show(truth)
-        own = id_of(blocks[bisect_left(ends, line["round"])], int(line["place"]))
+        own = id_of(blocks[bisect_left(ends, line["round"])], int(line["token"]))
         yield RoundLine(
             round=int(line["round"]),
             prediction_id=f"{model.name}:{own}",

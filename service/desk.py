@@ -6,12 +6,13 @@ import logging
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 
 from learners.answers import draw_answers, draw_cost, uniforms_per_answer
-from learners.base import Contexts, Decisions, Draws, FloatArray
+from learners.base import Contexts, Decisions, Draws, FloatArray, IntArray
 from learners.features import within_bound
 from service.batching import Batcher
 from service.errors import (
@@ -26,7 +27,7 @@ from service.model import Model
 from service.replica import FIRST_CALL, Replica, offloaded
 from service.schemas import PredictAnswer
 from service.store.base import Block, Feedback, FeedbackResult, FeedbackStatus, Published, Seen, Store, Tail
-from service.store.ids import ids_in
+from service.store.ids import ids_in, tokens_of
 from service.store.records import Kept, Made
 from service.tally import SLOTS
 from service.telling import told
@@ -57,6 +58,7 @@ _ITEMS_AT_ONCE = 512
 
 _NUMBERS_AT_ONCE = 4_000_000
 """Most probabilities computed together, which bounds the memory of a batch where labels are many: 32 MB an array."""
+
 PUBLISH_EVERY = 5.0
 """Seconds from one published tally of a model to the next."""
 
@@ -86,6 +88,7 @@ class _Batch(NamedTuple):
     contexts: Contexts
     bounds: list[int]  # where each block begins, and the end
     names: list[str]  # of the blocks
+    tokens: IntArray  # of the predictions
     fingerprints: list[bytes]  # of the blocks
 
 
@@ -204,8 +207,10 @@ class Desk:
         contexts = within_bound(contexts, self._features.norm, self._features.norm_bound)
         given = any([ask.id is not None for ask in asks])  # noqa: C419  a list is faster
         bounds = list(range(len(asks) + 1)) if given else self.model.format.bounds(contexts)
-        names = [asks[start].id or self._outside.new_id() for start in bounds[:-1]]
-        return _Batch(asks, contexts, bounds, names, [self._fingerprint(asks[start]) for start in bounds[:-1]])
+        first = [asks[start] for start in bounds[:-1]]
+        names = [ask.id or self._outside.new_id() for ask in first]
+        tokens = tokens_of(bounds, self._outside.new_id())
+        return _Batch(asks, contexts, bounds, names, tokens, [self._fingerprint(ask) for ask in first])
 
     async def _draw_and_keep(self, batch: _Batch, seen: Seen) -> tuple[_Drawn, list[bytes | None] | Tail]:
         drawn = await self._draw(batch)
@@ -231,7 +236,7 @@ class Desk:
 
     async def _keep(self, batch: _Batch, drawn: _Drawn, seen: Seen) -> list[bytes | None] | Tail:
         """Stores the predictions, unless there are rounds they should have seen."""
-        records = self.model.format.encode_blocks(drawn.made, batch.bounds, batch.fingerprints)
+        records = self.model.format.encode_blocks(drawn.made, batch.bounds, batch.tokens, batch.fingerprints)
         blocks = list(map(Block, batch.names, records))
         return await self._outside.store.add_predictions(self.model.key, blocks, self.model.keep_seconds, seen)
 
@@ -242,8 +247,9 @@ class Desk:
         return hashlib.blake2b(self.model.contexts.fingerprinted(ask.context), digest_size=16).digest()
 
     def _answers(self, batch: _Batch, drawn: _Drawn, there: list[bytes | None]) -> list[PredictAnswer | Exception]:
-        made, sizes = drawn.made, np.diff(batch.bounds).tolist()
-        ids = [id_ for name, n in zip(batch.names, sizes, strict=True) for id_ in ids_in(self._full(name), n)]
+        made, tokens, spans = drawn.made, batch.tokens.tolist(), pairwise(batch.bounds)
+        blocks = zip(map(self._full, batch.names), spans, strict=True)
+        ids = [id_ for name, (start, stop) in blocks for id_ in ids_in(name, tokens[start:stop])]
         chances = [drawn.distributions[i] if ask.include_distribution else None for i, ask in enumerate(batch.asks)]
         answers: list[PredictAnswer | Exception] = []
         answers += told(self.model, ids, made, chances)

@@ -27,8 +27,8 @@ ModelName = Annotated[
     Field(description="Letters, digits, `.`, `_` and `-`, at most 64, beginning with a letter or digit."),
 ]
 Label = Annotated[str, StringConstraints(min_length=1, max_length=256)]
-PREDICTION_ID_PATTERN = rf"{QUALIFIED_ID_PATTERN[:-1]}(:(0|[1-9][0-9]{{0,5}}))?$"
-"""What the service makes itself may end with a place among others."""
+PREDICTION_ID_PATTERN = rf"{QUALIFIED_ID_PATTERN[:-1]}(:(0|[1-9][0-9]{{0,14}}))?$"
+"""What the service makes itself may end with a token."""
 QualifiedId = Annotated[
     str,
     StringConstraints(pattern=PREDICTION_ID_PATTERN),

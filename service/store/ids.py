@@ -1,22 +1,45 @@
-"""The ids of predictions: a block's own where it keeps one, else also the place in it."""
+"""The ids of predictions: a block's own where it keeps one, else also a token, which nobody guesses."""
 
-from collections.abc import Sequence
+import hashlib
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from learners.base import IntArray
 
 SINGLE = -1
-"""The place of a prediction that has its block to itself."""
+"""The token of a prediction that has its block to itself."""
+
+_PLACE_BITS = 16
+"""The lowest of a token: the place in the block; the other 32 are noise."""
 
 
-def ids_in(block: str, n: int) -> Sequence[str]:
-    """The ids of the n predictions of a block."""
-    return [block] if n == 1 else [f"{block}:{place}" for place in range(n)]
+def tokens_of(bounds: Sequence[int], secret: str) -> IntArray:
+    """The tokens of n predictions in blocks.
+
+    Args:
+        bounds: where each block begins, and n.
+        secret: from which the noise is made; of no other use.
+    """
+    n, sizes = bounds[-1], np.diff(bounds)
+    if len(sizes) == n:
+        return np.full(n, SINGLE)
+    noise = np.frombuffer(hashlib.shake_128(secret.encode()).digest(4 * n), "<u4").astype(np.int64)
+    places = np.arange(n) - np.repeat(bounds[:-1], sizes)
+    return np.where(np.repeat(sizes, sizes) == 1, SINGLE, noise << _PLACE_BITS | places)
 
 
-def id_of(block: str, place: int) -> str:
-    """The id of the prediction at that place, or `SINGLE`, of a block."""
-    return block if place == SINGLE else f"{block}:{place}"
+def ids_in(block: str, tokens: Iterable[int]) -> list[str]:
+    """The ids of predictions of a block."""
+    return [block if token == SINGLE else f"{block}:{token}" for token in tokens]
 
 
-def place_of(prediction_id: str) -> tuple[str, int]:
-    """The block that a prediction is in, and its place there."""
-    block, colon, place = prediction_id.partition(":")
-    return block, int(place) if colon else SINGLE
+def id_of(block: str, token: int) -> str:
+    """The id of one prediction of a block."""
+    return ids_in(block, [token])[0]
+
+
+def token_of(prediction_id: str) -> tuple[str, int]:
+    """The block that a prediction is in, and its token."""
+    block, colon, token = prediction_id.partition(":")
+    return block, int(token) if colon else SINGLE

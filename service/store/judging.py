@@ -4,11 +4,11 @@ import struct
 from collections.abc import Iterable, Mapping, Sequence
 
 from service.store.base import Feedback, FeedbackResult, FeedbackStatus
-from service.store.ids import place_of
+from service.store.ids import token_of
 from service.store.records import decode_outcomes
 
-_SAID = struct.Struct("<iBI")
-"""place i32, correct u8 (1, 0, or 2 where only the truth is given), bytes of the truth u32; the truth follows."""
+_SAID = struct.Struct("<qBI")
+"""token i64, correct u8 (1, 0, or 2 where only the truth is given), bytes of the truth u32; the truth follows."""
 
 _STATUSES = {ord(status.value[0]): status for status in FeedbackStatus}
 
@@ -21,9 +21,9 @@ def by_block(feedback: Iterable[Feedback]) -> tuple[list[str], dict[str, list[by
     order: list[str] = []
     said: dict[str, list[bytes]] = {}
     for prediction_id, correct, truth in feedback:
-        block, place = place_of(prediction_id)
+        block, token = token_of(prediction_id)
         order.append(block)
-        packed = _SAID.pack(place, 2 if correct is None else correct, len(truth or b"")) + (truth or b"")
+        packed = _SAID.pack(token, 2 if correct is None else correct, len(truth or b"")) + (truth or b"")
         said.setdefault(block, []).append(packed)
     return order, said
 

@@ -1,9 +1,9 @@
 """The bytes of predictions and of rounds. Little-endian, no code in them.
 
 Predictions that are made together are kept together: a block is HEAD, an OUTCOME for each prediction (zeros while it
-is open), its answer, and its body. Feedback fills in outcomes and appends to the log a ROUND for each, the outcome
-and the body; when the last prediction of a block is closed its bodies go. A body is numbers of fixed length for each
-model, then the context. The joining is done by `lua/add_feedback.lua`, which knows the offsets.
+is open), its answer and token, and its body. Feedback fills in outcomes and appends to the log a ROUND for each, the
+outcome and the body; when the last prediction of a block is closed its bodies go. A body is numbers of fixed length for
+each model, then the context. The joining is done by `lua/add_feedback.lua`, which knows the offsets.
 """
 
 import struct
@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from learners.base import Contexts, FloatArray, Rounds
+from learners.base import Contexts, FloatArray, IntArray, Rounds
 from service.errors import StoreCorruptError
 from service.store.outputs import OutputForm
 
@@ -31,8 +31,8 @@ _OUTCOME = struct.Struct("<Bdq")
 """correct u8, feedback_at f64, round i64; the truth follows, every bit 1 where it is unknown."""
 
 _LENGTH_BYTES = 4
-"""A round begins with its length, u32, these bytes included; then its outcome, its prediction's place in the block i32
-(-1 where it had none), and its body."""
+"""A round begins with its length, u32, these bytes included; then its outcome, its prediction's token i64
+(`service.store.ids`), and its body."""
 
 _ENTRY = np.dtype([("index", "<i4"), ("value", "<f8")])
 """One number of a sparse context."""
@@ -98,10 +98,11 @@ class RecordFormat:
             *([] if sparse else [("context", "<f8", (n_features,))]),
         ]
         outcome: list[Any] = [("correct", "u1"), ("feedback_at", "<f8"), ("round", "<i8"), ("truth", output.dtype)]
-        self._head = np.dtype([("propensity", "<f8"), ("output", output.dtype), ("from", "<u4"), ("upto", "<u4")])
+        span = [("from", "<u4"), ("upto", "<u4")]
+        self._head = np.dtype([("propensity", "<f8"), ("output", output.dtype), ("token", "<i8"), *span])
         self._body = np.dtype(body)
         self._outcome = np.dtype(outcome)
-        self._round = np.dtype([("length", "<u4"), *outcome, ("place", "<i4"), *body])
+        self._round = np.dtype([("length", "<u4"), *outcome, ("token", "<i8"), *body])
 
     @property
     def round_bytes(self) -> int:
@@ -115,17 +116,20 @@ class RecordFormat:
         blocks = min(contexts.n, -(-size // BLOCK_BYTES))
         return [contexts.n * i // blocks for i in range(blocks + 1)]
 
-    def encode_blocks(self, made: Made, bounds: Sequence[int], fingerprints: Sequence[bytes]) -> list[bytes]:
+    def encode_blocks(
+        self, made: Made, bounds: Sequence[int], tokens: IntArray, fingerprints: Sequence[bytes]
+    ) -> list[bytes]:
         """The records of n open predictions.
 
         Args:
             made: the predictions.
             bounds: where each block begins, and n.
+            tokens: (n,), of `service.store.ids`.
             fingerprints: 16 bytes for each block.
         """
         data, at = self._encode_bodies(made)
         heads = np.empty(len(made.outputs), self._head)
-        heads["propensity"], heads["output"] = made.propensities, made.outputs
+        heads["propensity"], heads["output"], heads["token"] = made.propensities, made.outputs, tokens
         blocks = []
         for fingerprint, (start, stop) in zip(fingerprints, pairwise(bounds), strict=True):
             n, rows = stop - start, heads[start:stop]

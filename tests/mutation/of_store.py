@@ -28,7 +28,7 @@ STORE = [
             ),
             "feedback: right answers tell no truth": ("elseif correct == 1 then", "elseif false then"),
             "feedback: every truth is the answer": ("truth == answer and 1 or 0", "1"),
-            "feedback: the round without its prediction": ("place) .. body", "place)"),
+            "feedback: the round without its prediction": ("token .. body", "token"),
         },
     ),
     Place(
@@ -37,11 +37,7 @@ STORE = [
         {
             "block: two rounds of one number": ("rounds + #block.rounds + 1)", "rounds + 1)"),
             "block: closed twice in one call": ("return block.fresh[i] or", "return"),
-            "block: any place is the first": (
-                "if (block.n == 1) ~= (place == -1) or i >= block.n then",
-                "if i >= block.n then",
-            ),
-            "block: a place behind the last": (" or i >= block.n then", " then"),
+            "block: any token": (" or token ~= string.sub(block.record, token_at + 1, token_at + 8) then", " then"),
             "block: the bodies stay": ("if open > 0 then", "if true then"),
             "block: the bodies go too early": ("if open > 0 then", "if false then"),
             "block: closed ones are still open": ("redis.call('SETRANGE', key, OPEN_AT, still_open)", ""),
@@ -73,7 +69,7 @@ STORE = [
                 "local from, upto = '(' .. ARGV[2]",
             ),
             "predict: never forgotten": ("'PX', ARGV[6], 'NX'", "'NX'"),
-            "predict: heads without their answers": ("HEAD_BYTES + others * (33 + 2 * answer_bytes))", "HEAD_BYTES)"),
+            "predict: heads without their answers": ("HEAD_BYTES + others * (41 + 2 * answer_bytes))", "HEAD_BYTES)"),
             "predict: another incarnation's": ("there[1] ~= ARGV[1]", "not there[1]"),
             "predict: an id in use is overwritten": (", 'NX', 'GET')", ", 'GET')"),
             "predict: repeats are counted": (

@@ -5,6 +5,7 @@ import math
 import threading
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from learners.registry import ALL_LEARNERS
 from service.model import Model, new_model, stored_model
 from service.schemas import ModelDefinition
 from service.store.base import Block, Feedback, FeedbackStatus, LogEntry, ModelKey, Store
-from service.store.ids import ids_in
+from service.store.ids import ids_in, tokens_of
 from service.store.records import Made
 from tests.service.workers import START
 
@@ -64,9 +65,11 @@ async def play(
     made = Made(outputs, propensities, leftovers, decisions.evidence, rows, now, now + 60.0, 0)
     bounds = [n * i // (blocks or n) for i in range((blocks or n) + 1)]
     names = [f"played-{seed}-{number}" for number in range(len(bounds) - 1)]
-    records = model.format.encode_blocks(made, bounds, [bytes(16)] * len(names))
+    tokens = tokens_of(bounds, str(seed))
+    records = model.format.encode_blocks(made, bounds, tokens, [bytes(16)] * len(names))
     await store.add_predictions(model.key, list(map(Block, names, records)), 600.0, None)
-    ids = [own for block, size in zip(names, np.diff(bounds), strict=True) for own in ids_in(block, int(size))]
+    spans = zip(names, pairwise(bounds), strict=True)
+    ids = [own for block, (start, stop) in spans for own in ids_in(block, tokens[start:stop].tolist())]
     truths = model.answers.form.encode(rng.permutation(labels))  # of other rounds, which are answers too
     feedback = [
         Feedback(own, None, truth) if is_structured(model.learner) else Feedback(own, bool(rng.random() < 0.7), None)

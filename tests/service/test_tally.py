@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from learners.base import Contexts
+from service.store.ids import SINGLE
 from service.store.outputs import label_form
 from service.store.records import Made, RecordFormat
 from service.tally import DELAY_BOUNDS, PROPENSITY_BOUNDS, SLOTS, Tally, decode_counts
@@ -43,7 +44,7 @@ def record(fact: dict[str, Any], number: int) -> bytes:
         fact["at"] + WINDOW,
         0,
     )
-    (block,) = FORM.encode_blocks(made, [0, 1], [bytes(16)])
+    (block,) = FORM.encode_blocks(made, [0, 1], np.full(1, SINGLE), [bytes(16)])
     return as_round(block, 0, (fact["correct"], fact["at"] + fact["delay"], number))
 
 

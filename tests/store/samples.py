@@ -6,6 +6,7 @@ import numpy as np
 
 from learners.base import Contexts
 from service.store.base import Block, Feedback, FeedbackRules
+from service.store.ids import SINGLE, ids_in, tokens_of
 from service.store.outputs import label_form
 from service.store.records import Made, RecordFormat
 
@@ -30,18 +31,24 @@ def sample_made(n: int, label: int = 2) -> Made:
 def sample_predictions(*ids: str, label: int = 2) -> list[Block]:
     """Such predictions, each in a block of its own."""
     n = len(ids)
-    return list(map(Block, ids, FORMAT.encode_blocks(sample_made(n, label), range(n + 1), [bytes(16)] * n)))
+    tokens = np.full(n, SINGLE)
+    return list(map(Block, ids, FORMAT.encode_blocks(sample_made(n, label), range(n + 1), tokens, [bytes(16)] * n)))
 
 
 def sample_block(block: str, n: int, label: int = 2) -> Block:
     """Such predictions, all in one block."""
-    return Block(block, FORMAT.encode_blocks(sample_made(n, label), [0, n], [bytes(16)])[0])
+    return Block(block, FORMAT.encode_blocks(sample_made(n, label), [0, n], tokens_of([0, n], block), [bytes(16)])[0])
+
+
+def sample_ids(block: str, n: int) -> list[str]:
+    """The ids of n predictions in one block."""
+    return ids_in(block, tokens_of([0, n], block).tolist())
 
 
 def without_bodies(record: bytes) -> bytes:
     """The record of open predictions, as it is told to whoever uses its id again."""
     n, _, answer_bytes = struct.unpack_from("<III", record, 1)
-    return record[: 45 + n * (17 + answer_bytes + 16 + answer_bytes)]
+    return record[: 45 + n * (17 + answer_bytes + 24 + answer_bytes)]
 
 
 def as_round(record: bytes, i: int, outcome: tuple[bool, float, int], truth: bytes | None = None) -> bytes:
@@ -54,10 +61,11 @@ def as_round(record: bytes, i: int, outcome: tuple[bool, float, int], truth: byt
         truth: None where it is unknown.
     """
     n, _, answer_bytes = struct.unpack_from("<III", record, 1)
-    begin, end = struct.unpack_from("<II", record, 45 + n * (17 + answer_bytes) + (i + 1) * (16 + answer_bytes) - 8)
+    at = 45 + n * (17 + answer_bytes) + (i + 1) * (24 + answer_bytes) - 16
+    token, begin, end = struct.unpack_from("<qII", record, at)
     bodies = record[len(without_bodies(record)) :]
     packed = struct.pack("<Bdq", *outcome) + (b"\xff" * answer_bytes if truth is None else truth)
-    rest = packed + struct.pack("<i", -1 if n == 1 else i) + bodies[begin:end]
+    rest = packed + struct.pack("<q", token) + bodies[begin:end]
     return struct.pack("<I", 4 + len(rest)) + rest
 
 

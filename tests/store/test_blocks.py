@@ -10,6 +10,7 @@ import pytest
 from service.errors import StoreUnavailableError
 from service.store import keys
 from service.store.base import Feedback, FeedbackResult, FeedbackStatus, ModelKey, Store
+from service.store.ids import SINGLE, id_of, ids_in, token_of, tokens_of
 from service.store.redis_store import RedisStore
 from tests.servers import raw
 from tests.store.samples import (
@@ -21,11 +22,14 @@ from tests.store.samples import (
     as_round,
     feedback_for,
     sample_block,
+    sample_ids,
     sample_predictions,
     without_bodies,
 )
 
 N = 5
+IDS = sample_ids("b", N)
+GUESSED, OTHER = (id_of("b", int(tokens_of([0, N], secret)[0]) + more) for secret, more in (("b", 1), ("other", 0)))
 RECORDED, DUPLICATE = FeedbackStatus.RECORDED, FeedbackStatus.DUPLICATE
 
 
@@ -66,17 +70,17 @@ async def test_each_prediction_is_closed_by_itself(any_store: Store, key: ModelK
     """Call by call, in any order: the round has its body, the others stay open, all are remembered."""
     record = sample_block("b", N).record
     for number, i in enumerate(order, 1):
-        assert await give(any_store, key, f"b:{i}", now=NOW + i) == [(RECORDED, (True, NOW + i, number, as_bytes(2)))]
+        assert await give(any_store, key, IDS[i], now=NOW + i) == [(RECORDED, (True, NOW + i, number, as_bytes(2)))]
         (entry,) = (await any_store.read_tail(key, number - 1, 1)).entries
         assert entry == (number, "b", as_round(record, i, (True, NOW + i, number), as_bytes(2)))
-        told = await give(any_store, key, *(f"b:{j}" for j in order[:number]), now=NOW + 9)
+        told = await give(any_store, key, *(IDS[j] for j in order[:number]), now=NOW + 9)
         assert told == [(DUPLICATE, (True, NOW + j, n, as_bytes(2))) for n, j in enumerate(order[:number], 1)]
 
 
 async def test_rounds_of_one_call_and_block_are_one_entry(any_store: Store, key: ModelKey) -> None:
     """Whatever stands between them in the call, results come in its order, and each block has its own entry."""
     record, alone = sample_block("b", N).record, sample_predictions("alone")[0].record
-    results = await give(any_store, key, "b:3", "alone", "never", "b:1", "b:3")
+    results = await give(any_store, key, IDS[3], "alone", "never", IDS[1], IDS[3])
     assert [status for status, _ in results] == [RECORDED, RECORDED, FeedbackStatus.UNKNOWN, RECORDED, DUPLICATE]
     assert [outcome and outcome.round for _, outcome in results] == [1, 3, None, 2, 1]
     told, truth = (True, NOW), as_bytes(2)
@@ -88,9 +92,11 @@ async def test_rounds_of_one_call_and_block_are_one_entry(any_store: Store, key:
     assert (model.rounds, model.correct) == (3, 3)
 
 
-@pytest.mark.parametrize("own", ["b", f"b:{N}", "b:999999", "alone:0", "alone:1", "never:0"])
-async def test_only_the_places_of_a_block_are_known(any_store: Store, key: ModelKey, own: str) -> None:
-    """A block is no prediction, has no place behind its last, and no place at all where it is one prediction."""
+@pytest.mark.parametrize(
+    "own", ["b", "b:0", "b:1", f"b:{N}", "b:65535", IDS[0] + "0", IDS[0][:-1], GUESSED, OTHER, "alone:0", "never:0"]
+)
+async def test_only_who_was_told_the_token_is_heard(any_store: Store, key: ModelKey, own: str) -> None:
+    """A block is no prediction, and a place in it is none without its noise, or with another's."""
     assert await give(any_store, key, own) == [(FeedbackStatus.UNKNOWN, None)]
     assert (await any_store.read_tail(key, 0, 9)).rounds == 0
 
@@ -101,7 +107,7 @@ async def test_the_bodies_go_with_the_last_open_prediction(any_store: Store, any
     with raw(any_store_url) as client:
         for i in range(N):
             assert client.strlen(named) == len(record)
-            await give(any_store, key, f"b:{i}")
+            await give(any_store, key, IDS[i])
             assert WINDOW - 60 < client.pttl(named) / 1000 <= WINDOW
         assert client.strlen(named) == len(without_bodies(record))
 
@@ -109,12 +115,12 @@ async def test_the_bodies_go_with_the_last_open_prediction(any_store: Store, any
 async def test_racing_feedback_on_a_block_makes_one_round_each(any_store: Store, key: ModelKey) -> None:
     """Many calls at once for the same predictions, contradicting: one round for each, numbers without a gap."""
     await any_store.add_predictions(key, [sample_block("large", 60)], WINDOW, None)
-    ids = [f"large:{i}" for i in range(60)]
+    ids = sample_ids("large", 60)
     calls = [any_store.add_feedback(key, feedback_for(ids, seed)[:20], STRICT, NOW) for seed in range(12)]
     results = list(itertools.chain(*await asyncio.gather(*calls)))
     table = FORMAT.table([entry.rounds for entry in (await any_store.read_tail(key, 0, 100)).entries])
     assert table["round"].tolist() == list(range(1, len(table) + 1))
-    assert len(set(table["place"].tolist())) == len(table) == sum(status is RECORDED for status, _ in results)
+    assert len(set(table["token"].tolist())) == len(table) == sum(status is RECORDED for status, _ in results)
 
 
 @pytest.mark.parametrize(
@@ -124,8 +130,8 @@ async def test_reading_gives_whole_entries(
     any_store: Store, key: ModelKey, after: int, limit: int, expected: list[int]
 ) -> None:
     """Those that hold the rounds asked for, though the first begins before them and the last ends behind."""
-    await give(any_store, key, "b:0", "b:1", "b:2")
-    await give(any_store, key, "b:3", "b:4")
+    await give(any_store, key, *IDS[:3])
+    await give(any_store, key, *IDS[3:])
     await give(any_store, key, "alone")
     tail = await any_store.read_tail(key, after, limit)
     assert (tail.rounds, [entry.number for entry in tail.entries]) == (6, expected)
@@ -135,8 +141,8 @@ async def test_a_truth_of_another_length_is_refused(any_store: Store, key: Model
     """It would move all that stands behind it."""
     for truth in (b"\2", bytes(5)):
         with pytest.raises(StoreUnavailableError):
-            await any_store.add_feedback(key, [Feedback("b:1", None, truth)], STRICT, NOW)
-    assert await give(any_store, key, "b:1") == [(RECORDED, (True, NOW, 1, as_bytes(2)))]
+            await any_store.add_feedback(key, [Feedback(IDS[1], None, truth)], STRICT, NOW)
+    assert await give(any_store, key, IDS[1]) == [(RECORDED, (True, NOW, 1, as_bytes(2)))]
 
 
 async def test_a_broken_block_is_left_alone(any_store: Store, any_store_url: str, key: ModelKey) -> None:
@@ -147,7 +153,7 @@ async def test_a_broken_block_is_left_alone(any_store: Store, any_store_url: str
         for broken in [*cuts, b"\2" + record[1:]]:
             client.set(named, broken)
             with pytest.raises(StoreUnavailableError):
-                await give(any_store, key, "b:1")
+                await give(any_store, key, IDS[1])
             assert client.get(named) == broken
     assert (await any_store.read_tail(key, 0, 9)).rounds == 0
 
@@ -158,3 +164,16 @@ def test_samples_are_as_they_are_said_to_be() -> None:
     bodies = b"".join(block.record[len(without_bodies(block.record)) :] for block in alone)
     assert together[len(without_bodies(together)) :] == bodies
     assert len(np.unique([block.record for block in alone])) == N
+
+
+def test_tokens_tell_the_place_and_are_noise_besides() -> None:
+    """Each place of a block once, another noise for each prediction and each secret, and none for one that is alone."""
+    bounds = [0, 1, 200, 700]
+    tokens, others = tokens_of(bounds, "secret"), tokens_of(bounds, "Secret")
+    assert tokens[0] == others[0] == SINGLE
+    assert (tokens[1:] % 65536).tolist() == [*range(199), *range(500)]
+    noise = [*(tokens[1:] // 65536).tolist(), *(others[1:] // 65536).tolist()]
+    assert len(set(noise)) == len(noise)
+    assert max(noise) < 2**32
+    assert tokens_of(range(4), "secret").tolist() == [SINGLE] * 3
+    assert [token_of(own) for own in ids_in("b", tokens.tolist())] == [("b", token) for token in tokens.tolist()]

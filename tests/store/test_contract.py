@@ -25,6 +25,7 @@ from service.store.base import (
     StoredModel,
     Tail,
 )
+from service.store.ids import SINGLE
 from service.store.outputs import OutputForm, label_set_form, ranking_form
 from service.store.records import Made, Outcome, RecordFormat
 from service.store.redis_store import RedisStore
@@ -425,7 +426,7 @@ async def test_answers_of_any_length_are_compared_as_bytes(place: Place, form: O
     shape = RecordFormat(form, 1, 1)
     numbers, none, outputs = np.ones((3, 1)), np.zeros(3), form.rows(np.array(rows[:1] * 3))
     made = Made(outputs, none, none, numbers, Contexts.dense(numbers), NOW, NOW + WINDOW, 7)
-    records = shape.encode_blocks(made, range(4), [bytes(16)] * 3)
+    records = shape.encode_blocks(made, range(4), np.full(3, SINGLE), [bytes(16)] * 3)
     for expected in (None, without_bodies(records[0])):
         told = await place.store.add_predictions(place.key, list(map(Block, "abc", records)), WINDOW, None)
         assert told == [expected] * 3

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from learners.base import Contexts, FloatArray
 from service.errors import StoreCorruptError
+from service.store.ids import tokens_of
 from service.store.outputs import OutputForm, label_form, label_set_form, ranking_form
 from service.store.records import (
     _OUTCOME,
@@ -56,7 +57,7 @@ class Sample(NamedTuple):
 
     def encoded(self) -> list[bytes]:
         """The records of the blocks."""
-        return self.format.encode_blocks(self.made, self.bounds, self.fingerprints)
+        return self.format.encode_blocks(self.made, self.bounds, tokens_of(self.bounds, "secret"), self.fingerprints)
 
 
 @st.composite
@@ -131,7 +132,10 @@ def test_blocks_are_not_too_large(sparse: bool, n: int, expected: int) -> None:
     made = Made(
         label_form(4).rows(np.ones(n, np.int64)), numbers[:, 0], numbers[:, 0], numbers[:, :2], contexts, 0, 1, 0
     )
-    sizes = [len(record) for record in shape.encode_blocks(made, bounds, [bytes(16)] * (len(bounds) - 1))]
+    sizes = [
+        len(record)
+        for record in shape.encode_blocks(made, bounds, tokens_of(bounds, ""), [bytes(16)] * (len(bounds) - 1))
+    ]
     assert len(sizes) == expected
     assert max(sizes) <= BLOCK_BYTES + 45
     assert max(np.diff(bounds)) - min(np.diff(bounds)) <= 1
@@ -162,8 +166,7 @@ def test_the_table_tells_when_and_from_where(sample: Sample) -> None:
     assert table["round"].tolist() == list(range(1, n + 1))
     assert table["rounds_seen"].tolist() == [sample.made.rounds_seen] * n
     assert table["predicted_at"].tolist() == table["feedback_at"].tolist() == [sample.made.predicted_at] * n
-    places = [-1 if stop - start == 1 else i for start, stop in pairwise(sample.bounds) for i in range(stop - start)]
-    assert table["place"].tolist() == places
+    assert table["token"].tolist() == tokens_of(sample.bounds, "secret").tolist()
     assert {len(record) for record in as_rounds(sample)} == {sample.format.round_bytes}
     together = sample.format.table([b"".join(as_rounds(sample))])
     assert together.tobytes() == table.tobytes()
@@ -215,7 +218,7 @@ def test_a_round_that_lies_about_its_length_is_corrupt(sparse: bool) -> None:
     shape, numbers = RecordFormat(label_form(4), 0, 2, sparse), np.ones((2, 2))
     contexts = Contexts.sparse([2, 2], [0, 1, 0, 1], numbers.reshape(-1)) if sparse else Contexts.dense(numbers)
     made = plain_sample(label_form(4), shape, 3, numbers, np.empty((2, 0))).made._replace(contexts=contexts)
-    (record,) = shape.encode_blocks(made, [0, 2], [bytes(16)])
+    (record,) = shape.encode_blocks(made, [0, 2], tokens_of([0, 2], ""), [bytes(16)])
     rounds = [as_round(record, i, (True, 0.1, i + 1)) for i in range(2)]
     for length in (0, 3, len(rounds[0]) - 1, len(rounds[0]) + 1, 2 * len(rounds[0]), 2**32 - 1):
         with pytest.raises(StoreCorruptError):
@@ -355,7 +358,7 @@ def sparse_round(shape: RecordFormat, indices: list[int], values: list[float]) -
     """A round whose context has these numbers."""
     outputs, third, contexts = label_form(4).rows(np.array([3])), np.full(1, 1 / 3), Contexts.sparse
     made = Made(outputs, third, third, np.ones((1, 2)), contexts([len(indices)], indices, values), 0.1, 0.1, 1)
-    (record,) = shape.encode_blocks(made, [0, 1], [bytes(16)])
+    (record,) = shape.encode_blocks(made, [0, 1], tokens_of([0, 1], ""), [bytes(16)])
     return as_round(record, 0, (True, 0.2, 1), encoded_answer(label_form(4), 3))
 
 
@@ -365,7 +368,7 @@ def test_sparse_predictions_in_one_block_survive() -> None:
     contexts = Contexts.sparse([2, 0, 1], [6, 0, 3], [1 / 3, -math.pi, 5e-324])
     outputs, ones = label_form(4).rows(np.array([3, 1, 2])), np.ones(3)
     made = Made(outputs, ones, ones / 2, np.empty((3, 0)), contexts, 0.1, 0.1, 1)
-    (record,) = shape.encode_blocks(made, [0, 3], [bytes(16)])
+    (record,) = shape.encode_blocks(made, [0, 3], tokens_of([0, 3], ""), [bytes(16)])
     rounds = shape.decode_rounds([b"".join(as_round(record, i, (True, 0.2, i + 1)) for i in (2, 0, 1))])
     assert rounds.labels.tolist() == [2, 3, 1]
     assert rounds.contexts.starts.tolist() == [0, 1, 3, 3]

@@ -2,8 +2,8 @@
 -- KEYS: model, log, then one block of predictions each.
 -- ARGV: incarnation, now, accept late (1/0), truth needed (1/0),
 --       then for each block: its id, and what is said of its predictions, one after the other:
---       place i4 (-1: the block is the prediction), correct u8 (1, 0, or 2 where only the truth is given), bytes of
---       the truth u4, the truth.
+--       token i8 (-1: the block is the prediction; else its place is in the lowest two bytes), correct u8 (1, 0, or
+--       2 where only the truth is given), bytes of the truth u4, the truth.
 -- Returns nil if the model is gone, else for each block two strings: a letter for each that was said, the first of
 -- its status, and the outcomes on record of those that have one. Whatever is not recorded is counted.
 -- Formats: service/store/records.py. Answers and truths are compared as bytes.
@@ -11,7 +11,8 @@ local FORMAT = 3
 local HEAD, HEAD_BYTES = '<BI4I4I4c16d', 45
 local OPEN_AT = 5 -- before it: format and predictions
 local OUTCOME, OUTCOME_BYTES = '<Bdi8', 17 -- before the truth
-local SAID, SAID_BYTES = '<i4BI4', 9 -- before the truth
+local SAID, SAID_BYTES = '<BI4', 13 -- behind the token; before the truth
+local SINGLE = string.rep('\255', 8)
 local NOTHING_SAID = 2
 local NAMES = {c = 'conflict', d = 'duplicate', e = 'expired', i = 'inconsistent', l = 'label-needed', u = 'unknown'}
 
@@ -32,7 +33,7 @@ local function read_block(key)
   local block = {record = record, n = n, open = open, answer_bytes = answer_bytes, expires_at = expires_at}
   block.slot = OUTCOME_BYTES + answer_bytes
   block.heads_at = HEAD_BYTES + n * block.slot
-  block.head = 16 + answer_bytes -- propensity, answer, where its body begins and ends
+  block.head = 24 + answer_bytes -- propensity, answer, token, where its body begins and ends
   block.bodies_at = block.heads_at + n * block.head
   block.nothing, block.unknown = string.rep('\0', block.slot), string.rep('\255', answer_bytes)
   if format ~= FORMAT or #record < block.bodies_at then
@@ -46,13 +47,13 @@ local function outcome_of(block, i)
   return block.fresh[i] or string.sub(block.record, HEAD_BYTES + i * block.slot + 1, HEAD_BYTES + (i + 1) * block.slot)
 end
 
-local function close(block, i, place, correct, truth)
+local function close(block, i, token, correct, truth)
   local written = truth == '' and block.unknown or truth
   local outcome = struct.pack(OUTCOME, correct, now, rounds + #block.rounds + 1) .. written
   local from, upto = struct.unpack('<I4I4', block.record, block.heads_at + (i + 1) * block.head - 7)
   local body = string.sub(block.record, block.bodies_at + from + 1, block.bodies_at + upto)
-  local length = struct.pack('<I4', 8 + #outcome + #body)
-  block.rounds[#block.rounds + 1] = length .. outcome .. struct.pack('<i4', place) .. body
+  local length = struct.pack('<I4', 12 + #outcome + #body)
+  block.rounds[#block.rounds + 1] = length .. outcome .. token .. body
   block.right = block.right + correct
   block.fresh[i], block.first, block.last = outcome, math.min(block.first, i), math.max(block.last, i)
   return 'r', outcome
@@ -67,13 +68,14 @@ local function compare(block, outcome, correct, truth)
   return 'd', outcome
 end
 
-local function judge(block, place, correct, truth)
-  local i = math.max(place, 0)
-  if (block.n == 1) ~= (place == -1) or i >= block.n then
+local function judge(block, token, correct, truth)
+  local i = token == SINGLE and 0 or struct.unpack('<I2', token)
+  local answer_at = block.heads_at + i * block.head + 8
+  local token_at = answer_at + block.answer_bytes
+  if i >= block.n or token ~= string.sub(block.record, token_at + 1, token_at + 8) then
     return 'u'
   end
-  local answer_at = block.heads_at + i * block.head + 8
-  local answer = string.sub(block.record, answer_at + 1, answer_at + block.answer_bytes)
+  local answer = string.sub(block.record, answer_at + 1, token_at)
   if truth ~= '' then
     if #truth ~= block.answer_bytes then
       error('a truth has another length than the answer')
@@ -96,7 +98,7 @@ local function judge(block, place, correct, truth)
   if truth_needed and truth == '' then
     return 'l'
   end
-  return close(block, i, place, correct, truth)
+  return close(block, i, token, correct, truth)
 end
 
 local function keep(key, id, block)
@@ -123,12 +125,12 @@ local others = {}
 local function give(key, id, said)
   local block, at, statuses, outcomes = read_block(key), 1, {}, {}
   while at <= #said do
-    local place, correct, truth_bytes = struct.unpack(SAID, said, at)
+    local token, correct, truth_bytes = string.sub(said, at, at + 7), struct.unpack(SAID, said, at + 8)
     local truth = string.sub(said, at + SAID_BYTES, at + SAID_BYTES + truth_bytes - 1)
     at = at + SAID_BYTES + truth_bytes
     local status, outcome = 'u', nil
     if block then
-      status, outcome = judge(block, place, correct, truth)
+      status, outcome = judge(block, token, correct, truth)
     end
     statuses[#statuses + 1], outcomes[#outcomes + 1] = status, outcome
   end

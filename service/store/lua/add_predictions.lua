@@ -38,7 +38,7 @@ for i = 3, #KEYS do
   local record = redis.call('SET', KEYS[i], ARGV[i + 4], 'PX', ARGV[6], 'NX', 'GET')
   if record then
     local _, others, _, answer_bytes = struct.unpack(HEAD, record)
-    heads[i - 2] = string.sub(record, 1, HEAD_BYTES + others * (33 + 2 * answer_bytes))
+    heads[i - 2] = string.sub(record, 1, HEAD_BYTES + others * (41 + 2 * answer_bytes))
   else
     heads[i - 2], stored = false, stored + n
   end
