@@ -223,6 +223,9 @@ def test_a_round_that_lies_about_its_length_is_corrupt(sparse: bool) -> None:
     for length in (0, 3, len(rounds[0]) - 1, len(rounds[0]) + 1, 2 * len(rounds[0]), 2**32 - 1):
         with pytest.raises(StoreCorruptError):
             shape.decode_rounds([length.to_bytes(4, "little") + rounds[0][4:] + rounds[1]])
+    for length in (4, 10, shape.round_bytes - 1):  # cut short, and the truth is told of it
+        with pytest.raises(StoreCorruptError):
+            shape.decode_rounds([length.to_bytes(4, "little") + rounds[0][4:length]])
 
 
 @pytest.mark.parametrize(
