@@ -2,7 +2,6 @@
 
 import asyncio
 import itertools
-from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -11,7 +10,6 @@ from service.errors import StoreUnavailableError
 from service.store import keys
 from service.store.base import Feedback, FeedbackResult, FeedbackStatus, ModelKey, Store
 from service.store.ids import SINGLE, id_of, ids_in, token_of, tokens_of
-from service.store.redis_store import RedisStore
 from tests.servers import raw
 from tests.store.samples import (
     FORMAT,
@@ -31,14 +29,6 @@ N = 5
 IDS = sample_ids("b", N)
 GUESSED, OTHER = (id_of("b", int(tokens_of([0, N], secret)[0]) + more) for secret, more in (("b", 1), ("other", 0)))
 RECORDED, DUPLICATE = FeedbackStatus.RECORDED, FeedbackStatus.DUPLICATE
-
-
-@pytest.fixture
-def any_store(any_store_url: str, runner: asyncio.Runner) -> Iterator[Store]:
-    """Each store in turn."""
-    store = RedisStore(any_store_url, timeout=5.0)
-    yield store
-    runner.run(store.close())
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 import asyncio
 import struct
-from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,7 +27,6 @@ from service.store.base import (
 from service.store.ids import SINGLE
 from service.store.outputs import OutputForm, label_set_form, ranking_form
 from service.store.records import Made, Outcome, RecordFormat
-from service.store.redis_store import RedisStore
 from tests.servers import keys_like, raw
 from tests.store.samples import (
     FORMAT,
@@ -83,14 +81,6 @@ class Place(NamedTuple):
         entries = (await self.store.read_tail(self.key, after, limit)).entries
         numbers: list[int] = FORMAT.table([entry.rounds for entry in entries])["round"].tolist()
         return numbers
-
-
-@pytest.fixture
-def any_store(any_store_url: str, runner: asyncio.Runner) -> Iterator[Store]:
-    """Each store in turn."""
-    store = RedisStore(any_store_url, timeout=5.0)
-    yield store
-    runner.run(store.close())
 
 
 @pytest.fixture

@@ -1,23 +1,13 @@
 """The laws of figures: what every store tells those who watch, and that it keeps no more than it needs."""
 
 import asyncio
-from collections.abc import Iterator
 
 import pytest
 
 from service.errors import ModelNotFoundError
 from service.store.base import Feedback, FeedbackStatus, ModelKey, Published, Snapshot, Store
-from service.store.redis_store import RedisStore
 from tests.servers import keys_like, raw
 from tests.store.samples import NOW, STRICT, WINDOW, sample_predictions
-
-
-@pytest.fixture
-def any_store(any_store_url: str, runner: asyncio.Runner) -> Iterator[Store]:
-    """Each store in turn."""
-    store = RedisStore(any_store_url, timeout=5.0)
-    yield store
-    runner.run(store.close())
 
 
 @pytest.fixture
