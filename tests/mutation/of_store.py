@@ -2,7 +2,7 @@
 
 from tests.mutation.mutation import Place, laws
 
-_STORE = ("tests/store/test_contract.py",)
+_STORE = ("tests/store/test_contract.py", "tests/store/test_log.py")
 
 STORE = [
     Place(

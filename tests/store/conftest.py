@@ -5,8 +5,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from service.store.base import Store
+from service.store.base import ModelKey, Store
 from service.store.redis_store import RedisStore
+from tests.store.places import Place
+from tests.store.samples import NOW
 
 
 @pytest.fixture
@@ -15,3 +17,11 @@ def any_store(any_store_url: str, runner: asyncio.Runner) -> Iterator[Store]:
     store = RedisStore(any_store_url, timeout=5.0)
     yield store
     runner.run(store.close())
+
+
+@pytest.fixture
+def place(any_store: Store, runner: asyncio.Runner, name: str) -> Place:
+    """Each store in turn, with a model."""
+    key = ModelKey(name, "first")
+    assert runner.run(any_store.create_model(key, '{"a": 1}', NOW))
+    return Place(any_store, key)
