@@ -58,16 +58,17 @@ class _Script(NamedTuple):
     source: bytes
 
 
-def _script(name: str) -> _Script:
-    source = resources.files("service.store").joinpath("lua", f"{name}.lua").read_bytes()
+def _script(*names: str) -> _Script:
+    folder = resources.files("service.store").joinpath("lua")
+    source = b"".join(folder.joinpath(f"{name}.lua").read_bytes() for name in names)
     return _Script(hashlib.sha1(source, usedforsecurity=False).hexdigest(), source)
 
 
 _CREATE_MODEL = _script("create_model")
 _DELETE_MODEL = _script("delete_model")
-_ADD_PREDICTIONS = _script("add_predictions")
+_ADD_PREDICTIONS = _script("read_entries", "add_predictions")
 _ADD_FEEDBACK = _script("add_feedback")
-_READ_TAIL = _script("read_tail")
+_READ_TAIL = _script("read_entries", "read_tail")
 _SAVE_SNAPSHOT = _script("save_snapshot")
 _PUBLISH_TALLY = _script("publish_tally")
 

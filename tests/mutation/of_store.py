@@ -98,16 +98,22 @@ STORE = [
         },
     ),
     Place(
+        "service/store/lua/read_entries.lua",
+        (*_STORE, "tests/store/test_blocks.py"),
+        {
+            "tail: no limit": ("'XRANGE', log, from, upto)", "'XRANGE', log, from, '+')"),
+            "tail: stops short of the limit": ("if last ~= upto then", "if false then"),
+        },
+    ),
+    Place(
         "service/store/lua/read_tail.lua",
         (*_STORE, "tests/store/test_blocks.py"),
         {
             "tail: without its first round": ("local from = ARGV[2]", "local from = '(' .. ARGV[2]"),
-            "tail: no limit": ("KEYS[2], from, upto)", "KEYS[2], from, '+')"),
             "tail: counted from those that are gone": (
                 "math.max(tonumber(ARGV[2]), (",
                 "math.min(tonumber(ARGV[2]), (",
             ),
-            "tail: stops short of the limit": ("if last ~= upto then", "if false then"),
             "tail: another incarnation's": ("there[1] ~= ARGV[1]", "not there[1]"),
         },
     ),

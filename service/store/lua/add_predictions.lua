@@ -25,12 +25,7 @@ end
 
 if seen >= 0 and not is_of_this_log() then
   local from, upto = ARGV[2] .. '-0', string.format('%.0f-0', seen + tonumber(ARGV[5]))
-  local entries = redis.call('XRANGE', KEYS[2], from, upto)
-  local last = entries[#entries] and entries[#entries][1]
-  if last ~= upto then -- the next one goes beyond the limit
-    entries[#entries + 1] = redis.call('XRANGE', KEYS[2], last and '(' .. last or from, '+', 'COUNT', 1)[1]
-  end
-  return {there[2], entries}
+  return {there[2], read_entries(KEYS[2], from, upto)}
 end
 local heads, stored = {}, 0
 for i = 3, #KEYS do

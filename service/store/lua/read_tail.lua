@@ -12,9 +12,4 @@ if not nearest then
 end
 local first = math.max(tonumber(ARGV[2]), (struct.unpack('<i8', nearest[2][4], 14))) -- those before may be trimmed
 local upto = string.format('%.0f-0', first + tonumber(ARGV[3]) - 1)
-local entries = redis.call('XRANGE', KEYS[2], from, upto)
-local last = entries[#entries] and entries[#entries][1]
-if last ~= upto then -- the next one goes beyond the limit
-  entries[#entries + 1] = redis.call('XRANGE', KEYS[2], last and '(' .. last or from, '+', 'COUNT', 1)[1]
-end
-return {there[2], entries}
+return {there[2], read_entries(KEYS[2], from, upto)}
