@@ -5,6 +5,7 @@ A decision is a prediction and its feedback.
 
 import importlib
 import json
+import math
 import time
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
@@ -90,8 +91,8 @@ def rows(batches: int = 150) -> list[Row]:
     return [
         at_least(what + ", beside Vowpal Wabbit", rate, vowpal, "/s", 1.0),
         of_goal(what + ", beside what is asked for", rate, WANTED, "/s"),
-        of_goal("... if the worker had a core of its own", 1 / busy, WANTED, "/s"),
-        of_goal("... if the store had a core of its own", 1 / store_busy, WANTED, "/s"),
+        of_goal("... if the worker had a core of its own", 1 / (busy or math.nan), WANTED, "/s"),
+        of_goal("... if the store had a core of its own", 1 / (store_busy or math.nan), WANTED, "/s"),
     ]
 
 

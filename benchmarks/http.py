@@ -1,6 +1,7 @@
 """Requests per second of one worker, and its time for each, beside routes with the same models that do nothing."""
 
 import json
+import math
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
@@ -118,7 +119,7 @@ def _rows(what: str, path: str, runs: list[dict[str, Cost]]) -> list[Row]:
     rate, floor_rate = median(lambda run: run[path].rate), median(lambda run: run[floor].rate)
     ratio = median(lambda run: run[path].rate / run[floor].rate)
     busy, floor_busy = median(lambda run: run[path].busy), median(lambda run: run[floor].busy)
-    busy_ratio = median(lambda run: run[path].busy / run[floor].busy)
+    busy_ratio = median(lambda run: run[path].busy / (run[floor].busy or math.nan))  # less than a tick
     return [
         at_least(what, rate, floor_rate, "/s", 0.9)._replace(ratio=ratio, met=ratio >= 0.9),
         Row(what + ", worker", f"{busy * 1e6:,.0f} µs", f"{floor_busy * 1e6:,.0f} µs", busy_ratio, "", True),
