@@ -18,6 +18,7 @@ import redis
 from benchmarks.http import D
 from benchmarks.server import Server
 from service.app import real_chance
+from service.compute import Compute
 from service.desk import Ask, Desk, Outside
 from service.desks import Desks
 from service.schemas import PredictAnswer
@@ -44,7 +45,7 @@ async def outside(server: Server) -> AsyncIterator[World]:
     store, chance = RedisStore(server.store_url, timeout=_TIMEOUT), real_chance()
     await store.command("PING")
     try:
-        yield World(store, chance.now, chance.rng, chance.new_id)
+        yield World(store, Compute(2), chance.now, chance.rng, chance.new_id)
     finally:
         await store.close()
 

@@ -72,6 +72,11 @@ class AdaHedge(CompiledLearner[AdaHedgeState]):
         return True
 
     @property
+    def decide_cost(self) -> int:
+        """An exponential for each expert."""
+        return 30 * self.problem.n_features
+
+    @property
     def fold_cost(self) -> int:
         """Three exponentials for each expert."""
         return 30 * self.problem.n_features

@@ -25,11 +25,6 @@ def uniforms_per_answer(learner: AnyLearner) -> int:
     return learner.n_uniforms if is_structured(learner) else 1
 
 
-def draw_cost(learner: AnyLearner) -> int:
-    """Multiply-adds of one decision with its draw, roughly; 0 where there are too few to count."""
-    return learner.draw_cost if is_structured(learner) else 0
-
-
 def draw_answers(learner: AnyLearner, decisions: Decisions, uniforms: FloatArray) -> Draws:
     """An answer for each of n decisions, from uniforms (n, uniforms_per_answer) in [0, 1)."""
     if is_structured(learner):

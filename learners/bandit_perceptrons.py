@@ -121,9 +121,14 @@ class BanditPerceptronsKernel(CompiledLearner[BanditPerceptronsKernelState]):
         return 1
 
     @property
-    def fold_cost(self) -> int:
+    def decide_cost(self) -> int:
         """The kernel with every support vector."""
         return self.max_support * (self.problem.n_labels + self.problem.n_features)
+
+    @property
+    def fold_cost(self) -> int:
+        """The kernel with every support vector, and a look for the context among them."""
+        return 2 * self.max_support * (self.problem.n_labels + self.problem.n_features)
 
     @property
     def kernels(self) -> Kernels:

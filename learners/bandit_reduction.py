@@ -70,9 +70,19 @@ class BanditReduction(ABC):
         return False
 
     @property
+    def decide_cost(self) -> int:
+        """The base's."""
+        return self.base.decide_cost
+
+    @property
     def fold_cost(self) -> int:
         """The base's, were every round an update."""
         return self.base.fold_cost
+
+    @property
+    def fold_overhead(self) -> int:
+        """The base's."""
+        return self.base.fold_overhead
 
     def init(self) -> Any:
         """The base's first state, and no rounds."""

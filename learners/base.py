@@ -44,12 +44,17 @@ class LearnerError(ValueError):
 
     LearnerError
     ├── StateTooLargeError   the state would need more memory than allowed
+    ├── StepTooCostlyError   one decision or update would take more arithmetic than allowed
     └── InvalidStateError    bytes or arrays that are no state of this learner
     """
 
 
 class StateTooLargeError(LearnerError):
     """The learner's state would need more memory than allowed; the message names one that fits."""
+
+
+class StepTooCostlyError(LearnerError):
+    """One decision or update would take more multiply-adds than allowed; the message names a learner that fits."""
 
 
 class InvalidStateError(LearnerError):
@@ -89,6 +94,13 @@ class Contexts(NamedTuple):
         """How many contexts there are."""
         return len(self.starts) - 1
 
+    def rows(self, start: int, stop: int) -> "Contexts":
+        """Contexts start … stop - 1, as views."""
+        starts = self.starts[start : stop + 1]
+        first, end = starts[0], starts[-1]
+        indices = self.indices if self.shared else self.indices[first:end]
+        return Contexts(starts - first, indices, self.values[first:end], self.shared)
+
     @classmethod
     def dense(cls, matrix: npt.ArrayLike) -> "Contexts":
         """The rows of a matrix (n, d) as contexts."""
@@ -121,6 +133,11 @@ class Rounds(NamedTuple):
     def n(self) -> int:
         """How many rounds there are."""
         return len(self.labels)
+
+    def rows(self, start: int, stop: int) -> "Rounds":
+        """Rounds start … stop - 1, as views."""
+        columns: list[Any] = [column[start:stop] for column in self[1:]]
+        return Rounds(self.contexts.rows(start, stop), *columns)
 
 
 class Decisions(NamedTuple):
@@ -170,8 +187,16 @@ class Learner(Protocol[StateT]):
         """Whether every round must carry its true label (full information)."""
 
     @property
+    def decide_cost(self) -> int:
+        """Multiply-adds of one decision with its draw, roughly and at most."""
+
+    @property
     def fold_cost(self) -> int:
-        """Multiply-adds of one update, roughly: lets a caller move a long fold out of the way."""
+        """Multiply-adds of one update, roughly and at most."""
+
+    @property
+    def fold_overhead(self) -> int:
+        """Multiply-adds that each call of `fold` takes beside its updates; 0 for most learners."""
 
     def init(self) -> StateT:
         """The state before the first round."""
@@ -217,10 +242,6 @@ class StructuredLearner(Learner[StateT], Protocol[StateT]):
     @property
     def n_uniforms(self) -> int:
         """How many uniform numbers one answer takes."""
-
-    @property
-    def draw_cost(self) -> int:
-        """Multiply-adds of one decision with its draw, roughly."""
 
     def draw(self, decisions: Decisions, uniforms: FloatArray) -> Draws:
         """An answer for each of n decisions, from uniforms (n, n_uniforms) in [0, 1), with its exact probability."""
@@ -297,4 +318,20 @@ def check_state_size(learner: AnyLearner, max_bytes: int) -> None:
         raise StateTooLargeError(
             f"{learner.algorithm} with {learner.problem.n_labels} labels and {learner.problem.n_features} features "
             f"needs a state of {needed:,} bytes, more than the {max_bytes:,} allowed; use {learner.smaller} instead"
+        )
+
+
+def check_step_cost(learner: AnyLearner, max_multiply_adds: int) -> None:
+    """Refuse a learner whose single decision or update would take too long.
+
+    Raises:
+        StepTooCostlyError: with the multiply-adds it would take and the learner to use instead.
+    """
+    costs = {"decision": learner.decide_cost, "update": learner.fold_cost + learner.fold_overhead}
+    step = max(costs, key=costs.__getitem__)
+    if costs[step] > max_multiply_adds:
+        raise StepTooCostlyError(
+            f"one {step} of {learner.algorithm} with {learner.problem.n_labels} labels and "
+            f"{learner.problem.n_features} features takes about {costs[step]:,} multiply-adds, more than the "
+            f"{max_multiply_adds:,} allowed; use {learner.smaller} instead"
         )

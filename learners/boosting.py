@@ -202,6 +202,17 @@ class AdaBoostOlm:
         return True
 
     @property
+    def decide_cost(self) -> int:
+        """For each weak learner the scores of K labels, the costs, and a small regression."""
+        K, d = self.problem.n_labels, self.problem.n_features
+        return self.weak_learners * (K * d + 10 * K * K + 1000)
+
+    @property
+    def fold_overhead(self) -> int:
+        """Nothing."""
+        return 0
+
+    @property
     def fold_cost(self) -> int:
         """For each weak learner two labels, the costs, and a small regression."""
         K, d = self.problem.n_labels, self.problem.n_features

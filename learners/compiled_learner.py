@@ -29,6 +29,16 @@ class CompiledLearner(Generic[StateT]):
         """The bit is enough."""
         return False
 
+    @property
+    def decide_cost(self) -> int:
+        """The scores of K labels."""
+        return self.problem.n_labels * (self.problem.n_features + 10)
+
+    @property
+    def fold_overhead(self) -> int:
+        """Nothing."""
+        return 0
+
     def init(self) -> StateT:
         """Zeros."""
         state: StateT = zero_state(self)  # type: ignore[arg-type]

@@ -96,6 +96,18 @@ class Folklore:
         return True
 
     @property
+    def decide_cost(self) -> int:
+        """The forms of the packed triangle at the context, and Newton steps on K logits."""
+        K = self.problem.n_labels
+        n = K * self.problem.n_features
+        return n * (n + 1) // 2 + 10 * K**3
+
+    @property
+    def fold_overhead(self) -> int:
+        """Nothing."""
+        return 0
+
+    @property
     def fold_cost(self) -> int:
         """A product with the packed triangle for all labels, and K - 1 rank-one updates of it."""
         n = self.problem.n_labels * self.problem.n_features

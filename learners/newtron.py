@@ -157,9 +157,15 @@ class Newtron(CompiledLearner[NewtronState]):
 
     @property
     def fold_cost(self) -> int:
-        """The factorizations that bring W' into the ball, after each fold."""
+        """A rank-one update of the packed triangle."""
         n = self.problem.n_labels * self.problem.n_features
-        return n * n * (n + 1)
+        return n * n
+
+    @property
+    def fold_overhead(self) -> int:
+        """The factorizations that bring W' into the ball."""
+        n = self.problem.n_labels * self.problem.n_features
+        return n**3
 
     @property
     def kernels(self) -> Kernels:

@@ -109,6 +109,16 @@ class Structured(ABC):
         return True
 
     @property
+    def decide_cost(self) -> int:
+        """Scores, the space's decoding and drawing, and the calls between them."""
+        return self.n_scores * self.problem.n_features + self.space.draw_cost + _ROW_COST
+
+    @property
+    def fold_overhead(self) -> int:
+        """The calls around a fold."""
+        return _ROW_COST
+
+    @property
     def fold_cost(self) -> int:
         """Scores times d, twice where parameter-free."""
         return self.n_scores * self.problem.n_features * (2 if self.learning_rate == "parameter-free" else 1)
@@ -189,11 +199,6 @@ class Drawing(Structured):
     def n_uniforms(self) -> int:
         """As the space."""
         return self.space.n_uniforms
-
-    @property
-    def draw_cost(self) -> int:
-        """Scores, the space's decoding and drawing, and the calls between them."""
-        return self.n_scores * self.problem.n_features + self.space.draw_cost + _ROW_COST
 
     def decide(self, state: DescentState, contexts: Contexts) -> Decisions:
         """The mean ŷ for each context, as evidence."""

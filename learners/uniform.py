@@ -30,6 +30,11 @@ class Uniform(CompiledLearner[UniformState]):
         return 0
 
     @property
+    def decide_cost(self) -> int:
+        """K numbers."""
+        return self.problem.n_labels
+
+    @property
     def fold_cost(self) -> int:
         """Constant."""
         return 1

@@ -26,11 +26,13 @@ from service.api.in_flight import InFlight
 from service.api.observer import Observer
 from service.auth import Gatekeeper
 from service.catalogue import Catalogue
+from service.compute import Compute
 from service.desk import Outside
 from service.desks import Desks
 from service.draining import Draining
 from service.figures import Figures
 from service.metrics import WorkerMetrics
+from service.model import Limits
 from service.processes import die_with_parent, spare_lasting_objects
 from service.request_id import request_ids
 from service.request_log import RequestLog
@@ -87,14 +89,16 @@ def create_app(settings: Settings | None = None, chance: Chance | None = None) -
     tls = TlsFiles(settings.store_ca_file, settings.store_cert_file, settings.store_key_file)
     redis = RedisStore(settings.store_url, settings.store_timeout_seconds, tls, settings.wait_replicas)
     store: Store = traced(redis) if telemetry.is_on() else redis
-    desks = Desks(Outside(store, chance.now, chance.rng, chance.new_id), settings.cache_bytes)
+    compute = Compute(settings.compute_threads)
+    outside = Outside(store, compute, chance.now, chance.rng, chance.new_id)
+    desks = Desks(outside, settings.cache_bytes)
     rounds = RoundService(desks, settings.max_distribution_numbers)
-    catalogue = Catalogue(store, chance.now, chance.new_id, settings.max_state_bytes)
+    catalogue = Catalogue(outside, Limits(settings.max_state_bytes, settings.max_step_cost), desks.forget)
     figures = Figures(store, chance.now, settings.metrics_model_names, settings.metrics_max_models)
     draining = Draining(settings.drain_seconds)
     worker_metrics, request_log = WorkerMetrics(), RequestLog(settings.log_requests_per_second)
     routers = [
-        predictions.router(rounds, settings.max_batch_items),
+        predictions.router(rounds, compute, settings.max_batch_items),
         feedback.router(rounds, settings.max_batch_items),
         models.router(catalogue),
         log.router(catalogue),
@@ -103,7 +107,8 @@ def create_app(settings: Settings | None = None, chance: Chance | None = None) -
         health.router(store, lambda: draining.has_begun),
         metrics_api.router(figures, worker_metrics),
     ]
-    app = _bare_app(store, desks, [worker_metrics.flush, request_log.tick], draining)
+    app = _bare_app(outside, desks, [worker_metrics.flush, request_log.tick], draining)
+    app.state.compute = compute
     _include(app, routers)
     app.include_router(docs.router())
     describe_access(app)
@@ -129,11 +134,11 @@ def _observe(app: FastAPI, metrics: WorkerMetrics, log: RequestLog) -> None:
     )
 
 
-def _bare_app(store: Store, desks: Desks, watch: Sequence[Watch], draining: Draining) -> FastAPI:
+def _bare_app(outside: Outside, desks: Desks, watch: Sequence[Watch], draining: Draining) -> FastAPI:
     """An application without routes that keeps the desks up, and answers errors as problems.
 
     Args:
-        store: closed at the end.
+        outside: its store and threads are closed at the end.
         desks: kept up each second.
         watch: called each second, and once more at the end.
         draining: begins with the SIGTERM.
@@ -149,10 +154,11 @@ def _bare_app(store: Store, desks: Desks, watch: Sequence[Watch], draining: Drai
             with draining.watching():
                 yield
         finally:
+            outside.compute.close()
             await end(upkeep)
             for tell in watch:
                 tell()
-            await store.close()
+            await outside.store.close()
 
     app = FastAPI(
         title="Wager",

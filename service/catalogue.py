@@ -13,8 +13,9 @@ from learners.base import NO_LABEL, AnyLearner
 from learners.registry import ALL_LEARNERS, RECOMMENDED
 from service.answers import NOTHING
 from service.auth import Names
+from service.desk import Outside
 from service.errors import ModelExistsError, ModelNotFoundError
-from service.model import Model, hyperparameters, new_model, stored_model
+from service.model import Limits, Model, hyperparameters, new_model, reading_cost, stored_model
 from service.schemas import (
     LearnerDescription,
     LearnerList,
@@ -23,35 +24,39 @@ from service.schemas import (
     ModelList,
     RoundLine,
 )
-from service.store.base import LogEntry, Store, StoredModel
+from service.store.base import LogEntry, ModelKey, StoredModel
 from service.store.ids import id_of
+
+_COST_PER_LABEL = 1_000  # multiply-adds in the time that checking and writing a label takes
 
 
 class Catalogue:
     """All models of a store.
 
     Args:
-        store: where they are.
-        now: seconds since the epoch.
-        new_id: makes a new incarnation's name.
-        max_state_bytes: the largest state a new model may have.
+        outside: store, threads, clock and ids.
+        limits: what a new model may take.
+        forget: called with the name of each model that is deleted.
     """
 
-    def __init__(self, store: Store, now: Callable[[], float], new_id: Callable[[], str], max_state_bytes: int) -> None:
-        self._store = store
-        self._now = now
-        self._new_id = new_id
-        self._max_state_bytes = max_state_bytes
+    def __init__(self, outside: Outside, limits: Limits, forget: Callable[[str], None]) -> None:
+        self._store = outside.store
+        self._compute = outside.compute
+        self._now = outside.now
+        self._new_id = outside.new_id
+        self._limits = limits
+        self._forget = forget
 
     async def create(self, definition: ModelDefinition) -> ModelAnswer:
         """Stores a new model.
 
         Raises:
             ModelExistsError: if the name is taken.
-            InvalidInputError: if the learner is unknown, refuses a hyperparameter, or would be too large.
+            InvalidInputError: if the learner is unknown, refuses a hyperparameter, or would be too large or too slow.
         """
-        model = new_model(definition, self._new_id(), self._max_state_bytes)
-        created = await self._store.create_model(model.key, model.definition.model_dump_json(), self._now())
+        cost, incarnation = len(definition.labels) * _COST_PER_LABEL, self._new_id()
+        key, text = await self._compute.run_costly(cost, definition.name, self._written, definition, incarnation)
+        created = await self._store.create_model(key, text, self._now())
         if not created:
             raise ModelExistsError(f"there is a model {definition.name!r} already", "name")
         return await self.get(definition.name)
@@ -62,7 +67,13 @@ class Catalogue:
         Raises:
             ModelNotFoundError: if there is none.
         """
-        return _model_answer(await self._stored(name))
+        stored = await self._stored(name)
+        return await self._compute.run_costly(reading_cost(stored), name, _model_answer, stored)
+
+    def _written(self, definition: ModelDefinition, incarnation: str) -> tuple[ModelKey, str]:
+        """The key and the definition of a new model, as they are stored."""
+        model = new_model(definition, incarnation, self._limits)
+        return model.key, model.definition.model_dump_json()
 
     async def list(self, cursor: str, limit: int, own: Names) -> ModelList:
         """A page of models, those after the cursor; only of these names, the cursor included."""
@@ -84,6 +95,7 @@ class Catalogue:
         """
         if not await self._store.delete_model(name):
             raise ModelNotFoundError(f"there is no model {name!r}", "name")
+        self._forget(name)
 
     async def rounds(self, name: str, after: int, limit: int) -> Iterator[RoundLine]:
         """The first rounds behind a given one that the log still has, oldest first.

@@ -24,6 +24,9 @@ class ContextKind(Protocol):
             ContextIndexError: if an index is out of range, or there twice.
         """
 
+    def size(self, context: Any) -> int:
+        """How many numbers a checked context has."""
+
     def gather(self, contexts: Sequence[Any]) -> Contexts:
         """Checked contexts as the learners want them."""
 
@@ -48,6 +51,10 @@ class DenseKind:
             detail = f"the context has {len(context)} numbers, the model {self._size} features"
             raise ContextLengthError(detail, "context")
         return context
+
+    def size(self, context: list[float]) -> int:
+        """See `ContextKind.size`."""
+        return len(context)
 
     def gather(self, contexts: Sequence[list[float]]) -> Contexts:
         """See `ContextKind.gather`."""
@@ -84,6 +91,10 @@ class SparseKind:
         if len(set(indices)) < len(indices):
             raise ContextIndexError("an index is there twice", "context.indices")
         return context.values
+
+    def size(self, context: SparseContext) -> int:
+        """See `ContextKind.size`."""
+        return len(context.values)
 
     def gather(self, contexts: Sequence[SparseContext]) -> Contexts:
         """See `ContextKind.gather`."""

@@ -7,14 +7,16 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from learners.answers import draw_answers, draw_cost, uniforms_per_answer
-from learners.base import Contexts, Decisions, Draws, FloatArray, IntArray
+from learners.answers import uniforms_per_answer
+from learners.base import Contexts, FloatArray, IntArray
 from learners.features import within_bound
 from service.batching import Batcher
+from service.compute import Compute
+from service.deciding import Decider
 from service.errors import (
     NoDistributionError,
     NormExceededError,
@@ -24,7 +26,7 @@ from service.errors import (
 )
 from service.feature_schemas import GivenContext
 from service.model import Model
-from service.replica import FIRST_CALL, Replica, offloaded
+from service.replica import Replica
 from service.schemas import PredictAnswer
 from service.store.base import Block, Feedback, FeedbackResult, FeedbackStatus, Published, Seen, Store, Tail
 from service.store.ids import ids_in, tokens_of
@@ -34,6 +36,8 @@ from service.telling import told
 from service.together import attempt_each, together
 
 _log = logging.getLogger(__name__)
+
+_T = TypeVar("_T")
 
 _ATTEMPTS = 3
 """To store predictions: the first wants that no feedback came meanwhile, the others that no rounds were lost."""
@@ -56,6 +60,9 @@ _SNAPSHOT_BYTES_PER_SECOND = 2_000_000
 _ITEMS_AT_ONCE = 512
 """Most predictions, or feedbacks, handed over together: a few milliseconds in which the worker hears nobody else."""
 
+_NUMBER_COST = 50
+"""Multiply-adds in the time that a number of a request or an answer takes to be converted."""
+
 _NUMBERS_AT_ONCE = 4_000_000
 """Most probabilities computed together, which bounds the memory of a batch where labels are many: 32 MB an array."""
 
@@ -68,6 +75,7 @@ class Outside:
     """What a desk takes from the world around it."""
 
     store: Store
+    compute: Compute
     now: Callable[[], float]  # seconds since the epoch
     rng: np.random.Generator
     new_id: Callable[[], str]
@@ -104,15 +112,15 @@ class Desk:
 
     def __init__(self, model: Model, outside: Outside) -> None:
         self.model = model
-        self.replica = Replica(model, outside.store)
+        self.replica = Replica(model, outside.store, outside.compute)
+        self._decider = Decider(self.replica, outside.compute)
         self._outside = outside
         self._features = model.definition.features
         self._rejects = self._features.norm == "reject"
-        self._uniforms, self._draw_cost = uniforms_per_answer(model.learner), draw_cost(model.learner)
+        self._uniforms = uniforms_per_answer(model.learner)
         most = max(1, min(_ITEMS_AT_ONCE, _NUMBERS_AT_ONCE // len(model.definition.labels)))
         self._predictions: Batcher[Ask, PredictAnswer] = Batcher(self._predict, most)
         self._feedback: Batcher[Feedback, FeedbackResult] = Batcher(self._join, _ITEMS_AT_ONCE)
-        self._decided = False  # once at least
         self._newest_round = 0  # that this worker has heard of
         self._upkeep: asyncio.Task[None] | None = None
         self._snapshot_after = max(SNAPSHOT_EVERY, self.replica.bytes // model.format.round_bytes)
@@ -185,7 +193,7 @@ class Desk:
         return ask
 
     async def _predict(self, asks: list[Ask]) -> list[PredictAnswer | Exception]:
-        batch, replica = self._batch(asks), self.replica
+        batch, replica = await self._costly(self._size(asks), self._batch, asks), self.replica
         async with replica.lock:
             if replica.state is None:
                 await replica.catch_up()
@@ -199,7 +207,16 @@ class Desk:
             raise StoreUnavailableError("the store lost rounds again and again while this was asked")
         self._predicted = True
         self._keep_up()
-        return self._answers(batch, drawn, there)
+        listed = sum([ask.include_distribution for ask in asks]) * len(self.model.definition.labels)
+        return await self._costly(listed, self._answers, batch, drawn, there)
+
+    async def _costly(self, numbers: int, function: Callable[..., _T], *args: Any) -> _T:
+        """Run what converts so many numbers, in a thread if they are many."""
+        return await self._outside.compute.run_costly(numbers * _NUMBER_COST, self.model.name, function, *args)
+
+    def _size(self, asks: list[Ask]) -> int:
+        """How many numbers the contexts have."""
+        return sum([self.model.contexts.size(ask.context) for ask in asks])
 
     def _batch(self, asks: list[Ask]) -> _Batch:
         """What was asked for together, in blocks; what has an id of the client's is in a block of its own."""
@@ -220,23 +237,18 @@ class Desk:
         """Decides and draws at the present state."""
         n, model = len(batch.asks), self.model
         uniforms = self._outside.rng.random((n, self._uniforms))
-        cost = n * self._draw_cost if self._decided else FIRST_CALL
-        (distributions, evidence), (labels, propensities, leftovers) = await offloaded(
-            cost, self._decide, batch.contexts, uniforms
+        (distributions, evidence), (labels, propensities, leftovers) = await self._decider.decide(
+            batch.contexts, uniforms
         )
-        self._decided = True
         now, outputs = self._outside.now(), model.answers.form.rows(labels)
         expires_at = now + model.definition.window_seconds
         made = Made(outputs, propensities, leftovers, evidence, batch.contexts, now, expires_at, self.replica.rounds)
         return _Drawn(made, distributions)
 
-    def _decide(self, contexts: Contexts, uniforms: FloatArray) -> tuple[Decisions, Draws]:
-        decisions = self.model.learner.decide(self.replica.state, contexts)
-        return decisions, draw_answers(self.model.learner, decisions, uniforms)
-
     async def _keep(self, batch: _Batch, drawn: _Drawn, seen: Seen) -> list[bytes | None] | Tail:
         """Stores the predictions, unless there are rounds they should have seen."""
-        records = self.model.format.encode_blocks(drawn.made, batch.bounds, batch.tokens, batch.fingerprints)
+        numbers, encode = drawn.made.contexts.values.size, self.model.format.encode_blocks
+        records = await self._costly(numbers, encode, drawn.made, batch.bounds, batch.tokens, batch.fingerprints)
         blocks = list(map(Block, batch.names, records))
         return await self._outside.store.add_predictions(self.model.key, blocks, self.model.keep_seconds, seen)
 

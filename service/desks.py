@@ -5,7 +5,8 @@ from collections import OrderedDict
 
 from service.desk import Desk, Outside
 from service.errors import ModelNotFoundError, WagerError
-from service.model import stored_model
+from service.model import Model, reading_cost, stored_model
+from service.store.base import StoredModel
 
 _log = logging.getLogger(__name__)
 
@@ -41,13 +42,21 @@ class Desks:
         stored = await self._outside.store.get_model(name)
         if stored is None:
             raise ModelNotFoundError(f"there is no model {name!r}", field)
-        return self._open(Desk(stored_model(stored), self._outside))
+        compute = self._outside.compute
+        model = await compute.run_costly(reading_cost(stored), name, _complete_model, stored)
+        return self._open(Desk(model, self._outside))
 
     def drop(self, desk: Desk) -> None:
         """Forgets a desk, as when its model is gone."""
         if self._desks.get(desk.model.name) is desk:
             del self._desks[desk.model.name]
             self._bytes -= _cost(desk)
+            desk.replica.give_up()
+
+    def forget(self, name: str) -> None:
+        """Drop the desk of a model that is deleted."""
+        if name in self._desks:
+            self.drop(self._desks[name])
 
     async def maintain(self) -> None:
         """Does the upkeep of every desk; one whose model is gone is dropped, trouble with one is logged."""
@@ -74,6 +83,13 @@ class Desks:
                 return
             if desk.idle and desk is not newest:
                 self.drop(desk)
+
+
+def _complete_model(stored: StoredModel) -> Model:
+    """The stored model, with what is made once from its labels."""
+    model = stored_model(stored)
+    _ = model.answers, model.format
+    return model
 
 
 def _cost(desk: Desk) -> int:

@@ -13,6 +13,7 @@ WagerError
 │   ├── UnknownAlgorithmError     no learner of that name
 │   ├── HyperparameterError       a hyperparameter the learner refuses
 │   ├── ModelTooLargeError        a state that would be too large
+│   ├── ModelTooCostlyError       a decision or an update that would take too long
 │   ├── BatchTooLargeError        more items than one request may have
 │   └── IdentifierError           a prediction id that belongs to another model
 ├── NotFoundError
@@ -97,6 +98,10 @@ class HyperparameterError(InvalidInputError):
 
 class ModelTooLargeError(InvalidInputError):
     """The learner's state would be too large."""
+
+
+class ModelTooCostlyError(InvalidInputError):
+    """One decision or update of the learner would take too long."""
 
 
 class BatchTooLargeError(InvalidInputError):

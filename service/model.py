@@ -7,13 +7,21 @@ from typing import Any
 
 import pydantic
 
-from learners.base import AnyLearner, Problem, StateTooLargeError, check_state_size
+from learners.base import (
+    AnyLearner,
+    Problem,
+    StateTooLargeError,
+    StepTooCostlyError,
+    check_state_size,
+    check_step_cost,
+)
 from learners.registry import ALL_LEARNERS, RECOMMENDED
 from service.answers import Answers, answers_of
 from service.contexts import ContextKind, context_kind
 from service.errors import (
     HyperparameterError,
     InvalidInputError,
+    ModelTooCostlyError,
     ModelTooLargeError,
     StoreCorruptError,
     UnknownAlgorithmError,
@@ -25,6 +33,17 @@ from service.store.records import RecordFormat
 
 FORGET_AFTER = 3600.0
 """Seconds a prediction is remembered behind its window, so that late feedback is told from unknown."""
+
+
+_COST_PER_CHARACTER = 50  # multiply-adds in the time that reading a character of a definition takes
+
+
+@dataclasses.dataclass(frozen=True)
+class Limits:
+    """What a new model may take."""
+
+    state_bytes: int
+    step_cost: int  # multiply-adds of one decision or update
 
 
 @dataclasses.dataclass(frozen=True)
@@ -68,13 +87,12 @@ class Model:
         return FeedbackRules(self.definition.late_feedback == "accept", self.learner.needs_true_label)
 
 
-def build_learner(definition: ModelDefinition, max_state_bytes: int) -> AnyLearner:
+def build_learner(definition: ModelDefinition) -> AnyLearner:
     """The learner a definition asks for.
 
     Raises:
         UnknownAlgorithmError: if there is no such algorithm.
         HyperparameterError: if the learner refuses one.
-        ModelTooLargeError: if its state would be too large.
     """
     choice = definition.learner or LearnerChoice(algorithm=RECOMMENDED.algorithm)
     if choice.algorithm not in ALL_LEARNERS:
@@ -82,12 +100,23 @@ def build_learner(definition: ModelDefinition, max_state_bytes: int) -> AnyLearn
         raise UnknownAlgorithmError(detail, "learner.algorithm")
     features = definition.features
     problem = Problem(len(definition.labels), features.size, features.norm_bound)
-    learner = _validated(choice, problem)
+    return _validated(choice, problem)
+
+
+def check_limits(learner: AnyLearner, limits: Limits) -> None:
+    """Refuse a learner that takes more than a new model may.
+
+    Raises:
+        ModelTooLargeError: if its state would be too large.
+        ModelTooCostlyError: if one decision or update would take too long.
+    """
     try:
-        check_state_size(learner, max_state_bytes)
+        check_state_size(learner, limits.state_bytes)
+        check_step_cost(learner, limits.step_cost)
     except StateTooLargeError as error:
         raise ModelTooLargeError(str(error), "learner.algorithm") from error
-    return learner
+    except StepTooCostlyError as error:
+        raise ModelTooCostlyError(str(error), "learner.algorithm") from error
 
 
 def _validated(choice: LearnerChoice, problem: Problem) -> AnyLearner:
@@ -117,15 +146,21 @@ def hyperparameters(learner: AnyLearner) -> dict[str, Any]:
     return {"algorithm": learner.algorithm} | {name: fields[name] for name in fields if name != "problem"}
 
 
-def new_model(definition: ModelDefinition, incarnation: str, max_state_bytes: int) -> Model:
+def new_model(definition: ModelDefinition, incarnation: str, limits: Limits) -> Model:
     """A model that is not yet stored, its learner's choice written out, so that no later default changes it.
 
     Raises:
-        InvalidInputError: as `build_learner`.
+        InvalidInputError: as `build_learner` and `check_limits`.
     """
-    learner = build_learner(definition, max_state_bytes)
+    learner = build_learner(definition)
+    check_limits(learner, limits)
     complete = definition.model_copy(update={"learner": LearnerChoice(**hyperparameters(learner))})
     return Model(ModelKey(definition.name, incarnation), complete, learner)
+
+
+def reading_cost(stored: StoredModel) -> int:
+    """Multiply-adds in the time that `stored_model` takes."""
+    return len(stored.definition) * _COST_PER_CHARACTER
 
 
 def stored_model(stored: StoredModel) -> Model:
@@ -136,7 +171,7 @@ def stored_model(stored: StoredModel) -> Model:
     """
     try:
         definition = ModelDefinition.model_validate(json.loads(stored.definition))
-        learner = build_learner(definition, max_state_bytes=2**63)
+        learner = build_learner(definition)
     except (ValueError, InvalidInputError) as error:
         raise StoreCorruptError(f"the definition of model {stored.key.name!r} cannot be read: {error}") from error
     return Model(stored.key, definition, learner)

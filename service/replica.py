@@ -5,9 +5,10 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-from learners.base import InvalidStateError, state_bytes
+from learners.base import InvalidStateError, Rounds, state_bytes
 from learners.codec import decode_state, encode_state
-from service.errors import StoreCorruptError
+from service.compute import FIRST_CALL, Compute, slices
+from service.errors import ModelNotFoundError, StoreCorruptError
 from service.model import Model
 from service.store.base import LogEntry, Seen, Snapshot, Store, Tail
 from service.store.records import first_round
@@ -18,20 +19,26 @@ _T = TypeVar("_T")
 TAIL_LIMIT = 512
 """Most rounds read at once while a request waits for the reply, which holds up the store."""
 
-_INLINE_COST = 2_000_000
-"""Multiply-adds, about a millisecond, above which work leaves the event loop."""
+_STRETCH_COST = 1_000_000_000
+"""Multiply-adds, about a second, after which a fold asks whether its model still exists."""
 
-FIRST_CALL = sys.maxsize
-"""The cost of calling a kernel for the first time: it may have to be compiled."""
+
+_STRETCH_BYTES = 2**22
+"""Most bytes of rounds with dense contexts that are read at once."""
 
 
 class Replica:
     """The state of one model at some round of its log.
 
     Whoever reads `state` holds `lock`, as `catch_up` changes it in place.
+
+    Args:
+        model: whose log it folds.
+        store: where the log is.
+        compute: runs what takes long.
     """
 
-    def __init__(self, model: Model, store: Store) -> None:
+    def __init__(self, model: Model, store: Store, compute: Compute) -> None:
         self.model = model
         self.lock = asyncio.Lock()
         self.rounds = 0
@@ -42,11 +49,19 @@ class Replica:
         self.tally = Tally(model.format, model.answers.choices, model.definition.window_seconds)
         self._folded = False
         self._store = store
+        self._compute = compute
+        self._given_up = False
+        most = min(_STRETCH_COST // model.learner.fold_cost, _STRETCH_BYTES // model.format.round_bytes)
+        self._limit = max(1, min(TAIL_LIMIT, most))
 
     @property
     def seen(self) -> Seen:
         """What the state takes into account."""
-        return Seen(self.rounds, TAIL_LIMIT, self._last_at)
+        return Seen(self.rounds, self._limit, self._last_at)
+
+    def give_up(self) -> None:
+        """End what is being folded, before its next slice: the model is gone."""
+        self._given_up = True
 
     async def catch_up(self, tail: Tail | None = None) -> None:
         """Folds every round that the log has by now. Call with `lock` held.
@@ -76,13 +91,13 @@ class Replica:
             if self.state is None or self.rounds <= self.snapshot_rounds:
                 return
             rounds, last_at, tally = self.rounds, self._last_at, self.tally.counts().encode()
-            state = await offloaded(self.bytes, encode_state, self.model.learner, self.state)
+            state = await self._run(self.bytes, encode_state, self.model.learner, self.state)
         retained = self.model.definition.retain_rounds
         kept = await self._store.save_snapshot(self.model.key, Snapshot(rounds, state, last_at, tally), retained)
         self.snapshot_rounds = max(self.snapshot_rounds, kept)
 
     async def _read_tail(self) -> Tail:
-        return await self._store.read_tail(self.model.key, max(self.rounds - 1, 0), TAIL_LIMIT + 1)
+        return await self._store.read_tail(self.model.key, max(self.rounds - 1, 0), self._limit + 1)
 
     def _contradicts(self, tail: Tail) -> bool:
         """Whether the log is not the one this state is of: rounds that it had are gone, or others in their place."""
@@ -111,11 +126,12 @@ class Replica:
             raise StoreCorruptError(f"the log of model {self.model.name!r} lacks round {self.rounds + 1}")
         self._last_at = None
         if snapshot is None:
-            self.state, self.rounds, self.snapshot_rounds = learner.init(), 0, 0
+            self.state = await self._run(FIRST_CALL, learner.init)
+            self.rounds = self.snapshot_rounds = 0
             self.tally.restart(b"")
             return
         try:
-            self.state = await offloaded(self.bytes, decode_state, learner, snapshot.state)
+            self.state = await self._run(FIRST_CALL, decode_state, learner, snapshot.state)
         except InvalidStateError as error:
             raise StoreCorruptError(f"the snapshot of model {self.model.name!r} cannot be read: {error}") from error
         self.rounds = self.snapshot_rounds = snapshot.rounds
@@ -124,21 +140,33 @@ class Replica:
     async def _fold(self, entries: Sequence[LogEntry]) -> None:
         if not entries:
             return
-        learner, state = self.model.learner, self.state
         records = [entry.rounds for entry in entries]
-        rounds = self.model.format.decode_rounds(records)
+        rounds = await self._run(sum(map(len, records)), self.model.format.decode_rounds, records)
         if entries[-1].number - self.rounds != rounds.n:
             raise StoreCorruptError(f"the log of model {self.model.name!r} has a hole")
-        self.state = None  # if the fold is cut short, its half-changed state must never be used
-        cost = rounds.n * learner.fold_cost if self._folded else FIRST_CALL
-        self.state = await offloaded(cost, learner.fold, state, rounds)
-        self._folded = True
+        state, self.state = self.state, None  # if the fold is cut short, its half-changed state must never be used
+        self.state = await self._folded_in_slices(state, rounds)
         self.rounds, self._last_at = entries[-1].number, first_round(records[-1])[1]
         self.tally.take(records, rounds.n)
 
+    async def _folded_in_slices(self, state: Any, rounds: Rounds) -> Any:
+        """The state after these rounds. Between slices other models get a turn, and a fold that is given up ends."""
+        learner, unchecked = self.model.learner, 0
+        for start, stop in slices(rounds.n, learner.fold_cost, learner.fold_overhead):
+            cost = (stop - start) * learner.fold_cost + learner.fold_overhead
+            if self._given_up or unchecked > _STRETCH_COST:
+                await self._check_model()
+                unchecked = 0
+            part = rounds if stop - start == rounds.n else rounds.rows(start, stop)
+            state = await self._run(cost if self._folded else FIRST_CALL, learner.fold, state, part)
+            self._folded, unchecked = True, unchecked + cost
+        return state
 
-async def offloaded(cost: int, function: Callable[..., _T], *args: Any) -> _T:
-    """Runs a function of so many multiply-adds here, or in a thread where it would hold up the event loop."""
-    if cost < _INLINE_COST:
-        return function(*args)
-    return await asyncio.to_thread(function, *args)
+    async def _check_model(self) -> None:
+        """Refuse to go on where the model is gone."""
+        if self._given_up:
+            raise ModelNotFoundError(f"there is no model {self.model.name!r}", "model")
+        await self._store.read_tail(self.model.key, self.rounds, 1)
+
+    async def _run(self, cost: int, function: Callable[..., _T], *args: Any) -> _T:
+        return await self._compute.run_costly(cost, self.model.name, function, *args)

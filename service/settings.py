@@ -120,6 +120,12 @@ class Settings(BaseSettings):
     max_distribution_numbers: int = Field(
         1_000_000, ge=1, description="Most probabilities that the answer to one batch may list."
     )
+    max_step_cost: int = Field(
+        1_000_000_000,
+        ge=1_000_000,
+        description="Most multiply-adds, about a billion a second, of one decision or update of a new model.",
+    )
+    compute_threads: int = Field(2, ge=2, le=64, description="Threads of a worker for long computations.")
     max_requests_in_flight: int = Field(1000, ge=1, le=1_000_000, description="Most requests at once in a worker.")
     body_timeout_seconds: float = Field(30.0, gt=0, le=3600, description="Longest time that a body may take to arrive.")
     auth: Literal["auto", "required", "off"] = Field(

@@ -27,6 +27,7 @@ SLOTS = 32
 """Into how many slots of time a model's window is cut, to know which predictions are still open."""
 
 _COUNT_AT_ONCE = 1024
+_BYTES_AT_ONCE = 2**18
 _MICRO = 1e6
 
 
@@ -85,11 +86,11 @@ class Tally:
         self._counts = self._empty
         self._waiting: list[bytes] = []  # entries of the log
         self._rounds_waiting = 0
+        self._bytes_waiting = 0
 
     def restart(self, tally: bytes) -> None:
         """Goes on from encoded counts; from nothing where they cannot be read."""
-        self._waiting.clear()
-        self._rounds_waiting = 0
+        self._clear()
         try:
             self._counts = decode_counts(tally)
         except ValueError:
@@ -99,7 +100,8 @@ class Tally:
         """Counts the n rounds in entries of the log, in its order, by and by."""
         self._waiting += entries
         self._rounds_waiting += n
-        if self._rounds_waiting >= _COUNT_AT_ONCE:
+        self._bytes_waiting += sum(map(len, entries))
+        if self._rounds_waiting >= _COUNT_AT_ONCE or self._bytes_waiting >= _BYTES_AT_ONCE:
             self._count()
 
     def counts(self) -> Counts:
@@ -111,8 +113,11 @@ class Tally:
     def _count(self) -> None:
         table = self._form.table(self._waiting)
         self._counts = _counted(self._counts, table)
+        self._clear()
+
+    def _clear(self) -> None:
         self._waiting.clear()
-        self._rounds_waiting = 0
+        self._rounds_waiting = self._bytes_waiting = 0
 
 
 def _counted(counts: Counts, table: np.ndarray[Any, Any]) -> Counts:

@@ -13,6 +13,7 @@ import httpx2
 
 from service import __version__
 from service.app import real_chance
+from service.compute import Compute
 from service.desk import Outside
 from service.desks import Desks
 from service.store.api_keys import ApiKeyTable
@@ -79,7 +80,7 @@ async def live(store_url: str) -> dict[str, Any]:
 
 async def _snapshot(store: RedisStore, model: str) -> None:
     chance = real_chance()
-    desk = await Desks(Outside(store, chance.now, chance.rng, chance.new_id), 2**30).find(model, "model")
+    desk = await Desks(Outside(store, Compute(2), chance.now, chance.rng, chance.new_id), 2**30).find(model, "model")
     async with desk.replica.lock:
         await desk.replica.catch_up()
     await desk.replica.snapshot()

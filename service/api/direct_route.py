@@ -4,45 +4,44 @@ from collections.abc import Callable, Coroutine, Iterable
 from inspect import signature
 from typing import Any
 
-import msgspec
 from fastapi import Request, Response
 from fastapi.routing import APIRoute
 from pydantic import TypeAdapter, ValidationError
 from starlette.requests import ClientDisconnect
 
-
-def _as_json(value: Any) -> Any:
-    """What is no dataclass is one of pydantic's models."""
-    return value.model_dump(mode="json")
-
-
-_ENCODER = msgspec.json.Encoder(enc_hook=_as_json)
+from service.api.bodies import LARGE, answer_with, is_json, read_large
 
 
 class DirectRoute(APIRoute):
-    """A route whose function takes its body, a model, and nothing else, and answers a dataclass.
+    """A route whose function takes its body, a model, and nothing else, and answers a dataclass or a model.
 
-    What is wrong with a request, FastAPI tells.
+    What is wrong with a small request, FastAPI tells.
     """
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         """See `APIRoute.get_route_handler`."""
-        general, function, body = super().get_route_handler(), self.endpoint, self.body_field
-        if body is None or len(signature(function).parameters) > 1:
+        general, function, field = super().get_route_handler(), self.endpoint, self.body_field
+        if field is None or len(signature(function).parameters) > 1:
             raise TypeError(f"{self.path} is to take its body and nothing else")
-        model: Any = body.field_info.annotation
-        read = TypeAdapter[Any](model).validate_json
+        model: Any = field.field_info.annotation
+        read, status = TypeAdapter[Any](model).validate_json, self.status_code or 200
 
         async def direct(request: Request) -> Response:
-            if _content_type(request.scope["headers"]) != b"application/json":
+            if not is_json(_content_type(request.scope["headers"])):
                 return await general(request)
             try:
-                given = read(await request.body())
+                body = await request.body()
+                given = read(body) if len(body) < LARGE else await read_large(request, body, read)
             except (ValidationError, ClientDisconnect):
                 return await general(request)
-            return Response(_ENCODER.encode(await function(given)), media_type="application/json")
+            answer = await function(given)
+            return await answer_with(request, answer, status, self.answer_headers(answer))
 
         return direct
+
+    def answer_headers(self, answer: Any) -> dict[str, str]:  # noqa: ARG002  of a subclass
+        """The headers of an answer beside those of every one."""
+        return {}
 
 
 def _content_type(headers: Iterable[tuple[bytes, bytes]]) -> bytes | None:

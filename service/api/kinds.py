@@ -34,6 +34,7 @@ OF_ERROR: dict[type[errors.WagerError], Kind] = {
     errors.UnknownAlgorithmError: Kind(422, "unknown-algorithm", "There is no such learner"),
     errors.HyperparameterError: Kind(422, "invalid-hyperparameter", "The learner refuses a hyperparameter"),
     errors.ModelTooLargeError: Kind(422, "model-too-large", "The learner's state would be too large"),
+    errors.ModelTooCostlyError: Kind(422, "model-too-costly", "One step of the learner would take too long"),
     errors.BatchTooLargeError: Kind(422, "batch-too-large", "Too many items in one request"),
     errors.IdentifierError: Kind(422, "invalid-identifier", "The prediction id does not fit"),
     errors.ModelNotFoundError: Kind(404, "model-not-found", "There is no such model"),

@@ -2,10 +2,12 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Path, Query, Response
+from fastapi import APIRouter, Path, Query, Request, Response
 
 from service import errors
 from service.api.access import check_new_model, own_names
+from service.api.bodies import answer_with
+from service.api.direct_route import DirectRoute
 from service.api.problems import responses
 from service.catalogue import Catalogue
 from service.schemas import NAME_PATTERN, ModelAnswer, ModelDefinition, ModelList
@@ -13,11 +15,20 @@ from service.schemas import NAME_PATTERN, ModelAnswer, ModelDefinition, ModelLis
 Name = Annotated[str, Path(pattern=NAME_PATTERN, description="The model's name.")]
 
 
+class CreatedRoute(DirectRoute):
+    """A route that makes a model and says where it is."""
+
+    def answer_headers(self, answer: ModelAnswer) -> dict[str, str]:
+        """See `DirectRoute.answer_headers`."""
+        return {"Location": f"/models/{answer.name}"}
+
+
 def router(catalogue: Catalogue) -> APIRouter:
     """The routes of models."""
     routes = APIRouter(prefix="/models", tags=["models"])
+    created = APIRouter(prefix="/models", tags=["models"], route_class=CreatedRoute)
 
-    @routes.post(
+    @created.post(
         "",
         status_code=201,
         responses=responses(
@@ -25,13 +36,13 @@ def router(catalogue: Catalogue) -> APIRouter:
             errors.UnknownAlgorithmError,
             errors.HyperparameterError,
             errors.ModelTooLargeError,
+            errors.ModelTooCostlyError,
             errors.StoreFullError,
         ),
     )
-    async def create_model(definition: ModelDefinition, response: Response) -> ModelAnswer:
+    async def create_model(definition: ModelDefinition) -> ModelAnswer:
         """Creates a model."""
         check_new_model(definition.name)
-        response.headers["Location"] = f"/models/{definition.name}"
         return await catalogue.create(definition)
 
     @routes.get("", responses=responses())
@@ -42,14 +53,17 @@ def router(catalogue: Catalogue) -> APIRouter:
         """Lists the models that the API key is for, by name, a page at a time."""
         return await catalogue.list(cursor, limit, own_names())
 
-    @routes.get("/{name}", responses=responses(errors.ModelNotFoundError))
-    async def get_model(name: Name) -> ModelAnswer:
+    @routes.get("/{name}", response_model=ModelAnswer, responses=responses(errors.ModelNotFoundError))
+    async def get_model(name: Name, request: Request) -> Response:
         """Describes a model, and tells how many rounds it has seen."""
-        return await catalogue.get(name)
+        return await answer_with(request, await catalogue.get(name))
 
     @routes.delete("/{name}", status_code=204, responses=responses(errors.ModelNotFoundError))
     async def delete_model(name: Name) -> None:
         """Deletes a model with its log. Predictions of it that are open get no feedback any more."""
         await catalogue.delete(name)
 
-    return routes
+    every = APIRouter()
+    every.include_router(created)
+    every.include_router(routes)
+    return every

@@ -14,12 +14,16 @@ from learners.answers import draw_answers, is_structured, uniforms_per_answer
 from learners.base import NO_LABEL, AnyLearner, Contexts, Problem, Rounds
 from learners.features import within_bound
 from learners.registry import ALL_LEARNERS
-from service.model import Model, new_model, stored_model
+from service.compute import Compute
+from service.model import Limits, Model, new_model, stored_model
 from service.schemas import ModelDefinition
 from service.store.base import Block, Feedback, FeedbackStatus, LogEntry, ModelKey, Store
 from service.store.ids import ids_in, tokens_of
 from service.store.records import Made
 from tests.service.workers import START
+
+COMPUTE = Compute(2)
+"""Threads that all tests share."""
 
 LABELS = ["red", "green", "blue", "none"]
 SIZE = 3
@@ -46,7 +50,7 @@ def some_contexts(seed: int, n: int) -> list[list[float]]:
 
 async def make_model(store: Store, name: str, incarnation: str = "first", **fields: Any) -> Model:
     """Creates a model directly in the store."""
-    model = new_model(ModelDefinition.model_validate(definition(name, **fields)), incarnation, 2**30)
+    model = new_model(ModelDefinition.model_validate(definition(name, **fields)), incarnation, Limits(2**30, 10**12))
     assert await store.create_model(model.key, model.definition.model_dump_json(), START)
     return model
 

@@ -19,6 +19,7 @@ from service.store.base import Feedback, ModelKey, Snapshot
 from service.store.redis_store import RedisStore
 from service.tally import Tally
 from tests.service.models import (
+    COMPUTE,
     GAPTRON,
     SOBA_DIAGONAL,
     UNIFORM,
@@ -40,7 +41,7 @@ LARGE = 1 << 30
 def outside(store: RedisStore, clock: Clock | None = None) -> Outside:
     """A worker's surroundings, in the hands of the test."""
     numbers = itertools.count()
-    return Outside(store, clock or Clock(), np.random.default_rng(1), lambda: f"d{next(numbers)}")
+    return Outside(store, COMPUTE, clock or Clock(), np.random.default_rng(1), lambda: f"d{next(numbers)}")
 
 
 async def predict(desk: Desk, n: int) -> list[str]:
@@ -250,7 +251,7 @@ async def test_an_unexpected_error_does_not_stop_the_upkeep(store: RedisStore, n
         found.append(await desks.find(each, "model"))
         await judge(found[-1], await predict(found[-1], 2))
     broken, whole = found
-    broken.replica = Replica(taught_by(broken.model, CutShort(broken.model.learner)), store)
+    broken.replica = Replica(taught_by(broken.model, CutShort(broken.model.learner)), store, COMPUTE)
     await desks.maintain()
     assert whole.replica.rounds == 2
 

@@ -17,7 +17,7 @@ from learners.features import within_bound
 from service.model import stored_model
 from service.replica import Replica
 from service.store.redis_store import RedisStore
-from tests.service.models import GAPTRON, LABELS, SOBA_DIAGONAL, Replay, bits, definition, some_contexts
+from tests.service.models import COMPUTE, GAPTRON, LABELS, SOBA_DIAGONAL, Replay, bits, definition, some_contexts
 from tests.service.plain import WINDOW, Expected, Life
 from tests.service.workers import Clock, worker
 
@@ -227,7 +227,7 @@ class TwoWorkers:
         try:
             stored = await store.get_model(self.name)
             assert stored is not None
-            replica = Replica(stored_model(stored), store)
+            replica = Replica(stored_model(stored), store, COMPUTE)
             async with replica.lock:
                 await replica.catch_up()
             snapshot = await store.load_snapshot(stored.key)

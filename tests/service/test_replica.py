@@ -15,6 +15,7 @@ from service.store.base import Snapshot, Store
 from service.store.redis_store import RedisStore
 from tests.servers import raw
 from tests.service.models import (
+    COMPUTE,
     GAPTRON,
     LABEL_SET,
     LEARNER_CHOICES,
@@ -47,7 +48,7 @@ async def test_a_replica_catches_up_from_nothing(store: RedisStore, name: str, c
     """From an empty start, over several pages of the log, the state is the sequential fold."""
     model = await make_model(store, name, learner=choice)
     await play(store, model, TAIL_LIMIT * 2 + 70)
-    replica = Replica(model, store)
+    replica = Replica(model, store, COMPUTE)
     assert await caught_up(replica) == await truth(store, model)
     assert replica.rounds == TAIL_LIMIT * 2 + 70
 
@@ -55,7 +56,7 @@ async def test_a_replica_catches_up_from_nothing(store: RedisStore, name: str, c
 async def test_a_replica_follows_the_log(store: RedisStore, name: str) -> None:
     """Catching up again folds what came since, and nothing twice."""
     model = await make_model(store, name, learner=GAPTRON)
-    replica = Replica(model, store)
+    replica = Replica(model, store, COMPUTE)
     for seed, n in enumerate((1, 3, 40, 1, 2)):
         await play(store, model, n, seed)
         assert await caught_up(replica) == await truth(store, model)
@@ -67,12 +68,12 @@ async def test_a_replica_starts_from_a_snapshot(store: RedisStore, name: str) ->
     """With a snapshot and the tail behind it, the state is that of the whole log."""
     model = await make_model(store, name, learner=GAPTRON)
     await play(store, model, 30)
-    writer = Replica(model, store)
+    writer = Replica(model, store, COMPUTE)
     await caught_up(writer)
     await writer.snapshot()
     assert writer.snapshot_rounds == 30
     await play(store, model, 12, seed=2)
-    reader = Replica(model, store)
+    reader = Replica(model, store, COMPUTE)
     assert await caught_up(reader) == await truth(store, model)
     assert (reader.snapshot_rounds, reader.rounds) == (30, 42)
 
@@ -80,7 +81,7 @@ async def test_a_replica_starts_from_a_snapshot(store: RedisStore, name: str) ->
 async def test_a_replica_left_behind_a_trimmed_log_starts_from_its_snapshot(store: RedisStore, name: str) -> None:
     """When the rounds it needs are gone, a replica goes on from the snapshot: same state, fewer rounds read."""
     model = await make_model(store, name, learner=GAPTRON, retain_rounds=0)
-    slow, quick = Replica(model, store), Replica(model, store)
+    slow, quick = Replica(model, store, COMPUTE), Replica(model, store, COMPUTE)
     await play(store, model, 10)
     await caught_up(slow)
     await play(store, model, 1000, seed=2)
@@ -88,7 +89,7 @@ async def test_a_replica_left_behind_a_trimmed_log_starts_from_its_snapshot(stor
     await caught_up(quick)
     await quick.snapshot()
     assert (await whole_log(store, model.key))[0].number > 11
-    assert await caught_up(slow) == await caught_up(Replica(model, store)) == expected
+    assert await caught_up(slow) == await caught_up(Replica(model, store, COMPUTE)) == expected
     assert slow.rounds == 1010
 
 
@@ -96,7 +97,7 @@ async def test_a_snapshot_holds_the_sequential_fold(store: RedisStore, name: str
     """The bytes in the store are those of the sequential fold, encoded."""
     model = await make_model(store, name)
     await play(store, model, 25)
-    replica = Replica(model, store)
+    replica = Replica(model, store, COMPUTE)
     await caught_up(replica)
     await replica.snapshot()
     state = sequential_fold(model, await whole_log(store, model.key))
@@ -107,8 +108,8 @@ async def test_a_snapshot_holds_the_sequential_fold(store: RedisStore, name: str
 async def test_a_replica_without_news_writes_no_snapshot(store: RedisStore, name: str) -> None:
     """Neither a replica that has loaded nothing nor one that has seen no more than the store's snapshot writes."""
     model = await make_model(store, name)
-    await Replica(model, store).snapshot()
-    replica = Replica(model, store)
+    await Replica(model, store, COMPUTE).snapshot()
+    replica = Replica(model, store, COMPUTE)
     await caught_up(replica)
     await replica.snapshot()
     assert await store.load_snapshot(model.key) is None
@@ -121,7 +122,7 @@ async def test_a_log_that_lacks_rounds_is_corrupt(store: RedisStore, store_url: 
     with raw(store_url) as client:
         client.xtrim(keys.log(*model.key), minid="3-0", approximate=False)
     with pytest.raises(StoreCorruptError, match="lacks round 1"):
-        await caught_up(Replica(model, store))
+        await caught_up(Replica(model, store, COMPUTE))
 
 
 @pytest.mark.parametrize(
@@ -141,7 +142,7 @@ async def test_a_snapshot_that_cannot_be_read_is_corrupt(store: RedisStore, name
     await play(store, model, 3)
     state = damage(bytes(encode_state(model.learner, model.learner.init())))
     await store.save_snapshot(model.key, Snapshot(2, state), 100)
-    replica = Replica(model, store)
+    replica = Replica(model, store, COMPUTE)
     with pytest.raises(StoreCorruptError, match="cannot be read"):
         await caught_up(replica)
     assert replica.state is None
@@ -160,7 +161,7 @@ async def test_a_round_with_an_impossible_label_is_corrupt(store: RedisStore, st
             keys.log(*model.key), {"p": "damaged", "r": damaged.tobytes() + entry.rounds[damaged.itemsize :]}, id="2-0"
         )
     with pytest.raises(StoreCorruptError):
-        await caught_up(Replica(model, store))
+        await caught_up(Replica(model, store, COMPUTE))
 
 
 async def test_a_log_with_a_hole_is_corrupt(store: RedisStore, store_url: str, name: str) -> None:
@@ -170,7 +171,7 @@ async def test_a_log_with_a_hole_is_corrupt(store: RedisStore, store_url: str, n
     with raw(store_url) as client:
         client.xdel(keys.log(*model.key), "3-0")
     with pytest.raises(StoreCorruptError):
-        await caught_up(Replica(model, store))
+        await caught_up(Replica(model, store, COMPUTE))
 
 
 @pytest.mark.parametrize("snapshot", [False, True], ids=["no-snapshot", "snapshot"])
@@ -184,7 +185,7 @@ async def test_a_log_that_lost_rounds_and_went_on_is_followed(
     These may be entries of one round, as those that were lost, or one entry that ends elsewhere.
     """
     model = await make_model(store, name)
-    replica = Replica(model, store)
+    replica = Replica(model, store, COMPUTE)
     await play(store, model, 4)
     await caught_up(replica)
     if snapshot:
@@ -207,7 +208,7 @@ async def test_a_fold_that_raises_is_never_half_used(store: RedisStore, name: st
     """After an error in the middle of a fold the next one starts from what is known to be whole."""
     whole = await make_model(store, name, learner=GAPTRON)
     learner = CutShort(whole.learner)
-    replica = Replica(taught_by(whole, learner), store)
+    replica = Replica(taught_by(whole, learner), store, COMPUTE)
     await play(store, whole, 20)
     with pytest.raises(FloatingPointError):
         await caught_up(replica)
@@ -222,7 +223,7 @@ async def test_a_fold_that_is_cancelled_is_never_half_used(store: RedisStore, na
     whole = await make_model(store, name, learner=GAPTRON)
     learner = CutShort(whole.learner, fold_cost=10**9)
     learner.broken = False
-    replica = Replica(taught_by(whole, learner), store)
+    replica = Replica(taught_by(whole, learner), store, COMPUTE)
     await play(store, whole, 20)
     await caught_up(replica)
     await play(store, whole, 20, seed=2)
@@ -247,13 +248,13 @@ async def test_a_fold_in_a_thread_gives_the_same_bits(store: RedisStore, name: s
     learner = CutShort(whole.learner, fold_cost=10**9)
     learner.broken = False
     await play(store, whole, 50)
-    assert await caught_up(Replica(taught_by(whole, learner), store)) == await truth(store, whole)
+    assert await caught_up(Replica(taught_by(whole, learner), store, COMPUTE)) == await truth(store, whole)
 
 
 async def test_readers_of_one_replica_take_turns(store: RedisStore, name: str) -> None:
     """Whoever catches up at the same time sees whole states only, and each round is folded once."""
     model = await make_model(store, name, learner=GAPTRON)
-    replica = Replica(model, store)
+    replica = Replica(model, store, COMPUTE)
     await play(store, model, 300)
     states: Sequence[list[bytes]] = await asyncio.gather(*(caught_up(replica) for _ in range(5)))
     assert list(states) == [await truth(store, model)] * 5
@@ -262,7 +263,7 @@ async def test_readers_of_one_replica_take_turns(store: RedisStore, name: str) -
 async def test_a_replica_of_a_gone_model_says_so(store: RedisStore, name: str) -> None:
     """A replica of a model deleted and made again never reads its successor's log."""
     model = await make_model(store, name)
-    replica = Replica(model, store)
+    replica = Replica(model, store, COMPUTE)
     await caught_up(replica)
     await store.delete_model(name)
     second = await make_model(store, name, "second")

@@ -28,6 +28,11 @@ class Wager:
         self.url = f"http://127.0.0.1:{port}"
         self.store_url = EmbeddedServer(data_dir).url
 
+    @property
+    def pid(self) -> int:
+        """Of `wager serve` itself, the worker where there is one."""
+        return self._process.pid
+
     def is_ready(self) -> bool:
         """Whether it answers requests."""
         if self._process.poll() is not None:

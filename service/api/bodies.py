@@ -1,0 +1,164 @@
+"""JSON bodies, read and written; large ones in a thread, so that the event loop goes on.
+
+One call of a parser holds the interpreter's lock: what it may be given is bounded, by the size of a body and by the
+members of its objects, each of which may be an error that takes far longer to report than to read.
+"""
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import msgspec
+import pydantic
+from fastapi import Request, Response
+from fastapi.exceptions import RequestValidationError
+from starlette.types import Receive, Scope, Send
+
+from service.compute import Compute
+from service.errors import InvalidInputError
+from service.schemas import ModelAnswer, PredictAnswer, PredictBatchAnswer
+
+LARGE = 2**15
+"""Bytes of a body from which on it is read in a thread; numbers of an answer from which on it is written in one."""
+
+MOST_MEMBERS = 1000
+"""The most members that an object of a request may have."""
+
+_OWNER = ""
+"""Bodies share the threads of `Compute` as one owner: no model has this name."""
+
+_CHUNK = 2**18
+
+
+def is_json(content_type: bytes | None) -> bool:
+    """Whether a body of this type is JSON."""
+    media_type = (content_type or b"").partition(b";")[0].strip().lower()
+    return media_type == b"application/json" or (
+        media_type.startswith(b"application/") and media_type.endswith(b"+json")
+    )
+
+
+async def read_large(request: Request, body: bytes, read: Callable[[bytes], Any]) -> Any:
+    """Read a large body in a thread.
+
+    Args:
+        request: whose application has the threads.
+        body: JSON.
+        read: validates it; raises `pydantic.ValidationError`.
+
+    Raises:
+        RequestValidationError: if it is not JSON, or not what `read` wants.
+        InvalidInputError: if one of its objects has too many members.
+    """
+    return await _compute_of(request).run(_OWNER, _read, body, read)
+
+
+def _compute_of(request: Request) -> Compute:
+    compute: Compute = request.app.state.compute
+    return compute
+
+
+def _read(body: bytes, read: Callable[[bytes], Any]) -> Any:
+    try:
+        if body.count(b":") > MOST_MEMBERS:
+            check_members(msgspec.json.decode(body))
+        return read(body)
+    except (pydantic.ValidationError, msgspec.MsgspecError, RecursionError) as error:
+        raise RequestValidationError(_wrong_syntax(body) or _wrong_values(error)) from None
+
+
+def check_members(value: Any) -> None:
+    """Refuse objects with too many members, however deep they are.
+
+    Raises:
+        InvalidInputError: if there is one.
+    """
+    waiting = [value]
+    while waiting:
+        item = waiting.pop()
+        if isinstance(item, dict):
+            if len(item) > MOST_MEMBERS:
+                detail = f"an object of the body has {len(item):,} members; it may have {MOST_MEMBERS:,}"
+                raise InvalidInputError(detail)
+            waiting += item.values()
+        elif isinstance(item, list) and any([isinstance(each, (dict, list)) for each in item]):  # noqa: C419  faster
+            waiting += item
+
+
+def _wrong_syntax(body: bytes) -> list[dict[str, Any]]:
+    """The error as FastAPI has it for a small body."""
+    try:
+        json.loads(body)
+    except json.JSONDecodeError as error:
+        return [{"type": "json_invalid", "loc": ("body", error.pos), "msg": "", "ctx": {"error": error.msg}}]
+    except (ValueError, RecursionError):
+        return [{"type": "json_invalid", "loc": ("body", 0), "msg": "", "ctx": {"error": "not JSON in UTF-8"}}]
+    return []
+
+
+def _wrong_values(error: Exception) -> list[Any]:
+    if not isinstance(error, pydantic.ValidationError):  # Python's parser takes what no other does, such as NaN
+        return [{"type": "json_invalid", "loc": ("body", 0), "msg": "", "ctx": {"error": str(error)}}]
+    found = error.errors(include_url=False, include_input=False)
+    return [{**each, "loc": ("body", *each["loc"])} for each in found]
+
+
+def _as_json(value: Any) -> Any:
+    """Turn a model of pydantic's into what msgspec writes."""
+    return value.model_dump(mode="json")
+
+
+_ENCODER = msgspec.json.Encoder(enc_hook=_as_json)
+
+
+async def answer_with(
+    request: Request, answer: Any, status: int = 200, headers: Mapping[str, str] | None = None
+) -> Response:
+    """The response that brings an answer; a large one is written in a thread.
+
+    Args:
+        request: that is answered.
+        answer: a dataclass, or one of pydantic's models.
+        status: of the response.
+        headers: of the response.
+    """
+    if _numbers_in(answer) < LARGE:
+        body = _ENCODER.encode(answer)
+    else:
+        body = await _compute_of(request).run(_OWNER, _written, answer)
+    kind = Response if len(body) < _CHUNK else _ChunkedResponse
+    return kind(body, status, dict(headers or {}), "application/json")
+
+
+def _numbers_in(answer: Any) -> int:
+    """How many labels and numbers an answer lists, roughly."""
+    match answer:
+        case PredictAnswer():
+            return len(answer.distribution or ()) + len(answer.labels or ())
+        case PredictBatchAnswer():
+            return sum(map(_numbers_in, answer.predictions))
+        case ModelAnswer():
+            return len(answer.labels)
+    return 0
+
+
+def _written(answer: Any) -> bytes:
+    """The bytes of an answer, item by item: the lock is free between two of them."""
+    if isinstance(answer, PredictBatchAnswer):
+        return b'{"predictions":[' + b",".join(map(_ENCODER.encode, answer.predictions)) + b"]}"
+    return _ENCODER.encode(answer)
+
+
+class _ChunkedResponse(Response):
+    """A response whose body is sent in parts, as fast as the client takes them."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002  ASGI's signature
+        """Send the head, then the parts."""
+        await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+        for part, more in _parts(bytes(self.body)):
+            await send({"type": "http.response.body", "body": part, "more_body": more})
+
+
+def _parts(body: bytes) -> Iterator[tuple[bytes, bool]]:
+    for start in range(0, len(body), _CHUNK):
+        yield body[start : start + _CHUNK], start + _CHUNK < len(body)

@@ -1,0 +1,152 @@
+"""Threads for long computations: few, shared fairly by models, and none delays the end of the process.
+
+Kernels release the interpreter's lock, so the event loop goes on while they run. Long work is cut into slices: between
+two slices other models get a turn, and a computation that is no longer wanted ends.
+"""
+
+import asyncio
+import contextlib
+import threading
+from collections import Counter, OrderedDict, deque
+from collections.abc import Callable
+from queue import SimpleQueue
+from typing import Any, NamedTuple, TypeVar
+
+from service.errors import StoppingError
+
+_T = TypeVar("_T")
+
+INLINE_COST = 2_000_000
+"""Multiply-adds, about a millisecond: less is computed in the event loop, more in a thread."""
+
+SLICE_COST = 20_000_000
+"""Multiply-adds, about ten milliseconds: the size of a slice, where one step does not take more."""
+
+FIRST_CALL = 2**63
+"""The cost of the first call of a kernel, which may have to be compiled."""
+
+
+class _Job(NamedTuple):
+    """A function to run in a thread, and the future that takes its result."""
+
+    owner: str
+    function: Callable[..., Any]
+    args: tuple[Any, ...]
+    loop: asyncio.AbstractEventLoop
+    future: asyncio.Future[Any]
+
+
+class Compute:
+    """A pool of daemon threads; one owner uses at most half of them.
+
+    Args:
+        threads: how many, at least 2. They start with the first job.
+    """
+
+    def __init__(self, threads: int) -> None:
+        self._threads = threads
+        self._share = max(1, threads // 2)
+        self._started = 0
+        self._running: Counter[str] = Counter()
+        self._waiting: OrderedDict[str, deque[_Job]] = OrderedDict()  # by owner; the first one is served next
+        self._jobs: SimpleQueue[_Job] = SimpleQueue()
+        self._closed = False
+
+    @property
+    def busy(self) -> bool:
+        """Whether a thread is computing."""
+        return bool(self._running.total())
+
+    async def run(self, owner: str, function: Callable[..., _T], *args: Any) -> _T:
+        """Run a function in a thread.
+
+        Args:
+            owner: whose share of the threads it counts against, the name of a model.
+            function: computes; it must release the interpreter's lock where it takes long.
+            args: of the function.
+
+        Raises:
+            StoppingError: if the pool is closed.
+        """
+        if self._closed:
+            raise StoppingError("this worker is about to stop")
+        loop = asyncio.get_running_loop()
+        job = _Job(owner, function, args, loop, loop.create_future())
+        self._waiting.setdefault(owner, deque()).append(job)
+        self._dispatch()
+        result: _T = await job.future
+        return result
+
+    async def run_costly(self, cost: int, owner: str, function: Callable[..., _T], *args: Any) -> _T:
+        """Run a function of that many multiply-adds: in the event loop if they are few, else in a thread."""
+        if cost < INLINE_COST:
+            return function(*args)
+        return await self.run(owner, function, *args)
+
+    def close(self) -> None:
+        """Refuse further jobs and fail those that wait; running ones end by themselves, or with the process."""
+        self._closed = True
+        for job in [job for jobs in self._waiting.values() for job in jobs]:
+            if not job.future.done():
+                job.future.set_exception(StoppingError("this worker is about to stop"))
+        self._waiting.clear()
+
+    def _dispatch(self) -> None:
+        """Hand jobs to free threads: owners in turn, none beyond its share."""
+        for owner in list(self._waiting):
+            if self._running.total() >= self._threads:
+                return
+            if self._running[owner] < self._share:
+                self._start(owner)
+
+    def _start(self, owner: str) -> None:
+        jobs = self._waiting.pop(owner)
+        job = jobs.popleft()
+        if jobs:
+            self._waiting[owner] = jobs  # behind all other owners
+        self._running[owner] += 1
+        if self._started < min(self._threads, self._running.total()):
+            self._started += 1
+            threading.Thread(target=self._work, name=f"compute-{self._started}", daemon=True).start()
+        self._jobs.put(job)
+
+    def _work(self) -> None:
+        while True:
+            self._do(self._jobs.get())
+
+    def _do(self, job: _Job) -> None:
+        result, error = None, None
+        try:
+            if not job.future.cancelled():
+                result = job.function(*job.args)
+        except Exception as raised:  # noqa: BLE001  the one who waits gets it
+            error = raised
+        with contextlib.suppress(RuntimeError):  # the event loop has ended, and nobody waits
+            job.loop.call_soon_threadsafe(self._done, job, result, error)
+
+    def _done(self, job: _Job, result: Any, error: Exception | None) -> None:
+        self._running[job.owner] -= 1
+        if not self._running[job.owner]:
+            del self._running[job.owner]
+        if not job.future.done():
+            if error is None:
+                job.future.set_result(result)
+            else:
+                job.future.set_exception(error)
+        if not self._closed:
+            self._dispatch()
+
+
+def slices(n: int, cost: int, overhead: int = 0) -> list[tuple[int, int]]:
+    """Cut n steps into slices of about `SLICE_COST`, and of one step at least.
+
+    Args:
+        n: how many steps.
+        cost: multiply-adds of a step.
+        overhead: multiply-adds of a slice beside its steps; the steps of a slice take as much, if not more.
+
+    Returns:
+        The first step of each slice, and the one after its last.
+    """
+    size = max(1, max(SLICE_COST, overhead) // max(cost, 1))
+    return [(start, min(start + size, n)) for start in range(0, n, size)]
