@@ -4,7 +4,20 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import NamedTuple
 
-from benchmarks import batches, blocking, capacity, durability, fold, history, http, latency, scale, simulation, startup
+from benchmarks import (
+    batches,
+    blocking,
+    capacity,
+    costliest,
+    durability,
+    fold,
+    history,
+    http,
+    latency,
+    scale,
+    simulation,
+    startup,
+)
 from benchmarks.peers import contest
 from benchmarks.report import Row
 
@@ -29,6 +42,7 @@ SECTIONS = {
     "peers": Section("Peers over HTTP, one driver", contest.rows, partial(contest.rows, n=500)),
     "startup": Section("From the start to the first answer", startup.rows),
     "blocking": Section("Nothing blocks", blocking.rows),
+    "costliest": Section("The costliest models", costliest.rows),
     "scale": Section("Workers and models", scale.rows),
     "history": Section(
         "History is free",

@@ -1,5 +1,6 @@
 """The service under test, in a process of its own, with routes beside it that do nothing."""
 
+import asyncio
 import contextlib
 import os
 import socket
@@ -18,6 +19,8 @@ from service import desk
 from service.app import create_app
 from service.schemas import FeedbackAnswer, FeedbackRequest, PredictAnswer, PredictRequest
 from service.store.embedded import AppendFsync, EmbeddedServer
+
+_BEAT_SECONDS = 0.002
 
 _SNAPSHOT_AGE = "BENCH_SNAPSHOT_AGE"
 _ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
@@ -49,8 +52,44 @@ def app_with_floor() -> FastAPI:
         return FeedbackAnswer(prediction_id=request.prediction_id, correct=True, status="recorded", round=1000)
 
     app.include_router(routes)
+    app.include_router(_standstill_route())
     app.router.routes.insert(0, app.router.routes.pop())  # those that come first are found soonest
     return app
+
+
+class _Heartbeat:
+    """Notes the most processor time that the event loop's thread takes from one beat to the next."""
+
+    def __init__(self) -> None:
+        self.longest = 0.0
+        self._last = time.thread_time()
+        self._task: asyncio.Task[None] | None = None
+
+    def restart(self) -> float:
+        """The longest so far; from now on, anew."""
+        if self._task is None:
+            self._task = asyncio.create_task(self._beat())
+        longest, self.longest, self._last = self.longest, 0.0, time.thread_time()
+        return longest
+
+    async def _beat(self) -> None:
+        while True:
+            await asyncio.sleep(0)
+            now = time.thread_time()
+            self.longest, self._last = max(self.longest, now - self._last), now
+            await asyncio.sleep(_BEAT_SECONDS)
+            now = time.thread_time()
+            self.longest, self._last = max(self.longest, now - self._last), now
+
+
+def _standstill_route() -> APIRouter:
+    routes, heartbeat = APIRouter(prefix="/bench"), _Heartbeat()
+
+    @routes.post("/standstill")
+    async def standstill() -> dict[str, float]:
+        return {"cpu_seconds": heartbeat.restart()}
+
+    return routes
 
 
 class Server(NamedTuple):
@@ -106,6 +145,7 @@ def _worker(environment: dict[str, str]) -> Iterator[tuple[int, subprocess.Popen
         port: int = listener.getsockname()[1]
     application = ["benchmarks.server:app_with_floor", "--factory", "--port", str(port)]
     command = [sys.executable, "-m", "uvicorn", *application, "--no-access-log", "--log-level", "warning"]
+    command += ["--timeout-graceful-shutdown", "1"]
     process = subprocess.Popen(command, env=environment)
     try:
         yield port, process

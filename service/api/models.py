@@ -25,10 +25,16 @@ class CreatedRoute(DirectRoute):
 
 def router(catalogue: Catalogue) -> APIRouter:
     """The routes of models."""
-    routes = APIRouter(prefix="/models", tags=["models"])
-    created = APIRouter(prefix="/models", tags=["models"], route_class=CreatedRoute)
+    routes = APIRouter()
+    routes.include_router(_creation(catalogue))
+    routes.include_router(_reading(catalogue))
+    return routes
 
-    @created.post(
+
+def _creation(catalogue: Catalogue) -> APIRouter:
+    routes = APIRouter(prefix="/models", tags=["models"], route_class=CreatedRoute)
+
+    @routes.post(
         "",
         status_code=201,
         responses=responses(
@@ -44,6 +50,12 @@ def router(catalogue: Catalogue) -> APIRouter:
         """Creates a model."""
         check_new_model(definition.name)
         return await catalogue.create(definition)
+
+    return routes
+
+
+def _reading(catalogue: Catalogue) -> APIRouter:
+    routes = APIRouter(prefix="/models", tags=["models"])
 
     @routes.get("", responses=responses())
     async def list_models(
@@ -63,7 +75,4 @@ def router(catalogue: Catalogue) -> APIRouter:
         """Deletes a model with its log. Predictions of it that are open get no feedback any more."""
         await catalogue.delete(name)
 
-    every = APIRouter()
-    every.include_router(created)
-    every.include_router(routes)
-    return every
+    return routes
