@@ -12,6 +12,7 @@ from functools import wraps
 from importlib import resources
 from typing import Any, NamedTuple, ParamSpec, TypeAlias, TypeVar
 
+import numpy as np
 from redis import exceptions
 
 from service.errors import ModelNotFoundError, StoreFullError, StoreUnavailableError
@@ -184,8 +185,9 @@ class RedisStore:
         fields = await self._call("HGETALL", keys.snapshot(*key), connection=self._bulk)
         if not fields:
             return None
-        parts = b"".join(fields[name] for name in sorted(fields) if name.isdigit())
-        return Snapshot(int(fields.get(b"rounds", 0)), parts, tally=fields.get(b"tally", b""))
+        parts = [fields[name] for name in sorted(fields) if name.isdigit()]
+        state = parts[0] if len(parts) == 1 else await asyncio.to_thread(_joined, parts)
+        return Snapshot(int(fields.get(b"rounds", 0)), state, tally=fields.get(b"tally", b""))
 
     @_translating_errors
     async def save_snapshot(self, key: ModelKey, snapshot: Snapshot, retain_rounds: int) -> int:
@@ -255,6 +257,16 @@ class RedisStore:
     async def _call(self, *command: Any, connection: _Connection | None = None) -> Any:
         async with self._turn:
             return await (connection or self._connection).call(*command)
+
+
+def _joined(parts: Sequence[bytes]) -> memoryview:
+    """Parts as one. `bytes.join` would hold the interpreter's lock for all of them, which may be many megabytes."""
+    whole = np.empty(sum(map(len, parts)), np.uint8)
+    start = 0
+    for part in parts:
+        whole[start : start + len(part)] = np.frombuffer(part, np.uint8)
+        start += len(part)
+    return whole.data
 
 
 def _digest(snapshot: Snapshot) -> str:
