@@ -199,7 +199,9 @@ class Draws(NamedTuple):
     """The answers to n contexts, as served."""
 
     labels: IntArray  # (n,), or (n, K) of a structured learner
-    propensities: FloatArray  # (n,), the probability of each; 0 only where it is too small for a float64, < 1e-300
+    propensities: (
+        FloatArray  # (n,), in (0, 1], the probability of each; the smallest normal float64 where it is smaller
+    )
     leftovers: FloatArray  # (n,), in [0, 1)
 
 

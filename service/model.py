@@ -8,6 +8,7 @@ from typing import Any
 import pydantic
 
 from learners.base import AnyLearner, Problem, StateTooLargeError, check_state_size
+from learners.new_models import check_new
 from learners.registry import ALL_LEARNERS, RECOMMENDED
 from service.answers import Answers, answers_of
 from service.contexts import ContextKind, context_kind
@@ -121,9 +122,13 @@ def new_model(definition: ModelDefinition, incarnation: str, max_state_bytes: in
     """A model that is not yet stored, its learner's choice written out, so that no later default changes it.
 
     Raises:
-        InvalidInputError: as `build_learner`.
+        InvalidInputError: as `build_learner`, and for what is refused to new models alone.
     """
     learner = build_learner(definition, max_state_bytes)
+    try:
+        check_new(learner)
+    except pydantic.ValidationError as error:
+        raise _as_hyperparameter_error(error) from error
     complete = definition.model_copy(update={"learner": LearnerChoice(**hyperparameters(learner))})
     return Model(ModelKey(definition.name, incarnation), complete, learner)
 

@@ -125,7 +125,7 @@ def test_chances_of_a_set_are_marginals() -> None:
     assert_close(learner.chances(means), law @ answers, 1e-12)
 
 
-def test_vanishing_propensities_are_zero() -> None:
+def test_vanishing_propensities_are_the_least() -> None:
     """A set of so many undecided labels that its probability has no digits left gets 0, one of fewer its own."""
     for K, expected in ((900, 0.5**900), (1050, 0.0)):
         learner = make("label-set", K)
