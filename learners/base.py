@@ -199,9 +199,7 @@ class Draws(NamedTuple):
     """The answers to n contexts, as served."""
 
     labels: IntArray  # (n,), or (n, K) of a structured learner
-    propensities: (
-        FloatArray  # (n,), in (0, 1], the probability of each; the smallest normal float64 where it is smaller
-    )
+    propensities: FloatArray  # (n,), in (0, 1]; the smallest normal float64 for what is less likely
     leftovers: FloatArray  # (n,), in [0, 1)
 
 

@@ -300,7 +300,7 @@ def test_the_mean_of_matchings_is_exact(n: int, scale: float) -> None:
         assert np.abs(mean.sum(axis=1) - 1.0).max() <= 1e-9
 
 
-@pytest.mark.parametrize("scale", [3.0, 10.0, 30.0])
+@pytest.mark.parametrize("scale", [1.0, 3.0, 10.0])
 def test_the_mean_of_matchings_is_where_sweeps_lead(scale: float) -> None:
     """After a hundred thousand alternate scalings the matrix is the mean, to 1e-9."""
     rng = np.random.default_rng(7)
