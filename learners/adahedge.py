@@ -22,6 +22,7 @@ from learners.base import (
     hyperparameters,
 )
 from learners.compiled_learner import CompiledLearner
+from learners.exploration import settle
 from learners.kernels import Kernels, compiled, row
 
 
@@ -113,6 +114,7 @@ def _decide(
         distributions[i] = 0.0
         distributions[i, int(mean > 0.0)] = abs(mean)
         distributions[i, 2] = 1.0 - abs(mean)
+        settle(distributions[i])
 
 
 @compiled

@@ -28,8 +28,8 @@ def ball_minimizer(packed: FloatArray, linear: FloatArray, radius: float, least:
     factor, curvature = np.empty(len(packed)), np.empty(n)
     result[:] = 0.0
     for _ in range(_MOST_STEPS):
-        if not _cholesky(packed, shift, 0.5 * least, factor):
-            shift = max(10.0 * shift, least, 1e-15 * _largest_diagonal(packed, n))
+        if not packed_cholesky(packed, shift, 0.5 * least, factor):
+            shift = max(10.0 * shift, least, 1e-15 * largest_diagonal(packed, n))
             continue
         for i in range(n):
             result[i] = -linear[i]
@@ -66,8 +66,8 @@ def packed_product(packed: FloatArray, dense: FloatArray, result: FloatArray) ->
 
 
 @compiled
-def _cholesky(packed: FloatArray, shift: float, least: float, factor: FloatArray) -> bool:
-    """Writes L with LL' = A + shift·I; False where a pivot would be under `least`."""
+def packed_cholesky(packed: FloatArray, shift: float, least: float, factor: FloatArray) -> bool:
+    """Write L with LL' = A + shift·I; False where a pivot would be under `least`."""
     n = int(math.sqrt(2.0 * len(packed)))
     for i in range(n):
         start = i * (i + 1) // 2
@@ -91,7 +91,8 @@ def _dot(left: FloatArray, right: FloatArray, length: int) -> float:
 
 
 @compiled
-def _largest_diagonal(packed: FloatArray, n: int) -> float:
+def largest_diagonal(packed: FloatArray, n: int) -> float:
+    """Return the largest size of a diagonal entry."""
     largest = 0.0
     for i in range(n):
         largest = max(largest, abs(packed[i * (i + 1) // 2 + i]))

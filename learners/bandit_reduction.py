@@ -28,6 +28,7 @@ from learners.base import (
     Rounds,
     hyperparameters,
 )
+from learners.exploration import settle_each
 from learners.folklore import Folklore
 
 Exploration = Literal["anytime"] | Annotated[float, pydantic.Field(ge=1e-6, le=1)]
@@ -93,6 +94,7 @@ class BanditReduction(ABC):
         rate = self.exploration_rate(state.rounds.item())
         sigma, evidence = self.base.decide(self._of_base(state), contexts)
         mixed = (1.0 - rate) * sigma + rate / self.problem.n_labels
+        settle_each(mixed)
         return Decisions(mixed, np.concatenate([evidence, np.full((contexts.n, 1), rate)], axis=1))
 
     def fold(self, state: Any, rounds: Rounds) -> Any:

@@ -224,7 +224,7 @@ class Draws(NamedTuple):
     """The answers to n contexts, as served."""
 
     labels: IntArray  # (n,), or (n, K) of a structured learner
-    propensities: FloatArray  # (n,), the probability of each; 0 only where it is too small for a float64, < 1e-300
+    propensities: FloatArray  # (n,), in (0, 1]; the smallest normal float64 for what is less likely
     leftovers: FloatArray  # (n,), in [0, 1)
 
 

@@ -26,7 +26,7 @@ from learners.base import (
     hyperparameters,
     zero_state,
 )
-from learners.exploration import leader, softmax
+from learners.exploration import leader, settle_each, softmax
 from learners.folklore import learn, predict, regret_bound, surrogate_constant
 from learners.kernels import compiled
 from learners.linear_algebra import densify, packed_identity
@@ -233,6 +233,7 @@ class AdaBoostOlm:
         for t in range(contexts.n):
             for i, answer in enumerate(self._answers(state, self._dense(contexts, t), evidence[t])):
                 distributions[t, answer] += trust[i]
+        settle_each(distributions)
         return Decisions(distributions, evidence.reshape(contexts.n, self.evidence_size))
 
     def fold(self, state: AdaBoostOlmState, rounds: Rounds) -> AdaBoostOlmState:

@@ -5,7 +5,7 @@ The header names algorithm and hyperparameters, so that a state is never read in
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 import pydantic
@@ -16,6 +16,16 @@ from learners.base import AnyLearner, ArrayLayout, InvalidStateError, state_layo
 
 _IN_ORDER = [np.dtype("<i8"), np.dtype("<f8")]
 """What arrays of states may hold, in the order in which safetensors lays them out."""
+
+
+@runtime_checkable
+class Completing(Protocol):
+    """A learner whose states have gained arrays since version 0.1.0."""
+
+    added_arrays: ClassVar[frozenset[str]]  # their names
+
+    def completed(self, arrays: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the arrays that a state of version 0.1.0 lacks, computed from those that it has."""
 
 
 def identity(learner: AnyLearner) -> str:
@@ -64,11 +74,26 @@ def decode_state(learner: AnyLearner, data: bytes | memoryview) -> Any:
     arrays = _read(data)
     if _metadata(data).get("learner") != identity(learner):
         raise InvalidStateError("the state belongs to another learner or other hyperparameters")
-    for name, layout in state_layout(learner).items():
+    layouts = state_layout(learner)
+    for name, layout in layouts.items():
+        if name in arrays:
+            _check_array(name, arrays[name], layout)
+    arrays |= _gained(learner, arrays, layouts)
+    for name, layout in layouts.items():
         _check_array(name, arrays.get(name), layout)
     if len(arrays) != len(learner.state_type._fields):
         raise InvalidStateError(f"unknown arrays: {sorted(set(arrays) - set(state_layout(learner)))}")
     return learner.state_type(**{name: np.array(array, order="C") for name, array in arrays.items()})
+
+
+def _gained(
+    learner: AnyLearner, arrays: Mapping[str, Any], layouts: Mapping[str, ArrayLayout]
+) -> dict[str, np.ndarray[Any, Any]]:
+    """Return what an older version did not write: nothing, unless all of it is missing and nothing else is."""
+    missing = layouts.keys() - arrays.keys()
+    if not isinstance(learner, Completing) or missing != learner.added_arrays:
+        return {}
+    return learner.completed(arrays)
 
 
 def _read(data: bytes | memoryview) -> dict[str, np.ndarray[Any, Any]]:

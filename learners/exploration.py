@@ -11,6 +11,30 @@ from learners.linear_algebra import score_row
 
 _ALMOST_ONE = 1.0 - 2.0**-53
 
+LEAST_PROPENSITY = 2.0**-1022
+"""The smallest normal float64: one over it is finite. What is less likely is handed out with this propensity."""
+
+
+@compiled
+def as_propensity(probability: float) -> float:
+    """Return a probability, off by rounding, as a propensity: in (0, 1], and no smaller than `LEAST_PROPENSITY`."""
+    return min(1.0, max(LEAST_PROPENSITY, probability))
+
+
+@compiled
+def settle(distribution: FloatArray) -> None:
+    """Bring each entry of a distribution (K,), off by rounding, into [0, 1]; what is too small to divide by is 0."""
+    for k in range(len(distribution)):
+        p = distribution[k]
+        distribution[k] = min(1.0, p) if p >= LEAST_PROPENSITY else 0.0
+
+
+@compiled
+def settle_each(distributions: FloatArray) -> None:
+    """As `settle`, for each row of distributions (n, K)."""
+    for i in range(len(distributions)):
+        settle(distributions[i])
+
 
 def draw(distributions: FloatArray, uniforms: FloatArray) -> tuple[IntArray, FloatArray, FloatArray]:
     """Draws a label from each distribution by inverse CDF.
@@ -22,7 +46,8 @@ def draw(distributions: FloatArray, uniforms: FloatArray) -> tuple[IntArray, Flo
     Returns:
         labels (n,): the smallest k whose cumulated probability exceeds u; where rounding leaves none, the
         last label of positive probability. propensities (n,): the probability of that label, the very
-        number used in the draw, always positive. leftovers (n,): what the draw left of the uniform number,
+        number used in the draw, in (0, 1] whatever the rows hold. leftovers (n,): what the draw left of the uniform
+        number,
         (u - the probability of the labels before) / propensity, in [0, 1): uniform again, and independent of
         the label, so that a learner can toss a coin of its own with it.
     """
@@ -44,7 +69,7 @@ def draw_into(
     """As `draw`, into given arrays."""
     for i in range(len(uniforms)):
         labels[i], before = draw_one(distributions[i], uniforms[i])
-        propensities[i] = distributions[i, labels[i]]
+        propensities[i] = as_propensity(distributions[i, labels[i]])
         leftovers[i] = max(0.0, min(_ALMOST_ONE, (uniforms[i] - before) / propensities[i]))
 
 
@@ -87,6 +112,7 @@ def mix_with_uniform(top: int, share: float, distribution: FloatArray) -> None:
     """Writes (1 - share) e_top + (share / K) 1 to distribution (K,); share in [0, 1]."""
     distribution[:] = share / len(distribution)
     distribution[top] += 1.0 - share
+    settle(distribution)
 
 
 @compiled
@@ -139,6 +165,7 @@ def weigh_by_gap(values: FloatArray, gap_weight: float, share: float, distributi
             others += probability
             distribution[k] = (1.0 - share) * probability + share / K
     distribution[top] = (1.0 - share) * (1.0 - others) + share / K
+    settle(distribution)
 
 
 @compiled
@@ -150,6 +177,7 @@ def soften(scores: FloatArray, sharpness: float, share: float, distribution: Flo
     softmax(distribution, distribution)
     for k in range(K):
         distribution[k] = (1.0 - share) * distribution[k] + share / K
+    settle(distribution)
 
 
 class Schedule(NamedTuple):

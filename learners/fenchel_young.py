@@ -14,7 +14,7 @@ import pydantic
 from learners.base import Contexts, FloatArray, Problem, Rounds, hyperparameters
 from learners.compiled_learner import CompiledLearner
 from learners.descent import DescentState, Steps, check_radius, count, descend, multiplier, steps, untaught
-from learners.exploration import leader, softmax
+from learners.exploration import leader, settle, softmax
 from learners.kernels import Kernels, compiled, row
 from learners.linear_algebra import score_row
 from learners.losses import LOGISTIC, surrogate
@@ -112,6 +112,7 @@ def decode(scores: FloatArray, distribution: FloatArray) -> None:
     for k in range(len(scores)):
         distribution[k] *= q
     distribution[top] += 1.0 - q
+    settle(distribution)
 
 
 @compiled

@@ -29,7 +29,7 @@ from learners.base import (
     hyperparameters,
     zero_state,
 )
-from learners.exploration import softmax
+from learners.exploration import settle, softmax
 from learners.kernels import compiled, compiled_sum
 from learners.linear_algebra import (
     densify,
@@ -264,6 +264,7 @@ def _decide(state: FolkloreState, d: int, contexts: Contexts, distributions: Flo
         densify(contexts, i, x)
         predict(state.inverse, state.solution, x, z[i])
         softmax(z[i], distributions[i])
+        settle(distributions[i])
 
 
 @compiled

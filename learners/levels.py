@@ -10,6 +10,7 @@ import numpy as np
 
 from learners.base import Contexts, Decisions, FloatArray, IntArray, hyperparameters
 from learners.descent import DescentState
+from learners.exploration import settle_each
 from learners.output_spaces import Ordinal
 from learners.structured import Regularization, Structured
 
@@ -55,4 +56,5 @@ class FenchelYoungLevel(Structured):
         p = np.minimum(1.0, 2.0 * np.linalg.norm(self.vertices(grades) - means, axis=1))
         distributions = p[:, None] * steps
         distributions[np.arange(len(means)), grades] += 1.0 - p
+        settle_each(distributions)
         return Decisions(distributions, means)

@@ -45,7 +45,7 @@ _DEFAULT_RADIUS = 10.0  # times 1/X
 class PNewtronState(NamedTuple):
     """2·K·d numbers; b = -A ∘ W' is implied. W' is kept as it is before projection."""
 
-    diagonal: Annotated[FloatArray, Layout("float64", ("d", "K"), least=1e-6)]  # A, every entry >= 1/D
+    diagonal: Annotated[FloatArray, Layout("float64", ("d", "K"), least=1e-8)]  # A, every entry >= 1/D, D <= 1e7
     weights: Annotated[FloatArray, Layout("float64", ("d", "K"))]  # W' = -b / A
     squared_norm: NonNegativeScalar  # of the weights
     rounds: Count  # rounds folded so far, t - 1

@@ -16,8 +16,6 @@ from learners.structured import Drawing, Regularization
 _MOST_LABELS = {"birkhoff": 20, "permutahedron": 1000}
 """With so many, an answer and its probability take 5 to 10 ms on the one, 2 ms on the other."""
 
-_MOST_SWEEPS = 500
-
 
 @hyperparameters
 class FenchelYoungRanking(Drawing):
@@ -65,7 +63,7 @@ class FenchelYoungRanking(Drawing):
         K = self.problem.n_labels
         if self.polytope == "permutahedron":
             return Ranking(n_items=K, regularization=self.regularization)
-        return Matching(n_items=K, sharpness=1.0 if self.sharpness is None else self.sharpness, max_sweeps=_MOST_SWEEPS)
+        return Matching(n_items=K, sharpness=1.0 if self.sharpness is None else self.sharpness)
 
     def vertices(self, labels: IntArray) -> FloatArray:
         """K points for the first label, 1 for the last; or a 1 at label and place."""

@@ -6,6 +6,7 @@ Hoerl and Kennard 1970 for ridge regression; Sherman and Morrison 1950 for keepi
 ε_t = min(1, (K/t)^(1/3)) is the rate of epoch-greedy (Langford and Zhang, NIPS 2007).
 """
 
+from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
@@ -25,10 +26,22 @@ from learners.base import (
 )
 from learners.compiled_learner import CompiledLearner
 from learners.exploration import Schedule, decide_greedily, scheduled, scheduled_rate
+from learners.inverse import (
+    CHECK_EVERY,
+    add_square,
+    check_conditioning,
+    inverse_of,
+    maintain,
+    product,
+    rebuild,
+    upkeep_cost,
+)
 from learners.kernels import Kernels, compiled, row
 from learners.linear_algebra import packed_identity, packed_rank_one
 
 _LEAST_RELATIVE_REGULARIZATION = 1e-9  # a / X²; the inverse is exact to about 1e-16 X² t / a
+_LARGEST_PREDICTION = 1e60  # no exact inverse leads here
+_SOONEST = 50  # updates before an inverse may be computed anew, where it shows that it has lost its digits
 
 
 class EpsilonGreedyRidgeState(NamedTuple):
@@ -37,11 +50,17 @@ class EpsilonGreedyRidgeState(NamedTuple):
     inverses: Annotated[FloatArray, Layout("float64", ("K", "p"))]  # packed lower triangles, d by d
     weights: Annotated[FloatArray, Layout("float64", ("d", "K"))]
     rounds: Count  # rounds folded so far, t - 1
+    matrices: Annotated[FloatArray, Layout("float64", ("K", "p"))]  # a·I + Σ xx', as the inverses
+    targets: Annotated[FloatArray, Layout("float64", ("d", "K"))]  # Σ reward · x
+    unchecked: Annotated[IntArray, Layout("int64", ("K",), least=0.0)]  # updates since each inverse was checked
 
 
 @hyperparameters
 class EpsilonGreedyRidge(CompiledLearner[EpsilonGreedyRidgeState]):
-    """Answers the highest predicted reward, with a share ε of uniform exploration: K·d²/2 numbers, O(d²) per update.
+    """Answers the highest predicted reward, with a share ε of uniform exploration: K·d² numbers, O(d²) per update.
+
+    Half of the memory is the matrices that the inverses are checked against every 500 updates of a label, and computed
+    from anew where rounding has led them away.
 
     Learns the served label's regression from every bit, unweighted. Late feedback is applied to the present
     regression; the state does not depend on the order of arrival, up to rounding.
@@ -55,6 +74,7 @@ class EpsilonGreedyRidge(CompiledLearner[EpsilonGreedyRidgeState]):
         "Regret O(T^(2/3)) with the theorem's exploration where rewards are linear in the contexts; none otherwise."
     )
     smaller: ClassVar[str] = "squarecb"
+    added_arrays: ClassVar[frozenset[str]] = frozenset({"matrices", "targets", "unchecked"})
     state_type: ClassVar[type[Any]] = EpsilonGreedyRidgeState
 
     problem: Problem
@@ -77,20 +97,41 @@ class EpsilonGreedyRidge(CompiledLearner[EpsilonGreedyRidgeState]):
 
     @property
     def fold_cost(self) -> int:
-        """A product with one label's inverse, and its rank-one update."""
-        return 2 * self.problem.n_features**2
+        """A product with one label's inverse, the updates of it and of its matrix, and a share of their upkeep."""
+        return 2 * self.problem.n_features**2 + upkeep_cost(self.problem.n_features)
 
     @property
     def kernels(self) -> Kernels:
         """Answers (1 - ε) e_ŷ + (ε/K) 1; one step of recursive least squares on the label served."""
-        return Kernels(_schedule(self), _decide, _fold)
+        return Kernels(_Parameters(_schedule(self), self.regularization), _decide, _fold)
 
     def init(self) -> EpsilonGreedyRidgeState:
         """Inverses I/a, zero weights."""
         state: EpsilonGreedyRidgeState = zero_state(self)
         for inverse in state.inverses:
             packed_identity(inverse, 1.0 / self.regularization, self.problem.n_features)
+        for matrix in state.matrices:
+            packed_identity(matrix, self.regularization, self.problem.n_features)
         return state
+
+    def check_new(self) -> None:
+        """Refuse, to new models, matrices whose condition could grow beyond what float64 inverts."""
+        check_conditioning(self.problem, self.regularization, 1.0)
+
+    def completed(self, arrays: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the matrices, their targets and counts of zero: what a state of version 0.1.0 lacks."""
+        d, weights = self.problem.n_features, arrays["weights"]
+        matrices = np.array([inverse_of(inverse, d) for inverse in arrays["inverses"]])
+        targets = [product(A, np.ascontiguousarray(w)) for A, w in zip(matrices, weights.T, strict=True)]
+        counts = np.zeros(len(matrices), np.int64)
+        return {"matrices": matrices, "targets": np.ascontiguousarray(np.transpose(targets)), "unchecked": counts}
+
+
+class _Parameters(NamedTuple):
+    """The hyperparameters as the kernels want them."""
+
+    exploration: Schedule
+    regularization: float
 
 
 def _schedule(learner: EpsilonGreedyRidge) -> Schedule:
@@ -102,13 +143,18 @@ def _schedule(learner: EpsilonGreedyRidge) -> Schedule:
 
 @compiled
 def _decide(
-    schedule: Schedule, state: EpsilonGreedyRidgeState, contexts: Contexts, distributions: FloatArray, _: FloatArray
+    parameters: _Parameters,
+    state: EpsilonGreedyRidgeState,
+    contexts: Contexts,
+    distributions: FloatArray,
+    _: FloatArray,
 ) -> None:
-    decide_greedily(state.weights, scheduled_rate(schedule, state.rounds.item()), contexts, distributions)
+    rate = scheduled_rate(parameters.exploration, state.rounds.item())
+    decide_greedily(state.weights, rate, contexts, distributions)
 
 
 @compiled
-def _fold(_: Schedule, state: EpsilonGreedyRidgeState, rounds: Rounds) -> None:
+def _fold(parameters: _Parameters, state: EpsilonGreedyRidgeState, rounds: Rounds) -> None:
     d = len(state.weights)
     x, v = np.zeros(d), np.empty(d)
     for t in range(len(rounds.labels)):
@@ -116,7 +162,7 @@ def _fold(_: Schedule, state: EpsilonGreedyRidgeState, rounds: Rounds) -> None:
         for position in range(len(values)):
             x[indices[position]] = values[position]
         reward = 1.0 if rounds.correct[t] else 0.0
-        _update(state.inverses[rounds.labels[t]], state.weights[:, rounds.labels[t]], x, indices, reward, v)
+        _update(parameters.regularization, state, rounds.labels[t], x, indices, reward, v)
         for position in range(len(values)):
             x[indices[position]] = 0.0
         state.rounds[()] += 1
@@ -124,16 +170,34 @@ def _fold(_: Schedule, state: EpsilonGreedyRidgeState, rounds: Rounds) -> None:
 
 @compiled
 def _update(
-    inverse: FloatArray, weights: FloatArray, x: FloatArray, indices: IntArray, reward: float, v: FloatArray
+    a: float, state: EpsilonGreedyRidgeState, k: int, x: FloatArray, indices: IntArray, reward: float, v: FloatArray
 ) -> None:
-    """With v = A⁻¹x and q = x'v: A⁻¹ -= vv'/(1 + q), w += v (reward - w'x)/(1 + q)."""
+    """With v = A⁻¹x and q = x'v: A += xx', A⁻¹ -= vv'/(1 + q), w += v (reward - w'x)/(1 + q)."""
+    inverse, weights = state.inverses[k], state.weights[:, k]
+    add_square(state.matrices[k], x, indices)
     packed_product(inverse, x, v)
     q, prediction = 0.0, 0.0
     for i in indices:
+        state.targets[i, k] += reward * x[i]
         q += x[i] * v[i]
         prediction += x[i] * weights[i]
-    if q < 0.0:  # no run leads here, a matrix from outside may
-        return
-    packed_rank_one(inverse, v, -1.0 / (1.0 + q))
-    for i in range(len(v)):
-        weights[i] += v[i] * ((reward - prediction) / (1.0 + q))
+    state.unchecked[k] += 1
+    lost = not (q >= 0.0 and abs(prediction) <= _LARGEST_PREDICTION)
+    if not lost:
+        packed_rank_one(inverse, v, -1.0 / (1.0 + q))
+        for i in range(len(v)):
+            weights[i] += v[i] * ((reward - prediction) / (1.0 + q))
+    if state.unchecked[k] >= (_SOONEST if lost else CHECK_EVERY):
+        _keep_up(a, state, k, lost)
+
+
+@compiled
+def _keep_up(a: float, state: EpsilonGreedyRidgeState, k: int, anew: bool) -> None:
+    """Check one label's inverse and weights against its matrix and target, or compute them anew at once."""
+    target, w = state.targets[:, k].copy(), state.weights[:, k].copy()
+    if anew:
+        rebuild(state.matrices[k], target, a, state.inverses[k], w)
+    else:
+        maintain(state.matrices[k], target, a, state.inverses[k], w)
+    state.weights[:, k] = w
+    state.unchecked[k] = 0

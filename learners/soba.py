@@ -4,10 +4,13 @@ Alina Beygelzimer, Francesco Orabona, Chicheng Zhang, "Efficient Online Bandit M
 Õ(√T) Regret", ICML 2017, Algorithm 1, Theorems 2 and 5. Signs and constants as corrected in the proofs:
 only accepted rounds count in the sums of Theorems 2, 4 and 5.
 
-The matrix A is never formed. With u = (e_ȳ - e_y) ⊗ x, c = 1/p and q = c u'A⁻¹u, an accepted round does
-A⁻¹ -= c/(1+q) v v' and W -= c(1+δ)/(1+q) mat(v), where v = A⁻¹u: one product and one rank-one update.
+With u = (e_ȳ - e_y) ⊗ x, c = 1/p and q = c u'A⁻¹u, an accepted round does A⁻¹ -= c/(1+q) v v' and
+W -= c(1+δ)/(1+q) mat(v), where v = A⁻¹u: one product and one rank-one update. A += c u u', of two labels' blocks, and
+θ -= c u are kept beside, to check A⁻¹ and W every 500 updates (`learners.inverse`).
 """
 
+import math
+from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
@@ -27,8 +30,19 @@ from learners.base import (
 )
 from learners.compiled_learner import CompiledLearner
 from learners.exploration import adaptive_rate, decide_greedily, leader_except
+from learners.inverse import (
+    CHECK_EVERY,
+    add_blocks,
+    check_conditioning,
+    inverse_of,
+    maintain,
+    product,
+    rebuild,
+    upkeep_cost,
+)
 from learners.kernels import Kernels, compiled, row
 from learners.linear_algebra import (
+    add_to_label,
     densify,
     packed_blocks_quadratic,
     packed_identity,
@@ -43,6 +57,8 @@ _LEAST_RELATIVE_REGULARIZATION = 1e-9  # a / X²; the inverse is exact to about 
 Exploration = Literal["anytime", "adaptive"] | Annotated[float, pydantic.Field(ge=1e-6, le=1)]
 
 _ANYTIME, _ADAPTIVE = -1.0, 0.0  # stand for γ in the kernels where it is no fixed number
+_LARGEST_DELTA = 1e60  # no exact A⁻¹ leads here
+_SOONEST = 50  # updates before A⁻¹ may be computed anew, where q or δ shows that it has lost its digits
 
 
 class SobaState(NamedTuple):
@@ -54,11 +70,23 @@ class SobaState(NamedTuple):
     quadratic_sum: NonNegativeScalar  # Q, the sum of z'A_t⁻¹z = q / (1 + q) over accepted rounds
     rounds: Count  # rounds folded so far, t - 1
     updates: Count  # rounds accepted so far
+    matrix: Annotated[FloatArray, Layout("float64", ("P",))]  # A, as A⁻¹
+    theta: Annotated[FloatArray, Layout("float64", ("d", "K"))]  # θ
+    unchecked: Count  # updates since A⁻¹ was checked
+
+
+class _Parameters(NamedTuple):
+    """The hyperparameters as the kernels want them."""
+
+    exploration: float
+    regularization: float
 
 
 @hyperparameters
 class Soba(CompiledLearner[SobaState]):
-    """SOBA with its full matrix: O((K·d)²) time per accepted update and (K·d)² / 2 numbers of memory.
+    """SOBA with its full matrix: O((K·d)²) time per accepted update and (K·d)² numbers of memory.
+
+    Half of the memory is A, which A⁻¹ is checked against, and computed from anew where rounding has led it away.
 
     A prediction takes O(K·nnz) and a refused round O(nnz²), nnz being the non-zeros of a sparse context.
 
@@ -76,6 +104,7 @@ class Soba(CompiledLearner[SobaState]):
         "adaptive exploration (Beygelzimer, Orabona and Zhang 2017, Theorems 2 and 5)."
     )
     smaller: ClassVar[str] = "soba-low-rank"
+    added_arrays: ClassVar[frozenset[str]] = frozenset({"matrix", "theta", "unchecked"})
     state_type: ClassVar[type[Any]] = SobaState
 
     problem: Problem
@@ -95,21 +124,34 @@ class Soba(CompiledLearner[SobaState]):
 
     @property
     def fold_cost(self) -> int:
-        """A rank-one update of the packed triangle and the product before it."""
+        """A rank-one update of the packed triangle, the product before it, and a share of its check and rebuild."""
         n = self.problem.n_labels * self.problem.n_features
-        return n * n // 2 + 2 * self.problem.n_features * n
+        return n * n // 2 + 2 * self.problem.n_features * n + upkeep_cost(n)
 
     @property
     def kernels(self) -> Kernels:
         """Answers (1 - γ) e_ŷ + (γ/K) 1; learns from the correct rounds that pass the margin test."""
-        return Kernels((exploration_code(self.exploration),), _decide, _fold)
+        return Kernels(_Parameters(exploration_code(self.exploration), self.regularization), _decide, _fold)
 
     def init(self) -> SobaState:
         """A = a·I, W = 0."""
         state: SobaState = zero_state(self)
         n = self.problem.n_labels * self.problem.n_features
         packed_identity(state.inverse, 1.0 / self.regularization, n)
+        packed_identity(state.matrix, self.regularization, n)
         return state
+
+    def check_new(self) -> None:
+        """Refuse, to new models, a matrix whose condition could grow beyond what float64 inverts."""
+        gamma = least_exploration(self.exploration, self.problem)
+        check_conditioning(self.problem, self.regularization, gamma / self.problem.n_labels)
+
+    def completed(self, arrays: Mapping[str, Any]) -> dict[str, Any]:
+        """Return A, θ = A w and a count of zero: what a state of version 0.1.0 lacks."""
+        d, K = arrays["weights"].shape
+        matrix, w = inverse_of(arrays["inverse"], K * d), np.ascontiguousarray(arrays["weights"].T).ravel()
+        theta = np.ascontiguousarray(product(matrix, w).reshape(K, d).T)
+        return {"matrix": matrix, "theta": theta, "unchecked": np.zeros((), np.int64)}
 
 
 def check_regularization(regularization: float, problem: Problem) -> None:
@@ -120,6 +162,11 @@ def check_regularization(regularization: float, problem: Problem) -> None:
     """
     if regularization < _LEAST_RELATIVE_REGULARIZATION * problem.norm_bound**2:
         raise ValueError("regularization must be at least 1e-9 times the squared norm bound of the contexts")
+
+
+def least_exploration(exploration: Exploration, problem: Problem) -> float:
+    """Return γ, or the one that a schedule has fallen to after a million rounds."""
+    return min(1.0, math.sqrt(problem.n_labels / 1e6)) if isinstance(exploration, str) else exploration
 
 
 def exploration_code(exploration: Exploration) -> float:
@@ -137,11 +184,19 @@ def exploration_rate(code: float, n_labels: int, quadratic_sum: FloatArray, roun
     return adaptive_rate(n_labels, quadratic_sum.item() if code == _ADAPTIVE else 0.0, rounds.item())
 
 
+class _Room(NamedTuple):
+    """Scratch."""
+
+    x: FloatArray  # (d,)
+    s: FloatArray  # (K,)
+    v: FloatArray  # (n,)
+
+
 @compiled
 def _decide(
-    parameters: tuple[float], state: SobaState, contexts: Contexts, distributions: FloatArray, _: FloatArray
+    parameters: _Parameters, state: SobaState, contexts: Contexts, distributions: FloatArray, _: FloatArray
 ) -> None:
-    rate = exploration_rate(parameters[0], distributions.shape[1], state.quadratic_sum, state.rounds)
+    rate = exploration_rate(parameters.exploration, distributions.shape[1], state.quadratic_sum, state.rounds)
     decide_greedily(state.weights, rate, contexts, distributions)
 
 
@@ -152,39 +207,89 @@ def margin_gain(weight: float, delta: float, q: float) -> float:
 
 
 @compiled
-def _fold(_: tuple[float], state: SobaState, rounds: Rounds) -> None:
+def _fold(parameters: _Parameters, state: SobaState, rounds: Rounds) -> None:
     d, K = state.weights.shape
-    x, s, v = np.empty(d), np.empty(K), np.empty(K * d)
+    room = _Room(np.empty(d), np.empty(K), np.empty(K * d))
     for t in range(len(rounds.labels)):
         if rounds.correct[t]:
-            _update(state, rounds.contexts, t, rounds.labels[t], 1.0 / rounds.propensities[t], x, s, v)
+            c = 1.0 / rounds.propensities[t]
+            _update(parameters.regularization, state, rounds.contexts, t, rounds.labels[t], c, room)
         state.rounds[()] += 1
 
 
 @compiled
-def _update(
-    state: SobaState, contexts: Contexts, t: int, y: int, c: float, x: FloatArray, s: FloatArray, v: FloatArray
-) -> None:
+def _update(a: float, state: SobaState, contexts: Contexts, t: int, y: int, c: float, room: _Room) -> None:
+    rival, delta, q = _weigh(state, contexts, t, y, c, room.s)
+    if not (q >= 0.0 and abs(delta) <= _LARGEST_DELTA):
+        state.unchecked[()] += 1
+        if state.unchecked.item() < _SOONEST:
+            return
+        _keep_up(state, a, True)
+        rival, delta, q = _weigh(state, contexts, t, y, c, room.s)
+        if not (q >= 0.0 and abs(delta) <= _LARGEST_DELTA):
+            return
+    m = margin_gain(c, delta, q)
+    if state.margin_sum.item() + m < 0.0:
+        return
+    _learn(state, contexts, t, y, rival, c, delta, q, room)
+    state.margin_sum[()] += m
+    state.quadratic_sum[()] += q / (1.0 + q)
+    state.updates[()] += 1
+    state.unchecked[()] += 1
+    if state.unchecked.item() >= CHECK_EVERY:
+        _keep_up(state, a, False)
+
+
+@compiled
+def _weigh(state: SobaState, contexts: Contexts, t: int, y: int, c: float, s: FloatArray) -> tuple[int, float, float]:
+    """Return ȳ, δ and q."""
     indices, values = row(contexts, t)
     s[:] = 0.0
     score(state.weights, indices, values, s)
     rival = leader_except(s, y)
     low, high = min(rival, y), max(rival, y)
-    delta = s[rival] - s[y]
     if contexts.shared:
         q = c * packed_blocks_quadratic(state.inverse, values, low, high)
     else:
-        q = c * packed_sparse_blocks_quadratic(state.inverse, len(x), indices, values, low, high)
-    m = margin_gain(c, delta, q)
-    if state.margin_sum.item() + m < 0.0:
-        return
-    densify(contexts, t, x)
-    packed_times_blocks(state.inverse, x, low, high, 1.0 if rival < y else -1.0, v)
-    packed_rank_one(state.inverse, v, -c / (1.0 + q))
-    _subtract(state.weights, v, c * (1.0 + delta) / (1.0 + q))
-    state.margin_sum[()] += m
-    state.quadratic_sum[()] += q / (1.0 + q)
-    state.updates[()] += 1
+        q = c * packed_sparse_blocks_quadratic(state.inverse, len(state.weights), indices, values, low, high)
+    return rival, s[rival] - s[y], q
+
+
+@compiled
+def _learn(
+    state: SobaState,
+    contexts: Contexts,
+    t: int,
+    y: int,
+    rival: int,
+    c: float,
+    delta: float,
+    q: float,
+    room: _Room,
+) -> None:
+    """A += c u u', A⁻¹ and θ with it, and W = mat(A⁻¹θ)."""
+    indices, values = row(contexts, t)
+    low, high = min(rival, y), max(rival, y)
+    densify(contexts, t, room.x)
+    packed_times_blocks(state.inverse, room.x, low, high, 1.0 if rival < y else -1.0, room.v)
+    packed_rank_one(state.inverse, room.v, -c / (1.0 + q))
+    _subtract(state.weights, room.v, c * (1.0 + delta) / (1.0 + q))
+    add_blocks(state.matrix, len(room.x), indices, values, low, high, c)
+    add_to_label(state.theta, rival, -c, indices, values)
+    add_to_label(state.theta, y, c, indices, values)
+
+
+@compiled
+def _keep_up(state: SobaState, a: float, anew: bool) -> None:
+    """Check A⁻¹ and W against A and θ, or compute them anew at once."""
+    d, K = state.weights.shape
+    theta, w = np.ascontiguousarray(state.theta.T).ravel(), np.ascontiguousarray(state.weights.T).ravel()
+    if anew:
+        rebuild(state.matrix, theta, a, state.inverse, w)
+    else:
+        maintain(state.matrix, theta, a, state.inverse, w)
+    state.weights[:] = w.reshape(K, d).T
+    state.unchecked[()] = 0
 
 
 @compiled

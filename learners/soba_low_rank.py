@@ -30,6 +30,7 @@ from learners.base import (
 )
 from learners.compiled_learner import CompiledLearner
 from learners.exploration import decide_greedily, leader_except
+from learners.inverse import check_conditioning
 from learners.kernels import Kernels, compiled, compiled_sum, row
 from learners.linear_algebra import (
     add_to_label,
@@ -38,7 +39,14 @@ from learners.linear_algebra import (
     score,
     squared_norm,
 )
-from learners.soba import Exploration, check_regularization, exploration_code, exploration_rate, margin_gain
+from learners.soba import (
+    Exploration,
+    check_regularization,
+    exploration_code,
+    exploration_rate,
+    least_exploration,
+    margin_gain,
+)
 
 
 class SobaLowRankState(NamedTuple):
@@ -122,6 +130,11 @@ class SobaLowRank(CompiledLearner[SobaLowRankState]):
     def kernels(self) -> Kernels:
         """Answers (1 - γ) e_ŷ + (γ/K) 1; learns from the correct rounds that pass the margin test."""
         return Kernels(_Parameters(exploration_code(self.exploration), self.regularization), _decide, _fold)
+
+    def check_new(self) -> None:
+        """Refuse, to new models, a matrix whose condition could grow beyond what float64 inverts."""
+        gamma = least_exploration(self.exploration, self.problem)
+        check_conditioning(self.problem, self.regularization, gamma / self.problem.n_labels)
 
 
 class _Row(NamedTuple):

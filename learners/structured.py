@@ -29,6 +29,7 @@ from learners.base import (
     refusal,
 )
 from learners.descent import DescentState, Steps, check_radius, descend_all, multiplier, steps, untaught
+from learners.exploration import as_propensity
 from learners.linear_algebra import scores
 from learners.output_spaces import OutputSpace
 
@@ -47,9 +48,6 @@ Radius: TypeAlias = Annotated[
     ),
 ]
 Regularization: TypeAlias = Annotated[float, pydantic.Field(ge=1e-6, le=1e6)] | None
-
-LEAST_PROPENSITY = 1e-300
-"""Smaller ones lose their digits, and are 0."""
 
 _ROW_COST = 100_000  # multiply-adds in the time that one row spends outside of kernels
 
@@ -206,11 +204,11 @@ class Drawing(Structured):
         return Decisions(self.chances(means), means)
 
     def draw(self, decisions: Decisions, uniforms: FloatArray) -> Draws:
-        """The answers around the means, with their exact probabilities."""
+        """The answers around the means, with their exact probabilities; `LEAST_PROPENSITY` where one is smaller."""
         means, space = decisions.evidence, self.space
         outputs = np.empty_like(means)
         for i in range(len(means)):
             outputs[i] = space.randomize(means[i], uniforms[i])
         exact = [space.probability(mean, output) for mean, output in zip(means, outputs, strict=True)]
-        propensities = np.array([p if p >= LEAST_PROPENSITY else 0.0 for p in exact])
+        propensities = np.array([as_propensity(p) for p in exact])
         return Draws(self.rows(outputs), propensities, np.zeros(len(means)))

@@ -15,6 +15,7 @@ from learners.base import (
     check_state_size,
     check_step_cost,
 )
+from learners.new_models import check_new
 from learners.registry import ALL_LEARNERS, RECOMMENDED
 from service.answers import Answers, answers_of
 from service.contexts import ContextKind, context_kind
@@ -150,10 +151,14 @@ def new_model(definition: ModelDefinition, incarnation: str, limits: Limits) -> 
     """A model that is not yet stored, its learner's choice written out, so that no later default changes it.
 
     Raises:
-        InvalidInputError: as `build_learner` and `check_limits`.
+        InvalidInputError: as `build_learner` and `check_limits`, and for what is refused to new models alone.
     """
     learner = build_learner(definition)
     check_limits(learner, limits)
+    try:
+        check_new(learner)
+    except pydantic.ValidationError as error:
+        raise _as_hyperparameter_error(error) from error
     complete = definition.model_copy(update={"learner": LearnerChoice(**hyperparameters(learner))})
     return Model(ModelKey(definition.name, incarnation), complete, learner)
 

@@ -8,9 +8,9 @@ import pydantic
 from learners.base import FloatArray, IntArray, hyperparameters
 from learners.exploration import draw_one
 from learners.kernels import compiled
+from learners.output_spaces.balancing import balance, balance_cost
 from learners.output_spaces.base import Constants, OutputSpace
 
-_TOLERANCE = 1e-14  # by how much a sweep may still move the potentials
 _LEAST_ENTRY = 1e-13  # smaller entries are nothing, once a permutation has been taken out
 
 
@@ -19,9 +19,9 @@ class Matching(OutputSpace):
     """Outputs are n × n permutation matrices, row by row: entry i·n + j is 1 where item i gets place j.
 
     The loss is the share of items in a wrong place, the regulariser -H/μ. Norm ℓ1, ν = 4, γ = 1/(2n), λ = 1/(nμ).
-    The mean is found by Sinkhorn sweeps, which are many where the largest |μθ| is far over 10. After `max_sweeps`
-    the rest is rounded into the polytope (Altschuler, Weed and Rigollet 2017, Algorithm 2): E[ỹ] = ŷ holds
-    always, ŷ being the exact maximiser only where the sweeps were enough.
+    The mean is exact to 1e-9, whatever the scores: Newton's method from the best assignment on (`balancing`). What the
+    columns still lack is rounded into the polytope (Altschuler, Weed and Rigollet 2017, Algorithm 2), so that
+    E[ỹ] = ŷ.
 
     Raises:
         pydantic.ValidationError: for μ >= 2, or another field out of range.
@@ -35,8 +35,6 @@ class Matching(OutputSpace):
     """n; a random answer solves up to n² assignments of O(n³) each."""
     sharpness: Annotated[float, pydantic.Field(ge=1e-6, lt=2)] = 1.0
     """μ, less than 2."""
-    max_sweeps: Annotated[int, pydantic.Field(ge=1, le=1_000_000)] = 2000
-    """Sinkhorn sweeps after which the mean is taken as it is."""
 
     @property
     def dimension(self) -> int:
@@ -50,8 +48,8 @@ class Matching(OutputSpace):
 
     @property
     def draw_cost(self) -> int:
-        """The sweeps, and two decompositions."""
-        return 20 * self.max_sweeps * self.n_items**2 + 4 * self.n_items**5
+        """The steps that balance the mean, and two decompositions."""
+        return balance_cost(self.n_items) + 4 * self.n_items**5
 
     @property
     def constants(self) -> Constants:
@@ -67,8 +65,7 @@ class Matching(OutputSpace):
 
     def decode(self, scores: FloatArray) -> FloatArray:
         """The matrix of the form exp(μθ + u + v) with rows and columns that sum to 1."""
-        mean = sinkhorn(self._square(scores) * self.sharpness, _TOLERANCE, self.max_sweeps)
-        return _rounded(mean).reshape(-1)
+        return _rounded(balance(below_best(self._square(scores) * self.sharpness))).reshape(-1)
 
     def nearest(self, mean: FloatArray) -> FloatArray:
         """The best assignment (Proposition 3.2)."""
@@ -104,33 +101,17 @@ class Matching(OutputSpace):
 
 
 @compiled
-def sinkhorn(logits: FloatArray, tolerance: float, max_sweeps: int) -> FloatArray:
-    """The matrix exp(logits + u + v), (n, n), with columns that sum to 1 and rows that nearly do."""
-    n = len(logits)
-    u, v = np.zeros(n), np.zeros(n)
-    for _ in range(max_sweeps):
-        moved = 0.0
-        for i in range(n):
-            fresh = -_log_sum_exp(logits[i] + v)
-            moved = max(moved, abs(fresh - u[i]))
-            u[i] = fresh
-        for j in range(n):
-            v[j] = -_log_sum_exp(logits[:, j] + u)
-        if moved <= tolerance * (1.0 + np.abs(u).max()):
-            break
+def below_best(gains: FloatArray) -> FloatArray:
+    """Return gains (n, n) less a number for each row and column: 0 along the best assignment, nowhere more."""
+    n = len(gains)
+    rows, columns = np.zeros(n + 1), np.zeros(n + 1)
+    best = _assign(gains, rows, columns)
     result = np.empty((n, n))
     for i in range(n):
         for j in range(n):
-            result[i, j] = np.exp(logits[i, j] + u[i] + v[j])
+            result[i, j] = min(0.0, gains[i, j] + rows[i + 1] + columns[j + 1])
+        result[i, best[i]] = 0.0
     return result
-
-
-@compiled
-def _log_sum_exp(values: FloatArray) -> float:
-    top, total = values.max(), 0.0
-    for value in values:
-        total += np.exp(value - top)
-    return float(top + np.log(total))
 
 
 def _rounded(matrix: FloatArray) -> FloatArray:
@@ -181,8 +162,13 @@ def best_assignment(gains: FloatArray) -> IntArray:
 
     The Hungarian method (Kuhn 1955, Munkres 1957). Where every gain is the same, row i gets column i.
     """
+    return _assign(gains, np.zeros(len(gains) + 1), np.zeros(len(gains) + 1))
+
+
+@compiled
+def _assign(gains: FloatArray, rows: FloatArray, columns: FloatArray) -> IntArray:
+    """As `best_assignment`; zeros (n + 1,) become potentials, -gains less those of row and column nowhere negative."""
     n = len(gains)
-    rows, columns = np.zeros(n + 1), np.zeros(n + 1)  # potentials
     owner = np.zeros(n + 1, dtype=np.int64)  # the row of each column, both from 1; 0 for none
     before = np.zeros(n + 1, dtype=np.int64)  # the column before each one on the path
     for i in range(1, n + 1):

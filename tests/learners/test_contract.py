@@ -45,6 +45,7 @@ from tests.learners.worlds import (
     join,
     make_world,
     matrix,
+    other_answers,
     pack,
     pick,
     play,
@@ -96,17 +97,6 @@ def decide_rounds(learner: AnyLearner, state: Any, contexts: Contexts, seed: int
     truth = np.where(rng.random(contexts.n) < 0.7, labels.T, other_answers(learner, labels).T).T
     correct = same_rows(labels, truth)
     return decisions, Rounds(contexts, labels, propensities, correct, truth, decisions.evidence, leftovers)
-
-
-def other_answers(learner: AnyLearner, labels: IntArray) -> IntArray:
-    """Answers that differ from each of these."""
-    match answer_kind(learner):
-        case "ranking":
-            return labels[:, ::-1]
-        case "label-set":
-            return 1 - labels
-        case _:
-            return (labels + 1) % learner.problem.n_labels
 
 
 # --- the list

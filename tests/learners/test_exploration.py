@@ -9,7 +9,16 @@ from scipy import stats
 
 from learners.answers import is_structured
 from learners.base import Contexts, Problem
-from learners.exploration import adaptive_rate, draw, leader, leader_except, mix_with_uniform, softmax
+from learners.exploration import (
+    LEAST_PROPENSITY,
+    adaptive_rate,
+    draw,
+    leader,
+    leader_except,
+    mix_with_uniform,
+    settle_each,
+    softmax,
+)
 from tests.learners.implementations import IMPLEMENTATIONS, Case
 from tests.learners.worlds import LAWS, assert_close, make_world, play
 
@@ -93,6 +102,23 @@ def test_leftovers_are_uniform_for_every_label() -> None:
     labels, _, leftovers = draw(np.tile(distribution, (DRAWS, 1)), uniforms)
     for label in (0, 1, 3):
         assert stats.kstest(leftovers[labels == label], "uniform").pvalue > 1e-3
+
+
+@pytest.mark.parametrize("probability", [1.0 + 4e-16, 1.0, 0.3, 1e-300, 5e-324, 0.0, -1e-17])
+def test_propensities_are_in_range_whatever_is_drawn_from(probability: float) -> None:
+    """A propensity is in (0, 1], and one over it finite, where rounding has led a distribution out of range."""
+    _, propensities, leftovers = draw(np.array([[probability, 0.0]]), np.array([0.0]))
+    assert 0.0 < propensities[0] <= 1.0
+    assert np.isfinite(1.0 / propensities[0])
+    assert propensities[0] == min(1.0, max(probability, LEAST_PROPENSITY))
+    assert 0.0 <= leftovers[0] < 1.0
+
+
+def test_settled_distributions_are_in_range() -> None:
+    """An entry outside of [0, 1] becomes the nearer end, one that cannot be divided by 0; the rest keep their bits."""
+    rows = np.array([[1.0 + 4e-16, -1e-17, 5e-324], [0.25, 0.5, 0.25]])
+    settle_each(rows)
+    assert rows.tolist() == [[1.0, 0.0, 0.0], [0.25, 0.5, 0.25]]
 
 
 SCORES = hnp.arrays(np.float64, st.integers(2, 9), elements=st.sampled_from([-1.0, 0.0, -0.0, 1.0, 2.5]))

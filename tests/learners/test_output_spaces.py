@@ -13,7 +13,8 @@ from scipy.optimize import linear_sum_assignment
 
 from learners.base import FloatArray
 from learners.output_spaces import AnyOutputSpace, Matching, Multiclass, Multilabel, Ordinal, OutputSpace, Ranking
-from learners.output_spaces.birkhoff import best_assignment, decompose
+from learners.output_spaces.balancing import balance
+from learners.output_spaces.birkhoff import below_best, best_assignment, decompose
 from learners.output_spaces.isotonic import nonincreasing_fit
 from tests.learners.worlds import assert_close
 
@@ -274,7 +275,7 @@ def test_huge_scores_are_decoded(n: int, scale: float) -> None:
     """Scores far beyond any use give finite means in range, and vertices as answers."""
     rng = np.random.default_rng(n)
     spaces = (Multiclass(n_labels=n), Multilabel(n_labels=n), Ordinal(n_steps=n), Ranking(n_items=n))
-    for space in (*spaces, Matching(n_items=n, max_sweeps=50)):
+    for space in (*spaces, Matching(n_items=n)):
         for theta in scale * rng.normal(size=(3, space.dimension)):
             mean = space.decode(theta)
             assert np.isfinite(mean).all()
@@ -284,6 +285,31 @@ def test_huge_scores_are_decoded(n: int, scale: float) -> None:
             if isinstance(space, Matching):
                 assert_close(mean.reshape(n, n).sum(axis=0), np.ones(n), 1e-12)
                 assert_close(mean.reshape(n, n).sum(axis=1), np.ones(n), 1e-12)
+
+
+@pytest.mark.parametrize("n", [2, 5, 20])
+@pytest.mark.parametrize("scale", [1.0, 30.0, 1e3, 1e6, 1e18])
+def test_the_mean_of_matchings_is_exact(n: int, scale: float) -> None:
+    """Rows and columns sum to 1 to 1e-9 before any rounding, however sharp the scores, tied ones among them."""
+    rng = np.random.default_rng(n)
+    lines = scale * np.outer(np.arange(n), rng.normal(size=n))
+    ties = scale * rng.choice([0.0, -1.0], size=(5, n, n), p=[0.3, 0.7])
+    for scores in (lines, *ties, *(scale * rng.normal(size=(5, n, n)))):
+        mean = balance(below_best(scores))
+        assert np.abs(mean.sum(axis=0) - 1.0).max() <= 1e-9
+        assert np.abs(mean.sum(axis=1) - 1.0).max() <= 1e-9
+
+
+@pytest.mark.parametrize("scale", [1.0, 3.0, 10.0])
+def test_the_mean_of_matchings_is_where_sweeps_lead(scale: float) -> None:
+    """After a hundred thousand alternate scalings the matrix is the mean, to 1e-9."""
+    rng = np.random.default_rng(7)
+    for scores in (scale * rng.normal(size=(5, 5)), scale * np.round(rng.normal(size=(5, 5)))):
+        u = np.zeros((5, 1))
+        for _ in range(100_000):
+            v = -np.logaddexp.reduce(scores + u, axis=0, keepdims=True)
+            u = -np.logaddexp.reduce(scores + v, axis=1, keepdims=True)
+        assert_close(Matching(n_items=5).decode(scores.reshape(-1)), np.exp(scores + u + v).reshape(-1), 1e-9)
 
 
 # --- the parts

@@ -10,6 +10,7 @@ import pytest
 
 from learners.answers import draw_answers, uniforms_per_answer
 from learners.base import NO_LABEL, Contexts, Decisions, FloatArray, IntArray, Problem, Rounds
+from learners.exploration import LEAST_PROPENSITY
 from learners.fenchel_young import FenchelYoung
 from learners.label_sets import FenchelYoungLabelSet
 from learners.levels import FenchelYoungLevel
@@ -125,9 +126,9 @@ def test_chances_of_a_set_are_marginals() -> None:
     assert_close(learner.chances(means), law @ answers, 1e-12)
 
 
-def test_vanishing_propensities_are_zero() -> None:
-    """A set of so many undecided labels that its probability has no digits left gets 0, one of fewer its own."""
-    for K, expected in ((900, 0.5**900), (1050, 0.0)):
+def test_vanishing_propensities_are_the_least() -> None:
+    """A set of so many undecided labels that its probability is no number gets the least, one of fewer its own."""
+    for K, expected in ((900, 0.5**900), (1050, LEAST_PROPENSITY), (1200, LEAST_PROPENSITY)):
         learner = make("label-set", K)
         decisions = Decisions(np.empty((1, 0)), np.full((1, K), 0.5))
         drawn = learner.draw(decisions, np.full((1, learner.n_uniforms), 0.25))

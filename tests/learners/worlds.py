@@ -60,6 +60,17 @@ def some_answers(learner: AnyLearner, rng: np.random.Generator, n: int) -> IntAr
     return (rng.random((n, K)) < np.linspace(0.2, 0.9, K)).astype(np.int64)
 
 
+def other_answers(learner: AnyLearner, labels: IntArray) -> IntArray:
+    """Answers that differ from each of these."""
+    match answer_kind(learner):
+        case "ranking":
+            return labels[:, ::-1]
+        case "label-set":
+            return 1 - labels
+        case _:
+            return (labels + 1) % learner.problem.n_labels
+
+
 def same_rows(one: IntArray, other: IntArray) -> BoolArray:
     """Where two columns of answers (n,) or (n, K) agree: (n,)."""
     return np.asarray((one == other).all(axis=tuple(range(1, one.ndim))))

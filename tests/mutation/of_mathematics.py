@@ -64,6 +64,7 @@ MATHEMATICS = [
                 "distributions[i, labels[i]]",
                 "distributions[i, labels[i] - 1]",
             ),
+            "draw: a propensity over 1": ("return min(1.0, max(LEAST_PROPENSITY, probability))", "return probability"),
             "draw: the uniform number itself as leftover": ("(uniforms[i] - before) / propensities[i]", "uniforms[i]"),
             "tie: the last leader": ("if scores[k] > scores[best]:", "if scores[k] >= scores[best]:"),
             "tie: the last rival": ("k != excluded and scores[k] >", "k != excluded and scores[k] >="),

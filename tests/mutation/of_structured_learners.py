@@ -161,7 +161,7 @@ STRUCTURED_LEARNERS = [
                 _ROWS,
                 "test_steps_are_the_formulas",
                 "test_unknown_truths_and_foreign_evidence",
-                "test_vanishing_propensities_are_zero",
+                "test_vanishing_propensities_are_the_least",
                 "test_propensities_are_the_law_of_the_draws",
             ),
         ),
@@ -196,7 +196,7 @@ STRUCTURED_LEARNERS = [
                 "constants.gamma * math.log",
             ),
             "structured: E.1's bound with the radius for the diameter": ("(2.0 * self.radius) ** 2", "self.radius**2"),
-            "structured: propensities without digits": ("p if p >= LEAST_PROPENSITY else 0.0", "p"),
+            "structured: propensities without digits": ("as_propensity(p) for p in exact", "p for p in exact"),
             "structured: one uniform for all": (
                 "space.randomize(means[i], uniforms[i])",
                 "space.randomize(means[i], uniforms[0])",
