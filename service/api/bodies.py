@@ -5,13 +5,14 @@ members of its objects, each of which may be an error that takes far longer to r
 """
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import msgspec
 import pydantic
 from fastapi import Request, Response
 from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
 from starlette.types import Receive, Scope, Send
 
 from service.compute import Compute
@@ -38,19 +39,19 @@ def is_json(content_type: bytes | None) -> bool:
     )
 
 
-async def read_large(request: Request, body: bytes, read: Callable[[bytes], Any]) -> Any:
+async def read_large(request: Request, body: bytes, model: pydantic.TypeAdapter[Any]) -> Any:
     """Read a large body in a thread.
 
     Args:
         request: whose application has the threads.
         body: JSON.
-        read: validates it; raises `pydantic.ValidationError`.
+        model: what it is to be.
 
     Raises:
-        RequestValidationError: if it is not JSON, or not what `read` wants.
+        RequestValidationError: if it is not JSON, or not such a model.
         InvalidInputError: if one of its objects has too many members.
     """
-    return await _compute_of(request).run(_OWNER, _read, body, read)
+    return await _compute_of(request).run(_OWNER, _read, body, model)
 
 
 def _compute_of(request: Request) -> Compute:
@@ -58,13 +59,30 @@ def _compute_of(request: Request) -> Compute:
     return compute
 
 
-def _read(body: bytes, read: Callable[[bytes], Any]) -> Any:
+def _read(body: bytes, model: pydantic.TypeAdapter[Any]) -> Any:
     try:
         if body.count(b":") > MOST_MEMBERS:
             check_members(msgspec.json.decode(body))
-        return read(body)
-    except (pydantic.ValidationError, msgspec.MsgspecError, RecursionError) as error:
-        raise RequestValidationError(_wrong_syntax(body) or _wrong_values(error)) from None
+        return model.validate_json(body)
+    except (pydantic.ValidationError, msgspec.MsgspecError, RecursionError):
+        return _read_as_fastapi(body, model)
+
+
+def _read_as_fastapi(body: bytes, model: pydantic.TypeAdapter[Any]) -> Any:
+    """Read a body that is wrong, so that its errors are those of a small one."""
+    try:
+        value = json.loads(body)
+    except json.JSONDecodeError as error:
+        found = {"type": "json_invalid", "loc": ("body", error.pos), "msg": "", "ctx": {"error": error.msg}}
+        raise RequestValidationError([found]) from None
+    except (ValueError, RecursionError):
+        raise HTTPException(400, "There was an error parsing the body") from None
+    check_members(value)
+    try:
+        return model.validate_python(value, from_attributes=True)  # as FastAPI does
+    except pydantic.ValidationError as error:
+        errors = error.errors(include_url=False, include_input=False)
+        raise RequestValidationError([{**each, "loc": ("body", *each["loc"])} for each in errors]) from None
 
 
 def check_members(value: Any) -> None:
@@ -83,24 +101,6 @@ def check_members(value: Any) -> None:
             waiting += item.values()
         elif isinstance(item, list) and any([isinstance(each, (dict, list)) for each in item]):  # noqa: C419  faster
             waiting += item
-
-
-def _wrong_syntax(body: bytes) -> list[dict[str, Any]]:
-    """The error as FastAPI has it for a small body."""
-    try:
-        json.loads(body)
-    except json.JSONDecodeError as error:
-        return [{"type": "json_invalid", "loc": ("body", error.pos), "msg": "", "ctx": {"error": error.msg}}]
-    except (ValueError, RecursionError):
-        return [{"type": "json_invalid", "loc": ("body", 0), "msg": "", "ctx": {"error": "not JSON in UTF-8"}}]
-    return []
-
-
-def _wrong_values(error: Exception) -> list[Any]:
-    if not isinstance(error, pydantic.ValidationError):  # Python's parser takes what no other does, such as NaN
-        return [{"type": "json_invalid", "loc": ("body", 0), "msg": "", "ctx": {"error": str(error)}}]
-    found = error.errors(include_url=False, include_input=False)
-    return [{**each, "loc": ("body", *each["loc"])} for each in found]
 
 
 def _as_json(value: Any) -> Any:

@@ -24,14 +24,15 @@ class DirectRoute(APIRoute):
         if field is None or len(signature(function).parameters) > 1:
             raise TypeError(f"{self.path} is to take its body and nothing else")
         model: Any = field.field_info.annotation
-        read, status = TypeAdapter[Any](model).validate_json, self.status_code or 200
+        reader, status = TypeAdapter[Any](model), self.status_code or 200
+        read = reader.validate_json
 
         async def direct(request: Request) -> Response:
             if not is_json(_content_type(request.scope["headers"])):
                 return await general(request)
             try:
                 body = await request.body()
-                given = read(body) if len(body) < LARGE else await read_large(request, body, read)
+                given = read(body) if len(body) < LARGE else await read_large(request, body, reader)
             except (ValidationError, ClientDisconnect):
                 return await general(request)
             answer = await function(given)

@@ -45,7 +45,7 @@ def test_a_stop_waits_for_no_fold(tmp_path: Path) -> None:
 
 
 def test_a_deletion_ends_a_fold(live: Wager) -> None:
-    """What is still to be folded of a deleted model costs nothing; the request that waits for it hears that it is gone."""
+    """What is still to be folded of a deleted model costs nothing; a request that waits for it gets a 404."""
     with httpx2.Client(base_url=live.url, timeout=60.0) as client:
         heavy_model(client, "heavy")
         asked = {"model": "heavy", "context": [1.0] * D}
