@@ -5,12 +5,14 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-from learners.base import InvalidStateError, state_bytes
-from learners.codec import decode_state, encode_state
+from learners.base import InvalidStateError, Rounds, state_bytes
+from learners.codec import encode_state
 from service.errors import StoreCorruptError
 from service.model import Model
+from service.quarantine import Quarantine
+from service.snapshots import read_state
 from service.store.base import LogEntry, Seen, Snapshot, Store, Tail
-from service.store.records import first_round
+from service.store.reading import begin_of, moment_of
 from service.tally import Tally
 
 _T = TypeVar("_T")
@@ -37,7 +39,8 @@ class Replica:
         self.rounds = 0
         self.snapshot_rounds = 0
         self.state: Any = None
-        self._last_at: float | None = None  # when the last of the rounds came
+        self._last_at: bytes | None = None  # when the last of the rounds came, as its entry has it
+        self._quarantine = Quarantine(model, store)
         self.bytes = state_bytes(model.learner)
         self.tally = Tally(model.format, model.answers.choices, model.definition.window_seconds)
         self._folded = False
@@ -46,7 +49,7 @@ class Replica:
     @property
     def seen(self) -> Seen:
         """What the state takes into account."""
-        return Seen(self.rounds, TAIL_LIMIT, self._last_at)
+        return Seen(self.rounds, TAIL_LIMIT, self._last_at, damage=self._quarantine.version)
 
     async def catch_up(self, tail: Tail | None = None) -> None:
         """Folds every round that the log has by now. Call with `lock` held.
@@ -56,7 +59,8 @@ class Replica:
 
         Raises:
             ModelNotFoundError: if this incarnation of the model is gone.
-            StoreCorruptError: if the log or the snapshot cannot be read.
+            StoreCorruptError: if rounds are missing, or a snapshot that cannot be done without is damaged.
+            NewerVersionError: if a newer version wrote some of it.
             StoreUnavailableError: if the store does not answer.
         """
         if self.state is None:
@@ -75,10 +79,12 @@ class Replica:
         async with self.lock:
             if self.state is None or self.rounds <= self.snapshot_rounds:
                 return
-            rounds, last_at, tally = self.rounds, self._last_at, self.tally.counts().encode()
+            rounds, tally = self.rounds, self.tally.counts().encode()
+            last_at, damage = self._last_at, self._quarantine.version
             state = await offloaded(self.bytes, encode_state, self.model.learner, self.state)
         retained = self.model.definition.retain_rounds
-        kept = await self._store.save_snapshot(self.model.key, Snapshot(rounds, state, last_at, tally), retained)
+        snapshot = Snapshot(rounds, state, last_at, tally, damage)
+        kept = await self._store.save_snapshot(self.model.key, snapshot, retained)
         self.snapshot_rounds = max(self.snapshot_rounds, kept)
 
     async def _read_tail(self) -> Tail:
@@ -87,54 +93,76 @@ class Replica:
     def _contradicts(self, tail: Tail) -> bool:
         """Whether the log is not the one this state is of: rounds that it had are gone, or others in their place."""
         first = tail.entries[0] if tail.entries else None
-        number, moment = first_round(first.rounds) if first else (sys.maxsize, 0.0)
-        if first is None or not number <= self.rounds <= first.number:
+        if first is None or not self._begin_of(first) <= self.rounds <= first.number:
             return tail.rounds < self.rounds
-        there, self._last_at = self._last_at, moment
-        return first.number != self.rounds or (there is not None and there != moment)
+        there, self._last_at = self._last_at, moment_of(first)
+        return first.number != self.rounds or (there is not None and there != self._last_at)
+
+    def _begin_of(self, entry: LogEntry) -> int:
+        return entry.number if entry.number == self.rounds else begin_of(self.model.format, entry)
 
     async def _take(self, tail: Tail) -> None:
         """Folds a tail, or starts from the snapshot where the log no longer has the round that comes next."""
-        if self._contradicts(tail):
+        heeds = tail.damage == self._quarantine.version or not await self._quarantine.heed(self.rounds)
+        if not heeds or self._contradicts(tail):
             self.state = None
             await self._load()
             return
         entries = [entry for entry in tail.entries if entry.number > self.rounds]
-        gap = first_round(entries[0].rounds)[0] != self.rounds + 1 if entries else tail.rounds > self.rounds
+        if entries:
+            after = self.rounds if len(entries) < len(tail.entries) else None
+            gap = begin_of(self.model.format, entries[0], after) != self.rounds + 1
+        else:
+            gap = tail.rounds > self.rounds
         await (self._load() if gap else self._fold(entries))
 
     async def _load(self) -> None:
         """Starts from the snapshot, or from nothing where there is none."""
+        # The record of damage behind the snapshot, which has heeded all that is recorded of its rounds.
         snapshot = await self._store.load_snapshot(self.model.key)
-        learner = self.model.learner
         if self.state is not None and (snapshot is None or snapshot.rounds <= self.rounds):
             raise StoreCorruptError(f"the log of model {self.model.name!r} lacks round {self.rounds + 1}")
+        await self._quarantine.heed(0)
         self._last_at = None
-        if snapshot is None:
-            self.state, self.rounds, self.snapshot_rounds = learner.init(), 0, 0
-            self.tally.restart(b"")
-            return
-        try:
-            self.state = await offloaded(self.bytes, decode_state, learner, snapshot.state)
-        except InvalidStateError as error:
-            raise StoreCorruptError(f"the snapshot of model {self.model.name!r} cannot be read: {error}") from error
-        self.rounds = self.snapshot_rounds = snapshot.rounds
-        self.tally.restart(snapshot.tally)
+        if snapshot is not None:
+            try:
+                state = await offloaded(self.bytes, read_state, self.model.learner, snapshot.state)
+            except InvalidStateError as error:
+                await self._do_without(snapshot, error)
+            else:
+                self.state, self.rounds, self.snapshot_rounds = state, snapshot.rounds, snapshot.rounds
+                self.tally.restart(snapshot.tally)
+                return
+        self.state, self.rounds, self.snapshot_rounds = self.model.learner.init(), 0, 0
+        self.tally.restart(b"")
+
+    async def _do_without(self, snapshot: Snapshot, error: InvalidStateError) -> None:
+        """Records that a snapshot is damaged, and refuses to go on if the log no longer begins with round 1."""
+        self.state = None
+        await self._store.mark_snapshot(self.model.key, snapshot.rounds, str(error))
+        entries = (await self._store.read_tail(self.model.key, 0, 1)).entries
+        if not entries or begin_of(self.model.format, entries[0]) != 1:
+            detail = f"the snapshot of model {self.model.name!r} cannot be read: {error}"
+            raise StoreCorruptError(detail) from error
 
     async def _fold(self, entries: Sequence[LogEntry]) -> None:
         if not entries:
             return
+        stretch = await self._quarantine.read(entries, self.rounds)
+        if stretch is None:
+            await self._load()
+            return
+        if stretch.rows is not None:
+            await self._learn(self.model.format.rounds_of(*stretch.rows))
+            self.tally.take(stretch.records, len(stretch.rows[0]))
+        self.rounds, self._last_at = entries[-1].number, moment_of(entries[-1])
+
+    async def _learn(self, rounds: Rounds) -> None:
         learner, state = self.model.learner, self.state
-        records = [entry.rounds for entry in entries]
-        rounds = self.model.format.decode_rounds(records)
-        if entries[-1].number - self.rounds != rounds.n:
-            raise StoreCorruptError(f"the log of model {self.model.name!r} has a hole")
         self.state = None  # if the fold is cut short, its half-changed state must never be used
         cost = rounds.n * learner.fold_cost if self._folded else FIRST_CALL
         self.state = await offloaded(cost, learner.fold, state, rounds)
         self._folded = True
-        self.rounds, self._last_at = entries[-1].number, first_round(records[-1])[1]
-        self.tally.take(records, rounds.n)
 
 
 async def offloaded(cost: int, function: Callable[..., _T], *args: Any) -> _T:

@@ -49,7 +49,7 @@ STORE = [
     ),
     Place(
         "service/store/lua/add_feedback.lua",
-        laws("tests/store/test_trouble.py", "test_a_broken_record_stops_a_batch_and_spoils_nothing"),
+        laws("tests/store/test_trouble.py", "test_a_call_that_is_stopped_spoils_nothing"),
         {
             "feedback: trouble is silence": ("if not done then", "if false then"),
             "feedback: trouble leaves rounds uncounted": ("if rounds > first then", "if done and rounds > first then"),
