@@ -43,15 +43,26 @@ class Quarantine:
         """
         stretch = self._read(entries, after)
         while stretch.damaged:
-            for each in stretch.damaged:
-                _log.error(
-                    "model %s: rounds %d to %d are damaged: %s", self._model.name, each.first, each.last, each.reason
-                )
-            if not await self._store.record_damage(self._model.key, stretch.damaged):
+            if not await self._record(stretch.damaged):
                 return None
             await self.heed(after)
             stretch = self._read(entries, after)
         return stretch
+
+    async def add(self, number: int, reason: str) -> bool:
+        """Record a round; tell whether it is on record, or else the snapshot is to be started from.
+
+        It is heeded with the next tail: what was learned behind it is learned again.
+
+        Raises:
+            ModelNotFoundError: if this incarnation of the model is gone.
+        """
+        return await self._record([Damage(number, number, number, reason)])
+
+    async def _record(self, found: Sequence[Damage]) -> bool:
+        for each in found:
+            _log.error("model %s: rounds %d to %d: %s", self._model.name, each.first, each.last, each.reason)
+        return await self._store.record_damage(self._model.key, found)
 
     def _read(self, entries: Sequence[LogEntry], after: int) -> Stretch:
         last = entries[-1].number if entries else after

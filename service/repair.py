@@ -91,7 +91,7 @@ async def _search_log(store: Store, model: Model, recorded: list[Damage]) -> Asy
         if not entries:
             return
         if not begun:  # the rounds before the first entry may have been trimmed
-            after, begun = begin_of(model.format, entries[0]) - 1, True
+            after, begun = (begin_of(model.format, entries[0]) or 1) - 1, True
         for finding in _damage_in(model, entries, after, recorded):
             yield finding
         after = entries[-1].number

@@ -5,9 +5,10 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-from learners.base import InvalidStateError, Rounds, state_bytes
+from learners.base import IntArray, InvalidStateError, Rounds, state_bytes
 from learners.codec import encode_state
 from service.errors import StoreCorruptError
+from service.learning import learn, part
 from service.model import Model
 from service.quarantine import Quarantine
 from service.snapshots import read_state
@@ -93,13 +94,15 @@ class Replica:
     def _contradicts(self, tail: Tail) -> bool:
         """Whether the log is not the one this state is of: rounds that it had are gone, or others in their place."""
         first = tail.entries[0] if tail.entries else None
-        if first is None or not self._begin_of(first) <= self.rounds <= first.number:
+        if first is None or not self._holds_last(first):
             return tail.rounds < self.rounds
         there, self._last_at = self._last_at, moment_of(first)
         return first.number != self.rounds or (there is not None and there != self._last_at)
 
-    def _begin_of(self, entry: LogEntry) -> int:
-        return entry.number if entry.number == self.rounds else begin_of(self.model.format, entry)
+    def _holds_last(self, entry: LogEntry) -> bool:
+        """Whether the last of the rounds seen is in an entry, as far as can be told."""
+        begin = entry.number if entry.number == self.rounds else begin_of(self.model.format, entry)
+        return begin is not None and begin <= self.rounds <= entry.number
 
     async def _take(self, tail: Tail) -> None:
         """Folds a tail, or starts from the snapshot where the log no longer has the round that comes next."""
@@ -110,7 +113,10 @@ class Replica:
             return
         entries = [entry for entry in tail.entries if entry.number > self.rounds]
         if entries:
+            # Nothing is trimmed that no snapshot has seen: where there is none, the log begins with round 1.
             after = self.rounds if len(entries) < len(tail.entries) else None
+            if after is None and self.rounds == 0 and begin_of(self.model.format, entries[0]) is None:
+                after = 0
             gap = begin_of(self.model.format, entries[0], after) != self.rounds + 1
         else:
             gap = tail.rounds > self.rounds
@@ -153,16 +159,27 @@ class Replica:
             await self._load()
             return
         if stretch.rows is not None:
-            await self._learn(self.model.format.rounds_of(*stretch.rows))
+            if not await self._learn(self.model.format.rounds_of(*stretch.rows), stretch.rows[0]["round"]):
+                await self._load()
+                return
             self.tally.take(stretch.records, len(stretch.rows[0]))
         self.rounds, self._last_at = entries[-1].number, moment_of(entries[-1])
 
-    async def _learn(self, rounds: Rounds) -> None:
-        learner, state = self.model.learner, self.state
-        self.state = None  # if the fold is cut short, its half-changed state must never be used
-        cost = rounds.n * learner.fold_cost if self._folded else FIRST_CALL
-        self.state = await offloaded(cost, learner.fold, state, rounds)
-        self._folded = True
+    async def _learn(self, rounds: Rounds, numbers: IntArray) -> bool:
+        """Learns from all rounds but those that no learner can; False if the snapshot is to be started from."""
+        done = 0
+        while done < rounds.n:
+            ahead, state = part(rounds, done, rounds.n) if done else rounds, self.state
+            self.state = None  # if the fold is cut short, its half-changed state must never be used
+            cost = ahead.n * self.model.learner.fold_cost if self._folded else FIRST_CALL
+            self.state, n = await offloaded(cost, learn, self.model.learner, state, ahead)
+            self._folded = True
+            done += n
+            if done < rounds.n:
+                if not await self._quarantine.add(int(numbers[done]), "the learner cannot learn from it"):
+                    return False
+                done += 1
+        return True
 
 
 async def offloaded(cost: int, function: Callable[..., _T], *args: Any) -> _T:

@@ -7,8 +7,6 @@ from learners.base import AnyLearner, InvalidStateError, state_layout
 from learners.codec import decode_state, identity
 from service.errors import NewerVersionError
 
-_METADATA = {"learner"}
-
 
 def read_state(learner: AnyLearner, data: bytes | memoryview) -> Any:
     """Return the state that a snapshot holds.
@@ -31,9 +29,8 @@ def _is_newer(learner: AnyLearner, data: bytes) -> bool:
     """Whether the header has all that this version writes, and more."""
     try:
         header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
-        metadata = header.pop("__metadata__")
-        theirs, ours = json.loads(metadata["learner"]), json.loads(identity(learner))
-        both = [(set(header), set(state_layout(learner))), (set(metadata), _METADATA), (set(theirs), set(ours))]
+        theirs, ours = json.loads(header.pop("__metadata__")["learner"]), json.loads(identity(learner))
+        both = [(set(header), set(state_layout(learner))), (set(theirs), set(ours))]
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return False
     return all(said >= known for said, known in both) and any(said > known for said, known in both)

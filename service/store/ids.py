@@ -22,7 +22,8 @@ _NO_TOKEN = -2
 _PLACE_BITS = 16
 """The lowest of a token: the place in the block; the other 32 are noise."""
 
-_TOKEN_DIGITS = len(str(2 ** (32 + _PLACE_BITS)))
+MOST_TOKENS = 2 ** (32 + _PLACE_BITS)
+_TOKEN_DIGITS = len(str(MOST_TOKENS))
 
 
 def tokens_of(bounds: Sequence[int], secret: str) -> IntArray:

@@ -44,21 +44,21 @@ def moment_of(entry: LogEntry) -> bytes | None:
     return moment if len(moment) == _MOMENT.stop - _MOMENT.start else None
 
 
-def begin_of(form: RecordFormat, entry: LogEntry, after: int | None = None) -> int:
-    """The number of the first round in an entry.
+def begin_of(form: RecordFormat, entry: LogEntry, after: int | None = None) -> int | None:
+    """The number of the first round in an entry; None where it cannot be told.
 
     Args:
         form: of the model's rounds.
         entry: of its log.
-        after: the last round before the entry, where that is known: then a damaged entry begins behind it. An entry
-            that could not be told apart and behind an unknown one begins where its first round says.
+        after: the last round before the entry, where that is known: then a damaged entry begins behind it. Else one
+            that cannot be told apart begins where its first round says.
     """
     said, count = int.from_bytes(entry.rounds[_NUMBER], "little", signed=True), form.count(entry.rounds)
     if count and (after is None or said == entry.number - count + 1):
         return entry.number - count + 1
     if after is not None:
         return after + 1
-    return said if 0 < said <= entry.number else entry.number
+    return said if 0 < said <= entry.number else None
 
 
 def read_entries(
@@ -92,7 +92,7 @@ def read_page(form: RecordFormat, entries: Sequence[LogEntry]) -> list[Stretch]:
     """Read entries of which some may be missing: a stretch for all that follow each other, in order."""
     runs: list[tuple[int, list[LogEntry]]] = []
     for entry in entries:
-        begin = begin_of(form, entry)
+        begin = begin_of(form, entry) or entry.number
         if runs and begin == runs[-1][1][-1].number + 1:
             runs[-1][1].append(entry)
         else:
@@ -128,6 +128,8 @@ def _pieces(form: RecordFormat, entry: LogEntry, after: int, damaged: list[Damag
 
 def _readable(form: RecordFormat, pieces: list[Piece], damaged: list[Damage]) -> list[Piece]:
     """What can be read of some pieces. Many are tried at once, which is fast, then ever fewer."""
+    if not pieces:
+        return []
     try:
         _checked_rows(form, pieces)
     except StoreCorruptError as error:

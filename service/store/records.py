@@ -16,10 +16,10 @@ import numpy.typing as npt
 
 from learners.base import BoolArray, Contexts, FloatArray, IntArray, Rounds
 from service.errors import NewerVersionError, StoreCorruptError
-from service.store.ids import SINGLE
+from service.store.ids import MOST_TOKENS, SINGLE
 from service.store.outputs import OutputForm
 from service.store.shapes import RecordShape
-from service.store.soundness import Numbers, faults, sound_rows
+from service.store.soundness import MOST_ROUNDS, Numbers, faults, sound_rows
 
 FORMAT = 3
 
@@ -291,7 +291,8 @@ class RecordFormat:
         of_outcome = {
             "truth": form.possible_truths(table["truth"]),
             "bit": (right == form.equal(table["truth"], table["output"])) & (right <= 1),
-            "number": (table["round"] >= 1) & (table["rounds_seen"] >= 0) & (table["token"] >= SINGLE),
+            "number": (table["round"] >= 1) & (table["rounds_seen"] >= 0) & (table["rounds_seen"] <= MOST_ROUNDS),
+            "token": (table["token"] >= SINGLE) & (table["token"] < MOST_TOKENS),
         }
         output, p, leftover, evidence = (table[name] for name in ("output", "propensity", "leftover", "evidence"))
         moments = (table["predicted_at"], table["feedback_at"])

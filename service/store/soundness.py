@@ -14,6 +14,9 @@ from service.store.outputs import OutputForm
 LATEST = 253_402_300_800.0
 """Seconds since the epoch: the year 10000, which no clock shows and no date has."""
 
+MOST_ROUNDS = 2**53
+"""In a log: the store's scripts count in float64."""
+
 _LEAST = 5e-324
 """The smallest float64 above 0."""
 

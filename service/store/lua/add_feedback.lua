@@ -11,9 +11,8 @@
 -- Formats: service/store/records.py. Truths are compared with answers as bytes.
 -- A record may be damaged: lengths are checked before anything is made of them, and a prediction before it is joined.
 local FORMAT = 3
-local HEAD, HEAD_BYTES = '<BI4I4I4c16d', 45
+local HEAD, HEAD_BYTES = '<BI4I4I4c16di8', 45
 local OPEN_AT = 5 -- before it: format and predictions
-local SEEN_AT = 37 -- of the head: the rounds that the predictions had seen
 local OUTCOME, OUTCOME_BYTES = '<Bdi8', 17 -- before the truth
 local SAID, SAID_BYTES = '<BI4', 13 -- behind the token; before the truth
 local BEFORE_BLOCKS = 9
@@ -21,7 +20,7 @@ local SINGLE = string.rep('\255', 8)
 local NOTHING_SAID = 2
 local LATEST = 253402300800 -- seconds: the year 10000
 local PAIR_BYTES = 12 -- a number of a sparse context: its index u4, itself f8
-local ONES = '[\240-\255][\127\255]' -- the highest bytes of a float64 that is infinite or no number
+local HIGHEST = {'\127', '\255'} -- byte of a float64 that is infinite or no number, after one of 240 or more
 local NAMES = {
   b = 'broken', c = 'conflict', d = 'duplicate', e = 'expired', i = 'inconsistent', l = 'label-needed',
   n = 'newer-version', u = 'unknown',
@@ -47,11 +46,12 @@ local function read_block(key)
   if type(record) ~= 'string' or #record < HEAD_BYTES then
     return nil, 'b'
   end
-  local format, n, open, answer_bytes, _, expires_at = struct.unpack(HEAD, record)
+  local format, n, open, answer_bytes, _, expires_at, seen = struct.unpack(HEAD, record)
   if format ~= FORMAT then
     return nil, format > FORMAT and 'n' or 'b'
   end
   local block = {record = record, n = n, open = open, answer_bytes = answer_bytes, expires_at = expires_at}
+  block.seen = seen
   block.slot = OUTCOME_BYTES + answer_bytes
   block.heads_at = HEAD_BYTES + n * block.slot
   block.head = 24 + answer_bytes -- propensity, answer, token, where its body begins and ends
@@ -69,21 +69,26 @@ local function outcome_of(block, i)
   return block.fresh[i] or string.sub(block.record, HEAD_BYTES + i * block.slot + 1, HEAD_BYTES + (i + 1) * block.slot)
 end
 
--- Whether the float64s that end every `stride` bytes are numbers.
+-- Whether the float64s that end every `stride` bytes are numbers: those that are none have an exponent of ones, so
+-- their highest byte is one of two. To look for these is faster than to read each number.
 local function are_numbers(bytes, from, upto, stride)
-  local at = string.find(bytes, ONES, from)
-  while at and at < upto do
-    local ahead = (stride - 2 - (at - from)) % stride
-    if ahead == 0 then
-      return false
+  for _, highest in ipairs(HIGHEST) do
+    local at = string.find(bytes, highest, from, true)
+    while at and at <= upto do
+      local ahead = (stride - 1 - (at - from)) % stride
+      if ahead == 0 and string.byte(bytes, at - 1) >= 240 then
+        return false
+      end
+      at = string.find(bytes, highest, at + (ahead == 0 and stride or ahead), true)
     end
-    at = string.find(bytes, ONES, at + ahead)
   end
   return true
 end
 
 local function is_answer(answer)
-  if KIND == 'label-set' then
+  if KIND == 'label' then
+    return struct.unpack('<I4', answer) < LABELS
+  elseif KIND == 'label-set' then
     return not string.find(answer, '[^%z\1]')
   end
   local found = {}
@@ -124,16 +129,16 @@ end
 -- Whether a prediction is as it was stored, as far as that can be seen. The reader of the log refuses what fails here.
 local function is_sound(block, i, body)
   local record, head_at, answer = block.record, block.heads_at + i * block.head, string.sub(body, 1, ANSWER_BYTES)
-  local p, _, predicted_at, leftover = struct.unpack('<di8dd', body, ANSWER_BYTES + 1)
-  return answer == string.sub(record, head_at + 9, head_at + 8 + ANSWER_BYTES)
-    and string.sub(body, ANSWER_BYTES + 1, ANSWER_BYTES + 8) == string.sub(record, head_at + 1, head_at + 8)
-    and string.sub(body, ANSWER_BYTES + 9, ANSWER_BYTES + 16) == string.sub(record, SEEN_AT + 1, HEAD_BYTES)
+  local p, seen, predicted_at, leftover = struct.unpack('<di8dd', body, ANSWER_BYTES + 1)
+  return p == struct.unpack('<d', record, head_at + 1)
+    and answer == string.sub(record, head_at + 9, head_at + 8 + ANSWER_BYTES)
+    and seen == block.seen
     and is_answer(answer)
     and p <= 1 and (p > 0 or (p == 0 and KIND ~= 'label'))
     and predicted_at >= 0 and predicted_at <= LATEST
     and leftover >= 0 and leftover < 1
     and are_numbers(body, ANSWER_BYTES + 17, BODY_BYTES, 8)
-    and is_sparse_context(body)
+    and (FEATURES == 0 or is_sparse_context(body))
 end
 
 -- Whether an outcome on record is one that was recorded here: of this answer, with the number of a round.
@@ -141,7 +146,7 @@ local function is_outcome(block, outcome, answer)
   local correct, at, number = struct.unpack(OUTCOME, outcome)
   local truth = string.sub(outcome, OUTCOME_BYTES + 1)
   return correct == (truth == answer and 1 or 0) and (truth == block.unknown or is_answer(truth))
-    and at >= 0 and at <= LATEST and number >= 1 and number <= rounds + #block.rounds
+    and at > 0 and at <= LATEST and number >= 1 and number <= rounds + #block.rounds
 end
 
 local function close(block, i, token, correct, truth, body)
