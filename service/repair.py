@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Iterator
 from typing import NamedTuple
 
 from learners.base import InvalidStateError
-from service.errors import NewerVersionError, StoreCorruptError
+from service.errors import ModelNotFoundError, NewerVersionError, StoreCorruptError
 from service.model import Model, stored_model
 from service.snapshots import read_state
 from service.store.base import LogEntry, Store
@@ -30,10 +30,23 @@ class Finding(NamedTuple):
 
 
 async def search(store: Store, name: str | None) -> AsyncIterator[Finding]:
-    """Yield what cannot be read of a model; of all models if none is named."""
+    """Yield what cannot be read of a model; of all models if none is named.
+
+    Raises:
+        ModelNotFoundError: if there is none of that name.
+    """
+    if name is not None and not await _is_there(store, name):
+        raise ModelNotFoundError(f"there is no model {name!r}", "model")
     for each in [name] if name else await store.list_names(_MOST_MODELS):
         async for finding in _search_model(store, each):
             yield finding
+
+
+async def _is_there(store: Store, name: str) -> bool:
+    try:
+        return await store.get_model(name) is not None
+    except (KeyError, ValueError):  # it cannot be read
+        return True
 
 
 async def _search_model(store: Store, name: str) -> AsyncIterator[Finding]:
@@ -48,9 +61,17 @@ async def _search_model(store: Store, name: str) -> AsyncIterator[Finding]:
     except (StoreCorruptError, KeyError, ValueError) as error:
         yield Finding(name, "definition", str(error), damaged=True)
         return
+    try:
+        async for finding in _search_life(store, model):
+            yield finding
+    except ModelNotFoundError:  # deleted while it was searched
+        return
+
+
+async def _search_life(store: Store, model: Model) -> AsyncIterator[Finding]:
     recorded = (await store.read_damage(model.key)).found
     for each in recorded:
-        yield Finding(name, f"{_named(each)}, on record", each.reason, damaged=True)
+        yield Finding(model.name, f"{_named(each)}, on record", each.reason, damaged=True)
     async for finding in _search_snapshot(store, model, recorded):
         yield finding
     async for finding in _search_log(store, model, recorded):

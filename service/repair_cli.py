@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from service.settings import Settings
 
 EXIT_DAMAGED = 1
+EXIT_NAME = 2
 EXIT_STORE = 5
 
 
@@ -52,8 +53,9 @@ async def _search(url: str, settings: "Settings", name: str | None) -> int:
         async for finding in search(store, name):
             typer.echo(str(finding))
             damaged += finding.damaged
-    except ModelNotFoundError as error:  # deleted while it was searched
+    except ModelNotFoundError as error:
         typer.echo(f"wager: {error}", err=True)
+        raise typer.Exit(EXIT_NAME) from None
     finally:
         await store.close()
     return damaged
