@@ -3,13 +3,13 @@
 from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
-from itertools import islice
-from typing import Any
+from itertools import chain, islice
+from typing import Any, Literal
 
 import pydantic
 
 from learners.answers import answer_kind
-from learners.base import NO_LABEL, AnyLearner
+from learners.base import NO_LABEL, AnyLearner, Contexts
 from learners.registry import ALL_LEARNERS, RECOMMENDED
 from service.answers import NOTHING
 from service.auth import Names
@@ -17,6 +17,7 @@ from service.desk import Outside
 from service.errors import ModelExistsError, ModelNotFoundError
 from service.model import Limits, Model, hyperparameters, new_model, reading_cost, stored_model
 from service.schemas import (
+    DamageNote,
     LearnerDescription,
     LearnerList,
     ModelAnswer,
@@ -25,7 +26,13 @@ from service.schemas import (
     RoundLine,
 )
 from service.store.base import LogEntry, ModelKey, StoredModel
+from service.store.damage import Damage
 from service.store.ids import id_of
+from service.store.reading import read_page
+from service.store.records import Table
+
+_MOST_NOTES = 10
+"""Of damage, beside a model."""
 
 _COST_PER_LABEL = 1_000  # multiply-adds in the time that checking and writing a label takes
 
@@ -68,7 +75,9 @@ class Catalogue:
             ModelNotFoundError: if there is none.
         """
         stored = await self._stored(name)
-        return await self._compute.run_costly(reading_cost(stored), name, _model_answer, stored)
+        found = (await self._store.read_damage(stored.key)).found[:_MOST_NOTES]
+        answer = await self._compute.run_costly(reading_cost(stored), name, _model_answer, stored)
+        return answer.model_copy(update={"damage": [_note(each) for each in found] or None})
 
     def _written(self, definition: ModelDefinition, incarnation: str) -> tuple[ModelKey, str]:
         """The key and the definition of a new model, as they are stored."""
@@ -98,15 +107,19 @@ class Catalogue:
         self._forget(name)
 
     async def rounds(self, name: str, after: int, limit: int) -> Iterator[RoundLine]:
-        """The first rounds behind a given one that the log still has, oldest first.
+        """The first rounds behind a given one that the log still has and that can be read, oldest first.
 
         Raises:
             ModelNotFoundError: if there is no such model.
         """
         model = stored_model(await self._stored(name))
-        tail = await self._store.read_tail(model.key, after, limit)
-        lines = (line for line in _round_lines(model, tail.entries) if line.round > after)
-        return islice(lines, limit)
+        while True:
+            tail = await self._store.read_tail(model.key, after, limit)
+            lines = islice((line for line in _round_lines(model, tail.entries) if line.round > after), limit)
+            first = next(lines, None)
+            if first is not None or not tail.entries:
+                return chain(() if first is None else (first,), lines)
+            after = tail.entries[-1].number  # none of these can be read
 
     async def _stored(self, name: str) -> StoredModel:
         stored = await self._store.get_model(name)
@@ -151,16 +164,28 @@ def _model_answer(stored: StoredModel) -> ModelAnswer:
         rounds_seen=stored.rounds,
         predictions=stored.predictions,
         correct=stored.correct,
+        damaged_rounds=stored.damaged,
     )
 
 
+def _note(damage: Damage) -> DamageNote:
+    what: Literal["rounds", "snapshot"] = "snapshot" if damage.snapshot else "rounds"
+    found_at = _moment(damage.found_at or 0.0)
+    return DamageNote(what=what, first=damage.first, last=damage.last, reason=damage.reason, found_at=found_at)
+
+
 def _round_lines(model: Model, entries: list[LogEntry]) -> Iterator[RoundLine]:
-    table, contexts = model.format.rows([entry.rounds for entry in entries])
     blocks, ends = [entry.block for entry in entries], [entry.number for entry in entries]
+    for stretch in read_page(model.format, entries):
+        if stretch.rows is not None:
+            yield from _lines(model, *stretch.rows, lambda number: blocks[bisect_left(ends, number)])
+
+
+def _lines(model: Model, table: Table, contexts: Contexts, block_of: Callable[[int], str]) -> Iterator[RoundLine]:
     for i, line in enumerate(table):
         (shown,), truth = model.answers.show(table["output"][i : i + 1]), table["truth"][i : i + 1]
         (right,) = [NOTHING] if (truth == NO_LABEL).all() else model.answers.show(truth)
-        own = id_of(blocks[bisect_left(ends, line["round"])], int(line["token"]))
+        own = id_of(block_of(int(line["round"])), int(line["token"]))
         yield RoundLine(
             round=int(line["round"]),
             prediction_id=f"{model.name}:{own}",

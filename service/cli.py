@@ -19,6 +19,7 @@ import typer
 
 from service import __version__, keys_cli
 from service.load.command import load
+from service.repair_cli import repair
 
 if TYPE_CHECKING:
     from service.settings import Settings
@@ -87,6 +88,7 @@ def demo(
 
 
 app.command()(load)
+app.command()(repair)
 
 
 def read_settings(**options: Any) -> "Settings":

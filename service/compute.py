@@ -137,16 +137,17 @@ class Compute:
             self._dispatch()
 
 
-def slices(n: int, cost: int, overhead: int = 0) -> list[tuple[int, int]]:
-    """Cut n steps into slices of about `SLICE_COST`, and of one step at least.
+def steps_in_slice(cost: int, overhead: int = 0) -> int:
+    """How many steps make a slice of about `SLICE_COST`: one at least.
 
     Args:
-        n: how many steps.
         cost: multiply-adds of a step.
-        overhead: multiply-adds of a slice beside its steps; the steps of a slice take as much, if not more.
-
-    Returns:
-        The first step of each slice, and the one after its last.
+        overhead: multiply-adds of a slice beside its steps; the steps of a slice may take as much.
     """
-    size = max(1, max(SLICE_COST, overhead) // max(cost, 1))
+    return max(1, max(SLICE_COST, overhead) // max(cost, 1))
+
+
+def slices(n: int, cost: int, overhead: int = 0) -> list[tuple[int, int]]:
+    """Cut n steps into slices, as `steps_in_slice`: the first step of each, and the one after its last."""
+    size = steps_in_slice(cost, overhead)
     return [(start, min(start + size, n)) for start in range(0, n, size)]

@@ -5,6 +5,7 @@ import numpy as np
 from learners.answers import draw_answers
 from learners.base import Contexts, Decisions, Draws, FloatArray
 from service.compute import FIRST_CALL, Compute, slices
+from service.isolation import isolating
 from service.replica import Replica
 
 
@@ -47,6 +48,7 @@ class Decider:
         self._called = True
         return answered
 
+    @isolating
     def _decide(self, contexts: Contexts, uniforms: FloatArray) -> tuple[Decisions, Draws]:
         decisions = self._learner.decide(self._replica.state, contexts)
         return decisions, draw_answers(self._learner, decisions, uniforms)

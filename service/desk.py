@@ -20,19 +20,19 @@ from service.deciding import Decider
 from service.errors import (
     NoDistributionError,
     NormExceededError,
-    PredictionConflictError,
     StoreUnavailableError,
     WagerError,
 )
 from service.feature_schemas import GivenContext
+from service.isolation import ImpossibleDecisionsError, each_alone
 from service.model import Model
 from service.replica import Replica
 from service.schemas import PredictAnswer
 from service.store.base import Block, Feedback, FeedbackResult, FeedbackStatus, Published, Seen, Store, Tail
-from service.store.ids import ids_in, tokens_of
-from service.store.records import Kept, Made
+from service.store.ids import OWN, ids_in, tokens_of
+from service.store.records import Made
 from service.tally import SLOTS
-from service.telling import told
+from service.telling import told, told_again
 from service.together import attempt_each, together
 
 _log = logging.getLogger(__name__)
@@ -119,7 +119,7 @@ class Desk:
         self._rejects = self._features.norm == "reject"
         self._uniforms = uniforms_per_answer(model.learner)
         most = max(1, min(_ITEMS_AT_ONCE, _NUMBERS_AT_ONCE // len(model.definition.labels)))
-        self._predictions: Batcher[Ask, PredictAnswer] = Batcher(self._predict, most)
+        self._predictions: Batcher[Ask, PredictAnswer] = Batcher(self._predict_each, most)
         self._feedback: Batcher[Feedback, FeedbackResult] = Batcher(self._join, _ITEMS_AT_ONCE)
         self._newest_round = 0  # that this worker has heard of
         self._upkeep: asyncio.Task[None] | None = None
@@ -192,6 +192,9 @@ class Desk:
             raise NormExceededError(detail, "context")
         return ask
 
+    async def _predict_each(self, asks: list[Ask]) -> list[PredictAnswer | Exception]:
+        return await each_alone(self._predict, asks, self.model.name)
+
     async def _predict(self, asks: list[Ask]) -> list[PredictAnswer | Exception]:
         batch, replica = await self._costly(self._size(asks), self._batch, asks), self.replica
         async with replica.lock:
@@ -225,7 +228,7 @@ class Desk:
         given = any([ask.id is not None for ask in asks])  # noqa: C419  a list is faster
         bounds = list(range(len(asks) + 1)) if given else self.model.format.bounds(contexts)
         first = [asks[start] for start in bounds[:-1]]
-        names = [ask.id or self._outside.new_id() for ask in first]
+        names = [ask.id or OWN + self._outside.new_id() for ask in first]
         tokens = tokens_of(bounds, self._outside.new_id())
         return _Batch(asks, contexts, bounds, names, tokens, [self._fingerprint(ask) for ask in first])
 
@@ -243,6 +246,8 @@ class Desk:
         now, outputs = self._outside.now(), model.answers.form.rows(labels)
         expires_at = now + model.definition.window_seconds
         made = Made(outputs, propensities, leftovers, evidence, batch.contexts, now, expires_at, self.replica.rounds)
+        if not (sound := model.format.sound(made)).all():
+            raise ImpossibleDecisionsError(sound)
         return _Drawn(made, distributions)
 
     async def _keep(self, batch: _Batch, drawn: _Drawn, seen: Seen) -> list[bytes | None] | Tail:
@@ -260,26 +265,15 @@ class Desk:
 
     def _answers(self, batch: _Batch, drawn: _Drawn, there: list[bytes | None]) -> list[PredictAnswer | Exception]:
         made, tokens, spans = drawn.made, batch.tokens.tolist(), pairwise(batch.bounds)
-        blocks = zip(map(self._full, batch.names), spans, strict=True)
-        ids = [id_ for name, (start, stop) in blocks for id_ in ids_in(name, tokens[start:stop])]
+        blocks = zip(batch.names, spans, strict=True)
+        ids = [f"{self.model.name}:{id_}" for name, (start, stop) in blocks for id_ in ids_in(name, tokens[start:stop])]
         chances = [drawn.distributions[i] if ask.include_distribution else None for i, ask in enumerate(batch.asks)]
         answers: list[PredictAnswer | Exception] = []
         answers += told(self.model, ids, made, chances)
         for i, record in enumerate(there):
             if record is not None:
-                kept = self.model.format.decode_kept(record)
-                answers[batch.bounds[i]] = self._repeat(batch.names[i], batch.fingerprints[i], kept)
+                answers[batch.bounds[i]] = told_again(self.model, batch.names[i], batch.fingerprints[i], record)
         return answers
-
-    def _repeat(self, prediction_id: str, fingerprint: bytes, kept: Kept) -> PredictAnswer | Exception:
-        if kept.fingerprint != fingerprint:
-            detail = f"prediction {prediction_id!r} was made before, with another context"
-            return PredictionConflictError(detail, "prediction_id")
-        (answer,) = told(self.model, [self._full(prediction_id)], kept, [None])
-        return answer
-
-    def _full(self, own_id: str) -> str:
-        return f"{self.model.name}:{own_id}"
 
     async def _join(self, feedback: list[Feedback]) -> list[FeedbackResult]:
         model = self.model

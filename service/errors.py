@@ -12,6 +12,7 @@ WagerError
 │   ├── LabelNeededError          the learner needs the true label
 │   ├── UnknownAlgorithmError     no learner of that name
 │   ├── HyperparameterError       a hyperparameter the learner refuses
+│   │   └── UnknownHyperparameterError one that it does not have
 │   ├── ModelTooLargeError        a state that would be too large
 │   ├── ModelTooCostlyError       a decision or an update that would take too long
 │   ├── BatchTooLargeError        more items than one request may have
@@ -30,11 +31,14 @@ WagerError
 │   ├── SignatureError            a webhook that its sender did not sign
 │   └── RateLimitedError          more requests than the key may make
 ├── OverloadedError               more requests at once than a worker takes
+├── LearnerFailedError            a decision that could not be read again, and so is not stored
 ├── StoppingError                 a worker that is about to stop
 └── StoreError
     ├── StoreUnavailableError     no answer, or not one that can be used; try again
     ├── StoreFullError            no memory left for a write
+    ├── NewerVersionError         a newer version wrote what is stored
     └── StoreCorruptError         what is stored cannot be read
+        └── BrokenPredictionError the record of a prediction is damaged
 """
 
 
@@ -94,6 +98,10 @@ class UnknownAlgorithmError(InvalidInputError):
 
 class HyperparameterError(InvalidInputError):
     """A hyperparameter that the learner refuses."""
+
+
+class UnknownHyperparameterError(HyperparameterError):
+    """A hyperparameter that the learner does not have."""
 
 
 class ModelTooLargeError(InvalidInputError):
@@ -194,3 +202,15 @@ class StoreFullError(StoreError):
 
 class StoreCorruptError(StoreError):
     """What is stored cannot be read."""
+
+
+class BrokenPredictionError(StoreCorruptError):
+    """The record of a prediction is damaged: no feedback makes a round of it."""
+
+
+class NewerVersionError(StoreError):
+    """A newer version wrote what is stored: this one neither reads nor leaves out what it does not know."""
+
+
+class LearnerFailedError(WagerError):
+    """The learner decided what could not be read again: nothing is stored."""

@@ -121,6 +121,7 @@ _GAUGES: dict[str, tuple[str, Callable[[Watched], float | None]]] = {
         lambda m: max(0, m.figures.rounds - m.figures.snapshot_rounds),
     ),
     "wager_snapshot_timestamp_seconds": ("When the latest snapshot was written.", lambda m: m.figures.snapshot_at),
+    "wager_damaged_rounds": ("Rounds that cannot be read, and are left out.", lambda m: m.figures.damaged),
     "wager_labels": ("Labels that an answer is one of.", lambda m: m.counts.labels),
     "wager_effective_sample_size_rounds": (
         "Rounds that the estimate for the uniform policy is worth: (sum of 1/p)² / sum of 1/p².",

@@ -87,7 +87,7 @@ def _at_desk(work: Callable[["KeyDesk"], Awaitable[_T]]) -> _T:
 
     settings = read_settings()
     try:
-        with _store_url(settings) as url:
+        with store_url(settings) as url:
             return asyncio.run(_work(url, settings, work))
     except (StoreError, EmbeddedServerError) as error:
         typer.echo(f"wager: {error}", err=True)
@@ -98,7 +98,8 @@ def _at_desk(work: Callable[["KeyDesk"], Awaitable[_T]]) -> _T:
 
 
 @contextlib.contextmanager
-def _store_url(settings: "Settings") -> Iterator[str]:
+def store_url(settings: "Settings") -> Iterator[str]:
+    """Yield the URL of the store that the settings name, which is started if it is the embedded one."""
     from service.store.reach import reach_embedded
 
     if settings.store_url is not None:

@@ -24,8 +24,10 @@ from service.errors import (
     InvalidInputError,
     ModelTooCostlyError,
     ModelTooLargeError,
+    NewerVersionError,
     StoreCorruptError,
     UnknownAlgorithmError,
+    UnknownHyperparameterError,
 )
 from service.feature_schemas import SparseFeatures
 from service.schemas import LearnerChoice, ModelDefinition
@@ -34,6 +36,9 @@ from service.store.records import RecordFormat
 
 FORGET_AFTER = 3600.0
 """Seconds a prediction is remembered behind its window, so that late feedback is told from unknown."""
+
+_UNKNOWN = {"extra_forbidden", "literal_error", "union_tag_invalid"}
+"""What pydantic calls a field, or the value of one, that is not known."""
 
 
 _COST_PER_CHARACTER = 50  # multiply-adds in the time that reading a character of a definition takes
@@ -85,7 +90,8 @@ class Model:
     @property
     def feedback_rules(self) -> FeedbackRules:
         """How the store judges feedback."""
-        return FeedbackRules(self.definition.late_feedback == "accept", self.learner.needs_true_label)
+        accepts_late = self.definition.late_feedback == "accept"
+        return FeedbackRules(accepts_late, self.learner.needs_true_label, self.format.shape)
 
 
 def build_learner(definition: ModelDefinition) -> AnyLearner:
@@ -125,7 +131,7 @@ def _validated(choice: LearnerChoice, problem: Problem) -> AnyLearner:
     known = dataclasses.fields(ALL_LEARNERS[choice.algorithm])
     unknown = sorted(set(hyperparameters) - {field.name for field in known if field.name != "problem"})
     if unknown:
-        raise HyperparameterError(f"{choice.algorithm} has no such hyperparameter", f"learner.{unknown[0]}")
+        raise UnknownHyperparameterError(f"{choice.algorithm} has no such hyperparameter", f"learner.{unknown[0]}")
     try:
         learner: AnyLearner = ALL_LEARNERS[choice.algorithm](problem=problem, **hyperparameters)
     except pydantic.ValidationError as error:
@@ -172,11 +178,22 @@ def stored_model(stored: StoredModel) -> Model:
     """The model that a store has.
 
     Raises:
-        StoreCorruptError: if its definition cannot be read, as when a newer version wrote it.
+        NewerVersionError: if its definition has what this version does not know.
+        StoreCorruptError: if it cannot be read.
     """
     try:
         definition = ModelDefinition.model_validate(json.loads(stored.definition))
         learner = build_learner(definition)
-    except (ValueError, InvalidInputError) as error:
+    except (ValueError, RecursionError, InvalidInputError) as error:
+        if _is_newer(error):
+            detail = f"a newer version wrote the definition of model {stored.key.name!r}: {error}"
+            raise NewerVersionError(detail) from error
         raise StoreCorruptError(f"the definition of model {stored.key.name!r} cannot be read: {error}") from error
     return Model(stored.key, definition, learner)
+
+
+def _is_newer(error: Exception) -> bool:
+    """Whether a definition is whole, and has fields, choices, algorithms or hyperparameters that are unknown here."""
+    if isinstance(error, pydantic.ValidationError):
+        return all(each["type"] in _UNKNOWN for each in error.errors(include_url=False, include_input=False))
+    return isinstance(error, (UnknownAlgorithmError, UnknownHyperparameterError))

@@ -12,12 +12,14 @@ from service.desk import Ask, Desk
 from service.desks import Desks
 from service.errors import (
     BatchTooLargeError,
+    BrokenPredictionError,
     FeedbackConflictError,
     IdentifierError,
     InconsistentFeedbackError,
     InvalidInputError,
     LabelNeededError,
     ModelNotFoundError,
+    NewerVersionError,
     PredictionExpiredError,
     PredictionNotFoundError,
     WagerError,
@@ -74,6 +76,7 @@ class RoundService:
             NoDistributionError: if a distribution is asked for, and the answers are too many.
             IdentifierError: if the id names another model.
             PredictionConflictError: if the id was used with another context.
+            LearnerFailedError: if the learner cannot decide.
             StoreError: if the store does not do its part.
         """
         ask = ask_of(request)
@@ -91,6 +94,7 @@ class RoundService:
             PredictionNotFoundError: if the prediction was never made, or is forgotten.
             PredictionExpiredError: if its window has closed, and the model rejects late feedback.
             FeedbackConflictError: if other feedback came first.
+            BrokenPredictionError: if its record is damaged.
             InvalidInputError: if the feedback says nothing, contradicts itself, or not enough for the learner.
             StoreError: if the store does not do its part.
         """
@@ -204,6 +208,8 @@ _REFUSALS: dict[FeedbackStatus, tuple[type[WagerError], str, str]] = {
         "the learner of this model needs {truth} when the prediction was wrong",
         "{truth}",
     ),
+    FeedbackStatus.BROKEN: (BrokenPredictionError, "the record of prediction {id!r} is damaged", "prediction_id"),
+    FeedbackStatus.NEWER: (NewerVersionError, "a newer version wrote prediction {id!r}", "prediction_id"),
 }
 
 

@@ -16,10 +16,9 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from service.feature_schemas import Body, Context, Features, FirstError, SparseContext
+from service.id_schemas import GivenId, QualifiedId
 
 NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
-ID_PATTERN = r"^[A-Za-z0-9._~=+/@-]{1,128}$"
-QUALIFIED_ID_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}:[A-Za-z0-9._~=+/@-]{1,128}$"
 
 ModelName = Annotated[
     str,
@@ -27,18 +26,6 @@ ModelName = Annotated[
     Field(description="Letters, digits, `.`, `_` and `-`, at most 64, beginning with a letter or digit."),
 ]
 Label = Annotated[str, StringConstraints(min_length=1, max_length=256)]
-PREDICTION_ID_PATTERN = rf"{QUALIFIED_ID_PATTERN[:-1]}(:(0|[1-9][0-9]{{0,14}}))?$"
-"""What the service makes itself may end with a token."""
-QualifiedId = Annotated[
-    str,
-    StringConstraints(pattern=PREDICTION_ID_PATTERN),
-    Field(description="`<model>:<id>`, as `/predict` answered it."),
-]
-GivenId = Annotated[
-    str,
-    StringConstraints(pattern=rf"{ID_PATTERN[:-1]}$|{QUALIFIED_ID_PATTERN}"),
-    Field(description="Your own id, unique within the model, with or without `<model>:` before it."),
-]
 
 
 def _different_labels(labels: list[str]) -> list[str]:
@@ -86,6 +73,17 @@ class ModelDefinition(Body):
     """How many of the latest rounds the log keeps at least, for reading and replay."""
 
 
+class DamageNote(_Answer):
+    """Something stored that cannot be read."""
+
+    what: Literal["rounds", "snapshot"]
+    first: int
+    """The first round that is missing; of a snapshot, 1."""
+    last: int
+    reason: str
+    found_at: datetime
+
+
 class ModelAnswer(_Answer):
     """A model, with what has happened to it."""
 
@@ -104,6 +102,10 @@ class ModelAnswer(_Answer):
     """Predictions stored, with or without feedback."""
     correct: int
     """Rounds whose answer was right."""
+    damaged_rounds: int = 0
+    """Rounds that cannot be read: the model goes on without them."""
+    damage: Annotated[list[DamageNote] | None, Field(examples=[None])] = None
+    """The first of them; null in lists, and where there are none."""
 
 
 class ModelList(_Answer):

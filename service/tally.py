@@ -97,7 +97,7 @@ class Tally:
             self._counts = self._empty
 
     def take(self, entries: Sequence[bytes], n: int) -> None:
-        """Counts the n rounds in entries of the log, in its order, by and by."""
+        """Counts n rounds that can be read, in the order of the log, by and by."""
         self._waiting += entries
         self._rounds_waiting += n
         self._bytes_waiting += sum(map(len, entries))

@@ -1,12 +1,16 @@
 """Predictions as a client is told them."""
 
+import logging
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 
 from learners.base import FloatArray
+from service.errors import PredictionConflictError, StoreError
 from service.model import Model
 from service.schemas import PredictAnswer
 from service.store.records import Kept, Made
+
+_log = logging.getLogger(__name__)
 
 
 def told(
@@ -26,6 +30,27 @@ def told(
         PredictAnswer(id_, name, label, several, p or None, seen, moment, _listed(labels, row))
         for id_, (label, several), p, row in zip(ids, shown, kept.propensities.tolist(), chances, strict=True)
     ]
+
+
+def told_again(model: Model, own_id: str, fingerprint: bytes, record: bytes) -> PredictAnswer | Exception:
+    """A prediction that was stored before, or why it is not the answer to this request.
+
+    Args:
+        model: that made it.
+        own_id: the client's, without the model's name.
+        fingerprint: of what is asked for.
+        record: of the block of that name.
+    """
+    full = f"{model.name}:{own_id}"
+    try:
+        kept = model.format.decode_kept(record)
+    except StoreError as error:
+        _log.error("prediction %s: %s", full, error.detail)
+        return error
+    if kept is None or kept.fingerprint != fingerprint:
+        return PredictionConflictError(f"prediction {own_id!r} was made before, with another context", "prediction_id")
+    (answer,) = told(model, [full], kept, [None])
+    return answer
 
 
 def _listed(labels: Sequence[str], chances: FloatArray | None) -> dict[str, float] | None:

@@ -20,6 +20,8 @@ _ERRORS = responses(
     errors.WrongTruthError,
     errors.InconsistentFeedbackError,
     errors.LabelNeededError,
+    errors.BrokenPredictionError,
+    errors.NewerVersionError,
     errors.StoreFullError,
 )
 

@@ -1,6 +1,6 @@
 """`/livez` and `/readyz`: for whoever runs the service."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from fastapi import APIRouter
 
@@ -8,6 +8,9 @@ from service.api.problems import responses
 from service.errors import StoppingError
 from service.schemas import Health, Readiness
 from service.store.base import Store
+
+_MOST_NAMES = 10
+"""Of models, in a warning."""
 
 
 def router(store: Store, stops: Callable[[], bool]) -> APIRouter:
@@ -29,7 +32,13 @@ def router(store: Store, stops: Callable[[], bool]) -> APIRouter:
         """Answers 200 when requests can be served, and says what the store promises; else 503 and why."""
         if stops():
             raise StoppingError("this worker was told to stop; it answers for a moment, but send it nothing new")
-        facts = await store.check()
-        return Readiness(status="ready", store=facts.version, durability=facts.persistence, warnings=facts.warnings)
+        facts, damaged = await store.check(), await store.list_damaged(_MOST_NAMES + 1)
+        warnings = [*facts.warnings, *([_of_damage(damaged)] if damaged else [])]
+        return Readiness(status="ready", store=facts.version, durability=facts.persistence, warnings=warnings)
 
     return routes
+
+
+def _of_damage(names: Sequence[str]) -> str:
+    more = " and more" if len(names) > _MOST_NAMES else ""
+    return f"something stored cannot be read, see `wager repair`; of models {', '.join(names[:_MOST_NAMES])}{more}"

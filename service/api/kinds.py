@@ -19,6 +19,8 @@ BODY_TOO_LARGE = Kind(413, "body-too-large", "The body is too large")
 UNSUPPORTED_MEDIA_TYPE = Kind(415, "unsupported-media-type", "The body is not said to be application/json")
 WRONG_TYPE = Kind(422, "wrong-type", "A value is of another JSON type than its field")
 OUT_OF_RANGE = Kind(422, "out-of-range", "A number is too small or too large, or a text or list too short or too long")
+INVALID_HYPERPARAMETER = Kind(422, "invalid-hyperparameter", "The learner refuses a hyperparameter")
+STORE_CORRUPT = Kind(500, "store-corrupt", "What is stored cannot be read")
 INTERNAL_ERROR = Kind(500, "internal-error", "Something is wrong with the service")
 
 OF_ERROR: dict[type[errors.WagerError], Kind] = {
@@ -32,7 +34,8 @@ OF_ERROR: dict[type[errors.WagerError], Kind] = {
     errors.InconsistentFeedbackError: Kind(422, "inconsistent-feedback", "The feedback contradicts itself"),
     errors.LabelNeededError: Kind(422, "label-needed", "The learner needs the true label"),
     errors.UnknownAlgorithmError: Kind(422, "unknown-algorithm", "There is no such learner"),
-    errors.HyperparameterError: Kind(422, "invalid-hyperparameter", "The learner refuses a hyperparameter"),
+    errors.HyperparameterError: INVALID_HYPERPARAMETER,
+    errors.UnknownHyperparameterError: INVALID_HYPERPARAMETER,
     errors.ModelTooLargeError: Kind(422, "model-too-large", "The learner's state would be too large"),
     errors.ModelTooCostlyError: Kind(422, "model-too-costly", "One step of the learner would take too long"),
     errors.BatchTooLargeError: Kind(422, "batch-too-large", "Too many items in one request"),
@@ -51,8 +54,11 @@ OF_ERROR: dict[type[errors.WagerError], Kind] = {
     errors.OverloadedError: Kind(503, "too-busy", "The service has as many requests as it takes"),
     errors.StoppingError: Kind(503, "about-to-stop", "This worker is about to stop"),
     errors.StoreUnavailableError: Kind(503, "store-unavailable", "The store does not answer"),
+    errors.NewerVersionError: Kind(503, "newer-version", "A newer version wrote what is stored"),
+    errors.LearnerFailedError: Kind(500, "learner-failed", "The learner decided the impossible"),
     errors.StoreFullError: Kind(507, "store-full", "The store has no memory left"),
-    errors.StoreCorruptError: Kind(500, "store-corrupt", "What is stored cannot be read"),
+    errors.StoreCorruptError: STORE_CORRUPT,
+    errors.BrokenPredictionError: STORE_CORRUPT,
 }
 
 OF_HTTP: dict[int, Kind] = {
@@ -66,6 +72,7 @@ OF_HTTP: dict[int, Kind] = {
 
 _MISSING_FIELD = Kind(422, "missing-field", "A required field is not there")
 _UNKNOWN_CHOICE = Kind(422, "unknown-choice", "Not one of the values that the field may have")
+_INVALID_NAME = Kind(422, "invalid-name", "A name or an id has characters, or a length, it cannot have")
 _OF_VALIDATION: dict[str, Kind] = {
     "missing": _MISSING_FIELD,
     "union_tag_not_found": _MISSING_FIELD,
@@ -73,7 +80,8 @@ _OF_VALIDATION: dict[str, Kind] = {
     "union_tag_invalid": _UNKNOWN_CHOICE,
     "finite_number": Kind(422, "not-finite", "A number is NaN or infinite"),
     "extra_forbidden": Kind(422, "unknown-field", "There is a field that the body does not have"),
-    "string_pattern_mismatch": Kind(422, "invalid-name", "A name or an id has characters, or a length, it cannot have"),
+    "string_pattern_mismatch": _INVALID_NAME,
+    "reserved_id": _INVALID_NAME,
     "duplicate_labels": Kind(422, "duplicate-labels", "A label is there twice"),
     "too_few_labels": Kind(422, "too-few-labels", "A model needs at least two labels"),
 }

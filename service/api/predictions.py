@@ -35,6 +35,9 @@ _ERRORS = responses(
     errors.NoDistributionError,
     errors.IdentifierError,
     errors.PredictionConflictError,
+    errors.LearnerFailedError,
+    errors.StoreCorruptError,
+    errors.NewerVersionError,
     errors.StoreFullError,
 )
 

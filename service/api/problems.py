@@ -111,6 +111,8 @@ def _headers(error: errors.WagerError) -> dict[str, str] | None:
             return {"Retry-After": str(error.retry_after)}
         case errors.StoreUnavailableError() | errors.StoreFullError() | errors.OverloadedError():
             return {"Retry-After": "1"}
+        case errors.NewerVersionError():  # a worker of that version answers
+            return {"Retry-After": "1"}
     return None
 
 

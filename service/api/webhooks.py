@@ -13,7 +13,12 @@ from service.schemas import FeedbackRequest, WebhookAnswer
 from service.webhooks import Verifier, read_feedback
 
 # Sent again, it would fare no better: a sender that hears of an error tries for days, and then gives up on us.
-_IGNORED = (errors.ModelNotFoundError, errors.PredictionNotFoundError, errors.PredictionExpiredError)
+_IGNORED = (
+    errors.ModelNotFoundError,
+    errors.PredictionNotFoundError,
+    errors.PredictionExpiredError,
+    errors.BrokenPredictionError,
+)
 
 _SCHEMA = {"$ref": "#/components/schemas/FeedbackRequest"}
 _HEADERS = {
@@ -35,6 +40,7 @@ _ERRORS = responses(
     errors.WrongTruthError,
     errors.InconsistentFeedbackError,
     errors.LabelNeededError,
+    errors.NewerVersionError,
     errors.StoreFullError,
 )
 
@@ -48,8 +54,8 @@ def router(rounds: RoundService, verifier: Verifier) -> APIRouter:
         """Takes feedback that is signed as Standard Webhooks 1.0 has it.
 
         The body is that of `POST /feedback`, or an event with it as `data`: a CloudEvent (structured or binary, in
-        JSON), or an object with `type` and `data`. Feedback for a prediction that is not there, or no more, is
-        `ignored`: an error would only have it sent again.
+        JSON), or an object with `type` and `data`. Feedback for a prediction that is not there, or no more, or
+        whose record is damaged, is `ignored`: an error would only have it sent again.
         """
         body = await request.body()
         verifier.verify(request.headers, body)

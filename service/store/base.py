@@ -6,11 +6,13 @@ has no memory left; what else is raised is said with the method. After a writing
 `StoreUnavailableError` its effect is unknown; all of them may be repeated.
 """
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from enum import StrEnum
 from typing import NamedTuple, Protocol
 
-from service.store.records import Outcome
+from service.store.damage import Damage, DamageRecord
+from service.store.outcomes import Outcome
+from service.store.shapes import RecordShape
 
 
 class ModelKey(NamedTuple):
@@ -29,6 +31,7 @@ class StoredModel(NamedTuple):
     rounds: int
     predictions: int
     correct: int
+    damaged: int = 0  # rounds that cannot be read
 
 
 class ModelPage(NamedTuple):
@@ -43,8 +46,9 @@ class Snapshot(NamedTuple):
 
     rounds: int
     state: bytes | memoryview
-    last_at: float | None = None  # when the last of them came; None where it is not known
+    last_at: bytes | None = None  # when the last of them came, as its entry has it; None where it is not known
     tally: bytes = b""
+    damage: int = 0  # version of the record of damage that was heeded
 
 
 class LogEntry(NamedTuple):
@@ -60,6 +64,7 @@ class Tail(NamedTuple):
 
     rounds: int
     entries: list[LogEntry]
+    damage: int = 0  # version of the record of damage
 
 
 class Seen(NamedTuple):
@@ -71,8 +76,9 @@ class Seen(NamedTuple):
 
     rounds: int
     limit: int
-    last_at: float | None = None  # when the last of them came; None where it is not known
+    last_at: bytes | None = None  # when the last of them came, as its entry has it; None where it is not known
     newer: bool = False  # whether there may be newer ones
+    damage: int = 0  # version of the record of damage that was heeded
 
 
 class Block(NamedTuple):
@@ -100,6 +106,8 @@ class FeedbackStatus(StrEnum):
     LABEL_NEEDED = "label-needed"  # the learner needs the truth, and it is not known
     UNKNOWN = "unknown"
     EXPIRED = "expired"
+    BROKEN = "broken"  # the record of the prediction is damaged
+    NEWER = "newer-version"  # which wrote the record of the prediction
 
 
 class FeedbackResult(NamedTuple):
@@ -110,10 +118,11 @@ class FeedbackResult(NamedTuple):
 
 
 class FeedbackRules(NamedTuple):
-    """The model's rules by which feedback is judged."""
+    """The model's rules by which feedback is judged, and the shape of its records."""
 
     accept_late: bool
     label_needed: bool
+    shape: RecordShape
 
 
 class Published(NamedTuple):
@@ -138,6 +147,7 @@ class ModelFigures(NamedTuple):
     tally_rounds: int
     tally: bytes  # empty where none was published
     predictions_by: dict[int, int]  # by slot of time: how many there were by its end
+    damaged: int = 0  # rounds that cannot be read
 
 
 class StoreLoad(NamedTuple):
@@ -208,10 +218,15 @@ class Store(Protocol):
 
         Raises:
             ModelNotFoundError: if this incarnation of the model is gone.
+            NewerVersionError: if an entry has fields that this version does not know.
         """
 
     async def load_snapshot(self, key: ModelKey) -> Snapshot | None:
-        """The latest snapshot."""
+        """The latest snapshot.
+
+        Raises:
+            NewerVersionError: if it has parts that this version does not know.
+        """
 
     async def save_snapshot(self, key: ModelKey, snapshot: Snapshot, retain_rounds: int) -> int:
         """Keeps the snapshot if it has seen more rounds than the one there, all of this log; trims behind it.
@@ -232,6 +247,32 @@ class Store(Protocol):
         Raises:
             ModelNotFoundError: if this incarnation of the model is gone.
         """
+
+    async def record_damage(self, key: ModelKey, found: Sequence[Damage]) -> bool:
+        """Records rounds that cannot be read, so that every worker leaves out the same.
+
+        Returns:
+            Whether they are on record. If not, the snapshot has seen them: start from that.
+
+        Raises:
+            ModelNotFoundError: if this incarnation of the model is gone.
+        """
+
+    async def mark_snapshot(self, key: ModelKey, rounds: int, reason: str) -> None:
+        """Records that the snapshot of so many rounds cannot be read, so that any other takes its place.
+
+        Raises:
+            ModelNotFoundError: if this incarnation of the model is gone.
+        """
+
+    async def read_damage(self, key: ModelKey) -> DamageRecord:
+        """What is on record as damaged."""
+
+    async def list_damaged(self, limit: int) -> list[str]:
+        """The first names of models with recorded damage, in order."""
+
+    def scan_blocks(self, key: ModelKey) -> AsyncIterator[Block]:
+        """Every block of predictions of a model, in no order; the store is searched for them."""
 
     async def read_figures(self, name: str) -> ModelFigures | None:
         """The figures of the model of that name, at a cost that no history changes."""

@@ -23,17 +23,19 @@ async def read_figures(call: _Call, name: str) -> ModelFigures | None:
         call("HGETALL", keys.tally(name, incarnation)),
         call("HMGET", keys.snapshot(name, incarnation), "rounds", "at"),
     )
+    refused = _numbered(model, _REFUSED)  # a newer version may count more kinds
     return ModelFigures(
         name=name,
         rounds=int(model[b"rounds"]),
         predictions=int(model[b"predictions"]),
         correct=int(model[b"correct"]),
-        refused={FeedbackStatus(status): count for status, count in _numbered(model, _REFUSED).items()},
+        refused={status: refused[status] for status in FeedbackStatus if status in refused},
         snapshot_rounds=int(snapshot_rounds or 0),
         snapshot_at=None if snapshot_at is None else float(snapshot_at),
         tally_rounds=int(tally.get(b"rounds", 0)),
         tally=tally.get(b"tally", b""),
         predictions_by={int(slot): count for slot, count in _numbered(tally, _SLOT).items()},
+        damaged=int(model.get(b"damaged", 0)),
     )
 
 

@@ -1,4 +1,7 @@
-"""The ids of predictions: a block's own where it keeps one, else also a token, which nobody guesses."""
+"""The ids of predictions: a block's own where it keeps one, else also a token, which nobody guesses.
+
+A block that the service names begins with `~`, and one that a client names never does.
+"""
 
 import hashlib
 from collections.abc import Iterable, Sequence
@@ -7,11 +10,20 @@ import numpy as np
 
 from learners.base import IntArray
 
+OWN = "~"
+"""What the names that the service gives begin with."""
+
 SINGLE = -1
 """The token of a prediction that has its block to itself."""
 
+_NO_TOKEN = -2
+"""No prediction has it."""
+
 _PLACE_BITS = 16
 """The lowest of a token: the place in the block; the other 32 are noise."""
+
+MOST_TOKENS = 2 ** (32 + _PLACE_BITS)
+_TOKEN_DIGITS = len(str(MOST_TOKENS))
 
 
 def tokens_of(bounds: Sequence[int], secret: str) -> IntArray:
@@ -40,6 +52,9 @@ def id_of(block: str, token: int) -> str:
 
 
 def token_of(prediction_id: str) -> tuple[str, int]:
-    """The block that a prediction is in, and its token."""
+    """The block that a prediction is in, and its token; of what is no id, one that no prediction has."""
     block, colon, token = prediction_id.partition(":")
-    return block, int(token) if colon else SINGLE
+    if not colon:
+        return block, SINGLE
+    plain = len(token) <= _TOKEN_DIGITS and token.isascii() and token.isdecimal()
+    return block, int(token) if plain else _NO_TOKEN

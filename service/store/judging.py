@@ -3,9 +3,10 @@
 import struct
 from collections.abc import Iterable, Mapping, Sequence
 
+from service.errors import StoreCorruptError
 from service.store.base import Feedback, FeedbackResult, FeedbackStatus
 from service.store.ids import token_of
-from service.store.records import decode_outcomes
+from service.store.outcomes import decode_outcomes
 
 _SAID = struct.Struct("<qBI")
 """token i64, correct u8 (1, 0, or 2 where only the truth is given), bytes of the truth u32; the truth follows."""
@@ -31,15 +32,14 @@ def by_block(feedback: Iterable[Feedback]) -> tuple[list[str], dict[str, list[by
 def in_order(
     order: Sequence[str], said: Mapping[str, object], replies: Iterable[tuple[bytes, bytes]]
 ) -> list[FeedbackResult]:
-    """What became of each feedback, from the replies for each block.
-
-    Raises:
-        StoreCorruptError: if an outcome cannot be read.
-    """
+    """What became of each feedback, from the replies for each block. Trouble with one block is no other's."""
     of_block = {block: iter(_judged(*reply)) for block, reply in zip(said, replies, strict=True)}
     return [next(of_block[block]) for block in order]
 
 
 def _judged(letters: bytes, outcomes: bytes) -> list[FeedbackResult]:
-    known = iter(decode_outcomes(outcomes, len(letters) - len(letters.translate(None, _WITH_OUTCOME))))
+    try:
+        known = iter(decode_outcomes(outcomes, len(letters) - len(letters.translate(None, _WITH_OUTCOME))))
+    except StoreCorruptError:
+        return [FeedbackResult(FeedbackStatus.BROKEN, None)] * len(letters)
     return [FeedbackResult(_STATUSES[letter], next(known) if letter in _WITH_OUTCOME else None) for letter in letters]

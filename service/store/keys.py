@@ -6,12 +6,18 @@ MODELS = "wager:models"
 API_KEYS = "wager:api-keys"
 """Hash: the record of each API key (`service.auth`) under its id."""
 
+DAMAGED = "wager:damaged"
+"""Sorted set of the names of models with recorded damage, and perhaps of some that are gone."""
+
 RATE_LIMITS = "wager:limits"
 """What the keys of rate limits begin with; the library `limits` names the rest."""
 
 
 def model(name: str) -> str:
-    """Hash: incarnation, definition, created_at, and the counters rounds, predictions, correct, refused:<status>."""
+    """Hash: incarnation, definition, created_at, and the counters rounds, predictions, correct, refused:<status>.
+
+    Where rounds are damaged, also `damaged`, how many, and `damage`, the version of the record of them.
+    """
     return f"wager:{{{name}}}:model"
 
 
@@ -21,7 +27,10 @@ def log(name: str, incarnation: str) -> str:
 
 
 def snapshot(name: str, incarnation: str) -> str:
-    """Hash: rounds, tally, at (seconds since the epoch, by the store's clock), and the parts of the state, numbered."""
+    """Hash: rounds, tally, at (seconds since the epoch, by the store's clock), and the parts of the state, numbered.
+
+    Where it cannot be read, also `damaged`.
+    """
     return f"wager:{{{name}}}:{incarnation}:snapshot"
 
 
@@ -35,6 +44,11 @@ def tally(name: str, incarnation: str) -> str:
     return f"wager:{{{name}}}:{incarnation}:tally"
 
 
+def damage(name: str, incarnation: str) -> str:
+    """Hash: why `<first>-<last>`, a range of rounds, or `snapshot-<rounds>` cannot be read; JSON."""
+    return f"wager:{{{name}}}:{incarnation}:damage"
+
+
 def block(name: str, incarnation: str, block_id: str) -> str:
     """String: the record of one or more predictions (`service.store.records`)."""
     return f"wager:{{{name}}}:{incarnation}:p:{block_id}"
@@ -42,4 +56,5 @@ def block(name: str, incarnation: str, block_id: str) -> str:
 
 def lasting(name: str, incarnation: str) -> list[str]:
     """Every key of one life of a model but those of its predictions, which end by themselves."""
-    return [model(name), log(name, incarnation), snapshot(name, incarnation), tally(name, incarnation)]
+    parts = (log, snapshot, tally, damage)
+    return [model(name), *(part(name, incarnation) for part in parts)]

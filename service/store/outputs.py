@@ -4,31 +4,39 @@ So every bit of an unknown truth is 1, and the store compares answers as bytes w
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from learners.base import NO_LABEL, BoolArray, IntArray
 
+Kind: TypeAlias = Literal["label", "label-set", "ranking"]
+
 
 class OutputForm:
     """The bytes of one model's answers.
 
     Args:
+        kind: "label", "label-set" or "ranking", as the store's scripts know it.
+        n_labels: K.
         number: the dtype of each number, signed.
-        shape: () for one number, (K,) for a row of them.
         possible: tells which of n answers the model could have given, (n,).
+
+    Attributes:
+        dtype: of an answer: one number, or a row of K.
         vanishing: whether a propensity may be too small for a float64, and is then 0.
     """
 
     def __init__(
-        self, number: str, shape: tuple[int, ...], possible: Callable[[npt.NDArray[Any]], BoolArray], vanishing: bool
+        self, kind: Kind, n_labels: int, number: str, possible: Callable[[npt.NDArray[Any]], BoolArray]
     ) -> None:
-        self.dtype = np.dtype((number, shape))
-        self.vanishing = vanishing
+        self.kind = kind
+        self.n_labels = n_labels
+        self.dtype = np.dtype((number, () if kind == "label" else (n_labels,)))
+        self.vanishing = kind != "label"
+        self.possible = possible
         self._number = np.dtype(number)
-        self._possible = possible
 
     def rows(self, answers: IntArray) -> npt.NDArray[Any]:
         """N answers (n, ...), as learners give them, in the numbers that are stored."""
@@ -39,19 +47,20 @@ class OutputForm:
         data, size = self.rows(answers).tobytes(), self.dtype.itemsize
         return [data[start : start + size] for start in range(0, len(data), size)]
 
-    def are_answers(self, stored: npt.NDArray[Any]) -> bool:
-        """Whether n stored rows could all be answers."""
-        return bool(self._possible(stored).all())
+    def possible_truths(self, stored: npt.NDArray[Any]) -> BoolArray:
+        """Which of n stored rows are answers or unknown, (n,)."""
+        unknown: BoolArray = (stored == NO_LABEL).all(axis=tuple(range(1, stored.ndim)))
+        return unknown | self.possible(stored)
 
-    def are_truths(self, stored: npt.NDArray[Any]) -> bool:
-        """Whether n stored rows are all answers or unknown."""
-        unknown = (stored == NO_LABEL).all(axis=tuple(range(1, stored.ndim)))
-        return bool((unknown | self._possible(stored)).all())
+    def equal(self, stored: npt.NDArray[Any], others: npt.NDArray[Any]) -> BoolArray:
+        """Which of n pairs of stored rows are the same, (n,)."""
+        same: BoolArray = (stored == others).all(axis=tuple(range(1, stored.ndim)))
+        return same
 
 
 def label_form(n_labels: int) -> OutputForm:
     """One label: its number."""
-    return OutputForm("<i4", (), lambda stored: (stored >= 0) & (stored < n_labels), vanishing=False)
+    return OutputForm("label", n_labels, "<i4", lambda stored: (stored >= 0) & (stored < n_labels))
 
 
 def label_set_form(n_labels: int) -> OutputForm:
@@ -61,7 +70,7 @@ def label_set_form(n_labels: int) -> OutputForm:
         ok: BoolArray = ((stored == 0) | (stored == 1)).all(axis=1)
         return ok
 
-    return OutputForm("i1", (n_labels,), possible, vanishing=True)
+    return OutputForm("label-set", n_labels, "i1", possible)
 
 
 def ranking_form(n_labels: int) -> OutputForm:
@@ -71,4 +80,4 @@ def ranking_form(n_labels: int) -> OutputForm:
         ok: BoolArray = (np.sort(stored, axis=1) == np.arange(n_labels)).all(axis=1)
         return ok
 
-    return OutputForm("<i4", (n_labels,), possible, vanishing=True)
+    return OutputForm("ranking", n_labels, "<i4", possible)

@@ -14,24 +14,25 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from learners.base import Contexts, FloatArray, IntArray, Rounds
-from service.errors import StoreCorruptError
+from learners.base import BoolArray, Contexts, FloatArray, IntArray, Rounds
+from service.errors import NewerVersionError, StoreCorruptError
+from service.store.ids import MOST_TOKENS, SINGLE
 from service.store.outputs import OutputForm
+from service.store.shapes import RecordShape
+from service.store.soundness import MOST_ROUNDS, Numbers, faults, sound_rows
 
 FORMAT = 3
 
 BLOCK_BYTES = 16_384
 """The largest block of more than one prediction: each feedback reads one, and one that waits keeps it whole."""
 
-_HEAD = struct.Struct("<BIII16sdq")
+HEAD = struct.Struct("<BIII16sdq")
 """format u8, predictions u32, open ones u32, bytes of an answer u32, fingerprint 16 bytes, expires_at f64,
 rounds_seen i64."""
 
-_OUTCOME = struct.Struct("<Bdq")
-"""correct u8, feedback_at f64, round i64; the truth follows, every bit 1 where it is unknown."""
-
 _LENGTH_BYTES = 4
-"""A round begins with its length, u32, these bytes included; then its outcome, its prediction's token i64
+"""A round begins with its length, u32, these bytes included; then its outcome
+(`service.store.outcomes`), its prediction's token i64
 (`service.store.ids`), and its body."""
 
 _ENTRY = np.dtype([("index", "<i4"), ("value", "<f8")])
@@ -64,15 +65,6 @@ class Kept(NamedTuple):
     outputs: npt.NDArray[Any]  # (1, ...), the answer
 
 
-class Outcome(NamedTuple):
-    """What feedback said, and the number of the round it made."""
-
-    correct: bool
-    feedback_at: float
-    round: int
-    truth: bytes | None
-
-
 class RecordFormat:
     """The bytes of one model's predictions and rounds.
 
@@ -82,6 +74,10 @@ class RecordFormat:
         n_features: d.
         sparse: whether contexts are stored as pairs of index and number, as many as each has; else as d
             numbers.
+
+    Attributes:
+        head: the dtype of what a block has of each prediction beside its body.
+        outcome: the dtype of what feedback said.
     """
 
     def __init__(self, output: OutputForm, evidence_size: int, n_features: int, sparse: bool = False) -> None:
@@ -99,9 +95,9 @@ class RecordFormat:
         ]
         outcome: list[Any] = [("correct", "u1"), ("feedback_at", "<f8"), ("round", "<i8"), ("truth", output.dtype)]
         span = [("from", "<u4"), ("upto", "<u4")]
-        self._head = np.dtype([("propensity", "<f8"), ("output", output.dtype), ("token", "<i8"), *span])
+        self.head = np.dtype([("propensity", "<f8"), ("output", output.dtype), ("token", "<i8"), *span])
         self._body = np.dtype(body)
-        self._outcome = np.dtype(outcome)
+        self.outcome = np.dtype(outcome)
         self._round = np.dtype([("length", "<u4"), *outcome, ("token", "<i8"), *body])
 
     @property
@@ -109,9 +105,21 @@ class RecordFormat:
         """The length of a round in the log; of a sparse one, without its context."""
         return self._round.itemsize
 
+    @property
+    def shape(self) -> RecordShape:
+        """The lengths of its records, and what answers they may hold."""
+        output, features = self._output, self._n_features if self._sparse else 0
+        return RecordShape(output.kind, output.n_labels, output.dtype.itemsize, self._body.itemsize, features)
+
+    def sound(self, made: Made) -> BoolArray:
+        """Which of n predictions can be read again once they are stored, (n,)."""
+        moments = (made.predicted_at, made.expires_at)
+        numbers = Numbers(made.outputs, made.propensities, made.leftovers, made.evidence, made.contexts, moments)
+        return sound_rows(self._output, numbers)
+
     def bounds(self, contexts: Contexts) -> list[int]:
         """Where n predictions, kept in blocks that are not too large, begin a new one; 0 and n included."""
-        each = self._outcome.itemsize + self._head.itemsize + self._body.itemsize
+        each = self.outcome.itemsize + self.head.itemsize + self._body.itemsize
         size = contexts.n * each + (len(contexts.values) * _ENTRY.itemsize if self._sparse else 0)
         blocks = min(contexts.n, -(-size // BLOCK_BYTES))
         return [contexts.n * i // blocks for i in range(blocks + 1)]
@@ -128,14 +136,14 @@ class RecordFormat:
             fingerprints: 16 bytes for each block.
         """
         data, at = self._encode_bodies(made)
-        heads = np.empty(len(made.outputs), self._head)
+        heads = np.empty(len(made.outputs), self.head)
         heads["propensity"], heads["output"], heads["token"] = made.propensities, made.outputs, tokens
         blocks = []
         for fingerprint, (start, stop) in zip(fingerprints, pairwise(bounds), strict=True):
             n, rows = stop - start, heads[start:stop]
             rows["from"], rows["upto"] = at[start:stop] - at[start], at[start + 1 : stop + 1] - at[start]
-            head = _HEAD.pack(FORMAT, n, n, self._output.dtype.itemsize, fingerprint, made.expires_at, made.rounds_seen)
-            outcomes = bytes(n * self._outcome.itemsize)
+            head = HEAD.pack(FORMAT, n, n, self._output.dtype.itemsize, fingerprint, made.expires_at, made.rounds_seen)
+            outcomes = bytes(n * self.outcome.itemsize)
             blocks.append(b"".join((head, outcomes, rows.tobytes(), data[at[start] : at[stop]])))
         return blocks
 
@@ -158,21 +166,28 @@ class RecordFormat:
         ]
         return b"".join(parts), at + contexts.starts * _ENTRY.itemsize
 
-    def decode_kept(self, record: bytes) -> Kept:
-        """What a block tells that keeps a single prediction, with or without its body.
+    def decode_kept(self, record: bytes) -> Kept | None:
+        """What a block tells that keeps a single prediction, with or without its body; None if it keeps several.
 
         Raises:
+            NewerVersionError: if a newer version wrote it.
             StoreCorruptError: if it is none.
         """
-        if len(record) < _HEAD.size or record[0] != FORMAT:
+        if len(record) < HEAD.size or record[0] < FORMAT:
             raise StoreCorruptError("a prediction's record has an unknown format")
-        _, n, _, size, fingerprint, expires_at, rounds_seen = _HEAD.unpack_from(record)
-        at = _HEAD.size + self._outcome.itemsize
-        if n != 1 or size != self._output.dtype.itemsize or len(record) < at + self._head.itemsize:
+        if record[0] > FORMAT:
+            raise NewerVersionError(f"a prediction's record has format {record[0]}; this version reads {FORMAT}")
+        _, n, _, size, fingerprint, expires_at, rounds_seen = HEAD.unpack_from(record)
+        at = HEAD.size + self.outcome.itemsize
+        if n > 1 and fingerprint == bytes(16):  # one that the service named
+            return None
+        if n != 1 or size != self._output.dtype.itemsize or len(record) < at + self.head.itemsize:
             raise StoreCorruptError("a prediction's record is cut short, or of another model")
-        head = np.frombuffer(record, self._head, 1, at)
-        if not self._output.are_answers(head["output"]):
-            raise StoreCorruptError("a prediction's record holds an impossible answer")
+        head, none = np.frombuffer(record, self.head, 1, at), np.zeros((1, 0))
+        contexts = Contexts.dense(none)
+        numbers = Numbers(head["output"], head["propensity"], np.zeros(1), none, contexts, (expires_at,))
+        if wrong := faults(self._output, numbers):
+            raise StoreCorruptError(f"a prediction's record holds an impossible {wrong[0]}")
         return Kept(fingerprint, expires_at, rounds_seen, head["propensity"], head["output"])
 
     def decode_rounds(self, entries: Sequence[bytes]) -> Rounds:
@@ -184,7 +199,11 @@ class RecordFormat:
         Raises:
             StoreCorruptError: if an entry is not one of this model.
         """
-        table, contexts = self.rows(entries)
+        return self.rounds_of(*self.rows(entries))
+
+    @staticmethod
+    def rounds_of(table: Table, contexts: Contexts) -> Rounds:
+        """The rounds of a table as the learners want them, in arrays of their own."""
         return Rounds(
             contexts=contexts,
             labels=table["output"].astype(np.int64),
@@ -211,9 +230,8 @@ class RecordFormat:
             StoreCorruptError: if an entry is not one of this model.
         """
         table, contexts = self._sparse_rows(entries) if self._sparse else self._dense_rows(entries)
-        self._check(table)
-        if not np.isfinite(contexts.values).all():
-            raise StoreCorruptError("a stored context holds impossible numbers")
+        if wrong := self._faults(table, contexts):
+            raise StoreCorruptError(f"a round of the log holds an impossible {wrong[0]}")
         return table, contexts
 
     def _dense_rows(self, entries: Sequence[bytes]) -> tuple[Table, Contexts]:
@@ -225,20 +243,39 @@ class RecordFormat:
         return table, Contexts.dense(table["context"])
 
     def _sparse_rows(self, entries: Sequence[bytes]) -> tuple[Table, Contexts]:
-        records, size = list(self._split(entries)), self._round.itemsize
+        records, size = [each for entry in entries for each in self.split(entry)], self._round.itemsize
         table = np.frombuffer(b"".join(record[:size] for record in records), self._round)
         return table, self._sparse_contexts([record[size:] for record in records])
 
-    def _split(self, entries: Sequence[bytes]) -> Iterator[bytes]:
-        """Sparse rounds, whose lengths differ, one by one."""
-        for entry in entries:
-            at = 0
-            while at < len(entry):
-                length = int.from_bytes(entry[at : at + _LENGTH_BYTES], "little")
-                if length < self._round.itemsize or at + length > len(entry):
-                    raise StoreCorruptError("a round of the log has an impossible length")
-                yield entry[at : at + length]
-                at += length
+    def split(self, entry: bytes) -> Iterator[bytes]:
+        """The rounds of an entry, one by one.
+
+        Raises:
+            StoreCorruptError: if a length is impossible.
+        """
+        if not self._sparse:  # of one length, whatever they say
+            size = self._round.itemsize
+            if len(entry) % size:
+                raise StoreCorruptError(f"a round of the log has not {size} bytes")
+            yield from (entry[at : at + size] for at in range(0, len(entry), size))
+            return
+        at = 0
+        while at < len(entry):
+            length = int.from_bytes(entry[at : at + _LENGTH_BYTES], "little")
+            if length < self._round.itemsize or at + length > len(entry):
+                raise StoreCorruptError("a round of the log has an impossible length")
+            yield entry[at : at + length]
+            at += length
+
+    def count(self, entry: bytes) -> int | None:
+        """How many rounds there are in an entry; None where they cannot be told apart."""
+        if not self._sparse:
+            count, rest = divmod(len(entry), self._round.itemsize)
+            return None if rest else count
+        try:
+            return sum(1 for _ in self.split(entry))
+        except StoreCorruptError:
+            return None
 
     def _sparse_contexts(self, tails: Sequence[bytes]) -> Contexts:
         if any(len(tail) % _ENTRY.itemsize for tail in tails):
@@ -248,45 +285,16 @@ class RecordFormat:
             raise StoreCorruptError("a stored context has an index out of range")
         return Contexts.sparse([len(tail) // _ENTRY.itemsize for tail in tails], entries["index"], entries["value"])
 
-    def _check(self, table: Table) -> None:
-        """Refuses numbers that would lead a compiled update astray: labels become indices there."""
-        propensities = table["propensity"]
-        possible = (
-            self._output.are_answers(table["output"])
-            and self._output.are_truths(table["truth"])
-            and ((propensities >= 0.0) & (propensities <= 1.0)).all()
-            and (self._output.vanishing or (propensities > 0.0).all())
-            and ((table["leftover"] >= 0.0) & (table["leftover"] < 1.0)).all()
-            and np.isfinite(table["evidence"]).all()
-        )
-        if not possible:
-            raise StoreCorruptError("a round of the log holds impossible numbers")
-
-
-def decode_outcomes(data: bytes, n: int) -> list[Outcome]:
-    """The n outcomes that the reply to feedback carries, of one length.
-
-    Raises:
-        StoreCorruptError: if they are none.
-    """
-    size, rest = divmod(len(data), n) if n else (0, len(data))
-    if rest or (n and size <= _OUTCOME.size):
-        raise StoreCorruptError("an outcome has an unknown format")
-    form = struct.Struct(f"{_OUTCOME.format}{size - _OUTCOME.size}s") if n else _OUTCOME
-    unknown = b"\xff" * (size - _OUTCOME.size)
-    return [
-        Outcome(bool(correct), feedback_at, number, None if truth == unknown else truth)
-        for correct, feedback_at, number, truth in form.iter_unpack(data)
-    ]
-
-
-def first_round(entry: bytes) -> tuple[int, float]:
-    """The number of the first round in an entry of the log, and when its feedback came.
-
-    Raises:
-        StoreCorruptError: if it has none.
-    """
-    if len(entry) < _LENGTH_BYTES + _OUTCOME.size:
-        raise StoreCorruptError("an entry of the log is cut short")
-    _, feedback_at, number = _OUTCOME.unpack_from(entry, _LENGTH_BYTES)
-    return number, feedback_at
+    def _faults(self, table: Table, contexts: Contexts) -> list[str]:
+        """The names of numbers that would lead a learner astray: labels become indices in compiled updates."""
+        form, right = self._output, table["correct"]
+        of_outcome = {
+            "truth": form.possible_truths(table["truth"]),
+            "bit": (right == form.equal(table["truth"], table["output"])) & (right <= 1),
+            "number": (table["round"] >= 1) & (table["rounds_seen"] >= 0) & (table["rounds_seen"] <= MOST_ROUNDS),
+            "token": (table["token"] >= SINGLE) & (table["token"] < MOST_TOKENS),
+        }
+        output, p, leftover, evidence = (table[name] for name in ("output", "propensity", "leftover", "evidence"))
+        moments = (table["predicted_at"], table["feedback_at"])
+        wrong = faults(form, Numbers(output, p, leftover, evidence, contexts, moments))
+        return [*wrong, *(name for name, mask in of_outcome.items() if not mask.all())]

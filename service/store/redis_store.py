@@ -7,15 +7,13 @@ scripts let it.
 
 import asyncio
 import hashlib
-from collections.abc import Callable, Coroutine, Sequence
-from functools import wraps
-from importlib import resources
-from typing import Any, NamedTuple, ParamSpec, TypeAlias, TypeVar
+from collections.abc import Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 from redis import exceptions
 
-from service.errors import ModelNotFoundError, StoreFullError, StoreUnavailableError
+from service.errors import ModelNotFoundError, NewerVersionError
 from service.store import keys
 from service.store.base import (
     Block,
@@ -36,9 +34,11 @@ from service.store.base import (
 )
 from service.store.confirmation import Confirmed
 from service.store.connections import NO_FILES, Connection, TlsFiles, connect
-from service.store.facts import OF_A_CLUSTER, read_facts
+from service.store.damage_commands import DamageCommands
+from service.store.facts import read_facts
 from service.store.figures import read_figures, read_load
 from service.store.judging import by_block, in_order
+from service.store.scripts import Script, script, translating_errors
 
 _BULK_PATIENCE = 30
 """How many times longer than for other replies one waits for a snapshot, which may have many megabytes."""
@@ -50,50 +50,22 @@ _COMING_SECONDS = 3600
 """After which the store forgets the parts of a snapshot that was never finished."""
 
 _Connection: TypeAlias = Connection | Confirmed
-_P = ParamSpec("_P")
-_T = TypeVar("_T")
+
+_SNAPSHOT_FIELDS = {b"rounds", b"tally", b"at", b"damaged"}
+"""Beside the parts of the state, whose names are numbers."""
+
+_ENTRY_FIELDS = [b"p", b"r"]
+
+_CREATE_MODEL = script("create_model")
+_DELETE_MODEL = script("delete_model")
+_ADD_PREDICTIONS = script("read_entries", "add_predictions")
+_ADD_FEEDBACK = script("add_feedback")
+_READ_TAIL = script("read_entries", "read_tail")
+_SAVE_SNAPSHOT = script("read_entries", "save_snapshot")
+_PUBLISH_TALLY = script("publish_tally")
 
 
-class _Script(NamedTuple):
-    sha: str
-    source: bytes
-
-
-def _script(*names: str) -> _Script:
-    folder = resources.files("service.store").joinpath("lua")
-    source = b"".join(folder.joinpath(f"{name}.lua").read_bytes() for name in names)
-    return _Script(hashlib.sha1(source, usedforsecurity=False).hexdigest(), source)
-
-
-_CREATE_MODEL = _script("create_model")
-_DELETE_MODEL = _script("delete_model")
-_ADD_PREDICTIONS = _script("read_entries", "add_predictions")
-_ADD_FEEDBACK = _script("add_feedback")
-_READ_TAIL = _script("read_entries", "read_tail")
-_SAVE_SNAPSHOT = _script("save_snapshot")
-_PUBLISH_TALLY = _script("publish_tally")
-
-
-def _translating_errors(
-    method: Callable[_P, Coroutine[Any, Any, _T]],
-) -> Callable[_P, Coroutine[Any, Any, _T]]:
-    """Turns the driver's errors into the service's."""
-
-    @wraps(method)
-    async def translated(*args: _P.args, **kwargs: _P.kwargs) -> _T:
-        try:
-            return await method(*args, **kwargs)
-        except exceptions.OutOfMemoryError as error:
-            raise StoreFullError("the store has reached its memory limit") from error
-        except exceptions.AskError as error:
-            raise StoreUnavailableError(OF_A_CLUSTER) from error
-        except (exceptions.RedisError, exceptions.RedisClusterException, OSError) as error:
-            raise StoreUnavailableError(f"the store does not answer: {error or type(error).__name__}") from error
-
-    return translated
-
-
-class RedisStore:
+class RedisStore(DamageCommands):
     """Implements `service.store.base.Store`.
 
     Args:
@@ -109,7 +81,7 @@ class RedisStore:
         self._bulk = connect(url, timeout, tls, _BULK_PATIENCE)
         self._turn = asyncio.Semaphore(32)  # commands in flight; more wait their turn
 
-    @_translating_errors
+    @translating_errors
     async def create_model(self, key: ModelKey, definition: str, now: float) -> bool:
         """See `Store.create_model`."""
         # Listed before and after: a deletion of an earlier model of this name may run between the two.
@@ -120,12 +92,12 @@ class RedisStore:
             await self._call("ZADD", keys.MODELS, 0, key.name)
         return created
 
-    @_translating_errors
+    @translating_errors
     async def get_model(self, name: str) -> StoredModel | None:
         """See `Store.get_model`."""
         return _stored_model(name, await self._call("HGETALL", keys.model(name)))
 
-    @_translating_errors
+    @translating_errors
     async def list_models(self, after: str, limit: int) -> ModelPage:
         """See `Store.list_models`."""
         start = f"({after}" if after else "-"
@@ -134,7 +106,7 @@ class RedisStore:
         cursor = names[-1].decode() if len(names) == limit else None
         return ModelPage([model for model in found if model is not None], cursor)
 
-    @_translating_errors
+    @translating_errors
     async def delete_model(self, name: str) -> bool:
         """See `Store.delete_model`."""
         model = await self.get_model(name)
@@ -142,54 +114,56 @@ class RedisStore:
             await self._run(_DELETE_MODEL, keys.lasting(*model.key), [model.key.incarnation])
         )
         await self._call("ZREM", keys.MODELS, name)
+        await self._call("ZREM", keys.DAMAGED, name)
         if await self.get_model(name) is not None:  # made again meanwhile
             await self._call("ZADD", keys.MODELS, 0, name)
         return deleted
 
-    @_translating_errors
+    @translating_errors
     async def add_predictions(
         self, key: ModelKey, blocks: Sequence[Block], keep_seconds: float, seen: Seen | None
     ) -> list[bytes | None] | Tail:
         """See `Store.add_predictions`."""
         named = [*_model_and_log(key), *(keys.block(*key, block.id) for block in blocks)]
-        rounds, limit, last_at, newer = seen or Seen(-1, 0)
-        args = [key.incarnation, rounds, _moment(last_at), int(newer), limit, round(keep_seconds * 1000)]
+        rounds, limit, last_at, newer, damage = seen or Seen(-1, 0)
+        args = [key.incarnation, rounds, last_at or b"", int(newer), limit, damage, round(keep_seconds * 1000)]
         reply = await self._run(_ADD_PREDICTIONS, named, [*args, *(block.record for block in blocks)])
-        total, items = _unless_gone(key, reply)
+        total, items, *version = _unless_gone(key, reply)
         there: list[bytes | None] = items
-        return there if total is None else Tail(int(total), [_log_entry(*entry) for entry in items])
+        return there if total is None else _tail(total, items, *version)
 
-    @_translating_errors
+    @translating_errors
     async def add_feedback(
         self, key: ModelKey, feedback: Sequence[Feedback], rules: FeedbackRules, now: float
     ) -> list[FeedbackResult]:
         """See `Store.add_feedback`."""
         order, said = by_block(feedback)
         named = [*_model_and_log(key), *(keys.block(*key, block) for block in said)]
-        args: list[Any] = [key.incarnation, repr(now), int(rules.accept_late), int(rules.label_needed)]
+        args: list[Any] = [key.incarnation, repr(now), int(rules.accept_late), int(rules.label_needed), *rules.shape]
         for block, parts in said.items():
             args += (block, b"".join(parts))
         replies = _unless_gone(key, await self._run(_ADD_FEEDBACK, named, args, self._confirmed))
         return in_order(order, said, replies)
 
-    @_translating_errors
+    @translating_errors
     async def read_tail(self, key: ModelKey, after: int, limit: int) -> Tail:
         """See `Store.read_tail`."""
         reply = await self._run(_READ_TAIL, _model_and_log(key), [key.incarnation, after + 1, limit])
-        rounds, entries = _unless_gone(key, reply)
-        return Tail(int(rounds), [_log_entry(*entry) for entry in entries])
+        return _tail(*_unless_gone(key, reply))
 
-    @_translating_errors
+    @translating_errors
     async def load_snapshot(self, key: ModelKey) -> Snapshot | None:
         """See `Store.load_snapshot`."""
         fields = await self._call("HGETALL", keys.snapshot(*key), connection=self._bulk)
         if not fields:
             return None
+        if unknown := sorted(name for name in fields if not name.isdigit() and name not in _SNAPSHOT_FIELDS):
+            raise NewerVersionError(f"the snapshot of model {key.name!r} has a field {unknown[0]!r}")
         parts = [fields[name] for name in sorted(fields) if name.isdigit()]
         state = parts[0] if len(parts) == 1 else await asyncio.to_thread(_joined, parts)
         return Snapshot(int(fields.get(b"rounds", 0)), state, tally=fields.get(b"tally", b""))
 
-    @_translating_errors
+    @translating_errors
     async def save_snapshot(self, key: ModelKey, snapshot: Snapshot, retain_rounds: int) -> int:
         """See `Store.save_snapshot`."""
         # Its parts are put elsewhere one by one: a large state in one command would hold up the store for everyone.
@@ -203,40 +177,40 @@ class RedisStore:
             await self._call("EXPIRE", coming, _COMING_SECONDS)
         named = [*_model_and_log(key), keys.snapshot(*key), coming]
         args = [
-            *(key.incarnation, snapshot.rounds, _moment(snapshot.last_at)),
-            *(len(starts), retain_rounds, snapshot.tally),
+            *(key.incarnation, snapshot.rounds, snapshot.last_at or b""),
+            *(len(starts), retain_rounds, snapshot.tally, snapshot.damage),
         ]
         return int(_unless_gone(key, await self._run(_SAVE_SNAPSHOT, named, args, connection=self._bulk)))
 
-    @_translating_errors
+    @translating_errors
     async def publish_tally(self, key: ModelKey, published: Published) -> int:
         """See `Store.publish_tally`."""
         named = [keys.model(key.name), keys.tally(*key)]
         return int(_unless_gone(key, await self._run(_PUBLISH_TALLY, named, [key.incarnation, *published])))
 
-    @_translating_errors
+    @translating_errors
     async def read_figures(self, name: str) -> ModelFigures | None:
         """See `Store.read_figures`."""
         return await read_figures(self._call, name)
 
-    @_translating_errors
+    @translating_errors
     async def list_names(self, limit: int) -> list[str]:
         """See `Store.list_names`."""
         names = await self._call("ZRANGE", keys.MODELS, "-", "+", "BYLEX", "LIMIT", 0, limit)
         return [name.decode() for name in names]
 
-    @_translating_errors
+    @translating_errors
     async def read_load(self) -> StoreLoad:
         """See `Store.read_load`."""
         return await read_load(await self._connection.primaries(), self._call)
 
-    @_translating_errors
+    @translating_errors
     async def check(self) -> StoreFacts:
         """See `Store.check`."""
         facts = await read_facts(await self._connection.primaries(), self._connection.kind)
         return self._confirmed.promised(facts)
 
-    @_translating_errors
+    @translating_errors
     async def command(self, *words: Any) -> Any:
         """One command, for what stands beside the models (`service.store.api_keys`)."""
         return await self._call(*words)
@@ -247,7 +221,7 @@ class RedisStore:
         await self._bulk.close()
 
     async def _run(
-        self, script: _Script, named: Sequence[str], args: Sequence[Any], connection: _Connection | None = None
+        self, script: Script, named: Sequence[str], args: Sequence[Any], connection: _Connection | None = None
     ) -> Any:
         try:
             return await self._call("EVALSHA", script.sha, len(named), *named, *args, connection=connection)
@@ -293,12 +267,15 @@ def _stored_model(name: str, fields: dict[bytes, bytes]) -> StoredModel | None:
         rounds=int(fields[b"rounds"]),
         predictions=int(fields[b"predictions"]),
         correct=int(fields[b"correct"]),
+        damaged=int(fields.get(b"damaged", 0)),
     )
 
 
-def _moment(seconds: float | None) -> str:
-    return "" if seconds is None else repr(seconds)
+def _tail(rounds: bytes, entries: list[tuple[bytes, list[bytes]]], damage: bytes) -> Tail:
+    return Tail(int(rounds), [_log_entry(*entry) for entry in entries], int(damage))
 
 
 def _log_entry(number: bytes, fields: list[bytes]) -> LogEntry:
-    return LogEntry(int(number[:-2]), fields[1].decode(), fields[3])
+    if fields[::2] != _ENTRY_FIELDS:
+        raise NewerVersionError(f"round {number.decode()} of the log has fields that this version does not know")
+    return LogEntry(int(number[:-2]), fields[1].decode(errors="replace"), fields[3])

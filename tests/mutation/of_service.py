@@ -67,7 +67,6 @@ SERVICE = [
                 "drawn, there = await self._draw_and_keep(batch, replica.seen._replace(newer=True))",
                 "there = await self._keep(batch, drawn, replica.seen._replace(newer=True))",
             ),
-            "desk: another context is a repeat": ("if kept.fingerprint != fingerprint:", "if False:"),
             "desk: a repeat is drawn anew": ("            if record is not None:", "            if False:"),
             "desk: no window": ("now + model.definition.window_seconds", "now"),
         },
@@ -88,36 +87,65 @@ SERVICE = [
                 "        self.rounds, self._last_at = entries",
                 "        self.state = learner.fold(self.state, rounds)\n        self.rounds, self._last_at = entries",
             ),
-            "replica: newest first": (
-                "for entry in entries]\n        rounds",
-                "for entry in reversed(entries)]\n        rounds",
-            ),
             "replica: one page": ("while self.rounds < target:", "if self.rounds < target:"),
             "replica: counts a page as a round": (
                 "self.rounds, self._last_at = entries[-1].number",
                 "self.rounds, self._last_at = entries[0].number",
             ),
             "replica: a snapshot of no rounds": (
-                "self.rounds = self.snapshot_rounds = snapshot.rounds",
-                "self.rounds = self.snapshot_rounds = 0",
+                "self.snapshot_rounds = state, snapshot.rounds, snapshot.rounds",
+                "self.snapshot_rounds = state, 0, 0",
             ),
             "replica: a fold cut short is used": ("self.state = None  # if", "self.state = state  # if"),
             "replica: lost rounds are kept": ("return tail.rounds < self.rounds", "return False"),
-            "replica: other rounds are taken for its own": ("there != moment", "False"),
+            "replica: other rounds are taken for its own": ("there != self._last_at", "False"),
             "replica: rounds that end elsewhere are taken for its own": ("first.number != self.rounds or", ""),
-            "replica: holes are skipped": ("if entries[-1].number - self.rounds != rounds.n:", "if False:"),
             "replica: a gap is not noticed": (
-                "first_round(entries[0].rounds)[0] != self.rounds + 1 if entries",
-                "False if entries",
+                "gap = begin_of(self.model.format, entries[0], after) != self.rounds + 1",
+                "gap = False",
             ),
         },
+    ),
+    Place(
+        "service/store/reading.py",
+        (*_REPLICA, "tests/service/test_damage.py"),
+        {
+            "reading: holes are skipped": (
+                'raise StoreCorruptError(f"the log has a hole',
+                'print(f"the log has a hole',
+            ),
+            "reading: rounds of any number": ('if not np.array_equal(table["round"], numbers):', "if False:"),
+            "reading: what others leave out is read": ("    if left_out:\n", "    if False:\n"),
+            "reading: any block": ("if not _BLOCK.fullmatch(entry.block):", "if False:"),
+        },
+    ),
+    Place(
+        "service/quarantine.py",
+        ("tests/service/test_damage.py",),
+        {
+            "quarantine: what was learned stays": ("return any(each.first <= rounds and", "return any(False and"),
+            "quarantine: nothing is recorded": (
+                "return await self._store.record_damage(self._model.key, found)",
+                "return False",
+            ),
+        },
+    ),
+    Place(
+        "service/learning.py",
+        laws("tests/service/test_damage.py", "test_any_byte_may_be_damaged"),
+        {"learning: a state that is none": ("        if _is_finite(folded):\n", "        if True:\n")},
+    ),
+    Place(
+        "service/telling.py",
+        laws(_HTTP, "test_an_id_with_another_context_is_a_conflict"),
+        {"desk: another context is a repeat": ("or kept.fingerprint != fingerprint:", "or False:")},
     ),
     Place(
         "service/model.py",
         ("tests/service/test_windows.py", _HTTP + "::test_full_information_needs_the_true_label"),
         {
-            "model: late feedback is never taken": ('self.definition.late_feedback == "accept",', "False,"),
-            "model: no truth needed": (", self.learner.needs_true_label)", ", False)"),
+            "model: late feedback is never taken": ('self.definition.late_feedback == "accept"', "False"),
+            "model: no truth needed": (", self.learner.needs_true_label,", ", False,"),
             "model: forgotten with its window": (
                 "self.definition.window_seconds + FORGET_AFTER",
                 "self.definition.window_seconds",

@@ -45,7 +45,8 @@ def record(fact: dict[str, Any], number: int) -> bytes:
         0,
     )
     (block,) = FORM.encode_blocks(made, [0, 1], np.full(1, SINGLE), [bytes(16)])
-    return as_round(block, 0, (fact["correct"], fact["at"] + fact["delay"], number))
+    truth = outputs.tobytes() if fact["correct"] else None
+    return as_round(block, 0, (fact["correct"], fact["at"] + fact["delay"], number), truth)
 
 
 FACTS = rounds(700)

@@ -13,7 +13,8 @@ from service.store.records import Made, RecordFormat
 NOW = 1_800_000_000.0
 WINDOW = 600.0
 FORMAT = RecordFormat(label_form(4), evidence_size=2, n_features=3)
-STRICT = FeedbackRules(accept_late=False, label_needed=False)
+STRICT = FeedbackRules(accept_late=False, label_needed=False, shape=FORMAT.shape)
+MOMENT = struct.pack("<d", NOW)
 
 
 def as_bytes(label: int) -> bytes:

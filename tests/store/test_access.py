@@ -15,12 +15,13 @@ from service.errors import StoreUnavailableError
 from service.store.api_keys import ApiKeyTable
 from service.store.base import Feedback, FeedbackStatus, ModelKey, Published, Snapshot
 from service.store.connections import NO_FILES, TlsFiles
+from service.store.damage import Damage
 from service.store.rate_limits import RateLimits
 from service.store.redis_store import RedisStore
 from tests.certificates import Certificates
 from tests.fleets import Cluster, Server
 from tests.servers import REDIS_SERVER, wait_until
-from tests.store.samples import NOW, STRICT, WINDOW, sample_predictions
+from tests.store.samples import MOMENT, NOW, STRICT, WINDOW, sample_predictions
 
 KEY = ModelKey("forest", "first")
 GUIDE = Path(__file__).parents[2] / "OPERATIONS.md"
@@ -44,7 +45,7 @@ async def live_a_life(store: RedisStore) -> None:
     results = await store.add_feedback(KEY, [Feedback(own, True, None) for own in "ab"], STRICT, NOW)
     assert {result.status for result in results} == {FeedbackStatus.RECORDED}
     assert (await store.read_tail(KEY, 0, 10)).rounds == 2
-    assert await store.save_snapshot(KEY, Snapshot(2, b"state", NOW), 1) == 2
+    assert await store.save_snapshot(KEY, Snapshot(2, b"state", MOMENT), 1) == 2
     assert await store.load_snapshot(KEY) == Snapshot(2, b"state")
     assert (await store.list_models("", 10)).models[0].key == KEY
     assert await store.publish_tally(KEY, Published(2, b"tally", 7, 3)) == 2
@@ -52,6 +53,11 @@ async def live_a_life(store: RedisStore) -> None:
     assert figures is not None
     assert (figures.tally, await store.list_names(10)) == (b"tally", [KEY.name])
     assert (await store.read_load()).models == 1
+    assert await store.record_damage(KEY, [Damage(3, 3, 3, "noise")])
+    await store.mark_snapshot(KEY, 2, "noise")
+    assert [each.last for each in (await store.read_damage(KEY)).found] == [2, 3]
+    assert await store.list_damaged(10) == [KEY.name]
+    assert {block.id async for block in store.scan_blocks(KEY)} == {"a", "b"}
     assert await store.delete_model(KEY.name)
     await guard(store)
 

@@ -76,7 +76,7 @@ async def test_rounds_of_one_call_and_block_are_one_entry(any_store: Store, key:
     told, truth = (True, NOW), as_bytes(2)
     rounds = as_round(record, 3, (*told, 1), truth) + as_round(record, 1, (*told, 2), truth)
     tail = await any_store.read_tail(key, 0, 9)
-    assert tail == (3, [(2, "b", rounds), (3, "alone", as_round(alone, 0, (*told, 3), truth))])
+    assert tail[:2] == (3, [(2, "b", rounds), (3, "alone", as_round(alone, 0, (*told, 3), truth))])
     model = await any_store.get_model(key.name)
     assert model is not None
     assert (model.rounds, model.correct) == (3, 3)
@@ -139,11 +139,12 @@ async def test_a_broken_block_is_left_alone(any_store: Store, any_store_url: str
     """A record that is cut anywhere, or of another format, is refused, and nothing of it is recorded."""
     record, named = sample_block("b", N).record, keys.block(*key, "b")
     cuts = [record[:size] for size in (0, 5, 44, 45, len(without_bodies(record)) - 1)]
+    versions = [b"\2" + record[1:], b"\4" + record[1:]]
+    statuses = [FeedbackStatus.BROKEN] * (len(cuts) + 1) + [FeedbackStatus.NEWER]
     with raw(any_store_url) as client:
-        for broken in [*cuts, b"\2" + record[1:]]:
+        for broken, status in zip([*cuts, *versions], statuses, strict=True):
             client.set(named, broken)
-            with pytest.raises(StoreUnavailableError):
-                await give(any_store, key, IDS[1])
+            assert await give(any_store, key, IDS[1]) == [(status, None)]
             assert client.get(named) == broken
     assert (await any_store.read_tail(key, 0, 9)).rounds == 0
 

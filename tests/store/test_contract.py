@@ -23,12 +23,14 @@ from service.store.base import (
     StoredModel,
 )
 from service.store.ids import SINGLE
+from service.store.outcomes import Outcome
 from service.store.outputs import OutputForm, label_set_form, ranking_form
-from service.store.records import Made, Outcome, RecordFormat
+from service.store.records import Made, RecordFormat
 from tests.servers import keys_like, raw
 from tests.store.places import Place
 from tests.store.samples import (
     FORMAT,
+    MOMENT,
     NOW,
     STRICT,
     WINDOW,
@@ -38,6 +40,7 @@ from tests.store.samples import (
     without_bodies,
 )
 
+OTHER_MOMENT = struct.pack("<d", NOW + 1)
 RECORDED, DUPLICATE, CONFLICT = FeedbackStatus.RECORDED, FeedbackStatus.DUPLICATE, FeedbackStatus.CONFLICT
 
 
@@ -51,7 +54,7 @@ def labelled(own_id: str, correct: bool | None, true_label: int | None) -> Feedb
 
 async def test_a_model_is_read_as_it_was_created(place: Place) -> None:
     """Definition, moment of creation and incarnation come back unchanged, and its counters are zero."""
-    assert await place.store.get_model(place.key.name) == (place.key, '{"a": 1}', NOW, 0, 0, 0)
+    assert await place.store.get_model(place.key.name) == (place.key, '{"a": 1}', NOW, 0, 0, 0, 0)
 
 
 async def test_there_is_no_model_before_its_creation(any_store: Store, name: str) -> None:
@@ -64,7 +67,7 @@ async def test_a_name_is_given_once(place: Place) -> None:
     """Creating another model under a taken name changes nothing; the same creation repeated is one creation."""
     assert not await place.store.create_model(ModelKey(place.key.name, "other"), "{}", NOW + 1)
     assert await place.store.create_model(place.key, '{"a": 1}', NOW)
-    assert await place.store.get_model(place.key.name) == (place.key, '{"a": 1}', NOW, 0, 0, 0)
+    assert await place.store.get_model(place.key.name) == (place.key, '{"a": 1}', NOW, 0, 0, 0, 0)
 
 
 async def test_models_are_listed_by_name_a_page_at_a_time(any_store: Store, name: str) -> None:
@@ -174,12 +177,12 @@ async def test_predictions_that_have_seen_every_round_are_stored(place: Place) -
     """Predictions that say which rounds they take into account are stored if these are all there are."""
     await place.play(3)
     given = sample_predictions("a")
-    for seen in (Seen(3, 10), Seen(3, 10, NOW)):
+    for seen in (Seen(3, 10), Seen(3, 10, MOMENT)):
         assert isinstance(await place.store.add_predictions(place.key, given, WINDOW, seen), list)
     assert await place.counters() == (3, 4, 3)
 
 
-@pytest.mark.parametrize("seen", [Seen(4, 10), Seen(4, 10, NOW), Seen(3, 10, NOW + 1)])
+@pytest.mark.parametrize("seen", [Seen(4, 10), Seen(4, 10, MOMENT), Seen(3, 10, OTHER_MOMENT)])
 async def test_predictions_that_have_seen_rounds_of_another_log_are_told(place: Place, seen: Seen) -> None:
     """Whoever has seen rounds that the log no longer has, or others, is told what it has, and nothing is stored."""
     await place.play(3)
@@ -191,13 +194,13 @@ async def test_predictions_that_have_seen_rounds_of_another_log_are_told(place: 
 @pytest.mark.parametrize(
     ("seen", "stored"),
     [
-        (Seen(3, 10, NOW), True),
-        (Seen(2, 10, NOW), True),
+        (Seen(3, 10, MOMENT), True),
+        (Seen(2, 10, MOMENT), True),
         (Seen(2, 10), True),
         (Seen(0, 10), True),
-        (Seen(3, 10, NOW + 1), False),
-        (Seen(2, 10, NOW + 1), False),
-        (Seen(4, 10, NOW), False),
+        (Seen(3, 10, OTHER_MOMENT), False),
+        (Seen(2, 10, OTHER_MOMENT), False),
+        (Seen(4, 10, MOMENT), False),
         (Seen(4, 10), False),
     ],
 )
@@ -211,11 +214,11 @@ async def test_newer_rounds_may_be_there_where_that_is_said_and_no_others(
     assert await place.counters() == (3, 3 + stored, 3)
 
 
-@pytest.mark.parametrize(("rounds", "last_at", "kept"), [(3, NOW, 3), (3, NOW + 1, 1), (4, NOW, 1)])
-async def test_a_snapshot_of_another_log_is_not_kept(place: Place, rounds: int, last_at: float, kept: int) -> None:
+@pytest.mark.parametrize(("rounds", "last_at", "kept"), [(3, MOMENT, 3), (3, OTHER_MOMENT, 1), (4, MOMENT, 1)])
+async def test_a_snapshot_of_another_log_is_not_kept(place: Place, rounds: int, last_at: bytes, kept: int) -> None:
     """A snapshot replaces the one there if its last round is in the log."""
     await place.play(3)
-    assert await place.store.save_snapshot(place.key, Snapshot(1, b"first", NOW), 10) == 1
+    assert await place.store.save_snapshot(place.key, Snapshot(1, b"first", MOMENT), 10) == 1
     assert await place.store.save_snapshot(place.key, Snapshot(rounds, b"second", last_at), 10) == kept
 
 
@@ -335,7 +338,7 @@ async def test_the_window_closes_behind_its_last_moment(place: Place) -> None:
 async def test_late_feedback_is_taken_where_the_model_accepts_it(place: Place) -> None:
     """With `accept_late` the window does not matter as long as the prediction is remembered."""
     await place.predict("a")
-    late = FeedbackRules(accept_late=True, label_needed=False)
+    late = STRICT._replace(accept_late=True)
     assert await place.judge(Feedback("a", False, None), now=NOW + 10 * WINDOW, rules=late) == [RECORDED]
 
 
@@ -348,7 +351,7 @@ async def test_a_duplicate_after_the_window_is_a_duplicate(place: Place) -> None
 async def test_a_true_label_is_asked_for_where_it_is_needed(place: Place) -> None:
     """With `label_needed`, wrong without a label is refused; right tells the label by itself."""
     await place.predict("a", "b", label=2)
-    needed = FeedbackRules(accept_late=False, label_needed=True)
+    needed = STRICT._replace(label_needed=True)
     said = [Feedback("a", False, None), labelled("a", None, 0), Feedback("b", True, None)]
     expected = [FeedbackStatus.LABEL_NEEDED, RECORDED, RECORDED]
     assert await place.judge(*said, rules=needed) == expected
@@ -375,7 +378,7 @@ async def test_answers_of_any_length_are_compared_as_bytes(place: Place, form: O
     for expected in (None, without_bodies(records[0])):
         told = await place.store.add_predictions(place.key, list(map(Block, "abc", records)), WINDOW, None)
         assert told == [expected] * 3
-    rules = FeedbackRules(accept_late=False, label_needed=True)
+    rules = FeedbackRules(accept_late=False, label_needed=True, shape=shape.shape)
     said = [("a", None, answer), ("a", True, None), ("b", None, other), ("b", False, other), ("b", None, third)]
     said += [("a", False, answer), ("c", False, None), ("c", True, None)]
     results = await place.store.add_feedback(place.key, [Feedback(*each) for each in said], rules, NOW)

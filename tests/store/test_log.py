@@ -53,7 +53,7 @@ async def test_answers_are_values(place: Place) -> None:
     model, tail = await place.store.get_model(place.key.name), await place.store.read_tail(place.key, 0, 9)
     await place.judge(Feedback("a", True, None))
     assert model is not None
-    assert (model.rounds, tail) == (0, (0, []))
+    assert (model.rounds, tail) == (0, Tail(0, []))
     (await place.store.read_tail(place.key, 0, 9)).entries.clear()
     assert await place.numbers() == [1]
 

@@ -13,6 +13,7 @@ import pytest
 from service.errors import StoreFullError, StoreUnavailableError
 from service.store import keys, redis_store
 from service.store.base import Feedback, FeedbackStatus, ModelKey, Published, Snapshot, Store
+from service.store.damage import Damage
 from service.store.embedded import EmbeddedServer
 from service.store.redis_store import RedisStore
 from tests.servers import REDIS_SERVER, Proxy, raw, redis_server
@@ -26,6 +27,8 @@ WRITES: dict[str, Callable[[Store], Coroutine[Any, Any, Any]]] = {
     "add_feedback": lambda store: store.add_feedback(KEY, [GIVEN], STRICT, NOW),
     "save_snapshot": lambda store: store.save_snapshot(KEY, Snapshot(1, b"state"), 10),
     "publish_tally": lambda store: store.publish_tally(KEY, Published(1, b"tally", 5, 1)),
+    "record_damage": lambda store: store.record_damage(KEY, [Damage(1, 1, 1, "noise")]),
+    "mark_snapshot": lambda store: store.mark_snapshot(KEY, 0, "noise"),
 }
 READS: dict[str, Callable[[Store], Coroutine[Any, Any, Any]]] = {
     "get_model": lambda store: store.get_model("forest"),
@@ -34,6 +37,8 @@ READS: dict[str, Callable[[Store], Coroutine[Any, Any, Any]]] = {
     "load_snapshot": lambda store: store.load_snapshot(KEY),
     "read_figures": lambda store: store.read_figures("forest"),
     "list_names": lambda store: store.list_names(10),
+    "read_damage": lambda store: store.read_damage(KEY),
+    "list_damaged": lambda store: store.list_damaged(10),
 }
 OTHERS: dict[str, Callable[[Store], Coroutine[Any, Any, Any]]] = {
     "delete_model": lambda store: store.delete_model("forest"),
@@ -194,24 +199,39 @@ async def test_a_store_without_its_file_warns(private_url: str) -> None:
         assert "lost when the store stops" in facts.persistence
 
 
-async def test_a_broken_record_stops_a_batch_and_spoils_nothing(store_url: str, name: str) -> None:
-    """Feedback for a record that cannot be read fails, and what was recorded before it in the batch is counted."""
+async def test_a_broken_record_is_no_other_items_trouble(store_url: str, name: str) -> None:
+    """Feedback for a record that cannot be read fails alone, whatever type of value it is; its neighbours count."""
     key = ModelKey(name, "first")
     async with open_store(store_url) as store:
         assert await store.create_model(key, "{}", NOW)
-        assert (
-            await store.add_predictions(key, sample_predictions("good", "broken", "late"), WINDOW, None) == [None] * 3
-        )
+        made = sample_predictions("good", "broken", "list", "late")
+        assert await store.add_predictions(key, made, WINDOW, None) == [None] * 4
         with raw(store_url) as client:
             client.set(keys.block(name, "first", "broken"), b"nonsense")
-        batch = [Feedback(own, True, None) for own in ("good", "broken", "late")]
+            client.delete(keys.block(name, "first", "list"))
+            client.lpush(keys.block(name, "first", "list"), b"nonsense")
+        batch = [Feedback(own, True, None) for own in ("good", "broken", "list", "late")]
+        results = await store.add_feedback(key, batch, STRICT, NOW)
+        recorded, broken = FeedbackStatus.RECORDED, FeedbackStatus.BROKEN
+        assert [result.status for result in results] == [recorded, broken, broken, recorded]
+        figures = await store.read_figures(name)
+        assert figures is not None
+        assert (figures.rounds, figures.correct, figures.refused) == (2, 2, {broken: 2})
+
+
+async def test_a_call_that_is_stopped_spoils_nothing(store_url: str, name: str) -> None:
+    """Where a call is stopped, what was recorded before is counted, and what comes later goes on from it."""
+    key = ModelKey(name, "first")
+    async with open_store(store_url) as store:
+        assert await store.create_model(key, "{}", NOW)
+        assert await store.add_predictions(key, sample_predictions("good", "late"), WINDOW, None) == [None] * 2
         with pytest.raises(StoreUnavailableError):
-            await store.add_feedback(key, batch, STRICT, NOW)
+            await store.add_feedback(key, [Feedback("good", True, None), Feedback("late", None, b"1")], STRICT, NOW)
         model = await store.get_model(name)
         assert model is not None
         assert (model.rounds, model.correct) == (1, 1)
         assert [entry.block for entry in (await store.read_tail(key, 0, 10)).entries] == ["good"]
-        (late,) = await store.add_feedback(key, batch[2:], STRICT, NOW)
+        (late,) = await store.add_feedback(key, [Feedback("late", True, None)], STRICT, NOW)
         assert (late.status, late.outcome and late.outcome.round) == (FeedbackStatus.RECORDED, 2)
 
 

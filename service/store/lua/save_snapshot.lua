@@ -1,24 +1,29 @@
 -- Puts a snapshot whose parts were written elsewhere into its place if it has seen more rounds than the one there,
 -- and trims the log behind it.
--- A snapshot of rounds that are not in this log, as after a fail-over that lost some, is not kept.
+-- A snapshot of rounds that are not in this log, as after a fail-over that lost some, is not kept; nor is one that has
+-- not heeded all recorded damage: it may have seen rounds that every other worker leaves out.
 -- KEYS: model, log, snapshot, where the parts are.
--- ARGV: incarnation, rounds, when the last of them came (empty: not known), how many parts, rounds to retain, tally.
+-- ARGV: incarnation, rounds, when the last of them came (8 bytes; empty: not known), how many parts, rounds to retain,
+--       tally, version of the record of damage that was heeded.
 -- Returns nil if the model is gone, else the rounds that the snapshot now there has seen.
-if redis.call('HGET', KEYS[1], 'incarnation') ~= ARGV[1] then
+local model = redis.call('HMGET', KEYS[1], 'incarnation', 'damage')
+if model[1] ~= ARGV[1] then
   redis.call('UNLINK', KEYS[4])
   return false
 end
-local there, rounds = tonumber(redis.call('HGET', KEYS[3], 'rounds') or '0'), tonumber(ARGV[2])
+local present = redis.call('HMGET', KEYS[3], 'rounds', 'damaged')
+local there, rounds = tonumber(not present[2] and present[1] or '0') or 0, tonumber(ARGV[2])
 
 local function is_of_this_log()
   if ARGV[3] == '' then
     return true
   end
   local last = redis.call('XRANGE', KEYS[2], ARGV[2] .. '-0', ARGV[2] .. '-0')[1]
-  return last and struct.unpack('<d', last[2][4], 6) == tonumber(ARGV[3])
+  return last and moment_of(last) == ARGV[3]
 end
 
-if there >= rounds or not is_of_this_log() or redis.call('HLEN', KEYS[4]) ~= tonumber(ARGV[4]) then
+local heeded = (model[2] or '0') == ARGV[7]
+if there >= rounds or not heeded or not is_of_this_log() or redis.call('HLEN', KEYS[4]) ~= tonumber(ARGV[4]) then
   redis.call('UNLINK', KEYS[4])
   return there
 end

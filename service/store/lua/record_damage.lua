@@ -1,0 +1,27 @@
+-- Records rounds that cannot be read, so that every worker leaves out the same.
+-- KEYS: model, snapshot, record of damage.
+-- ARGV: incarnation, then for each range of rounds: its first, its last, the entry it is in, why.
+-- Returns nil if the model is gone; -1, recording nothing, if the snapshot has seen one of them, for then it is to be
+-- started from; else the version of the record. The version changes with each new range.
+if redis.call('HGET', KEYS[1], 'incarnation') ~= ARGV[1] then
+  return false
+end
+local snapshot = redis.call('HMGET', KEYS[2], 'rounds', 'damaged')
+local seen = tonumber(not snapshot[2] and snapshot[1] or '0') or 0
+for i = 2, #ARGV, 4 do
+  if tonumber(ARGV[i]) <= seen then
+    return -1
+  end
+end
+local at, added = redis.call('TIME')[1], 0
+for i = 2, #ARGV, 4 do
+  local value = cjson.encode({entry = ARGV[i + 2], reason = ARGV[i + 3], at = at})
+  if redis.call('HSETNX', KEYS[3], ARGV[i] .. '-' .. ARGV[i + 1], value) == 1 then
+    added = added + ARGV[i + 1] - ARGV[i] + 1
+  end
+end
+if added == 0 then
+  return tonumber(redis.call('HGET', KEYS[1], 'damage') or '0')
+end
+redis.call('HINCRBY', KEYS[1], 'damaged', added)
+return redis.call('HINCRBY', KEYS[1], 'damage', 1)
