@@ -20,7 +20,7 @@ from service.api import docs, feedback, health, learners, log, models, predictio
 from service.api import metrics as metrics_api
 from service.api.access import Access
 from service.api.access_description import describe_access
-from service.api.body_limit import BodyLimit
+from service.api.body_limit import BodyLimit, Pace
 from service.api.headers import SecurityHeaders
 from service.api.in_flight import InFlight
 from service.api.observer import Observer
@@ -107,7 +107,8 @@ def create_app(settings: Settings | None = None, chance: Chance | None = None) -
     _include(app, routers)
     app.include_router(docs.router())
     describe_access(app)
-    app.add_middleware(BodyLimit, max_bytes=settings.max_body_bytes, max_seconds=settings.body_timeout_seconds)
+    pace = Pace(settings.body_timeout_seconds, settings.body_grace_seconds, settings.body_min_bytes_per_second)
+    app.add_middleware(BodyLimit, max_bytes=settings.max_body_bytes, pace=pace)
     if settings.keys_required:
         keys = Gatekeeper(ApiKeyTable(redis.command), chance.now, settings.key_cache_seconds)
         app.add_middleware(Access, gatekeeper=keys, limiter=RateLimits(redis.command))

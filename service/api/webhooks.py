@@ -51,6 +51,7 @@ def router(rounds: RoundService, verifier: Verifier) -> APIRouter:
         JSON), or an object with `type` and `data`. Feedback for a prediction that is not there, or no more, is
         `ignored`: an error would only have it sent again.
         """
+        verifier.check_headers(request.headers)  # before the body, which a sender without a secret may never end
         body = await request.body()
         verifier.verify(request.headers, body)
         try:

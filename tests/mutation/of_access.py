@@ -81,6 +81,7 @@ ACCESS = (
         {
             "webhooks: any age": ("> TOLERANCE_SECONDS:", "> 10**9:"),
             "webhooks: the first secret only": ("for signer in self._signers]", "for signer in self._signers[:1]]"),
+            "webhooks: bodies of unsigned ones are read": ("        if not given:\n", "        if False:\n"),
             "webhooks: no signature needed": ("            raise SignatureError(_UNSIGNED)", "            pass"),
             "webhooks: without secrets all is let in": (
                 "        if not self._signers:\n",
@@ -107,14 +108,18 @@ ACCESS = (
     Place(
         "service/api/in_flight.py",
         (_LIMITS,),
-        {"limits: a place is never left": ("            self._now -= 1", "            pass")},
+        {
+            "limits: a place is never left": ("            places.taken -= 1", "            pass"),
+            "limits: webhooks have the places of all": ("is None else self._keyed", "is False else self._keyed"),
+        },
     ),
     Place(
         "service/api/body_limit.py",
         (_LIMITS,),
         {
-            "limits: the wait for the end is timed": ("            if complete:", "            if False:"),
-            "limits: declared bodies may be slow": ("self._hurrying(receive), send)", "receive, send)"),
+            "limits: the wait for the end is timed": ("        if self._complete:", "        if False:"),
+            "limits: bodies may be slow": ("_Body(receive, self._max_bytes, self._pace).receive", "receive"),
+            "limits: any rate will do": ("        if not self.min_rate:", "        if self.min_rate:"),
         },
     ),
 )  # fmt: skip
