@@ -90,7 +90,8 @@ def create_app(settings: Settings | None = None, chance: Chance | None = None) -
     desks = Desks(Outside(store, chance.now, chance.rng, chance.new_id), settings.cache_bytes)
     rounds = RoundService(desks, settings.max_distribution_numbers)
     catalogue = Catalogue(store, chance.now, chance.new_id, settings.max_state_bytes)
-    figures = Figures(store, chance.now, settings.metrics_model_names, settings.metrics_max_models)
+    watched, most = settings.metrics_model_names, settings.metrics_max_models
+    figures = Figures(store, chance.now, watched, most, catalogue.check)
     draining = Draining(settings.drain_seconds)
     worker_metrics, request_log = WorkerMetrics(), RequestLog(settings.log_requests_per_second)
     routers = [

@@ -1,10 +1,11 @@
 """The use cases around models: create, read, list, delete, and read their logs."""
 
+import contextlib
 from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 
 import pydantic
 
@@ -13,18 +14,26 @@ from learners.base import NO_LABEL, AnyLearner
 from learners.registry import ALL_LEARNERS, RECOMMENDED
 from service.answers import NOTHING
 from service.auth import Names
-from service.errors import ModelExistsError, ModelNotFoundError
-from service.model import Model, hyperparameters, new_model, stored_model
+from service.errors import ModelExistsError, ModelNotFoundError, StoreError
+from service.model import Model, hyperparameters, loaded_model, new_model
 from service.schemas import (
     LearnerDescription,
     LearnerList,
     ModelAnswer,
     ModelDefinition,
-    ModelList,
+    ModelSummary,
     RoundLine,
 )
-from service.store.base import LogEntry, Store, StoredModel
+from service.store.base import ListedModel, LogEntry, Store, StoredModel, UnreadModel
 from service.store.ids import id_of
+from service.summaries import Summary, read_summary, summary_of
+
+
+class Page(NamedTuple):
+    """A page of models in the order of their names, and the name to continue after, if there may be more."""
+
+    models: list[ModelSummary | UnreadModel]
+    next_cursor: str | None
 
 
 class Catalogue:
@@ -51,8 +60,9 @@ class Catalogue:
             InvalidInputError: if the learner is unknown, refuses a hyperparameter, or would be too large.
         """
         model = new_model(definition, self._new_id(), self._max_state_bytes)
-        created = await self._store.create_model(model.key, model.definition.model_dump_json(), self._now())
-        if not created:
+        text = model.definition.model_dump_json()
+        summary = summary_of(model, text).model_dump_json()
+        if not await self._store.create_model(model.key, text, self._now(), summary):
             raise ModelExistsError(f"there is a model {definition.name!r} already", "name")
         return await self.get(definition.name)
 
@@ -61,20 +71,55 @@ class Catalogue:
 
         Raises:
             ModelNotFoundError: if there is none.
+            StoreCorruptError: if it cannot be read.
         """
-        return _model_answer(await self._stored(name))
+        stored = await self._stored(name)
+        return _model_answer(stored, await loaded_model(stored))
 
-    async def list(self, cursor: str, limit: int, own: Names) -> ModelList:
-        """A page of models, those after the cursor; only of these names, the cursor included."""
-        found: list[StoredModel] = []
+    async def list(self, cursor: str, limit: int, own: Names) -> Page:
+        """A page of models, those after the cursor; only of these names, the cursor included. Each fails alone."""
+        found: list[ListedModel | UnreadModel] = []
         after: str | None = max(cursor, own.before)
         while after is not None and len(found) < limit and not own.ended_by(after):
             page = await self._store.list_models(after, limit)
-            found += [stored for stored in page.models if stored.key.name in own]
+            found += [listed for listed in page.models if listed.name in own]
             after = page.next_cursor
         more = after is not None or len(found) > limit
-        models = [_model_answer(stored) for stored in found[:limit]]
-        return ModelList(models=models, next_cursor=models[-1].name if more and len(models) == limit else None)
+        models = [item for item in [await self._item(listed) for listed in found[:limit]] if item is not None]
+        return Page(models, found[limit - 1].name if more and len(found) >= limit else None)
+
+    async def check(self, name: str) -> None:
+        """Do nothing if the model of that name can be read, by what a list reads of it, or is gone.
+
+        Raises:
+            StoreCorruptError: if it cannot be read.
+        """
+        listed = await self._store.list_model(name)
+        if listed is not None:
+            await self._summary(listed)
+
+    async def _item(self, listed: ListedModel | UnreadModel) -> ModelSummary | UnreadModel | None:
+        if isinstance(listed, UnreadModel):
+            return listed
+        try:
+            summary = await self._summary(listed)
+        except StoreError as error:
+            return UnreadModel(listed.name, error)
+        return None if summary is None else _listed_answer(listed, summary)
+
+    async def _summary(self, listed: ListedModel) -> Summary | None:
+        """The summary of a model, made anew where it is missing or not to be believed; None where the model is gone."""
+        summary = read_summary(listed.summary, listed.definition_bytes)
+        if summary is not None:
+            return summary
+        stored = await self._store.get_model(listed.name)
+        if stored is None:
+            return None
+        model = await loaded_model(stored)
+        summary = summary_of(model, stored.definition)
+        with contextlib.suppress(StoreError):  # it is made again the next time
+            await self._store.keep_summary(model.key, summary.model_dump_json())
+        return summary
 
     async def delete(self, name: str) -> None:
         """Deletes a model with its log.
@@ -91,7 +136,7 @@ class Catalogue:
         Raises:
             ModelNotFoundError: if there is no such model.
         """
-        model = stored_model(await self._stored(name))
+        model = await loaded_model(await self._stored(name))
         tail = await self._store.read_tail(model.key, after, limit)
         lines = (line for line in _round_lines(model, tail.entries) if line.round > after)
         return islice(lines, limit)
@@ -124,12 +169,10 @@ def _description(cls: type[AnyLearner]) -> LearnerDescription:
     )
 
 
-def _model_answer(stored: StoredModel) -> ModelAnswer:
-    model = stored_model(stored)
+def _model_answer(stored: StoredModel, model: Model) -> ModelAnswer:
     definition = model.definition
     return ModelAnswer(
         name=model.name,
-        labels=definition.labels,
         features=definition.features,
         learner=hyperparameters(model.learner),
         window_seconds=definition.window_seconds,
@@ -139,6 +182,23 @@ def _model_answer(stored: StoredModel) -> ModelAnswer:
         rounds_seen=stored.rounds,
         predictions=stored.predictions,
         correct=stored.correct,
+        labels=definition.labels,
+    )
+
+
+def _listed_answer(listed: ListedModel, summary: Summary) -> ModelSummary:
+    return ModelSummary(
+        name=listed.name,
+        features=summary.features,
+        learner=summary.learner,
+        window_seconds=summary.window_seconds,
+        late_feedback=summary.late_feedback,
+        retain_rounds=summary.retain_rounds,
+        created_at=_moment(listed.created_at),
+        rounds_seen=listed.rounds,
+        predictions=listed.predictions,
+        correct=listed.correct,
+        label_count=summary.label_count,
     )
 
 

@@ -1,5 +1,6 @@
 """A model: its definition, and the learner, labels and record format that follow from it."""
 
+import asyncio
 import dataclasses
 import json
 from functools import cached_property
@@ -18,13 +19,16 @@ from service.errors import (
     StoreCorruptError,
     UnknownAlgorithmError,
 )
-from service.feature_schemas import SparseFeatures
+from service.feature_schemas import Features, SparseFeatures
 from service.schemas import LearnerChoice, ModelDefinition
 from service.store.base import FeedbackRules, ModelKey, StoredModel
 from service.store.records import RecordFormat
 
 FORGET_AFTER = 3600.0
 """Seconds a prediction is remembered behind its window, so that late feedback is told from unknown."""
+
+_LARGE_DEFINITION = 100_000
+"""Characters: about a millisecond's reading."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -76,18 +80,26 @@ def build_learner(definition: ModelDefinition, max_state_bytes: int) -> AnyLearn
         HyperparameterError: if the learner refuses one.
         ModelTooLargeError: if its state would be too large.
     """
-    choice = definition.learner or LearnerChoice(algorithm=RECOMMENDED.algorithm)
-    if choice.algorithm not in ALL_LEARNERS:
-        detail = f"there is no algorithm {choice.algorithm!r}; known are {', '.join(sorted(ALL_LEARNERS))}"
-        raise UnknownAlgorithmError(detail, "learner.algorithm")
-    features = definition.features
-    problem = Problem(len(definition.labels), features.size, features.norm_bound)
-    learner = _validated(choice, problem)
+    learner = choose_learner(definition.learner, len(definition.labels), definition.features)
     try:
         check_state_size(learner, max_state_bytes)
     except StateTooLargeError as error:
         raise ModelTooLargeError(str(error), "learner.algorithm") from error
     return learner
+
+
+def choose_learner(choice: LearnerChoice | None, n_labels: int, features: Features) -> AnyLearner:
+    """The learner of a choice, the recommended one without it, whatever the size of its state.
+
+    Raises:
+        UnknownAlgorithmError: if there is no such algorithm.
+        HyperparameterError: if the learner refuses one.
+    """
+    choice = choice or LearnerChoice(algorithm=RECOMMENDED.algorithm)
+    if choice.algorithm not in ALL_LEARNERS:
+        detail = f"there is no algorithm {choice.algorithm!r}; known are {', '.join(sorted(ALL_LEARNERS))}"
+        raise UnknownAlgorithmError(detail, "learner.algorithm")
+    return _validated(choice, Problem(n_labels, features.size, features.norm_bound))
 
 
 def _validated(choice: LearnerChoice, problem: Problem) -> AnyLearner:
@@ -137,6 +149,17 @@ def stored_model(stored: StoredModel) -> Model:
     try:
         definition = ModelDefinition.model_validate(json.loads(stored.definition))
         learner = build_learner(definition, max_state_bytes=2**63)
-    except (ValueError, InvalidInputError) as error:
+    except (ValueError, RecursionError, InvalidInputError) as error:
         raise StoreCorruptError(f"the definition of model {stored.key.name!r} cannot be read: {error}") from error
     return Model(stored.key, definition, learner)
+
+
+async def loaded_model(stored: StoredModel) -> Model:
+    """The model that a store has; a large definition is read in a thread.
+
+    Raises:
+        StoreCorruptError: as `stored_model`.
+    """
+    if len(stored.definition) < _LARGE_DEFINITION:
+        return stored_model(stored)
+    return await asyncio.to_thread(stored_model, stored)

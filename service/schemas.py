@@ -16,6 +16,7 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from service.feature_schemas import Body, Context, Features, FirstError, SparseContext
+from service.problem_schemas import Problem
 
 NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
 ID_PATTERN = r"^[A-Za-z0-9._~=+/@-]{1,128}$"
@@ -86,11 +87,8 @@ class ModelDefinition(Body):
     """How many of the latest rounds the log keeps at least, for reading and replay."""
 
 
-class ModelAnswer(_Answer):
-    """A model, with what has happened to it."""
-
+class _ModelFacts(_Answer):
     name: str
-    labels: list[str]
     features: Features
     learner: dict[str, Any]
     """Algorithm and every hyperparameter, defaults included."""
@@ -106,10 +104,30 @@ class ModelAnswer(_Answer):
     """Rounds whose answer was right."""
 
 
+class ModelAnswer(_ModelFacts):
+    """A model, with what has happened to it."""
+
+    labels: list[str]
+
+
+class ModelSummary(_ModelFacts):
+    """A model as a list has it: with the number of its labels in their place."""
+
+    label_count: int
+
+
+class UnreadableModel(_Answer):
+    """A model that cannot be read; the others of the list are not touched by it."""
+
+    name: str
+    problem: Problem
+    """What `GET /models/{name}` answers."""
+
+
 class ModelList(_Answer):
     """A page of models in the order of their names."""
 
-    models: list[ModelAnswer]
+    models: list[ModelSummary | UnreadableModel]
     next_cursor: str | None
     """Give it as `cursor` for the next page; null on the last."""
 
@@ -190,31 +208,6 @@ class FeedbackBatchRequest(Body):
 
     feedback: Annotated[list[SkipValidation[FeedbackRequest]], Field(min_length=1)]
     """One for each prediction."""
-
-
-class FieldError(_Answer):
-    """One wrong field of a request."""
-
-    field: str | None
-    """The path of the field; null where the whole body is wrong."""
-    detail: str
-
-
-class Problem(_Answer):
-    """An error, as RFC 9457 has it."""
-
-    type: str
-    """Stable; made for programs."""
-    title: str
-    status: int
-    detail: str
-    """What happened this time, for a person."""
-    field: str | None = None
-    """The first wrong field."""
-    errors: list[FieldError] | None = None
-    """The wrong fields, or the first of them where there are many."""
-    request_id: str | None = None
-    """The `X-Request-ID` of the answer, by which the service's log tells of it."""
 
 
 @dataclass

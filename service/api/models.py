@@ -6,9 +6,10 @@ from fastapi import APIRouter, Path, Query, Response
 
 from service import errors
 from service.api.access import check_new_model, own_names
-from service.api.problems import responses
+from service.api.problems import problem_of, responses
 from service.catalogue import Catalogue
-from service.schemas import NAME_PATTERN, ModelAnswer, ModelDefinition, ModelList
+from service.schemas import NAME_PATTERN, ModelAnswer, ModelDefinition, ModelList, ModelSummary, UnreadableModel
+from service.store.base import UnreadModel
 
 Name = Annotated[str, Path(pattern=NAME_PATTERN, description="The model's name.")]
 
@@ -40,7 +41,8 @@ def router(catalogue: Catalogue) -> APIRouter:
         limit: Annotated[int, Query(ge=1, le=1000, description="Most models on a page.")] = 100,
     ) -> ModelList:
         """Lists the models that the API key is for, by name, a page at a time."""
-        return await catalogue.list(cursor, limit, own_names())
+        page = await catalogue.list(cursor, limit, own_names())
+        return ModelList(models=[_told(item) for item in page.models], next_cursor=page.next_cursor)
 
     @routes.get("/{name}", responses=responses(errors.ModelNotFoundError))
     async def get_model(name: Name) -> ModelAnswer:
@@ -53,3 +55,7 @@ def router(catalogue: Catalogue) -> APIRouter:
         await catalogue.delete(name)
 
     return routes
+
+
+def _told(item: ModelSummary | UnreadModel) -> ModelSummary | UnreadableModel:
+    return UnreadableModel(name=item.name, problem=problem_of(item.error)) if isinstance(item, UnreadModel) else item

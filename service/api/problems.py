@@ -13,7 +13,7 @@ from service import errors, request_notes
 from service.api import kinds
 from service.api.headers import SECURITY_HEADERS
 from service.api.kinds import Kind
-from service.schemas import FieldError, Problem
+from service.problem_schemas import FieldError, Problem
 
 _log = logging.getLogger(__name__)
 

@@ -7,20 +7,20 @@ scripts let it.
 
 import asyncio
 import hashlib
-from collections.abc import Callable, Coroutine, Sequence
-from functools import wraps
+from collections.abc import Sequence
 from importlib import resources
-from typing import Any, NamedTuple, ParamSpec, TypeAlias, TypeVar
+from typing import Any, NamedTuple, TypeAlias
 
 from redis import exceptions
 
-from service.errors import ModelNotFoundError, StoreFullError, StoreUnavailableError
+from service.errors import ModelNotFoundError, StoreError
 from service.store import keys
 from service.store.base import (
     Block,
     Feedback,
     FeedbackResult,
     FeedbackRules,
+    ListedModel,
     LogEntry,
     ModelFigures,
     ModelKey,
@@ -32,12 +32,15 @@ from service.store.base import (
     StoreFacts,
     StoreLoad,
     Tail,
+    UnreadModel,
 )
 from service.store.confirmation import Confirmed
 from service.store.connections import NO_FILES, Connection, TlsFiles, connect
-from service.store.facts import OF_A_CLUSTER, read_facts
+from service.store.facts import read_facts
 from service.store.figures import read_figures, read_load
 from service.store.judging import by_block, in_order
+from service.store.model_hash import NAME_ERRORS, read_listed, read_model
+from service.store.translating import translating_errors
 
 _BULK_PATIENCE = 30
 """How many times longer than for other replies one waits for a snapshot, which may have many megabytes."""
@@ -49,8 +52,6 @@ _COMING_SECONDS = 3600
 """After which the store forgets the parts of a snapshot that was never finished."""
 
 _Connection: TypeAlias = Connection | Confirmed
-_P = ParamSpec("_P")
-_T = TypeVar("_T")
 
 
 class _Script(NamedTuple):
@@ -65,31 +66,14 @@ def _script(*names: str) -> _Script:
 
 
 _CREATE_MODEL = _script("create_model")
+_LIST_MODEL = _script("list_model")
+_KEEP_SUMMARY = _script("keep_summary")
 _DELETE_MODEL = _script("delete_model")
 _ADD_PREDICTIONS = _script("read_entries", "add_predictions")
 _ADD_FEEDBACK = _script("add_feedback")
 _READ_TAIL = _script("read_entries", "read_tail")
 _SAVE_SNAPSHOT = _script("save_snapshot")
 _PUBLISH_TALLY = _script("publish_tally")
-
-
-def _translating_errors(
-    method: Callable[_P, Coroutine[Any, Any, _T]],
-) -> Callable[_P, Coroutine[Any, Any, _T]]:
-    """Turns the driver's errors into the service's."""
-
-    @wraps(method)
-    async def translated(*args: _P.args, **kwargs: _P.kwargs) -> _T:
-        try:
-            return await method(*args, **kwargs)
-        except exceptions.OutOfMemoryError as error:
-            raise StoreFullError("the store has reached its memory limit") from error
-        except exceptions.AskError as error:
-            raise StoreUnavailableError(OF_A_CLUSTER) from error
-        except (exceptions.RedisError, exceptions.RedisClusterException, OSError) as error:
-            raise StoreUnavailableError(f"the store does not answer: {error or type(error).__name__}") from error
-
-    return translated
 
 
 class RedisStore:
@@ -108,44 +92,54 @@ class RedisStore:
         self._bulk = connect(url, timeout, tls, _BULK_PATIENCE)
         self._turn = asyncio.Semaphore(32)  # commands in flight; more wait their turn
 
-    @_translating_errors
-    async def create_model(self, key: ModelKey, definition: str, now: float) -> bool:
+    @translating_errors
+    async def create_model(self, key: ModelKey, definition: str, now: float, summary: str = "") -> bool:
         """See `Store.create_model`."""
         # Listed before and after: a deletion of an earlier model of this name may run between the two.
         await self._call("ZADD", keys.MODELS, 0, key.name)
-        args = (key.incarnation, definition, repr(now))
+        args = (key.incarnation, definition, repr(now), summary)
         created = bool(await self._run(_CREATE_MODEL, [keys.model(key.name)], args))
         if created:
             await self._call("ZADD", keys.MODELS, 0, key.name)
         return created
 
-    @_translating_errors
+    @translating_errors
     async def get_model(self, name: str) -> StoredModel | None:
         """See `Store.get_model`."""
-        return _stored_model(name, await self._call("HGETALL", keys.model(name)))
+        return read_model(name, await self._call("HGETALL", keys.model(name)))
 
-    @_translating_errors
+    @translating_errors
     async def list_models(self, after: str, limit: int) -> ModelPage:
         """See `Store.list_models`."""
-        start = f"({after}" if after else "-"
-        names = await self._call("ZRANGE", keys.MODELS, start, "+", "BYLEX", "LIMIT", 0, limit)
-        found = await asyncio.gather(*(self.get_model(name.decode()) for name in names))
-        cursor = names[-1].decode() if len(names) == limit else None
+        start = b"(" + after.encode(errors=NAME_ERRORS) if after else "-"
+        raw = await self._call("ZRANGE", keys.MODELS, start, "+", "BYLEX", "LIMIT", 0, limit)
+        names = [name.decode(errors=NAME_ERRORS) for name in raw]
+        found = await asyncio.gather(*(self._list_or_say_why(name) for name in names))
+        cursor = names[-1] if len(names) == limit else None
         return ModelPage([model for model in found if model is not None], cursor)
 
-    @_translating_errors
+    @translating_errors
+    async def list_model(self, name: str) -> ListedModel | None:
+        """See `Store.list_model`."""
+        return read_listed(name, await self._run(_LIST_MODEL, [keys.model(name)], ()))
+
+    @translating_errors
+    async def keep_summary(self, key: ModelKey, summary: str) -> bool:
+        """See `Store.keep_summary`."""
+        return bool(await self._run(_KEEP_SUMMARY, [keys.model(key.name)], (key.incarnation, summary)))
+
+    @translating_errors
     async def delete_model(self, name: str) -> bool:
         """See `Store.delete_model`."""
-        model = await self.get_model(name)
-        deleted = model is not None and bool(
-            await self._run(_DELETE_MODEL, keys.lasting(*model.key), [model.key.incarnation])
-        )
+        own = await self._incarnation(name) or b""
+        named = keys.lasting(name, own.decode(errors="replace"))
+        deleted = bool(await self._run(_DELETE_MODEL, named, [own]))
         await self._call("ZREM", keys.MODELS, name)
-        if await self.get_model(name) is not None:  # made again meanwhile
+        if await self._incarnation(name) is not None:  # made again meanwhile
             await self._call("ZADD", keys.MODELS, 0, name)
         return deleted
 
-    @_translating_errors
+    @translating_errors
     async def add_predictions(
         self, key: ModelKey, blocks: Sequence[Block], keep_seconds: float, seen: Seen | None
     ) -> list[bytes | None] | Tail:
@@ -158,7 +152,7 @@ class RedisStore:
         there: list[bytes | None] = items
         return there if total is None else Tail(int(total), [_log_entry(*entry) for entry in items])
 
-    @_translating_errors
+    @translating_errors
     async def add_feedback(
         self, key: ModelKey, feedback: Sequence[Feedback], rules: FeedbackRules, now: float
     ) -> list[FeedbackResult]:
@@ -171,14 +165,14 @@ class RedisStore:
         replies = _unless_gone(key, await self._run(_ADD_FEEDBACK, named, args, self._confirmed))
         return in_order(order, said, replies)
 
-    @_translating_errors
+    @translating_errors
     async def read_tail(self, key: ModelKey, after: int, limit: int) -> Tail:
         """See `Store.read_tail`."""
         reply = await self._run(_READ_TAIL, _model_and_log(key), [key.incarnation, after + 1, limit])
         rounds, entries = _unless_gone(key, reply)
         return Tail(int(rounds), [_log_entry(*entry) for entry in entries])
 
-    @_translating_errors
+    @translating_errors
     async def load_snapshot(self, key: ModelKey) -> Snapshot | None:
         """See `Store.load_snapshot`."""
         fields = await self._call("HGETALL", keys.snapshot(*key), connection=self._bulk)
@@ -187,7 +181,7 @@ class RedisStore:
         parts = b"".join(fields[name] for name in sorted(fields) if name.isdigit())
         return Snapshot(int(fields.get(b"rounds", 0)), parts, tally=fields.get(b"tally", b""))
 
-    @_translating_errors
+    @translating_errors
     async def save_snapshot(self, key: ModelKey, snapshot: Snapshot, retain_rounds: int) -> int:
         """See `Store.save_snapshot`."""
         # Its parts are put elsewhere one by one: a large state in one command would hold up the store for everyone.
@@ -206,35 +200,35 @@ class RedisStore:
         ]
         return int(_unless_gone(key, await self._run(_SAVE_SNAPSHOT, named, args, connection=self._bulk)))
 
-    @_translating_errors
+    @translating_errors
     async def publish_tally(self, key: ModelKey, published: Published) -> int:
         """See `Store.publish_tally`."""
         named = [keys.model(key.name), keys.tally(*key)]
         return int(_unless_gone(key, await self._run(_PUBLISH_TALLY, named, [key.incarnation, *published])))
 
-    @_translating_errors
+    @translating_errors
     async def read_figures(self, name: str) -> ModelFigures | None:
         """See `Store.read_figures`."""
         return await read_figures(self._call, name)
 
-    @_translating_errors
+    @translating_errors
     async def list_names(self, limit: int) -> list[str]:
         """See `Store.list_names`."""
         names = await self._call("ZRANGE", keys.MODELS, "-", "+", "BYLEX", "LIMIT", 0, limit)
-        return [name.decode() for name in names]
+        return [name.decode() for name in names if name.isascii()]
 
-    @_translating_errors
+    @translating_errors
     async def read_load(self) -> StoreLoad:
         """See `Store.read_load`."""
         return await read_load(await self._connection.primaries(), self._call)
 
-    @_translating_errors
+    @translating_errors
     async def check(self) -> StoreFacts:
         """See `Store.check`."""
         facts = await read_facts(await self._connection.primaries(), self._connection.kind)
         return self._confirmed.promised(facts)
 
-    @_translating_errors
+    @translating_errors
     async def command(self, *words: Any) -> Any:
         """One command, for what stands beside the models (`service.store.api_keys`)."""
         return await self._call(*words)
@@ -243,6 +237,24 @@ class RedisStore:
         """See `Store.close`."""
         await self._connection.close()
         await self._bulk.close()
+
+    async def _list_or_say_why(self, name: str) -> ListedModel | UnreadModel | None:
+        if not name.isascii():
+            return None  # no request can name it, and no service made it
+        try:
+            return await self.list_model(name)
+        except StoreError as error:
+            return UnreadModel(name, error)
+
+    async def _incarnation(self, name: str) -> bytes | None:
+        """The incarnation under a name; None where there is none, or something that is no model."""
+        try:
+            found: bytes | None = await self._call("HGET", keys.model(name), "incarnation")
+        except exceptions.ResponseError as error:
+            if not str(error).startswith("WRONGTYPE"):
+                raise
+            return None
+        return found
 
     async def _run(
         self, script: _Script, named: Sequence[str], args: Sequence[Any], connection: _Connection | None = None
@@ -269,19 +281,6 @@ def _unless_gone(key: ModelKey, reply: Any) -> Any:
     if reply is None:
         raise ModelNotFoundError(f"there is no model {key.name!r}", "model")
     return reply
-
-
-def _stored_model(name: str, fields: dict[bytes, bytes]) -> StoredModel | None:
-    if not fields:
-        return None
-    return StoredModel(
-        key=ModelKey(name, fields[b"incarnation"].decode()),
-        definition=fields[b"definition"].decode(),
-        created_at=float(fields[b"created_at"]),
-        rounds=int(fields[b"rounds"]),
-        predictions=int(fields[b"predictions"]),
-        correct=int(fields[b"correct"]),
-    )
 
 
 def _moment(seconds: float | None) -> str:

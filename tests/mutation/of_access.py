@@ -71,8 +71,8 @@ ACCESS = (
         "service/catalogue.py",
         _LISTED,
         {
-            "access: a list of all models": (" if stored.key.name in own]", "]"),
-            "access: a cursor of another's": ("models[-1].name if more", "after if more"),
+            "access: a list of all models": (" if listed.name in own]", "]"),
+            "access: a cursor of another's": ("found[limit - 1].name if more", "after if more"),
         },
     ),
     Place(

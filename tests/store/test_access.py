@@ -13,7 +13,7 @@ from redis.retry import Retry
 
 from service.errors import StoreUnavailableError
 from service.store.api_keys import ApiKeyTable
-from service.store.base import Feedback, FeedbackStatus, ModelKey, Published, Snapshot
+from service.store.base import Feedback, FeedbackStatus, ListedModel, ModelKey, Published, Snapshot
 from service.store.connections import NO_FILES, TlsFiles
 from service.store.rate_limits import RateLimits
 from service.store.redis_store import RedisStore
@@ -46,7 +46,8 @@ async def live_a_life(store: RedisStore) -> None:
     assert (await store.read_tail(KEY, 0, 10)).rounds == 2
     assert await store.save_snapshot(KEY, Snapshot(2, b"state", NOW), 1) == 2
     assert await store.load_snapshot(KEY) == Snapshot(2, b"state")
-    assert (await store.list_models("", 10)).models[0].key == KEY
+    assert isinstance((await store.list_models("", 10)).models[0], ListedModel)
+    assert await store.keep_summary(KEY, "{}")
     assert await store.publish_tally(KEY, Published(2, b"tally", 7, 3)) == 2
     figures = await store.read_figures(KEY.name)
     assert figures is not None
