@@ -282,7 +282,11 @@ class Store(Protocol):
         """How full the store is."""
 
     async def check(self) -> StoreFacts:
-        """Whether the store is ready to be written, and what it promises."""
+        """Write to each server of the store, and say what it promises.
+
+        Raises:
+            StoreUnavailableError: if a write is refused, for whatever reason.
+        """
 
     async def close(self) -> None:
         """Closes connections."""

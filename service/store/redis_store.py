@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from redis import exceptions
 
-from service.errors import ModelNotFoundError, StoreError
+from service.errors import ModelNotFoundError, StoreError, StoreUnavailableError
 from service.store import keys
 from service.store.base import (
     Block,
@@ -220,12 +220,16 @@ class RedisStore:
     @translating_errors
     async def read_load(self) -> StoreLoad:
         """See `Store.read_load`."""
-        return await read_load(await self._connection.primaries(), self._call)
+        return await read_load([server.call for server in await self._connection.primaries()], self._call)
 
     @translating_errors
     async def check(self) -> StoreFacts:
         """See `Store.check`."""
-        facts = await read_facts(await self._connection.primaries(), self._connection.kind)
+        servers = await self._connection.primaries()
+        try:
+            facts = await read_facts(servers, self._connection.kind, self._confirmed.way)
+        except exceptions.OutOfMemoryError as error:
+            raise StoreUnavailableError("the store refuses writes: it has reached its memory limit") from error
         return self._confirmed.promised(facts)
 
     @translating_errors

@@ -16,6 +16,10 @@ _NO_WRITES = ("MISCONF", "NOREPLICAS", "READONLY")
 """Codes of servers that answer, but take no writes: a full disk, too few replicas, a replica."""
 
 
+_NO_RIGHT = ("NOPERM", "ACL failure", "The user executing the script")
+"""What servers say to a user who lacks a right, in scripts and outside of them."""
+
+
 def translating_errors(method: Callable[_P, Coroutine[Any, Any, _T]]) -> Callable[_P, Coroutine[Any, Any, _T]]:
     """Turns the driver's errors into the service's."""
 
@@ -39,7 +43,9 @@ def translated_error(error: Exception) -> StoreError:
             return StoreCorruptError("a key of the store holds another type of value than it should")
         case exceptions.AskError():
             detail = OF_A_CLUSTER
-        case exceptions.NoPermissionError():
+        case exceptions.ResponseError() if isinstance(error, exceptions.NoPermissionError) or said.startswith(
+            _NO_RIGHT
+        ):
             detail = f"the store's user lacks a right: {said}"
         case exceptions.ReadOnlyError():
             detail = f"the store refuses writes: READONLY {said}"

@@ -13,6 +13,16 @@ STORE = [
         {"list: one model fails all": ("            return UnreadModel(name, error)", "            raise error")},
     ),
     Place(
+        "service/store/facts.py",
+        laws("tests/store/test_trouble.py", "test_a_store_is_ready_when_it_takes_writes"),
+        {"readiness: nothing is written": ("    for server in servers:\n", "    for server in servers[:0]:\n")},
+    ),
+    Place(
+        "service/api/health.py",
+        laws("tests/service/test_store_down.py", "test_whoever_asks_for_readiness_shares_a_write"),
+        {"readiness: everyone writes": ("if self._asked is None or", "if True or")},
+    ),
+    Place(
         "service/store/model_hash.py",
         _UNREADABLE,
         {

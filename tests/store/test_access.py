@@ -132,8 +132,8 @@ async def test_a_cluster_behind_tls(tmp_path: Path, certificates: Certificates) 
 
 async def state_of(store: RedisStore) -> bytes:
     """What a cluster says of itself."""
-    (call,) = await store._connection.primaries()
-    info = await call("CLUSTER INFO")
+    (primary,) = await store._connection.primaries()
+    info = await primary.call("CLUSTER INFO")
     return f"cluster_state:{info['cluster_state']}".encode() if isinstance(info, dict) else bytes(info)
 
 
@@ -223,3 +223,19 @@ async def test_a_user_without_a_right_is_told_which(tmp_path: Path) -> None:
             pytest.raises(redis.AuthenticationError),
         ):
             nobody.ping()
+
+
+@pytest.mark.parametrize("program", ["valkey", "redis"])
+async def test_a_user_who_may_not_write_is_not_ready(program: str, tmp_path: Path) -> None:
+    """Where the right to write, to scripts or to the keys lacks, readiness fails as writes do, and says so."""
+    if program == "redis" and REDIS_SERVER is None:
+        pytest.skip("no redis-server on the PATH")
+    rules = rules_in_the_guide(ONE_SERVER)
+    with Server(tmp_path, Path(str(REDIS_SERVER)) if program == "redis" else None).start().ended() as server:
+        wait_until(server.answers)
+        for changed in (["-set"], ["-eval"], ["resetkeys", "~wager:models"], ["resetkeys", "%R~wager:*"]):
+            server.send("FLUSHALL")
+            server.send("ACL", "SETUSER", "wager", "reset", ">pw", *rules, *changed)
+            async with opened(f"redis://wager:pw@127.0.0.1:{server.port}") as store:
+                with pytest.raises(StoreUnavailableError, match="lacks a right: "):
+                    await store.check()
