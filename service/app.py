@@ -43,6 +43,7 @@ from service.store.rate_limits import RateLimits
 from service.store.redis_store import RedisStore
 from service.store.traced import traced
 from service.webhooks import Verifier
+from service.wrong_keys import WrongKeys
 
 Watch: TypeAlias = Callable[[], None]
 
@@ -60,6 +61,7 @@ class Chance:
     rng: np.random.Generator
     now: Callable[[], float]  # seconds since the epoch
     new_id: Callable[[], str]
+    monotonic: Callable[[], float] = time.monotonic  # seconds, never going back
 
 
 def real_chance() -> Chance:
@@ -112,7 +114,8 @@ def create_app(settings: Settings | None = None, chance: Chance | None = None) -
     app.add_middleware(BodyLimit, max_bytes=settings.max_body_bytes, pace=pace)
     if settings.keys_required:
         keys = Gatekeeper(ApiKeyTable(redis.command), chance.now, settings.key_cache_seconds)
-        app.add_middleware(Access, gatekeeper=keys, limiter=RateLimits(redis.command))
+        wrong_keys = WrongKeys(chance.monotonic)
+        app.add_middleware(Access, gatekeeper=keys, limiter=RateLimits(redis.command), wrong_keys=wrong_keys)
     app.add_middleware(InFlight, most=settings.max_requests_in_flight)
     _observe(app, worker_metrics, request_log)
     app.add_middleware(SecurityHeaders)
@@ -165,6 +168,7 @@ def _bare_app(store: Store, desks: Desks, watch: Sequence[Watch], draining: Drai
         generate_unique_id_function=lambda route: route.name,
         docs_url=None,
         redoc_url=None,
+        redirect_slashes=False,  # a redirect would go to whatever host the request names
         telemetry=telemetry.configuration(telemetry.is_on()),
     )
     problems.install(app)

@@ -21,6 +21,7 @@ _ERRORS = responses(
     errors.InconsistentFeedbackError,
     errors.LabelNeededError,
     errors.StoreFullError,
+    errors.StoreCorruptError,
 )
 
 

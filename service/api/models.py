@@ -44,7 +44,7 @@ def router(catalogue: Catalogue) -> APIRouter:
         page = await catalogue.list(cursor, limit, own_names())
         return ModelList(models=[_told(item) for item in page.models], next_cursor=page.next_cursor)
 
-    @routes.get("/{name}", responses=responses(errors.ModelNotFoundError))
+    @routes.get("/{name}", responses=responses(errors.ModelNotFoundError, errors.StoreCorruptError))
     async def get_model(name: Name) -> ModelAnswer:
         """Describes a model, and tells how many rounds it has seen."""
         return await catalogue.get(name)

@@ -31,6 +31,7 @@ _ERRORS = responses(
     errors.IdentifierError,
     errors.PredictionConflictError,
     errors.StoreFullError,
+    errors.StoreCorruptError,
 )
 
 

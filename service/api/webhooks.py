@@ -36,6 +36,7 @@ _ERRORS = responses(
     errors.InconsistentFeedbackError,
     errors.LabelNeededError,
     errors.StoreFullError,
+    errors.StoreCorruptError,
 )
 
 

@@ -46,6 +46,29 @@ ACCESS = (
         },
     ),
     Place(
+        "service/wrong_keys.py",
+        ("tests/service/test_wrong_keys.py",),
+        {
+            "wrong keys: no window ends": ("        if ends <= now:", "        if not ends:"),
+            "wrong keys: addresses without bound": ("> _MOST_ADDRESSES", "> 10**9"),
+            "wrong keys: one too many": ("seen >= MOST_WRONG_KEYS", "seen > MOST_WRONG_KEYS"),
+            "wrong keys: each address of a network": ("int(known) >> 64 << 64, 64", "int(known), 128"),
+        },
+    ),
+    Place(
+        "service/api/problems.py",
+        ("tests/service/test_paths.py", "tests/service/test_schema_fuzz.py"),
+        {
+            "paths: one method of several": ("for route in routes)]", "for route in routes)][:1]"),
+            "problems: fields are left out": ("problem.model_dump()", "problem.model_dump(exclude_none=True)"),
+        },
+    ),
+    Place(
+        "service/app.py",
+        ("tests/service/test_paths.py",),
+        {"paths: slashes are redirected": ("redirect_slashes=False", "redirect_slashes=True")},
+    ),
+    Place(
         "service/api/predictions.py",
         (*_BATCH, *_FOREIGN),
         {
