@@ -3,6 +3,7 @@
 A new kind is a class here, a form in `service.store.outputs`, and a line in `answers_of`.
 """
 
+import sys
 from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol
 
@@ -13,7 +14,7 @@ from learners.answers import answer_kind
 from learners.base import AnyLearner, IntArray
 from service.errors import UnknownLabelError, WrongTruthError
 from service.schemas import FeedbackRequest
-from service.store.outputs import OutputForm, label_form, label_set_form, ranking_form
+from service.store.outputs import OutputForm, label_bytes, label_form, label_set_form, ranking_form
 
 
 class Shown(NamedTuple):
@@ -37,6 +38,10 @@ class Answers(Protocol):
     def choices(self) -> int | None:
         """How many answers are possible, where an answer is one label."""
 
+    @property
+    def table_bytes(self) -> int:
+        """Memory that its own tables of the labels take, the labels not counted."""
+
     def show(self, outputs: npt.NDArray[Any]) -> list[Shown]:
         """Answers, or truths that are known, (n, ...) as the form has them, as a client is told them."""
 
@@ -49,7 +54,20 @@ class Answers(Protocol):
         """
 
 
-class SingleLabels:
+class _Labels:
+    """What all kinds keep of the labels."""
+
+    def __init__(self, labels: Sequence[str]) -> None:
+        self._labels = labels
+        self._numbers = {label: k for k, label in enumerate(labels)}
+
+    @property
+    def table_bytes(self) -> int:
+        """See `Answers.table_bytes`."""
+        return sys.getsizeof(self._numbers) + len(self._numbers) * sys.getsizeof(len(self._numbers))
+
+
+class SingleLabels(_Labels):
     """One of the labels, whether they have an order or not."""
 
     truth_field = "true_label"
@@ -57,14 +75,14 @@ class SingleLabels:
     choices: int | None
 
     def __init__(self, labels: Sequence[str]) -> None:
+        super().__init__(labels)
         self.form = label_form(len(labels))
         self.choices = len(labels)
-        self._shown = [Shown(label, None) for label in labels]
-        self._encoded = dict(zip(labels, self.form.encode(np.arange(len(labels))), strict=True))
 
     def show(self, outputs: npt.NDArray[Any]) -> list[Shown]:
         """See `Answers.show`."""
-        return [self._shown[k] for k in outputs.tolist()]
+        labels = self._labels
+        return [Shown(labels[k], None) for k in outputs.tolist()]
 
     def read(self, feedback: FeedbackRequest) -> bytes | None:
         """See `Answers.read`."""
@@ -73,12 +91,12 @@ class SingleLabels:
         if feedback.true_label is None:
             return None
         try:
-            return self._encoded[feedback.true_label]
+            return label_bytes(self._numbers[feedback.true_label])
         except KeyError:
             raise UnknownLabelError(f"the model has no label {feedback.true_label!r}", "true_label") from None
 
 
-class LabelSets:
+class LabelSets(_Labels):
     """Any subset of the labels."""
 
     truth_field = "true_labels"
@@ -86,9 +104,8 @@ class LabelSets:
     choices: int | None = None
 
     def __init__(self, labels: Sequence[str]) -> None:
+        super().__init__(labels)
         self.form = label_set_form(len(labels))
-        self._labels = labels
-        self._numbers = {label: k for k, label in enumerate(labels)}
 
     def show(self, outputs: npt.NDArray[Any]) -> list[Shown]:
         """See `Answers.show`."""
@@ -104,7 +121,7 @@ class LabelSets:
         return self.form.encode(members)[0]
 
 
-class Rankings:
+class Rankings(_Labels):
     """All labels, in some order."""
 
     truth_field = "true_labels"
@@ -112,9 +129,8 @@ class Rankings:
     choices: int | None = None
 
     def __init__(self, labels: Sequence[str]) -> None:
+        super().__init__(labels)
         self.form = ranking_form(len(labels))
-        self._labels = labels
-        self._numbers = {label: k for k, label in enumerate(labels)}
 
     def show(self, outputs: npt.NDArray[Any]) -> list[Shown]:
         """See `Answers.show`."""

@@ -20,7 +20,7 @@ from service.api import docs, feedback, health, learners, log, models, predictio
 from service.api import metrics as metrics_api
 from service.api.access import Access
 from service.api.access_description import describe_access
-from service.api.body_limit import BodyLimit
+from service.api.body_limit import BodyLimit, Pace
 from service.api.headers import SecurityHeaders
 from service.api.in_flight import InFlight
 from service.api.observer import Observer
@@ -45,6 +45,7 @@ from service.store.rate_limits import RateLimits
 from service.store.redis_store import RedisStore
 from service.store.traced import traced
 from service.webhooks import Verifier
+from service.wrong_keys import WrongKeys
 
 Watch: TypeAlias = Callable[[], None]
 
@@ -62,6 +63,7 @@ class Chance:
     rng: np.random.Generator
     now: Callable[[], float]  # seconds since the epoch
     new_id: Callable[[], str]
+    monotonic: Callable[[], float] = time.monotonic  # seconds, never going back
 
 
 def real_chance() -> Chance:
@@ -94,7 +96,8 @@ def create_app(settings: Settings | None = None, chance: Chance | None = None) -
     desks = Desks(outside, settings.cache_bytes)
     rounds = RoundService(desks, settings.max_distribution_numbers)
     catalogue = Catalogue(outside, Limits(settings.max_state_bytes, settings.max_step_cost), desks.forget)
-    figures = Figures(store, chance.now, settings.metrics_model_names, settings.metrics_max_models)
+    watched, most = settings.metrics_model_names, settings.metrics_max_models
+    figures = Figures(store, chance.now, watched, most, catalogue.check)
     draining = Draining(settings.drain_seconds)
     worker_metrics, request_log = WorkerMetrics(), RequestLog(settings.log_requests_per_second)
     routers = [
@@ -112,10 +115,12 @@ def create_app(settings: Settings | None = None, chance: Chance | None = None) -
     _include(app, routers)
     app.include_router(docs.router())
     describe_access(app)
-    app.add_middleware(BodyLimit, max_bytes=settings.max_body_bytes, max_seconds=settings.body_timeout_seconds)
+    pace = Pace(settings.body_timeout_seconds, settings.body_grace_seconds, settings.body_min_bytes_per_second)
+    app.add_middleware(BodyLimit, max_bytes=settings.max_body_bytes, pace=pace)
     if settings.keys_required:
         keys = Gatekeeper(ApiKeyTable(redis.command), chance.now, settings.key_cache_seconds)
-        app.add_middleware(Access, gatekeeper=keys, limiter=RateLimits(redis.command))
+        wrong_keys = WrongKeys(chance.monotonic)
+        app.add_middleware(Access, gatekeeper=keys, limiter=RateLimits(redis.command), wrong_keys=wrong_keys)
     app.add_middleware(InFlight, most=settings.max_requests_in_flight)
     _observe(app, worker_metrics, request_log)
     app.add_middleware(SecurityHeaders)
@@ -169,6 +174,7 @@ def _bare_app(outside: Outside, desks: Desks, watch: Sequence[Watch], draining: 
         generate_unique_id_function=lambda route: route.name,
         docs_url=None,
         redoc_url=None,
+        redirect_slashes=False,  # a redirect would go to whatever host the request names
         telemetry=telemetry.configuration(telemetry.is_on()),
     )
     problems.install(app)

@@ -1,10 +1,11 @@
 """The use cases around models: create, read, list, delete, and read their logs."""
 
+import contextlib
 from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from itertools import chain, islice
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import pydantic
 
@@ -14,7 +15,7 @@ from learners.registry import ALL_LEARNERS, RECOMMENDED
 from service.answers import NOTHING
 from service.auth import Names
 from service.desk import Outside
-from service.errors import ModelExistsError, ModelNotFoundError
+from service.errors import ModelExistsError, ModelNotFoundError, StoreError
 from service.model import Limits, Model, hyperparameters, new_model, reading_cost, stored_model
 from service.schemas import (
     DamageNote,
@@ -22,19 +23,27 @@ from service.schemas import (
     LearnerList,
     ModelAnswer,
     ModelDefinition,
-    ModelList,
+    ModelSummary,
     RoundLine,
 )
-from service.store.base import LogEntry, ModelKey, StoredModel
+from service.store.base import ListedModel, LogEntry, ModelKey, StoredModel, UnreadModel
 from service.store.damage import Damage
 from service.store.ids import id_of
 from service.store.reading import read_page
 from service.store.records import Table
+from service.summaries import Summary, read_summary, summary_of
 
 _MOST_NOTES = 10
 """Of damage, beside a model."""
 
 _COST_PER_LABEL = 1_000  # multiply-adds in the time that checking and writing a label takes
+
+
+class Page(NamedTuple):
+    """A page of models in the order of their names, and the name to continue after, if there may be more."""
+
+    models: list[ModelSummary | UnreadModel]
+    next_cursor: str | None
 
 
 class Catalogue:
@@ -62,9 +71,10 @@ class Catalogue:
             InvalidInputError: if the learner is unknown, refuses a hyperparameter, or would be too large or too slow.
         """
         cost, incarnation = len(definition.labels) * _COST_PER_LABEL, self._new_id()
-        key, text = await self._compute.run_costly(cost, definition.name, self._written, definition, incarnation)
-        created = await self._store.create_model(key, text, self._now())
-        if not created:
+        key, text, summary = await self._compute.run_costly(
+            cost, definition.name, self._written, definition, incarnation
+        )
+        if not await self._store.create_model(key, text, self._now(), summary):
             raise ModelExistsError(f"there is a model {definition.name!r} already", "name")
         return await self.get(definition.name)
 
@@ -73,28 +83,66 @@ class Catalogue:
 
         Raises:
             ModelNotFoundError: if there is none.
+            StoreCorruptError: if it cannot be read.
         """
         stored = await self._stored(name)
         found = (await self._store.read_damage(stored.key)).found[:_MOST_NOTES]
-        answer = await self._compute.run_costly(reading_cost(stored), name, _model_answer, stored)
+        answer = _model_answer(stored, await self._read(stored))
         return answer.model_copy(update={"damage": [_note(each) for each in found] or None})
 
-    def _written(self, definition: ModelDefinition, incarnation: str) -> tuple[ModelKey, str]:
-        """The key and the definition of a new model, as they are stored."""
+    def _written(self, definition: ModelDefinition, incarnation: str) -> tuple[ModelKey, str, str]:
+        """The key, the definition and the summary of a new model, as they are stored."""
         model = new_model(definition, incarnation, self._limits)
-        return model.key, model.definition.model_dump_json()
+        text = model.definition.model_dump_json()
+        return model.key, text, summary_of(model, text).model_dump_json()
 
-    async def list(self, cursor: str, limit: int, own: Names) -> ModelList:
-        """A page of models, those after the cursor; only of these names, the cursor included."""
-        found: list[StoredModel] = []
+    async def _read(self, stored: StoredModel) -> Model:
+        return await self._compute.run_costly(reading_cost(stored), stored.key.name, stored_model, stored)
+
+    async def list(self, cursor: str, limit: int, own: Names) -> Page:
+        """A page of models, those after the cursor; only of these names, the cursor included. Each fails alone."""
+        found: list[ListedModel | UnreadModel] = []
         after: str | None = max(cursor, own.before)
         while after is not None and len(found) < limit and not own.ended_by(after):
             page = await self._store.list_models(after, limit)
-            found += [stored for stored in page.models if stored.key.name in own]
+            found += [listed for listed in page.models if listed.name in own]
             after = page.next_cursor
         more = after is not None or len(found) > limit
-        models = [_model_answer(stored) for stored in found[:limit]]
-        return ModelList(models=models, next_cursor=models[-1].name if more and len(models) == limit else None)
+        models = [item for item in [await self._item(listed) for listed in found[:limit]] if item is not None]
+        return Page(models, found[limit - 1].name if more and len(found) >= limit else None)
+
+    async def check(self, name: str) -> None:
+        """Do nothing if the model of that name can be read, by what a list reads of it, or is gone.
+
+        Raises:
+            StoreCorruptError: if it cannot be read.
+        """
+        listed = await self._store.list_model(name)
+        if listed is not None:
+            await self._summary(listed)
+
+    async def _item(self, listed: ListedModel | UnreadModel) -> ModelSummary | UnreadModel | None:
+        if isinstance(listed, UnreadModel):
+            return listed
+        try:
+            summary = await self._summary(listed)
+        except StoreError as error:
+            return UnreadModel(listed.name, error)
+        return None if summary is None else _listed_answer(listed, summary)
+
+    async def _summary(self, listed: ListedModel) -> Summary | None:
+        """The summary of a model, made anew where it is missing or not to be believed; None where the model is gone."""
+        summary = read_summary(listed.summary, listed.definition_bytes)
+        if summary is not None:
+            return summary
+        stored = await self._store.get_model(listed.name)
+        if stored is None:
+            return None
+        model = await self._read(stored)
+        summary = summary_of(model, stored.definition)
+        with contextlib.suppress(StoreError):  # it is made again the next time
+            await self._store.keep_summary(model.key, summary.model_dump_json())
+        return summary
 
     async def delete(self, name: str) -> None:
         """Deletes a model with its log.
@@ -112,7 +160,7 @@ class Catalogue:
         Raises:
             ModelNotFoundError: if there is no such model.
         """
-        model = stored_model(await self._stored(name))
+        model = await self._read(await self._stored(name))
         while True:
             tail = await self._store.read_tail(model.key, after, limit)
             lines = islice((line for line in _round_lines(model, tail.entries) if line.round > after), limit)
@@ -149,12 +197,10 @@ def _description(cls: type[AnyLearner]) -> LearnerDescription:
     )
 
 
-def _model_answer(stored: StoredModel) -> ModelAnswer:
-    model = stored_model(stored)
+def _model_answer(stored: StoredModel, model: Model) -> ModelAnswer:
     definition = model.definition
     return ModelAnswer(
         name=model.name,
-        labels=definition.labels,
         features=definition.features,
         learner=hyperparameters(model.learner),
         window_seconds=definition.window_seconds,
@@ -164,7 +210,24 @@ def _model_answer(stored: StoredModel) -> ModelAnswer:
         rounds_seen=stored.rounds,
         predictions=stored.predictions,
         correct=stored.correct,
+        labels=definition.labels,
         damaged_rounds=stored.damaged,
+    )
+
+
+def _listed_answer(listed: ListedModel, summary: Summary) -> ModelSummary:
+    return ModelSummary(
+        name=listed.name,
+        features=summary.features,
+        learner=summary.learner,
+        window_seconds=summary.window_seconds,
+        late_feedback=summary.late_feedback,
+        retain_rounds=summary.retain_rounds,
+        created_at=_moment(listed.created_at),
+        rounds_seen=listed.rounds,
+        predictions=listed.predictions,
+        correct=listed.correct,
+        label_count=summary.label_count,
     )
 
 

@@ -11,6 +11,7 @@ import signal
 import socket
 import tempfile
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
@@ -174,10 +175,14 @@ def _run_http(settings: "Settings", listener: socket.socket) -> bool:
     from uvicorn.supervisors import Multiprocess
 
     from service import logs
+    from service.http_protocol import Deadlines, TimedProtocol
 
+    rate = settings.body_min_bytes_per_second
+    deadlines = Deadlines(settings.head_timeout_seconds, settings.body_timeout_seconds, rate)
     config = uvicorn.Config(
         "service.app:create_app",
         factory=True,
+        http=partial(TimedProtocol, deadlines=deadlines),  # type: ignore[arg-type]  # called as the class would be
         host=settings.host,
         port=settings.port,
         workers=settings.workers,

@@ -1,6 +1,7 @@
 """The desks of one worker, by model: a cache bounded in bytes."""
 
 import logging
+import sys
 from collections import OrderedDict
 
 from service.desk import Desk, Outside
@@ -11,7 +12,7 @@ from service.store.base import StoredModel
 _log = logging.getLogger(__name__)
 
 _DESK_BYTES = 16_384
-"""About what a desk takes beside its learner's state."""
+"""About what a desk takes beside its learner's state and its labels."""
 
 
 class Desks:
@@ -26,6 +27,7 @@ class Desks:
         self._outside = outside
         self._max_bytes = max_bytes
         self._desks: OrderedDict[str, Desk] = OrderedDict()
+        self._costs: dict[Desk, int] = {}
         self._bytes = 0
 
     async def find(self, name: str, field: str) -> Desk:
@@ -50,7 +52,7 @@ class Desks:
         """Forgets a desk, as when its model is gone."""
         if self._desks.get(desk.model.name) is desk:
             del self._desks[desk.model.name]
-            self._bytes -= _cost(desk)
+            self._bytes -= self._costs.pop(desk)
             desk.replica.give_up()
 
     def forget(self, name: str) -> None:
@@ -73,7 +75,8 @@ class Desks:
     def _open(self, desk: Desk) -> Desk:
         there = self._desks.setdefault(desk.model.name, desk)
         if there is desk:  # else another request opened it while this one waited for the store
-            self._bytes += _cost(desk)
+            self._costs[desk] = _cost(desk)
+            self._bytes += self._costs[desk]
             self._make_room(desk)
         return there
 
@@ -93,4 +96,7 @@ def _complete_model(stored: StoredModel) -> Model:
 
 
 def _cost(desk: Desk) -> int:
-    return desk.replica.bytes + _DESK_BYTES
+    """About the memory that a desk holds: its learner's state, the labels, the tables of them, and the rest."""
+    labels = desk.model.definition.labels
+    strings = sys.getsizeof(labels) + sum(map(sys.getsizeof, labels))
+    return desk.replica.bytes + strings + desk.model.answers.table_bytes + _DESK_BYTES

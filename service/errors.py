@@ -27,6 +27,7 @@ WagerError
 │   └── FeedbackConflictError     the first feedback said otherwise
 ├── AccessError
 │   ├── UnauthenticatedError      no API key, or none that counts
+│   ├── WrongKeysError            too many wrong API keys from one address
 │   ├── ForbiddenError            the key is not for this
 │   ├── SignatureError            a webhook that its sender did not sign
 │   └── RateLimitedError          more requests than the key may make
@@ -158,6 +159,18 @@ class AccessError(WagerError):
 
 class UnauthenticatedError(AccessError):
     """There is no API key, or none that counts: unknown, expired and revoked ones are not told apart."""
+
+
+class WrongKeysError(AccessError):
+    """An address has sent too many wrong API keys; a right one is still let in.
+
+    Attributes:
+        retry_after: seconds until another wrong key is answered as such, at least 1.
+    """
+
+    def __init__(self, detail: str, field: str | None = None, retry_after: int = 1) -> None:
+        super().__init__(detail, field)
+        self.retry_after = retry_after
 
 
 class ForbiddenError(AccessError):

@@ -6,7 +6,7 @@ Nothing here is summed over workers, and nothing costs more where the history is
 import asyncio
 import itertools
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from prometheus_client.metrics_core import (
@@ -17,7 +17,7 @@ from prometheus_client.metrics_core import (
     SummaryMetricFamily,
 )
 
-from service.errors import StoreError
+from service.errors import StoreCorruptError, StoreError
 from service.store.base import FeedbackStatus, ModelFigures, Store, StoreLoad
 from service.tally import DELAY_BOUNDS, PROPENSITY_BOUNDS, SLOTS, Counts, decode_counts
 
@@ -31,6 +31,9 @@ class Watched(NamedTuple):
     counts: Counts
 
 
+Check = Callable[[str], Awaitable[None]]
+
+
 class Figures:
     """Reads the figures of some models.
 
@@ -40,10 +43,12 @@ class Figures:
         names: of the models to tell of; empty for the first ones in the order of their names, so that the set of
             series does not change with the traffic.
         most: how many models to tell of at most.
+        check: raises `StoreCorruptError` where the model of a name cannot be read.
     """
 
-    def __init__(self, store: Store, now: Callable[[], float], names: Sequence[str], most: int) -> None:
+    def __init__(self, store: Store, now: Callable[[], float], names: Sequence[str], most: int, check: Check) -> None:
         self._store = store
+        self._check = check
         self._now = now
         self._names = names[:most]
         self._most = most
@@ -54,13 +59,22 @@ class Figures:
         try:
             load = await self._store.read_load()
             names = self._names or await self._store.list_names(self._most)
-            found = await asyncio.gather(*(self._store.read_figures(name) for name in names))
+            found = await asyncio.gather(*(self._figures(name) for name in names))
         except StoreError:
             up.add_metric((), 0)
             return [up]
         up.add_metric((), 1)
-        watched = [Watched(figures, _counts_of(figures)) for figures in found if figures is not None]
-        return [up, *_of_store(load, len(watched)), *_of_models(watched, self._now())]
+        readable = [figures for figures in found if isinstance(figures, ModelFigures)]
+        unreadable = sum(isinstance(figures, StoreCorruptError) for figures in found)
+        watched = [Watched(figures, _counts_of(figures)) for figures in readable]
+        return [up, *_of_store(load, len(watched), unreadable), *_of_models(watched, self._now())]
+
+    async def _figures(self, name: str) -> ModelFigures | StoreCorruptError | None:
+        try:
+            await self._check(name)
+            return await self._store.read_figures(name)
+        except StoreCorruptError as error:
+            return error
 
 
 def _counts_of(figures: ModelFigures) -> Counts:
@@ -70,12 +84,14 @@ def _counts_of(figures: ModelFigures) -> Counts:
         return Counts()
 
 
-def _of_store(load: StoreLoad, watched: int) -> Iterator[Metric]:
+def _of_store(load: StoreLoad, watched: int, unreadable: int) -> Iterator[Metric]:
+    left_out = max(0, load.models - watched - unreadable)
     facts = {
         "wager_store_memory_bytes": ("Memory that the store uses; of a cluster, the fullest server.", load.memory),
         "wager_store_memory_limit_bytes": ("Memory that the store may use, or its machine has.", load.memory_limit),
         "wager_models": ("Models in the store.", load.models),
-        "wager_models_left_out": ("Models without series here: the limit is reached.", max(0, load.models - watched)),
+        "wager_models_left_out": ("Models without series here: the limit is reached.", left_out),
+        "wager_models_unreadable": ("Models without series here: they cannot be read.", unreadable),
     }
     for name, (text, value) in facts.items():
         yield GaugeMetricFamily(name, text, value)

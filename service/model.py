@@ -29,7 +29,7 @@ from service.errors import (
     UnknownAlgorithmError,
     UnknownHyperparameterError,
 )
-from service.feature_schemas import SparseFeatures
+from service.feature_schemas import Features, SparseFeatures
 from service.schemas import LearnerChoice, ModelDefinition
 from service.store.base import FeedbackRules, ModelKey, StoredModel
 from service.store.records import RecordFormat
@@ -101,13 +101,7 @@ def build_learner(definition: ModelDefinition) -> AnyLearner:
         UnknownAlgorithmError: if there is no such algorithm.
         HyperparameterError: if the learner refuses one.
     """
-    choice = definition.learner or LearnerChoice(algorithm=RECOMMENDED.algorithm)
-    if choice.algorithm not in ALL_LEARNERS:
-        detail = f"there is no algorithm {choice.algorithm!r}; known are {', '.join(sorted(ALL_LEARNERS))}"
-        raise UnknownAlgorithmError(detail, "learner.algorithm")
-    features = definition.features
-    problem = Problem(len(definition.labels), features.size, features.norm_bound)
-    return _validated(choice, problem)
+    return choose_learner(definition.learner, len(definition.labels), definition.features)
 
 
 def check_limits(learner: AnyLearner, limits: Limits) -> None:
@@ -124,6 +118,20 @@ def check_limits(learner: AnyLearner, limits: Limits) -> None:
         raise ModelTooLargeError(str(error), "learner.algorithm") from error
     except StepTooCostlyError as error:
         raise ModelTooCostlyError(str(error), "learner.algorithm") from error
+
+
+def choose_learner(choice: LearnerChoice | None, n_labels: int, features: Features) -> AnyLearner:
+    """The learner of a choice, the recommended one without it, whatever the size of its state.
+
+    Raises:
+        UnknownAlgorithmError: if there is no such algorithm.
+        HyperparameterError: if the learner refuses one.
+    """
+    choice = choice or LearnerChoice(algorithm=RECOMMENDED.algorithm)
+    if choice.algorithm not in ALL_LEARNERS:
+        detail = f"there is no algorithm {choice.algorithm!r}; known are {', '.join(sorted(ALL_LEARNERS))}"
+        raise UnknownAlgorithmError(detail, "learner.algorithm")
+    return _validated(choice, Problem(n_labels, features.size, features.norm_bound))
 
 
 def _validated(choice: LearnerChoice, problem: Problem) -> AnyLearner:

@@ -63,6 +63,7 @@ _SAMPLES: dict[str, Sequence[Any]] = {  # what the examples tell
     "include_distribution": [True],
     "label": ["billing"],
     "labels": [["billing", "technical", "other"]],
+    "label_count": [3],
     "late_feedback": ["reject"],
     "learner": [{"algorithm": "squarecb", "gap_scale": 8.0}],
     "model": ["tickets"],

@@ -17,6 +17,7 @@ from pydantic_core import PydanticCustomError
 
 from service.feature_schemas import Body, Context, Features, FirstError, SparseContext
 from service.id_schemas import GivenId, QualifiedId
+from service.problem_schemas import Problem
 
 NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
 
@@ -84,11 +85,8 @@ class DamageNote(_Answer):
     found_at: datetime
 
 
-class ModelAnswer(_Answer):
-    """A model, with what has happened to it."""
-
+class _ModelFacts(_Answer):
     name: str
-    labels: list[str]
     features: Features
     learner: dict[str, Any]
     """Algorithm and every hyperparameter, defaults included."""
@@ -102,16 +100,36 @@ class ModelAnswer(_Answer):
     """Predictions stored, with or without feedback."""
     correct: int
     """Rounds whose answer was right."""
+
+
+class ModelAnswer(_ModelFacts):
+    """A model, with what has happened to it."""
+
+    labels: list[str]
     damaged_rounds: int = 0
     """Rounds that cannot be read: the model goes on without them."""
     damage: Annotated[list[DamageNote] | None, Field(examples=[None])] = None
-    """The first of them; null in lists, and where there are none."""
+    """The first of them; null where there are none."""
+
+
+class ModelSummary(_ModelFacts):
+    """A model as a list has it: with the number of its labels in their place."""
+
+    label_count: int
+
+
+class UnreadableModel(_Answer):
+    """A model that cannot be read; the others of the list are not touched by it."""
+
+    name: str
+    problem: Problem
+    """What `GET /models/{name}` answers."""
 
 
 class ModelList(_Answer):
     """A page of models in the order of their names."""
 
-    models: list[ModelAnswer]
+    models: list[ModelSummary | UnreadableModel]
     next_cursor: str | None
     """Give it as `cursor` for the next page; null on the last."""
 
@@ -192,31 +210,6 @@ class FeedbackBatchRequest(Body):
 
     feedback: Annotated[list[SkipValidation[FeedbackRequest]], Field(min_length=1)]
     """One for each prediction."""
-
-
-class FieldError(_Answer):
-    """One wrong field of a request."""
-
-    field: str | None
-    """The path of the field; null where the whole body is wrong."""
-    detail: str
-
-
-class Problem(_Answer):
-    """An error, as RFC 9457 has it."""
-
-    type: str
-    """Stable; made for programs."""
-    title: str
-    status: int
-    detail: str
-    """What happened this time, for a person."""
-    field: str | None = None
-    """The first wrong field."""
-    errors: list[FieldError] | None = None
-    """The wrong fields, or the first of them where there are many."""
-    request_id: str | None = None
-    """The `X-Request-ID` of the answer, by which the service's log tells of it."""
 
 
 @dataclass

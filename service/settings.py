@@ -128,6 +128,15 @@ class Settings(BaseSettings):
     compute_threads: int = Field(2, ge=2, le=64, description="Threads of a worker for long computations.")
     max_requests_in_flight: int = Field(1000, ge=1, le=1_000_000, description="Most requests at once in a worker.")
     body_timeout_seconds: float = Field(30.0, gt=0, le=3600, description="Longest time that a body may take to arrive.")
+    body_grace_seconds: float = Field(
+        5.0, gt=0, le=3600, description="How long a body may take before `body_min_bytes_per_second` counts."
+    )
+    body_min_bytes_per_second: ByteSize = Field(
+        ByteSize(1000), ge=0, le=_GIB, description="Slowest average rate at which a body may arrive; 0 for any."
+    )
+    head_timeout_seconds: float = Field(
+        10.0, gt=0, le=3600, description="Longest time that the head of a request, or a reader of answers, may idle."
+    )
     auth: Literal["auto", "required", "off"] = Field(
         "auto", description="Whether requests need an API key: unless `host` is set to loopback, always, or never."
     )

@@ -9,7 +9,7 @@ import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from cloudevents.core.bindings.http import HTTPMessage, from_http_event
 from standardwebhooks import Webhook
@@ -21,9 +21,18 @@ TOLERANCE_SECONDS = 300
 """How old, or how far ahead, a signature may be. A replay in that time is a duplicate: feedback counts once."""
 
 _MOST_SIGNATURES = 16
+_SIGNATURE = re.compile(r"v1,[A-Za-z0-9+/]{43}=")
 _TIMESTAMP = re.compile(r"[1-9][0-9]{0,10}")
 _CLOUDEVENT = "application/cloudevents+json"
 _UNSIGNED = "no signature in webhook-signature is right for the body, webhook-id and webhook-timestamp"
+
+
+class Signed(NamedTuple):
+    """What the headers of a webhook say of its signature; whether it is right, only the body shows."""
+
+    message_id: str
+    timestamp: int  # seconds since the epoch
+    signatures: list[bytes]
 
 
 class Verifier:
@@ -38,16 +47,16 @@ class Verifier:
         self._signers = [Webhook(secret) for secret in secrets]
         self._now = now
 
-    def verify(self, headers: Mapping[str, str], body: bytes) -> None:
-        """Lets pass what was signed, with any of the secrets, not long ago.
+    def check_headers(self, headers: Mapping[str, str]) -> Signed:
+        """Refuse what its headers alone show not to be signed, so that nobody waits for its body.
 
         Args:
             headers: by names in lower case: `webhook-id`, `webhook-timestamp` and `webhook-signature`, or with
                 `svix-` in the place of `webhook-`.
-            body: as it came.
 
         Raises:
-            SignatureError: if it was not.
+            SignatureError: if a header is missing or malformed, the time is not within the tolerance, or there are
+                no secrets.
         """
         if not self._signers:
             raise SignatureError("this service takes no webhooks: WAGER_WEBHOOK_SECRETS is not set")
@@ -55,9 +64,24 @@ class Verifier:
         if _TIMESTAMP.fullmatch(timestamp) is None or abs(int(timestamp) - self._now()) > TOLERANCE_SECONDS:
             detail = f"webhook-timestamp is not within {TOLERANCE_SECONDS} s of now, in seconds since the epoch"
             raise SignatureError(detail)
-        given = [each.encode("utf-8", "replace") for each in signatures.split(" ")[:_MOST_SIGNATURES]]
-        expected = [self._sign(signer, message_id, int(timestamp), body) for signer in self._signers]
-        if not any(hmac.compare_digest(one, other) for one in expected for other in given):
+        given = [each.encode() for each in signatures.split(" ")[:_MOST_SIGNATURES] if _SIGNATURE.fullmatch(each)]
+        if not given:
+            raise SignatureError("webhook-signature holds no `v1,` and the base64 of 32 bytes")
+        return Signed(message_id, int(timestamp), given)
+
+    def verify(self, headers: Mapping[str, str], body: bytes) -> None:
+        """Lets pass what was signed, with any of the secrets, not long ago.
+
+        Args:
+            headers: as `check_headers` takes them.
+            body: as it came.
+
+        Raises:
+            SignatureError: if it was not.
+        """
+        signed = self.check_headers(headers)
+        expected = [self._sign(signer, signed.message_id, signed.timestamp, body) for signer in self._signers]
+        if not any(hmac.compare_digest(one, other) for one in expected for other in signed.signatures):
             raise SignatureError(_UNSIGNED)
 
     @staticmethod

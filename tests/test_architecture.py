@@ -34,12 +34,12 @@ WORDS = {
     "service.errors",
     "service.feature_schemas",
     "service.id_schemas",
+    "service.problem_schemas",
     "service.request_notes",
     "service.schemas",
 }
 EDGE = {f"service.{name}" for name in ("__main__", "app", "cli", "client", "demo", "keys_cli", "processes", "settings")}
-EDGE |= {"service.repair_cli"}
-EDGE |= {"service.logs", "service.telemetry"}
+EDGE |= {"service.http_protocol", "service.logs", "service.repair_cli", "service.telemetry"}
 WATCHERS = {f"service.{name}" for name in ("figures", "metrics", "request_id", "request_log")}
 WRITERS = {"service.json_schema", "service.openapi_md"}
 PROTOCOL = {f"service.store.{name}" for name in ("base", "blocks", "damage", "ids", "outputs", "reading", "records")}
@@ -171,8 +171,9 @@ def test_only_clients_call_other_services() -> None:
 
 
 def test_the_server_is_started_in_one_place() -> None:
-    """Uvicorn is imported by the command line, typer by that and the commands that have a file of their own."""
-    assert broken(a for a in ARROWS if top(a.target) == "uvicorn" and a.source != "service.cli") == []
+    """Uvicorn is imported by the command line and the protocol, typer by the commands that have a file of their own."""
+    servers = {"service.cli", "service.http_protocol"}
+    assert broken(a for a in ARROWS if top(a.target) == "uvicorn" and a.source not in servers) == []
     commands = {"service.cli", "service.keys_cli", "service.load.command", "service.repair_cli"}
     assert broken(a for a in ARROWS if top(a.target) == "typer" and a.source not in commands) == []
 
@@ -230,7 +231,7 @@ def test_the_store_knows_nothing_above_it() -> None:
 
 def test_the_interface_does_not_reach_past_the_use_cases() -> None:
     """service/api imports use cases, words, the store's protocol and itself; it computes nothing."""
-    use_cases = {f"service.{name}" for name in ("auth", "catalogue", "rounds", "together", "webhooks")}
+    use_cases = {f"service.{name}" for name in ("auth", "catalogue", "rounds", "together", "webhooks", "wrong_keys")}
     allowed = {*use_cases, "service.compute", "service.store.base", *WATCHERS, *WORDS}
     ours = (a for a in ARROWS if a.source.startswith("service.api") and top(a.target) in {"service", "learners"})
     assert broken(a for a in ours if a.target not in allowed and not a.target.startswith("service.api")) == []
@@ -238,7 +239,7 @@ def test_the_interface_does_not_reach_past_the_use_cases() -> None:
 
 def test_words_stand_on_nothing() -> None:
     """Errors and schemas import nothing of the service but each other."""
-    parts = ("service.feature_schemas", "service.id_schemas")
+    parts = ("service.feature_schemas", "service.id_schemas", "service.problem_schemas")
     words = (a for a in ARROWS if a.source in WORDS and not a.target.startswith(parts))
     assert broken(a for a in words if top(a.target) in {"service", "learners"}) == []
 

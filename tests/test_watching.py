@@ -47,7 +47,10 @@ def exposed() -> dict[str, set[str]]:
     """Every sample's name, with the labels that it has."""
     metrics = WorkerMetrics()
     metrics.count_request("POST", "/predict", 200, 0.1)
-    figures = Figures(FullStore(), lambda: 10.0, [], 10)  # type: ignore[abstract]
+
+    async def readable(_name: str) -> None: ...
+
+    figures = Figures(FullStore(), lambda: 10.0, [], 10, readable)  # type: ignore[abstract]
     text = metrics.expose(asyncio.run(figures.read())).decode()
     found: dict[str, set[str]] = {}
     for line in text.splitlines():

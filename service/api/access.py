@@ -13,7 +13,15 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from service import auth, request_notes
 from service.api.problems import answer_to
 from service.auth import Caller, Gatekeeper, Names
-from service.errors import AccessError, ModelNotFoundError, RateLimitedError, StoreError, UnauthenticatedError
+from service.errors import (
+    AccessError,
+    ModelNotFoundError,
+    RateLimitedError,
+    StoreError,
+    UnauthenticatedError,
+    WrongKeysError,
+)
+from service.wrong_keys import WrongKeys
 
 
 class Need(NamedTuple):
@@ -112,12 +120,14 @@ class Access:
         app: what they are let through to.
         gatekeeper: knows the keys.
         limiter: counts the requests of keys with a limit.
+        wrong_keys: counts the wrong keys of addresses.
     """
 
-    def __init__(self, app: ASGIApp, gatekeeper: Gatekeeper, limiter: Limiter) -> None:
+    def __init__(self, app: ASGIApp, gatekeeper: Gatekeeper, limiter: Limiter, wrong_keys: WrongKeys) -> None:
         self._app = app
         self._gatekeeper = gatekeeper
         self._limiter = limiter
+        self._wrong_keys = wrong_keys
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Passes the request on, or answers 401, 403, 404 or 429."""
@@ -125,7 +135,7 @@ class Access:
         if need is None:
             return await self._app(scope, receive, send)
         try:
-            caller = await self._gatekeeper.identify(_presented(scope))
+            caller = await self._identify(_presented(scope), scope)
             if caller.limit is not None:
                 counted = await self._limiter.count(caller.key_id, caller.limit)
                 send = _telling(send, counted)
@@ -139,6 +149,17 @@ class Access:
             return await self._app(scope, receive, send)
         finally:
             _caller.reset(token)
+
+    async def _identify(self, key: str, scope: Scope) -> Caller:
+        try:
+            return await self._gatekeeper.identify(key)
+        except UnauthenticatedError:
+            client = scope.get("client")
+            seconds = self._wrong_keys.count(client[0] if client else "")
+            if seconds is None:
+                raise
+            detail = "this address has sent too many wrong API keys; a right one is still let in"
+            raise WrongKeysError(detail, retry_after=seconds) from None
 
 
 def _presented(scope: Scope) -> str:

@@ -1,12 +1,13 @@
-"""What openapi.json says of access: which key each operation needs, and how it is refused."""
+"""What openapi.json says of the door: which key each operation needs, how it is refused, and its body."""
 
 from typing import Any
 
 from fastapi import FastAPI
 
 from service import errors
+from service.api import kinds
 from service.api.access import need_of
-from service.api.problems import responses
+from service.api.problems import documented
 
 _SCHEMES = {
     "bearer": {
@@ -16,9 +17,23 @@ _SCHEMES = {
     },
     "header": {"type": "apiKey", "in": "header", "name": "X-API-Key", "description": "The same key, where that suits."},
 }
-_REFUSALS = responses(
-    errors.UnauthenticatedError, errors.ForbiddenError, errors.RateLimitedError, errors.OverloadedError, body=False
+_REFUSALS = documented(
+    *(
+        kinds.OF_ERROR[error]
+        for error in (
+            errors.UnauthenticatedError,
+            errors.ForbiddenError,
+            errors.RateLimitedError,
+            errors.WrongKeysError,
+            errors.OverloadedError,
+            errors.StoreUnavailableError,
+        )
+    )
 )
+_OF_ANY_BODY = (kinds.OF_HTTP[408], kinds.BODY_TOO_LARGE)
+_OF_BODIES = documented(*_OF_ANY_BODY, kinds.INVALID_JSON, kinds.UNSUPPORTED_MEDIA_TYPE)
+_OF_WEBHOOKS = documented(*_OF_ANY_BODY, kinds.OF_ERROR[errors.OverloadedError])
+"""Their bodies are judged by their senders' signatures first, and refused as feedback if they are no JSON."""
 
 
 def describe_access(app: FastAPI) -> None:
@@ -39,24 +54,18 @@ def _with_access(api: dict[str, Any]) -> dict[str, Any]:
         for method, operation in item.items():
             need = need_of(method.upper(), path)
             operation["security"] = [] if need is None else [{scheme: [need.scope]} for scheme in _SCHEMES]
-            if need is not None:
-                _add_refusals(operation["responses"])
+            _add(operation["responses"], {} if need is None else _REFUSALS)
+            if "requestBody" in operation:
+                _add(operation["responses"], _OF_WEBHOOKS if need is None else _OF_BODIES)
     return api
 
 
-def _add_refusals(answers: dict[str, Any]) -> None:
-    refusals = {status: _documented(status) for status in ("401", "403", "429", "503")}
-    for status, refusal in refusals.items():
-        if status in answers:
-            names = [*answers[status]["description"].split(", "), *refusal["description"].split(", ")]
-            answers[status]["description"] = ", ".join(dict.fromkeys(names))
-        else:
-            answers[status] = refusal
+def _add(answers: dict[str, Any], more: dict[str, Any]) -> None:
+    for status, added in more.items():
+        there = answers.setdefault(status, dict(added))
+        names = [*there["description"].split(", "), *added["description"].split(", ")]
+        there["description"] = ", ".join(dict.fromkeys(names))
     # In the order of their numbers, good ones first.
     ordered = sorted(answers.items())
     answers.clear()
     answers.update(ordered)
-
-
-def _documented(status: str) -> dict[str, Any]:
-    return {name: value for name, value in _REFUSALS[int(status)].items() if name != "model"}

@@ -9,7 +9,7 @@ import pydantic
 from service.api.problems import problem_of, problem_of_validation
 from service.errors import BatchTooLargeError, WagerError
 from service.feature_schemas import Body
-from service.schemas import Problem
+from service.problem_schemas import Problem
 from service.together import attempt_each
 
 _Answer = TypeVar("_Answer")

@@ -4,11 +4,29 @@ FastAPI's own limit of size answers in plain text, outside of the application's 
 """
 
 import asyncio
+from typing import NamedTuple
 
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service.api.problems import too_large
+
+CLIENT_GONE = 499
+"""The status that counts and logs have for a request whose client hung up before its body was whole."""
+
+
+class Pace(NamedTuple):
+    """How slowly a body may arrive, from the moment it is asked for."""
+
+    max_seconds: float  # for all of it
+    grace_seconds: float  # before its rate matters
+    min_rate: float  # bytes a second, on average; 0 for any
+
+    def patience(self, received: int) -> float:
+        """Return the seconds after which a body of which so many bytes have arrived must have gone on."""
+        if not self.min_rate:
+            return self.max_seconds
+        return min(self.max_seconds, self.grace_seconds + received / self.min_rate)
 
 
 class BodyLimit:
@@ -17,54 +35,55 @@ class BodyLimit:
     Args:
         app: what the request is passed on to.
         max_bytes: the largest body.
-        max_seconds: the longest time that a body may take to arrive, once it is asked for.
+        pace: the slowest body.
     """
 
-    def __init__(self, app: ASGIApp, max_bytes: int, max_seconds: float) -> None:
+    def __init__(self, app: ASGIApp, max_bytes: int, pace: Pace) -> None:
         self._app = app
         self._max_bytes = max_bytes
-        self._max_seconds = max_seconds
+        self._pace = pace
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Passes the request on, unless it is known to be too large."""
         if scope["type"] != "http":
             return await self._app(scope, receive, send)
         declared = next((value for name, value in scope["headers"] if name == b"content-length"), None)
-        if declared is None:
-            return await self._app(scope, self._hurrying(self._counting(receive)), send)
-        if int(declared) > self._max_bytes:
+        if declared is not None and int(declared) > self._max_bytes:
             return await too_large(self._max_bytes)(scope, receive, send)
-        return await self._app(scope, self._hurrying(receive), send)
+        return await self._app(scope, _Body(receive, self._max_bytes, self._pace).receive, send)
 
-    def _counting(self, receive: Receive) -> Receive:
-        seen = 0
 
-        async def counted() -> Message:
-            nonlocal seen
-            message = await receive()
-            seen += len(message.get("body", b""))
-            if seen > self._max_bytes:
-                raise HTTPException(413, f"the body is larger than {self._max_bytes:,} bytes")
-            return message
+class _Body:
+    """One body on its way."""
 
-        return counted
+    def __init__(self, receive: Receive, max_bytes: int, pace: Pace) -> None:
+        self._receive = receive
+        self._max_bytes = max_bytes
+        self._pace = pace
+        self._asked_at: float | None = None
+        self._received = 0
+        self._complete = False
 
-    def _hurrying(self, receive: Receive) -> Receive:
-        deadline: float | None = None
-        complete = False
+    async def receive(self) -> Message:
+        """Bring the next message; once the body is complete, that is the end of the connection."""
+        if self._complete:
+            return await self._receive()
+        message = await self._in_time()
+        if message["type"] == "http.disconnect":
+            raise HTTPException(CLIENT_GONE, "the client went away before the body was complete")
+        self._received += len(message.get("body", b""))
+        if self._received > self._max_bytes:
+            raise HTTPException(413, f"the body is larger than {self._max_bytes:,} bytes")
+        self._complete = not message.get("more_body", False)
+        return message
 
-        async def hurried() -> Message:
-            nonlocal deadline, complete
-            if complete:  # what is waited for now is the end of the connection
-                return await receive()
-            deadline = deadline or asyncio.get_running_loop().time() + self._max_seconds
-            try:
-                async with asyncio.timeout_at(deadline):
-                    message = await receive()
-            except TimeoutError:
-                detail = f"the body did not arrive within {self._max_seconds:g} s"
-                raise HTTPException(408, detail, {"Connection": "close"}) from None
-            complete = not message.get("more_body", False)
-            return message
-
-        return hurried
+    async def _in_time(self) -> Message:
+        if self._asked_at is None:
+            self._asked_at = asyncio.get_running_loop().time()
+        patience = self._pace.patience(self._received)
+        try:
+            async with asyncio.timeout_at(self._asked_at + patience):
+                return await self._receive()
+        except TimeoutError:
+            detail = f"after {patience:.3g} s the body was not complete: {self._received:,} bytes had arrived"
+            raise HTTPException(408, detail, {"Connection": "close"}) from None

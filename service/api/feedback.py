@@ -23,6 +23,7 @@ _ERRORS = responses(
     errors.BrokenPredictionError,
     errors.NewerVersionError,
     errors.StoreFullError,
+    errors.StoreCorruptError,
 )
 
 

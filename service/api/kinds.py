@@ -51,6 +51,7 @@ OF_ERROR: dict[type[errors.WagerError], Kind] = {
     errors.SignatureError: Kind(401, "invalid-signature", "The webhook is not signed as it should be"),
     errors.ForbiddenError: Kind(403, "not-allowed", "The API key is not for this"),
     errors.RateLimitedError: Kind(429, "rate-limited", "The API key has made too many requests"),
+    errors.WrongKeysError: Kind(429, "too-many-wrong-keys", "Too many wrong API keys came from this address"),
     errors.OverloadedError: Kind(503, "too-busy", "The service has as many requests as it takes"),
     errors.StoppingError: Kind(503, "about-to-stop", "This worker is about to stop"),
     errors.StoreUnavailableError: Kind(503, "store-unavailable", "The store does not answer"),

@@ -15,7 +15,7 @@ from service.schemas import RoundLine
 _NDJSON = "application/x-ndjson"
 _SCHEMA = RoundLine.model_json_schema(ref_template="#/components/schemas/{model}")
 _SCHEMA.pop("$defs", None)  # the components of the whole document have them
-_RESPONSES = responses(errors.ModelNotFoundError) | {
+_RESPONSES = responses(errors.ModelNotFoundError, errors.StoreCorruptError) | {
     200: {
         "description": "A `RoundLine` in JSON on each line.",
         "content": {_NDJSON: {"schema": _SCHEMA}},

@@ -8,9 +8,10 @@ from service import errors
 from service.api.access import check_new_model, own_names
 from service.api.bodies import answer_with
 from service.api.direct_route import DirectRoute
-from service.api.problems import responses
+from service.api.problems import problem_of, responses
 from service.catalogue import Catalogue
-from service.schemas import NAME_PATTERN, ModelAnswer, ModelDefinition, ModelList
+from service.schemas import NAME_PATTERN, ModelAnswer, ModelDefinition, ModelList, ModelSummary, UnreadableModel
+from service.store.base import UnreadModel
 
 Name = Annotated[str, Path(pattern=NAME_PATTERN, description="The model's name.")]
 
@@ -63,9 +64,14 @@ def _reading(catalogue: Catalogue) -> APIRouter:
         limit: Annotated[int, Query(ge=1, le=1000, description="Most models on a page.")] = 100,
     ) -> ModelList:
         """Lists the models that the API key is for, by name, a page at a time."""
-        return await catalogue.list(cursor, limit, own_names())
+        page = await catalogue.list(cursor, limit, own_names())
+        return ModelList(models=[_told(item) for item in page.models], next_cursor=page.next_cursor)
 
-    @routes.get("/{name}", response_model=ModelAnswer, responses=responses(errors.ModelNotFoundError))
+    @routes.get(
+        "/{name}",
+        response_model=ModelAnswer,
+        responses=responses(errors.ModelNotFoundError, errors.StoreCorruptError),
+    )
     async def get_model(name: Name, request: Request) -> Response:
         """Describes a model, and tells how many rounds it has seen."""
         return await answer_with(request, await catalogue.get(name))
@@ -76,3 +82,7 @@ def _reading(catalogue: Catalogue) -> APIRouter:
         await catalogue.delete(name)
 
     return routes
+
+
+def _told(item: ModelSummary | UnreadModel) -> ModelSummary | UnreadableModel:
+    return UnreadableModel(name=item.name, problem=problem_of(item.error)) if isinstance(item, UnreadModel) else item

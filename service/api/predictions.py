@@ -39,6 +39,7 @@ _ERRORS = responses(
     errors.StoreCorruptError,
     errors.NewerVersionError,
     errors.StoreFullError,
+    errors.StoreCorruptError,
 )
 
 

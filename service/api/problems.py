@@ -8,12 +8,13 @@ from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
+from starlette.routing import Match
 
 from service import errors, request_notes
 from service.api import kinds
 from service.api.headers import SECURITY_HEADERS
 from service.api.kinds import Kind
-from service.schemas import FieldError, Problem
+from service.problem_schemas import FieldError, Problem
 
 _log = logging.getLogger(__name__)
 
@@ -22,6 +23,8 @@ MEDIA_TYPE = "application/problem+json"
 
 _KINDS_OF_FEATURES = {"dense", "sparse"}
 """Steps of a path that tell which kind was tried: no places in the request."""
+
+_METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 
 _MOST_FIELDS = 20
 """How many wrong fields an answer lists."""
@@ -76,6 +79,12 @@ def responses(*raised: type[errors.WagerError], body: bool = True) -> dict[int |
     return {status: _documented(status, possible) for status in sorted({kind.status for kind in possible})}
 
 
+def documented(*possible: Kind) -> dict[str, dict[str, Any]]:
+    """What openapi.json says of answers of these kinds, by status."""
+    answers = {str(kind.status): _documented(kind.status, possible) for kind in possible}
+    return {status: {name: answer[name] for name in ("description", "content")} for status, answer in answers.items()}
+
+
 def _documented(status: int, possible: Sequence[Kind]) -> dict[str, Any]:
     names = dict.fromkeys(f"`{kind.slug}`" for kind in possible if kind.status == status)
     schema = {"$ref": "#/components/schemas/Problem"}
@@ -94,7 +103,8 @@ def _path(found: Mapping[str, Any], skip: int) -> str | None:
 
 
 def _response(problem: Problem, headers: Mapping[str, str] | None = None) -> JSONResponse:
-    content, notes = problem.model_dump(exclude_none=True), request_notes.current.get()
+    content = {name: value for name, value in problem.model_dump().items() if value is not None}
+    notes = request_notes.current.get()
     if notes is not None:
         content["request_id"] = notes.request_id
     return JSONResponse(content, problem.status, headers=headers, media_type=MEDIA_TYPE)
@@ -107,7 +117,7 @@ def _headers(error: errors.WagerError) -> dict[str, str] | None:
             return {"WWW-Authenticate": 'Bearer realm="wager"'}
         case errors.ForbiddenError():
             return {"WWW-Authenticate": 'Bearer realm="wager", error="insufficient_scope"'}
-        case errors.RateLimitedError():
+        case errors.RateLimitedError() | errors.WrongKeysError():
             return {"Retry-After": str(error.retry_after)}
         case errors.StoreUnavailableError() | errors.StoreFullError() | errors.OverloadedError():
             return {"Retry-After": "1"}
@@ -135,11 +145,19 @@ async def _on_validation_error(_: Request, error: Exception) -> JSONResponse:
     return _response(problem_of_validation(found, skip=1))
 
 
-async def _on_http_error(_: Request, error: Exception) -> JSONResponse:
+async def _on_http_error(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, HTTPException)
     status, detail = error.status_code, str(error.detail)
     kind = kinds.OF_HTTP.get(status, Kind(status, f"http-{status}", detail))
-    return _response(_problem(kind, detail), error.headers)
+    headers = {"Allow": ", ".join(_methods_of(request))} if status == 405 else error.headers
+    return _response(_problem(kind, detail), headers)
+
+
+def _methods_of(request: Request) -> list[str]:
+    """The methods that some route has at the path of a request; the framework tells those of the first route only."""
+    asked = {name: request.scope[name] for name in ("type", "path", "root_path") if name in request.scope}
+    routes = request.app.routes
+    return [m for m in _METHODS if any(route.matches(asked | {"method": m})[0] is Match.FULL for route in routes)]
 
 
 async def _on_any_error(_: Request, error: Exception) -> JSONResponse:

@@ -42,6 +42,7 @@ _ERRORS = responses(
     errors.LabelNeededError,
     errors.NewerVersionError,
     errors.StoreFullError,
+    errors.StoreCorruptError,
 )
 
 
@@ -57,6 +58,7 @@ def router(rounds: RoundService, verifier: Verifier) -> APIRouter:
         JSON), or an object with `type` and `data`. Feedback for a prediction that is not there, or no more, or
         whose record is damaged, is `ignored`: an error would only have it sent again.
         """
+        verifier.check_headers(request.headers)  # before the body, which a sender without a secret may never end
         body = await request.body()
         verifier.verify(request.headers, body)
         try:

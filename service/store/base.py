@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Sequence
 from enum import StrEnum
 from typing import NamedTuple, Protocol
 
+from service.errors import StoreError
 from service.store.damage import Damage, DamageRecord
 from service.store.outcomes import Outcome
 from service.store.shapes import RecordShape
@@ -34,10 +35,34 @@ class StoredModel(NamedTuple):
     damaged: int = 0  # rounds that cannot be read
 
 
+class ListedModel(NamedTuple):
+    """A model as a list has it: without its definition."""
+
+    key: ModelKey
+    summary: bytes | None  # of the definition, as whoever made the model wrote it; None where nobody has
+    definition_bytes: int
+    created_at: float  # seconds since the epoch
+    rounds: int
+    predictions: int
+    correct: int
+
+    @property
+    def name(self) -> str:
+        """The model's name."""
+        return self.key.name
+
+
+class UnreadModel(NamedTuple):
+    """A model that could not be read, alone among others, and why."""
+
+    name: str
+    error: StoreError
+
+
 class ModelPage(NamedTuple):
     """Models in the order of their names, and the name to continue after, if there may be more."""
 
-    models: list[StoredModel]
+    models: list[ListedModel | UnreadModel]
     next_cursor: str | None
 
 
@@ -169,17 +194,31 @@ class StoreFacts(NamedTuple):
 class Store(Protocol):
     """Models, predictions, logs and snapshots, each change atomic."""
 
-    async def create_model(self, key: ModelKey, definition: str, now: float) -> bool:
+    async def create_model(self, key: ModelKey, definition: str, now: float, summary: str = "") -> bool:
         """Stores a new model; False if the name is taken. Creating the same incarnation twice is one creation."""
 
     async def get_model(self, name: str) -> StoredModel | None:
-        """The model of that name."""
+        """The model of that name.
+
+        Raises:
+            StoreCorruptError: if what is there is not a model.
+        """
 
     async def list_models(self, after: str, limit: int) -> ModelPage:
-        """Up to `limit` models whose names follow `after`, which is "" for the first page."""
+        """Up to `limit` models whose names follow `after`, which is "" for the first page; each fails alone."""
+
+    async def list_model(self, name: str) -> ListedModel | None:
+        """The model of that name, as a list has it.
+
+        Raises:
+            StoreCorruptError: if what is there is not a model.
+        """
+
+    async def keep_summary(self, key: ModelKey, summary: str) -> bool:
+        """Keeps the summary of a definition that was stored without; False if this incarnation is gone."""
 
     async def delete_model(self, name: str) -> bool:
-        """Deletes the model, its log and snapshot; False if there is none. Its predictions expire."""
+        """Deletes the model, damaged or not, its log and snapshot; False if there is none. Its predictions expire."""
 
     async def add_predictions(
         self, key: ModelKey, blocks: Sequence[Block], keep_seconds: float, seen: Seen | None
@@ -284,7 +323,11 @@ class Store(Protocol):
         """How full the store is."""
 
     async def check(self) -> StoreFacts:
-        """Whether the store is ready to be written, and what it promises."""
+        """Write to each server of the store, and say what it promises.
+
+        Raises:
+            StoreUnavailableError: if a write is refused, for whatever reason.
+        """
 
     async def close(self) -> None:
         """Closes connections."""

@@ -9,7 +9,7 @@ from typing import Any
 
 from service.errors import StoreUnavailableError
 from service.store.base import StoreFacts
-from service.store.connections import Connection
+from service.store.connections import Call, Connection
 
 
 class Confirmed:
@@ -39,6 +39,11 @@ class Confirmed:
             detail = f"written, but to {replicas} of {self._replicas} replicas within {self._seconds:g} s"
             raise StoreUnavailableError(f"{detail}: it may be lost with the primary")
         return reply
+
+    @property
+    def way(self) -> Call | None:
+        """The way that waits for replicas; None where none are asked for."""
+        return self.call if self._replicas else None
 
     def promised(self, facts: StoreFacts) -> StoreFacts:
         """The facts, with what this adds to them."""

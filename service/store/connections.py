@@ -1,9 +1,10 @@
 """Clients of the servers behind a store's URL. None of them sends a write twice."""
 
 import asyncio
+import itertools
 import socket
 from collections.abc import Awaitable, Callable
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -14,12 +15,21 @@ from redis.asyncio.cluster import ClusterNode
 from redis.asyncio.retry import Retry
 from redis.asyncio.sentinel import MasterNotFoundError, Sentinel
 from redis.backoff import NoBackoff
+from redis.crc import key_slot
 
+from service.store import keys
 from service.store.addresses import Kind, StoreAddress, User, parse_store_url
 from service.store.line import Line
 
 Call = Callable[..., Awaitable[Any]]
 """Sends one command, its parts as arguments; brings the reply."""
+
+
+class Primary(NamedTuple):
+    """A server that takes writes."""
+
+    call: Call
+    probe: str | None  # a key that it has and nothing else uses; None where it has no keys, as when it is new
 
 
 class TlsFiles(NamedTuple):
@@ -48,8 +58,8 @@ class Connection(Protocol):
     async def call_and_wait(self, replicas: int, seconds: float, *command: Any) -> tuple[Any, int]:
         """As `call`, then waits until so many replicas have what it wrote; the reply, and how many have it."""
 
-    async def primaries(self) -> list[Call]:
-        """A way to each server that takes writes."""
+    async def primaries(self) -> list[Primary]:
+        """Each server that takes writes."""
 
     async def close(self) -> None:
         """Closes everything."""
@@ -91,8 +101,8 @@ class _Server:
     async def call_and_wait(self, replicas: int, seconds: float, *command: Any) -> tuple[Any, int]:
         return await _call_and_wait(self._redis, replicas, seconds, command)
 
-    async def primaries(self) -> list[Call]:
-        return [self.call]
+    async def primaries(self) -> list[Primary]:
+        return [Primary(self.call, keys.probe(""))]
 
     async def close(self) -> None:
         await self._line.close()
@@ -137,8 +147,8 @@ class _Watched:
     async def call_and_wait(self, replicas: int, seconds: float, *command: Any) -> tuple[Any, int]:
         return await _call_and_wait(self._redis, replicas, seconds, command)
 
-    async def primaries(self) -> list[Call]:
-        return [self.call]
+    async def primaries(self) -> list[Primary]:
+        return [Primary(self.call, keys.probe(""))]
 
     async def close(self) -> None:
         await self._redis.aclose()
@@ -171,15 +181,29 @@ class _Cluster:
     async def call_and_wait(self, replicas: int, seconds: float, *command: Any) -> tuple[Any, int]:
         raise NotImplementedError("the client of a cluster does not say on which connection it sends a command")
 
-    async def primaries(self) -> list[Call]:
+    async def primaries(self) -> list[Primary]:
         await self._redis.initialize()
-        nodes = self._redis.get_primaries()
-        return [partial(self._redis.execute_command, target_nodes=node) for node in nodes]
+        own: dict[str, int] = {}  # of each server one slot, the lowest
+        for slot, (primary, *_) in sorted(self._redis.nodes_manager.slots_cache.items()):
+            own.setdefault(primary.name, slot)
+        return [
+            Primary(
+                partial(self._redis.execute_command, target_nodes=node),
+                keys.probe(_tag_in(own[node.name])) if node.name in own else None,
+            )
+            for node in self._redis.get_primaries()
+        ]
 
     async def close(self) -> None:
         await self._redis.aclose()
         for nodes in ("nodes_cache", "startup_nodes"):  # of which the client closes none after an error
             await self._redis.nodes_manager.aclose(nodes)
+
+
+@lru_cache(maxsize=1024)
+def _tag_in(slot: int) -> str:
+    """A text whose slot this is."""
+    return next(tag for tag in map(str, itertools.count()) if key_slot(tag.encode()) == slot)
 
 
 async def _call_and_wait(redis: Redis, replicas: int, seconds: float, command: tuple[Any, ...]) -> tuple[Any, int]:

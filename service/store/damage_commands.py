@@ -8,7 +8,8 @@ from service.store import keys
 from service.store.base import Block, ModelKey
 from service.store.connections import Connection
 from service.store.damage import Damage, DamageRecord, decode_damage
-from service.store.scripts import Script, script, translating_errors
+from service.store.scripts import Script, script
+from service.store.translating import translating_errors
 
 _RECORD_DAMAGE = script("record_damage")
 _MARK_SNAPSHOT = script("mark_snapshot")

@@ -1,6 +1,7 @@
 """What a store promises: read from it, and said in a sentence."""
 
 from collections.abc import Sequence
+from importlib import resources
 from typing import Any
 
 from redis.exceptions import ResponseError
@@ -8,10 +9,13 @@ from redis.exceptions import ResponseError
 from service.errors import StoreUnavailableError
 from service.store.addresses import Kind
 from service.store.base import StoreFacts
-from service.store.connections import Call
+from service.store.connections import Call, Primary
 
 OF_A_CLUSTER = "the store is a server of a cluster, which has a part of the models: give redis+cluster:// as its URL"
 """Said where the connection knows of one server only."""
+
+_PROBE = resources.files("service.store").joinpath("lua", "probe.lua").read_bytes()
+_PROBE_MILLISECONDS = 10_000
 
 _PERSISTENCE = {
     ("yes", "always"): "acknowledged feedback survives a crash of the store and a loss of power",
@@ -32,29 +36,37 @@ _MODES = ("redis_mode", "server_mode")  # as Redis and as Valkey name it
 _UNKNOWN_VERSION = "not known: the store does not allow its version to be read"
 
 
-async def read_facts(servers: Sequence[Call], kind: Kind) -> StoreFacts:
-    """Asks the servers that take writes for their versions and configurations.
+async def read_facts(servers: Sequence[Primary], kind: Kind, write: Call | None) -> StoreFacts:
+    """Asks the servers that take writes for their versions and configurations, and writes to each.
 
     Args:
-        servers: a way to each: the one, or those of a cluster.
+        servers: the one, or those of a cluster.
         kind: how they hang together, to the connection's knowledge.
+        write: sends the write to the one server as feedback is sent, where that is another way than its own.
 
     Returns:
         Each version and warning once; of promises the weakest.
 
     Raises:
+        redis.exceptions.RedisError: if one refuses the write.
         StoreUnavailableError: if one runs no scripts, may evict what it holds, or is of a cluster that the connection
             does not know of.
     """
-    facts = [await _read_server(call, kind) for call in servers]
+    facts = [await _read_server(server.call, kind) for server in servers]
+    for server in servers:
+        await _write(write or server.call, server.probe)
     weakest = max((each.persistence for each in facts), key=_WEAKER.index)
     warnings = dict.fromkeys(warning for each in facts for warning in each.warnings)
     return StoreFacts(", ".join(sorted({each.version for each in facts})), weakest, list(warnings))
 
 
-async def _read_server(call: Call, kind: Kind) -> StoreFacts:
-    if await call("EVAL", "return 1", 0) != 1:
+async def _write(call: Call, probe: str | None) -> None:
+    """Writes by a script, as all else is written: what a full disk or memory refuses, only a write shows."""
+    if probe is not None and await call("EVAL", _PROBE, 1, probe, _PROBE_MILLISECONDS) != 1:
         raise StoreUnavailableError("the store runs no Lua scripts")
+
+
+async def _read_server(call: Call, kind: Kind) -> StoreFacts:
     info = await _read_info(call)
     if kind is not Kind.CLUSTER and any(info.get(mode) == "cluster" for mode in _MODES):
         raise StoreUnavailableError(OF_A_CLUSTER)

@@ -7,35 +7,46 @@ from typing import Any
 
 from service.store import keys
 from service.store.base import FeedbackStatus, ModelFigures, StoreLoad
+from service.store.model_hash import corrupt, count
 
 _Call = Callable[..., Awaitable[Any]]
 
-_REFUSED, _SLOT = b"refused:", b"s:"
+_SLOT = b"s:"
+_COUNTERS = ("rounds", "predictions", "correct")
+_FIELDS = ("incarnation", *_COUNTERS, "damaged", *(f"refused:{status}" for status in FeedbackStatus))
 
 
 async def read_figures(call: _Call, name: str) -> ModelFigures | None:
-    """The figures of a model; None if there is none of that name."""
-    model = await call("HGETALL", keys.model(name))
-    if not model:
+    """The figures of a model; None if there is none of that name.
+
+    Raises:
+        StoreCorruptError: if a counter is missing, or is no number.
+    """
+    values = await call("HMGET", keys.model(name), *_FIELDS)
+    if values == [None] * len(values):
         return None
-    incarnation = model[b"incarnation"].decode()
+    if values[0] is None:
+        raise corrupt(name, "its incarnation is missing")
+    incarnation = values[0].decode(errors="replace")
     tally, (snapshot_rounds, snapshot_at) = await asyncio.gather(
         call("HGETALL", keys.tally(name, incarnation)),
         call("HMGET", keys.snapshot(name, incarnation), "rounds", "at"),
     )
-    refused = _numbered(model, _REFUSED)  # a newer version may count more kinds
+    rounds, predictions, correct = (count(name, *pair) for pair in zip(_COUNTERS, values[1:4], strict=True))
+    damaged = count(name, "damaged", values[4] or b"0")
+    refused = zip(FeedbackStatus, values[5:], strict=True)
     return ModelFigures(
         name=name,
-        rounds=int(model[b"rounds"]),
-        predictions=int(model[b"predictions"]),
-        correct=int(model[b"correct"]),
-        refused={status: refused[status] for status in FeedbackStatus if status in refused},
-        snapshot_rounds=int(snapshot_rounds or 0),
-        snapshot_at=None if snapshot_at is None else float(snapshot_at),
-        tally_rounds=int(tally.get(b"rounds", 0)),
+        rounds=rounds,
+        predictions=predictions,
+        correct=correct,
+        refused={status: count(name, f"refused:{status}", there) for status, there in refused if there is not None},
+        snapshot_rounds=count(name, "rounds of its snapshot", snapshot_rounds or b"0"),
+        snapshot_at=None if snapshot_at is None else float(count(name, "seconds of its snapshot", snapshot_at)),
+        tally_rounds=count(name, "rounds of its tally", tally.get(b"rounds", b"0")),
         tally=tally.get(b"tally", b""),
-        predictions_by={int(slot): count for slot, count in _numbered(tally, _SLOT).items()},
-        damaged=int(model.get(b"damaged", 0)),
+        predictions_by=_by_slot(name, tally),
+        damaged=damaged,
     )
 
 
@@ -56,6 +67,7 @@ def _memory(info: dict[str, Any]) -> tuple[int, int]:
     return int(info["used_memory"]), int(info.get("maxmemory", 0)) or int(info.get("total_system_memory", 0))
 
 
-def _numbered(fields: dict[bytes, bytes], prefix: bytes) -> dict[str, int]:
-    """The counters whose names begin so, by the rest of their names."""
-    return {name[len(prefix) :].decode(): int(count) for name, count in fields.items() if name.startswith(prefix)}
+def _by_slot(name: str, tally: dict[bytes, bytes]) -> dict[int, int]:
+    """How many predictions there were by the end of each slot of time."""
+    slots = {field[len(_SLOT) :]: value for field, value in tally.items() if field.startswith(_SLOT)}
+    return {count(name, "slots of its tally", slot): count(name, "slots", value) for slot, value in slots.items()}

@@ -13,6 +13,11 @@ RATE_LIMITS = "wager:limits"
 """What the keys of rate limits begin with; the library `limits` names the rest."""
 
 
+def probe(tag: str) -> str:
+    """String that is written to see whether writes are taken; its tag, where it has one, chooses the slot."""
+    return f"wager:{{{tag}}}:probe" if tag else "wager:probe"
+
+
 def model(name: str) -> str:
     """Hash: incarnation, definition, created_at, and the counters rounds, predictions, correct, refused:<status>.
 

@@ -63,6 +63,11 @@ def label_form(n_labels: int) -> OutputForm:
     return OutputForm("label", n_labels, "<i4", lambda stored: (stored >= 0) & (stored < n_labels))
 
 
+def label_bytes(number: int) -> bytes:
+    """The bytes of one label, as `label_form` has them."""
+    return number.to_bytes(4, "little", signed=True)
+
+
 def label_set_form(n_labels: int) -> OutputForm:
     """A set of labels: 1 for each that is in it, else 0."""
 

@@ -13,13 +13,14 @@ from typing import Any, TypeAlias
 import numpy as np
 from redis import exceptions
 
-from service.errors import ModelNotFoundError, NewerVersionError
+from service.errors import ModelNotFoundError, NewerVersionError, StoreError, StoreUnavailableError
 from service.store import keys
 from service.store.base import (
     Block,
     Feedback,
     FeedbackResult,
     FeedbackRules,
+    ListedModel,
     LogEntry,
     ModelFigures,
     ModelKey,
@@ -31,6 +32,7 @@ from service.store.base import (
     StoreFacts,
     StoreLoad,
     Tail,
+    UnreadModel,
 )
 from service.store.confirmation import Confirmed
 from service.store.connections import NO_FILES, Connection, TlsFiles, connect
@@ -38,7 +40,9 @@ from service.store.damage_commands import DamageCommands
 from service.store.facts import read_facts
 from service.store.figures import read_figures, read_load
 from service.store.judging import by_block, in_order
-from service.store.scripts import Script, script, translating_errors
+from service.store.model_hash import NAME_ERRORS, read_listed, read_model
+from service.store.scripts import Script, script
+from service.store.translating import translating_errors
 
 _BULK_PATIENCE = 30
 """How many times longer than for other replies one waits for a snapshot, which may have many megabytes."""
@@ -57,6 +61,8 @@ _SNAPSHOT_FIELDS = {b"rounds", b"tally", b"at", b"damaged"}
 _ENTRY_FIELDS = [b"p", b"r"]
 
 _CREATE_MODEL = script("create_model")
+_LIST_MODEL = script("list_model")
+_KEEP_SUMMARY = script("keep_summary")
 _DELETE_MODEL = script("delete_model")
 _ADD_PREDICTIONS = script("read_entries", "add_predictions")
 _ADD_FEEDBACK = script("add_feedback")
@@ -82,11 +88,11 @@ class RedisStore(DamageCommands):
         self._turn = asyncio.Semaphore(32)  # commands in flight; more wait their turn
 
     @translating_errors
-    async def create_model(self, key: ModelKey, definition: str, now: float) -> bool:
+    async def create_model(self, key: ModelKey, definition: str, now: float, summary: str = "") -> bool:
         """See `Store.create_model`."""
         # Listed before and after: a deletion of an earlier model of this name may run between the two.
         await self._call("ZADD", keys.MODELS, 0, key.name)
-        args = (key.incarnation, definition, repr(now))
+        args = (key.incarnation, definition, repr(now), summary)
         created = bool(await self._run(_CREATE_MODEL, [keys.model(key.name)], args))
         if created:
             await self._call("ZADD", keys.MODELS, 0, key.name)
@@ -95,27 +101,37 @@ class RedisStore(DamageCommands):
     @translating_errors
     async def get_model(self, name: str) -> StoredModel | None:
         """See `Store.get_model`."""
-        return _stored_model(name, await self._call("HGETALL", keys.model(name)))
+        return read_model(name, await self._call("HGETALL", keys.model(name)))
 
     @translating_errors
     async def list_models(self, after: str, limit: int) -> ModelPage:
         """See `Store.list_models`."""
-        start = f"({after}" if after else "-"
-        names = await self._call("ZRANGE", keys.MODELS, start, "+", "BYLEX", "LIMIT", 0, limit)
-        found = await asyncio.gather(*(self.get_model(name.decode()) for name in names))
-        cursor = names[-1].decode() if len(names) == limit else None
+        start = b"(" + after.encode(errors=NAME_ERRORS) if after else "-"
+        raw = await self._call("ZRANGE", keys.MODELS, start, "+", "BYLEX", "LIMIT", 0, limit)
+        names = [name.decode(errors=NAME_ERRORS) for name in raw]
+        found = await asyncio.gather(*(self._list_or_say_why(name) for name in names))
+        cursor = names[-1] if len(names) == limit else None
         return ModelPage([model for model in found if model is not None], cursor)
+
+    @translating_errors
+    async def list_model(self, name: str) -> ListedModel | None:
+        """See `Store.list_model`."""
+        return read_listed(name, await self._run(_LIST_MODEL, [keys.model(name)], ()))
+
+    @translating_errors
+    async def keep_summary(self, key: ModelKey, summary: str) -> bool:
+        """See `Store.keep_summary`."""
+        return bool(await self._run(_KEEP_SUMMARY, [keys.model(key.name)], (key.incarnation, summary)))
 
     @translating_errors
     async def delete_model(self, name: str) -> bool:
         """See `Store.delete_model`."""
-        model = await self.get_model(name)
-        deleted = model is not None and bool(
-            await self._run(_DELETE_MODEL, keys.lasting(*model.key), [model.key.incarnation])
-        )
+        own = await self._incarnation(name) or b""
+        named = keys.lasting(name, own.decode(errors="replace"))
+        deleted = bool(await self._run(_DELETE_MODEL, named, [own]))
         await self._call("ZREM", keys.MODELS, name)
         await self._call("ZREM", keys.DAMAGED, name)
-        if await self.get_model(name) is not None:  # made again meanwhile
+        if await self._incarnation(name) is not None:  # made again meanwhile
             await self._call("ZADD", keys.MODELS, 0, name)
         return deleted
 
@@ -197,17 +213,21 @@ class RedisStore(DamageCommands):
     async def list_names(self, limit: int) -> list[str]:
         """See `Store.list_names`."""
         names = await self._call("ZRANGE", keys.MODELS, "-", "+", "BYLEX", "LIMIT", 0, limit)
-        return [name.decode() for name in names]
+        return [name.decode() for name in names if name.isascii()]
 
     @translating_errors
     async def read_load(self) -> StoreLoad:
         """See `Store.read_load`."""
-        return await read_load(await self._connection.primaries(), self._call)
+        return await read_load([server.call for server in await self._connection.primaries()], self._call)
 
     @translating_errors
     async def check(self) -> StoreFacts:
         """See `Store.check`."""
-        facts = await read_facts(await self._connection.primaries(), self._connection.kind)
+        servers = await self._connection.primaries()
+        try:
+            facts = await read_facts(servers, self._connection.kind, self._confirmed.way)
+        except exceptions.OutOfMemoryError as error:
+            raise StoreUnavailableError("the store refuses writes: it has reached its memory limit") from error
         return self._confirmed.promised(facts)
 
     @translating_errors
@@ -219,6 +239,24 @@ class RedisStore(DamageCommands):
         """See `Store.close`."""
         await self._connection.close()
         await self._bulk.close()
+
+    async def _list_or_say_why(self, name: str) -> ListedModel | UnreadModel | None:
+        if not name.isascii():
+            return None  # no request can name it, and no service made it
+        try:
+            return await self.list_model(name)
+        except StoreError as error:
+            return UnreadModel(name, error)
+
+    async def _incarnation(self, name: str) -> bytes | None:
+        """The incarnation under a name; None where there is none, or something that is no model."""
+        try:
+            found: bytes | None = await self._call("HGET", keys.model(name), "incarnation")
+        except exceptions.ResponseError as error:
+            if not str(error).startswith("WRONGTYPE"):
+                raise
+            return None
+        return found
 
     async def _run(
         self, script: Script, named: Sequence[str], args: Sequence[Any], connection: _Connection | None = None
@@ -255,20 +293,6 @@ def _unless_gone(key: ModelKey, reply: Any) -> Any:
     if reply is None:
         raise ModelNotFoundError(f"there is no model {key.name!r}", "model")
     return reply
-
-
-def _stored_model(name: str, fields: dict[bytes, bytes]) -> StoredModel | None:
-    if not fields:
-        return None
-    return StoredModel(
-        key=ModelKey(name, fields[b"incarnation"].decode()),
-        definition=fields[b"definition"].decode(),
-        created_at=float(fields[b"created_at"]),
-        rounds=int(fields[b"rounds"]),
-        predictions=int(fields[b"predictions"]),
-        correct=int(fields[b"correct"]),
-        damaged=int(fields.get(b"damaged", 0)),
-    )
 
 
 def _tail(rounds: bytes, entries: list[tuple[bytes, list[bytes]]], damage: bytes) -> Tail:

@@ -46,6 +46,29 @@ ACCESS = (
         },
     ),
     Place(
+        "service/wrong_keys.py",
+        ("tests/service/test_wrong_keys.py",),
+        {
+            "wrong keys: no window ends": ("        if ends <= now:", "        if not ends:"),
+            "wrong keys: addresses without bound": ("> _MOST_ADDRESSES", "> 10**9"),
+            "wrong keys: one too many": ("seen >= MOST_WRONG_KEYS", "seen > MOST_WRONG_KEYS"),
+            "wrong keys: each address of a network": ("int(known) >> 64 << 64, 64", "int(known), 128"),
+        },
+    ),
+    Place(
+        "service/api/problems.py",
+        ("tests/service/test_paths.py", "tests/service/test_schema_fuzz.py"),
+        {
+            "paths: one method of several": ("for route in routes)]", "for route in routes)][:1]"),
+            "problems: fields are left out": ("problem.model_dump()", "problem.model_dump(exclude_none=True)"),
+        },
+    ),
+    Place(
+        "service/app.py",
+        ("tests/service/test_paths.py",),
+        {"paths: slashes are redirected": ("redirect_slashes=False", "redirect_slashes=True")},
+    ),
+    Place(
         "service/api/predictions.py",
         (*_BATCH, *_FOREIGN),
         {
@@ -71,8 +94,8 @@ ACCESS = (
         "service/catalogue.py",
         _LISTED,
         {
-            "access: a list of all models": (" if stored.key.name in own]", "]"),
-            "access: a cursor of another's": ("models[-1].name if more", "after if more"),
+            "access: a list of all models": (" if listed.name in own]", "]"),
+            "access: a cursor of another's": ("found[limit - 1].name if more", "after if more"),
         },
     ),
     Place(
@@ -81,6 +104,7 @@ ACCESS = (
         {
             "webhooks: any age": ("> TOLERANCE_SECONDS:", "> 10**9:"),
             "webhooks: the first secret only": ("for signer in self._signers]", "for signer in self._signers[:1]]"),
+            "webhooks: bodies of unsigned ones are read": ("        if not given:\n", "        if False:\n"),
             "webhooks: no signature needed": ("            raise SignatureError(_UNSIGNED)", "            pass"),
             "webhooks: without secrets all is let in": (
                 "        if not self._signers:\n",
@@ -107,14 +131,18 @@ ACCESS = (
     Place(
         "service/api/in_flight.py",
         (_LIMITS,),
-        {"limits: a place is never left": ("            self._now -= 1", "            pass")},
+        {
+            "limits: a place is never left": ("            places.taken -= 1", "            pass"),
+            "limits: webhooks have the places of all": ("is None else self._keyed", "is False else self._keyed"),
+        },
     ),
     Place(
         "service/api/body_limit.py",
         (_LIMITS,),
         {
-            "limits: the wait for the end is timed": ("            if complete:", "            if False:"),
-            "limits: declared bodies may be slow": ("self._hurrying(receive), send)", "receive, send)"),
+            "limits: the wait for the end is timed": ("        if self._complete:", "        if False:"),
+            "limits: bodies may be slow": ("_Body(receive, self._max_bytes, self._pace).receive", "receive"),
+            "limits: any rate will do": ("        if not self.min_rate:", "        if self.min_rate:"),
         },
     ),
 )  # fmt: skip

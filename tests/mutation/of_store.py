@@ -4,7 +4,54 @@ from tests.mutation.mutation import Place, laws
 
 _STORE = ("tests/store/test_contract.py", "tests/store/test_log.py")
 
+_UNREADABLE = ("tests/service/test_unreadable_models.py",)
+
 STORE = [
+    Place(
+        "service/store/redis_store.py",
+        _UNREADABLE,
+        {"list: one model fails all": ("            return UnreadModel(name, error)", "            raise error")},
+    ),
+    Place(
+        "service/store/facts.py",
+        laws("tests/store/test_trouble.py", "test_a_store_is_ready_when_it_takes_writes"),
+        {"readiness: nothing is written": ("    for server in servers:\n", "    for server in servers[:0]:\n")},
+    ),
+    Place(
+        "service/api/health.py",
+        laws("tests/service/test_store_down.py", "test_whoever_asks_for_readiness_shares_a_write"),
+        {"readiness: everyone writes": ("if self._asked is None or", "if True or")},
+    ),
+    Place(
+        "service/store/model_hash.py",
+        _UNREADABLE,
+        {
+            "list: any number will do": ("not value.isdigit()", "False"),
+            "list: created at any time": ("if not 0.0 <= seconds <= _LATEST:", "if False:"),
+        },
+    ),
+    Place(
+        "service/summaries.py",
+        _UNREADABLE,
+        {
+            "list: a summary of another definition": ("and summary.definition_bytes == definition_bytes", ""),
+        },
+    ),
+    Place(
+        "service/store/lua/keep_summary.lua",
+        _UNREADABLE,
+        {"list: a summary of another life": ("~= ARGV[1] then", "== nil then")},
+    ),
+    Place(
+        "service/store/lua/delete_model.lua",
+        _UNREADABLE,
+        {"list: what is damaged cannot be deleted": ("if ARGV[1] == '' and", "if false and")},
+    ),
+    Place(
+        "service/desks.py",
+        laws("tests/service/test_desks.py", "test_a_desk_is_counted_as_what_it_holds"),
+        {"desks: labels cost nothing": ("desk.replica.bytes + strings + desk", "desk.replica.bytes + 0 * desk")},
+    ),
     Place(
         "service/store/lua/add_feedback.lua",
         _STORE,

@@ -1,7 +1,9 @@
 """The laws of a worker's desks: rounds are folded in the background, memory has a bound, the gone are forgotten."""
 
 import asyncio
+import gc
 import itertools
+import tracemalloc
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -11,7 +13,7 @@ import pytest
 from learners.codec import encode_state
 from service.app import end
 from service.desk import FOLD_EVERY, SNAPSHOT_AGE, SNAPSHOT_EVERY, SNAPSHOT_PAUSE, Ask, Desk, Outside
-from service.desks import _DESK_BYTES, Desks
+from service.desks import _DESK_BYTES, Desks, _cost
 from service.errors import ModelNotFoundError, StoreUnavailableError
 from service.replica import Replica
 from service.store import keys
@@ -21,6 +23,7 @@ from service.tally import Tally
 from tests.service.models import (
     COMPUTE,
     GAPTRON,
+    LABEL_SET,
     SOBA_DIAGONAL,
     UNIFORM,
     CutShort,
@@ -303,7 +306,7 @@ async def room_for(store: RedisStore, name: str, n: int) -> Callable[[int], str]
 async def test_the_longest_unused_desk_makes_room(store: RedisStore, name: str) -> None:
     """Over the bound in bytes, those not used for the longest are closed, one by one, and opened again when asked."""
     named = await room_for(store, name, 4)
-    one = _DESK_BYTES + 8  # the state of `uniform` is one number
+    one = _cost(await Desks(outside(store), LARGE).find(named(0), "model"))
     desks = Desks(outside(store), 3 * one)
     opened = [await desks.find(named(i), "model") for i in range(3)]
     assert await desks.find(named(0), "model") is opened[0]  # so 1 is now the longest unused
@@ -324,6 +327,29 @@ async def test_a_desk_counts_for_its_state(store: RedisStore, name: str, choice:
     assert desk.replica.bytes > 8_000 * 4
     assert await desks.find(large.name, "model") is desk  # the newest stays, though it is too large alone
     assert await desks.find(named(0), "model") is not small[0]
+
+
+@pytest.mark.parametrize("choice", [GAPTRON, UNIFORM, LABEL_SET], ids=lambda choice: str(choice["algorithm"]))
+@pytest.mark.parametrize("n_labels", [10, 1_000, 100_000])
+async def test_a_desk_is_counted_as_what_it_holds(
+    store: RedisStore, name: str, choice: dict[str, object], n_labels: int
+) -> None:
+    """What the cache counts for a desk is the memory that opening it takes, within a factor of 1.5."""
+    await make_model(store, name, learner=choice, labels=[f"label-{i}" for i in range(n_labels)])
+    await Desks(outside(store), LARGE).find(name, "model")  # whatever is loaded once is loaded now
+    surroundings = outside(store)
+    gc.collect()
+    tracemalloc.start()
+    try:
+        desks = Desks(surroundings, LARGE)
+        desk = await desks.find(name, "model")
+        async with desk.replica.lock:
+            await desk.replica.catch_up()
+        gc.collect()
+        held, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert held / 1.5 <= desks._bytes <= held * 1.5
 
 
 async def test_a_busy_desk_is_kept(store: RedisStore, name: str) -> None:
@@ -378,4 +404,4 @@ async def test_dropping_twice_counts_once(store: RedisStore, name: str) -> None:
     successor = await desks.find(name, "model")
     desks.drop(desk)
     assert await desks.find(name, "model") is successor
-    assert desks._bytes == _DESK_BYTES + 8
+    assert desks._bytes == _cost(successor)

@@ -10,7 +10,7 @@ import redis
 from fastapi import FastAPI
 
 from service.api import problems
-from service.api.body_limit import BodyLimit
+from service.api.body_limit import BodyLimit, Pace
 from service.api.headers import SECURITY_HEADERS, SecurityHeaders
 from service.api.in_flight import InFlight
 from service.errors import StoreUnavailableError
@@ -139,7 +139,49 @@ async def test_a_full_worker_says_so() -> None:
         assert [(await client.get("/wait")).status_code for _ in range(3)] == [200] * 3
 
 
+async def test_requests_without_a_key_have_their_own_places() -> None:
+    """They fill a tenth as many, at least one, and leave those of the others; the others leave theirs."""
+    gate, inside = asyncio.Event(), asyncio.Semaphore(0)
+
+    async def app(scope: Any, _receive: Any, send: Any) -> None:
+        if scope["query_string"]:
+            inside.release()
+            await gate.wait()
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b""})
+
+    for most, own in ((1, 1), (9, 1), (30, 3)):
+        gate.clear()
+        async with client_of(InFlight(app, most=most)) as client:
+            for path, places in (("/webhooks/feedback", own), ("/predict", most)):
+                waiting = [asyncio.create_task(client.post(f"{path}?wait")) for _ in range(places)]
+                for _ in waiting:
+                    await inside.acquire()
+                assert (await client.post(path)).status_code == 503
+                assert (await client.post(f"/v1{path}")).status_code == 503
+                other = "/predict" if path != "/predict" else "/docs"
+                assert (await client.post(other)).status_code == 200
+                gate.set()
+                assert {(await each).status_code for each in waiting} == {200}
+                gate.clear()
+
+
 # --- bodies
+
+
+@pytest.mark.parametrize(
+    ("pace", "received", "patience"),
+    [
+        (Pace(30.0, 5.0, 1000.0), 0, 5.0),
+        (Pace(30.0, 5.0, 1000.0), 2500, 7.5),
+        (Pace(30.0, 5.0, 1000.0), 10**6, 30.0),
+        (Pace(3.0, 5.0, 1000.0), 0, 3.0),
+        (Pace(30.0, 5.0, 0.0), 1, 30.0),
+    ],
+)
+def test_patience_grows_with_what_has_come(pace: Pace, received: int, patience: float) -> None:
+    """A body has the grace and as long as its bytes take at the slowest rate, at most the longest time."""
+    assert pace.patience(received) == patience
 
 
 async def dripping(pieces: int, gate: asyncio.Event) -> AsyncIterator[bytes]:
@@ -151,7 +193,7 @@ async def dripping(pieces: int, gate: asyncio.Event) -> AsyncIterator[bytes]:
 
 
 @pytest.mark.parametrize("declared", [True, False], ids=["declared", "in-chunks"])
-@pytest.mark.parametrize("path", ["/predict", "/feedback/batch", "/webhooks/feedback"])
+@pytest.mark.parametrize("path", ["/predict", "/feedback/batch", "/models"])
 async def test_a_slow_body_is_not_waited_for(store_url: str, declared: bool, path: str) -> None:
     """A body that does not arrive in time is answered 408, and the connection is to be closed."""
     async with worker(store_url, body_timeout_seconds=0.05) as client:
@@ -180,7 +222,7 @@ async def test_an_answer_may_take_longer_than_a_body() -> None:
     async def send(_message: Any) -> None:
         pass
 
-    await BodyLimit(app, max_bytes=10, max_seconds=0.0)({"type": "http", "headers": []}, receive, send)
+    await BodyLimit(app, max_bytes=10, pace=Pace(0.0, 0.0, 0.0))({"type": "http", "headers": []}, receive, send)
     assert heard == ["http.request", "http.disconnect"]
 
 

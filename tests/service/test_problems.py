@@ -9,7 +9,7 @@ from fastapi import FastAPI
 
 from service import errors
 from service.api import kinds, problems
-from service.schemas import Problem
+from service.problem_schemas import Problem
 
 ERRORS = [cls for _, cls in inspect.getmembers(errors, inspect.isclass) if issubclass(cls, errors.WagerError)]
 LEAVES = [cls for cls in ERRORS if not cls.__subclasses__()]

@@ -4,10 +4,13 @@ Nothing is answered with 5xx, every answer is one that is described, and what ne
 """
 
 import asyncio
+import json
 from collections.abc import Iterator
+from functools import cache
 from typing import Any, NamedTuple
 
 import httpx2
+import jsonschema_rs
 import pytest
 import schemathesis
 from hypothesis import HealthCheck, Phase, given, settings
@@ -34,8 +37,9 @@ FUZZ = settings(
     phases=[Phase.explicit, Phase.generate],
     suppress_health_check=list(HealthCheck),
 )
-# What the application answers to any request that is not well formed, and does not repeat at each operation.
-EVERYWHERE = {400, 404, 405, 408, 413, 415, 422}
+COMPONENTS = _APP.openapi()["components"]
+# What a generated path that is no path of the operation is answered.
+NO_PATH = {"urn:wager:problem:no-such-path", "urn:wager:problem:method-not-allowed"}
 MODEL = "schema-fuzz"
 
 
@@ -81,6 +85,33 @@ def refutable(operation: Any) -> bool:
     return bool(raw.get("parameters") or raw.get("requestBody"))
 
 
+def check_described(described: dict[str, Any], response: httpx2.Response) -> None:
+    """The answer has a status that the operation describes, and there its type and schema; a problem is named there."""
+    media_type = response.headers.get("content-type", "").partition(";")[0]
+    if media_type == "application/problem+json" and response.json()["type"] in NO_PATH:
+        described = {str(response.status_code): {"description": "", "content": {media_type: {"schema": PROBLEM}}}}
+    answer = described[str(response.status_code)]
+    if response.status_code == 204:
+        return
+    schema = answer["content"][media_type]["schema"]
+    if media_type.endswith("json") and media_type != "application/x-ndjson":
+        validator_of(json.dumps(schema)).validate(response.json())
+    if response.status_code >= 400:
+        problem = response.json()
+        assert problem["status"] == response.status_code
+        slug = problem["type"].removeprefix("urn:wager:problem:")
+        assert response.status_code == 422 or problem["type"] in NO_PATH or f"`{slug}`" in answer["description"]
+
+
+PROBLEM = {"$ref": "#/components/schemas/Problem"}
+
+
+@cache
+def validator_of(schema: str) -> Any:
+    """A validator of a schema of the document."""
+    return jsonschema_rs.validator_for(json.loads(schema) | {"components": COMPONENTS})
+
+
 MODES = [
     pytest.param(operation, mode, id=f"{operation.label}-{mode.value}")
     for operation in OPERATIONS
@@ -101,12 +132,7 @@ def test_every_answer_is_described(asked: Asked, operation: Any, mode: Generatio
         if response is None:
             return
         assert response.status_code < 500, response.text
-        described = {int(status) for status in operation.definition.raw["responses"]}
-        assert response.status_code in described | EVERYWHERE, response.text
-        assert response.status_code >= 300 or response.status_code in described
-        if response.status_code >= 400:
-            assert response.headers["content-type"] == "application/problem+json"
-            assert response.json()["status"] == response.status_code
+        check_described(operation.definition.raw["responses"], response)
 
     check()
 
@@ -121,6 +147,31 @@ def test_nothing_is_answered_without_a_key(asked: Asked, operation: Any) -> None
         case = data.draw(operation.as_strategy(generation_mode=GenerationMode.POSITIVE))
         response = sent(asked, case, {"Authorization": "Bearer wk_none"})
         if response is not None and need_of(case.method.upper(), operation.path) is not None:
-            assert response.status_code == 401, response.text
+            assert response.status_code in {401, 429}, response.text  # 429 after too many wrong keys
+            check_described(operation.definition.raw["responses"], response)
 
     check()
+
+
+BODIES: dict[str, tuple[int, dict[str, Any]]] = {
+    "no JSON": (400, {"content": b"{", "headers": {"content-type": "application/json"}}),
+    "as text": (415, {"content": b"{}", "headers": {"content-type": "text/plain"}}),
+    "too large": (413, {"content": b" " * (4 * 2**20 + 1), "headers": {"content-type": "application/json"}}),
+    "another type": (422, {"json": []}),
+    "empty": (422, {"json": {}}),
+    "nothing": (422, {"content": b"", "headers": {"content-type": "application/json"}}),
+    "many wrong fields": (422, {"json": dict.fromkeys("abcdefghijklmnopqrstuvwxyz")}),
+}
+
+
+@pytest.mark.parametrize("case", BODIES)
+@pytest.mark.parametrize("operation", [each for each in OPERATIONS if "requestBody" in each.definition.raw], ids=str)
+def test_a_wrong_body_is_answered_as_described(asked: Asked, operation: Any, case: str) -> None:
+    """Every way in which a body may be wrong is described where there is one."""
+    status, request = BODIES[case]
+    headers = request.get("headers", {}) | bearer(asked.key)
+    response = asked.runner.run(asked.client.request("POST", operation.path, **request | {"headers": headers}))
+    assert response.status_code in ({status} if need_of("POST", operation.path) else {401, 413})
+    check_described(operation.definition.raw["responses"], response)
+    for wrong in response.json().get("errors", ()):
+        assert wrong.keys() == {"field", "detail"}

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import re
 import signal
 import sys
 from pathlib import Path
@@ -17,6 +18,7 @@ from tests.servers import Proxy, raw, wait_until
 from tests.service.models import GAPTRON, definition, replay, some_contexts
 from tests.service.wager import Wager, serve
 from tests.service.workers import worker
+from tests.store.troubles import TROUBLES, Trouble, in_trouble
 
 X = [0.6, 0.8, 0.0]
 ON_LINUX = pytest.mark.skipif(sys.platform != "linux", reason="finds processes in /proc")
@@ -58,6 +60,55 @@ async def prepare(client: httpx2.AsyncClient, name: str) -> None:
     """A model with an open prediction."""
     assert (await client.post("/models", json=definition(name, learner=GAPTRON))).status_code == 201
     await client.post("/predict", json={"model": name, "context": X, "prediction_id": "open"})
+
+
+@pytest.mark.parametrize("trouble", TROUBLES.values(), ids=TROUBLES)
+async def test_a_store_that_takes_no_writes_is_said_to(tmp_path: Path, trouble: Trouble) -> None:
+    """Readiness and every write are refused with the reason, never with 500; reading goes on; then all is well."""
+    with EmbeddedServer(tmp_path) as server:
+        async with worker(server.url) as client:
+            await prepare(client, "forest")
+            writes = [call for call in all_calls("forest") if call[0] == "POST" and "never" not in str(call[2])]
+            writes.append(("POST", "/predict/batch", {"model": "forest", "contexts": [X, X]}))
+            with in_trouble(server.url, trouble):
+                await ready(client, 503)
+                refused = await client.get("/readyz")
+                assert answer_of(refused) == UNAVAILABLE
+                assert re.search(trouble.says, refused.json()["detail"])
+                for method, path, body in writes:
+                    response = await client.request(method, path, json=body)
+                    problem = response.json()["predictions"][1] if "batch" in path else response.json()
+                    assert problem["type"].endswith((":store-unavailable", ":store-full")), path
+                    assert problem["status"] in {503, 507}
+                    assert re.search(trouble.says, problem["detail"])
+                for path in ("/models", "/models/forest", "/models/forest/rounds", "/livez", "/metrics"):
+                    assert (await client.get(path)).status_code == 200
+            await ready(client, 200)
+            said = {"prediction_id": "forest:open", "correct": True}
+            assert (await client.post("/feedback", json=said)).json()["status"] == "recorded"
+            assert (await client.post("/predict", json={"model": "forest", "context": X})).status_code == 200
+
+
+async def ready(client: httpx2.AsyncClient, status: int) -> None:
+    """Asks until readiness is answered so."""
+    async with asyncio.timeout(30.0):
+        while (await client.get("/readyz")).status_code != status:  # noqa: ASYNC110  another process's state
+            await asyncio.sleep(0.05)
+
+
+async def test_whoever_asks_for_readiness_shares_a_write(tmp_path: Path) -> None:
+    """Readiness needs no key: many who ask at once cost the store one look; each is answered, also with a refusal."""
+    with EmbeddedServer(tmp_path) as server:
+        async with worker(server.url) as client:
+            await client.get("/readyz")
+            with raw(server.url) as store:
+                for limit, status in ((0, 200), (1, 503)):
+                    store.config_set("maxmemory", limit)
+                    store.config_resetstat()
+                    answers = await asyncio.gather(*(client.get("/readyz") for _ in range(50)))
+                    assert {answer.status_code for answer in answers} == {status}
+                    calls: Any = store.info("commandstats")
+                    assert calls["cmdstat_eval"]["calls"] <= 2
 
 
 async def test_a_stopped_store_is_503_everywhere_and_service_resumes(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import contextlib
 import hashlib
 import hmac
 import json
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from typing import Any, NamedTuple
 
 import httpx2
@@ -201,6 +201,28 @@ async def test_a_wrong_signature_is_answered_401(hooked: Hooked) -> None:
     for case, headers in BAD.items():
         if all(value.isascii() for value in headers.values()):
             assert status_of(await hooked.send(b"{", headers)) == (401, "invalid-signature"), case
+
+
+SEEN_BY_THE_BODY = {"another id", "another time", "foreign secret", "another body"}
+
+
+async def test_a_body_is_not_waited_for_where_the_headers_will_do(hooked: Hooked, store_url: str) -> None:
+    """What its headers condemn is refused though its body never comes; so is everything where there is no secret."""
+
+    async def never() -> AsyncIterator[bytes]:
+        await asyncio.Event().wait()
+        yield b""
+
+    async def refused(client: httpx2.AsyncClient, headers: dict[str, str]) -> tuple[int, str]:
+        async with asyncio.timeout(5.0):
+            return status_of(await client.post("/webhooks/feedback", content=never(), headers=headers))
+
+    cases = [case for case in BAD if case not in SEEN_BY_THE_BODY and all(map(str.isascii, BAD[case].values()))]
+    assert len(cases) > 10
+    for case in cases:
+        assert await refused(hooked.client, BAD[case]) == (401, "invalid-signature"), case
+    async with worker(store_url) as client:
+        assert await refused(client, GOOD) == (401, "invalid-signature")
 
 
 @pytest.mark.parametrize("secret", [SECRET, OLDER])

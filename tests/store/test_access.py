@@ -13,7 +13,7 @@ from redis.retry import Retry
 
 from service.errors import StoreUnavailableError
 from service.store.api_keys import ApiKeyTable
-from service.store.base import Feedback, FeedbackStatus, ModelKey, Published, Snapshot
+from service.store.base import Feedback, FeedbackStatus, ListedModel, ModelKey, Published, Snapshot
 from service.store.connections import NO_FILES, TlsFiles
 from service.store.damage import Damage
 from service.store.rate_limits import RateLimits
@@ -47,7 +47,8 @@ async def live_a_life(store: RedisStore) -> None:
     assert (await store.read_tail(KEY, 0, 10)).rounds == 2
     assert await store.save_snapshot(KEY, Snapshot(2, b"state", MOMENT), 1) == 2
     assert await store.load_snapshot(KEY) == Snapshot(2, b"state")
-    assert (await store.list_models("", 10)).models[0].key == KEY
+    assert isinstance((await store.list_models("", 10)).models[0], ListedModel)
+    assert await store.keep_summary(KEY, "{}")
     assert await store.publish_tally(KEY, Published(2, b"tally", 7, 3)) == 2
     figures = await store.read_figures(KEY.name)
     assert figures is not None
@@ -137,8 +138,8 @@ async def test_a_cluster_behind_tls(tmp_path: Path, certificates: Certificates) 
 
 async def state_of(store: RedisStore) -> bytes:
     """What a cluster says of itself."""
-    (call,) = await store._connection.primaries()
-    info = await call("CLUSTER INFO")
+    (primary,) = await store._connection.primaries()
+    info = await primary.call("CLUSTER INFO")
     return f"cluster_state:{info['cluster_state']}".encode() if isinstance(info, dict) else bytes(info)
 
 
@@ -228,3 +229,19 @@ async def test_a_user_without_a_right_is_told_which(tmp_path: Path) -> None:
             pytest.raises(redis.AuthenticationError),
         ):
             nobody.ping()
+
+
+@pytest.mark.parametrize("program", ["valkey", "redis"])
+async def test_a_user_who_may_not_write_is_not_ready(program: str, tmp_path: Path) -> None:
+    """Where the right to write, to scripts or to the keys lacks, readiness fails as writes do, and says so."""
+    if program == "redis" and REDIS_SERVER is None:
+        pytest.skip("no redis-server on the PATH")
+    rules = rules_in_the_guide(ONE_SERVER)
+    with Server(tmp_path, Path(str(REDIS_SERVER)) if program == "redis" else None).start().ended() as server:
+        wait_until(server.answers)
+        for changed in (["-set"], ["-eval"], ["resetkeys", "~wager:models"], ["resetkeys", "%R~wager:*"]):
+            server.send("FLUSHALL")
+            server.send("ACL", "SETUSER", "wager", "reset", ">pw", *rules, *changed)
+            async with opened(f"redis://wager:pw@127.0.0.1:{server.port}") as store:
+                with pytest.raises(StoreUnavailableError, match="lacks a right: "):
+                    await store.check()

@@ -84,6 +84,15 @@ def url(request: pytest.FixtureRequest, watched: Watched) -> str:
     return watched.url if request.param == "Sentinels" else watched.url_of(watched.servers[0])
 
 
+async def test_readiness_waits_for_the_replica_too(watched: Watched, url: str) -> None:
+    """Where feedback would not be acknowledged for want of a replica, the store is not ready."""
+    async with connected(url, patience=1.0) as store:
+        await store.check()
+        with stopped(watched.servers[1]), pytest.raises(StoreUnavailableError, match="0 of 1 replicas"):
+            await store.check()
+        await store.check()
+
+
 async def test_feedback_is_acknowledged_when_the_replica_has_it(watched: Watched, url: str) -> None:
     """The round is in the replica's log by then, also where the script had to be sent first."""
     async with opened(url) as place:

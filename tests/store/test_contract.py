@@ -20,7 +20,6 @@ from service.store.base import (
     Seen,
     Snapshot,
     Store,
-    StoredModel,
 )
 from service.store.ids import SINGLE
 from service.store.outcomes import Outcome
@@ -80,7 +79,7 @@ async def test_models_are_listed_by_name_a_page_at_a_time(any_store: Store, name
     while cursor is not None and len(found) < 5:
         page = await any_store.list_models(cursor, 2)
         assert len(page.models) <= 2
-        found += [model.key.name for model in page.models]
+        found += [model.name for model in page.models]
         cursor = page.next_cursor
     assert found[:5] == sorted(names)
 
@@ -95,7 +94,7 @@ async def test_a_deleted_model_is_gone(place: Place) -> None:
     assert await place.store.delete_model(place.key.name)
     assert await place.store.get_model(place.key.name) is None
     page = await place.store.list_models(place.key.name[:-1], 1000)
-    assert place.key.name not in [model.key.name for model in page.models]
+    assert place.key.name not in [model.name for model in page.models]
     assert not await place.store.delete_model(place.key.name)
 
 
@@ -124,20 +123,20 @@ async def test_a_model_made_again_has_another_life(place: Place) -> None:
 
 async def test_a_late_deletion_spares_the_next_life(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     """A deletion that began before the model was deleted and made again changes nothing."""
-    former, name, look = await place.store.get_model(place.key.name), place.key.name, place.store.get_model
+    former, name, look = place.key.incarnation.encode(), place.key.name, place.store.get_model
     await place.store.delete_model(name)
-    second, seen = ModelKey(name, "second"), iter([former])
+    second, seen, own = ModelKey(name, "second"), iter([former]), place.store._incarnation  # type: ignore[attr-defined]
     await place.store.create_model(second, "{}", NOW)
 
-    async def late(name: str) -> StoredModel | None:
-        return next(seen, None) or await look(name)
+    async def late(name: str) -> bytes | None:
+        return next(seen, None) or await own(name)
 
-    monkeypatch.setattr(place.store, "get_model", late)
+    monkeypatch.setattr(place.store, "_incarnation", late)
     assert not await place.store.delete_model(name)
     found = await look(name)
     assert found is not None
     assert found.key == second
-    assert name in [model.key.name for model in (await place.store.list_models(name[:-1], 1000)).models]
+    assert name in [model.name for model in (await place.store.list_models(name[:-1], 1000)).models]
 
 
 @pytest.mark.parametrize("made_again", [False, True], ids=["deleted", "made-again"])

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import re
 import signal
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager
@@ -16,8 +17,10 @@ from service.store.base import Feedback, FeedbackStatus, ModelKey, Published, Sn
 from service.store.damage import Damage
 from service.store.embedded import EmbeddedServer
 from service.store.redis_store import RedisStore
+from tests.fleets import Cluster
 from tests.servers import REDIS_SERVER, Proxy, raw, redis_server
 from tests.store.samples import NOW, STRICT, WINDOW, sample_predictions
+from tests.store.troubles import TROUBLES, Trouble, in_trouble
 
 KEY = ModelKey("forest", "first")
 GIVEN = Feedback("open", True, None)
@@ -29,6 +32,7 @@ WRITES: dict[str, Callable[[Store], Coroutine[Any, Any, Any]]] = {
     "publish_tally": lambda store: store.publish_tally(KEY, Published(1, b"tally", 5, 1)),
     "record_damage": lambda store: store.record_damage(KEY, [Damage(1, 1, 1, "noise")]),
     "mark_snapshot": lambda store: store.mark_snapshot(KEY, 0, "noise"),
+    "keep_summary": lambda store: store.keep_summary(KEY, "{}"),
 }
 READS: dict[str, Callable[[Store], Coroutine[Any, Any, Any]]] = {
     "get_model": lambda store: store.get_model("forest"),
@@ -39,6 +43,7 @@ READS: dict[str, Callable[[Store], Coroutine[Any, Any, Any]]] = {
     "list_names": lambda store: store.list_names(10),
     "read_damage": lambda store: store.read_damage(KEY),
     "list_damaged": lambda store: store.list_damaged(10),
+    "list_model": lambda store: store.list_model("forest"),
 }
 OTHERS: dict[str, Callable[[Store], Coroutine[Any, Any, Any]]] = {
     "delete_model": lambda store: store.delete_model("forest"),
@@ -120,6 +125,67 @@ async def test_a_full_store_still_confirms_what_it_has(private_url: str) -> None
             client.config_set("maxmemory", 1)
         (result,) = await store.add_feedback(KEY, [GIVEN], STRICT, NOW)
         assert result.status is FeedbackStatus.DUPLICATE
+
+
+async def until(readiness: Callable[[], Coroutine[Any, Any, Any]], good: bool) -> str:
+    """Asks until the store is ready, or is not; what it says then."""
+    async with asyncio.timeout(30.0):
+        while True:
+            try:
+                said = str(await readiness())
+                if good:
+                    return said
+            except StoreUnavailableError as error:
+                if not good:
+                    return error.detail
+            await asyncio.sleep(0.05)
+
+
+@pytest.mark.parametrize("trouble", TROUBLES.values(), ids=TROUBLES)
+async def test_a_store_is_ready_when_it_takes_writes(private_url: str, trouble: Trouble) -> None:
+    """In each trouble it is not, though nobody else writes, and says why, as each write does; reading goes on."""
+    async with open_store(private_url) as store:
+        await fill(store)
+        await store.check()
+        with in_trouble(private_url, trouble):
+            assert re.search(trouble.says, await until(store.check, good=False))
+            for write in WRITES.values():
+                with pytest.raises((StoreUnavailableError, StoreFullError), match=trouble.says):
+                    await write(store)
+            for read in READS.values():
+                await read(store)
+        await until(store.check, good=True)
+        (result,) = await store.add_feedback(KEY, [GIVEN], STRICT, NOW)
+        assert result.status is FeedbackStatus.RECORDED
+
+
+async def test_readiness_leaves_nothing(private_url: str) -> None:
+    """What it writes is one key, which is soon forgotten."""
+    async with open_store(private_url) as store:
+        for _ in range(3):
+            await store.check()
+        with raw(private_url) as client:
+            (key,) = client.scan_iter()
+            assert key == keys.probe("").encode()
+            assert 0 < client.ttl(key) <= 10
+
+
+async def test_one_primary_that_takes_no_writes_is_enough(small_cluster: Cluster) -> None:
+    """A cluster is ready when each primary takes writes; each has its own key, in a slot that it has."""
+    async with open_store(small_cluster.url) as store:
+        primaries = await store._connection.primaries()
+        probes = [primary.probe for primary in primaries if primary.probe is not None]
+        owners = [small_cluster.owner(small_cluster.slot(probe)) for probe in probes]
+        assert len(set(owners)) == len(primaries) == 3
+        for server in owners:
+            await store.check()
+            server.send("CONFIG", "SET", "min-replicas-to-write", 5)
+            try:
+                with pytest.raises(StoreUnavailableError, match="refuses writes: NOREPLICAS"):
+                    await store.check()
+            finally:
+                server.send("CONFIG", "SET", "min-replicas-to-write", 0)
+        await store.check()
 
 
 @pytest.mark.parametrize("call", [*WRITES.values(), *READS.values(), *OTHERS.values()], ids=[*WRITES, *READS, *OTHERS])

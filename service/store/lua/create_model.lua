@@ -1,5 +1,5 @@
 -- Creates a model unless its name is taken.
--- KEYS: model. ARGV: incarnation, definition, created_at.
+-- KEYS: model. ARGV: incarnation, definition, created_at, summary (empty: none).
 -- Returns 1 if this incarnation is there now, 0 if the name belongs to another.
 local there = redis.call('HGET', KEYS[1], 'incarnation')
 if there then
@@ -7,4 +7,7 @@ if there then
 end
 redis.call('HSET', KEYS[1], 'incarnation', ARGV[1], 'definition', ARGV[2], 'created_at', ARGV[3],
   'rounds', 0, 'predictions', 0, 'correct', 0)
+if ARGV[4] ~= '' then
+  redis.call('HSET', KEYS[1], 'summary', ARGV[4])
+end
 return 1

@@ -1,7 +1,11 @@
--- Deletes one incarnation of a model.
--- KEYS: model, log, snapshot, tally, record of damage. ARGV: incarnation.
+-- Deletes one incarnation of a model, or what has none at the model's key, which is damaged.
+-- KEYS: model, log, snapshot, tally, record of damage. ARGV: incarnation (empty: none).
 -- Returns 1 if it was there.
-if redis.call('HGET', KEYS[1], 'incarnation') ~= ARGV[1] then
+local there = redis.pcall('HGET', KEYS[1], 'incarnation')
+if ARGV[1] == '' and (not there or type(there) == 'table') then
+  return redis.call('UNLINK', KEYS[1])
+end
+if there ~= ARGV[1] then
   return 0
 end
 redis.call('UNLINK', KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5])

@@ -1,0 +1,44 @@
+"""The laws of paths: what is answered at which, by which methods, and that nothing sends a client elsewhere."""
+
+from typing import Any
+
+import httpx2
+import pytest
+
+from service.app import create_app
+from service.settings import Settings
+from tests.service.workers import worker
+
+_API: dict[str, Any] = create_app(Settings(store_url="unix:///nowhere/valkey.sock")).openapi()
+DOCUMENTED = {path: {method.upper() for method in item} for path, item in _API["paths"].items()}
+PATHS = (
+    DOCUMENTED
+    | {f"/v1{path}": methods for path, methods in DOCUMENTED.items()}
+    | {"/docs": {"GET"}, "/docs/docs.js": {"GET"}, "/openapi.json": {"GET", "HEAD"}}
+)
+METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "BREW")
+
+
+async def test_every_method_of_a_path_is_allowed(client: httpx2.AsyncClient) -> None:
+    """A method that a path does not have is 405, with all that it has; the others are not 405."""
+    for path, own in PATHS.items():
+        for method in METHODS:
+            response = await client.request(method, path.format(name="nobody"))
+            assert (response.status_code == 405) == (method not in own), (method, path)
+            if response.status_code == 405:
+                assert set(response.headers["allow"].split(", ")) == own, path
+                assert method == "HEAD" or response.json()["type"] == "urn:wager:problem:method-not-allowed"
+
+
+@pytest.mark.parametrize("auth", ["off", "required"])
+async def test_nobody_is_sent_elsewhere(store_url: str, auth: str) -> None:
+    """Whatever host a request names, and however its path ends, no answer leads there, and none is a redirect."""
+    headers = {"Host": "evil.example", "X-Forwarded-Host": "evil.example"}
+    async with worker(store_url, auth=auth) as client:
+        for path in (*PATHS, "/", "/v1", "/nothing", "/docs/nothing"):
+            for end in ("", "/", "//", "?x=/"):
+                for method in ("GET", "POST", "DELETE"):
+                    response = await client.request(method, path.format(name="nobody") + end, headers=headers)
+                    assert not 300 <= response.status_code < 400
+                    assert "location" not in response.headers
+                    assert "evil.example" not in str(response.headers) + response.text
