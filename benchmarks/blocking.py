@@ -17,7 +17,7 @@ from benchmarks.http import SMALL, Shape, create_model, predictions
 from benchmarks.report import Row, at_most, print_rows
 from benchmarks.server import Server, running
 
-LARGE = Shape(10, 400, None)  # K·d = 4,000: dense SOBA keeps 64 MB
+LARGE = Shape(10, 400, None)  # K·d = 4,000: dense SOBA keeps 128 MB
 PER_SECOND, BATCH = 100, 16
 SNAPSHOT_AGE = -27.0  # with what the state's size adds: one about every five seconds
 

@@ -73,7 +73,7 @@ def fold_row(learner: AnyLearner, name: str, n: int) -> Row:
 
 
 def soba_row(problem: Problem, n: int) -> Row:
-    """An accepted update of dense SOBA, beside the symmetric rank-one update of its matrix by BLAS."""
+    """An accepted update of dense SOBA, of A⁻¹ and of A beside it (twice the state), beside BLAS's update of one."""
     learner, size = Soba(problem=problem), problem.n_labels * problem.n_features
     rounds = made_up_rounds(learner, n, correct=1.0, seed=2)
     learner.fold(learner.init(), rounds)

@@ -29,6 +29,7 @@ SLOTS = 32
 _COUNT_AT_ONCE = 1024
 _BYTES_AT_ONCE = 2**18
 _MICRO = 1e6
+_LEAST_WEIGHED = 1e-150  # one over the square of a smaller propensity is no float64
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,7 +41,7 @@ class Counts:
     delays: tuple[int, ...] = (0,) * (len(DELAY_BOUNDS) + 1)  # rounds in each bucket
     delay_seconds: float = 0.0
     propensities: tuple[int, ...] = (0,) * (len(PROPENSITY_BOUNDS) + 1)  # rounds in each bucket
-    weighed: int = 0  # rounds whose propensity is known; the sums that follow are over these
+    weighed: int = 0  # rounds whose propensity has a weight; the sums that follow are over these
     propensity_sum: float = 0.0
     surprisal_micronats: int = 0  # sum of −ln p
     weights: float = 0.0  # sum of 1/p
@@ -124,7 +125,7 @@ def _counted(counts: Counts, table: np.ndarray[Any, Any]) -> Counts:
     """The counts with a table of further rounds."""
     correct, p = table["correct"].astype(np.bool_), table["propensity"]
     delays = np.maximum(table["feedback_at"] - table["predicted_at"], 0.0)  # clocks of two machines may differ
-    known = p > 0.0
+    known = p > _LEAST_WEIGHED
     p, right = p[known], correct[known]
     weights = 1.0 / p
     return dataclasses.replace(

@@ -30,7 +30,7 @@ DELAYS = (0, 0, 1, 0, 3, 7)  # batches that feedback comes after
 SAVES = 10  # how often a long run is written and read back
 
 _OVERHEAD = 10_000  # multiply-adds in the time that a round takes beside its arithmetic
-_IN_PYTHON = 300_000  # and where it is written in Python, for each weak learner where there are some
+_IN_PYTHON = 30_000  # and where it is written in Python, for each weak learner where there are some
 
 
 class Play(NamedTuple):
