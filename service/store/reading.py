@@ -6,6 +6,7 @@ finds the same. The numbers come from the ids of entries, which the store keeps.
 
 import re
 from collections.abc import Collection, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -75,6 +76,9 @@ def read_entries(
     Raises:
         StoreCorruptError: if rounds are missing between them.
     """
+    records = [entry.rounds for entry in entries]
+    if not left_out and (rows := _rows_at_once(form, entries, records, after)) is not None:
+        return Stretch(records, rows, [])
     pieces, damaged = list[Piece](), list[Damage]()
     for entry in entries:
         pieces += _pieces(form, entry, after, damaged)
@@ -86,6 +90,17 @@ def read_entries(
         pieces = _readable(form, pieces, damaged)
         rows = _rows(form, pieces)
     return Stretch([piece.rounds for piece in pieces], rows, _joined(damaged))
+
+
+def _rows_at_once(
+    form: RecordFormat, entries: Sequence[LogEntry], records: Sequence[bytes], after: int
+) -> tuple[Table, Contexts] | None:
+    """The rows of whole entries; None where anything is wrong with one, which is then looked for."""
+    numbers = [after, *(entry.number for entry in entries)]
+    whole = list(map(form.count, records)) == [last - first for first, last in pairwise(numbers)]
+    if not entries or not whole or not all(_BLOCK.fullmatch(entry.block) for entry in entries):
+        return None
+    return _rows(form, [Piece(after + 1, numbers[-1], b"".join(records), entries[-1])])
 
 
 def read_page(form: RecordFormat, entries: Sequence[LogEntry]) -> list[Stretch]:

@@ -213,7 +213,7 @@ async def test_an_id_with_another_context_is_a_conflict(api: Api) -> None:
 
 
 async def test_the_services_own_id_cannot_be_claimed(api: Api) -> None:
-    """Giving an id that the service made is refused, even with the same context."""
+    """An id that the service made is refused, even with the same context."""
     await api.create()
     made = body_of(await api.predict(), 200)["prediction_id"]
     problem_of(await api.predict(prediction_id=made), 422, "invalid-name", "prediction_id")
