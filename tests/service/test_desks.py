@@ -336,15 +336,19 @@ async def test_a_desk_is_counted_as_what_it_holds(
 ) -> None:
     """What the cache counts for a desk is the memory that opening it takes, within a factor of 1.5."""
     await make_model(store, name, learner=choice, labels=[f"label-{i}" for i in range(n_labels)])
-    await Desks(outside(store), LARGE).find(name, "model")  # whatever is loaded once is loaded now
-    surroundings = outside(store)
-    gc.collect()
-    tracemalloc.start()
-    try:
-        desks = Desks(surroundings, LARGE)
+
+    async def opened(desks: Desks) -> None:
         desk = await desks.find(name, "model")
         async with desk.replica.lock:
             await desk.replica.catch_up()
+
+    for _ in range(2):  # whatever is loaded once is loaded now
+        await opened(Desks(outside(store), LARGE))
+    desks = Desks(outside(store), LARGE)
+    gc.collect()
+    tracemalloc.start()
+    try:
+        await opened(desks)
         gc.collect()
         held, _ = tracemalloc.get_traced_memory()
     finally:
