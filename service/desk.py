@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from learners.answers import draw_answers, draw_cost, uniforms_per_answer
+from learners.answers import draw_answers_unchecked, draw_cost, uniforms_per_answer
 from learners.base import Contexts, Decisions, Draws, FloatArray, IntArray
-from learners.features import within_bound
+from learners.features import within_bound_unchecked
 from service.batching import Batcher
 from service.errors import (
     NoDistributionError,
@@ -204,7 +204,7 @@ class Desk:
     def _batch(self, asks: list[Ask]) -> _Batch:
         """What was asked for together, in blocks; what has an id of the client's is in a block of its own."""
         contexts = self.model.contexts.gather([ask.context for ask in asks])
-        contexts = within_bound(contexts, self._features.norm, self._features.norm_bound)
+        contexts = within_bound_unchecked(contexts, self._features.norm, self._features.norm_bound)
         given = any([ask.id is not None for ask in asks])  # noqa: C419  a list is faster
         bounds = list(range(len(asks) + 1)) if given else self.model.format.bounds(contexts)
         first = [asks[start] for start in bounds[:-1]]
@@ -231,8 +231,8 @@ class Desk:
         return _Drawn(made, distributions)
 
     def _decide(self, contexts: Contexts, uniforms: FloatArray) -> tuple[Decisions, Draws]:
-        decisions = self.model.learner.decide(self.replica.state, contexts)
-        return decisions, draw_answers(self.model.learner, decisions, uniforms)
+        decisions = self.model.learner.decide_unchecked(self.replica.state, contexts)
+        return decisions, draw_answers_unchecked(self.model.learner, decisions, uniforms)
 
     async def _keep(self, batch: _Batch, drawn: _Drawn, seen: Seen) -> list[bytes | None] | Tail:
         """Stores the predictions, unless there are rounds they should have seen."""

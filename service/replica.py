@@ -131,7 +131,7 @@ class Replica:
             raise StoreCorruptError(f"the log of model {self.model.name!r} has a hole")
         self.state = None  # if the fold is cut short, its half-changed state must never be used
         cost = rounds.n * learner.fold_cost if self._folded else FIRST_CALL
-        self.state = await offloaded(cost, learner.fold, state, rounds)
+        self.state = await offloaded(cost, learner.fold_unchecked, state, rounds)
         self._folded = True
         self.rounds, self._last_at = entries[-1].number, first_round(records[-1])[1]
         self.tally.take(records, rounds.n)
