@@ -2,7 +2,10 @@
 
 AT_ONCE = "Assumes ‖x‖ ≤ X, and that each round is learned from before the next prediction."
 
-LATE = "Where feedback is late by at most τ rounds, a step of at most 1/(1 + 2τ) of the theorem's keeps a bound of ‖U‖²/(2η)."
+LATE = (
+    "Where feedback is late by at most τ rounds, a step of at most 1/(1 + 2τ) of the theorem's keeps a bound of "
+    "‖U‖²/(2η)."
+)
 """Of gradient descent with gradients as of prediction: Σ ⟨g_t, W_t - U⟩ ≤ ‖U‖²/(2η) + (η/2) Σ ‖g_t‖² (1 + 2τ)."""
 
 ROUNDING = 1.0 + 1e-12

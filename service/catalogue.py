@@ -9,15 +9,14 @@ from typing import Any
 import pydantic
 
 from learners.answers import answer_kind
-from learners.base import NO_LABEL, AnyLearner
+from learners.base import NO_LABEL, AnyLearner, Problem
 from learners.registry import ALL_LEARNERS, RECOMMENDED
 from service.answers import NOTHING
 from service.auth import Names
 from service.errors import ModelExistsError, ModelNotFoundError
+from service.learner_schemas import LearnerDescription, LearnerList
 from service.model import Model, hyperparameters, new_model, stored_model
 from service.schemas import (
-    LearnerDescription,
-    LearnerList,
     ModelAnswer,
     ModelDefinition,
     ModelList,
@@ -118,10 +117,18 @@ def _description(cls: type[AnyLearner]) -> LearnerDescription:
         algorithm=cls.algorithm,
         answer=answer_kind(cls),
         summary=(cls.__doc__ or "").partition("\n")[0],
-        guarantee=cls.guarantee,
+        guarantee=_default(cls).guarantee,
+        norm=cls.norm_policy,
+        norm_bound_on="length" if cls.context_norm == "euclidean" else "entries",
         recommended=cls is RECOMMENDED,
         hyperparameters=schema,
     )
+
+
+def _default(cls: type[Any]) -> AnyLearner:
+    """The learner with its defaults, for the number of labels that every learner takes."""
+    learner: AnyLearner = cls(problem=Problem(n_labels=3, n_features=1))
+    return learner
 
 
 def _model_answer(stored: StoredModel) -> ModelAnswer:
@@ -132,6 +139,7 @@ def _model_answer(stored: StoredModel) -> ModelAnswer:
         labels=definition.labels,
         features=definition.features,
         learner=hyperparameters(model.learner),
+        guarantee=model.learner.guarantee,
         window_seconds=definition.window_seconds,
         late_feedback=definition.late_feedback,
         retain_rounds=definition.retain_rounds,

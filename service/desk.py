@@ -17,7 +17,6 @@ from learners.features import within_bound_unchecked
 from service.batching import Batcher
 from service.errors import (
     NoDistributionError,
-    NormExceededError,
     PredictionConflictError,
     StoreUnavailableError,
     WagerError,
@@ -107,7 +106,6 @@ class Desk:
         self.replica = Replica(model, outside.store)
         self._outside = outside
         self._features = model.definition.features
-        self._rejects = self._features.norm == "reject"
         self._uniforms, self._draw_cost = uniforms_per_answer(model.learner), draw_cost(model.learner)
         most = max(1, min(_ITEMS_AT_ONCE, _NUMBERS_AT_ONCE // len(model.definition.labels)))
         self._predictions: Batcher[Ask, PredictAnswer] = Batcher(self._predict, most)
@@ -128,7 +126,7 @@ class Desk:
         Raises:
             ContextLengthError: if the context is of another kind, or has not as many numbers as it should.
             ContextIndexError: if an index is out of range, or there twice.
-            NormExceededError: if it is too long, and the model rejects such.
+            NormExceededError: if it is beyond the bound, and the model rejects such.
             NoDistributionError: if a distribution is asked for, and the answers are too many.
         """
         return self._predictions.submit(self._checked(ask))
@@ -178,10 +176,7 @@ class Desk:
         if ask.include_distribution and not self.model.answers.has_distribution:
             detail = "the rankings are too many to list: leave include_distribution out"
             raise NoDistributionError(detail, "include_distribution")
-        numbers, features = self.model.contexts.check(ask.context), self._features
-        if self._rejects and math.hypot(*numbers) > features.norm_bound:
-            detail = f"the context's norm is {math.hypot(*numbers):.6g}, more than {features.norm_bound:g}"
-            raise NormExceededError(detail, "context")
+        self.model.norm.check(ask.context, self.model.contexts.check(ask.context))
         return ask
 
     async def _predict(self, asks: list[Ask]) -> list[PredictAnswer | Exception]:

@@ -10,6 +10,7 @@ import pydantic
 from learners.base import AnyLearner, Problem, StateTooLargeError, check_state_size
 from learners.registry import ALL_LEARNERS, RECOMMENDED
 from service.answers import Answers, answers_of
+from service.context_norms import ContextCheck
 from service.contexts import ContextKind, context_kind
 from service.errors import (
     HyperparameterError,
@@ -18,7 +19,7 @@ from service.errors import (
     StoreCorruptError,
     UnknownAlgorithmError,
 )
-from service.feature_schemas import SparseFeatures
+from service.feature_schemas import DenseFeatures, SparseFeatures
 from service.schemas import LearnerChoice, ModelDefinition
 from service.store.base import FeedbackRules, ModelKey, StoredModel
 from service.store.records import RecordFormat
@@ -56,6 +57,12 @@ class Model:
     def contexts(self) -> ContextKind:
         """The kind of its contexts."""
         return context_kind(self.definition.features)
+
+    @cached_property
+    def norm(self) -> ContextCheck:
+        """What its contexts must keep to, beside their kind."""
+        features = self.definition.features
+        return ContextCheck(features.norm, features.norm_bound, self.learner.context_norm)
 
     @property
     def keep_seconds(self) -> float:
@@ -121,11 +128,25 @@ def new_model(definition: ModelDefinition, incarnation: str, max_state_bytes: in
     """A model that is not yet stored, its learner's choice written out, so that no later default changes it.
 
     Raises:
-        InvalidInputError: as `build_learner`.
+        InvalidInputError: as `build_learner`, or for experts that may answer more than 1.
     """
     learner = build_learner(definition, max_state_bytes)
-    complete = definition.model_copy(update={"learner": LearnerChoice(**hyperparameters(learner))})
+    written_out = {"learner": LearnerChoice(**hyperparameters(learner)), "features": _features(definition, learner)}
+    complete = definition.model_copy(update=written_out)
     return Model(ModelKey(definition.name, incarnation), complete, learner)
+
+
+def _features(definition: ModelDefinition, learner: AnyLearner) -> DenseFeatures | SparseFeatures:
+    """The features with the learner's norm policy, where the definition names none."""
+    features = definition.features
+    if learner.context_norm == "maximum" and features.norm_bound > 1.0:
+        detail = (
+            f"the experts of {learner.algorithm} answer from -1 to 1: leave norm_bound at 1, and divide the contexts"
+        )
+        raise HyperparameterError(detail, "features.norm_bound")
+    if "norm" in features.model_fields_set:
+        return features
+    return features.model_copy(update={"norm": learner.norm_policy})
 
 
 def stored_model(stored: StoredModel) -> Model:

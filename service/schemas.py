@@ -56,7 +56,9 @@ def _different_labels(labels: list[str]) -> list[str]:
 _DESCRIBED = ConfigDict(use_attribute_docstrings=True)
 
 
-class _Answer(BaseModel):
+class Answer(BaseModel):
+    """An answer, described by the docstrings of its fields."""
+
     model_config = _DESCRIBED
 
 
@@ -86,7 +88,7 @@ class ModelDefinition(Body):
     """How many of the latest rounds the log keeps at least, for reading and replay."""
 
 
-class ModelAnswer(_Answer):
+class ModelAnswer(Answer):
     """A model, with what has happened to it."""
 
     name: str
@@ -94,6 +96,8 @@ class ModelAnswer(_Answer):
     features: Features
     learner: dict[str, Any]
     """Algorithm and every hyperparameter, defaults included."""
+    guarantee: str
+    """What is proved of this learner with these hyperparameters, and under which assumptions."""
     window_seconds: float
     late_feedback: str
     retain_rounds: int
@@ -106,7 +110,7 @@ class ModelAnswer(_Answer):
     """Rounds whose answer was right."""
 
 
-class ModelList(_Answer):
+class ModelList(Answer):
     """A page of models in the order of their names."""
 
     models: list[ModelAnswer]
@@ -192,7 +196,7 @@ class FeedbackBatchRequest(Body):
     """One for each prediction."""
 
 
-class FieldError(_Answer):
+class FieldError(Answer):
     """One wrong field of a request."""
 
     field: str | None
@@ -200,7 +204,7 @@ class FieldError(_Answer):
     detail: str
 
 
-class Problem(_Answer):
+class Problem(Answer):
     """An error, as RFC 9457 has it."""
 
     type: str
@@ -235,7 +239,7 @@ class FeedbackBatchAnswer:
     results: list[FeedbackAnswer | Problem]
 
 
-class WebhookAnswer(_Answer):
+class WebhookAnswer(Answer):
     """What became of a webhook."""
 
     status: Literal["recorded", "duplicate", "ignored"]
@@ -245,7 +249,7 @@ class WebhookAnswer(_Answer):
     """Why it was ignored."""
 
 
-class RoundLine(_Answer):
+class RoundLine(Answer):
     """One line of a model's log."""
 
     round: int
@@ -264,25 +268,7 @@ class RoundLine(_Answer):
     feedback_at: datetime
 
 
-class LearnerDescription(_Answer):
-    """A learner, its guarantee, and the JSON Schema of its hyperparameters."""
-
-    algorithm: str
-    answer: Literal["label", "level", "label-set", "ranking"]
-    """One of the labels; one of the labels, which have an order; any set of labels; all labels in some order."""
-    summary: str
-    guarantee: str
-    recommended: bool
-    hyperparameters: dict[str, Any]
-
-
-class LearnerList(_Answer):
-    """All learners."""
-
-    learners: list[LearnerDescription]
-
-
-class Health(_Answer):
+class Health(Answer):
     """Whether the service can do its work."""
 
     status: Literal["ready", "alive"]

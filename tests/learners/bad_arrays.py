@@ -54,7 +54,8 @@ def _contexts() -> Iterator[Bad]:
             yield Bad(f"{name} {field} as a matrix", f"contexts.{field}", good._replace(**{field: square}))
             listed = getattr(good, field).tolist()
             yield Bad(f"{name} {field} as a list", f"contexts.{field}", good._replace(**{field: listed}))
-        yield Bad(f"{name} shared 1", "contexts.shared", good._replace(shared=1))
+        truthy: Any = 1
+        yield Bad(f"{name} shared 1", "contexts.shared", good._replace(shared=truthy))
     yield Bad("a matrix", "contexts", ROWS)
     yield Bad("a plain tuple", "contexts", tuple(DENSE))
 
@@ -89,16 +90,17 @@ def rounds_of(learner: AnyLearner, good: Rounds) -> Iterator[Bad]:
             "with a dimension more": lambda array: array[..., None].copy(),
             "a number": lambda array: array.ravel()[:1].sum(),
             "a list": lambda array: array.tolist(),
-            f"of {np.dtype(other)}": lambda array, other=other: array.astype(other),
         }.items():
             yield Bad(f"{field} {name}", field, _column(field, change)(good))
-    for field, values in {
+        yield Bad(f"{field} of {np.dtype(other)}", field, good._replace(**{field: column.astype(other)}))
+    numbers: dict[str, list[Any]] = {
         "labels": [-1, K, K + 1, 2**40, -(2**62)],
         "true_labels": [-2, K, K + 1, 2**40, -(2**62)],
         "propensities": [-1e-300, -0.5, 1.001, np.nan, np.inf] + ([] if is_structured(learner) else [0.0]),
         "leftovers": [-1e-9, 1.0, np.nan, np.inf],
         "evidence": [np.nan, np.inf, -np.inf] if learner.evidence_size else [],
-    }.items():
+    }
+    for field, values in numbers.items():
         for value in values:
             yield Bad(f"{field} {value}", field, _column(field, _at(1, value))(good))
     if learner.evidence_size:

@@ -13,13 +13,14 @@ from learners.base import (
     InvalidArrayError,
     InvalidStateError,
     LearnerError,
+    NormPolicy,
     Problem,
     Rounds,
 )
 from learners.evaluation.online_to_batch import average_weights
 from learners.evaluation.simulation import simulate
 from learners.exploration import draw
-from learners.features import NormPolicy, within_bound
+from learners.features import within_bound
 from learners.fenchel_young import FenchelYoung
 from learners.folklore import Folklore, online_to_batch
 from learners.uniform import Uniform
@@ -85,7 +86,8 @@ def test_good_arrays_are_taken(learner: AnyLearner) -> None:
     for contexts in (DENSE, SPARSE, backwards):
         learner.decide(learner.init(), contexts)
         learner.fold(learner.init(), rounds._replace(contexts=contexts))
-    nothing = Rounds(Contexts.dense(np.empty((0, 5))), *(column[:0] for column in rounds[1:]))
+    none: list[Any] = [column[:0] for column in rounds[1:]]
+    nothing = Rounds(Contexts.dense(np.empty((0, 5))), *none)
     learner.fold(learner.init(), nothing)
     assert learner.decide(learner.init(), nothing.contexts).evidence.shape == (0, learner.evidence_size)
 
@@ -97,8 +99,8 @@ def test_states_of_others_are_refused(learner: AnyLearner) -> None:
     if not isinstance(learner, Uniform):
         others.append(Uniform(problem=PROBLEM).init())
     for name, array in state._asdict().items():
-        for bad in (array[None], array.astype(np.float32), array.tolist(), np.empty((0, 1), array.dtype)):
-            others.append(state._replace(**{name: bad}))
+        wrong = (array[None], array.astype(np.float32), array.tolist(), np.empty((0, 1), array.dtype))
+        others += [state._replace(**{name: bad}) for bad in wrong]
     for other in others:
         with pytest.raises(InvalidStateError):
             learner.decide(other, DENSE)
@@ -111,11 +113,14 @@ def test_draws_from_bad_numbers_are_refused(learner: AnyLearner) -> None:
     decisions, width = learner.decide(learner.init(), DENSE), uniforms_per_answer(learner)
     good = np.full((3, width), 0.5)
     draw_answers(learner, decisions, good)
-    for bad in (good[:2], good[:, :-1], good[:, 0], good + 0.5, -good, good * np.nan, good.astype(np.float32), [[0.5]] * 3):
+    shapes: list[Any] = [good[:2], good[:, :-1], good[:, 0], good.astype(np.float32), [[0.5]] * 3]
+    for bad in (*shapes, good + 0.5, -good, good * np.nan):
         with pytest.raises(InvalidArrayError, match="uniforms"):
             draw_answers(learner, decisions, bad)
     if is_structured(learner):
-        others = [Decisions(decisions.distributions, e) for e in (decisions.evidence[:, :-1], decisions.evidence - 9.0)]
+        others: list[Any] = [
+            Decisions(decisions.distributions, e) for e in (decisions.evidence[:, :-1], decisions.evidence - 9.0)
+        ]
     else:
         d = decisions.distributions
         others = [Decisions(x, decisions.evidence) for x in (d[:, :0], d[0], d[:2], -d, d * np.nan, 2 * d, d.tolist())]
@@ -180,14 +185,14 @@ def test_draws_need_distributions(distributions: Any, uniforms: Any) -> None:
 )  # fmt: skip
 def test_sparse_contexts_are_made_of_fitting_parts(lengths: Any, indices: Any, values: Any) -> None:
     """As many entries as the lengths say, counted in whole numbers."""
-    with pytest.raises(InvalidArrayError, match="^contexts"):
+    with pytest.raises(InvalidArrayError, match=r"^contexts"):
         Contexts.sparse(lengths, indices, values)
 
 
 def test_dense_contexts_are_rows() -> None:
     """A matrix or one row, no array of three dimensions."""
     assert Contexts.dense([1.0, 2.0]).n == 1
-    with pytest.raises(InvalidArrayError, match="^contexts"):
+    with pytest.raises(InvalidArrayError, match=r"^contexts"):
         Contexts.dense(np.zeros((2, 2, 2)))
 
 

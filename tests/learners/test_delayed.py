@@ -8,7 +8,7 @@ import pytest
 from learners.base import AnyLearner, Contexts, Problem, Rounds
 from learners.registry import ALL_LEARNERS
 from tests.learners.implementations import Case
-from tests.learners.worlds import World, bits, copied, is_finite, join, pick, play, same_rows, world_for
+from tests.learners.worlds import Step, World, bits, copied, is_finite, join, pick, play, same_rows, world_for
 
 PROBLEM = Problem(4, 5)
 N = 120
@@ -71,10 +71,13 @@ def test_both_are_one_without_delay(modes: tuple[AnyLearner, AnyLearner]) -> Non
 
 def arrivals(learner: AnyLearner, world: World, delay: int) -> tuple[Any, Rounds]:
     """The state after feedback that comes `delay` predictions late, in another order, and the rounds as they came."""
-    state, waiting, log = learner.init(), [], []
+    state = learner.init()
+    waiting: list[Step] = []
+    log: list[Step] = []
     order = np.random.default_rng(9)
-    for step_world in (World(*(column[t : t + 1] for column in world)) for t in range(len(world.truth))):
-        (step,) = play(learner, step_world, copied(state))
+    for t in range(len(world.truth)):
+        now = World(world.contexts[t : t + 1], world.truth[t : t + 1], world.uniforms[t : t + 1])
+        (step,) = play(learner, now, copied(state))
         waiting.append(step)
         if len(waiting) > delay:
             log.append(waiting.pop(int(order.integers(len(waiting)))))
