@@ -209,15 +209,15 @@ class Structured(CheckedLearner[DescentState]):
     def fold_unchecked(self, state: DescentState, rounds: Rounds) -> DescentState:
         """One projected gradient step, or parameter-free step, for each round with a truth."""
         known = (rounds.true_labels != NO_LABEL).all(axis=tuple(range(1, rounds.true_labels.ndim)))
+        steps, truths = self._steps, self.vertices(rounds.true_labels)
         if self.recomputes:
-            truths = self.vertices(rounds.true_labels)
             for t, context in enumerate(one_by_one(rounds.contexts)):
                 now = slice(t, t + 1)
-                descend_all(self._steps, state, context, self.means(state, context) - truths[now], known[now])
+                descend_all(steps, state, context, self.means(state, context) - truths[now], known[now])
             return state
         # A mean lies between the vertices: numbers from elsewhere must not lead the weights away.
         means = np.clip(rounds.evidence, 0.0, self.space.largest_entry)
-        descend_all(self._steps, state, rounds.contexts, means - self.vertices(rounds.true_labels), known)
+        descend_all(steps, state, rounds.contexts, means - truths, known)
         return state
 
     @property
