@@ -87,7 +87,7 @@ def _bandit(settings: Settings, step: float) -> str:
         return uncovered("the step is larger than the surrogate gap pays for", _COVERED)
     if settings.falls:
         bound, source = "D²/(2κγ_T) + ((K - 1)/K) Σ γ_t after T rounds, κ the step over γ", "the proof of "
-    elif settings.horizon is not None and math.isclose(settings.eta_scale, 1.0):
+    elif settings.horizon is not None and settings.named and math.isclose(settings.eta_scale, 1.0):
         bound, source = f"{_TUNED[loss]} after T = {settings.horizon:,} rounds", ""
     else:
         bound, source = f"D²/(2η) + γT (K - 1)/K after T rounds, γ = {gamma:.4g}, η the step", "the proof of "

@@ -175,6 +175,16 @@ def test_every_text_names_its_assumptions(case: Any) -> None:
     assert not re.search(r"\b(nan|inf|None)\b", text)
 
 
+def test_the_tuned_bound_is_that_of_the_tuned_step() -> None:
+    """The theorem's own form is stated for its own step; a smaller one has the general form."""
+    tuned = {"loss": "hinge", "exploration": "theorem", "horizon": 1000, **BALL}
+    steps: list[Any] = ["theorem", 1e-4]
+    one, two = (Gaptron(problem=PROBLEM, learning_rate=step, **tuned).guarantee for step in steps)
+    smaller = Gaptron(problem=PROBLEM, learning_rate="theorem", eta_scale=0.5, **tuned).guarantee
+    assert "max{K³X²D²/(K - 1), 2KXD √(T/2)} after T = 1,000 rounds" in one
+    assert all("D²/(2η) + γT (K - 1)/K" in text for text in (two, smaller))
+
+
 def test_the_kernels_bound_ends_with_its_room() -> None:
     """The text says after how many contexts nothing is proved, and which R the kernel has."""
     one, two = (
