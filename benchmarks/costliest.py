@@ -21,7 +21,8 @@ from benchmarks.http import SMALL, create_model, predictions
 from benchmarks.report import Row, at_most, print_rows
 from benchmarks.server import Server, running
 from learners.answers import answer_kind
-from learners.base import AnyLearner, LearnerError, Problem, check_state_size, check_step_cost
+from learners.base import AnyLearner, LearnerError, Problem
+from learners.new_models import check_state_size, check_step_cost
 from learners.registry import ALL_LEARNERS
 from service.settings import Settings
 

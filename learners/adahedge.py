@@ -11,12 +11,14 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 import numpy as np
 
 from learners.base import (
+    ContextNorm,
     Contexts,
     Count,
     FloatArray,
     IntArray,
     Layout,
     NonNegativeScalar,
+    NormPolicy,
     Problem,
     Rounds,
     hyperparameters,
@@ -48,10 +50,9 @@ class AdaHedge(CompiledLearner[AdaHedgeState]):
     """
 
     algorithm: ClassVar[str] = "adahedge"
-    guarantee: ClassVar[str] = (
-        "With costs c below 1/2 of abstaining, the expected cost exceeds the loss of the best of d experts by at most "
-        "ln d / (1 - 2 max c) + (4/3) ln d + 2 (van der Hoeven 2020, Theorem 7)."
-    )
+    # experts are what they answer: rescaled, they say something else
+    norm_policy: ClassVar[NormPolicy] = "reject"
+    context_norm: ClassVar[ContextNorm] = "maximum"
     smaller: ClassVar[str] = "fewer features"
     state_type: ClassVar[type[Any]] = AdaHedgeState
 
@@ -61,6 +62,16 @@ class AdaHedge(CompiledLearner[AdaHedgeState]):
         """Refuses a problem with other answers than no, yes and abstain."""
         if self.problem.n_labels != 3:
             raise ValueError("adahedge needs exactly 3 labels, the third being to abstain")
+
+    @property
+    def guarantee(self) -> str:
+        """See `Learner.guarantee`."""
+        return (
+            "With costs c below 1/2 of abstaining, the expected cost exceeds the loss of the best of d experts by at "
+            "most ln d / (1 - 2 max c) + (4/3) ln d + 2 (van der Hoeven 2020, Theorem 7). Assumes experts that answer "
+            "in [-1, 1], and that the true label of each round, abstained or not, is learned from before the next "
+            "prediction."
+        )
 
     @property
     def evidence_size(self) -> int:

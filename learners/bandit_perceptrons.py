@@ -23,13 +23,9 @@ from learners.base import (
 )
 from learners.compiled_learner import CompiledLearner
 from learners.exploration import lead, leader
+from learners.guarantees import strong_margin
 from learners.kernels import Kernels, compiled, row
 from learners.linear_algebra import add_outer, score, score_row
-
-_BOUND = (
-    "On data that K weight vectors separate with strong margin γ/2, their squared norms summing to 1, updates are at "
-    "most ⌊4(R/γ)²⌋ and expected mistakes at most K - 1 times that"
-)
 
 
 class BanditPerceptronsState(NamedTuple):
@@ -61,13 +57,17 @@ class BanditPerceptrons(CompiledLearner[BanditPerceptronsState]):
     """
 
     algorithm: ClassVar[str] = "bandit-perceptrons"
-    guarantee: ClassVar[str] = f"{_BOUND} (Beygelzimer et al. 2019)."
     smaller: ClassVar[str] = "fewer features"
     state_type: ClassVar[type[Any]] = BanditPerceptronsState
 
     problem: Problem
     use_known_label: bool = True
     """Whether a right answer corrects every perceptron, as the true label is then known; keeps the guarantee."""
+
+    @property
+    def guarantee(self) -> str:
+        """See `Learner.guarantee`."""
+        return strong_margin(" (Beygelzimer et al. 2019, Algorithm 1)", "‖x‖ ≤ R")
 
     @property
     def evidence_size(self) -> int:
@@ -98,7 +98,6 @@ class BanditPerceptronsKernel(CompiledLearner[BanditPerceptronsKernelState]):
     """
 
     algorithm: ClassVar[str] = "bandit-perceptrons-kernel"
-    guarantee: ClassVar[str] = f"{_BOUND}, in the kernel's space with R² = 2 (Fakcharoenphol and Prompak 2019)."
     smaller: ClassVar[str] = "bandit-perceptrons"
     state_type: ClassVar[type[Any]] = BanditPerceptronsKernelState
 
@@ -114,6 +113,16 @@ class BanditPerceptronsKernel(CompiledLearner[BanditPerceptronsKernelState]):
         """Refuses contexts that the kernel is not made for."""
         if self.problem.norm_bound != 1.0:
             raise ValueError("the rational kernel is defined on the unit ball: scale contexts to a norm bound of 1")
+
+    @property
+    def guarantee(self) -> str:
+        """See `Learner.guarantee`."""
+        square = "R² = 2" if self.kernel == "rational" else "R = 1"
+        return strong_margin(
+            f", in the kernel's space with {square} (Fakcharoenphol and Prompak 2019), but only while there is room: "
+            f"once {self.max_support:,} contexts (max_support) are kept and another is refused, nothing is proved",
+            "‖x‖ ≤ 1",
+        )
 
     @property
     def evidence_size(self) -> int:

@@ -10,7 +10,7 @@ probability (γ/K) / p_y, so it has where the leftover of the draw, uniform what
 """
 
 import math
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Protocol
 
 import numpy as np
@@ -28,8 +28,11 @@ from learners.base import (
     Rounds,
     hyperparameters,
 )
+from learners.checked_learner import CheckedLearner
+from learners.delayed import DelayedUpdate
 from learners.exploration import settle_each
 from learners.folklore import Folklore
+from learners.guarantees import AT_ONCE, uncovered
 
 Exploration = Literal["anytime"] | Annotated[float, pydantic.Field(ge=1e-6, le=1)]
 
@@ -44,15 +47,13 @@ class ProbabilisticLearner(Learner[Any], Protocol):
         """R(T): by how much the loss exceeds the comparator's, at most, in nats."""
 
 
-class BanditReduction(ABC):
+class BanditReduction(CheckedLearner[Any]):
     """Algorithm 2 over any probabilistic learner.
 
     A new base is a subclass with its hyperparameters, its state (the base's with its rounds called
     `updates`, and `rounds` after it), and one line, `base`.
     """
 
-    state_type: ClassVar[type[Any]]
-    problem: Problem
     exploration: Exploration
 
     @property
@@ -89,18 +90,18 @@ class BanditReduction(ABC):
         """The base's first state, and no rounds."""
         return self.state_type(*self.base.init(), np.zeros((), dtype=np.int64))
 
-    def decide(self, state: Any, contexts: Contexts) -> Decisions:
+    def decide_unchecked(self, state: Any, contexts: Contexts) -> Decisions:
         """(1 - γ) σ + γ/K for each context, σ being the base's answer; the evidence is the base's, then γ."""
         rate = self.exploration_rate(state.rounds.item())
-        sigma, evidence = self.base.decide(self._of_base(state), contexts)
+        sigma, evidence = self.base.decide_unchecked(self._of_base(state), contexts)
         mixed = (1.0 - rate) * sigma + rate / self.problem.n_labels
         settle_each(mixed)
         return Decisions(mixed, np.concatenate([evidence, np.full((contexts.n, 1), rate)], axis=1))
 
-    def fold(self, state: Any, rounds: Rounds) -> Any:
+    def fold_unchecked(self, state: Any, rounds: Rounds) -> Any:
         """The base learns from the correct labels of the rounds that explored."""
         lucky = rounds.correct & explored(rounds, self.problem.n_labels)
-        base_state = self.base.fold(self._of_base(state), self._as_full_information(rounds, lucky))
+        base_state = self.base.fold_unchecked(self._of_base(state), self._as_full_information(rounds, lucky))
         state.rounds[()] += rounds.n
         return self.state_type(*base_state, state.rounds)
 
@@ -153,18 +154,14 @@ class FolkloreBanditState(NamedTuple):
 class FolkloreBandit(BanditReduction):
     """FOLKLORE under bandit feedback: about γT/K of the rounds are updates, each with a weight of one.
 
-    Late feedback takes the coin and the logits as predicted, so the state depends on the order of arrival by
-    rounding alone.
+    The coin is always that of the prediction. Where late feedback takes the logits as predicted, the state depends on
+    the order of arrival by rounding alone.
 
     Raises:
         pydantic.ValidationError: for a hyperparameter out of range.
     """
 
     algorithm: ClassVar[str] = "folklore-bandit"
-    guarantee: ClassVar[str] = (
-        "Expected mistakes exceed the logistic loss of any W with rows of norm at most B by 2 √(K T R(T)), R(T) the "
-        "regret bound of FOLKLORE (Agarwal, Kale and Zimmert 2022, Theorem 4.1)."
-    )
     smaller: ClassVar[str] = "gaptron"
     state_type: ClassVar[type[Any]] = FolkloreBanditState
 
@@ -173,12 +170,27 @@ class FolkloreBandit(BanditReduction):
     """γ; √(K R(T)/T) in the theorem, or `anytime` for γ_t = min(1, √(K R(t)/t)), which explores very long."""
     comparator_bound: Annotated[float, pydantic.Field(ge=1e-6, le=1e6)] = 10.0
     """B of FOLKLORE: each label's weights are compared with any of at most this norm."""
+    delayed_update: DelayedUpdate = "as_of_prediction"
 
     def __post_init__(self) -> None:
         """Refuses what the base refuses."""
         _ = self.base
 
     @property
+    def guarantee(self) -> str:
+        """See `Learner.guarantee`."""
+        if isinstance(self.exploration, str):
+            return uncovered("the theorem's γ is fixed, and this one falls", "a fixed exploration")
+        return (
+            "Expected mistakes exceed the logistic loss, in nats, of any W with rows of norm at most B by at most K "
+            f"R(T)/γ + γT after T rounds fixed beforehand, γ = {self.exploration:g} and R(T) = 2KBX + (2BX + ln K + "
+            "2)/4 · K d ln(1 + T): 2 √(K T R(T)) at the best γ (Agarwal, Kale and Zimmert 2022, Theorem 4.1). "
+            f"{AT_ONCE}"
+        )
+
+    @property
     def base(self) -> Folklore:
         """FOLKLORE."""
-        return Folklore(problem=self.problem, comparator_bound=self.comparator_bound)
+        return Folklore(
+            problem=self.problem, comparator_bound=self.comparator_bound, delayed_update=self.delayed_update
+        )

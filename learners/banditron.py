@@ -18,7 +18,9 @@ from learners.base import (
     hyperparameters,
 )
 from learners.compiled_learner import CompiledLearner
-from learners.exploration import Schedule, lead, scheduled, scheduled_rate
+from learners.delayed import DelayedUpdate
+from learners.exploration import Schedule, lead, leader, scheduled, scheduled_rate
+from learners.guarantees import AT_ONCE
 from learners.kernels import Kernels, compiled, row
 from learners.linear_algebra import add_to_label, score_row
 
@@ -30,23 +32,26 @@ class BanditronState(NamedTuple):
     rounds: Count  # rounds folded so far, t - 1
 
 
+class _Parameters(NamedTuple):
+    """The hyperparameters as the kernels want them."""
+
+    exploration: Schedule
+    as_of_prediction: bool
+
+
 @hyperparameters
 class Banditron(CompiledLearner[BanditronState]):
     """Answers the leader of the scores, with a share γ of uniform exploration; learns in every round.
 
     Each round subtracts the context from the weights of the label that led, and a correct one adds it to
-    the label served, divided by its propensity: in expectation the Perceptron's update. Late feedback is applied
-    to the leader as predicted, so the state does not depend on the order of arrival.
+    the label served, divided by its propensity: in expectation the Perceptron's update. Where late feedback is
+    applied to the leader as predicted, the state does not depend on the order of arrival.
 
     Raises:
         pydantic.ValidationError: for a hyperparameter out of range.
     """
 
     algorithm: ClassVar[str] = "banditron"
-    guarantee: ClassVar[str] = (
-        "Expected mistakes exceed the hinge loss of any U by O(T^(2/3)), by O(√T) where it is zero (Kakade, "
-        "Shalev-Shwartz and Tewari 2008)."
-    )
     smaller: ClassVar[str] = "fewer features"
     state_type: ClassVar[type[Any]] = BanditronState
 
@@ -57,21 +62,32 @@ class Banditron(CompiledLearner[BanditronState]):
     """c of the theorem's schedule."""
     least_exploration: Annotated[float, pydantic.Field(ge=1e-6, le=1)] = 1e-3
     """A floor under a falling γ_t: one over it, times K, bounds the weight of a round."""
+    delayed_update: DelayedUpdate = "as_of_prediction"
+
+    @property
+    def guarantee(self) -> str:
+        """See `Learner.guarantee`."""
+        rate = f"γ = {self.exploration:g}" if not isinstance(self.exploration, str) else "γ_t falling"
+        return (
+            "Expected mistakes exceed the hinge loss L of any U by at most Σ γ_t + 3 max(K C/γ_T, √(C Σ γ_t)) + "
+            f"√(K C L/γ_T) after T rounds fixed beforehand, C = 2X²‖U‖², {rate} (Kakade, Shalev-Shwartz and Tewari "
+            f"2008, whose proof for a fixed γ covers every γ_t that does not rise). {AT_ONCE}"
+        )
 
     @property
     def evidence_size(self) -> int:
-        """The label that led."""
-        return 1
+        """The label that led, or nothing where it is recomputed."""
+        return 1 if self.delayed_update == "as_of_prediction" else 0
 
     @property
     def fold_cost(self) -> int:
-        """Two labels."""
-        return 2 * self.problem.n_features
+        """Two labels, and the scores where they are recomputed."""
+        return (2 if self.evidence_size else 2 + self.problem.n_labels) * self.problem.n_features
 
     @property
     def kernels(self) -> Kernels:
         """Answers (1 - γ) e_ŷ + (γ/K) 1, the evidence being ŷ; learns from every round."""
-        return Kernels(_schedule(self), _decide, _fold)
+        return Kernels(_Parameters(_schedule(self), self.evidence_size > 0), _decide, _fold)
 
 
 def _schedule(learner: Banditron) -> Schedule:
@@ -82,19 +98,26 @@ def _schedule(learner: Banditron) -> Schedule:
 
 @compiled
 def _decide(
-    schedule: Schedule, state: BanditronState, contexts: Contexts, distributions: FloatArray, evidence: FloatArray
+    parameters: _Parameters, state: BanditronState, contexts: Contexts, distributions: FloatArray, evidence: FloatArray
 ) -> None:
-    rate, s = scheduled_rate(schedule, state.rounds.item()), np.empty(state.weights.shape[1])
+    rate, s = scheduled_rate(parameters.exploration, state.rounds.item()), np.empty(state.weights.shape[1])
     for i in range(len(distributions)):
         score_row(state.weights, contexts, i, s)
-        evidence[i, 0] = lead(s, rate, distributions[i])
+        led = lead(s, rate, distributions[i])
+        if parameters.as_of_prediction:
+            evidence[i, 0] = led
 
 
 @compiled
-def _fold(_: Schedule, state: BanditronState, rounds: Rounds) -> None:
+def _fold(parameters: _Parameters, state: BanditronState, rounds: Rounds) -> None:
+    s = np.empty(state.weights.shape[1])
     for t in range(len(rounds.labels)):
         indices, values = row(rounds.contexts, t)
-        led = int(rounds.evidence[t, 0])
+        if parameters.as_of_prediction:
+            led = int(rounds.evidence[t, 0])
+        else:
+            score_row(state.weights, rounds.contexts, t, s)
+            led = leader(s)
         if 0 <= led < state.weights.shape[1]:  # an index from outside must not leave the array
             add_to_label(state.weights, led, -1.0, indices, values)
         if rounds.correct[t]:

@@ -22,8 +22,6 @@ from typing import (
     Protocol,
     TypeAlias,
     TypeVar,
-    cast,
-    dataclass_transform,
     get_type_hints,
 )
 
@@ -31,34 +29,25 @@ import numpy as np
 import numpy.typing as npt
 import pydantic
 
+from learners.errors import InvalidArrayError as InvalidArrayError  # noqa: PLC0414  imported from here as well
+from learners.errors import InvalidStateError as InvalidStateError  # noqa: PLC0414  imported from here as well
+from learners.errors import LearnerError as LearnerError  # noqa: PLC0414  imported from here as well
+from learners.hyperparameters import hyperparameters as hyperparameters  # noqa: PLC0414  imported from here as well
+from learners.hyperparameters import refusal as refusal  # noqa: PLC0414  imported from here as well
+
 FloatArray: TypeAlias = npt.NDArray[np.float64]
 IntArray: TypeAlias = npt.NDArray[np.int64]
 BoolArray: TypeAlias = npt.NDArray[np.bool_]
 
+AnswerKind: TypeAlias = Literal["label", "level", "label-set", "ranking"]
+"""One of the labels; one of the labels, which have an order; any subset of the labels; all labels in some order."""
+NormPolicy: TypeAlias = Literal["reject", "scale", "unit"]
+"""What happens to a context beyond the norm bound: see `features.within_bound`."""
+ContextNorm: TypeAlias = Literal["euclidean", "maximum"]
+"""The norm of a context that the bound is on: its length, or the magnitude of its largest entry."""
+
 NO_LABEL = -1
 """Stands in `Rounds.true_labels` where the true label is unknown."""
-
-
-class LearnerError(ValueError):
-    """Root of what the learners refuse.
-
-    LearnerError
-    ├── StateTooLargeError   the state would need more memory than allowed
-    ├── StepTooCostlyError   one decision or update would take more arithmetic than allowed
-    └── InvalidStateError    bytes or arrays that are no state of this learner
-    """
-
-
-class StateTooLargeError(LearnerError):
-    """The learner's state would need more memory than allowed; the message names one that fits."""
-
-
-class StepTooCostlyError(LearnerError):
-    """One decision or update would take more multiply-adds than allowed; the message names a learner that fits."""
-
-
-class InvalidStateError(LearnerError):
-    """Bytes or arrays that are no state of this learner."""
 
 
 @pydantic.dataclasses.dataclass(frozen=True, config=pydantic.ConfigDict(strict=True, allow_inf_nan=False))
@@ -103,16 +92,34 @@ class Contexts(NamedTuple):
 
     @classmethod
     def dense(cls, matrix: npt.ArrayLike) -> "Contexts":
-        """The rows of a matrix (n, d) as contexts."""
+        """The rows of a matrix (n, d) as contexts.
+
+        Raises:
+            InvalidArrayError: for an array of more than two dimensions.
+        """
         rows = np.array(matrix, dtype=np.float64, ndmin=2)
+        if rows.ndim > 2:
+            raise InvalidArrayError(f"contexts: a matrix (n, d) is needed, not an array of shape {rows.shape}")
         n, d = rows.shape
         return cls(np.arange(n + 1, dtype=np.int64) * d, np.arange(d, dtype=np.int64), rows.reshape(-1), True)
 
     @classmethod
     def sparse(cls, lengths: npt.ArrayLike, indices: npt.ArrayLike, values: npt.ArrayLike) -> "Contexts":
-        """Contexts of so many entries each (n,), from all their indices (nnz,) and values (nnz,) in one."""
-        starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-        return cls(starts, np.array(indices, dtype=np.int64), np.array(values, dtype=np.float64), False)
+        """Contexts of so many entries each (n,), from all their indices (nnz,) and values (nnz,) in one.
+
+        Raises:
+            InvalidArrayError: for a length or index that is no integer, or lengths that are not those of the arrays.
+        """
+        numbers, whole = np.array(values, dtype=np.float64), [np.array(one) for one in (lengths, indices)]
+        for name, one in zip(("lengths", "indices"), whole, strict=True):
+            if one.ndim != 1 or (one.size > 0 and one.dtype.kind not in "iu"):
+                raise InvalidArrayError(f"contexts: {name} must be one row of integers")
+        starts = np.concatenate([[0], np.cumsum(whole[0])]).astype(np.int64)
+        if (np.diff(starts) < 0).any() or numbers.shape != whole[1].shape or starts[-1] != numbers.size:
+            raise InvalidArrayError(
+                "contexts: the lengths, none negative, must add up to the numbers of indices and values"
+            )
+        return cls(starts, whole[1].astype(np.int64), numbers, False)
 
 
 class Rounds(NamedTuple):
@@ -170,9 +177,15 @@ class Learner(Protocol[StateT]):
     """The contract of every learner; `tests/learners/test_contract.py` holds its laws."""
 
     algorithm: ClassVar[str]  # the name users write, lower case with hyphens
-    guarantee: ClassVar[str]  # one sentence: what is proved, and where
     smaller: ClassVar[str]  # the learner to use where this one is too large
     state_type: ClassVar[type[Any]]  # a NamedTuple, each field annotated with its Layout
+    answer: ClassVar[AnswerKind]
+    norm_policy: ClassVar[NormPolicy]  # of a new model that names none
+    context_norm: ClassVar[ContextNorm]  # what the norm bound is on
+
+    @property
+    def guarantee(self) -> str:
+        """What is proved of these hyperparameters, where, and under which assumptions."""
 
     @property
     def problem(self) -> Problem:
@@ -210,14 +223,14 @@ class Learner(Protocol[StateT]):
         Folding n rounds at once gives the same bits as folding them one by one.
         """
 
+    def decide_unchecked(self, state: StateT, contexts: Contexts) -> Decisions:
+        """As `decide`, for arrays that the caller has checked: others may crash the interpreter."""
+
+    def fold_unchecked(self, state: StateT, rounds: Rounds) -> StateT:
+        """As `fold`, for arrays that the caller has checked: others may crash the interpreter."""
+
 
 AnyLearner: TypeAlias = Learner[Any]
-
-
-def refusal(field: str, reason: str) -> pydantic.ValidationError:
-    """What a learner raises where a hyperparameter that is in its range cannot be had with the others."""
-    error = {"type": "value_error", "loc": (field,), "input": None, "ctx": {"error": ValueError(reason)}}
-    return pydantic.ValidationError.from_exception_data("hyperparameters", [cast(Any, error)])
 
 
 class Draws(NamedTuple):
@@ -226,39 +239,6 @@ class Draws(NamedTuple):
     labels: IntArray  # (n,), or (n, K) of a structured learner
     propensities: FloatArray  # (n,), in (0, 1]; the smallest normal float64 for what is less likely
     leftovers: FloatArray  # (n,), in [0, 1)
-
-
-class StructuredLearner(Learner[StateT], Protocol[StateT]):
-    """A learner whose answer is more than a label, and which draws it by itself.
-
-    An answer is a row of K numbers: of a *label set*, 1 for each label that is in it, else 0; of a *ranking*, the
-    labels from first to last. Such rows are what `Rounds.labels` and `Rounds.true_labels` hold, the latter rows of
-    NO_LABEL where the truth is unknown. `Decisions.distributions` are, of a label set, each label's probability to be
-    in it, (n, K); of a ranking nothing, (n, 0).
-    """
-
-    answer: ClassVar[Literal["label-set", "ranking"]]
-
-    @property
-    def n_uniforms(self) -> int:
-        """How many uniform numbers one answer takes."""
-
-    def draw(self, decisions: Decisions, uniforms: FloatArray) -> Draws:
-        """An answer for each of n decisions, from uniforms (n, n_uniforms) in [0, 1), with its exact probability."""
-
-
-AnyStructuredLearner: TypeAlias = StructuredLearner[Any]
-ClassT = TypeVar("ClassT")
-
-
-@dataclass_transform(frozen_default=True, kw_only_default=True)
-def hyperparameters(cls: type[ClassT]) -> type[ClassT]:
-    """Makes a class a frozen, keyword-only set of validated hyperparameters, with a JSON Schema for free.
-
-    Constructing it with a value out of range raises `pydantic.ValidationError`, naming the field.
-    """
-    config = pydantic.ConfigDict(strict=True, extra="forbid", allow_inf_nan=False, use_attribute_docstrings=True)
-    return cast(type[ClassT], pydantic.dataclasses.dataclass(frozen=True, kw_only=True, config=config)(cls))
 
 
 def dimensions(problem: Problem) -> dict[str, int]:
@@ -305,33 +285,3 @@ def state_bytes(learner: AnyLearner) -> int:
 def zero_state(learner: AnyLearner) -> Any:
     """A state of the learner's type with every array zero."""
     return learner.state_type(*(np.zeros(array.shape, array.dtype) for array in state_layout(learner).values()))
-
-
-def check_state_size(learner: AnyLearner, max_bytes: int) -> None:
-    """Refuses a learner whose state would be too large.
-
-    Raises:
-        StateTooLargeError: with the bytes it would need and the learner to use instead.
-    """
-    needed = state_bytes(learner)
-    if needed > max_bytes:
-        raise StateTooLargeError(
-            f"{learner.algorithm} with {learner.problem.n_labels} labels and {learner.problem.n_features} features "
-            f"needs a state of {needed:,} bytes, more than the {max_bytes:,} allowed; use {learner.smaller} instead"
-        )
-
-
-def check_step_cost(learner: AnyLearner, max_multiply_adds: int) -> None:
-    """Refuse a learner whose single decision or update would take too long.
-
-    Raises:
-        StepTooCostlyError: with the multiply-adds it would take and the learner to use instead.
-    """
-    costs = {"decision": learner.decide_cost, "update": learner.fold_cost + learner.fold_overhead}
-    step = max(costs, key=costs.__getitem__)
-    if costs[step] > max_multiply_adds:
-        raise StepTooCostlyError(
-            f"one {step} of {learner.algorithm} with {learner.problem.n_labels} labels and "
-            f"{learner.problem.n_features} features takes about {costs[step]:,} multiply-adds, more than the "
-            f"{max_multiply_adds:,} allowed; use {learner.smaller} instead"
-        )

@@ -26,6 +26,8 @@ from learners.base import (
     hyperparameters,
     zero_state,
 )
+from learners.checked_learner import CheckedLearner
+from learners.delayed import DelayedUpdate
 from learners.exploration import leader, settle_each, softmax
 from learners.folklore import learn, predict, regret_bound, surrogate_constant
 from learners.kernels import compiled
@@ -166,20 +168,16 @@ class AdaBoostOlmState(NamedTuple):
 
 
 @hyperparameters
-class AdaBoostOlm:
+class AdaBoostOlm(CheckedLearner[AdaBoostOlmState]):
     """AdaBoost.OLM++ over weak learners of one kind; needs the true label of every round.
 
-    Late feedback takes the labels named and the logits ζ as predicted.
+    Late feedback takes the labels named and the logits ζ as predicted, or as the present row would.
 
     Raises:
         pydantic.ValidationError: for a hyperparameter out of range.
     """
 
     algorithm: ClassVar[str] = "adaboost-olm"
-    guarantee: ClassVar[str] = (
-        "Mistakes at most 4 min M_i + 2 ln(N/δ), and min M_i at most 4 (T ln K + N R(T)) / Σ γ_i² for weak learners "
-        "of edges γ_i (Agarwal, Kale and Zimmert 2022, Appendix C)."
-    )
     smaller: ClassVar[str] = "perceptron"
     state_type: ClassVar[type[Any]] = AdaBoostOlmState
 
@@ -190,11 +188,22 @@ class AdaBoostOlm:
     """What each of them is."""
     horizon: Annotated[int, pydantic.Field(ge=2, le=2**53)] = 1_000_000
     """T, about how many rounds there will be; only its logarithm matters."""
+    delayed_update: DelayedUpdate = "as_of_prediction"
+
+    @property
+    def guarantee(self) -> str:
+        """See `Learner.guarantee`."""
+        return (
+            "With probability 1 - δ, mistakes are at most 4 min M_i + 2 ln(N/δ), and min M_i at most 4 (T ln K + N "
+            f"R(T))/Σ γ_i² for weak learners of edges γ_i, over T ≤ {self.horizon:,} rounds, R the regret of BoostReg "
+            "(Agarwal, Kale and Zimmert 2022, Appendix C). Assumes that each round is learned from before the next "
+            "prediction."
+        )
 
     @property
     def evidence_size(self) -> int:
-        """For each weak learner the label it named and two logits."""
-        return self.weak_learners * _EVIDENCE
+        """For each weak learner the label it named and two logits, or nothing where they are recomputed."""
+        return self.weak_learners * _EVIDENCE if self.delayed_update == "as_of_prediction" else 0
 
     @property
     def needs_true_label(self) -> bool:
@@ -224,7 +233,7 @@ class AdaBoostOlm:
         state.inverses[:] = BoostReg.start(self.horizon).inverse
         return state
 
-    def decide(self, state: AdaBoostOlmState, contexts: Contexts) -> Decisions:
+    def decide_unchecked(self, state: AdaBoostOlmState, contexts: Contexts) -> Decisions:
         """The weights of the weak learners that lead to each label."""
         K, trust = self.problem.n_labels, np.empty(self.weak_learners)
         softmax(state.log_weights, trust)
@@ -234,14 +243,16 @@ class AdaBoostOlm:
             for i, answer in enumerate(self._answers(state, self._dense(contexts, t), evidence[t])):
                 distributions[t, answer] += trust[i]
         settle_each(distributions)
-        return Decisions(distributions, evidence.reshape(contexts.n, self.evidence_size))
+        return Decisions(
+            distributions, evidence.reshape(contexts.n, self.weak_learners * _EVIDENCE)[:, : self.evidence_size]
+        )
 
-    def fold(self, state: AdaBoostOlmState, rounds: Rounds) -> AdaBoostOlmState:
+    def fold_unchecked(self, state: AdaBoostOlmState, rounds: Rounds) -> AdaBoostOlmState:
         """Teaches every weak learner and BoostReg the true label, and trusts those that erred less."""
         for t in range(rounds.n):
-            evidence, y = rounds.evidence[t].reshape(self.weak_learners, _EVIDENCE), int(rounds.true_labels[t])
-            if y >= 0 and self._is_possible(evidence):
-                self._learn(state, self._dense(rounds.contexts, t), evidence, y)
+            x, y = self._dense(rounds.contexts, t), int(rounds.true_labels[t])
+            if y >= 0:
+                self._learn(state, x, self._evidence(state, x, rounds.evidence[t]), y)
             state.rounds[()] += 1
         return state
 
@@ -255,7 +266,17 @@ class AdaBoostOlm:
             answers.append(leader(s))
         return answers
 
+    def _evidence(self, state: AdaBoostOlmState, x: FloatArray, stored: FloatArray) -> FloatArray:
+        """What the row named for x (d,), (N, 3): as stored, or as it would now."""
+        if self.evidence_size:
+            return stored.reshape(self.weak_learners, _EVIDENCE)
+        evidence = np.empty((self.weak_learners, _EVIDENCE))
+        self._answers(state, x, evidence)
+        return evidence
+
     def _learn(self, state: AdaBoostOlmState, x: FloatArray, evidence: FloatArray, y: int) -> None:
+        if not self._is_possible(evidence):
+            return
         weak, s = WEAK_LEARNERS[self.weak_learner], np.zeros(self.problem.n_labels)
         for i in range(self.weak_learners):
             named, zeta = int(evidence[i, 0]), evidence[i, 1:]

@@ -3,9 +3,10 @@
 The header names algorithm and hyperparameters, so that a state is never read into another learner.
 """
 
+import dataclasses
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from typing import Any, ClassVar, Protocol, cast, runtime_checkable
 
 import numpy as np
 import pydantic
@@ -32,6 +33,19 @@ def identity(learner: AnyLearner) -> str:
     """Algorithm, problem and hyperparameters of a learner as one canonical JSON string."""
     fields = pydantic.TypeAdapter(type(learner)).dump_python(learner, mode="json")
     return json.dumps({"algorithm": learner.algorithm, **fields}, sort_keys=True, separators=(",", ":"))
+
+
+def _is_of(learner: AnyLearner, stored: Any) -> bool:
+    """Whether this is the learner's identity; what was written before a hyperparameter existed means its default."""
+    try:
+        fields = json.loads(stored)
+    except (TypeError, ValueError, RecursionError):
+        return False
+    if not isinstance(fields, dict):
+        return False
+    known = [field for field in dataclasses.fields(cast(Any, learner)) if field.default is not dataclasses.MISSING]
+    complete = {field.name: field.default for field in known} | fields
+    return json.dumps(complete, sort_keys=True, separators=(",", ":")) == identity(learner)
 
 
 def encode_state(learner: AnyLearner, state: Any) -> memoryview:
@@ -72,7 +86,7 @@ def decode_state(learner: AnyLearner, data: bytes | memoryview) -> Any:
             another name, dtype or shape, or numbers that are not finite.
     """
     arrays = _read(data)
-    if _metadata(data).get("learner") != identity(learner):
+    if not _is_of(learner, _metadata(data).get("learner")):
         raise InvalidStateError("the state belongs to another learner or other hyperparameters")
     layouts = state_layout(learner)
     for name, layout in layouts.items():

@@ -1,18 +1,14 @@
 """What the learners with compiled kernels share: their verbs, and the answers that most of them give."""
 
-from typing import Any, ClassVar, Generic
-
 import numpy as np
 
-from learners.base import Contexts, Decisions, Problem, Rounds, StateT, zero_state
+from learners.base import Contexts, Decisions, Rounds, StateT, zero_state
+from learners.checked_learner import CheckedLearner
 from learners.kernels import Kernels
 
 
-class CompiledLearner(Generic[StateT]):
+class CompiledLearner(CheckedLearner[StateT]):
     """A `Learner` by its kernels: a subclass has its hyperparameters, `kernels` and `fold_cost`, and what differs."""
-
-    state_type: ClassVar[type[Any]]
-    problem: Problem
 
     @property
     def kernels(self) -> Kernels:
@@ -44,16 +40,16 @@ class CompiledLearner(Generic[StateT]):
         state: StateT = zero_state(self)  # type: ignore[arg-type]
         return state
 
-    def decide(self, state: StateT, contexts: Contexts) -> Decisions:
-        """The distribution over the labels for each context, and the evidence."""
+    def decide_unchecked(self, state: StateT, contexts: Contexts) -> Decisions:
+        """See `Learner.decide_unchecked`."""
         distributions = np.empty((contexts.n, self.problem.n_labels))
         evidence = np.empty((contexts.n, self.evidence_size))
         parameters, decide, _ = self.kernels
         decide(parameters, state, contexts, distributions, evidence)
         return Decisions(distributions, evidence)
 
-    def fold(self, state: StateT, rounds: Rounds) -> StateT:
-        """The state after these rounds, in place."""
+    def fold_unchecked(self, state: StateT, rounds: Rounds) -> StateT:
+        """See `Learner.fold_unchecked`."""
         parameters, _, fold = self.kernels
         fold(parameters, state, rounds)
         return state

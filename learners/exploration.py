@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from learners.base import Contexts, FloatArray, IntArray
+from learners.checks import check_draw
 from learners.kernels import compiled
 from learners.linear_algebra import score_row
 
@@ -50,7 +51,16 @@ def draw(distributions: FloatArray, uniforms: FloatArray) -> tuple[IntArray, Flo
         number,
         (u - the probability of the labels before) / propensity, in [0, 1): uniform again, and independent of
         the label, so that a learner can toss a coin of its own with it.
+
+    Raises:
+        InvalidArrayError: for distributions or uniforms that are none, naming the field.
     """
+    check_draw(distributions, uniforms)
+    return draw_unchecked(distributions, uniforms)
+
+
+def draw_unchecked(distributions: FloatArray, uniforms: FloatArray) -> tuple[IntArray, FloatArray, FloatArray]:
+    """As `draw`, for arrays that the caller has checked: others may crash the interpreter."""
     labels = np.empty(len(distributions), dtype=np.int64)
     propensities = np.empty(len(distributions), dtype=np.float64)
     leftovers = np.empty(len(distributions), dtype=np.float64)

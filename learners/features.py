@@ -1,26 +1,36 @@
-"""Bringing contexts within the norm bound that every theorem assumes."""
+"""What is done with contexts before they are learned from: one at a time, and within the bound of the theorems."""
 
-from typing import Literal, TypeAlias
+from collections.abc import Iterator
+from itertools import pairwise
 
 import numpy as np
 
-from learners.base import Contexts, FloatArray
-
-NormPolicy: TypeAlias = Literal["reject", "scale", "unit"]
+from learners.base import Contexts, FloatArray, NormPolicy
+from learners.context_checks import check_contexts
 
 
 def within_bound(contexts: Contexts, policy: NormPolicy, bound: float) -> Contexts:
     """Applies a norm policy to contexts of finite numbers; neither overflows nor loses tiny ones.
 
     Args:
-        contexts: each with at least one entry; not changed.
+        contexts: not changed.
         policy: `unit` divides each by its norm and multiplies by the bound, zeros stay zero; `scale`
             does so only where the norm exceeds the bound; `reject` changes nothing, the caller refuses.
         bound: X > 0.
+
+    Raises:
+        InvalidArrayError: for contexts that are none, naming the field.
     """
-    if policy == "reject" or contexts.n == 0:
+    check_contexts(contexts)
+    return within_bound_unchecked(contexts, policy, bound)
+
+
+def within_bound_unchecked(contexts: Contexts, policy: NormPolicy, bound: float) -> Contexts:
+    """As `within_bound`, for contexts that the caller has checked."""
+    lengths = np.diff(contexts.starts)
+    heads, lengths = contexts.starts[:-1][lengths > 0], lengths[lengths > 0]
+    if policy == "reject" or len(heads) == 0:
         return contexts
-    heads, lengths = contexts.starts[:-1], np.diff(contexts.starts)
     # Divided by their largest magnitude, contexts have norms in [1, √nnz], or are zero.
     largest = np.maximum.reduceat(np.abs(contexts.values), heads)
     scaled = contexts.values / np.repeat(np.where(largest > 0, largest, 1.0), lengths)
@@ -31,3 +41,11 @@ def within_bound(contexts: Contexts, policy: NormPolicy, bound: float) -> Contex
     with np.errstate(over="ignore"):
         too_long = largest * norms > bound
     return contexts._replace(values=np.where(np.repeat(too_long, lengths), unit, contexts.values))
+
+
+def one_by_one(contexts: Contexts) -> Iterator[Contexts]:
+    """Each context by itself."""
+    starts, indices, values, shared = contexts
+    for start, stop in pairwise(starts):
+        own = np.array([0, stop - start], dtype=np.int64)
+        yield Contexts(own, indices if shared else indices[start:stop], values[start:stop], shared)

@@ -30,7 +30,12 @@ from learners.base import (
     hyperparameters,
     zero_state,
 )
+from learners.checked_learner import CheckedLearner
+from learners.checks import check_labels
+from learners.context_checks import check_contexts
+from learners.delayed import DelayedUpdate
 from learners.exploration import settle, softmax
+from learners.guarantees import AT_ONCE
 from learners.kernels import compiled, compiled_sum
 from learners.linear_algebra import (
     densify,
@@ -59,27 +64,24 @@ class FolkloreState(NamedTuple):
 
 
 @hyperparameters
-class Folklore:
+class Folklore(CheckedLearner[FolkloreState]):
     """FOLKLORE: answers softmax(z), learns from every true label, by regularised leaders on a quadratic surrogate.
 
-    Late feedback takes the surrogate at the logits as predicted. A and G are sums, so the state depends on
-    the order of arrival by rounding alone.
+    A and G are sums: where late feedback takes the surrogate at the logits as predicted, the state depends on the
+    order of arrival by rounding alone.
 
     Raises:
         pydantic.ValidationError: for a hyperparameter out of range.
     """
 
     algorithm: ClassVar[str] = "folklore"
-    guarantee: ClassVar[str] = (
-        "Logistic loss exceeds that of any W with rows of norm at most B by 2KBX + (2BX + ln K + 2)/4 · K d ln(1 + T) "
-        "(Agarwal, Kale and Zimmert 2022, Theorem 3.3)."
-    )
     smaller: ClassVar[str] = "gaptron"
     state_type: ClassVar[type[Any]] = FolkloreState
 
     problem: Problem
     comparator_bound: Annotated[float, pydantic.Field(ge=1e-6, le=1e6)] = 10.0
     """B: each label's weights are compared with any of at most this norm. The regularization is 2X/B."""
+    delayed_update: DelayedUpdate = "as_of_prediction"
 
     def __post_init__(self) -> None:
         """Refuses logits so large that they would lose their digits."""
@@ -87,9 +89,18 @@ class Folklore:
             raise ValueError("comparator_bound times the norm bound of the contexts must be at most 1e9")
 
     @property
+    def guarantee(self) -> str:
+        """See `Learner.guarantee`."""
+        return (
+            "Logistic loss, in nats, exceeds that of any W with rows of norm at most B by at most 2KBX + (2BX + ln K "
+            "+ 2)/4 · K d ln(1 + T) after T rounds, whatever they are (Agarwal, Kale and Zimmert 2022, Theorem 3.3). "
+            f"{AT_ONCE}"
+        )
+
+    @property
     def evidence_size(self) -> int:
-        """The K logits z."""
-        return self.problem.n_labels
+        """The K logits z, or nothing where they are recomputed."""
+        return self.problem.n_labels if self.delayed_update == "as_of_prediction" else 0
 
     @property
     def needs_true_label(self) -> bool:
@@ -112,7 +123,7 @@ class Folklore:
     def fold_cost(self) -> int:
         """A product with the packed triangle for all labels, and K - 1 rank-one updates of it."""
         n = self.problem.n_labels * self.problem.n_features
-        return n * n * (self.problem.n_labels + 1) // 2
+        return n * n * (self.problem.n_labels + (1 if self.evidence_size else 2)) // 2
 
     def init(self) -> FolkloreState:
         """A = (2X/B)·I, G = 0."""
@@ -121,16 +132,16 @@ class Folklore:
         packed_identity(state.inverse, self.comparator_bound / (2.0 * self.problem.norm_bound), n)
         return state
 
-    def decide(self, state: FolkloreState, contexts: Contexts) -> Decisions:
+    def decide_unchecked(self, state: FolkloreState, contexts: Contexts) -> Decisions:
         """Softmax(z) for each context; the evidence is z."""
         shape = (contexts.n, self.problem.n_labels)
         distributions, z = np.empty(shape), np.empty(shape)
         _decide(state, self.problem.n_features, contexts, distributions, z)
-        return Decisions(distributions, z)
+        return Decisions(distributions, z if self.evidence_size else z[:, :0])
 
-    def fold(self, state: FolkloreState, rounds: Rounds) -> FolkloreState:
+    def fold_unchecked(self, state: FolkloreState, rounds: Rounds) -> FolkloreState:
         """Adds the surrogate of each round whose true label is known."""
-        _fold(state, self.surrogate_constant, self.problem.n_features, rounds)
+        _fold(state, self.surrogate_constant, self.problem.n_features, self.evidence_size > 0, rounds)
         return state
 
     def regret_bound(self, rounds: int) -> float:
@@ -167,12 +178,12 @@ def online_to_batch(learner: Folklore, contexts: Contexts, true_labels: IntArray
         step: τ, 1 … T.
 
     Raises:
-        ValueError: for a step outside of 1 … T, or a label outside of 0 … K-1.
+        ValueError: for a step outside of 1 … T, or arrays that are not those of the problem.
     """
+    check_contexts(contexts, learner.problem.n_features)
+    check_labels("true_labels", true_labels, contexts.n, learner.problem.n_labels)
     if not 1 <= step <= contexts.n:
         raise ValueError(f"the step must be from 1 to {contexts.n}, not {step}")
-    if not ((true_labels >= 0) & (true_labels < learner.problem.n_labels)).all():
-        raise ValueError(f"the true labels must be from 0 to {learner.problem.n_labels - 1}")
     state = learner.init()
     K, d = learner.problem.n_labels, learner.problem.n_features
     _run(state, learner.surrogate_constant, K, d, contexts, true_labels, step - 1)
@@ -269,12 +280,16 @@ def _decide(state: FolkloreState, d: int, contexts: Contexts, distributions: Flo
 
 
 @compiled
-def _fold(state: FolkloreState, constant: float, d: int, rounds: Rounds) -> None:
-    x = np.empty(d)
+def _fold(state: FolkloreState, constant: float, d: int, as_of_prediction: bool, rounds: Rounds) -> None:
+    x, z = np.empty(d), np.empty(len(state.solution) // d)
     for t in range(len(rounds.labels)):
         if rounds.true_labels[t] >= 0:
             densify(rounds.contexts, t, x)
-            learn(state.inverse, state.solution, constant, x, rounds.evidence[t], rounds.true_labels[t])
+            if as_of_prediction:
+                z[:] = rounds.evidence[t]
+            else:
+                predict(state.inverse, state.solution, x, z)
+            learn(state.inverse, state.solution, constant, x, z, rounds.true_labels[t])
         state.rounds[()] += 1
 
 

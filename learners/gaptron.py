@@ -28,6 +28,7 @@ from learners.base import (
 )
 from learners.compiled_learner import CompiledLearner
 from learners.exploration import Schedule, leader, mix_with_uniform, scheduled, scheduled_rate
+from learners.gaptron_guarantee import Settings, guarantee_of
 from learners.gaptron_schedules import anytime_constant, safe_step, tuned_exploration
 from learners.kernels import Kernels, compiled, row
 from learners.linear_algebra import add_outer, scale_into_ball, score, squared_norm
@@ -74,10 +75,6 @@ class Gaptron(CompiledLearner[GaptronState]):
     """
 
     algorithm: ClassVar[str] = "gaptron"
-    guarantee: ClassVar[str] = (
-        "Expected mistakes exceed the surrogate loss of any W with ‖W‖ ≤ D by at most a constant under full "
-        "information, by O(K X D √T) under bandit feedback (van der Hoeven 2020, Theorems 1-6)."
-    )
     smaller: ClassVar[str] = "fewer features"
     state_type: ClassVar[type[Any]] = GaptronState
 
@@ -113,6 +110,27 @@ class Gaptron(CompiledLearner[GaptronState]):
             raise ValueError("the theorems under bandit feedback need a radius")
         if self.falls and not isinstance(self.learning_rate, str):
             raise ValueError("a fixed learning_rate needs a fixed exploration; use adaptive, with eta_scale")
+
+    @property
+    def guarantee(self) -> str:
+        """See `Learner.guarantee`."""
+        schedule = _schedule(self)
+        mode, step = _step_of(self, schedule)
+        return guarantee_of(
+            Settings(
+                loss=self.loss,
+                problem=self.problem,
+                full_information=self.needs_true_label,
+                as_of_prediction=self.evidence_size > 0,
+                step=None if mode == _ADAPTIVE else step,
+                named=self.learning_rate == "theorem",
+                eta_scale=self.eta_scale,
+                exploration=schedule,
+                falls=self.falls,
+                horizon=self.horizon,
+                radius=self.radius,
+            )
+        )
 
     @property
     def falls(self) -> bool:

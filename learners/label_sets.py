@@ -26,14 +26,15 @@ class FenchelYoungLabelSet(Drawing):
 
     algorithm: ClassVar[str] = "fenchel-young-label-set"
     answer: ClassVar[Literal["label-set", "ranking"]] = "label-set"
-    guarantee: ClassVar[str] = (
-        "The expected share of labels wrongly in or out exceeds the SparseMAP loss of any U, summed over the rounds, "
-        "by at most (1 - a) b ‖U‖² / (4 (1 - m) m), whatever the rounds; a = 1 - 4/(λ√K), b = 2X²/λ, m = min(1/2, a) "
-        "(Sakaue, Bao, Tsuchiya and Oki 2024, Theorem 4.2)."
-    )
+    loss_name: ClassVar[str] = "share of labels wrongly in or out"
 
     regularization: Regularization = None
     """λ, greater than 4/√K; `null` for 8/√K."""
+
+    @property
+    def constants_named(self) -> str:
+        """See `Structured.constants_named`."""
+        return "a = 1 - 4/(λ√K), b = 2X²/λ"
 
     @cached_property
     def space(self) -> Multilabel:

@@ -29,14 +29,15 @@ class FenchelYoungLevel(Structured):
 
     algorithm: ClassVar[str] = "fenchel-young-level"
     answer: ClassVar[Literal["level"]] = "level"
-    guarantee: ClassVar[str] = (
-        "The expected difference of levels, as a share of K - 1, exceeds the SparseMAP loss of any U, summed over the "
-        "rounds, by at most (1 - a) b ‖U‖² / (4 (1 - m) m), whatever the rounds; a = 1 - 4/(λ√(K - 1)), b = 2X²/λ, "
-        "m = min(1/2, a) (Sakaue, Bao, Tsuchiya and Oki 2024, Theorem 4.2)."
-    )
+    loss_name: ClassVar[str] = "difference of levels, as a share of K - 1,"
 
     regularization: Regularization = None
     """λ, greater than 4/√(K - 1); `null` for 8/√(K - 1)."""
+
+    @property
+    def constants_named(self) -> str:
+        """See `Structured.constants_named`."""
+        return "a = 1 - 4/(λ√(K - 1)), b = 2X²/λ"
 
     @cached_property
     def space(self) -> Ordinal:
@@ -47,7 +48,7 @@ class FenchelYoungLevel(Structured):
         """As many ones as the level's number."""
         return (np.arange(self.problem.n_labels - 1) < labels[:, None]).astype(np.float64)
 
-    def decide(self, state: DescentState, contexts: Contexts) -> Decisions:
+    def decide_unchecked(self, state: DescentState, contexts: Contexts) -> Decisions:
         """(1 - p) on the nearest level, p times the steps of the mean on each."""
         means = self.means(state, contexts)
         edges = np.pad(means, ((0, 0), (1, 0)), constant_values=1.0)
@@ -57,4 +58,4 @@ class FenchelYoungLevel(Structured):
         distributions = p[:, None] * steps
         distributions[np.arange(len(means)), grades] += 1.0 - p
         settle_each(distributions)
-        return Decisions(distributions, means)
+        return Decisions(distributions, np.empty((len(means), 0)) if self.recomputes else means)

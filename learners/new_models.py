@@ -2,7 +2,8 @@
 
 from typing import Protocol, runtime_checkable
 
-from learners.base import AnyLearner
+from learners.base import AnyLearner, state_bytes
+from learners.errors import StateTooLargeError, StepTooCostlyError
 
 
 @runtime_checkable
@@ -25,3 +26,33 @@ def check_new(learner: AnyLearner) -> None:
     """
     if isinstance(learner, Choosy):
         learner.check_new()
+
+
+def check_state_size(learner: AnyLearner, max_bytes: int) -> None:
+    """Refuses a learner whose state would be too large.
+
+    Raises:
+        StateTooLargeError: with the bytes it would need and the learner to use instead.
+    """
+    needed = state_bytes(learner)
+    if needed > max_bytes:
+        raise StateTooLargeError(
+            f"{learner.algorithm} with {learner.problem.n_labels} labels and {learner.problem.n_features} features "
+            f"needs a state of {needed:,} bytes, more than the {max_bytes:,} allowed; use {learner.smaller} instead"
+        )
+
+
+def check_step_cost(learner: AnyLearner, max_multiply_adds: int) -> None:
+    """Refuse a learner whose single decision or update would take too long.
+
+    Raises:
+        StepTooCostlyError: with the multiply-adds it would take and the learner to use instead.
+    """
+    costs = {"decision": learner.decide_cost, "update": learner.fold_cost + learner.fold_overhead}
+    step = max(costs, key=costs.__getitem__)
+    if costs[step] > max_multiply_adds:
+        raise StepTooCostlyError(
+            f"one {step} of {learner.algorithm} with {learner.problem.n_labels} labels and "
+            f"{learner.problem.n_features} features takes about {costs[step]:,} multiply-adds, more than the "
+            f"{max_multiply_adds:,} allowed; use {learner.smaller} instead"
+        )

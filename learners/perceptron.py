@@ -18,6 +18,7 @@ from learners.base import (
 )
 from learners.compiled_learner import CompiledLearner
 from learners.exploration import lead
+from learners.guarantees import AT_ONCE
 from learners.kernels import Kernels, compiled, row
 from learners.linear_algebra import add_to_label, score_row
 
@@ -38,14 +39,18 @@ class Perceptron(CompiledLearner[PerceptronState]):
     """
 
     algorithm: ClassVar[str] = "perceptron"
-    guarantee: ClassVar[str] = (
-        "Mistakes at most L + 2X²‖U‖² + X‖U‖ √(2L), L the hinge loss of any U (Beygelzimer, Orabona and Zhang "
-        "2017, Theorem 1)."
-    )
     smaller: ClassVar[str] = "fewer features"
     state_type: ClassVar[type[Any]] = PerceptronState
 
     problem: Problem
+
+    @property
+    def guarantee(self) -> str:
+        """See `Learner.guarantee`."""
+        return (
+            "Mistakes are at most L + 2X²‖U‖² + X‖U‖ √(2L), L the hinge loss of any U, whatever the rounds "
+            f"(Beygelzimer, Orabona and Zhang 2017, Theorem 1). {AT_ONCE}"
+        )
 
     @property
     def evidence_size(self) -> int:
@@ -82,7 +87,7 @@ def _decide(
 def _fold(_: tuple[()], state: PerceptronState, rounds: Rounds) -> None:
     for t in range(len(rounds.labels)):
         led, y = int(rounds.evidence[t, 0]), rounds.true_labels[t]
-        if y != led and 0 <= led < state.weights.shape[1]:  # an index from outside must not leave the array
+        if y >= 0 and y != led and 0 <= led < state.weights.shape[1]:  # an index from outside must not leave the array
             indices, values = row(rounds.contexts, t)
             add_to_label(state.weights, y, 1.0, indices, values)
             add_to_label(state.weights, led, -1.0, indices, values)

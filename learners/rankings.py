@@ -31,12 +31,7 @@ class FenchelYoungRanking(Drawing):
 
     algorithm: ClassVar[str] = "fenchel-young-ranking"
     answer: ClassVar[Literal["label-set", "ranking"]] = "ranking"
-    guarantee: ClassVar[str] = (
-        "The expected target loss exceeds the Fenchel-Young loss of any U, summed over the rounds, by at most "
-        "(1 - a) b ‖U‖² / (4 (1 - m) m), whatever the rounds; m = min(1/2, a), on the permutahedron a = 1 - 4γ/(λ√2) "
-        "with γ = √(3/(K(K² - 1))) and b = 2X²/λ, on the Birkhoff polytope a = 1 - μ/2 and b = 2X²Kμ "
-        "(Sakaue, Bao, Tsuchiya and Oki 2024, Theorem 4.2)."
-    )
+    loss_name: ClassVar[str] = "target loss"
 
     polytope: Literal["birkhoff", "permutahedron"] = "permutahedron"
     """`permutahedron` for up to 1000 labels, `birkhoff` for up to 20: a score for each label and place."""
@@ -56,6 +51,13 @@ class FenchelYoungRanking(Drawing):
         if self.polytope == "permutahedron" and self.sharpness is not None:
             raise refusal("sharpness", "the permutahedron takes a regularization instead")
         super().__post_init__()
+
+    @property
+    def constants_named(self) -> str:
+        """See `Structured.constants_named`."""
+        if self.polytope == "permutahedron":
+            return "a = 1 - 4γ/(λ√2) with γ = √(3/(K(K² - 1))), b = 2X²/λ"
+        return "a = 1 - μ/2, b = 2X²Kμ"
 
     @cached_property
     def space(self) -> OutputSpace:

@@ -16,7 +16,8 @@ from learners.folklore import Folklore
 from learners.gaptron import Gaptron
 from learners.label_sets import FenchelYoungLabelSet
 from learners.levels import FenchelYoungLevel
-from learners.newtron import Newtron, PNewtron
+from learners.newtron import PNewtron
+from learners.newtron_full import Newtron
 from learners.perceptron import Perceptron
 from learners.rankings import FenchelYoungRanking
 from learners.ridge import EpsilonGreedyRidge

@@ -19,6 +19,7 @@ from learners.base import (
     FloatArray,
     IntArray,
     Layout,
+    NormPolicy,
     Problem,
     Rounds,
     hyperparameters,
@@ -26,6 +27,7 @@ from learners.base import (
 )
 from learners.compiled_learner import CompiledLearner
 from learners.exploration import Schedule, decide_greedily, scheduled, scheduled_rate
+from learners.guarantees import uncovered
 from learners.inverse import (
     CHECK_EVERY,
     add_square,
@@ -70,9 +72,8 @@ class EpsilonGreedyRidge(CompiledLearner[EpsilonGreedyRidgeState]):
     """
 
     algorithm: ClassVar[str] = "epsilon-greedy-ridge"
-    guarantee: ClassVar[str] = (
-        "Regret O(T^(2/3)) with the theorem's exploration where rewards are linear in the contexts; none otherwise."
-    )
+    # its figures are those of unit contexts
+    norm_policy: ClassVar[NormPolicy] = "unit"
     smaller: ClassVar[str] = "squarecb"
     added_arrays: ClassVar[frozenset[str]] = frozenset({"matrices", "targets", "unchecked"})
     state_type: ClassVar[type[Any]] = EpsilonGreedyRidgeState
@@ -89,6 +90,15 @@ class EpsilonGreedyRidge(CompiledLearner[EpsilonGreedyRidgeState]):
         """Refuses inverses that would lose their digits."""
         if self.regularization < _LEAST_RELATIVE_REGULARIZATION * self.problem.norm_bound**2:
             raise ValueError("regularization must be at least 1e-9 times the squared norm bound of the contexts")
+
+    @property
+    def guarantee(self) -> str:
+        """See `Learner.guarantee`."""
+        return uncovered(
+            "the O(T^(2/3)) of exploration (K/t)^(1/3) is proved for epoch-greedy (Langford and Zhang 2007), not for "
+            "this",
+            "squarecb, where regression can express the chances of being right",
+        )
 
     @property
     def evidence_size(self) -> int:

@@ -51,6 +51,7 @@ from learners.linear_algebra import (
     packed_times_blocks,
     score,
 )
+from learners.soba_guarantee import soba_guarantee
 
 _LEAST_RELATIVE_REGULARIZATION = 1e-9  # a / X²; the inverse is exact to about 1e-16 X² K / (γ a)
 
@@ -99,10 +100,6 @@ class Soba(CompiledLearner[SobaState]):
     """
 
     algorithm: ClassVar[str] = "soba"
-    guarantee: ClassVar[str] = (
-        "Regret Õ(K √(d T)) against the η-loss, an interpolation of hinge and squared hinge, and anytime with "
-        "adaptive exploration (Beygelzimer, Orabona and Zhang 2017, Theorems 2 and 5)."
-    )
     smaller: ClassVar[str] = "soba-low-rank"
     added_arrays: ClassVar[frozenset[str]] = frozenset({"matrix", "theta", "unchecked"})
     state_type: ClassVar[type[Any]] = SobaState
@@ -116,6 +113,11 @@ class Soba(CompiledLearner[SobaState]):
     def __post_init__(self) -> None:
         """Refuses a matrix whose inverse would lose its digits."""
         check_regularization(self.regularization, self.problem)
+
+    @property
+    def guarantee(self) -> str:
+        """See `Learner.guarantee`."""
+        return soba_guarantee(self.exploration, self.regularization, self.problem)
 
     @property
     def evidence_size(self) -> int:

@@ -24,6 +24,7 @@ from learners.base import (
 )
 from learners.compiled_learner import CompiledLearner
 from learners.exploration import decide_greedily, leader_except
+from learners.guarantees import uncovered
 from learners.kernels import Kernels, compiled, row
 from learners.linear_algebra import score
 from learners.soba import Exploration, exploration_code, exploration_rate, margin_gain
@@ -52,7 +53,6 @@ class SobaDiagonal(CompiledLearner[SobaDiagonalState]):
     """
 
     algorithm: ClassVar[str] = "soba-diagonal"
-    guarantee: ClassVar[str] = "None proved: the diagonal of a learner with regret Õ(K √(d T)) (soba)."
     smaller: ClassVar[str] = "fewer features"
     state_type: ClassVar[type[Any]] = SobaDiagonalState
 
@@ -61,6 +61,11 @@ class SobaDiagonal(CompiledLearner[SobaDiagonalState]):
     """a > 0, the diagonal's first value; 1 in the paper's experiments."""
     exploration: Exploration = "anytime"
     """γ, `anytime` for γ_t = min(1, sqrt(K/t)), or `adaptive` for Theorem 5's min(1, sqrt(K(1 + Q)/t)), far slower."""
+
+    @property
+    def guarantee(self) -> str:
+        """See `Learner.guarantee`."""
+        return uncovered("the analysis needs the full matrix, this is its diagonal", "soba with a fixed exploration")
 
     @property
     def evidence_size(self) -> int:

@@ -30,6 +30,7 @@ from learners.base import (
 )
 from learners.compiled_learner import CompiledLearner
 from learners.exploration import decide_greedily, leader_except
+from learners.guarantees import AT_ONCE
 from learners.inverse import check_conditioning
 from learners.kernels import Kernels, compiled, compiled_sum, row
 from learners.linear_algebra import (
@@ -47,6 +48,7 @@ from learners.soba import (
     least_exploration,
     margin_gain,
 )
+from learners.soba_guarantee import soba_guarantee
 
 
 class SobaLowRankState(NamedTuple):
@@ -90,10 +92,6 @@ class SobaLowRank(CompiledLearner[SobaLowRankState]):
     """
 
     algorithm: ClassVar[str] = "soba-low-rank"
-    guarantee: ClassVar[str] = (
-        "Regret Õ(K √(d T)) against the η-loss, as soba (Beygelzimer, Orabona and Zhang 2017, Theorems 2 and 5), for "
-        "the rounds before the first accepted one that finds no room; none proved after that."
-    )
     smaller: ClassVar[str] = "soba-diagonal"
     state_type: ClassVar[type[Any]] = SobaLowRankState
 
@@ -110,6 +108,17 @@ class SobaLowRank(CompiledLearner[SobaLowRankState]):
     def __post_init__(self) -> None:
         """Refuses a matrix whose inverse would lose its digits."""
         check_regularization(self.regularization, self.problem)
+
+    @property
+    def guarantee(self) -> str:
+        """See `Learner.guarantee`."""
+        whole = soba_guarantee(self.exploration, self.regularization, self.problem)
+        if not whole.endswith(AT_ONCE):
+            return whole
+        return (
+            f"{whole} All this until the first accepted round that finds no room among {self.max_updates:,} updates "
+            f"and {self.max_nonzeros:,} non-zeros; nothing is proved after it."
+        )
 
     @property
     def factor_size(self) -> int:

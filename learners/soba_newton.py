@@ -24,6 +24,7 @@ from learners.base import (
 )
 from learners.compiled_learner import CompiledLearner
 from learners.exploration import lead, leader
+from learners.guarantees import AT_ONCE, uncovered
 from learners.kernels import Kernels, compiled, row
 from learners.linear_algebra import packed_identity, packed_rank_one, score_row
 
@@ -60,10 +61,6 @@ class SobaNewton(CompiledLearner[SobaNewtonState]):
     """
 
     algorithm: ClassVar[str] = "soba-newton"
-    guarantee: ClassVar[str] = (
-        "Regret Õ(K √(d T)) against the η-loss of any W with ‖W‖ ≤ D (Beygelzimer, Orabona and Zhang 2017, "
-        "Algorithm 2), with large constants."
-    )
     smaller: ClassVar[str] = "soba-diagonal"
     state_type: ClassVar[type[Any]] = SobaNewtonState
 
@@ -83,6 +80,17 @@ class SobaNewton(CompiledLearner[SobaNewtonState]):
         """Refuses an η for which the loss would not fall with the margin."""
         if self.eta is not None and self.eta > self.largest_eta * (1 + 1e-12):
             raise ValueError(f"eta must be at most 1/max(2 X D, 1) = {self.largest_eta:g}")
+
+    @property
+    def guarantee(self) -> str:
+        """See `Learner.guarantee`."""
+        if self.beta is not None or self.epsilon is not None:
+            return uncovered("beta and epsilon are not the theorem's", "both of them null")
+        return (
+            "Expected mistakes exceed the η-loss of any U with ‖U‖ ≤ D by at most 5 (1/α + 2GD) K d ln T + γT after "
+            "T rounds, α = γη/(32K), G = 16XK/γ (Beygelzimer, Orabona and Zhang 2017, Algorithm 2; Hazan, Agarwal "
+            f"and Kale 2007). {AT_ONCE}"
+        )
 
     @property
     def largest_eta(self) -> float:

@@ -21,6 +21,7 @@ from learners.base import (
     IntArray,
     Layout,
     NonNegativeScalar,
+    NormPolicy,
     Problem,
     Rounds,
     hyperparameters,
@@ -69,10 +70,8 @@ class SquareCb(CompiledLearner[SquareCbState]):
     """
 
     algorithm: ClassVar[str] = "squarecb"
-    guarantee: ClassVar[str] = (
-        "Where regression can express each label's chance of being right, expected mistakes exceed those of the best "
-        "label for each context by at most √(K T) (4/c + c R/8), R the log-loss regret of the regression "
-        "(Foster and Rakhlin 2020, Lemma 3, with Pinsker's inequality)."
+    norm_policy: ClassVar[NormPolicy] = (
+        "unit"  # its figures are those of unit contexts, though its steps are free of scales
     )
     smaller: ClassVar[str] = "fewer features"
     state_type: ClassVar[type[Any]] = SquareCbState
@@ -84,6 +83,17 @@ class SquareCb(CompiledLearner[SquareCbState]):
     """A share of uniform answers beside, for worlds that change and for logs that others will learn from."""
     learning_rate: Annotated[float, pydantic.Field(gt=0, le=1e3)] = 2.0
     """η of the regression: a step is about η / √(features in a context) while a weight is new."""
+
+    @property
+    def guarantee(self) -> str:
+        """See `Learner.guarantee`."""
+        extra = " + ε T" if self.least_exploration > 0.0 else ""
+        return (
+            "Where regression can express each label's chance of being right, expected mistakes exceed those of the "
+            f"best label for each context by at most √(K T) (4/c + c R/8){extra} after T rounds, R the regression's "
+            "regret in log-loss, on which no bound is proved (Foster and Rakhlin 2020, Lemma 3, with Pinsker's "
+            "inequality). Assumes that each round is learned from before the next prediction."
+        )
 
     @property
     def evidence_size(self) -> int:

@@ -2,7 +2,7 @@
 
 from typing import Any, ClassVar, NamedTuple
 
-from learners.base import Contexts, Count, FloatArray, Problem, Rounds, hyperparameters
+from learners.base import Contexts, Count, FloatArray, NormPolicy, Problem, Rounds, hyperparameters
 from learners.compiled_learner import CompiledLearner
 from learners.kernels import Kernels, compiled
 
@@ -18,11 +18,17 @@ class Uniform(CompiledLearner[UniformState]):
     """Draws each label with probability 1/K, whatever the context. Collects unbiased data; a baseline."""
 
     algorithm: ClassVar[str] = "uniform"
-    guarantee: ClassVar[str] = "Errs in exactly (K - 1)/K of the rounds in expectation."
+    # it reads no context
+    norm_policy: ClassVar[NormPolicy] = "unit"
     smaller: ClassVar[str] = "fewer labels"
     state_type: ClassVar[type[Any]] = UniformState
 
     problem: Problem
+
+    @property
+    def guarantee(self) -> str:
+        """See `Learner.guarantee`."""
+        return "Errs in exactly (K - 1)/K of the rounds in expectation, whatever the rounds."
 
     @property
     def evidence_size(self) -> int:

@@ -10,17 +10,16 @@ from typing import Any, Literal, NamedTuple
 import pydantic
 
 from learners.answers import answer_kind
-from learners.base import NO_LABEL, AnyLearner, Contexts
+from learners.base import NO_LABEL, AnyLearner, Contexts, Problem
 from learners.registry import ALL_LEARNERS, RECOMMENDED
 from service.answers import NOTHING
 from service.auth import Names
 from service.desk import Outside
 from service.errors import ModelExistsError, ModelNotFoundError, StoreError
+from service.learner_schemas import LearnerDescription, LearnerList
 from service.model import Limits, Model, hyperparameters, new_model, reading_cost, stored_model
 from service.schemas import (
     DamageNote,
-    LearnerDescription,
-    LearnerList,
     ModelAnswer,
     ModelDefinition,
     ModelSummary,
@@ -191,10 +190,18 @@ def _description(cls: type[AnyLearner]) -> LearnerDescription:
         algorithm=cls.algorithm,
         answer=answer_kind(cls),
         summary=(cls.__doc__ or "").partition("\n")[0],
-        guarantee=cls.guarantee,
+        guarantee=_default(cls).guarantee,
+        norm=cls.norm_policy,
+        norm_bound_on="length" if cls.context_norm == "euclidean" else "entries",
         recommended=cls is RECOMMENDED,
         hyperparameters=schema,
     )
+
+
+def _default(cls: type[Any]) -> AnyLearner:
+    """The learner with its defaults, for the number of labels that every learner takes."""
+    learner: AnyLearner = cls(problem=Problem(n_labels=3, n_features=1))
+    return learner
 
 
 def _model_answer(stored: StoredModel, model: Model) -> ModelAnswer:
@@ -203,6 +210,7 @@ def _model_answer(stored: StoredModel, model: Model) -> ModelAnswer:
         name=model.name,
         features=definition.features,
         learner=hyperparameters(model.learner),
+        guarantee=model.learner.guarantee,
         window_seconds=definition.window_seconds,
         late_feedback=definition.late_feedback,
         retain_rounds=definition.retain_rounds,

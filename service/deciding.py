@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from learners.answers import draw_answers
+from learners.answers import draw_answers_unchecked
 from learners.base import Contexts, Decisions, Draws, FloatArray
 from service.compute import FIRST_CALL, Compute, slices
 from service.isolation import isolating
@@ -50,5 +50,5 @@ class Decider:
 
     @isolating
     def _decide(self, contexts: Contexts, uniforms: FloatArray) -> tuple[Decisions, Draws]:
-        decisions = self._learner.decide(self._replica.state, contexts)
-        return decisions, draw_answers(self._learner, decisions, uniforms)
+        decisions = self._learner.decide_unchecked(self._replica.state, contexts)
+        return decisions, draw_answers_unchecked(self._learner, decisions, uniforms)

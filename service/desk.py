@@ -13,13 +13,12 @@ import numpy as np
 
 from learners.answers import uniforms_per_answer
 from learners.base import Contexts, FloatArray, IntArray
-from learners.features import within_bound
+from learners.features import within_bound_unchecked
 from service.batching import Batcher
 from service.compute import Compute
 from service.deciding import Decider
 from service.errors import (
     NoDistributionError,
-    NormExceededError,
     StoreUnavailableError,
     WagerError,
 )
@@ -116,7 +115,6 @@ class Desk:
         self._decider = Decider(self.replica, outside.compute)
         self._outside = outside
         self._features = model.definition.features
-        self._rejects = self._features.norm == "reject"
         self._uniforms = uniforms_per_answer(model.learner)
         most = max(1, min(_ITEMS_AT_ONCE, _NUMBERS_AT_ONCE // len(model.definition.labels)))
         self._predictions: Batcher[Ask, PredictAnswer] = Batcher(self._predict_each, most)
@@ -136,7 +134,7 @@ class Desk:
         Raises:
             ContextLengthError: if the context is of another kind, or has not as many numbers as it should.
             ContextIndexError: if an index is out of range, or there twice.
-            NormExceededError: if it is too long, and the model rejects such.
+            NormExceededError: if it is beyond the bound, and the model rejects such.
             NoDistributionError: if a distribution is asked for, and the answers are too many.
         """
         return self._predictions.submit(self._checked(ask))
@@ -186,10 +184,7 @@ class Desk:
         if ask.include_distribution and not self.model.answers.has_distribution:
             detail = "the rankings are too many to list: leave include_distribution out"
             raise NoDistributionError(detail, "include_distribution")
-        numbers, features = self.model.contexts.check(ask.context), self._features
-        if self._rejects and math.hypot(*numbers) > features.norm_bound:
-            detail = f"the context's norm is {math.hypot(*numbers):.6g}, more than {features.norm_bound:g}"
-            raise NormExceededError(detail, "context")
+        self.model.norm.check(ask.context, self.model.contexts.check(ask.context))
         return ask
 
     async def _predict_each(self, asks: list[Ask]) -> list[PredictAnswer | Exception]:
@@ -224,7 +219,7 @@ class Desk:
     def _batch(self, asks: list[Ask]) -> _Batch:
         """What was asked for together, in blocks; what has an id of the client's is in a block of its own."""
         contexts = self.model.contexts.gather([ask.context for ask in asks])
-        contexts = within_bound(contexts, self._features.norm, self._features.norm_bound)
+        contexts = within_bound_unchecked(contexts, self._features.norm, self._features.norm_bound)
         given = any([ask.id is not None for ask in asks])  # noqa: C419  a list is faster
         bounds = list(range(len(asks) + 1)) if given else self.model.format.bounds(contexts)
         first = [asks[start] for start in bounds[:-1]]

@@ -4,7 +4,7 @@ WagerError
 ├── InvalidInputError             a value that the rules of the model or the service refuse
 │   ├── ContextLengthError        not as many numbers as the model has features
 │   ├── ContextIndexError         an index that the model does not have, or that is there twice
-│   ├── NormExceededError         a context longer than the bound, where the model rejects it
+│   ├── NormExceededError         a context beyond the bound, where the model rejects it
 │   ├── UnknownLabelError         a true label that the model does not have
 │   ├── WrongTruthError           a truth that the model could not have answered
 │   ├── NoDistributionError       a distribution asked of a model whose answers are too many to list
@@ -70,7 +70,7 @@ class ContextIndexError(InvalidInputError):
 
 
 class NormExceededError(InvalidInputError):
-    """A context is longer than the bound of a model that rejects such."""
+    """A context is beyond the bound of a model that rejects such."""
 
 
 class UnknownLabelError(InvalidInputError):

@@ -1,6 +1,6 @@
 """Bodies that tell of features and contexts, in every kind there is."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Discriminator, FailFast, Field, Tag
 
@@ -15,16 +15,38 @@ class Body(BaseModel):
     )
 
 
+def _without_default(schema: dict[str, Any]) -> None:
+    # It depends on the learner; "unit" is what a stored definition without it means.
+    schema.pop("default", None)
+
+
+Norm = Annotated[
+    Literal["unit", "scale", "reject"],
+    Field(
+        description="`unit` divides each context by its norm; `scale` only one longer than `norm_bound`; `reject` "
+        "refuses that. Without it, what the learner needs: see `norm` in `GET /learners`.",
+        json_schema_extra=_without_default,
+    ),
+]
+NormBound = Annotated[
+    float,
+    Field(
+        ge=1e-6,
+        le=1e6,
+        description="X, the norm that no context exceeds: the theorems assume it. With `unit`, the norm that each "
+        "gets. Of adahedge, at most 1, and on each number by itself.",
+    ),
+]
+
+
 class DenseFeatures(Body):
     """Contexts are lists of `size` numbers."""
 
     kind: Literal["dense"]
     size: Annotated[int, Field(ge=1, le=1_000_000)]
     """d, the length of every context."""
-    norm: Literal["unit", "scale", "reject"] = "unit"
-    """`unit` divides each context by its norm; `scale` only one longer than `norm_bound`; `reject` refuses that."""
-    norm_bound: Annotated[float, Field(ge=1e-6, le=1e6)] = 1.0
-    """X, the norm that no context exceeds: the theorems assume it. With `unit`, the norm that each gets."""
+    norm: Norm = "unit"
+    norm_bound: NormBound = 1.0
 
 
 class SparseFeatures(Body):
@@ -33,10 +55,8 @@ class SparseFeatures(Body):
     kind: Literal["sparse"]
     size: Annotated[int, Field(ge=1, le=2**31 - 1)]
     """d, one more than the largest index."""
-    norm: Literal["unit", "scale", "reject"] = "unit"
-    """`unit` divides each context by its norm; `scale` only one longer than `norm_bound`; `reject` refuses that."""
-    norm_bound: Annotated[float, Field(ge=1e-6, le=1e6)] = 1.0
-    """X, the norm that no context exceeds: the theorems assume it. With `unit`, the norm that each gets."""
+    norm: Norm = "unit"
+    norm_bound: NormBound = 1.0
 
 
 Features = Annotated[DenseFeatures | SparseFeatures, Field(discriminator="kind")]

@@ -7,17 +7,12 @@ from typing import Any
 
 import pydantic
 
-from learners.base import (
-    AnyLearner,
-    Problem,
-    StateTooLargeError,
-    StepTooCostlyError,
-    check_state_size,
-    check_step_cost,
-)
-from learners.new_models import check_new
+from learners.base import AnyLearner, Problem
+from learners.errors import StateTooLargeError, StepTooCostlyError
+from learners.new_models import check_new, check_state_size, check_step_cost
 from learners.registry import ALL_LEARNERS, RECOMMENDED
 from service.answers import Answers, answers_of
+from service.context_norms import ContextCheck
 from service.contexts import ContextKind, context_kind
 from service.errors import (
     HyperparameterError,
@@ -29,7 +24,7 @@ from service.errors import (
     UnknownAlgorithmError,
     UnknownHyperparameterError,
 )
-from service.feature_schemas import Features, SparseFeatures
+from service.feature_schemas import DenseFeatures, Features, SparseFeatures
 from service.schemas import LearnerChoice, ModelDefinition
 from service.store.base import FeedbackRules, ModelKey, StoredModel
 from service.store.records import RecordFormat
@@ -81,6 +76,12 @@ class Model:
     def contexts(self) -> ContextKind:
         """The kind of its contexts."""
         return context_kind(self.definition.features)
+
+    @cached_property
+    def norm(self) -> ContextCheck:
+        """What its contexts must keep to, beside their kind."""
+        features = self.definition.features
+        return ContextCheck(features.norm, features.norm_bound, self.learner.context_norm)
 
     @property
     def keep_seconds(self) -> float:
@@ -173,8 +174,22 @@ def new_model(definition: ModelDefinition, incarnation: str, limits: Limits) -> 
         check_new(learner)
     except pydantic.ValidationError as error:
         raise _as_hyperparameter_error(error) from error
-    complete = definition.model_copy(update={"learner": LearnerChoice(**hyperparameters(learner))})
+    written_out = {"learner": LearnerChoice(**hyperparameters(learner)), "features": _features(definition, learner)}
+    complete = definition.model_copy(update=written_out)
     return Model(ModelKey(definition.name, incarnation), complete, learner)
+
+
+def _features(definition: ModelDefinition, learner: AnyLearner) -> DenseFeatures | SparseFeatures:
+    """The features with the learner's norm policy, where the definition names none."""
+    features = definition.features
+    if learner.context_norm == "maximum" and features.norm_bound > 1.0:
+        detail = (
+            f"the experts of {learner.algorithm} answer from -1 to 1: leave norm_bound at 1, and divide the contexts"
+        )
+        raise HyperparameterError(detail, "features.norm_bound")
+    if "norm" in features.model_fields_set:
+        return features
+    return features.model_copy(update={"norm": learner.norm_policy})
 
 
 def reading_cost(stored: StoredModel) -> int:

@@ -72,7 +72,7 @@ class RoundService:
             ModelNotFoundError: if there is no such model.
             ContextLengthError: if the context is of another kind, or has not as many numbers as it should.
             ContextIndexError: if an index is out of range, or there twice.
-            NormExceededError: if it is too long, and the model rejects such.
+            NormExceededError: if it is beyond the bound, and the model rejects such.
             NoDistributionError: if a distribution is asked for, and the answers are too many.
             IdentifierError: if the id names another model.
             PredictionConflictError: if the id was used with another context.

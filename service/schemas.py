@@ -44,7 +44,9 @@ def _different_labels(labels: list[str]) -> list[str]:
 _DESCRIBED = ConfigDict(use_attribute_docstrings=True)
 
 
-class _Answer(BaseModel):
+class Answer(BaseModel):
+    """An answer, described by the docstrings of its fields."""
+
     model_config = _DESCRIBED
 
 
@@ -74,7 +76,7 @@ class ModelDefinition(Body):
     """How many of the latest rounds the log keeps at least, for reading and replay."""
 
 
-class DamageNote(_Answer):
+class DamageNote(Answer):
     """Something stored that cannot be read."""
 
     what: Literal["rounds", "snapshot"]
@@ -85,7 +87,7 @@ class DamageNote(_Answer):
     found_at: datetime
 
 
-class _ModelFacts(_Answer):
+class _ModelFacts(Answer):
     name: str
     features: Features
     learner: dict[str, Any]
@@ -106,6 +108,8 @@ class ModelAnswer(_ModelFacts):
     """A model, with what has happened to it."""
 
     labels: list[str]
+    guarantee: str
+    """What is proved of this learner with these hyperparameters, and under which assumptions."""
     damaged_rounds: int = 0
     """Rounds that cannot be read: the model goes on without them."""
     damage: Annotated[list[DamageNote] | None, Field(examples=[None])] = None
@@ -118,7 +122,7 @@ class ModelSummary(_ModelFacts):
     label_count: int
 
 
-class UnreadableModel(_Answer):
+class UnreadableModel(Answer):
     """A model that cannot be read; the others of the list are not touched by it."""
 
     name: str
@@ -126,7 +130,7 @@ class UnreadableModel(_Answer):
     """What `GET /models/{name}` answers."""
 
 
-class ModelList(_Answer):
+class ModelList(Answer):
     """A page of models in the order of their names."""
 
     models: list[ModelSummary | UnreadableModel]
@@ -230,7 +234,7 @@ class FeedbackBatchAnswer:
     results: list[FeedbackAnswer | Problem]
 
 
-class WebhookAnswer(_Answer):
+class WebhookAnswer(Answer):
     """What became of a webhook."""
 
     status: Literal["recorded", "duplicate", "ignored"]
@@ -240,7 +244,7 @@ class WebhookAnswer(_Answer):
     """Why it was ignored."""
 
 
-class RoundLine(_Answer):
+class RoundLine(Answer):
     """One line of a model's log."""
 
     round: int
@@ -259,25 +263,7 @@ class RoundLine(_Answer):
     feedback_at: datetime
 
 
-class LearnerDescription(_Answer):
-    """A learner, its guarantee, and the JSON Schema of its hyperparameters."""
-
-    algorithm: str
-    answer: Literal["label", "level", "label-set", "ranking"]
-    """One of the labels; one of the labels, which have an order; any set of labels; all labels in some order."""
-    summary: str
-    guarantee: str
-    recommended: bool
-    hyperparameters: dict[str, Any]
-
-
-class LearnerList(_Answer):
-    """All learners."""
-
-    learners: list[LearnerDescription]
-
-
-class Health(_Answer):
+class Health(Answer):
     """Whether the service can do its work."""
 
     status: Literal["ready", "alive"]

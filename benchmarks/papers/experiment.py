@@ -11,7 +11,8 @@ from benchmarks.papers.runs import Run
 from benchmarks.papers.store import load
 from benchmarks.papers.streams import Stream, open_stream
 from benchmarks.papers.summary import Summary, deviation, markdown, summarize, with_deviation, write_csv
-from learners.base import StateTooLargeError, check_state_size
+from learners.errors import StateTooLargeError
+from learners.new_models import check_state_size
 from learners.registry import LEARNERS
 
 MAX_STATE = 2**30

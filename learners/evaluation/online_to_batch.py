@@ -10,8 +10,10 @@ from typing import TypeAlias
 import numpy as np
 
 from learners.base import Contexts, FloatArray, IntArray, Rounds
+from learners.checks import check_truths
+from learners.context_checks import check_contexts
 from learners.descent import DescentState
-from learners.evaluation.simulation import one_by_one
+from learners.features import one_by_one
 from learners.fenchel_young import FenchelYoung
 from learners.structured import Structured
 
@@ -30,8 +32,10 @@ def average_weights(learner: Descending, contexts: Contexts, true_labels: IntArr
         true_labels: answers as the learner counts them, (T,) or (T, K).
 
     Raises:
-        ValueError: for no context, or another number of true labels.
+        ValueError: for no context, another number of true labels, or arrays that are not those of the problem.
     """
+    check_contexts(contexts, learner.problem.n_features)
+    check_truths(true_labels, learner.problem, learner.answer)
     T = contexts.n
     if T == 0 or len(true_labels) != T:
         raise ValueError(f"{T} contexts and {len(true_labels)} true labels: there must be as many, and at least one")
@@ -39,8 +43,8 @@ def average_weights(learner: Descending, contexts: Contexts, true_labels: IntArr
     for t, context in enumerate(one_by_one(contexts)):
         total += learner.weights(state)
         truth, sure = true_labels[t : t + 1], np.ones(1)
-        evidence = learner.decide(state, context).evidence
-        learner.fold(state, Rounds(context, truth, sure, sure > 0.0, truth, evidence, sure))
+        evidence = learner.decide_unchecked(state, context).evidence
+        learner.fold_unchecked(state, Rounds(context, truth, sure, sure > 0.0, truth, evidence, sure))
     return total / T
 
 

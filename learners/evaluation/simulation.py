@@ -3,15 +3,27 @@
 Learners with kernels are played in one compiled loop. Others are played in Python, by the same steps.
 """
 
-from collections.abc import Iterator
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from learners.base import NO_LABEL, AnyLearner, BoolArray, Contexts, Decisions, FloatArray, IntArray, Rounds
+from learners.answers import is_structured
+from learners.base import (
+    NO_LABEL,
+    AnyLearner,
+    BoolArray,
+    Contexts,
+    Decisions,
+    FloatArray,
+    IntArray,
+    InvalidArrayError,
+    Rounds,
+)
+from learners.checks import check_labels, check_state, check_uniforms
 from learners.compiled_learner import CompiledLearner
-from learners.exploration import draw, draw_into
+from learners.context_checks import check_contexts
+from learners.exploration import draw_into, draw_unchecked
+from learners.features import one_by_one
 from learners.kernels import call_by_state, compiled, decide_by_state, fold_by_state
 
 
@@ -39,9 +51,12 @@ def simulate(
         state: continued in place, so that a long run may be cut; `None` for `learner.init()`.
 
     Raises:
-        ValueError: for arrays of different lengths, or a label or number out of range.
+        InvalidArrayError: for arrays of different lengths, or a label or number out of range, naming the field.
+        InvalidStateError: for a state of another learner or problem.
     """
     _check(learner, contexts, true_labels, uniforms)
+    if state is not None:
+        check_state(state, learner)
     state, n = learner.init() if state is None else state, contexts.n
     told = true_labels if learner.needs_true_label else np.full(n, NO_LABEL)
     world = _World(contexts, true_labels, told, uniforms)
@@ -62,12 +77,11 @@ class _World(NamedTuple):
 
 
 def _check(learner: AnyLearner, contexts: Contexts, true_labels: IntArray, uniforms: FloatArray) -> None:
-    if not contexts.n == len(true_labels) == len(uniforms):
-        raise ValueError(f"{contexts.n} contexts, {len(true_labels)} true labels and {len(uniforms)} uniforms")
-    if not ((true_labels >= 0) & (true_labels < learner.problem.n_labels)).all():
-        raise ValueError(f"the true labels must be from 0 to {learner.problem.n_labels - 1}")
-    if not ((uniforms >= 0.0) & (uniforms < 1.0)).all():
-        raise ValueError("the uniforms must be at least 0 and below 1")
+    check_contexts(contexts, learner.problem.n_features)
+    check_labels("true_labels", true_labels, contexts.n, learner.problem.n_labels)
+    check_uniforms(uniforms, (contexts.n,))
+    if is_structured(learner):
+        raise InvalidArrayError(f"learner: {learner.algorithm} answers rows, a simulation plays single labels")
 
 
 @compiled
@@ -93,17 +107,9 @@ def _play_compiled(parameters: tuple[Any, ...], world: _World, one: Decisions, r
 def _play(learner: AnyLearner, world: _World, result: Simulation) -> Simulation:
     state = result.state
     for t, context in enumerate(one_by_one(world.contexts)):
-        distribution, evidence = learner.decide(state, context)
-        label, propensity, leftover = draw(distribution, world.uniforms[t : t + 1])
+        distribution, evidence = learner.decide_unchecked(state, context)
+        label, propensity, leftover = draw_unchecked(distribution, world.uniforms[t : t + 1])
         correct, truth = label == world.true_labels[t], world.told[t : t + 1]
-        state = learner.fold(state, Rounds(context, label, propensity, correct, truth, evidence, leftover))
+        state = learner.fold_unchecked(state, Rounds(context, label, propensity, correct, truth, evidence, leftover))
         result.labels[t], result.propensities[t], result.mistakes[t] = label[0], propensity[0], not correct[0]
     return result._replace(state=state)
-
-
-def one_by_one(contexts: Contexts) -> Iterator[Contexts]:
-    """Each context by itself."""
-    starts, indices, values, shared = contexts
-    for start, stop in pairwise(starts):
-        own = np.array([0, stop - start], dtype=np.int64)
-        yield Contexts(own, indices if shared else indices[start:stop], values[start:stop], shared)

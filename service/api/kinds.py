@@ -27,7 +27,7 @@ OF_ERROR: dict[type[errors.WagerError], Kind] = {
     errors.InvalidInputError: INVALID_REQUEST,
     errors.ContextLengthError: Kind(422, "wrong-context-length", "The context does not fit the model"),
     errors.ContextIndexError: Kind(422, "wrong-context-index", "An index of the context does not fit the model"),
-    errors.NormExceededError: Kind(422, "norm-exceeded", "The context is too long"),
+    errors.NormExceededError: Kind(422, "norm-exceeded", "The context is beyond the model's bound"),
     errors.UnknownLabelError: Kind(422, "unknown-label", "The model has no such label"),
     errors.WrongTruthError: Kind(422, "wrong-truth", "The truth is no answer of this model"),
     errors.NoDistributionError: Kind(422, "no-distribution", "The model's answers are too many to list"),

@@ -3,7 +3,7 @@
 from fastapi import APIRouter
 
 from service.catalogue import describe_learners
-from service.schemas import LearnerList
+from service.learner_schemas import LearnerList
 
 
 def router() -> APIRouter:

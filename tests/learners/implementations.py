@@ -14,7 +14,8 @@ from learners.folklore import Folklore
 from learners.gaptron import Gaptron
 from learners.label_sets import FenchelYoungLabelSet
 from learners.levels import FenchelYoungLevel
-from learners.newtron import Newtron, PNewtron
+from learners.newtron import PNewtron
+from learners.newtron_full import Newtron
 from learners.perceptron import Perceptron
 from learners.rankings import FenchelYoungRanking
 from learners.ridge import EpsilonGreedyRidge
@@ -72,11 +73,14 @@ IMPLEMENTATIONS = [
     Case(SobaDiagonal, {"exploration": "adaptive"}),
     Case(SobaDiagonal, {"exploration": 0.3, "regularization": 0.5}, 0.3),
     Case(Banditron, {}),
+    Case(Banditron, {"delayed_update": "recompute"}),
     Case(Banditron, {"exploration": "theorem", "least_exploration": 0.1}, 0.1),
     Case(Perceptron, {}),
     Case(PNewtron, {}),
+    Case(PNewtron, {"delayed_update": "recompute", "radius": 0.5}),
     Case(PNewtron, {"exploration": 0.2, "projection": "none"}, 0.2),
     Case(Newtron, {}),
+    Case(Newtron, {"delayed_update": "recompute"}),
     Case(Newtron, {"exploration": 0.2, "alpha": 3.0, "beta": 0.5, "radius": 2.0}, 0.2),
     Case(SobaNewton, {"exploration": 0.3}, 0.3),
     Case(SobaNewton, {"exploration": 0.3, "beta": 0.05, "epsilon": 1.0, "eta": 1e-6}, 0.3),
@@ -88,22 +92,30 @@ IMPLEMENTATIONS = [
     Case(EpsilonGreedyRidge, {"exploration": "theorem", "least_exploration": 0.1}, 0.1),
     Case(AdaHedge, {}, n_labels=3),
     Case(FenchelYoung, {}),
+    Case(FenchelYoung, {"delayed_update": "recompute"}),
+    Case(FenchelYoung, {"delayed_update": "recompute", "learning_rate": "parameter-free"}),
     Case(FenchelYoung, {"learning_rate": "adaptive", "radius": 3.0}),
     Case(FenchelYoung, {"learning_rate": "parameter-free"}),
     Case(FenchelYoung, {"learning_rate": 0.5, "radius": 1.0}),
     Case(Folklore, {}),
+    Case(Folklore, {"delayed_update": "recompute"}),
     Case(Folklore, {"comparator_bound": 0.5}),
     Case(FolkloreBandit, {}, 0.1),
+    Case(FolkloreBandit, {"delayed_update": "recompute"}, 0.1),
     Case(FolkloreBandit, {"exploration": "anytime", "comparator_bound": 1e-3}),
     Case(AdaBoostOlm, {}),
+    Case(AdaBoostOlm, {"delayed_update": "recompute"}),
     Case(AdaBoostOlm, {"weak_learners": 2, "horizon": 1000}),
     Case(Uniform, {}, 1.0),
     Case(FenchelYoungLevel, {}, n_labels=4),
+    Case(FenchelYoungLevel, {"delayed_update": "recompute"}, n_labels=4),
     Case(FenchelYoungLevel, {"learning_rate": "parameter-free", "regularization": 3.0}, n_labels=4),
     Case(FenchelYoungLabelSet, {}),
+    Case(FenchelYoungLabelSet, {"delayed_update": "recompute"}),
     Case(FenchelYoungLabelSet, {"learning_rate": "high-probability", "regularization": 3.0}),
     Case(FenchelYoungLabelSet, {"learning_rate": "parameter-free"}),
     Case(FenchelYoungRanking, {}),
+    Case(FenchelYoungRanking, {"delayed_update": "recompute"}),
     Case(FenchelYoungRanking, {"learning_rate": "adaptive", "radius": 3.0}),
     Case(FenchelYoungRanking, {"polytope": "birkhoff"}),
     Case(FenchelYoungRanking, {"polytope": "birkhoff", "sharpness": 1.5, "learning_rate": 0.5, "radius": 1.0}),

@@ -238,6 +238,6 @@ def test_labels_from_outside_teach_nothing() -> None:
     for impossible in (-1.0, 3.0, np.nan, np.inf, -1e300):
         evidence = rounds.evidence[:1].copy()
         evidence[0, 3] = impossible
-        state = learner.fold(learner.init(), pick(rounds, [0])._replace(evidence=evidence))
+        state = learner.fold_unchecked(learner.init(), pick(rounds, [0])._replace(evidence=evidence))
         assert bits(state[:-1]) == bits(learner.init()[:-1])
         assert int(state.rounds) == 1

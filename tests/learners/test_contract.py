@@ -26,11 +26,11 @@ from learners.base import (
     Layout,
     Problem,
     Rounds,
-    StateTooLargeError,
-    check_state_size,
     state_bytes,
     state_layout,
 )
+from learners.errors import StateTooLargeError
+from learners.new_models import check_state_size
 from learners.registry import ALL_LEARNERS, LEARNERS, RECOMMENDED, STRUCTURED_LEARNERS
 from tests.learners.implementations import IMPLEMENTATIONS, Case
 from tests.learners.worlds import (
@@ -283,7 +283,7 @@ def test_extreme_contexts_keep_the_state_finite(life: Life, bound: float) -> Non
     x = np.concatenate([np.zeros((5, 5)), np.tile(np.eye(5) * bound, (6, 1)), some * bound / norms])
     rng = np.random.default_rng(5)
     if not is_structured(learner):
-        world = World(x, rng.integers(0, 4, len(x)), rng.random(len(x)))
+        world = World(x, rng.integers(0, learner.problem.n_labels, len(x)), rng.random(len(x)))
     for step in play(learner, world._replace(contexts=x)):
         assert is_finite(step.after)
         assert is_structured(learner) or abs(step.distribution.sum() - 1.0) <= 1e-12

@@ -24,7 +24,7 @@ A, B = 3 / 4, 9 / 4  # of sets of four labels with Î» = 8 and X = 3, for which Î
 )
 def test_steps_and_bounds_by_hand(rate: Any, step: float, bound: float) -> None:
     """Theorems 4.2 and 4.3 and Appendix E.1, for a U of norm 5 and a probability of 0.98."""
-    ball = {"radius": 6.0} if rate == "adaptive" else {}
+    ball: dict[str, Any] = {"radius": 6.0} if rate == "adaptive" else {}
     learner = FenchelYoungLabelSet(problem=Problem(4, 4, 3.0), regularization=8.0, learning_rate=rate, **ball)
     x, truth, ones = np.array([1.0, 0.0, 0.0, -2.0]), np.array([[0, 1, 0, 0]]), np.ones(1)
     one = Rounds(Contexts.dense(x), 1 - truth, ones, ones < 0, truth, np.zeros((1, 4)), 0.0 * ones)

@@ -31,8 +31,8 @@ ALMOST_ONE = float(np.nextafter(1.0, 0.0))
 def test_labels_come_with_their_propensities(case: Case) -> None:
     """Over 10⁵ draws each label is drawn as often as its propensity says (chi-square); rows: test_structured."""
     learner, rng = case.at(PROBLEM), np.random.default_rng(1)
-    *_, last = play(learner, make_world(2, 200, PROBLEM))
-    contexts = Contexts.dense(make_world(3, 1, PROBLEM).contexts)
+    *_, last = play(learner, make_world(2, 200, learner.problem))
+    contexts = Contexts.dense(make_world(3, 1, learner.problem).contexts)
     distribution = learner.decide(last.after, contexts).distributions[0]
     labels, propensities, _ = draw(np.tile(distribution, (DRAWS, 1)), rng.random(DRAWS))
     assert propensities.tobytes() == distribution[labels].tobytes()

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from learners.base import Contexts, FloatArray
-from learners.features import NormPolicy, within_bound
+from learners.base import Contexts, FloatArray, NormPolicy
+from learners.features import within_bound
 from tests.learners.worlds import LAWS
 
 FINITE = st.floats(allow_nan=False, allow_infinity=False)

@@ -148,7 +148,7 @@ def test_rounds_without_a_known_label_teach_nothing() -> None:
     """No label, or one from outside: the round is counted, and nothing else changes."""
     learner = FenchelYoung(problem=SMALL)
     rounds = random_rounds(1, 3, learner)._replace(true_labels=np.array([NO_LABEL, 3, 2**40]))
-    state = learner.fold(learner.init(), rounds)
+    state = learner.fold_unchecked(learner.init(), rounds)
     assert int(state.rounds) == 3
     assert bits(state._replace(rounds=np.zeros((), dtype=np.int64))) == bits(learner.init())
 

@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 
 from learners.ball import ball_minimizer, packed_product
 from learners.base import AnyLearner, Contexts, FloatArray, Problem
-from learners.newtron import Newtron, PNewtron, ball_of, gradient_estimate
+from learners.logistic_estimate import gradient_estimate
+from learners.newtron import PNewtron, ball_of
+from learners.newtron_full import Newtron
 from tests.learners.test_traces import LONG, MICRO, TOLERANCE, long_world
 from tests.learners.worlds import (
     LAWS,

@@ -126,10 +126,10 @@ def test_most_learners_are_compiled() -> None:
 @pytest.mark.parametrize(
     ("truth", "uniforms", "complaint"),
     [
-        ([0, 1], [0.5, 0.5, 0.5], "3 contexts, 2 true labels and 3 uniforms"),
-        ([0, 1, 2], [0.5], "3 contexts, 3 true labels and 1 uniforms"),
-        ([0, 1, 4], [0.5, 0.5, 0.5], "true labels must be from 0 to 3"),
-        ([0, -1, 2], [0.5, 0.5, 0.5], "true labels must be from 0 to 3"),
+        ([0, 1], [0.5, 0.5, 0.5], r"true_labels: .*\(3,\), not \(2,\)"),
+        ([0, 1, 2], [0.5], r"uniforms: .*\(3,\), not \(1,\)"),
+        ([0, 1, 4], [0.5, 0.5, 0.5], "true_labels: must be from 0 to 3"),
+        ([0, -1, 2], [0.5, 0.5, 0.5], "true_labels: must be from 0 to 3"),
         ([0, 1, 2], [0.5, 1.0, 0.5], "below 1"),
         ([0, 1, 2], [0.5, float("nan"), 0.5], "below 1"),
     ],

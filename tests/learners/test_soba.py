@@ -6,8 +6,10 @@ import numpy as np
 import pydantic
 import pytest
 
-from learners.base import FloatArray, IntArray, Problem, StateTooLargeError, check_state_size
+from learners.base import FloatArray, IntArray, Problem
+from learners.errors import StateTooLargeError
 from learners.exploration import adaptive_rate
+from learners.new_models import check_state_size
 from learners.soba import Soba, SobaState
 from learners.soba_diagonal import SobaDiagonal
 from learners.soba_low_rank import SobaLowRank, SobaLowRankState

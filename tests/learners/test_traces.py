@@ -125,7 +125,8 @@ def test_micro_trace(learner: Any, trace: dict[str, Any]) -> None:
     for expected in trace["rounds"]:
         decisions = learner.decide(state, Contexts.dense(expected["x"]))
         distribution, label = decisions.distributions[0], expected["sampled"]
-        rounds = one_round(expected["x"], label, distribution[label], expected["y"], decisions.evidence)
+        propensity = distribution[label] or 1.0  # full information does not weigh, and may be shown any label
+        rounds = one_round(expected["x"], label, propensity, expected["y"], decisions.evidence)
         after = learner.fold(copied(state), rounds)
         look = Look(learner, Step(state, distribution, rounds, after), expected)
         for key in expected.keys() - UNREAD:

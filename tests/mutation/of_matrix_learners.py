@@ -197,7 +197,7 @@ MATRIX_LEARNERS = [
         },
     ),
     Place(
-        "learners/newtron.py",
+        "learners/logistic_estimate.py",
         (_LEARNERS + "test_newtron.py",),
         {
             "newtron: missing 1/p": ("else coefficients[label]) / propensity", "else coefficients[label])"),
@@ -207,6 +207,12 @@ MATRIX_LEARNERS = [
             ),
             "newtron: κ = 1": ("return propensity if correct else 1.0", "return 1.0"),
             "newtron: softmax without α": ("coefficients[k] = alpha * s[k]", "coefficients[k] = s[k]"),
+        },
+    ),
+    Place(
+        "learners/newtron.py",
+        (_LEARNERS + "test_newtron.py",),
+        {
             "pnewtron: uphill": ("(a * w - step", "(a * w + step"),
             "pnewtron: W by the old A": ("step * G) / state.diagonal[i, k]", "step * G) / a"),
             "pnewtron: no ball": ("parameters.projected and norm > parameters.radius", "False"),
@@ -217,19 +223,59 @@ MATRIX_LEARNERS = [
                 "state.diagonal[:] = 1.0 / ball_of(self)",
                 "state.diagonal[:] = ball_of(self)",
             ),
-            "pnewtron: b without the curvature": ("step = 1.0 - kappa * beta * _inner(c, s)", "step = 1.0"),
-            "newtron: b without the curvature": ("(1.0 - kappa * beta * _inner(c, s)) * c", "c"),
-            "newtron: A starts as D·I": ("1.0 / ball_of(self), self.problem", "ball_of(self), self.problem"),
-            "newtron: t one too large": (
-                "state.rounds.item())\n    for i in range(len(distributions)):\n"
-                "        score_row(state.weights, contexts, i, evidence[i])\n        soften",
-                "state.rounds.item() + 1)\n    for i in range(len(distributions)):\n"
-                "        score_row(state.weights, contexts, i, evidence[i])\n        soften",
-            ),
+            "pnewtron: b without the curvature": ("step = 1.0 - kappa * beta * inner(c, s)", "step = 1.0"),
             "pnewtron: t one too large": (
                 "_multiplier(parameters, state), scheduled_rate(parameters.exploration, state.rounds.item())",
                 "_multiplier(parameters, state), scheduled_rate(parameters.exploration, state.rounds.item() + 1)",
             ),
+        },
+    ),
+    Place(
+        "learners/newtron_full.py",
+        (_LEARNERS + "test_newtron.py",),
+        {
+            "newtron: b without the curvature": ("(1.0 - kappa * beta * inner(c, s)) * c", "c"),
+            "newtron: A starts as D·I": ("1.0 / ball_of(self), self.problem", "ball_of(self), self.problem"),
+            "newtron: t one too large": (
+                "scheduled_rate(parameters.exploration, state.rounds.item())",
+                "scheduled_rate(parameters.exploration, state.rounds.item() + 1)",
+            ),
+        },
+    ),
+    Place(
+        "learners/newtron_full.py",
+        (_LEARNERS + "test_delayed.py",),
+        {
+            "newtron: recomputed scores of the fold's first weights": (
+                "        if not parameters.as_of_prediction:\n            _minimize(parameters.radius, state)\n    if",
+                "    if not parameters.as_of_prediction:\n        _minimize(parameters.radius, state)\n    if",
+            ),
+        },
+    ),
+    Place(
+        "learners/newtron.py",
+        (_LEARNERS + "test_delayed.py",),
+        {"pnewtron: recomputed scores before projection": ("            s *= _multiplier(parameters, state)\n", "")},
+    ),
+    Place(
+        "learners/checks.py",
+        (_LEARNERS + "test_checks.py",),
+        {
+            "checks: a label too large": (
+                "labels[t] < 0 or labels[t] >= K:\n            return _LABEL",
+                "labels[t] < 0 or labels[t] > K:\n            return _LABEL",
+            ),
+            "checks: a leftover of 1": ("leftovers[t] < 1.0", "leftovers[t] <= 1.0"),
+        },
+    ),
+    Place(
+        "learners/context_checks.py",
+        (_LEARNERS + "test_checks.py",),
+        {
+            "checks: an index too large": ("index >= n_features", "index > n_features"),
+            "checks: an index twice": ("index > before", "index >= before"),
+            "checks: starts that fall": ("falls += starts[i + 1] < starts[i]", "falls += 0"),
+            "checks: fewer indices than values": ("if len(indices) != len(values)", "if len(indices) > len(values)"),
         },
     ),
     Place(

@@ -298,7 +298,7 @@ STORE = [
             "test_wrong_arrays_are_refused",
         ),
         {
-            "state: another learner's": ('if _metadata(data).get("learner") != identity(learner):', "if False:"),
+            "state: another learner's": ('if not _is_of(learner, _metadata(data).get("learner")):', "if False:"),
             "state: arrays of any shape": (" or array.shape != layout.shape", ""),
             "state: numbers that are not finite": ("if not np.isfinite(array).all():", "if False:"),
             "state: numbers below their least": ("if (array < layout.least).any():", "if False:"),

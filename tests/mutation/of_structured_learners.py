@@ -167,8 +167,8 @@ STRUCTURED_LEARNERS = [
         ),
         {
             "structured: uphill": (
-                "means - self.vertices(rounds.true_labels)",
-                "self.vertices(rounds.true_labels) - means",
+                "means - truths, known)",
+                "truths - means, known)",
             ),
             "structured: present means": (
                 "np.clip(rounds.evidence,",

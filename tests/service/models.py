@@ -201,13 +201,13 @@ class CutShort:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._learner, name)
 
-    def fold(self, state: Any, rounds: Any) -> Any:
+    def fold_unchecked(self, state: Any, rounds: Any) -> Any:
         """Folds, and then fails or dawdles, if it is broken."""
-        state = self._learner.fold(state, rounds)
+        state = self._learner.fold_unchecked(state, rounds)
         if not self.broken:
             return state
         self.begun.set()
         if self.fold_cost == 1:
             raise FloatingPointError("cut short")
         self.go_on.wait(10.0)
-        return self._learner.fold(state, rounds)  # worse than a half: twice
+        return self._learner.fold_unchecked(state, rounds)  # worse than a half: twice

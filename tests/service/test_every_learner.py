@@ -6,7 +6,8 @@ import httpx2
 import numpy as np
 import pytest
 
-from learners.answers import AnswerKind, answer_kind
+from learners.answers import answer_kind
+from learners.base import AnswerKind
 from learners.registry import ALL_LEARNERS
 from tests.service.workers import START, Clock, worker
 

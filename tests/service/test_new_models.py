@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from service.errors import HyperparameterError
-from service.model import Model, new_model, stored_model
+from service.model import Limits, Model, new_model, stored_model
 from service.schemas import ModelDefinition
 from service.store.base import ModelKey, StoredModel
 
@@ -33,7 +33,7 @@ def test_an_inverse_without_digits_is_refused_to_new_models(learner: dict[str, A
     """The refusal names the regularization; the stored definition opens, its meaning unchanged."""
     definition = definition_of(learner, norm_bound)
     with pytest.raises(HyperparameterError, match="use a regularization of at least") as error:
-        new_model(ModelDefinition.model_validate(definition), "one", 2**30)
+        new_model(ModelDefinition.model_validate(definition), "one", Limits(2**30, 10**12))
     assert error.value.field == "learner.regularization"
     model = opened(definition)
     assert model.learner.problem.norm_bound == norm_bound
@@ -44,6 +44,8 @@ def test_what_suffices_for_a_new_model_is_accepted() -> None:
     """The same learners at a norm of 1 with the default regularization."""
     for learner, _ in ONCE_ALLOWED:
         model = new_model(
-            ModelDefinition.model_validate(definition_of({"algorithm": learner["algorithm"]}, 1.0)), "1", 2**30
+            ModelDefinition.model_validate(definition_of({"algorithm": learner["algorithm"]}, 1.0)),
+            "1",
+            Limits(2**30, 10**12),
         )
         assert opened(json.loads(model.definition.model_dump_json())).learner == model.learner

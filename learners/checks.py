@@ -1,0 +1,200 @@
+"""What compiled code relies on, checked once per batch: shapes, dtypes, and numbers within their ranges.
+
+Compiled code reads and writes wherever an index leads it, so every array from outside passes here first. Callers that
+have made the arrays themselves may use the verbs whose names end with `unchecked`.
+"""
+
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from learners.base import (
+    NO_LABEL,
+    AnswerKind,
+    FloatArray,
+    IntArray,
+    InvalidArrayError,
+    InvalidStateError,
+    Problem,
+    Rounds,
+    state_layout,
+)
+from learners.context_checks import BOOL, FLOAT, INT, check_contexts, expect_array
+from learners.kernels import compiled
+
+_LARGEST_PROPENSITY = 1.0 + 1e-12
+"""Logs of earlier versions hold propensities that rounding took just above 1."""
+
+_LARGEST_SUM_ERROR = 1e-9
+"""Of a distribution: far above rounding, far below a mistake."""
+
+_ROUND_FAULTS = (
+    "",
+    "labels: must be from 0 to K-1",
+    "true_labels: must be from 0 to K-1, or NO_LABEL",
+    "propensities: must be above 0 and at most 1",
+    "leftovers: must be at least 0 and below 1",
+)
+_, _LABEL, _TRUTH, _PROPENSITY, _LEFTOVER = range(len(_ROUND_FAULTS))
+
+_DRAW_FAULTS = (
+    "",
+    "uniforms: must be at least 0 and below 1",
+    "distributions: must not be negative, and each row must sum to 1",
+)
+_, _UNIFORM, _DISTRIBUTION = range(len(_DRAW_FAULTS))
+
+
+# --- rounds
+
+
+def check_rounds(rounds: Rounds, problem: Problem, evidence_size: int, answer: AnswerKind) -> None:
+    """Refuse rounds that no decision of a learner can lead to.
+
+    Args:
+        rounds: with as many entries in every field.
+        problem: gives K and d.
+        evidence_size: E.
+        answer: a label, or rows of K numbers.
+
+    Raises:
+        InvalidArrayError: naming the field.
+    """
+    if type(rounds) is not Rounds:
+        raise InvalidArrayError(f"rounds: must be Rounds, not {type(rounds).__name__}")
+    check_contexts(rounds.contexts, problem.n_features)
+    n, K, rows = rounds.contexts.n, problem.n_labels, answer in ("label-set", "ranking")
+    expect_array("labels", rounds.labels, INT, 2 if rows else 1, (n, K) if rows else (n,))
+    expect_array("propensities", rounds.propensities, FLOAT, 1, (n,))
+    expect_array("correct", rounds.correct, BOOL, 1, (n,))
+    expect_array("true_labels", rounds.true_labels, INT, 2 if rows else 1, (n, K) if rows else (n,))
+    expect_array("evidence", rounds.evidence, FLOAT, 2, (n, evidence_size))
+    expect_array("leftovers", rounds.leftovers, FLOAT, 1, (n,))
+    if not np.isfinite(rounds.evidence).all():
+        raise InvalidArrayError("evidence: every number must be finite")
+    fault, where = _number_fault(rounds.propensities, rounds.leftovers, rows)
+    if fault == 0 and not rows:
+        fault, where = _label_fault(rounds.labels, rounds.true_labels, K)
+    if fault:
+        raise InvalidArrayError(f"{_ROUND_FAULTS[fault]} (round {where}, K = {K})")
+    if rows:
+        known = (rounds.true_labels != NO_LABEL).any(axis=1)
+        _check_rows("labels", rounds.labels, answer)
+        _check_rows("true_labels", rounds.true_labels[known], answer)
+
+
+@compiled
+def _label_fault(labels: IntArray, true_labels: IntArray, K: int) -> tuple[int, int]:
+    for t in range(len(labels)):
+        if labels[t] < 0 or labels[t] >= K:
+            return _LABEL, t
+        if true_labels[t] < NO_LABEL or true_labels[t] >= K:
+            return _TRUTH, t
+    return 0, 0
+
+
+@compiled
+def _number_fault(propensities: FloatArray, leftovers: FloatArray, zero_too: bool) -> tuple[int, int]:
+    for t in range(len(propensities)):
+        p = propensities[t]
+        if not (p > 0.0 or (zero_too and p == 0.0)) or not p <= _LARGEST_PROPENSITY:
+            return _PROPENSITY, t
+        if not (leftovers[t] >= 0.0 and leftovers[t] < 1.0):
+            return _LEFTOVER, t
+    return 0, 0
+
+
+def _check_rows(name: str, rows: IntArray, answer: AnswerKind) -> None:
+    if answer == "ranking":
+        legal, expected = (np.sort(rows, axis=1) == np.arange(rows.shape[1])).all(), "each label once"
+    else:
+        legal, expected = ((rows == 0) | (rows == 1)).all(), "zeros and ones"
+    if not legal:
+        raise InvalidArrayError(f"{name}: every row must have {expected}")
+
+
+def check_truths(true_labels: IntArray, problem: Problem, answer: AnswerKind) -> None:
+    """Refuse true labels that are no answers of this kind.
+
+    Raises:
+        InvalidArrayError: naming the field.
+    """
+    if answer in ("label-set", "ranking"):
+        expect_array("true_labels", true_labels, INT, 2, (len(true_labels), problem.n_labels))
+        _check_rows("true_labels", true_labels, answer)
+    else:
+        check_labels("true_labels", true_labels, len(true_labels), problem.n_labels)
+
+
+# --- draws
+
+
+def check_draw(distributions: FloatArray, uniforms: FloatArray) -> None:
+    """Refuse what no label can be drawn from: distributions (n, K), and uniforms (n,) in [0, 1).
+
+    Raises:
+        InvalidArrayError: naming the field.
+    """
+    expect_array("distributions", distributions, FLOAT, 2)
+    expect_array("uniforms", uniforms, FLOAT, 1, (len(distributions),))
+    fault, where = _draw_fault(distributions, uniforms)
+    if fault:
+        raise InvalidArrayError(f"{_DRAW_FAULTS[fault]} (row {where})")
+
+
+def check_uniforms(uniforms: FloatArray, shape: tuple[int, ...]) -> None:
+    """Refuse numbers that are not of this shape, or not in [0, 1).
+
+    Raises:
+        InvalidArrayError: naming the field.
+    """
+    expect_array("uniforms", uniforms, FLOAT, len(shape), shape)
+    if not ((uniforms >= 0.0) & (uniforms < 1.0)).all():
+        raise InvalidArrayError(_DRAW_FAULTS[_UNIFORM])
+
+
+@compiled
+def _draw_fault(distributions: FloatArray, uniforms: FloatArray) -> tuple[int, int]:
+    for i in range(len(uniforms)):
+        if not (uniforms[i] >= 0.0 and uniforms[i] < 1.0):
+            return _UNIFORM, i
+        total, least = 0.0, 0.0
+        for probability in distributions[i]:
+            total += probability
+            least = min(least, probability)
+        if not (least >= 0.0 and abs(total - 1.0) <= _LARGEST_SUM_ERROR):
+            return _DISTRIBUTION, i
+    return 0, 0
+
+
+# --- all of them
+
+
+def check_labels(name: str, labels: IntArray, n: int, n_labels: int) -> None:
+    """Refuse anything but n labels from 0 to n_labels - 1.
+
+    Raises:
+        InvalidArrayError: naming the field.
+    """
+    expect_array(name, labels, INT, 1, (n,))
+    if not ((labels >= 0) & (labels < n_labels)).all():
+        raise InvalidArrayError(f"{name}: must be from 0 to {n_labels - 1}")
+
+
+def check_state(state: Any, learner: Any) -> None:
+    """Refuse a state whose arrays are not of this learner's dtypes and shapes.
+
+    Raises:
+        InvalidStateError: naming the array.
+    """
+    if type(state) is not learner.state_type:
+        raise InvalidStateError(f"the state is of type {type(state).__name__}, not {learner.state_type.__name__}")
+    for array, (name, dtype, shape) in zip(state, _arrays_of(learner), strict=True):
+        if type(array) is not np.ndarray or array.dtype != dtype or array.shape != shape:
+            raise InvalidStateError(f"{name} must be an array of {dtype} with shape {shape}")
+
+
+@lru_cache(maxsize=256)
+def _arrays_of(learner: Any) -> list[tuple[str, np.dtype[Any], tuple[int, ...]]]:
+    return [(name, layout.dtype, layout.shape) for name, layout in state_layout(learner).items()]

@@ -1,0 +1,206 @@
+"""Whatever a caller hands to a learner, it is learned from or refused by name: no index ever leaves an array."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from learners.answers import draw_answers, is_structured, uniforms_per_answer
+from learners.base import (
+    AnyLearner,
+    Contexts,
+    Decisions,
+    InvalidArrayError,
+    InvalidStateError,
+    LearnerError,
+    NormPolicy,
+    Problem,
+    Rounds,
+)
+from learners.evaluation.online_to_batch import average_weights
+from learners.evaluation.simulation import simulate
+from learners.exploration import draw
+from learners.features import within_bound
+from learners.fenchel_young import FenchelYoung
+from learners.folklore import Folklore, online_to_batch
+from learners.uniform import Uniform
+from tests.learners.bad_arrays import CONTEXTS, DENSE, SPARSE, Bad, rounds_of
+from tests.learners.implementations import IMPLEMENTATIONS, Case
+from tests.learners.worlds import bits, random_rounds
+
+PROBLEM = Problem(4, 5)
+
+EACH_CONTEXT = pytest.mark.parametrize("bad", CONTEXTS, ids=lambda bad: bad.name)
+
+
+@pytest.fixture(params=IMPLEMENTATIONS, ids=str)
+def learner(request: pytest.FixtureRequest) -> AnyLearner:
+    """Each implementation in turn."""
+    case: Case = request.param
+    return case.at(PROBLEM)
+
+
+def refused(error: pytest.ExceptionInfo[LearnerError], bad: Bad) -> None:
+    """The error is a `ValueError` that names the field."""
+    assert isinstance(error.value, ValueError)
+    assert str(error.value).startswith(f"{bad.field}"), (bad.name, str(error.value))
+
+
+def some_rounds(learner: AnyLearner) -> Rounds:
+    """Three rounds as they should be."""
+    return random_rounds(3, 3, learner)
+
+
+# --- every learner
+
+
+def test_bad_contexts_are_refused(learner: AnyLearner) -> None:
+    """`decide` and `fold` refuse each kind of bad contexts, naming the field, and leave the state as it is."""
+    state, rounds = learner.init(), some_rounds(learner)
+    before = bits(state)
+    for bad in CONTEXTS:
+        with pytest.raises(InvalidArrayError) as deciding:
+            learner.decide(state, bad.value)
+        refused(deciding, bad)
+        with pytest.raises(InvalidArrayError) as folding:
+            learner.fold(state, rounds._replace(contexts=bad.value))
+        refused(folding, bad)
+    assert bits(state) == before
+
+
+def test_bad_rounds_are_refused(learner: AnyLearner) -> None:
+    """`fold` refuses each kind of bad rounds, naming the field, and leaves the state as it is."""
+    state = learner.init()
+    before = bits(state)
+    for bad in rounds_of(learner, some_rounds(learner)):
+        with pytest.raises(InvalidArrayError) as folding:
+            learner.fold(state, bad.value)
+        refused(folding, bad)
+    assert bits(state) == before
+
+
+def test_good_arrays_are_taken(learner: AnyLearner) -> None:
+    """What is as it should be passes, dense and sparse, indices in any order, and none at all."""
+    backwards = Contexts(SPARSE.starts, SPARSE.indices[::-1].copy(), SPARSE.values, False)
+    rounds = some_rounds(learner)
+    for contexts in (DENSE, SPARSE, backwards):
+        learner.decide(learner.init(), contexts)
+        learner.fold(learner.init(), rounds._replace(contexts=contexts))
+    none: list[Any] = [column[:0] for column in rounds[1:]]
+    nothing = Rounds(Contexts.dense(np.empty((0, 5))), *none)
+    learner.fold(learner.init(), nothing)
+    assert learner.decide(learner.init(), nothing.contexts).evidence.shape == (0, learner.evidence_size)
+
+
+def test_states_of_others_are_refused(learner: AnyLearner) -> None:
+    """A state of another learner or problem, or with another array in it, is refused: its shape leads the indices."""
+    rounds, state = some_rounds(learner), learner.init()
+    others: list[Any] = [tuple(state), None, ("a",)]
+    if not isinstance(learner, Uniform):
+        others.append(Uniform(problem=PROBLEM).init())
+    for name, array in state._asdict().items():
+        wrong = (array[None], array.astype(np.float32), array.tolist(), np.empty((0, 1), array.dtype))
+        others += [state._replace(**{name: bad}) for bad in wrong]
+    for other in others:
+        with pytest.raises(InvalidStateError):
+            learner.decide(other, DENSE)
+        with pytest.raises(InvalidStateError):
+            learner.fold(other, rounds)
+
+
+def test_draws_from_bad_numbers_are_refused(learner: AnyLearner) -> None:
+    """Uniforms of another number, shape or range, and decisions of another shape, are refused."""
+    decisions, width = learner.decide(learner.init(), DENSE), uniforms_per_answer(learner)
+    good = np.full((3, width), 0.5)
+    draw_answers(learner, decisions, good)
+    shapes: list[Any] = [good[:2], good[:, :-1], good[:, 0], good.astype(np.float32), [[0.5]] * 3]
+    for bad in (*shapes, good + 0.5, -good, good * np.nan):
+        with pytest.raises(InvalidArrayError, match="uniforms"):
+            draw_answers(learner, decisions, bad)
+    if is_structured(learner):
+        others: list[Any] = [
+            Decisions(decisions.distributions, e) for e in (decisions.evidence[:, :-1], decisions.evidence - 9.0)
+        ]
+    else:
+        d = decisions.distributions
+        others = [Decisions(x, decisions.evidence) for x in (d[:, :0], d[0], d[:2], -d, d * np.nan, 2 * d, d.tolist())]
+    for other in others:
+        with pytest.raises(InvalidArrayError):
+            draw_answers(learner, other, good)
+
+
+# --- what is no learner
+
+
+@EACH_CONTEXT
+def test_bad_contexts_are_simulated_by_nobody(bad: Bad) -> None:
+    """Simulations and averages over a sample refuse them too."""
+    truth, uniforms = np.zeros(3, np.int64), np.zeros(3)
+    with pytest.raises(InvalidArrayError) as simulating:
+        simulate(Uniform(problem=PROBLEM), bad.value, truth, uniforms)
+    refused(simulating, bad)
+    with pytest.raises(InvalidArrayError):
+        average_weights(FenchelYoung(problem=PROBLEM), bad.value, truth)
+    with pytest.raises(InvalidArrayError):
+        online_to_batch(Folklore(problem=PROBLEM), bad.value, truth, 1)
+
+
+@EACH_CONTEXT
+@pytest.mark.parametrize("policy", ["unit", "scale", "reject"])
+def test_bad_contexts_have_no_norm(bad: Bad, policy: NormPolicy) -> None:
+    """A norm policy refuses what is no contexts of any number of features."""
+    some_d = bad.name.startswith("dense of") or bad.name in ("index 5", f"index {2**40}")
+    if some_d:
+        within_bound(bad.value, policy, 1.0)
+    else:
+        with pytest.raises(InvalidArrayError) as bounding:
+            within_bound(bad.value, policy, 1.0)
+        refused(bounding, bad)
+
+
+@pytest.mark.parametrize(
+    ("distributions", "uniforms"),
+    [
+        (np.full((2, 2), 0.5), np.full(3, 0.5)),
+        (np.full((2, 2), 0.5), np.full((2, 1), 0.5)),
+        (np.empty((2, 0)), np.full(2, 0.5)),
+        (np.full((2, 2), 0.6), np.full(2, 0.5)),
+        (np.array([[1.5, -0.5]]), np.full(1, 0.5)),
+        (np.full((1, 2), np.nan), np.full(1, 0.5)),
+        (np.full((1, 2), 0.5), np.full(1, 1.0)),
+        (np.full((1, 2), 0.5), np.full(1, np.nan)),
+        ([[0.5, 0.5]], np.full(1, 0.5)),
+    ],
+)
+def test_draws_need_distributions(distributions: Any, uniforms: Any) -> None:
+    """No label is drawn from nothing, from numbers that are no probabilities, or by no uniform number."""
+    with pytest.raises(InvalidArrayError, match=r"^(distributions|uniforms)"):
+        draw(distributions, uniforms)
+
+
+@pytest.mark.parametrize(
+    ("lengths", "indices", "values"),
+    [([2], [0], [1.0, 2.0]), ([2], [0, 1], [1.0]), ([1], [0, 1], [1.0, 2.0]), ([3, -1], [0, 1], [1.0, 2.0]),
+     ([1], [0.5], [1.0]), ([1.0], [0], [1.0]), ([[1]], [[0]], [[1.0]]), ([3], [0, 1], [1.0, 2.0])],
+)  # fmt: skip
+def test_sparse_contexts_are_made_of_fitting_parts(lengths: Any, indices: Any, values: Any) -> None:
+    """As many entries as the lengths say, counted in whole numbers."""
+    with pytest.raises(InvalidArrayError, match=r"^contexts"):
+        Contexts.sparse(lengths, indices, values)
+
+
+def test_dense_contexts_are_rows() -> None:
+    """A matrix or one row, no array of three dimensions."""
+    assert Contexts.dense([1.0, 2.0]).n == 1
+    with pytest.raises(InvalidArrayError, match=r"^contexts"):
+        Contexts.dense(np.zeros((2, 2, 2)))
+
+
+def test_many_indices_are_compared_too() -> None:
+    """An index that is twice in a long row, in no order, is found."""
+    indices = np.random.default_rng(1).permutation(1000)
+    learner = Uniform(problem=Problem(2, 1000))
+    learner.decide(learner.init(), Contexts.sparse([1000], indices, np.ones(1000)))
+    indices[17] = indices[801]
+    with pytest.raises(InvalidArrayError, match=r"contexts\.indices"):
+        learner.decide(learner.init(), Contexts.sparse([1000], indices, np.ones(1000)))

@@ -1,0 +1,128 @@
+"""Late feedback by what was predicted, or computed anew: both are the algorithm where nothing is late."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from learners.base import AnyLearner, Contexts, Problem, Rounds
+from learners.registry import ALL_LEARNERS
+from tests.learners.implementations import Case
+from tests.learners.worlds import Step, World, bits, copied, is_finite, join, pick, play, same_rows, world_for
+
+PROBLEM = Problem(4, 5)
+N = 120
+
+OPTIONAL = {
+    "gaptron",
+    "fenchel-young",
+    "fenchel-young-level",
+    "fenchel-young-label-set",
+    "fenchel-young-ranking",
+    "banditron",
+    "newtron",
+    "pnewtron",
+    "folklore",
+    "folklore-bandit",
+    "adaboost-olm",
+}
+"""Those that offer both."""
+
+CASES = [
+    *(Case(ALL_LEARNERS[name], {}, n_labels=4) for name in sorted(OPTIONAL)),
+    Case(ALL_LEARNERS["gaptron"], {"exploration": 0.3, "learning_rate": "theorem", "radius": 1.0, "eta_scale": 9.0}),
+    Case(ALL_LEARNERS["gaptron"], {"information": "full", "loss": "logistic", "learning_rate": 0.5}),
+    Case(ALL_LEARNERS["pnewtron"], {"exploration": 0.2, "radius": 0.1}),
+    Case(ALL_LEARNERS["newtron"], {"exploration": 0.2, "radius": 0.5}),
+    Case(ALL_LEARNERS["fenchel-young"], {"learning_rate": "parameter-free"}),
+    Case(ALL_LEARNERS["fenchel-young"], {"learning_rate": 2.0, "radius": 0.5}),
+    Case(ALL_LEARNERS["fenchel-young-label-set"], {"learning_rate": "adaptive", "radius": 1.0}),
+    Case(ALL_LEARNERS["fenchel-young-ranking"], {"polytope": "birkhoff"}),
+    Case(ALL_LEARNERS["folklore-bandit"], {"exploration": 0.9, "comparator_bound": 2.0}),
+]
+
+
+@pytest.fixture(params=CASES, ids=str)
+def modes(request: pytest.FixtureRequest) -> tuple[Any, Any]:
+    """A learner as of prediction, and its twin that recomputes."""
+    case: Case = request.param
+    one, two = ({**case.hyperparameters, "delayed_update": mode} for mode in ("as_of_prediction", "recompute"))
+    return case._replace(hyperparameters=one).at(PROBLEM), case._replace(hyperparameters=two).at(PROBLEM)
+
+
+def test_these_offer_both() -> None:
+    """The list is that of the registry, and each defaults to what it has always done."""
+    offering = {name: cls for name, cls in ALL_LEARNERS.items() if "delayed_update" in cls.__dataclass_fields__}
+    assert set(offering) == OPTIONAL
+    assert {cls.__dataclass_fields__["delayed_update"].default for cls in offering.values()} == {"as_of_prediction"}
+
+
+def test_both_are_one_without_delay(modes: tuple[AnyLearner, AnyLearner]) -> None:
+    """Learned from at once, both give the same answers and states, to the bit, and recomputing stores no more."""
+    world = world_for(modes[0], 5, N)
+    lives = [list(play(learner, world)) for learner in modes]
+    for one, two in zip(*lives, strict=True):
+        assert bits((one.distribution, one.round.labels, one.round.propensities)) == bits(
+            (two.distribution, two.round.labels, two.round.propensities)
+        )
+        assert bits(one.after) == bits(two.after)
+    assert modes[1].evidence_size <= modes[0].evidence_size
+
+
+def arrivals(learner: AnyLearner, world: World, delay: int) -> tuple[Any, Rounds]:
+    """The state after feedback that comes `delay` predictions late, in another order, and the rounds as they came."""
+    state = learner.init()
+    waiting: list[Step] = []
+    log: list[Step] = []
+    order = np.random.default_rng(9)
+    for t in range(len(world.truth)):
+        now = World(world.contexts[t : t + 1], world.truth[t : t + 1], world.uniforms[t : t + 1])
+        (step,) = play(learner, now, copied(state))
+        waiting.append(step)
+        if len(waiting) > delay:
+            log.append(waiting.pop(int(order.integers(len(waiting)))))
+            state = learner.fold(state, log[-1].round)
+    return state, join(log)
+
+
+def test_recomputing_is_the_algorithm_on_the_rounds_as_they_came(modes: tuple[AnyLearner, AnyLearner]) -> None:
+    """Late, it is the undelayed learner on the rounds in the order of arrival, with the propensities as stored."""
+    at_once, recompute = modes
+    state, log = arrivals(recompute, world_for(at_once, 5, N), delay=20)
+    plain = at_once.init()
+    for t in range(log.n):
+        one = pick(log, [t])
+        evidence = at_once.decide(plain, one.contexts).evidence
+        if at_once.algorithm == "folklore-bandit":
+            evidence[:, -1] = one.evidence[:, -1]  # the coin is the prediction's
+        plain = at_once.fold(plain, one._replace(evidence=evidence))
+    assert bits(state) == bits(plain)
+    assert is_finite(state)
+
+
+def test_late_feedback_tells_them_apart(modes: tuple[AnyLearner, AnyLearner]) -> None:
+    """With the same late rounds the two end in different states, or the laws above say nothing."""
+    at_prediction, recompute = modes
+    world = world_for(at_prediction, 5, N)
+    decided = at_prediction.decide(at_prediction.init(), Contexts.dense(world.contexts))
+    truth = world.truth
+    labels = truth.copy()
+    rounds = Rounds(
+        Contexts.dense(world.contexts), labels, np.full(N, 0.25), same_rows(labels, truth), truth,
+        decided.evidence, np.zeros(N),
+    )  # fmt: skip
+    one = at_prediction.fold(at_prediction.init(), rounds)
+    fewer = recompute.decide(recompute.init(), rounds.contexts).evidence
+    two = recompute.fold(recompute.init(), rounds._replace(evidence=fewer))
+    assert bits(one) != bits(two)
+
+
+def test_propensities_are_the_stored_ones(modes: tuple[AnyLearner, AnyLearner]) -> None:
+    """Where a learner weighs by the propensity, it is that of the round, recomputing or not."""
+    for learner in modes:
+        if learner.needs_true_label or learner.algorithm == "folklore-bandit":
+            continue  # neither weighs by it
+        rounds = join(list(play(learner, world_for(learner, 5, N))))
+        right = pick(rounds, np.flatnonzero(rounds.correct))
+        states = [learner.fold(learner.init(), right._replace(propensities=np.full(right.n, p))) for p in (0.5, 0.25)]
+        assert bits(states[0]) != bits(states[1])

@@ -1,0 +1,58 @@
+"""A state is read by the learner that wrote it, also where that was before one of its hyperparameters existed."""
+
+import dataclasses
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+import safetensors.numpy
+
+from learners import codec
+from learners.base import AnyLearner, InvalidStateError, Problem
+from tests.learners.implementations import IMPLEMENTATIONS, Case
+from tests.learners.worlds import bits
+
+
+@pytest.fixture(params=IMPLEMENTATIONS, ids=str)
+def learner(request: pytest.FixtureRequest) -> AnyLearner:
+    """Each implementation in turn."""
+    case: Case = request.param
+    return case.at(Problem(4, 5))
+
+
+def state_of(learner: AnyLearner, identity: str) -> bytes:
+    """The learner's first state, as one with this identity would have written it."""
+    arrays = {name: np.array(array, order="C") for name, array in learner.init()._asdict().items()}
+    return safetensors.numpy.save(arrays, metadata={"learner": identity})
+
+
+def test_a_missing_hyperparameter_is_its_default(learner: AnyLearner) -> None:
+    """Left out where it has its default, it is the same learner; where it has another value, another one."""
+    fields, hyperparameters = json.loads(codec.identity(learner)), dataclasses.fields(type(learner))  # type: ignore[arg-type]
+    for field in hyperparameters:
+        without = json.dumps({name: value for name, value in fields.items() if name != field.name})
+        data = state_of(learner, without)
+        if field.name != "problem" and fields[field.name] == field.default:
+            assert bits(codec.decode_state(learner, data)) == bits(learner.init())
+        else:
+            with pytest.raises(InvalidStateError, match="another learner"):
+                codec.decode_state(learner, data)
+    least = {"algorithm": fields["algorithm"], "problem": fields["problem"]}
+    chosen = {field.name: fields[field.name] for field in hyperparameters if fields[field.name] != field.default}
+    assert bits(codec.decode_state(learner, state_of(learner, json.dumps(least | chosen)))) == bits(learner.init())
+
+
+@pytest.mark.parametrize("identity", ["", "[]", "null", "1", '"x"', "{}", "{", "[" * 100_000, '{"algorithm":null}'])
+def test_what_is_no_identity_is_refused(learner: AnyLearner, identity: str) -> None:
+    """Whatever stands where the identity should be, the one error is raised."""
+    with pytest.raises(InvalidStateError):
+        codec.decode_state(learner, state_of(learner, identity))
+
+
+def test_another_value_is_another_learner(learner: AnyLearner) -> None:
+    """An unknown hyperparameter, another problem or algorithm: refused."""
+    fields: dict[str, Any] = json.loads(codec.identity(learner))
+    for change in ({"momentum": 0.9}, {"algorithm": "other"}, {"problem": fields["problem"] | {"norm_bound": 2.0}}):
+        with pytest.raises(InvalidStateError):
+            codec.decode_state(learner, state_of(learner, json.dumps(fields | change)))
