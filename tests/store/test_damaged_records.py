@@ -20,6 +20,7 @@ from tests.servers import raw
 from tests.store.samples import NOW, WINDOW
 
 STATUS = FeedbackStatus
+ONES = b"\xff" * 8  # no number either
 NAN, INFINITY = (struct.pack("<d", value) for value in (float("nan"), float("-inf")))
 
 
@@ -121,7 +122,7 @@ def places(kind: Kind, record: bytes, i: int) -> dict[str, tuple[int, bytes]]:
             "evidence": after + 32,
         }.items()
         for value in (
-            (NAN, INFINITY)
+            (NAN, INFINITY, ONES)
             if "from" not in what and "upto" not in what
             else (b"\xff" * 4, struct.pack("<I", begin + 4), struct.pack("<I", end - 1))
         )
@@ -137,11 +138,13 @@ def places(kind: Kind, record: bytes, i: int) -> dict[str, tuple[int, bytes]]:
         "predictions": (1, b"\xff\xff\xff\xff"),
         "no predictions": (1, bytes(4)),
         "a large answer": (9, b"\xff\xff\xff\x0f"),
+        "another length of an answer": (9, struct.pack("<I", answer - 1)),
         "rounds seen": (37, b"\x01"),
     }
     if end - begin > shape.body_bytes:
         pair = bodies + begin + shape.body_bytes
         found |= {"index": (pair, b"\x07\0\0\0"), "index below 0": (pair, b"\xff" * 4), "number": (pair + 4, NAN)}
+        found |= {"a pair less": (head + 20 + answer, struct.pack("<I", end - 12))}
     elif not shape.sparse_features:
         found |= {"context": (bodies + end - 8, NAN), "first of the context": (bodies + end - 24, INFINITY)}
     return found
@@ -161,6 +164,17 @@ async def test_impossible_numbers_make_no_round(store: RedisStore, name: str, ki
             with pytest.raises(StoreCorruptError):
                 check_block(kind.format, each)
     assert (await store.read_tail(key, 0, 1)).rounds >= 6
+
+
+@pytest.mark.parametrize("kind", KINDS.values(), ids=list(KINDS))
+async def test_an_impossible_propensity_makes_no_round(store: RedisStore, name: str, kind: Kind) -> None:
+    """Also where head and body agree on it; 0 is possible where it may be too small for a number."""
+    key, (record, tokens) = await new_model(store, name), record_of(kind, alone=True)
+    wrong = [-0.5, -5e-324, 1 + 2**-52, 2.0, float("inf"), float("nan"), 0.0]
+    damaged = [record.replace(struct.pack("<d", 1 / 3), struct.pack("<d", p)) for p in wrong]
+    statuses = [results[0].status for results in await judged(store, key, kind, damaged, tokens)]
+    last = STATUS.BROKEN if kind.format.shape.kind == "label" else STATUS.RECORDED
+    assert statuses == [STATUS.BROKEN] * 6 + [last]
 
 
 @pytest.mark.parametrize("script", ["add_feedback", "add_predictions"])
