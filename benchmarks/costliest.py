@@ -55,7 +55,8 @@ class Definition(NamedTuple):
     @property
     def step_cost(self) -> int:
         """Multiply-adds of its costliest step."""
-        return max(self.learner.decide_cost, self.learner.fold_cost + self.learner.fold_overhead)
+        d = self.learner.problem.n_features
+        return max(self.learner.decide_cost(d), self.learner.fold_cost(d) + self.learner.fold_overhead)
 
     def __str__(self) -> str:
         problem, given = self.learner.problem, "".join(f", {n} {v}" for n, v in self.hyperparameters.items())
@@ -106,7 +107,7 @@ def create(server: Server, name: str, definition: Definition) -> None:
 def batch(name: str, definition: Definition) -> bytes:
     """A request for as many predictions as take a few seconds, or fit into it."""
     d = definition.learner.problem.n_features
-    n = max(1, min(1000, _BATCH_COST // definition.learner.decide_cost, _BATCH_BYTES // (7 * d)))
+    n = max(1, min(1000, _BATCH_COST // definition.learner.decide_cost(d), _BATCH_BYTES // (7 * d)))
     contexts = np.random.default_rng(1).normal(size=(n, d)).round(3).tolist()
     return post("/predict/batch", json.dumps({"model": name, "contexts": contexts}).encode())
 

@@ -83,13 +83,11 @@ class AdaHedge(CompiledLearner[AdaHedgeState]):
         """Always."""
         return True
 
-    @property
-    def decide_cost(self) -> int:
+    def decide_cost(self, _: int) -> int:
         """An exponential for each expert."""
         return 30 * self.problem.n_features
 
-    @property
-    def fold_cost(self) -> int:
+    def fold_cost(self, _: int) -> int:
         """Three exponentials for each expert."""
         return 30 * self.problem.n_features
 

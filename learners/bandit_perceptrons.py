@@ -74,10 +74,9 @@ class BanditPerceptrons(CompiledLearner[BanditPerceptronsState]):
         """Whether no label had claimed the context: 1 or 0."""
         return 1
 
-    @property
-    def fold_cost(self) -> int:
+    def fold_cost(self, nonzeros: int) -> int:
         """Scores, and K labels."""
-        return 2 * self.problem.n_labels * self.problem.n_features
+        return 2 * self.problem.n_labels * nonzeros
 
     @property
     def kernels(self) -> Kernels:
@@ -129,15 +128,13 @@ class BanditPerceptronsKernel(CompiledLearner[BanditPerceptronsKernelState]):
         """Whether no label had claimed the context: 1 or 0."""
         return 1
 
-    @property
-    def decide_cost(self) -> int:
+    def decide_cost(self, nonzeros: int) -> int:
         """The kernel with every support vector."""
-        return self.max_support * (self.problem.n_labels + self.problem.n_features)
+        return self.max_support * (self.problem.n_labels + nonzeros)
 
-    @property
-    def fold_cost(self) -> int:
+    def fold_cost(self, nonzeros: int) -> int:
         """The kernel with every support vector, and a look for the context among them."""
-        return 2 * self.max_support * (self.problem.n_labels + self.problem.n_features)
+        return 2 * self.max_support * (self.problem.n_labels + nonzeros)
 
     @property
     def kernels(self) -> Kernels:

@@ -71,15 +71,13 @@ class BanditReduction(CheckedLearner[Any]):
         """The bit is enough."""
         return False
 
-    @property
-    def decide_cost(self) -> int:
+    def decide_cost(self, nonzeros: int) -> int:
         """The base's."""
-        return self.base.decide_cost
+        return self.base.decide_cost(nonzeros)
 
-    @property
-    def fold_cost(self) -> int:
+    def fold_cost(self, nonzeros: int) -> int:
         """The base's, were every round an update."""
-        return self.base.fold_cost
+        return self.base.fold_cost(nonzeros)
 
     @property
     def fold_overhead(self) -> int:

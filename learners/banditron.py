@@ -79,10 +79,9 @@ class Banditron(CompiledLearner[BanditronState]):
         """The label that led, or nothing where it is recomputed."""
         return 1 if self.delayed_update == "as_of_prediction" else 0
 
-    @property
-    def fold_cost(self) -> int:
+    def fold_cost(self, nonzeros: int) -> int:
         """Two labels, and the scores where they are recomputed."""
-        return (2 if self.evidence_size else 2 + self.problem.n_labels) * self.problem.n_features
+        return (2 if self.evidence_size else 2 + self.problem.n_labels) * nonzeros
 
     @property
     def kernels(self) -> Kernels:

@@ -83,6 +83,11 @@ class Contexts(NamedTuple):
         """How many contexts there are."""
         return len(self.starts) - 1
 
+    @property
+    def mean_nonzeros(self) -> int:
+        """Entries of a context, on average and rounded up; d of dense ones."""
+        return -(-len(self.values) // max(self.n, 1))
+
     def rows(self, start: int, stop: int) -> "Contexts":
         """Contexts start … stop - 1, as views."""
         starts = self.starts[start : stop + 1]
@@ -199,13 +204,11 @@ class Learner(Protocol[StateT]):
     def needs_true_label(self) -> bool:
         """Whether every round must carry its true label (full information)."""
 
-    @property
-    def decide_cost(self) -> int:
-        """Multiply-adds of one decision with its draw, roughly and at most."""
+    def decide_cost(self, nonzeros: int, /) -> int:
+        """Multiply-adds of one decision with its draw on a context of so many non-zeros, roughly and at most."""
 
-    @property
-    def fold_cost(self) -> int:
-        """Multiply-adds of one update, roughly and at most."""
+    def fold_cost(self, nonzeros: int, /) -> int:
+        """Multiply-adds of one update on a context of so many non-zeros, roughly and at most."""
 
     @property
     def fold_overhead(self) -> int:

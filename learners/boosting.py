@@ -210,8 +210,7 @@ class AdaBoostOlm(CheckedLearner[AdaBoostOlmState]):
         """Always."""
         return True
 
-    @property
-    def decide_cost(self) -> int:
+    def decide_cost(self, _: int) -> int:
         """For each weak learner the scores of K labels, the costs, and a small regression."""
         K, d = self.problem.n_labels, self.problem.n_features
         return self.weak_learners * (K * d + 10 * K * K + 1000)
@@ -221,8 +220,7 @@ class AdaBoostOlm(CheckedLearner[AdaBoostOlmState]):
         """Nothing."""
         return 0
 
-    @property
-    def fold_cost(self) -> int:
+    def fold_cost(self, _: int) -> int:
         """For each weak learner two labels, the costs, and a small regression."""
         K, d = self.problem.n_labels, self.problem.n_features
         return self.weak_learners * (2 * d + K * K + 100)

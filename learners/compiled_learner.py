@@ -25,10 +25,9 @@ class CompiledLearner(CheckedLearner[StateT]):
         """The bit is enough."""
         return False
 
-    @property
-    def decide_cost(self) -> int:
+    def decide_cost(self, nonzeros: int) -> int:
         """The scores of K labels."""
-        return self.problem.n_labels * (self.problem.n_features + 10)
+        return self.problem.n_labels * (nonzeros + 10)
 
     @property
     def fold_overhead(self) -> int:

@@ -94,11 +94,10 @@ class FenchelYoung(CompiledLearner[DescentState]):
         """Always."""
         return True
 
-    @property
-    def fold_cost(self) -> int:
+    def fold_cost(self, nonzeros: int) -> int:
         """K·d, and again where parameter-free, and where scores are recomputed."""
         passes = 1 + (self.learning_rate == "parameter-free") + (self.evidence_size == 0)
-        return self.problem.n_labels * self.problem.n_features * passes
+        return self.problem.n_labels * nonzeros * passes
 
     @property
     def kernels(self) -> Kernels:

@@ -107,8 +107,7 @@ class Folklore(CheckedLearner[FolkloreState]):
         """Always."""
         return True
 
-    @property
-    def decide_cost(self) -> int:
+    def decide_cost(self, _: int) -> int:
         """The forms of the packed triangle at the context, and Newton steps on K logits."""
         K = self.problem.n_labels
         n = K * self.problem.n_features
@@ -119,8 +118,7 @@ class Folklore(CheckedLearner[FolkloreState]):
         """Nothing."""
         return 0
 
-    @property
-    def fold_cost(self) -> int:
+    def fold_cost(self, _: int) -> int:
         """A product with the packed triangle for all labels, and K - 1 rank-one updates of it."""
         n = self.problem.n_labels * self.problem.n_features
         return n * n * (self.problem.n_labels + (1 if self.evidence_size else 2)) // 2

@@ -147,10 +147,9 @@ class Gaptron(CompiledLearner[GaptronState]):
         """Under full information."""
         return self.information == "full"
 
-    @property
-    def fold_cost(self) -> int:
+    def fold_cost(self, nonzeros: int) -> int:
         """K·d, twice where scores are recomputed."""
-        return self.problem.n_labels * self.problem.n_features * (1 if self.evidence_size else 2)
+        return self.problem.n_labels * nonzeros * (1 if self.evidence_size else 2)
 
     @property
     def kernels(self) -> Kernels:

@@ -48,7 +48,8 @@ def check_step_cost(learner: AnyLearner, max_multiply_adds: int) -> None:
     Raises:
         StepTooCostlyError: with the multiply-adds it would take and the learner to use instead.
     """
-    costs = {"decision": learner.decide_cost, "update": learner.fold_cost + learner.fold_overhead}
+    d = learner.problem.n_features
+    costs = {"decision": learner.decide_cost(d), "update": learner.fold_cost(d) + learner.fold_overhead}
     step = max(costs, key=costs.__getitem__)
     if costs[step] > max_multiply_adds:
         raise StepTooCostlyError(

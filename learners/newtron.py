@@ -102,10 +102,9 @@ class PNewtron(CompiledLearner[PNewtronState]):
         """K scores as of prediction time, or nothing where they are recomputed."""
         return self.problem.n_labels if self.delayed_update == "as_of_prediction" else 0
 
-    @property
-    def fold_cost(self) -> int:
+    def fold_cost(self, nonzeros: int) -> int:
         """A, W' and its norm, and the scores where they are recomputed."""
-        return (3 if self.evidence_size else 4) * self.problem.n_labels * self.problem.n_features
+        return (3 if self.evidence_size else 4) * self.problem.n_labels * nonzeros
 
     @property
     def kernels(self) -> Kernels:

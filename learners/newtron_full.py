@@ -85,8 +85,7 @@ class Newtron(CompiledLearner[NewtronState]):
         """K scores as of prediction time, or nothing where they are recomputed."""
         return self.problem.n_labels if self.delayed_update == "as_of_prediction" else 0
 
-    @property
-    def fold_cost(self) -> int:
+    def fold_cost(self, _: int) -> int:
         """A rank-one update of the packed triangle."""
         n = self.problem.n_labels * self.problem.n_features
         return n * n

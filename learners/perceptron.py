@@ -62,10 +62,9 @@ class Perceptron(CompiledLearner[PerceptronState]):
         """Always."""
         return True
 
-    @property
-    def fold_cost(self) -> int:
+    def fold_cost(self, nonzeros: int) -> int:
         """Two labels."""
-        return 2 * self.problem.n_features
+        return 2 * nonzeros
 
     @property
     def kernels(self) -> Kernels:

@@ -105,8 +105,7 @@ class EpsilonGreedyRidge(CompiledLearner[EpsilonGreedyRidgeState]):
         """Nothing: the update needs the present regression."""
         return 0
 
-    @property
-    def fold_cost(self) -> int:
+    def fold_cost(self, _: int) -> int:
         """A product with one label's inverse, the updates of it and of its matrix, and a share of their upkeep."""
         return 2 * self.problem.n_features**2 + upkeep_cost(self.problem.n_features)
 

@@ -124,8 +124,7 @@ class Soba(CompiledLearner[SobaState]):
         """Nothing: the update needs the present matrix."""
         return 0
 
-    @property
-    def fold_cost(self) -> int:
+    def fold_cost(self, _: int) -> int:
         """A rank-one update of the packed triangle, the product before it, and a share of its check and rebuild."""
         n = self.problem.n_labels * self.problem.n_features
         return n * n // 2 + 2 * self.problem.n_features * n + upkeep_cost(n)

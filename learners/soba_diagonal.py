@@ -72,10 +72,9 @@ class SobaDiagonal(CompiledLearner[SobaDiagonalState]):
         """Nothing: the update needs the present diagonal."""
         return 0
 
-    @property
-    def fold_cost(self) -> int:
+    def fold_cost(self, nonzeros: int) -> int:
         """The scores, and two rows."""
-        return (self.problem.n_labels + 2) * self.problem.n_features
+        return (self.problem.n_labels + 2) * nonzeros
 
     @property
     def kernels(self) -> Kernels:

@@ -97,8 +97,7 @@ class SobaNewton(CompiledLearner[SobaNewtonState]):
         """1/max(2 X D, 1)."""
         return 1.0 / max(2.0 * self.problem.norm_bound * self.radius, 1.0)
 
-    @property
-    def fold_cost(self) -> int:
+    def fold_cost(self, _: int) -> int:
         """The factorizations that bring W into the ball."""
         n = self.problem.n_labels * self.problem.n_features
         return n * n * (n + 1)

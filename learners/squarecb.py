@@ -100,10 +100,9 @@ class SquareCb(CompiledLearner[SquareCbState]):
         """Nothing: the update needs the present regression."""
         return 0
 
-    @property
-    def fold_cost(self) -> int:
+    def fold_cost(self, nonzeros: int) -> int:
         """One label's score, and a step of a square root for each of its weights."""
-        return 8 * self.problem.n_features
+        return 8 * nonzeros
 
     def init(self) -> SquareCbState:
         """Zero weights: every label as likely as not."""

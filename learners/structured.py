@@ -152,20 +152,18 @@ class Structured(CheckedLearner[DescentState]):
         """Always."""
         return True
 
-    @property
-    def decide_cost(self) -> int:
+    def decide_cost(self, nonzeros: int) -> int:
         """Scores, the space's decoding and drawing, and the calls between them."""
-        return self.n_scores * self.problem.n_features + self.space.draw_cost + _ROW_COST
+        return self.n_scores * nonzeros + self.space.draw_cost + _ROW_COST
 
     @property
     def fold_overhead(self) -> int:
         """The calls around a fold."""
         return _ROW_COST
 
-    @property
-    def fold_cost(self) -> int:
+    def fold_cost(self, nonzeros: int) -> int:
         """Scores times d, and again where parameter-free, and what a decision costs where the mean is recomputed."""
-        pass_, twice = self.n_scores * self.problem.n_features, self.learning_rate == "parameter-free"
+        pass_, twice = self.n_scores * nonzeros, self.learning_rate == "parameter-free"
         return pass_ * (1 + twice) + (pass_ + self.space.draw_cost + _ROW_COST if self.recomputes else 0)
 
     @property

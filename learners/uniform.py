@@ -35,13 +35,11 @@ class Uniform(CompiledLearner[UniformState]):
         """Nothing is needed."""
         return 0
 
-    @property
-    def decide_cost(self) -> int:
+    def decide_cost(self, _: int) -> int:
         """K numbers."""
         return self.problem.n_labels
 
-    @property
-    def fold_cost(self) -> int:
+    def fold_cost(self, _: int) -> int:
         """Constant."""
         return 1
 

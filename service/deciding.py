@@ -30,7 +30,8 @@ class Decider:
             contexts: n of them.
             uniforms: (n, uniforms per answer), each in [0, 1).
         """
-        bounds, each = slices(contexts.n, self._learner.decide_cost), self._learner.decide_cost
+        each = self._learner.decide_cost(contexts.mean_nonzeros)
+        bounds = slices(contexts.n, each)
         if len(bounds) == 1:
             return await self._run(contexts.n * each, contexts, uniforms)
         parts = []

@@ -29,6 +29,10 @@ _STRETCH_BYTES = 2**22
 """Most bytes of rounds with dense contexts that are read at once."""
 
 
+_TYPICAL_NONZEROS = 1000
+"""Entries of a sparse context that the cost of a fold is estimated with before any is read."""
+
+
 class Replica:
     """The state of one model at some round of its log.
 
@@ -54,7 +58,8 @@ class Replica:
         self._store = store
         self._compute = compute
         self._given_up = False
-        most = min(_STRETCH_COST // model.learner.fold_cost, _STRETCH_BYTES // model.format.round_bytes)
+        each = model.learner.fold_cost(min(model.definition.features.size, _TYPICAL_NONZEROS))
+        most = min(_STRETCH_COST // each, _STRETCH_BYTES // model.format.round_bytes)
         self._limit = max(1, min(TAIL_LIMIT, most))
 
     @property
@@ -186,13 +191,14 @@ class Replica:
         Between two slices of rounds other models get a turn, and a fold that is given up ends.
         """
         learner, done, unchecked = self.model.learner, 0, 0
-        size = steps_in_slice(learner.fold_cost, learner.fold_overhead)
+        each = learner.fold_cost(rounds.contexts.mean_nonzeros)
+        size = steps_in_slice(each, learner.fold_overhead)
         state, self.state = self.state, None  # if the fold is cut short, its half-changed state must never be used
         while done < rounds.n:
             ahead = rounds.rows(done, min(done + size, rounds.n)) if done or rounds.n > size else rounds
-            unchecked = await self._check_now_and_then(unchecked + self._cost(ahead.n))
-            cost = self._cost(ahead.n) if self._folded else FIRST_CALL
-            state, n = await self._run(cost, learn, learner, state, ahead)
+            cost = ahead.n * each + learner.fold_overhead
+            unchecked = await self._check_now_and_then(unchecked + cost)
+            state, n = await self._run(cost if self._folded else FIRST_CALL, learn, learner, state, ahead)
             self._folded, done = True, done + n
             if n < ahead.n:
                 if not await self._quarantine.add(int(numbers[done]), "the learner cannot learn from it"):
@@ -200,9 +206,6 @@ class Replica:
                 done += 1
         self.state = state
         return True
-
-    def _cost(self, rounds: int) -> int:
-        return rounds * self.model.learner.fold_cost + self.model.learner.fold_overhead
 
     async def _check_now_and_then(self, cost: int) -> int:
         """Refuses to go on where the model is gone; asks the store where the cost is high, which is 0 from then on."""

@@ -626,7 +626,7 @@ def test_learner_tells_about_itself(life: Life) -> None:
     """Every learner names its guarantee, a smaller one, and a positive cost that grows with the problem."""
     assert life.learner.guarantee.endswith(".")
     assert life.learner.smaller
-    assert 0 < life.learner.fold_cost <= life.case.at(Problem(8, 50)).fold_cost
+    assert 0 < life.learner.fold_cost(1) <= life.case.at(Problem(8, 50)).fold_cost(50)
 
 
 @pytest.mark.parametrize(

@@ -59,12 +59,12 @@ def plays(most: int, sizes: tuple[int, ...]) -> list[Play]:
 
 def rounds_within(learner: AnyLearner, most: int) -> int:
     """How many rounds the multiply-adds allow: at most LONG, at least three batches."""
-    K = learner.problem.n_labels
+    K, d = learner.problem.n_labels, learner.problem.n_features
     python = 0 if isinstance(learner, CompiledLearner) else _IN_PYTHON
     if isinstance(learner, AdaBoostOlm):
         python *= learner.weak_learners
     # A decision of a matrix learner costs no more than its update, of the others K·d.
-    cost = 2 * learner.fold_cost + learner.decide_cost + K**2 + _OVERHEAD + python
+    cost = 2 * learner.fold_cost(d) + learner.decide_cost(d) + K**2 + _OVERHEAD + python
     return max(3 * BATCH, min(LONG, most // cost))
 
 

@@ -194,12 +194,16 @@ class CutShort:
 
     def __init__(self, learner: Any, fold_cost: int = 1) -> None:
         self._learner = learner
-        self.fold_cost = fold_cost
+        self._fold_cost = fold_cost
         self.broken = True
         self.begun, self.go_on = threading.Event(), threading.Event()
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._learner, name)
+
+    def fold_cost(self, _: int) -> int:
+        """As it was given."""
+        return self._fold_cost
 
     def fold_unchecked(self, state: Any, rounds: Any) -> Any:
         """Folds, and then fails or dawdles, if it is broken."""
@@ -207,7 +211,7 @@ class CutShort:
         if not self.broken:
             return state
         self.begun.set()
-        if self.fold_cost == 1:
+        if self._fold_cost == 1:
             raise FloatingPointError("cut short")
         self.go_on.wait(10.0)
         return self._learner.fold_unchecked(state, rounds)  # worse than a half: twice
