@@ -130,7 +130,7 @@ class SobaLowRank(CompiledLearner[SobaLowRankState]):
         """Nothing: the update needs the present matrix."""
         return 0
 
-    def fold_cost(self, nonzeros: int) -> int:
+    def fold_cost(self, _: int) -> int:
         """Two solves with the factor, and two passes over the stored contexts, when all is full."""
         return self.max_updates**2 + 3 * self.max_nonzeros
 
