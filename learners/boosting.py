@@ -34,6 +34,7 @@ from learners.kernels import compiled
 from learners.linear_algebra import densify, packed_identity
 
 _BOUND = 2.0  # B of the FOLKLORE inside of BoostReg: ‖(1, α/2)‖ for every |α| <= 2
+_CALLS = 20_000  # multiply-adds in the time that a weak learner spends outside of kernels
 _EVIDENCE = 3  # the label that a weak learner named, and the two logits ζ of its BoostReg
 
 
@@ -213,7 +214,7 @@ class AdaBoostOlm(CheckedLearner[AdaBoostOlmState]):
     def decide_cost(self, _: int) -> int:
         """For each weak learner the scores of K labels, the costs, and a small regression."""
         K, d = self.problem.n_labels, self.problem.n_features
-        return self.weak_learners * (K * d + 10 * K * K + 1000)
+        return self.weak_learners * (K * d + K * K + _CALLS)
 
     @property
     def fold_overhead(self) -> int:
@@ -223,7 +224,7 @@ class AdaBoostOlm(CheckedLearner[AdaBoostOlmState]):
     def fold_cost(self, _: int) -> int:
         """For each weak learner two labels, the costs, and a small regression."""
         K, d = self.problem.n_labels, self.problem.n_features
-        return self.weak_learners * (2 * d + K * K + 100)
+        return self.weak_learners * (2 * d + K * K + _CALLS)
 
     def init(self) -> AdaBoostOlmState:
         """Nothing learned, all trusted alike."""

@@ -23,7 +23,6 @@ from learners.base import (
     Count,
     Decisions,
     FloatArray,
-    IntArray,
     Layout,
     Problem,
     Rounds,
@@ -31,8 +30,6 @@ from learners.base import (
     zero_state,
 )
 from learners.checked_learner import CheckedLearner
-from learners.checks import check_labels
-from learners.context_checks import check_contexts
 from learners.delayed import DelayedUpdate
 from learners.exploration import settle, softmax
 from learners.guarantees import AT_ONCE
@@ -164,30 +161,6 @@ def regret_bound(comparator_bound: float, problem: Problem, rounds: int) -> floa
     return 2.0 * K * reach + K * d * math.log1p(rounds) / (4.0 * constant)
 
 
-def online_to_batch(learner: Folklore, contexts: Contexts, true_labels: IntArray, step: int) -> FolkloreState:
-    """Runs through a sample and keeps the state that the given step decides with.
-
-    For a step drawn uniformly from 1 … T, the expected excess risk of that state is at most R(T)/T.
-
-    Args:
-        learner: FOLKLORE for the problem.
-        contexts: T of them, independent and from one distribution.
-        true_labels: (T,), 0 … K-1.
-        step: τ, 1 … T.
-
-    Raises:
-        ValueError: for a step outside of 1 … T, or arrays that are not those of the problem.
-    """
-    check_contexts(contexts, learner.problem.n_features)
-    check_labels("true_labels", true_labels, contexts.n, learner.problem.n_labels)
-    if not 1 <= step <= contexts.n:
-        raise ValueError(f"the step must be from 1 to {contexts.n}, not {step}")
-    state = learner.init()
-    K, d = learner.problem.n_labels, learner.problem.n_features
-    _run(state, learner.surrogate_constant, K, d, contexts, true_labels, step - 1)
-    return state
-
-
 @compiled
 def predict(inverse: FloatArray, solution: FloatArray, x: FloatArray, z: FloatArray) -> None:
     """Writes the logits z (K,) for a dense context x (d,)."""
@@ -288,16 +261,4 @@ def _fold(state: FolkloreState, constant: float, d: int, as_of_prediction: bool,
             else:
                 predict(state.inverse, state.solution, x, z)
             learn(state.inverse, state.solution, constant, x, z, rounds.true_labels[t])
-        state.rounds[()] += 1
-
-
-@compiled
-def _run(
-    state: FolkloreState, constant: float, K: int, d: int, contexts: Contexts, true_labels: IntArray, n: int
-) -> None:
-    x, z = np.empty(d), np.empty(K)
-    for t in range(n):
-        densify(contexts, t, x)
-        predict(state.inverse, state.solution, x, z)
-        learn(state.inverse, state.solution, constant, x, z, true_labels[t])
         state.rounds[()] += 1

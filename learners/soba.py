@@ -9,9 +9,8 @@ W -= c(1+δ)/(1+q) mat(v), where v = A⁻¹u: one product and one rank-one updat
 θ -= c u are kept beside, to check A⁻¹ and W every 500 updates (`learners.inverse`).
 """
 
-import math
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar, Literal, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 import pydantic
@@ -20,7 +19,6 @@ from learners.base import (
     Contexts,
     Count,
     FloatArray,
-    IntArray,
     Layout,
     NonNegativeScalar,
     Problem,
@@ -29,7 +27,7 @@ from learners.base import (
     zero_state,
 )
 from learners.compiled_learner import CompiledLearner
-from learners.exploration import adaptive_rate, decide_greedily, leader_except
+from learners.exploration import decide_greedily, leader_except
 from learners.inverse import (
     CHECK_EVERY,
     add_blocks,
@@ -51,13 +49,11 @@ from learners.linear_algebra import (
     packed_times_blocks,
     score,
 )
+from learners.soba_exploration import Exploration, exploration_code, exploration_rate, least_exploration
 from learners.soba_guarantee import soba_guarantee
 
 _LEAST_RELATIVE_REGULARIZATION = 1e-9  # a / X²; the inverse is exact to about 1e-16 X² K / (γ a)
 
-Exploration = Literal["anytime", "adaptive"] | Annotated[float, pydantic.Field(ge=1e-6, le=1)]
-
-_ANYTIME, _ADAPTIVE = -1.0, 0.0  # stand for γ in the kernels where it is no fixed number
 _LARGEST_DELTA = 1e60  # no exact A⁻¹ leads here
 _SOONEST = 50  # updates before A⁻¹ may be computed anew, where q or δ shows that it has lost its digits
 
@@ -163,26 +159,6 @@ def check_regularization(regularization: float, problem: Problem) -> None:
     """
     if regularization < _LEAST_RELATIVE_REGULARIZATION * problem.norm_bound**2:
         raise ValueError("regularization must be at least 1e-9 times the squared norm bound of the contexts")
-
-
-def least_exploration(exploration: Exploration, problem: Problem) -> float:
-    """Return γ, or the one that a schedule has fallen to after a million rounds."""
-    return min(1.0, math.sqrt(problem.n_labels / 1e6)) if isinstance(exploration, str) else exploration
-
-
-def exploration_code(exploration: Exploration) -> float:
-    """γ, or what stands for a schedule in the kernels."""
-    if isinstance(exploration, str):
-        return _ANYTIME if exploration == "anytime" else _ADAPTIVE
-    return exploration
-
-
-@compiled
-def exploration_rate(code: float, n_labels: int, quadratic_sum: FloatArray, rounds: IntArray) -> float:
-    """γ for the next decision: the fixed one, Theorem 5's from the state's sums, or the same as if those were zero."""
-    if code > 0.0:
-        return code
-    return adaptive_rate(n_labels, quadratic_sum.item() if code == _ADAPTIVE else 0.0, rounds.item())
 
 
 class _Room(NamedTuple):

@@ -27,7 +27,8 @@ from learners.exploration import decide_greedily, leader_except
 from learners.guarantees import uncovered
 from learners.kernels import Kernels, compiled, row
 from learners.linear_algebra import score
-from learners.soba import Exploration, exploration_code, exploration_rate, margin_gain
+from learners.soba import margin_gain
+from learners.soba_exploration import Exploration, exploration_code, exploration_rate
 
 
 class SobaDiagonalState(NamedTuple):

@@ -40,14 +40,8 @@ from learners.linear_algebra import (
     score,
     squared_norm,
 )
-from learners.soba import (
-    Exploration,
-    check_regularization,
-    exploration_code,
-    exploration_rate,
-    least_exploration,
-    margin_gain,
-)
+from learners.soba import check_regularization, margin_gain
+from learners.soba_exploration import Exploration, exploration_code, exploration_rate, least_exploration
 from learners.soba_guarantee import soba_guarantee
 
 

@@ -115,6 +115,14 @@ def create_app(settings: Settings | None = None, chance: Chance | None = None) -
     _include(app, routers)
     app.include_router(docs.router())
     describe_access(app)
+    _protect(app, settings, chance, redis)
+    _observe(app, worker_metrics, request_log)
+    app.add_middleware(SecurityHeaders)
+    return app
+
+
+def _protect(app: FastAPI, settings: Settings, chance: Chance, redis: RedisStore) -> None:
+    """Adds the limits on bodies, keys and requests in flight."""
     pace = Pace(settings.body_timeout_seconds, settings.body_grace_seconds, settings.body_min_bytes_per_second)
     app.add_middleware(BodyLimit, max_bytes=settings.max_body_bytes, pace=pace)
     if settings.keys_required:
@@ -122,9 +130,6 @@ def create_app(settings: Settings | None = None, chance: Chance | None = None) -
         wrong_keys = WrongKeys(chance.monotonic)
         app.add_middleware(Access, gatekeeper=keys, limiter=RateLimits(redis.command), wrong_keys=wrong_keys)
     app.add_middleware(InFlight, most=settings.max_requests_in_flight)
-    _observe(app, worker_metrics, request_log)
-    app.add_middleware(SecurityHeaders)
-    return app
 
 
 def _observe(app: FastAPI, metrics: WorkerMetrics, log: RequestLog) -> None:

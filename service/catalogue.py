@@ -25,11 +25,12 @@ from service.schemas import (
     ModelSummary,
     RoundLine,
 )
-from service.store.base import ListedModel, LogEntry, ModelKey, StoredModel, UnreadModel
+from service.store.base import LogEntry
 from service.store.damage import Damage
 from service.store.ids import id_of
 from service.store.reading import read_page
 from service.store.records import Table
+from service.store.stored_models import ListedModel, ModelKey, StoredModel, UnreadModel
 from service.summaries import Summary, read_summary, summary_of
 
 _MOST_NOTES = 10

@@ -7,7 +7,7 @@ from collections import OrderedDict
 from service.desk import Desk, Outside
 from service.errors import ModelNotFoundError, WagerError
 from service.model import Model, reading_cost, stored_model
-from service.store.base import StoredModel
+from service.store.stored_models import StoredModel
 
 _log = logging.getLogger(__name__)
 

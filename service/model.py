@@ -26,8 +26,9 @@ from service.errors import (
 )
 from service.feature_schemas import DenseFeatures, Features, SparseFeatures
 from service.schemas import LearnerChoice, ModelDefinition
-from service.store.base import FeedbackRules, ModelKey, StoredModel
+from service.store.base import FeedbackRules
 from service.store.records import RecordFormat
+from service.store.stored_models import ModelKey, StoredModel
 
 FORGET_AFTER = 3600.0
 """Seconds a prediction is remembered behind its window, so that late feedback is told from unknown."""

@@ -15,7 +15,7 @@ LEARNERS = [path for path in MODULES if path.parts[0] == "learners"]
 SERVICE = [path for path in MODULES if path.parts[0] == "service"]
 
 STANDARD = sys.stdlib_module_names
-NUMERIC = {"numpy", "numba", "pydantic", "safetensors"}
+NUMERIC = {"numpy", "numba", "pydantic"}
 WEB = {"fastapi", "starlette"}
 
 LONGEST_FUNCTION = 40
@@ -47,7 +47,19 @@ EDGE = {f"service.{name}" for name in ("__main__", "app", "cli", "client", "demo
 EDGE |= {"service.http_protocol", "service.logs", "service.repair_cli", "service.telemetry"}
 WATCHERS = {f"service.{name}" for name in ("figures", "metrics", "request_id", "request_log")}
 WRITERS = {"service.json_schema", "service.openapi_md"}
-PROTOCOL = {f"service.store.{name}" for name in ("base", "blocks", "damage", "ids", "outputs", "reading", "records")}
+PROTOCOL = {
+    f"service.store.{name}"
+    for name in (
+        "base",
+        "blocks",
+        "damage",
+        "ids",
+        "outputs",
+        "reading",
+        "records",
+        "stored_models",
+    )
+}
 
 
 class Arrow(NamedTuple):
@@ -118,7 +130,7 @@ def height_of(module: str) -> int:
 
 
 def test_learners_import_numbers_only() -> None:
-    """The learners know the standard library, numpy, numba, pydantic, safetensors and each other."""
+    """The learners know the standard library, numpy, numba, pydantic and each other."""
     allowed = {*STANDARD, *NUMERIC, "learners"}
     assert broken(a for a in ARROWS if top(a.source) == "learners" and top(a.target) not in allowed) == []
 
@@ -238,7 +250,7 @@ def test_the_store_knows_nothing_above_it() -> None:
 def test_the_interface_does_not_reach_past_the_use_cases() -> None:
     """service/api imports use cases, words, the store's protocol and itself; it computes nothing."""
     use_cases = {f"service.{name}" for name in ("auth", "catalogue", "rounds", "together", "webhooks", "wrong_keys")}
-    allowed = {*use_cases, "service.compute", "service.store.base", *WATCHERS, *WORDS}
+    allowed = {*use_cases, "service.compute", "service.store.base", "service.store.stored_models", *WATCHERS, *WORDS}
     ours = (a for a in ARROWS if a.source.startswith("service.api") and top(a.target) in {"service", "learners"})
     assert broken(a for a in ours if a.target not in allowed and not a.target.startswith("service.api")) == []
 

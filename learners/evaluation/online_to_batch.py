@@ -2,7 +2,7 @@
 
 Shinsaku Sakaue, Han Bao, Taira Tsuchiya, Taihei Oki, "Online Structured Prediction with Fenchel-Young Losses
 and Improved Surrogate Regret for Online Multiclass Classification with Logistic Loss", COLT 2024, Theorem 4.6.
-FOLKLORE, whose weights are implicit, keeps a state at random instead: `learners.folklore.online_to_batch`.
+FOLKLORE, whose weights are implicit, keeps a state at random instead: `folklore_to_batch`.
 """
 
 from typing import TypeAlias

@@ -11,7 +11,7 @@ from service.api.direct_route import DirectRoute
 from service.api.problems import problem_of, responses
 from service.catalogue import Catalogue
 from service.schemas import NAME_PATTERN, ModelAnswer, ModelDefinition, ModelList, ModelSummary, UnreadableModel
-from service.store.base import UnreadModel
+from service.store.stored_models import UnreadModel
 
 Name = Annotated[str, Path(pattern=NAME_PATTERN, description="The model's name.")]
 

@@ -5,10 +5,11 @@ from typing import Any
 
 from service.errors import ModelNotFoundError
 from service.store import keys
-from service.store.base import Block, ModelKey
+from service.store.base import Block
 from service.store.connections import Connection
 from service.store.damage import Damage, DamageRecord, decode_damage
 from service.store.scripts import Script, script
+from service.store.stored_models import ModelKey
 from service.store.translating import translating_errors
 
 _RECORD_DAMAGE = script("record_damage")

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from service.errors import StoreCorruptError
-from service.store.base import ListedModel, ModelKey, StoredModel
+from service.store.stored_models import ListedModel, ModelKey, StoredModel
 
 NAME_ERRORS = "surrogateescape"
 """How names that are no text are read, so that a list goes on behind them."""

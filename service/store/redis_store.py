@@ -6,11 +6,9 @@ scripts let it.
 """
 
 import asyncio
-import hashlib
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
-import numpy as np
 from redis import exceptions
 
 from service.errors import ModelNotFoundError, NewerVersionError, StoreError, StoreUnavailableError
@@ -20,19 +18,14 @@ from service.store.base import (
     Feedback,
     FeedbackResult,
     FeedbackRules,
-    ListedModel,
     LogEntry,
     ModelFigures,
-    ModelKey,
-    ModelPage,
     Published,
     Seen,
     Snapshot,
-    StoredModel,
     StoreFacts,
     StoreLoad,
     Tail,
-    UnreadModel,
 )
 from service.store.confirmation import Confirmed
 from service.store.connections import NO_FILES, Connection, TlsFiles, connect
@@ -42,6 +35,8 @@ from service.store.figures import read_figures, read_load
 from service.store.judging import by_block, in_order
 from service.store.model_hash import NAME_ERRORS, read_listed, read_model
 from service.store.scripts import Script, script
+from service.store.snapshot_parts import digest, joined
+from service.store.stored_models import ListedModel, ModelKey, ModelPage, StoredModel, UnreadModel
 from service.store.translating import translating_errors
 
 _BULK_PATIENCE = 30
@@ -176,7 +171,7 @@ class RedisStore(DamageCommands):
         if unknown := sorted(name for name in fields if not name.isdigit() and name not in _SNAPSHOT_FIELDS):
             raise NewerVersionError(f"the snapshot of model {key.name!r} has a field {unknown[0]!r}")
         parts = [fields[name] for name in sorted(fields) if name.isdigit()]
-        state = parts[0] if len(parts) == 1 else await asyncio.to_thread(_joined, parts)
+        state = parts[0] if len(parts) == 1 else await asyncio.to_thread(joined, parts)
         return Snapshot(int(fields.get(b"rounds", 0)), state, tally=fields.get(b"tally", b""))
 
     @translating_errors
@@ -184,8 +179,8 @@ class RedisStore(DamageCommands):
         """See `Store.save_snapshot`."""
         # Its parts are put elsewhere one by one: a large state in one command would hold up the store for everyone.
         # Named by what is in it: two workers that write the same one at once do each other no harm.
-        digest = await asyncio.to_thread(_digest, snapshot)
-        coming = keys.coming_snapshot(*key, digest)
+        name = await asyncio.to_thread(digest, snapshot)
+        coming = keys.coming_snapshot(*key, name)
         starts = range(0, max(len(snapshot.state), 1), _PART_BYTES)
         for number, start in enumerate(starts):
             part = snapshot.state[start : start + _PART_BYTES]
@@ -269,20 +264,6 @@ class RedisStore(DamageCommands):
     async def _call(self, *command: Any, connection: _Connection | None = None) -> Any:
         async with self._turn:
             return await (connection or self._connection).call(*command)
-
-
-def _joined(parts: Sequence[bytes]) -> memoryview:
-    """Parts as one. `bytes.join` would hold the interpreter's lock for all of them, which may be many megabytes."""
-    whole = np.empty(sum(map(len, parts)), np.uint8)
-    start = 0
-    for part in parts:
-        whole[start : start + len(part)] = np.frombuffer(part, np.uint8)
-        start += len(part)
-    return whole.data
-
-
-def _digest(snapshot: Snapshot) -> str:
-    return hashlib.blake2b(snapshot.state, digest_size=16, person=snapshot.rounds.to_bytes(8)).hexdigest()
 
 
 def _model_and_log(key: ModelKey) -> list[str]:

@@ -10,7 +10,8 @@ from typing import Any, cast
 from opentelemetry import trace
 from opentelemetry.trace import SpanKind
 
-from service.store.base import ModelKey, Store
+from service.store.base import Store
+from service.store.stored_models import ModelKey
 
 _tracer = trace.get_tracer("wager.store")
 

@@ -17,12 +17,13 @@ from learners.base import (
     Problem,
     Rounds,
 )
+from learners.evaluation.folklore_to_batch import online_to_batch
 from learners.evaluation.online_to_batch import average_weights
 from learners.evaluation.simulation import simulate
 from learners.exploration import draw
 from learners.features import within_bound
 from learners.fenchel_young import FenchelYoung
-from learners.folklore import Folklore, online_to_batch
+from learners.folklore import Folklore
 from learners.uniform import Uniform
 from tests.learners.bad_arrays import CONTEXTS, DENSE, SPARSE, Bad, rounds_of
 from tests.learners.implementations import IMPLEMENTATIONS, Case

@@ -13,11 +13,11 @@ from scipy import optimize
 from scipy.special import logsumexp, softmax
 
 from learners.base import Contexts, FloatArray, IntArray, Problem
+from learners.evaluation.folklore_to_batch import online_to_batch
 from learners.folklore import (
     Folklore,
     FolkloreState,
     learn,
-    online_to_batch,
     predict,
     regret_bound,
     surrogate_constant,

@@ -17,9 +17,10 @@ from learners.registry import ALL_LEARNERS
 from service.compute import Compute
 from service.model import Limits, Model, new_model, stored_model
 from service.schemas import ModelDefinition
-from service.store.base import Block, Feedback, FeedbackStatus, LogEntry, ModelKey, Store
+from service.store.base import Block, Feedback, FeedbackStatus, LogEntry, Store
 from service.store.ids import ids_in, tokens_of
 from service.store.records import Made
+from service.store.stored_models import ModelKey
 from tests.service.workers import START
 
 COMPUTE = Compute(2)

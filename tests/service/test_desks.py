@@ -17,8 +17,9 @@ from service.desks import _DESK_BYTES, Desks, _cost
 from service.errors import ModelNotFoundError, StoreUnavailableError
 from service.replica import Replica
 from service.store import keys
-from service.store.base import Feedback, ModelKey, Snapshot
+from service.store.base import Feedback, Snapshot
 from service.store.redis_store import RedisStore
+from service.store.stored_models import ModelKey
 from service.tally import Tally
 from tests.service.models import (
     COMPUTE,

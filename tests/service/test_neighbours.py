@@ -16,8 +16,8 @@ from service.errors import LearnerFailedError
 from service.isolation import each_alone
 from service.schemas import PredictAnswer
 from service.store import keys
-from service.store.base import ModelKey
 from service.store.redis_store import RedisStore
+from service.store.stored_models import ModelKey
 from tests.service.damaging import changed, rewrite
 from tests.service.models import (
     LABEL_SET,

@@ -8,7 +8,7 @@ import pytest
 from service.errors import HyperparameterError
 from service.model import Limits, Model, new_model, stored_model
 from service.schemas import ModelDefinition
-from service.store.base import ModelKey, StoredModel
+from service.store.stored_models import ModelKey, StoredModel
 
 ONCE_ALLOWED: list[tuple[dict[str, Any], float]] = [
     ({"algorithm": "soba", "regularization": 1e-6, "exploration": 0.02}, 30.0),

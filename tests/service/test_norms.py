@@ -9,8 +9,8 @@ import pytest
 
 from learners.base import BoolArray, FloatArray
 from learners.registry import ALL_LEARNERS
-from service.store.base import ModelKey
 from service.store.redis_store import RedisStore
+from service.store.stored_models import ModelKey
 from tests.service.models import definition
 from tests.service.workers import START
 

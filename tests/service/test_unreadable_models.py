@@ -11,9 +11,9 @@ import redis
 
 from service.schemas import ModelList
 from service.store import keys
-from service.store.base import ModelKey
 from service.store.embedded import EmbeddedServer
 from service.store.redis_store import RedisStore
+from service.store.stored_models import ModelKey
 from tests.releases import FOLDER, restore
 from tests.servers import raw
 from tests.service.keyed import bearer

@@ -16,8 +16,9 @@ import pytest
 
 from learners.codec import encode_state
 from service.model import stored_model
-from service.store.base import LogEntry, StoredModel
+from service.store.base import LogEntry
 from service.store.redis_store import RedisStore
+from service.store.stored_models import StoredModel
 from tests.servers import wait_until
 from tests.service.models import (
     GAPTRON,

@@ -5,8 +5,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from service.store.base import ModelKey, Store
+from service.store.base import Store
 from service.store.redis_store import RedisStore
+from service.store.stored_models import ModelKey
 from tests.store.places import Place
 from tests.store.samples import NOW
 

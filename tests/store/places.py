@@ -2,13 +2,8 @@
 
 from typing import NamedTuple
 
-from service.store.base import (
-    Feedback,
-    FeedbackRules,
-    FeedbackStatus,
-    ModelKey,
-    Store,
-)
+from service.store.base import Feedback, FeedbackRules, FeedbackStatus, Store
+from service.store.stored_models import ModelKey
 from tests.store.samples import FORMAT, NOW, STRICT, WINDOW, sample_predictions
 
 

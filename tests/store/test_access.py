@@ -13,11 +13,12 @@ from redis.retry import Retry
 
 from service.errors import StoreUnavailableError
 from service.store.api_keys import ApiKeyTable
-from service.store.base import Feedback, FeedbackStatus, ListedModel, ModelKey, Published, Snapshot
+from service.store.base import Feedback, FeedbackStatus, Published, Snapshot
 from service.store.connections import NO_FILES, TlsFiles
 from service.store.damage import Damage
 from service.store.rate_limits import RateLimits
 from service.store.redis_store import RedisStore
+from service.store.stored_models import ListedModel, ModelKey
 from tests.certificates import Certificates
 from tests.fleets import Cluster, Server
 from tests.servers import REDIS_SERVER, wait_until

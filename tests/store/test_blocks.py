@@ -8,8 +8,9 @@ import pytest
 
 from service.errors import StoreUnavailableError
 from service.store import keys
-from service.store.base import Feedback, FeedbackResult, FeedbackStatus, ModelKey, Store
+from service.store.base import Feedback, FeedbackResult, FeedbackStatus, Store
 from service.store.ids import SINGLE, id_of, ids_in, token_of, tokens_of
+from service.store.stored_models import ModelKey
 from tests.servers import raw
 from tests.store.samples import (
     FORMAT,

@@ -15,8 +15,9 @@ from pydantic import ValidationError
 from service.errors import ModelNotFoundError, StoreUnavailableError
 from service.settings import Settings
 from service.store import keys
-from service.store.base import Feedback, FeedbackStatus, ModelKey
+from service.store.base import Feedback, FeedbackStatus
 from service.store.redis_store import RedisStore
+from service.store.stored_models import ModelKey
 from tests.fleets import Server, Watched, sentinels
 from tests.servers import REDIS_SERVER, wait_until
 from tests.service.models import definition

@@ -10,21 +10,12 @@ import pytest
 from learners.base import Contexts
 from service.errors import ModelNotFoundError
 from service.store import keys
-from service.store.base import (
-    Block,
-    Feedback,
-    FeedbackResult,
-    FeedbackRules,
-    FeedbackStatus,
-    ModelKey,
-    Seen,
-    Snapshot,
-    Store,
-)
+from service.store.base import Block, Feedback, FeedbackResult, FeedbackRules, FeedbackStatus, Seen, Snapshot, Store
 from service.store.ids import SINGLE
 from service.store.outcomes import Outcome
 from service.store.outputs import OutputForm, label_set_form, ranking_form
 from service.store.records import Made, RecordFormat
+from service.store.stored_models import ModelKey
 from tests.servers import keys_like, raw
 from tests.store.places import Place
 from tests.store.samples import (

@@ -10,12 +10,13 @@ import pytest
 from learners.base import Contexts
 from service.errors import StoreCorruptError
 from service.store import keys
-from service.store.base import Block, Feedback, FeedbackResult, FeedbackRules, FeedbackStatus, ModelKey
+from service.store.base import Block, Feedback, FeedbackResult, FeedbackRules, FeedbackStatus
 from service.store.blocks import check_block
 from service.store.ids import ids_in, tokens_of
 from service.store.outputs import label_form, label_set_form, ranking_form
 from service.store.records import Made, RecordFormat
 from service.store.redis_store import RedisStore
+from service.store.stored_models import ModelKey
 from tests.servers import raw
 from tests.store.samples import NOW, WINDOW
 

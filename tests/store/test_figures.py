@@ -5,7 +5,8 @@ import asyncio
 import pytest
 
 from service.errors import ModelNotFoundError
-from service.store.base import Feedback, FeedbackStatus, ModelKey, Published, Snapshot, Store
+from service.store.base import Feedback, FeedbackStatus, Published, Snapshot, Store
+from service.store.stored_models import ModelKey
 from tests.servers import keys_like, raw
 from tests.store.samples import NOW, STRICT, WINDOW, sample_predictions
 

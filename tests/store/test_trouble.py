@@ -13,10 +13,11 @@ import pytest
 
 from service.errors import StoreFullError, StoreUnavailableError
 from service.store import keys, redis_store
-from service.store.base import Feedback, FeedbackStatus, ModelKey, Published, Snapshot, Store
+from service.store.base import Feedback, FeedbackStatus, Published, Snapshot, Store
 from service.store.damage import Damage
 from service.store.embedded import EmbeddedServer
 from service.store.redis_store import RedisStore
+from service.store.stored_models import ModelKey
 from tests.fleets import Cluster
 from tests.servers import REDIS_SERVER, Proxy, raw, redis_server
 from tests.store.samples import NOW, STRICT, WINDOW, sample_predictions

@@ -7,7 +7,8 @@ from contextlib import asynccontextmanager
 from typing import TypeVar
 
 from service.errors import StoreError
-from service.store.base import Feedback, FeedbackStatus, ModelKey, Store
+from service.store.base import Feedback, FeedbackStatus, Store
+from service.store.stored_models import ModelKey
 from tests.store.samples import NOW, STRICT, WINDOW, sample_predictions
 
 KEY = ModelKey("forest", "first")
