@@ -104,9 +104,9 @@ def create_app(settings: Settings | None = None, chance: Chance | None = None) -
         predictions.router(rounds, compute, settings.max_batch_items),
         feedback.router(rounds, settings.max_batch_items),
         models.router(catalogue),
-        log.router(catalogue),
+        log.router(catalogue, compute),
         learners.router(),
-        webhooks.router(rounds, Verifier(settings.all_webhook_secrets(), chance.now)),
+        webhooks.router(rounds, Verifier(settings.all_webhook_secrets(), chance.now), compute),
         health.router(store, lambda: draining.has_begun),
         metrics_api.router(figures, worker_metrics),
     ]

@@ -2,9 +2,8 @@
 
 import contextlib
 from bisect import bisect_left
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from datetime import UTC, datetime
-from itertools import chain, islice
 from typing import Any, Literal, NamedTuple
 
 import pydantic
@@ -37,6 +36,19 @@ _MOST_NOTES = 10
 """Of damage, beside a model."""
 
 _COST_PER_LABEL = 1_000  # multiply-adds in the time that checking and writing a label takes
+
+
+_PART_BYTES = 2**19
+"""Of the log, that are read at once."""
+
+_COST_PER_BYTE = 100  # multiply-adds in the time that a byte of the log takes to become JSON
+
+
+class _Part(NamedTuple):
+    """Lines that follow each other, and the last round that was read; None at the end of the log."""
+
+    lines: list[RoundLine]
+    last: int | None
 
 
 class Page(NamedTuple):
@@ -154,20 +166,32 @@ class Catalogue:
             raise ModelNotFoundError(f"there is no model {name!r}", "name")
         self._forget(name)
 
-    async def rounds(self, name: str, after: int, limit: int) -> Iterator[RoundLine]:
-        """The first rounds behind a given one that the log still has and that can be read, oldest first.
+    async def rounds(self, name: str, after: int, limit: int) -> AsyncIterator[Sequence[RoundLine]]:
+        """The first rounds behind a given one that the log still has and that can be read, oldest first, in parts.
 
         Raises:
             ModelNotFoundError: if there is no such model.
         """
         model = await self._read(await self._stored(name))
+        first = await self._part(model, after, limit)
+        return self._parts(model, first, limit)
+
+    async def _parts(self, model: Model, part: "_Part", limit: int) -> AsyncIterator[Sequence[RoundLine]]:
+        """A part of the log and those that follow it, up to so many lines."""
         while True:
-            tail = await self._store.read_tail(model.key, after, limit)
-            lines = islice((line for line in _round_lines(model, tail.entries) if line.round > after), limit)
-            first = next(lines, None)
-            if first is not None or not tail.entries:
-                return chain(() if first is None else (first,), lines)
-            after = tail.entries[-1].number  # none of these can be read
+            if part.lines:
+                yield part.lines
+            limit -= len(part.lines)
+            if part.last is None or limit <= 0:
+                return
+            part = await self._part(model, part.last, limit)
+
+    async def _part(self, model: Model, after: int, limit: int) -> "_Part":
+        most = max(1, min(limit, _PART_BYTES // model.format.round_bytes))
+        entries = (await self._store.read_tail(model.key, after, most)).entries
+        size = sum(len(entry.rounds) for entry in entries)
+        read = self._compute.run_costly(size * _COST_PER_BYTE, model.name, _lines_after, model, entries, after)
+        return _Part((await read)[:limit], entries[-1].number if entries else None)
 
     async def _stored(self, name: str) -> StoredModel:
         stored = await self._store.get_model(name)
@@ -244,6 +268,10 @@ def _note(damage: Damage) -> DamageNote:
     what: Literal["rounds", "snapshot"] = "snapshot" if damage.snapshot else "rounds"
     found_at = _moment(damage.found_at or 0.0)
     return DamageNote(what=what, first=damage.first, last=damage.last, reason=damage.reason, found_at=found_at)
+
+
+def _lines_after(model: Model, entries: list[LogEntry], after: int) -> list[RoundLine]:
+    return [line for line in _round_lines(model, entries) if line.round > after]
 
 
 def _round_lines(model: Model, entries: list[LogEntry]) -> Iterator[RoundLine]:

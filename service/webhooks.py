@@ -21,6 +21,7 @@ TOLERANCE_SECONDS = 300
 """How old, or how far ahead, a signature may be. A replay in that time is a duplicate: feedback counts once."""
 
 _MOST_SIGNATURES = 16
+_MOST_MEMBERS = 1000
 _SIGNATURE = re.compile(r"v1,[A-Za-z0-9+/]{43}=")
 _TIMESTAMP = re.compile(r"[1-9][0-9]{0,10}")
 _CLOUDEVENT = "application/cloudevents+json"
@@ -111,13 +112,19 @@ def read_feedback(headers: Mapping[str, str], body: bytes) -> FeedbackRequest:
         pydantic.ValidationError: if the feedback in it is wrong.
     """
     if any(name.startswith("ce-") for name in headers) or _media_type(headers) == _CLOUDEVENT:
-        return FeedbackRequest.model_validate(_event_data(headers, body))
+        return _as_feedback(_event_data(headers, body))
     try:
         said = json.loads(body)
     except (ValueError, RecursionError):
         raise InvalidInputError("the body is not JSON") from None
     if isinstance(said, dict) and "type" in said and "data" in said:
         said = said["data"]
+    return _as_feedback(said)
+
+
+def _as_feedback(said: Any) -> FeedbackRequest:
+    if isinstance(said, dict) and len(said) > _MOST_MEMBERS:  # each might be an error, which takes long to report
+        raise InvalidInputError(f"the feedback has {len(said):,} members; it may have {_MOST_MEMBERS:,}")
     return FeedbackRequest.model_validate(said)
 
 

@@ -65,7 +65,8 @@ def _too_much(row: Row, stream: Stream, rounds: int) -> str | None:
         return error.errors()[0]["msg"].removeprefix("Value error, ")
     if (needed := state_bytes(learner)) > MAX_STATE:
         return f"its state would take {needed:,} bytes"
-    if (work := float(learner.fold_cost(learner.problem.n_features) * rounds)) > MOST_WORK:
+    step = learner.fold_cost(learner.problem.n_features) + learner.fold_overhead
+    if (work := float(step * rounds)) > MOST_WORK:
         return f"a run would take some {work:.0e} multiply-adds"
     return None
 

@@ -8,6 +8,7 @@ from fastapi import APIRouter, Request
 
 from service import errors
 from service.api.problems import problem_of, problem_of_validation, responses
+from service.compute import Compute
 from service.rounds import RoundService
 from service.schemas import FeedbackRequest, WebhookAnswer
 from service.webhooks import Verifier, read_feedback
@@ -19,6 +20,8 @@ _IGNORED = (
     errors.PredictionExpiredError,
     errors.BrokenPredictionError,
 )
+
+_COST_PER_BYTE = 50  # multiply-adds in the time that a byte takes to be verified and read
 
 _SCHEMA = {"$ref": "#/components/schemas/FeedbackRequest"}
 _HEADERS = {
@@ -46,8 +49,14 @@ _ERRORS = responses(
 )
 
 
-def router(rounds: RoundService, verifier: Verifier) -> APIRouter:
-    """The route of webhooks."""
+def router(rounds: RoundService, verifier: Verifier, compute: Compute) -> APIRouter:
+    """The route of webhooks.
+
+    Args:
+        rounds: takes their feedback.
+        verifier: knows who may sign them.
+        compute: reads large ones.
+    """
     routes = APIRouter(tags=["rounds"])
 
     @routes.post("/webhooks/feedback", summary="Receive a webhook", responses=_ERRORS, openapi_extra=_DOCUMENTED)
@@ -60,16 +69,18 @@ def router(rounds: RoundService, verifier: Verifier) -> APIRouter:
         """
         verifier.check_headers(request.headers)  # before the body, which a sender without a secret may never end
         body = await request.body()
-        verifier.verify(request.headers, body)
+        cost = len(body) * _COST_PER_BYTE
+        feedback = await compute.run_costly(cost, "", _verified, verifier, request.headers, body)
         try:
-            return await _give(rounds, _read(request.headers, body))
+            return await _give(rounds, feedback)
         except _IGNORED as error:
             return WebhookAnswer(status="ignored", reason=problem_of(error))
 
     return routes
 
 
-def _read(headers: Mapping[str, str], body: bytes) -> FeedbackRequest:
+def _verified(verifier: Verifier, headers: Mapping[str, str], body: bytes) -> FeedbackRequest:
+    verifier.verify(headers, body)
     try:
         return read_feedback(headers, body)
     except pydantic.ValidationError as error:

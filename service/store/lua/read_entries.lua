@@ -13,12 +13,26 @@ local function moment_of(entry)
   return rounds and string.sub(rounds, 6, 13)
 end
 
--- The entries from one on that hold the rounds up to another, both by their ids; the last may hold more.
+local MOST_BYTES, MOST_AT_ONCE = 4194304, 64
+
+-- The entries from one on that hold the rounds up to another, both by their ids; the last may hold more. Where they
+-- have many bytes, only the first of them: a reply must neither hold up the store nor fill a worker's memory.
 local function read_entries(log, from, upto)
-  local entries = redis.call('XRANGE', log, from, upto)
-  local last = entries[#entries] and entries[#entries][1]
-  if last ~= upto then -- the next one goes beyond
-    entries[#entries + 1] = redis.call('XRANGE', log, last and '(' .. last or from, '+', 'COUNT', 1)[1]
+  local entries, bytes, count, start = {}, 0, 2, from
+  while bytes < MOST_BYTES do
+    local page = redis.call('XRANGE', log, start, upto, 'COUNT', count)
+    for _, entry in ipairs(page) do
+      entries[#entries + 1] = entry
+      bytes = bytes + #(rounds_of(entry) or '')
+    end
+    start = entries[1] and '(' .. entries[#entries][1] or from
+    if #page < count then
+      if not entries[1] or entries[#entries][1] ~= upto then -- the next one goes beyond
+        entries[#entries + 1] = redis.call('XRANGE', log, start, '+', 'COUNT', 1)[1]
+      end
+      break
+    end
+    count = math.min(4 * count, MOST_AT_ONCE)
   end
   return entries
 end
