@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from fastapi import APIRouter, FastAPI
 
-from service import desk
+from service import snapshot_policy
 from service.app import create_app
 from service.schemas import FeedbackAnswer, FeedbackRequest, PredictAnswer, PredictRequest
 from service.store.embedded import AppendFsync, EmbeddedServer
@@ -28,7 +28,7 @@ _ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
 
 def app_with_floor() -> FastAPI:
     """The real application, and for each route its floor: the same request and answer models, nothing done."""
-    desk.SNAPSHOT_AGE = float(os.environ.get(_SNAPSHOT_AGE, desk.SNAPSHOT_AGE))
+    snapshot_policy.SNAPSHOT_AGE = float(os.environ.get(_SNAPSHOT_AGE, snapshot_policy.SNAPSHOT_AGE))
     app = create_app()
     prediction = PredictAnswer(
         prediction_id="bench:AZ3kNDvx0000000000AA",

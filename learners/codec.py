@@ -116,11 +116,22 @@ def _read(data: bytes | memoryview) -> dict[str, np.ndarray[Any, Any]]:
     """Return the arrays of a file as views: the library would hold the interpreter's lock to copy all of it twice."""
     try:
         length = int.from_bytes(data[:8], "little")
-        fields = json.loads(bytes(data[8 : 8 + length]))
+        fields = dict(json.loads(bytes(data[8 : 8 + length])))
         body = np.frombuffer(data, np.uint8)[8 + length :]
-        return {name: _view(body, **field) for name, field in fields.items() if name != "__metadata__"}
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError) as error:
+    except (ValueError, TypeError, RecursionError, OverflowError) as error:
         raise InvalidStateError(f"not a safetensors file: {error}") from error
+    fields.pop("__metadata__", None)
+    arrays = {name: _array(name, body, field) for name, field in fields.items()}
+    if sum(array.nbytes for array in arrays.values()) != len(body):
+        raise InvalidStateError("not a safetensors file: its arrays do not fill it")
+    return arrays
+
+
+def _array(name: str, body: npt.NDArray[np.uint8], field: Any) -> np.ndarray[Any, Any]:
+    try:
+        return _view(body, **field)
+    except (ValueError, KeyError, TypeError, OverflowError) as error:
+        raise InvalidStateError(f"{name} cannot be read: {error}") from error
 
 
 def _view(

@@ -20,6 +20,7 @@ import typer
 
 from service import __version__, keys_cli
 from service.load.command import load
+from service.processes import leave_threads_behind
 from service.repair_cli import repair
 
 if TYPE_CHECKING:
@@ -36,7 +37,12 @@ app.add_typer(keys_cli.app, name="keys")
 
 def main() -> None:
     """Run the command line; the entry point of `wager`."""
-    app(prog_name="wager")
+    try:
+        app(prog_name="wager")
+    except SystemExit as ended:
+        if isinstance(ended.code, int):
+            leave_threads_behind(ended.code)
+        raise
 
 
 @app.callback()

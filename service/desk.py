@@ -25,8 +25,9 @@ from service.errors import (
 from service.feature_schemas import GivenContext
 from service.isolation import ImpossibleDecisionsError, each_alone
 from service.model import Model
-from service.replica import Replica
+from service.replica import TYPICAL_NONZEROS, Replica
 from service.schemas import PredictAnswer
+from service.snapshot_policy import SnapshotPolicy
 from service.store.base import Block, Feedback, FeedbackResult, FeedbackStatus, Published, Seen, Store, Tail
 from service.store.ids import OWN, ids_in, tokens_of
 from service.store.records import Made
@@ -45,17 +46,6 @@ FOLD_EVERY = 64
 """Recorded rounds that a worker lets wait before it folds them, asked for or not. Few, for every other request waits
 while the store reads them and the worker folds them; those of a batch come together and are folded together."""
 
-SNAPSHOT_EVERY = 1_000
-"""Fewest rounds between two snapshots that are not written for their age."""
-
-SNAPSHOT_PAUSE = 1.0
-"""Fewest seconds between two snapshots: what came in one is folded again in less."""
-
-SNAPSHOT_AGE = 30.0
-"""Seconds after which a snapshot is written though few rounds have come; a large state takes longer."""
-
-_SNAPSHOT_BYTES_PER_SECOND = 2_000_000
-
 _ITEMS_AT_ONCE = 512
 """Most predictions, or feedbacks, handed over together: a few milliseconds in which the worker hears nobody else."""
 
@@ -64,6 +54,9 @@ _NUMBER_COST = 50
 
 _NUMBERS_AT_ONCE = 4_000_000
 """Most probabilities computed together, which bounds the memory of a batch where labels are many: 32 MB an array."""
+
+_COST_AT_ONCE = 2_000_000_000
+"""Multiply-adds, about two seconds, of predictions made together: then others of the model have a turn."""
 
 PUBLISH_EVERY = 5.0
 """Seconds from one published tally of a model to the next."""
@@ -116,14 +109,14 @@ class Desk:
         self._outside = outside
         self._features = model.definition.features
         self._uniforms = uniforms_per_answer(model.learner)
-        most = max(1, min(_ITEMS_AT_ONCE, _NUMBERS_AT_ONCE // len(model.definition.labels)))
+        cost = model.learner.decide_cost(min(self._features.size, TYPICAL_NONZEROS))
+        numbers = len(model.definition.labels)
+        most = max(1, min(_ITEMS_AT_ONCE, _NUMBERS_AT_ONCE // numbers, _COST_AT_ONCE // cost))
         self._predictions: Batcher[Ask, PredictAnswer] = Batcher(self._predict_each, most)
         self._feedback: Batcher[Feedback, FeedbackResult] = Batcher(self._join, _ITEMS_AT_ONCE)
         self._newest_round = 0  # that this worker has heard of
         self._upkeep: asyncio.Task[None] | None = None
-        self._snapshot_after = max(SNAPSHOT_EVERY, self.replica.bytes // model.format.round_bytes)
-        self._snapshot_age = SNAPSHOT_AGE + self.replica.bytes / _SNAPSHOT_BYTES_PER_SECOND
-        self._snapshot_at = outside.now()
+        self._snapshots = SnapshotPolicy(self.replica, outside.now)
         self._publish_due = -math.inf  # the time
         self._published_rounds = 0
         self._predicted = False  # since the last tally was published
@@ -162,8 +155,8 @@ class Desk:
         if self._newest_round > replica.rounds:
             async with replica.lock:
                 await replica.catch_up()
-        if self._snapshot_due():
-            self._snapshot_at = self._outside.now()
+        if self._snapshots.is_due:
+            self._snapshots.begin()
             await replica.snapshot()
         if self._predicted or replica.rounds > self._published_rounds:
             await self._publish()
@@ -282,7 +275,7 @@ class Desk:
     def _keep_up(self) -> None:
         """Starts upkeep in the background where a stretch of rounds or a snapshot is waiting for it."""
         behind = self._newest_round - self.replica.rounds
-        if (behind >= FOLD_EVERY or self._snapshot_full()) and (self._upkeep is None or self._upkeep.done()):
+        if (behind >= FOLD_EVERY or self._snapshots.has_many_rounds) and (self._upkeep is None or self._upkeep.done()):
             self._upkeep = asyncio.create_task(self._maintain_quietly())
 
     async def _maintain_quietly(self) -> None:
@@ -290,11 +283,3 @@ class Desk:
             await self.maintain()
         except WagerError as error:  # nobody waits for this; the next request will meet the same error
             _log.warning("upkeep of model %s: %s", self.model.name, error.detail)
-
-    def _snapshot_full(self) -> bool:
-        paused = self._outside.now() - self._snapshot_at >= SNAPSHOT_PAUSE
-        return paused and self.replica.rounds - self.replica.snapshot_rounds >= self._snapshot_after
-
-    def _snapshot_due(self) -> bool:
-        aged = self._outside.now() - self._snapshot_at >= self._snapshot_age
-        return self._snapshot_full() or (aged and self.replica.rounds > self.replica.snapshot_rounds)

@@ -11,6 +11,7 @@ import gc
 import os
 import signal
 import sys
+import threading
 from collections.abc import Sequence
 
 _PR_SET_PDEATHSIG = 1
@@ -25,6 +26,20 @@ def spare_lasting_objects() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(20_000, 20, 20)
+
+
+def leave_threads_behind(code: int) -> None:
+    """End the process at once if daemon threads are still at work, which the interpreter's own end may crash.
+
+    A thread in the middle of a compilation or a kernel cannot be ended; the process can.
+
+    Args:
+        code: the exit code.
+    """
+    if any(thread.daemon and thread is not threading.current_thread() for thread in threading.enumerate()):
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
 
 
 def die_with_parent(parent_pid: int | None = None) -> None:

@@ -29,7 +29,7 @@ _STRETCH_BYTES = 2**22
 """Most bytes of rounds with dense contexts that are read at once."""
 
 
-_TYPICAL_NONZEROS = 1000
+TYPICAL_NONZEROS = 1000
 """Entries of a sparse context that the cost of a fold is estimated with before any is read."""
 
 
@@ -58,7 +58,7 @@ class Replica:
         self._store = store
         self._compute = compute
         self._given_up = False
-        each = model.learner.fold_cost(min(model.definition.features.size, _TYPICAL_NONZEROS))
+        each = model.learner.fold_cost(min(model.definition.features.size, TYPICAL_NONZEROS))
         most = min(_STRETCH_COST // each, _STRETCH_BYTES // model.format.round_bytes)
         self._limit = max(1, min(TAIL_LIMIT, most))
 

@@ -300,8 +300,12 @@ MATRIX_LEARNERS = [
             ),
             "folklore: h without the change of A": ("_add(solution, -constant * pull, direction)", "pass"),
             "folklore: ln T for ln(1 + T)": ("math.log1p(rounds)", "math.log(rounds)"),
-            "online-to-batch: a step too far": ("true_labels, step - 1)", "true_labels, step)"),
         },
+    ),
+    Place(
+        "learners/evaluation/folklore_to_batch.py",
+        ("tests/learners/test_folklore.py",),
+        {"online-to-batch: a step too far": ("true_labels, step - 1)", "true_labels, step)")},
     ),
     Place(
         "learners/bandit_reduction.py",

@@ -76,8 +76,33 @@ SERVICE = [
         ("tests/service/test_desks.py",),
         {
             "desk: nothing is folded in the background": ("(behind >= FOLD_EVERY or", "(False or"),
-            "desk: snapshots for their age alone": ("return self._snapshot_full() or (aged", "return (aged"),
         },
+    ),
+    Place(
+        "service/snapshot_policy.py",
+        ("tests/service/test_desks.py",),
+        {
+            "snapshots: for their age alone": ("return self.has_many_rounds or (aged", "return (aged"),
+        },
+    ),
+    Place(
+        "service/compute.py",
+        ("tests/service/test_compute.py",),
+        {
+            "compute: one owner takes all": ("max(1, threads // 2)", "threads"),
+            "compute: owners do not take turns": (
+                "self._waiting[owner] = jobs  # behind",
+                "self._waiting = OrderedDict({owner: jobs, **self._waiting})  # behind",
+            ),
+            "compute: what is cancelled runs": ("if not job.future.cancelled():", "if True:"),
+            "compute: never refuses": ("        self._closed = True\n", ""),
+            "compute: slices without a bound": ("max(SLICE_COST, overhead) // max(cost, 1)", "10**9"),
+        },
+    ),
+    Place(
+        "service/replica.py",
+        ("tests/service/test_long_work.py",),
+        {"replica: folds on for a deleted model": ("        if self._given_up:", "        if False:")},
     ),
     Place(
         "service/replica.py",
@@ -96,7 +121,10 @@ SERVICE = [
                 "self.snapshot_rounds = state, snapshot.rounds, snapshot.rounds",
                 "self.snapshot_rounds = state, 0, 0",
             ),
-            "replica: a fold cut short is used": ("self.state = None  # if", "self.state = state  # if"),
+            "replica: a fold cut short is used": (
+                "self.state = self.state, None  # if",
+                "self.state = self.state, self.state  # if",
+            ),
             "replica: lost rounds are kept": ("return tail.rounds < self.rounds", "return False"),
             "replica: other rounds are taken for its own": ("there != self._last_at", "False"),
             "replica: rounds that end elsewhere are taken for its own": ("first.number != self.rounds or", ""),

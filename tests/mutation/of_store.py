@@ -148,8 +148,13 @@ STORE = [
         "service/store/lua/read_entries.lua",
         (*_STORE, "tests/store/test_blocks.py"),
         {
-            "tail: no limit": ("'XRANGE', log, from, upto)", "'XRANGE', log, from, '+')"),
-            "tail: stops short of the limit": ("if last ~= upto then", "if false then"),
+            "tail: no limit": ("log, start, upto, 'COUNT', count)", "log, start, '+', 'COUNT', count)"),
+            "tail: stops short of the limit": (
+                "if not entries[1] or entries[#entries][1] ~= upto then",
+                "if false then",
+            ),
+            "tail: any number of bytes": ("while bytes < MOST_BYTES do", "while true do"),
+            "tail: a page twice": ("start = entries[1] and '(' .. entries", "start = entries[1] and '' .. entries"),
         },
     ),
     Place(

@@ -12,10 +12,11 @@ import pytest
 
 from learners.codec import encode_state
 from service.app import end
-from service.desk import FOLD_EVERY, SNAPSHOT_AGE, SNAPSHOT_EVERY, SNAPSHOT_PAUSE, Ask, Desk, Outside
+from service.desk import FOLD_EVERY, Ask, Desk, Outside
 from service.desks import _DESK_BYTES, Desks, _cost
 from service.errors import ModelNotFoundError, StoreUnavailableError
 from service.replica import Replica
+from service.snapshot_policy import SNAPSHOT_AGE, SNAPSHOT_EVERY, SNAPSHOT_PAUSE
 from service.store import keys
 from service.store.base import Feedback, Snapshot
 from service.store.redis_store import RedisStore
