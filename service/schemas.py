@@ -162,7 +162,7 @@ class PredictAnswer:
     labels: Annotated[list[str] | None, Field(examples=[None])]
     """The labels of a set, or all labels as ranked, the first one first; null where the model answers one."""
     propensity: float | None
-    """The probability of this very answer; null where it is below 1e-300, as one of many labels may be."""
+    """The probability of this very answer, in (0, 1]; null for a stored one that version 0.1.0 could not express."""
     rounds_seen: int
     """Rounds the model had learned from when it answered."""
     expires_at: datetime
