@@ -18,7 +18,12 @@ LEAST_PROPENSITY = 2.0**-1022
 
 @compiled
 def as_propensity(probability: float) -> float:
-    """Return a probability, off by rounding, as a propensity: in (0, 1], and no smaller than `LEAST_PROPENSITY`."""
+    """Return a probability, off by rounding, as a propensity: in (0, 1], and no smaller than `LEAST_PROPENSITY`.
+
+    NaN stays NaN, for the caller to refuse.
+    """
+    if np.isnan(probability):
+        return probability
     return min(1.0, max(LEAST_PROPENSITY, probability))
 
 
@@ -27,7 +32,8 @@ def settle(distribution: FloatArray) -> None:
     """Bring each entry of a distribution (K,), off by rounding, into [0, 1]; what is too small to divide by is 0."""
     for k in range(len(distribution)):
         p = distribution[k]
-        distribution[k] = min(1.0, p) if p >= LEAST_PROPENSITY else 0.0
+        if not np.isnan(p):  # which the caller refuses
+            distribution[k] = min(1.0, p) if p >= LEAST_PROPENSITY else 0.0
 
 
 @compiled

@@ -1,21 +1,19 @@
 """The use cases around models: create, read, list, delete, and read their logs."""
 
 import contextlib
-from bisect import bisect_left
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from datetime import UTC, datetime
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any, Literal, NamedTuple
 
 import pydantic
 
 from learners.answers import answer_kind
-from learners.base import NO_LABEL, AnyLearner, Contexts, Problem
+from learners.base import AnyLearner, Problem
 from learners.registry import ALL_LEARNERS, RECOMMENDED
-from service.answers import NOTHING
 from service.auth import Names
 from service.desk import Outside
 from service.errors import ModelExistsError, ModelNotFoundError, StoreError
 from service.learner_schemas import LearnerDescription, LearnerList
+from service.log_reader import LogReader, moment
 from service.model import Limits, Model, hyperparameters, new_model, reading_cost, stored_model
 from service.schemas import (
     DamageNote,
@@ -24,11 +22,7 @@ from service.schemas import (
     ModelSummary,
     RoundLine,
 )
-from service.store.base import LogEntry
 from service.store.damage import Damage
-from service.store.ids import id_of
-from service.store.reading import read_page
-from service.store.records import Table
 from service.store.stored_models import ListedModel, ModelKey, StoredModel, UnreadModel
 from service.summaries import Summary, read_summary, summary_of
 
@@ -36,19 +30,6 @@ _MOST_NOTES = 10
 """Of damage, beside a model."""
 
 _COST_PER_LABEL = 1_000  # multiply-adds in the time that checking and writing a label takes
-
-
-_PART_BYTES = 2**19
-"""Of the log, that are read at once."""
-
-_COST_PER_BYTE = 100  # multiply-adds in the time that a byte of the log takes to become JSON
-
-
-class _Part(NamedTuple):
-    """Lines that follow each other, and the last round that was read; None at the end of the log."""
-
-    lines: list[RoundLine]
-    last: int | None
 
 
 class Page(NamedTuple):
@@ -173,25 +154,7 @@ class Catalogue:
             ModelNotFoundError: if there is no such model.
         """
         model = await self._read(await self._stored(name))
-        first = await self._part(model, after, limit)
-        return self._parts(model, first, limit)
-
-    async def _parts(self, model: Model, part: "_Part", limit: int) -> AsyncIterator[Sequence[RoundLine]]:
-        """A part of the log and those that follow it, up to so many lines."""
-        while True:
-            if part.lines:
-                yield part.lines
-            limit -= len(part.lines)
-            if part.last is None or limit <= 0:
-                return
-            part = await self._part(model, part.last, limit)
-
-    async def _part(self, model: Model, after: int, limit: int) -> "_Part":
-        most = max(1, min(limit, _PART_BYTES // model.format.round_bytes))
-        entries = (await self._store.read_tail(model.key, after, most)).entries
-        size = sum(len(entry.rounds) for entry in entries)
-        read = self._compute.run_costly(size * _COST_PER_BYTE, model.name, _lines_after, model, entries, after)
-        return _Part((await read)[:limit], entries[-1].number if entries else None)
+        return await LogReader(model, self._store, self._compute).read(after, limit)
 
     async def _stored(self, name: str) -> StoredModel:
         stored = await self._store.get_model(name)
@@ -239,7 +202,7 @@ def _model_answer(stored: StoredModel, model: Model) -> ModelAnswer:
         window_seconds=definition.window_seconds,
         late_feedback=definition.late_feedback,
         retain_rounds=definition.retain_rounds,
-        created_at=_moment(stored.created_at),
+        created_at=moment(stored.created_at),
         rounds_seen=stored.rounds,
         predictions=stored.predictions,
         correct=stored.correct,
@@ -256,7 +219,7 @@ def _listed_answer(listed: ListedModel, summary: Summary) -> ModelSummary:
         window_seconds=summary.window_seconds,
         late_feedback=summary.late_feedback,
         retain_rounds=summary.retain_rounds,
-        created_at=_moment(listed.created_at),
+        created_at=moment(listed.created_at),
         rounds_seen=listed.rounds,
         predictions=listed.predictions,
         correct=listed.correct,
@@ -266,41 +229,5 @@ def _listed_answer(listed: ListedModel, summary: Summary) -> ModelSummary:
 
 def _note(damage: Damage) -> DamageNote:
     what: Literal["rounds", "snapshot"] = "snapshot" if damage.snapshot else "rounds"
-    found_at = _moment(damage.found_at or 0.0)
+    found_at = moment(damage.found_at or 0.0)
     return DamageNote(what=what, first=damage.first, last=damage.last, reason=damage.reason, found_at=found_at)
-
-
-def _lines_after(model: Model, entries: list[LogEntry], after: int) -> list[RoundLine]:
-    return [line for line in _round_lines(model, entries) if line.round > after]
-
-
-def _round_lines(model: Model, entries: list[LogEntry]) -> Iterator[RoundLine]:
-    blocks, ends = [entry.block for entry in entries], [entry.number for entry in entries]
-    for stretch in read_page(model.format, entries):
-        if stretch.rows is not None:
-            yield from _lines(model, *stretch.rows, lambda number: blocks[bisect_left(ends, number)])
-
-
-def _lines(model: Model, table: Table, contexts: Contexts, block_of: Callable[[int], str]) -> Iterator[RoundLine]:
-    for i, line in enumerate(table):
-        (shown,), truth = model.answers.show(table["output"][i : i + 1]), table["truth"][i : i + 1]
-        (right,) = [NOTHING] if (truth == NO_LABEL).all() else model.answers.show(truth)
-        own = id_of(block_of(int(line["round"])), int(line["token"]))
-        yield RoundLine(
-            round=int(line["round"]),
-            prediction_id=f"{model.name}:{own}",
-            label=shown.label,
-            labels=shown.labels,
-            propensity=float(line["propensity"]) or None,
-            correct=bool(line["correct"]),
-            true_label=right.label,
-            true_labels=right.labels,
-            context=model.contexts.show(contexts, i),
-            rounds_seen=int(line["rounds_seen"]),
-            predicted_at=_moment(line["predicted_at"]),
-            feedback_at=_moment(line["feedback_at"]),
-        )
-
-
-def _moment(seconds: Any) -> datetime:
-    return datetime.fromtimestamp(float(seconds), UTC)

@@ -17,11 +17,12 @@ from prometheus_client.metrics_core import (
     SummaryMetricFamily,
 )
 
-from service.errors import StoreCorruptError, StoreError
+from service.errors import NewerVersionError, StoreCorruptError, StoreError
 from service.store.base import FeedbackStatus, ModelFigures, Store, StoreLoad
 from service.tally import DELAY_BOUNDS, PROPENSITY_BOUNDS, SLOTS, Counts, decode_counts
 
 _MICRO = 1e6
+_UNREADABLE = (StoreCorruptError, NewerVersionError)
 
 
 class Watched(NamedTuple):
@@ -65,15 +66,15 @@ class Figures:
             return [up]
         up.add_metric((), 1)
         readable = [figures for figures in found if isinstance(figures, ModelFigures)]
-        unreadable = sum(isinstance(figures, StoreCorruptError) for figures in found)
+        unreadable = sum(isinstance(figures, _UNREADABLE) for figures in found)
         watched = [Watched(figures, _counts_of(figures)) for figures in readable]
         return [up, *_of_store(load, len(watched), unreadable), *_of_models(watched, self._now())]
 
-    async def _figures(self, name: str) -> ModelFigures | StoreCorruptError | None:
+    async def _figures(self, name: str) -> ModelFigures | StoreCorruptError | NewerVersionError | None:
         try:
             await self._check(name)
             return await self._store.read_figures(name)
-        except StoreCorruptError as error:
+        except _UNREADABLE as error:
             return error
 
 

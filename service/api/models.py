@@ -70,7 +70,7 @@ def _reading(catalogue: Catalogue) -> APIRouter:
     @routes.get(
         "/{name}",
         response_model=ModelAnswer,
-        responses=responses(errors.ModelNotFoundError, errors.StoreCorruptError),
+        responses=responses(errors.ModelNotFoundError, errors.NewerVersionError, errors.StoreCorruptError),
     )
     async def get_model(name: Name, request: Request) -> Response:
         """Describes a model, and tells how many rounds it has seen."""

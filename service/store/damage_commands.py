@@ -70,7 +70,7 @@ class DamageCommands:
         for server in await self._primaries():
             cursor = None
             while cursor != 0:
-                cursor, found = await self._scan(server, cursor or 0, f"{prefix}*")
+                cursor, found = await self._scan(server.call, cursor or 0, f"{prefix}*")
                 for named, record in found:
                     yield Block(named.removeprefix(prefix), record)
 

@@ -29,16 +29,12 @@ def read_model(name: str, fields: dict[bytes, bytes]) -> StoredModel | None:
     """
     if not fields:
         return None
+    key = ModelKey(name, _text(name, "incarnation", fields.get(b"incarnation")))
+    definition = _text(name, "definition", fields.get(b"definition"))
+    created_at = _moment(name, fields.get(b"created_at"))
     rounds, predictions, correct = (count(name, field, fields.get(field.encode())) for field in _COUNTERS)
-    return StoredModel(
-        ModelKey(name, _text(name, "incarnation", fields.get(b"incarnation"))),
-        _text(name, "definition", fields.get(b"definition")),
-        _moment(name, fields.get(b"created_at")),
-        rounds,
-        predictions,
-        correct,
-        count(name, "damaged", fields.get(b"damaged", b"0")),
-    )
+    damaged = count(name, "damaged", fields.get(b"damaged", b"0"))
+    return StoredModel(key, definition, created_at, rounds, predictions, correct, damaged)
 
 
 def read_listed(name: str, reply: Sequence[Any]) -> ListedModel | None:

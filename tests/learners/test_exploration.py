@@ -13,6 +13,7 @@ from learners.exploration import (
     LEAST_PROPENSITY,
     adaptive_rate,
     draw,
+    draw_unchecked,
     leader,
     leader_except,
     mix_with_uniform,
@@ -107,7 +108,7 @@ def test_leftovers_are_uniform_for_every_label() -> None:
 @pytest.mark.parametrize("probability", [1.0 + 4e-16, 1.0, 0.3, 1e-300, 5e-324, 0.0, -1e-17])
 def test_propensities_are_in_range_whatever_is_drawn_from(probability: float) -> None:
     """A propensity is in (0, 1], and one over it finite, where rounding has led a distribution out of range."""
-    _, propensities, leftovers = draw(np.array([[probability, 0.0]]), np.array([0.0]))
+    _, propensities, leftovers = draw_unchecked(np.array([[probability, 0.0]]), np.array([0.0]))
     assert 0.0 < propensities[0] <= 1.0
     assert np.isfinite(1.0 / propensities[0])
     assert propensities[0] == min(1.0, max(probability, LEAST_PROPENSITY))

@@ -50,7 +50,7 @@ class Stage(NamedTuple):
         paths = [f"/models/{name}{more}" for name in MODELS for more in ("", "/rounds")]
         told = [self.runner.run(self.client.get(path)).text for path in paths]
         with raw(self.store_url) as store:
-            kept = [key for key in store.scan_iter("*", 10_000) if not key.endswith(b":tally")]
+            kept = [key for key in store.scan_iter("*", 10_000) if not key.endswith((b":tally", b"probe"))]
             return [*told, len(kept)]
 
 

@@ -209,9 +209,9 @@ class Failing:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._learner, name)
 
-    def decide(self, state: Any, contexts: Any) -> Decisions:
+    def decide_unchecked(self, state: Any, contexts: Any) -> Decisions:
         """Decides, wrongly for some."""
-        distributions, evidence = self._learner.decide(state, contexts)
+        distributions, evidence = self._learner.decide_unchecked(state, contexts)
         bad = contexts.values.reshape(contexts.n, -1)[:, 0] < 0.0
         if self._how == "raises" and bad.any():
             raise FloatingPointError("cannot decide")
@@ -258,6 +258,7 @@ async def test_each_alone_passes_on_what_is_no_items_fault() -> None:
 
 async def test_damage_is_told_everywhere(store: RedisStore, store_url: str, name: str) -> None:
     """In the model, its log, the readiness and the metrics; and it goes away with the model."""
+    await store.command("DEL", keys.DAMAGED)  # of other tests
     model = await make_model(store, name)
     await play(store, model, 5)
     whole = await whole_log(store, model.key)

@@ -130,8 +130,15 @@ def tampered(url: str, damage: Damage, name: str = "b") -> None:
         damage(client, keys.model(name))
 
 
-@pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
-async def test_each_model_fails_alone(empty: str, damage: Damage) -> None:
+OF_A_NEWER_VERSION = {"unknown algorithm", "unknown hyperparameter"}
+"""What a version yet to come may have written is no damage."""
+
+OF_ONE_MODEL = {"labels", "guarantee", "damaged_rounds", "damage"}
+"""Fields that a list leaves out."""
+
+
+@pytest.mark.parametrize(("kind", "damage"), DAMAGES.items(), ids=DAMAGES)
+async def test_each_model_fails_alone(empty: str, kind: str, damage: Damage) -> None:
     """A list shows its problem, as reading it does; metrics count it; the others are as before; it can be deleted."""
     async with worker(empty) as client:
         await create(client, "a", "b", "c")
@@ -140,7 +147,8 @@ async def test_each_model_fails_alone(empty: str, damage: Damage) -> None:
         a, b, c = await listed(client)
         assert [a, c] == [before[0], before[2]]
         response = await client.get("/models/b")
-        assert (response.status_code, response.json()["type"]) == (500, "urn:wager:problem:store-corrupt")
+        status, slug = (503, "newer-version") if kind in OF_A_NEWER_VERSION else (500, "store-corrupt")
+        assert (response.status_code, response.json()["type"]) == (status, f"urn:wager:problem:{slug}")
         assert b.keys() == {"name", "problem"}
         assert (b["name"], without_id(b["problem"])) == ("b", without_id(response.json()))
         samples = await scrape(client)
@@ -209,8 +217,8 @@ async def test_a_list_item_is_the_model_without_its_labels(empty: str) -> None:
         await client.post("/feedback", json={"prediction_id": made["prediction_id"], "correct": True})
         model = (await client.get("/models/a")).json()
         assert model["rounds_seen"] == 1
-        labels = model.pop("labels")
-        assert labels == LABELS
+        assert model["labels"] == LABELS
+        model = {field: value for field, value in model.items() if field not in OF_ONE_MODEL}
         assert await listed(client) == [model | {"label_count": len(LABELS)}]
 
 
@@ -240,7 +248,9 @@ async def test_models_of_a_release_get_their_summary(tmp_path: Path) -> None:
             assert {item["name"] for item in items} == set(left["told"]["models"])
             for item in items:
                 model = (await client.get(f"/models/{item['name']}")).json()
-                assert item == {k: v for k, v in model.items() if k != "labels"} | {"label_count": len(model["labels"])}
+                assert item == {k: v for k, v in model.items() if k not in OF_ONE_MODEL} | {
+                    "label_count": len(model["labels"])
+                }
             with raw(server.url) as store:
                 assert all(store.hexists(keys.model(item["name"]), "summary") for item in items)
             assert await listed(client) == items
