@@ -204,7 +204,7 @@ def _fold(parameters: tuple[bool], state: BanditPerceptronsState, rounds: Rounds
 @compiled
 def _used(state: BanditPerceptronsKernelState) -> int:
     """How many support vectors there are; a count from outside must not lead out of the array."""
-    return min(state.used.item(), len(state.coefficients))
+    return max(0, min(state.used.item(), len(state.coefficients)))
 
 
 @compiled

@@ -57,3 +57,19 @@ def check_step_cost(learner: AnyLearner, max_multiply_adds: int) -> None:
             f"{learner.problem.n_features} features takes about {costs[step]:,} multiply-adds, more than the "
             f"{max_multiply_adds:,} allowed; use {learner.smaller} instead"
         )
+
+
+def check_evidence_size(learner: AnyLearner, max_bytes: int) -> None:
+    """Refuse a learner that keeps too much for every prediction that waits for feedback.
+
+    Raises:
+        StateTooLargeError: with the bytes it would keep.
+    """
+    needed = 8 * learner.evidence_size
+    if needed > max_bytes:
+        recomputes = hasattr(learner, "delayed_update") and learner.answer in {"label", "level"}
+        instead = "delayed_update: recompute" if recomputes else "fewer labels"
+        raise StateTooLargeError(
+            f"{learner.algorithm} with {learner.problem.n_labels} labels keeps {needed:,} bytes of every prediction, "
+            f"more than the {max_bytes:,} allowed; use {instead} instead"
+        )

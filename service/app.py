@@ -95,7 +95,9 @@ def create_app(settings: Settings | None = None, chance: Chance | None = None) -
     outside = Outside(store, compute, chance.now, chance.rng, chance.new_id)
     desks = Desks(outside, settings.cache_bytes)
     rounds = RoundService(desks, settings.max_distribution_numbers)
-    catalogue = Catalogue(outside, Limits(settings.max_state_bytes, settings.max_step_cost), desks.forget)
+    catalogue = Catalogue(
+        outside, Limits(settings.max_state_bytes, settings.max_step_cost, settings.max_evidence_bytes), desks.forget
+    )
     watched, most = settings.metrics_model_names, settings.metrics_max_models
     figures = Figures(store, chance.now, watched, most, catalogue.check)
     draining = Draining(settings.drain_seconds)

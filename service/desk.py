@@ -52,6 +52,9 @@ _ITEMS_AT_ONCE = 512
 _NUMBER_COST = 50
 """Multiply-adds in the time that a number of a request or an answer takes to be converted."""
 
+_BYTES_AT_ONCE = 2**23
+"""Most bytes of predictions stored together: the store takes some ten milliseconds for them."""
+
 _NUMBERS_AT_ONCE = 4_000_000
 """Most probabilities computed together, which bounds the memory of a batch where labels are many: 32 MB an array."""
 
@@ -111,7 +114,8 @@ class Desk:
         self._uniforms = uniforms_per_answer(model.learner)
         cost = model.learner.decide_cost(min(self._features.size, TYPICAL_NONZEROS))
         numbers = len(model.definition.labels)
-        most = max(1, min(_ITEMS_AT_ONCE, _NUMBERS_AT_ONCE // numbers, _COST_AT_ONCE // cost))
+        size = _BYTES_AT_ONCE // model.format.round_bytes
+        most = max(1, min(_ITEMS_AT_ONCE, _NUMBERS_AT_ONCE // numbers, _COST_AT_ONCE // cost, size))
         self._predictions: Batcher[Ask, PredictAnswer] = Batcher(self._predict_each, most)
         self._feedback: Batcher[Feedback, FeedbackResult] = Batcher(self._join, _ITEMS_AT_ONCE)
         self._newest_round = 0  # that this worker has heard of

@@ -9,7 +9,7 @@ import pydantic
 
 from learners.base import AnyLearner, Problem
 from learners.errors import StateTooLargeError, StepTooCostlyError
-from learners.new_models import check_new, check_state_size, check_step_cost
+from learners.new_models import check_evidence_size, check_new, check_state_size, check_step_cost
 from learners.registry import ALL_LEARNERS, RECOMMENDED
 from service.answers import Answers, answers_of
 from service.context_norms import ContextCheck
@@ -46,6 +46,7 @@ class Limits:
 
     state_bytes: int
     step_cost: int  # multiply-adds of one decision or update
+    evidence_bytes: int = 65_536  # kept of each prediction until its feedback
 
 
 @dataclasses.dataclass(frozen=True)
@@ -110,11 +111,12 @@ def check_limits(learner: AnyLearner, limits: Limits) -> None:
     """Refuse a learner that takes more than a new model may.
 
     Raises:
-        ModelTooLargeError: if its state would be too large.
+        ModelTooLargeError: if its state, or what it keeps of a prediction, would be too large.
         ModelTooCostlyError: if one decision or update would take too long.
     """
     try:
         check_state_size(learner, limits.state_bytes)
+        check_evidence_size(learner, limits.evidence_bytes)
         check_step_cost(learner, limits.step_cost)
     except StateTooLargeError as error:
         raise ModelTooLargeError(str(error), "learner.algorithm") from error

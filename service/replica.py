@@ -14,7 +14,7 @@ from service.quarantine import Quarantine
 from service.snapshots import read_state
 from service.store.base import LogEntry, Seen, Snapshot, Store, Tail
 from service.store.reading import begin_of, moment_of
-from service.tally import Tally
+from service.tally import Tally, counted_rounds
 
 _T = TypeVar("_T")
 
@@ -28,6 +28,9 @@ _STRETCH_COST = 1_000_000_000
 _STRETCH_BYTES = 2**22
 """Most bytes of rounds with dense contexts that are read at once."""
 
+
+_MOST_LOADS = 5
+"""How often a snapshot is started from before it counts as damaged: other workers may replace it and trim the log."""
 
 TYPICAL_NONZEROS = 1000
 """Entries of a sparse context that the cost of a fold is estimated with before any is read."""
@@ -58,6 +61,7 @@ class Replica:
         self._store = store
         self._compute = compute
         self._given_up = False
+        self._loads = 0  # of the snapshot, in one call of `catch_up`
         each = model.learner.fold_cost(min(model.definition.features.size, TYPICAL_NONZEROS))
         most = min(_STRETCH_COST // each, _STRETCH_BYTES // model.format.round_bytes)
         self._limit = max(1, min(TAIL_LIMIT, most))
@@ -87,7 +91,7 @@ class Replica:
             await self._load()
             tail = None
         tail = tail or await self._read_tail()
-        target = tail.rounds
+        target, self._loads = tail.rounds, 0
         await self._take(tail)
         while self.rounds < target:
             tail = await self._read_tail()
@@ -148,9 +152,11 @@ class Replica:
         if self.state is not None and (snapshot is None or snapshot.rounds <= self.rounds):
             raise StoreCorruptError(f"the log of model {self.model.name!r} lacks round {self.rounds + 1}")
         await self._quarantine.heed(0)
-        self._last_at = None
+        self._last_at, self._loads = None, self._loads + 1
         if snapshot is not None:
             try:
+                if self._loads > _MOST_LOADS or counted_rounds(snapshot.tally) > snapshot.rounds:
+                    raise InvalidStateError("its number of rounds is wrong")
                 state = await self._run(FIRST_CALL, read_state, self.model.learner, snapshot.state)
             except InvalidStateError as error:
                 await self._do_without(snapshot, error)

@@ -47,20 +47,24 @@ class RoundService:
         self._desks = desks
         self._max_distribution_numbers = max_distribution_numbers
 
-    async def check_distributions(self, name: str, items: int) -> None:
-        """Refuses to list more probabilities than fit an answer; a model that is not there is told of elsewhere.
+    async def check_answer_size(self, name: str, items: int, include_distribution: bool) -> None:
+        """Refuse to list more probabilities, or labels of sets and rankings, than fit an answer.
+
+        A missing model is reported later.
 
         Raises:
             BatchTooLargeError: if so many predictions would.
         """
         try:
-            labels = len((await self._desks.find(name, "model")).model.definition.labels)
+            model = (await self._desks.find(name, "model")).model
         except ModelNotFoundError:
             return
-        if items * labels > self._max_distribution_numbers:
-            most = self._max_distribution_numbers // labels
-            detail = f"{items} distributions over {labels} labels; one request may have {most}"
-            raise BatchTooLargeError(detail, "include_distribution")
+        lists = include_distribution + (model.answers.choices is None)
+        numbers = lists * len(model.definition.labels)
+        if items * numbers > self._max_distribution_numbers:
+            most = self._max_distribution_numbers // numbers
+            detail = f"{items} answers would list {numbers:,} labels each; one request may have {most}"
+            raise BatchTooLargeError(detail, "include_distribution" if include_distribution else "contexts")
 
     async def predict(self, request: PredictRequest) -> PredictAnswer:
         """Draws an answer for the context and stores the prediction.

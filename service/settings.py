@@ -120,6 +120,9 @@ class Settings(BaseSettings):
     max_distribution_numbers: int = Field(
         1_000_000, ge=1, description="Most probabilities that the answer to one batch may list."
     )
+    max_evidence_bytes: ByteSize = Field(
+        ByteSize(64 * _KIB), ge=8, description="Most that a new model may keep of each prediction beside its context."
+    )
     max_step_cost: int = Field(
         1_000_000_000,
         ge=1_000_000,

@@ -72,6 +72,14 @@ def decode_counts(tally: bytes) -> Counts:
     return counts
 
 
+def counted_rounds(tally: bytes) -> int:
+    """How many rounds an encoded tally has counted; 0 where it cannot be read."""
+    try:
+        return decode_counts(tally).rounds
+    except ValueError:
+        return 0
+
+
 class Tally:
     """The counts of one replica, a little behind until they are asked for.
 

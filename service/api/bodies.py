@@ -25,6 +25,9 @@ LARGE = 2**15
 MOST_MEMBERS = 1000
 """The most members that an object of a request may have."""
 
+MOST_PARTS = 250_000
+"""The most objects, lists and members that a body may have: each is a Python object to make and to free."""
+
 _OWNER = ""
 """Bodies share the threads of `Compute` as one owner: no model has this name."""
 
@@ -60,6 +63,9 @@ def _compute_of(request: Request) -> Compute:
 
 
 def _read(body: bytes, model: pydantic.TypeAdapter[Any]) -> Any:
+    parts = sum(map(body.count, (b"[", b"{", b":")))
+    if parts > MOST_PARTS:
+        raise InvalidInputError(f"the body has some {parts:,} objects, lists and members; it may have {MOST_PARTS:,}")
     try:
         if body.count(b":") > MOST_MEMBERS:
             check_members(msgspec.json.decode(body))

@@ -1,11 +1,13 @@
 """Observes every request from outside: its id and trace, one log line, one count."""
 
+import asyncio
 from collections.abc import Callable
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service import request_notes
-from service.api.problems import internal_error
+from service.api.problems import answer_to, internal_error
+from service.errors import StoppingError
 from service.metrics import WorkerMetrics
 from service.request_id import accepted_request_id, trace_id
 from service.request_log import RequestLog
@@ -60,6 +62,10 @@ class Observer:
 
         try:
             await self._app(scope, receive, observed)
+        except asyncio.CancelledError:  # the server stops, and waits no longer
+            if status:
+                raise
+            await answer_to(StoppingError("this worker has stopped before it had an answer"))(scope, receive, observed)
         except Exception:
             if not status:  # else it broke in the middle of its answer
                 await internal_error()(scope, receive, observed)

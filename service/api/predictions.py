@@ -62,8 +62,8 @@ def router(rounds: RoundService, compute: Compute, max_items: int) -> APIRouter:
     async def predict_batch(batch: PredictBatchRequest) -> PredictBatchAnswer:
         """Predicts for many contexts at once: an answer or a problem for each, in order."""
         check_size(len(batch.contexts), max_items, "contexts")
-        if batch.include_distribution and batch.model in own_names():
-            await rounds.check_distributions(batch.model, len(batch.contexts))
+        if batch.model in own_names():
+            await rounds.check_answer_size(batch.model, len(batch.contexts), batch.include_distribution)
         ids = batch.prediction_ids
         if ids is not None and len(ids) != len(batch.contexts):
             raise errors.IdentifierError(f"{len(ids)} ids for {len(batch.contexts)} contexts", "prediction_ids")

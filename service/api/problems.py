@@ -49,6 +49,13 @@ def answer_to(error: errors.WagerError) -> JSONResponse:
     return _response(problem_of(error), _headers(error))
 
 
+def answer_to_http(error: HTTPException) -> JSONResponse:
+    """The answer that tells of an error that has a status of its own."""
+    status, detail = error.status_code, str(error.detail)
+    kind = kinds.OF_HTTP.get(status, Kind(status, f"http-{status}", detail))
+    return _response(_problem(kind, detail), error.headers)
+
+
 def too_large(max_bytes: int) -> JSONResponse:
     """The answer to a body over the limit."""
     return _response(_problem(kinds.BODY_TOO_LARGE, f"the body is larger than {max_bytes:,} bytes"))
@@ -147,10 +154,9 @@ async def _on_validation_error(_: Request, error: Exception) -> JSONResponse:
 
 async def _on_http_error(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, HTTPException)
-    status, detail = error.status_code, str(error.detail)
-    kind = kinds.OF_HTTP.get(status, Kind(status, f"http-{status}", detail))
-    headers = {"Allow": ", ".join(_methods_of(request))} if status == 405 else error.headers
-    return _response(_problem(kind, detail), headers)
+    if error.status_code == 405:
+        error.headers = {"Allow": ", ".join(_methods_of(request))}
+    return answer_to_http(error)
 
 
 def _methods_of(request: Request) -> list[str]:

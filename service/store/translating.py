@@ -29,6 +29,8 @@ def translating_errors(method: Callable[_P, Coroutine[Any, Any, _T]]) -> Callabl
             return await method(*args, **kwargs)
         except (exceptions.RedisError, exceptions.RedisClusterException, OSError) as error:
             raise translated_error(error) from error
+        except ValueError as error:  # of a number that is none
+            raise StoreCorruptError(f"what is stored of a model cannot be read: {error}") from error
 
     return translated
 
@@ -51,6 +53,8 @@ def translated_error(error: Exception) -> StoreError:
             detail = f"the store refuses writes: READONLY {said}"
         case exceptions.ResponseError() if said.startswith(_NO_WRITES):
             detail = f"the store refuses writes: {said}"
+        case exceptions.ResponseError() if said.startswith("CORRUPT") or "user_script" in said:
+            return StoreCorruptError(f"what is stored of a model cannot be used: {said}")
         case _:
             detail = f"the store does not answer: {said}"
     return StoreUnavailableError(detail)

@@ -77,7 +77,7 @@ ACCESS = (
                 '            check_model(batch.model, "model")\n',
                 "            pass\n",
             ),
-            "access: a limit tells of a model": (" and batch.model in own_names()", ""),
+            "access: a limit tells of a model": ("if batch.model in own_names():", "if True:"),
         },
     ),
     Place(
@@ -132,7 +132,7 @@ ACCESS = (
         "service/api/in_flight.py",
         (_LIMITS,),
         {
-            "limits: a place is never left": ("            places.taken -= 1", "            pass"),
+            "limits: a place is never left": ("            self.taken -= 1", "            pass"),
             "limits: webhooks have the places of all": ("is None else self._keyed", "is False else self._keyed"),
         },
     ),

@@ -30,6 +30,9 @@ local there = redis.call('HMGET', KEYS[1], 'incarnation', 'rounds')
 if there[1] ~= ARGV[1] then
   return false
 end
+if not string.match(there[2] or '', '^%d+$') or #there[2] > 15 then
+  return redis.error_reply('CORRUPT the number of its rounds is damaged')
+end
 local first, right = tonumber(there[2]), 0
 local rounds = first
 local now, accept_late, truth_needed = tonumber(ARGV[2]), ARGV[3] == '1', ARGV[4] == '1'
@@ -267,7 +270,7 @@ end)
 -- Counted once for all, and also where one of them was stopped by a broken record.
 if rounds > first then
   redis.call('HINCRBY', KEYS[1], 'rounds', rounds - first)
-  redis.call('HINCRBY', KEYS[1], 'correct', right)
+  redis.pcall('HINCRBY', KEYS[1], 'correct', right) -- a damaged counter stops nothing
   redis.call('HSET', KEYS[1], 'last_at', ARGV[2])
 end
 for status, count in pairs(others) do

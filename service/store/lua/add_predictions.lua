@@ -13,6 +13,9 @@ local there = redis.call('HMGET', KEYS[1], 'incarnation', 'rounds', 'last_at', '
 if there[1] ~= ARGV[1] then
   return false
 end
+if not string.match(there[2] or '', '^%d+$') or #there[2] > 15 then
+  return redis.error_reply('CORRUPT the number of its rounds is damaged')
+end
 local seen, rounds, damage = tonumber(ARGV[2]), tonumber(there[2]), there[4] or '0'
 
 -- Whether the last round seen is in the log. Its moment may be damaged there: then it is not the model's.
@@ -55,5 +58,5 @@ for i = 3, #KEYS do
     heads[i - 2] = string.sub(record, 1, math.min(#record, HEAD_BYTES + others * (41 + 2 * answer_bytes)))
   end
 end
-redis.call('HINCRBY', KEYS[1], 'predictions', stored)
+redis.pcall('HINCRBY', KEYS[1], 'predictions', stored) -- a damaged counter stops nothing
 return {false, heads}
