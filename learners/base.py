@@ -110,7 +110,7 @@ class Contexts(NamedTuple):
 
     @classmethod
     def sparse(cls, lengths: npt.ArrayLike, indices: npt.ArrayLike, values: npt.ArrayLike) -> "Contexts":
-        """Contexts of so many entries each (n,), from all their indices (nnz,) and values (nnz,) in one.
+        """Contexts with these numbers of entries (n,), from all their indices (nnz,) and values (nnz,) in one.
 
         Raises:
             InvalidArrayError: for a length or index that is no integer, or lengths that are not those of the arrays.
@@ -205,10 +205,10 @@ class Learner(Protocol[StateT]):
         """Whether every round must carry its true label (full information)."""
 
     def decide_cost(self, nonzeros: int, /) -> int:
-        """Multiply-adds of one decision with its draw on a context of so many non-zeros, roughly and at most."""
+        """Multiply-adds of one decision with its draw on a context with these non-zeros, roughly and at most."""
 
     def fold_cost(self, nonzeros: int, /) -> int:
-        """Multiply-adds of one update on a context of so many non-zeros, roughly and at most."""
+        """Multiply-adds of one update on a context with these non-zeros, roughly and at most."""
 
     @property
     def fold_overhead(self) -> int:

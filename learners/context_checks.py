@@ -13,7 +13,7 @@ INT, FLOAT, BOOL = np.dtype(np.int64), np.dtype(np.float64), np.dtype(np.bool_)
 _ANY_FEATURE = 2**62
 
 _FEW_INDICES = 40
-"""Up to so many are compared pair by pair, faster than sorting them."""
+"""Up to this number, comparing pair by pair is faster than sorting."""
 
 _CONTEXT_FAULTS = (
     "",

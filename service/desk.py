@@ -206,7 +206,7 @@ class Desk:
         return await self._costly(listed, self._answers, batch, drawn, there)
 
     async def _costly(self, numbers: int, function: Callable[..., _T], *args: Any) -> _T:
-        """Run what converts so many numbers, in a thread if they are many."""
+        """Run a conversion of numbers, in a thread if they are many."""
         return await self._outside.compute.run_costly(numbers * _NUMBER_COST, self.model.name, function, *args)
 
     def _size(self, asks: list[Ask]) -> int:

@@ -23,7 +23,7 @@ class Pace(NamedTuple):
     min_rate: float  # bytes a second, on average; 0 for any
 
     def patience(self, received: int) -> float:
-        """Return the seconds after which a body of which so many bytes have arrived must have gone on."""
+        """Return the seconds after which more of a body must have arrived, given the bytes so far."""
         if not self.min_rate:
             return self.max_seconds
         return min(self.max_seconds, self.grace_seconds + received / self.min_rate)

@@ -48,7 +48,7 @@ def _of_damage(names: Sequence[str]) -> str:
 
 
 class _OneAtATime:
-    """Joins whoever asks to the question under way: readiness is asked for without a key, and costs a write."""
+    """Share the check under way: readiness is asked for without a key, and costs a write."""
 
     def __init__(self, ask: Callable[[], Coroutine[Any, Any, StoreFacts]]) -> None:
         self._ask = ask
@@ -57,5 +57,7 @@ class _OneAtATime:
     async def __call__(self) -> StoreFacts:
         if self._asked is None or self._asked.done():
             self._asked = asyncio.create_task(self._ask())
-            self._asked.add_done_callback(lambda asked: asked.cancelled() or asked.exception())  # whoever is gone
+            self._asked.add_done_callback(
+                lambda asked: asked.cancelled() or asked.exception()
+            )  # when all callers have gone
         return await asyncio.shield(self._asked)

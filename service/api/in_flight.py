@@ -1,6 +1,6 @@
 """Refuses requests while a worker has as many in flight as it takes, so that those it has are answered.
 
-Requests that need no key have places of their own, a tenth as many: whoever has no key can fill those, and only those.
+Requests that need no key have places of their own, a tenth as many: clients without a key can fill those and no others.
 Where all places are taken, the request whose body has been on its way for longest loses its place to the new one, so
 that slow bodies keep nobody out.
 """

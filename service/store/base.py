@@ -151,7 +151,7 @@ class Store(Protocol):
         """The model of that name.
 
         Raises:
-            StoreCorruptError: if what is there is not a model.
+            StoreCorruptError: if the key holds no model.
         """
 
     async def list_models(self, after: str, limit: int) -> ModelPage:
@@ -161,7 +161,7 @@ class Store(Protocol):
         """The model of that name, as a list has it.
 
         Raises:
-            StoreCorruptError: if what is there is not a model.
+            StoreCorruptError: if the key holds no model.
         """
 
     async def keep_summary(self, key: ModelKey, summary: str) -> bool:
@@ -248,7 +248,7 @@ class Store(Protocol):
         """
 
     async def mark_snapshot(self, key: ModelKey, rounds: int, reason: str) -> None:
-        """Records that the snapshot of so many rounds cannot be read, so that any other takes its place.
+        """Record that the snapshot of these rounds cannot be read, so that any other takes its place.
 
         Raises:
             ModelNotFoundError: if this incarnation of the model is gone.

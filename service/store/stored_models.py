@@ -28,7 +28,7 @@ class ListedModel(NamedTuple):
     """A model as a list has it: without its definition."""
 
     key: ModelKey
-    summary: bytes | None  # of the definition, as whoever made the model wrote it; None where nobody has
+    summary: bytes | None  # of the definition, written when the model was made; None for models of 0.1.0
     definition_bytes: int
     created_at: float  # seconds since the epoch
     rounds: int

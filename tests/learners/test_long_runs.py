@@ -44,7 +44,7 @@ class Play(NamedTuple):
         return f"{self.case}-K{self.n_labels}"
 
     def learner(self) -> AnyLearner | None:
-        """None where the learner refuses so many labels."""
+        """None where the learner refuses that number of labels."""
         try:
             return self.case.at(Problem(self.n_labels, 2 if self.n_labels > 50 else 5))
         except pydantic.ValidationError:
@@ -52,7 +52,7 @@ class Play(NamedTuple):
 
 
 def plays(most: int, sizes: tuple[int, ...]) -> list[Play]:
-    """Every implementation with so many labels, or the one number that it takes."""
+    """Every implementation with this number of labels, or the one number that it takes."""
     pairs = itertools.product(IMPLEMENTATIONS, sizes)
     return [Play(case, K, most) for case, K in pairs if case.n_labels in (None, K) or sizes[0] == K]
 

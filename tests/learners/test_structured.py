@@ -127,7 +127,7 @@ def test_chances_of_a_set_are_marginals() -> None:
 
 
 def test_vanishing_propensities_are_the_least() -> None:
-    """A set of so many undecided labels that its probability is no number gets the least, one of fewer its own."""
+    """A set of undecided labels whose probability underflows gets the least propensity; a likelier one its own."""
     for K, expected in ((900, 0.5**900), (1050, LEAST_PROPENSITY), (1200, LEAST_PROPENSITY)):
         learner = make("label-set", K)
         decisions = Decisions(np.empty((1, 0)), np.full((1, K), 0.5))

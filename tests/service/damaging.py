@@ -27,7 +27,7 @@ NAN = struct.pack("<d", float("nan"))
 
 
 async def played(store: Store, name: str, kind: str, n: int, blocks: int | None) -> Model:
-    """A model of a kind with n rounds in its log, in so many blocks."""
+    """A model of a kind with n rounds in its log, in a number of blocks."""
     model = await make_model(store, name, **KINDS[kind])
     await (play_sparse if kind == "sparse" else play)(store, model, n, blocks=blocks)
     return model

@@ -27,7 +27,7 @@ class Gate:
         return threading.current_thread().name
 
     async def begun(self, times: int = 1) -> None:
-        """Wait until so many further computations have begun."""
+        """Wait until this number of further computations have begun."""
         for _ in range(times):
             assert await asyncio.to_thread(self._begun.acquire, timeout=30.0)
 
@@ -126,7 +126,7 @@ async def test_a_cancelled_computation_frees_its_thread(gate: Gate) -> None:
 
 
 async def test_a_closed_pool_refuses(gate: Gate) -> None:
-    """After the close nothing begins, and those that wait are told why."""
+    """After the close nothing begins, and waiting callers get the reason."""
     compute = Compute(2)
     running = asked(compute, "m", gate)
     await gate.begun()

@@ -1,4 +1,4 @@
-"""The laws of items that go together: whatever is wrong with one is no other's trouble, and damage is told clearly."""
+"""The laws of items that go together: a fault of one affects no other, and damage is reported."""
 
 import asyncio
 import json
@@ -253,7 +253,7 @@ async def test_each_alone_passes_on_what_is_no_items_fault() -> None:
         await each_alone(broken, [1, 2], "m")
 
 
-# --- damage is told
+# --- damage is reported
 
 
 async def test_damage_is_told_everywhere(store: RedisStore, store_url: str, name: str) -> None:

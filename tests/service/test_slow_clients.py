@@ -109,7 +109,7 @@ async def connected(built: Attacked, receive_bytes: int = 0) -> AsyncIterator[so
 
 
 async def rest(raw: socket.socket, drip: bytes = b"", pause: float = 0.1) -> tuple[bytes, float]:
-    """Everything until the server closes the connection, and the seconds until then; drips meanwhile."""
+    """Everything until the server closes the connection, and the seconds until then; drips while it waits."""
     loop, answer, began = asyncio.get_running_loop(), b"", time.monotonic()
     async with asyncio.timeout(60.0):
         while True:
@@ -123,7 +123,7 @@ async def rest(raw: socket.socket, drip: bytes = b"", pause: float = 0.1) -> tup
 
 
 async def latencies(client: httpx2.AsyncClient, n: int) -> list[float]:
-    """The sorted seconds of so many predictions, each of which must be answered."""
+    """The sorted seconds of n predictions, each of which must be answered."""
     taken = []
     for _ in range(n):
         began = time.monotonic()
@@ -133,7 +133,7 @@ async def latencies(client: httpx2.AsyncClient, n: int) -> list[float]:
     return sorted(taken)
 
 
-# --- whoever has no key
+# --- clients without a key
 
 
 @pytest.mark.parametrize("signed", [True, False], ids=["plausible", "unsigned"])

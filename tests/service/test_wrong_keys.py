@@ -21,7 +21,7 @@ WRONG = f"wk_{'0' * 12}_{'0' * 64}"
 
 
 def counted(keys: WrongKeys, address: str, n: int) -> list[int | None]:
-    """What so many wrong keys of an address are answered."""
+    """The answers to n wrong keys from one address."""
     return [keys.count(address) for _ in range(n)]
 
 

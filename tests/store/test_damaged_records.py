@@ -154,7 +154,7 @@ def places(kind: Kind, record: bytes, i: int) -> dict[str, tuple[int, bytes]]:
 @pytest.mark.parametrize("kind", KINDS.values(), ids=list(KINDS))
 @pytest.mark.parametrize("alone", [True, False], ids=["alone", "together"])
 async def test_impossible_numbers_make_no_round(store: RedisStore, name: str, kind: Kind, alone: bool) -> None:
-    """Each is told from all others, in either place where it is kept; the search of blocks finds it as well."""
+    """Each is found in either place where it is kept; the search of blocks finds it as well."""
     key, (record, tokens) = await new_model(store, name), record_of(kind, alone)
     check_block(kind.format, record)
     found = places(kind, record, 0)
@@ -201,7 +201,7 @@ async def test_a_wild_length_takes_no_memory(store: RedisStore, store_url: str, 
 
 @pytest.mark.parametrize("outcome", ["correct", "moment", "round", "truth"])
 async def test_a_damaged_outcome_is_no_duplicate(store: RedisStore, name: str, outcome: str) -> None:
-    """Neither the zeros of an open prediction nor the outcome of a closed one are told once they are damaged."""
+    """Neither the zeros of an open prediction nor the outcome of a closed one are answered once they are damaged."""
     kind = KINDS["dense"]
     key, (record, tokens) = await new_model(store, name), record_of(kind, alone=False)
     at = 45 + {"correct": 0, "moment": 8, "round": 15, "truth": 17}[outcome]

@@ -51,7 +51,7 @@ for i = 3, #KEYS do
   local record = redis.call('SET', KEYS[i], made, 'PX', ARGV[7], 'NX', 'GET')
   if not record then
     heads[i - 2], stored = false, stored + n
-  elseif #record < HEAD_BYTES then -- damaged: whoever reads it says so
+  elseif #record < HEAD_BYTES then -- damaged: its reader reports it
     heads[i - 2] = record
   else
     local _, others, _, answer_bytes = struct.unpack(HEAD, record)

@@ -1,5 +1,5 @@
 -- Stands before scripts that read the log.
--- The rounds of an entry, or nil where its fields are not those of this version: whoever reads it says so.
+-- The rounds of an entry, or nil where its fields are not those of this version: the reader reports that.
 local function rounds_of(entry)
   local fields = entry and entry[2]
   if fields and #fields == 4 and fields[1] == 'p' and fields[3] == 'r' then
