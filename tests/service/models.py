@@ -51,7 +51,9 @@ def some_contexts(seed: int, n: int) -> list[list[float]]:
 
 async def make_model(store: Store, name: str, incarnation: str = "first", **fields: Any) -> Model:
     """Creates a model directly in the store."""
-    model = new_model(ModelDefinition.model_validate(definition(name, **fields)), incarnation, Limits(2**30, 10**12))
+    model = new_model(
+        ModelDefinition.model_validate(definition(name, **fields)), incarnation, Limits(2**30, 10**12, 2**30)
+    )
     assert await store.create_model(model.key, model.definition.model_dump_json(), START)
     return model
 
