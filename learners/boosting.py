@@ -35,6 +35,7 @@ from learners.linear_algebra import densify, packed_identity
 
 _BOUND = 2.0  # B of the FOLKLORE inside of BoostReg: ‖(1, α/2)‖ for every |α| <= 2
 _CALLS = 20_000  # multiply-adds in the time that a weak learner spends outside of kernels
+_CELL = 50  # multiply-adds in the time that a cost takes: K² of them are written to fresh memory
 _EVIDENCE = 3  # the label that a weak learner named, and the two logits ζ of its BoostReg
 
 
@@ -214,7 +215,7 @@ class AdaBoostOlm(CheckedLearner[AdaBoostOlmState]):
     def decide_cost(self, _: int) -> int:
         """For each weak learner the scores of K labels, the costs, and a small regression."""
         K, d = self.problem.n_labels, self.problem.n_features
-        return self.weak_learners * (K * d + K * K + _CALLS)
+        return self.weak_learners * (K * d + _CELL * K * K + _CALLS)
 
     @property
     def fold_overhead(self) -> int:
@@ -224,7 +225,7 @@ class AdaBoostOlm(CheckedLearner[AdaBoostOlmState]):
     def fold_cost(self, _: int) -> int:
         """For each weak learner two labels, the costs, and a small regression."""
         K, d = self.problem.n_labels, self.problem.n_features
-        return self.weak_learners * (2 * d + K * K + _CALLS)
+        return self.weak_learners * (2 * d + _CELL * K * K + _CALLS)
 
     def init(self) -> AdaBoostOlmState:
         """Nothing learned, all trusted alike."""

@@ -103,7 +103,7 @@ def requests() -> list[Large]:
         Large("unknown fields inside", "POST", "/predict", b'{"model":"dense","context":{' + unknown + b"}}", 422),
         Large("hyperparameters", "POST", "/models", b'{"learner":{"algorithm":"x",' + unknown + b"}}", 422),
         Large("unknown items", "POST", "/feedback/batch", b'{"feedback":[{' + unknown + b"}]}", 422),
-        Large("deep", "POST", "/predict", b"[" * BODY, 400),
+        Large("deep", "POST", "/predict", b"[" * BODY, 422),
         Large("no JSON", "POST", "/predict", start + ones + b"}", 400),
         Large("no numbers", "POST", "/predict", start + ones.replace(b"1", b"NaN")[:BODY], 400),
         Large("the log", "GET", "/models/dense/rounds?limit=10000", b"", 200),

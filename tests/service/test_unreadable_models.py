@@ -226,7 +226,7 @@ async def test_a_list_reads_no_definition(empty: str) -> None:
     """Of models with very many labels neither the store nor the worker reads them for a list, or for metrics."""
     labels = [f"label-{i:05}" for i in range(50_000)]
     async with worker(empty) as client:
-        await create(client, "a", "b", labels=labels)
+        await create(client, "a", "b", labels=labels, learner={"algorithm": "uniform"})
         with raw(empty) as store:
             for ask in (listed, scrape):
                 before: Any = store.info("stats")
