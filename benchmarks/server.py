@@ -51,8 +51,8 @@ def app_with_floor() -> FastAPI:
     async def feedback_floor(request: FeedbackRequest) -> FeedbackAnswer:
         return FeedbackAnswer(prediction_id=request.prediction_id, correct=True, status="recorded", round=1000)
 
-    app.include_router(routes)
     app.include_router(_standstill_route())
+    app.include_router(routes)
     app.router.routes.insert(0, app.router.routes.pop())  # those that come first are found soonest
     return app
 
