@@ -16,8 +16,8 @@ from service.errors import StoppingError
 
 _T = TypeVar("_T")
 
-INLINE_COST = 2_000_000
-"""Multiply-adds, about a millisecond: less is computed in the event loop, more in a thread."""
+INLINE_COST = 5_000_000
+"""Multiply-adds, a few milliseconds: less is computed in the event loop, more in a thread, which takes a hop."""
 
 SLICE_COST = 20_000_000
 """Multiply-adds, about ten milliseconds: the size of a slice, where one step does not take more."""

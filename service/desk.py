@@ -49,7 +49,7 @@ while the store reads them and the worker folds them; those of a batch come toge
 _ITEMS_AT_ONCE = 512
 """Most predictions, or feedbacks, handed over together: a few milliseconds in which the worker hears nobody else."""
 
-_NUMBER_COST = 50
+_NUMBER_COST = 30
 """Multiply-adds in the time that a number of a request or an answer takes to be converted."""
 
 _BYTES_AT_ONCE = 2**23
