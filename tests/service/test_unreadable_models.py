@@ -107,7 +107,7 @@ def empty(url: str) -> str:
 async def create(client: httpx2.AsyncClient, *names: str, **fields: Any) -> None:
     """Makes models."""
     for name in names:
-        assert (await client.post("/models", json=definition(name, learner=GAPTRON, **fields))).status_code == 201
+        assert (await client.post("/models", json=definition(name, **{"learner": GAPTRON} | fields))).status_code == 201
 
 
 async def listed(client: httpx2.AsyncClient, **query: Any) -> list[dict[str, Any]]:
