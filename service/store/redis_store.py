@@ -126,7 +126,7 @@ class RedisStore(DamageCommands):
         deleted = bool(await self._run(_DELETE_MODEL, named, [own]))
         await self._call("ZREM", keys.MODELS, name)
         await self._call("ZREM", keys.DAMAGED, name)
-        if await self._incarnation(name) is not None:  # made again meanwhile
+        if await self._incarnation(name) is not None:  # a new model has taken the name
             await self._call("ZADD", keys.MODELS, 0, name)
         return deleted
 

@@ -37,7 +37,10 @@ def cpu_seconds(wager: Wager) -> float:
 
 def test_a_stop_waits_for_no_fold(tmp_path: Path) -> None:
     """SIGTERM ends the service within its grace, in the middle of a fold that would take much longer, with code 0."""
-    with serve(tmp_path, WAGER_GRACEFUL_SHUTDOWN_SECONDS="1") as wager, httpx2.Client(base_url=wager.url) as client:
+    with (
+        serve(tmp_path, WAGER_GRACEFUL_SHUTDOWN_SECONDS="1") as wager,
+        httpx2.Client(base_url=wager.url, timeout=60.0) as client,
+    ):
         heavy_model(client, "heavy")
         began = time.monotonic()
         assert wager.stop(within=30.0) == 0

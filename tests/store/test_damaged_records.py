@@ -103,6 +103,11 @@ async def test_no_damaged_byte_makes_a_round_that_cannot_be_read(
     assert {tuple(np.ravel(row)) for row in table["output"].tolist()} <= {tuple(np.ravel(row)) for row in kind.answers}
 
 
+def _each_wrong(places: dict[str, int], values: tuple[bytes, ...]) -> dict[str, tuple[int, bytes]]:
+    """Every value in every place."""
+    return {f"{what} {value.hex()}": (at, value) for what, at in places.items() for value in values}
+
+
 def places(kind: Kind, record: bytes, i: int) -> dict[str, tuple[int, bytes]]:
     """Where impossible numbers are put into the i-th prediction, and which; by what they are."""
     shape, n = kind.format.shape, struct.unpack_from("<I", record, 1)[0]
@@ -111,24 +116,11 @@ def places(kind: Kind, record: bytes, i: int) -> dict[str, tuple[int, bytes]]:
     begin, end = struct.unpack_from("<II", record, head + 16 + answer)
     bodies = 45 + n * (17 + answer + 24 + answer)
     body, after = bodies + begin, bodies + begin + answer
-    wild = {
-        f"{what} {value.hex()}": (at, value)
-        for what, at in {
-            "head: propensity": head,
-            "head: from": head + 16 + answer,
-            "head: upto": head + 20 + answer,
-            "propensity": after,
-            "moment": after + 16,
-            "leftover": after + 24,
-            "evidence": after + 32,
-        }.items()
-        for value in (
-            (NAN, INFINITY, ONES)
-            if "from" not in what and "upto" not in what
-            else (b"\xff" * 4, struct.pack("<I", begin + 4), struct.pack("<I", end - 1))
-        )
-    }
-    found = wild | {
+    numbers = {"head: propensity": head, "propensity": after, "moment": after + 16, "leftover": after + 24}
+    bounds = {"head: from": head + 16 + answer, "head: upto": head + 20 + answer}
+    wrong_bounds = (b"\xff" * 4, struct.pack("<I", begin + 4), struct.pack("<I", end - 1))
+    found = _each_wrong(numbers | {"evidence": after + 32}, (NAN, INFINITY, ONES)) | _each_wrong(bounds, wrong_bounds)
+    found |= {
         "answer": (body, b"\x7f" * answer),
         "head: answer": (head + 8, b"\x7f" * answer),
         "propensity 0": (after, bytes(8)),
