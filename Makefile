@@ -47,7 +47,7 @@ bench: $(VENV)/.bench
 image-test: $(VENV)/.dev
 	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" docker/test.sh $(ARGS)
 openapi: $(VENV)/.serve
-	$(PY) -m service.openapi_md > openapi.md.new
+	$(PY) -m service.commands.openapi_md > openapi.md.new
 	mv openapi.md.new openapi.md
 lock: $(VENV)/.dev
 	$(LOCK) $(ARGS) --output-file requirements/serve.txt

@@ -14,9 +14,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from service.load.client import Client
-from service.load.lane import OK
-from service.load.target import Target
+from service.load.http.client import Client
+from service.load.http.lane import OK
+from service.load.http.target import Target
 
 
 class Outcome(NamedTuple):

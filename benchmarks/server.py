@@ -15,10 +15,10 @@ from typing import NamedTuple
 
 from fastapi import APIRouter, FastAPI
 
-from service import snapshot_policy
 from service.app import create_app
-from service.schemas import FeedbackAnswer, FeedbackRequest, PredictAnswer, PredictRequest
-from service.store.embedded import AppendFsync, EmbeddedServer
+from service.replicas import snapshot_policy
+from service.schemas.rounds import FeedbackAnswer, FeedbackRequest, PredictAnswer, PredictRequest
+from service.store.embedded.server import AppendFsync, EmbeddedServer
 
 _BEAT_SECONDS = 0.002
 

@@ -7,7 +7,7 @@ hashes the model's name); a hot model is one that needs several, and then every 
 import math
 from typing import NamedTuple
 
-from service.model import FORGET_AFTER
+from service.models.model import FORGET_AFTER
 
 CORE = 0.7
 """Share of a core that is planned with: beyond it, requests wait."""

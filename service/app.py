@@ -15,37 +15,40 @@ import numpy as np
 from fastapi import APIRouter, FastAPI
 
 from learners.registry import warm_up
-from service import __version__, telemetry
-from service.api import docs, feedback, health, learners, log, models, predictions, problems, webhooks
-from service.api import metrics as metrics_api
-from service.api.access import Access
-from service.api.access_description import describe_access
-from service.api.body_limit import BodyLimit, Pace
-from service.api.headers import SecurityHeaders
-from service.api.in_flight import InFlight
-from service.api.observer import Observer
-from service.auth import Gatekeeper
-from service.catalogue import Catalogue
+from service import __version__
+from service.access.keys import Gatekeeper
+from service.access.wrong_keys import WrongKeys
+from service.api.middleware.access import Access
+from service.api.middleware.access_description import describe_access
+from service.api.middleware.body_limit import BodyLimit, Pace
+from service.api.middleware.in_flight import InFlight
+from service.api.middleware.observer import Observer
+from service.api.resources import docs, feedback, health, learners, models, predictions, webhooks
+from service.api.resources import metrics as metrics_api
+from service.api.resources import rounds as log
+from service.api.responses import problems
+from service.api.responses.headers import SecurityHeaders
+from service.catalogue.catalogue import Catalogue
 from service.compute import Compute
-from service.desk import Outside
-from service.desks import Desks
 from service.draining import Draining
-from service.figures import Figures
-from service.metrics import WorkerMetrics
-from service.model import Limits
+from service.models.model import Limits
+from service.observability import tracing as telemetry
+from service.observability.http_metrics import WorkerMetrics
+from service.observability.model_metrics import Figures
+from service.observability.request_id import request_ids
+from service.observability.request_log import RequestLog
 from service.processes import die_with_parent, spare_lasting_objects
-from service.request_id import request_ids
-from service.request_log import RequestLog
-from service.rounds import RoundService
+from service.rounds.session import Outside
+from service.rounds.session_cache import Desks
+from service.rounds.use_cases import RoundService
+from service.rounds.webhooks import Verifier
 from service.settings import Settings
-from service.store.api_keys import ApiKeyTable
 from service.store.base import Store
-from service.store.connections import TlsFiles
-from service.store.rate_limits import RateLimits
-from service.store.redis_store import RedisStore
-from service.store.traced import traced
-from service.webhooks import Verifier
-from service.wrong_keys import WrongKeys
+from service.store.connections.connections import TlsFiles
+from service.store.redis.api_keys import ApiKeyTable
+from service.store.redis.rate_limits import RateLimits
+from service.store.redis.redis_store import RedisStore
+from service.store.redis.traced import traced
 
 Watch: TypeAlias = Callable[[], None]
 

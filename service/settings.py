@@ -20,8 +20,8 @@ from pydantic import (
 )
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SecretsSettingsSource, SettingsConfigDict
 
-from service.schemas import NAME_PATTERN
-from service.store.addresses import Kind, parse_store_url
+from service.schemas.models import NAME_PATTERN
+from service.store.connections.addresses import Kind, parse_store_url
 
 _PREFIX = "WAGER_"
 _KIB, _MIB, _GIB = 2**10, 2**20, 2**30

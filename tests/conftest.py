@@ -11,8 +11,8 @@ import httpx2
 import pytest
 
 from service.settings import Settings
-from service.store.embedded import EmbeddedServer
-from service.store.redis_store import RedisStore
+from service.store.embedded.server import EmbeddedServer
+from service.store.redis.redis_store import RedisStore
 from tests.certificates import Certificates, make_certificates
 from tests.fleets import Cluster, cluster
 from tests.servers import REDIS_SERVER, redis_server

@@ -11,7 +11,7 @@ from typing import Any, Self
 import redis
 
 from service.processes import tied_command
-from service.store.embedded import find_server_binary
+from service.store.embedded.server import find_server_binary
 from tests.certificates import Certificates
 from tests.servers import REDIS_SERVER, free_port, wait_until
 

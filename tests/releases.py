@@ -1,6 +1,6 @@
 """What a release leaves in its store, as a file: `python -m tests.releases` writes it for the present version.
 
-The file stays in the repository, and every later version must go on from it (`tests/service/test_upgrades.py`).
+The file stays in the repository, and every later version must go on from it (`test_upgrades.py`).
 """
 
 import asyncio
@@ -14,14 +14,14 @@ import httpx2
 from service import __version__
 from service.app import real_chance
 from service.compute import Compute
-from service.desk import Outside
-from service.desks import Desks
-from service.store.api_keys import ApiKeyTable
-from service.store.embedded import EmbeddedServer
-from service.store.redis_store import RedisStore
+from service.rounds.session import Outside
+from service.rounds.session_cache import Desks
+from service.store.embedded.server import EmbeddedServer
+from service.store.redis.api_keys import ApiKeyTable
+from service.store.redis.redis_store import RedisStore
 from tests.servers import raw
 from tests.service.keyed import bearer, desk_at
-from tests.service.models import LABELS
+from tests.service.sample_models import LABELS
 from tests.service.workers import START, Clock, worker
 
 FOLDER = Path(__file__).parent / "data" / "releases"

@@ -26,7 +26,12 @@ GROUND = {"learners", "learners.base", "learners.errors", "learners.hyperparamet
 MACHINERY = {
     f"learners.{name}" for name in ("kernels", "context_checks", "checks", "checked_learner", "compiled_learner")
 }
-MATHEMATICS = {"learners.exploration", "learners.features", "learners.linear_algebra", "learners.losses"}
+MATHEMATICS = {
+    "learners.mathematics.exploration",
+    "learners.mathematics.norms",
+    "learners.mathematics.linear_algebra",
+    "learners.mathematics.losses",
+}
 TOP = {"learners.codec", "learners.registry", "learners.__main__"}
 TRIALS = "learners.evaluation"  # and all in it: as high as the top
 
@@ -44,9 +49,14 @@ WORDS = {"service"} | {
     )
 }
 EDGE = {f"service.{name}" for name in ("__main__", "app", "cli", "client", "demo", "keys_cli", "processes", "settings")}
-EDGE |= {"service.http_protocol", "service.logs", "service.repair_cli", "service.telemetry"}
+EDGE |= {
+    "service.commands.http_protocol",
+    "service.observability.log_format",
+    "service.commands.repair",
+    "service.observability.tracing",
+}
 WATCHERS = {f"service.{name}" for name in ("figures", "metrics", "request_id", "request_log")}
-WRITERS = {"service.json_schema", "service.openapi_md"}
+WRITERS = {"service.commands.json_schema", "service.commands.openapi_md"}
 PROTOCOL = {
     f"service.store.{name}"
     for name in (
@@ -172,7 +182,7 @@ def test_learners_have_no_clock_no_chance_no_world() -> None:
 def test_only_the_interface_speaks_http() -> None:
     """FastAPI and Starlette are imported in service/api and by app.py."""
     web = (a for a in ARROWS if top(a.target) in WEB)
-    wirers = {"service.app", "service.telemetry"}
+    wirers = {"service.app", "service.observability.tracing"}
     assert broken(a for a in web if a.source not in wirers and not a.source.startswith("service.api.")) == []
 
 
@@ -184,15 +194,15 @@ def test_only_the_store_speaks_redis() -> None:
 
 def test_only_clients_call_other_services() -> None:
     """The HTTP client is imported by the demonstration and the client."""
-    callers = {"service.demo", "service.client"}
+    callers = {"service.commands.demo", "service.client"}
     assert broken(a for a in ARROWS if top(a.target) in {"httpx2", "httpx"} and a.source not in callers) == []
 
 
 def test_the_server_is_started_in_one_place() -> None:
     """Uvicorn is imported by the command line and the protocol, typer by the commands that have a file of their own."""
-    servers = {"service.cli", "service.http_protocol"}
+    servers = {"service.commands.main", "service.commands.http_protocol"}
     assert broken(a for a in ARROWS if top(a.target) == "uvicorn" and a.source not in servers) == []
-    commands = {"service.cli", "service.keys_cli", "service.load.command", "service.repair_cli"}
+    commands = {"service.commands.main", "service.commands.keys", "service.load.command", "service.commands.repair"}
     assert broken(a for a in ARROWS if top(a.target) == "typer" and a.source not in commands) == []
 
 
@@ -202,7 +212,7 @@ def test_the_load_kit_stands_beside_the_service() -> None:
     ours = (a for a in inside if top(a.target) in {"service", "learners"} and a.target != "service.processes")
     assert broken(a for a in ours if not a.target.startswith("service.load")) == []
     users = (a for a in ARROWS if a.target.startswith("service.load") and not a.source.startswith("service.load"))
-    assert broken(a for a in users if a.source != "service.cli") == []
+    assert broken(a for a in users if a.source != "service.commands.main") == []
     outer = {*STANDARD, "httptools", "numpy", "pydantic", "rich", "service", "typer", "uvloop"}
     assert broken(a for a in inside if top(a.target) not in outer) == []
 
@@ -223,20 +233,25 @@ def test_use_cases_know_neither_http_nor_redis() -> None:
     signatures = {"standardwebhooks", "cloudevents"}
     others = (a for a in ARROWS if a.source in USE_CASES and top(a.target) not in outer)
     assert (
-        broken(a for a in others if (a.source, top(a.target)) not in {("service.webhooks", s) for s in signatures})
+        broken(
+            a for a in others if (a.source, top(a.target)) not in {("service.rounds.webhooks", s) for s in signatures}
+        )
         == []
     )
 
 
 def test_watchers_only_watch() -> None:
     """Logs and metrics import words, the store's protocol and tallies; nothing that plays a round imports them."""
-    allowed = {*WATCHERS, *WORDS, *PROTOCOL, "service.tally"}
+    allowed = {*WATCHERS, *WORDS, *PROTOCOL, "service.replicas.statistics"}
     ours = (a for a in ARROWS if a.source in WATCHERS and top(a.target) in {"service", "learners"})
     assert broken(a for a in ours if a.target not in allowed) == []
     outer = {*STANDARD, "prometheus_client", "service"}
     assert broken(a for a in ARROWS if a.source in WATCHERS and top(a.target) not in outer) == []
-    assert broken(a for a in ARROWS if top(a.target) == "structlog" and a.source != "service.logs") == []
-    tracers = {"service.telemetry", "service.store.traced"}
+    assert (
+        broken(a for a in ARROWS if top(a.target) == "structlog" and a.source != "service.observability.log_format")
+        == []
+    )
+    tracers = {"service.observability.tracing", "service.store.redis.traced"}
     assert broken(a for a in ARROWS if top(a.target) == "opentelemetry" and a.source not in tracers) == []
 
 
@@ -263,18 +278,24 @@ def test_words_stand_on_nothing() -> None:
 
 def test_the_application_is_wired_in_one_place() -> None:
     """The real store and the routers meet in app.py only."""
-    wirers = {"service.app", "service.keys_cli", "service.repair_cli"}
-    assert broken(a for a in ARROWS if a.target == "service.store.redis_store" and a.source not in wirers) == []
-    starters = {"service.openapi_md"}
+    wirers = {"service.app", "service.commands.keys", "service.commands.repair"}
+    assert broken(a for a in ARROWS if a.target == "service.store.redis.redis_store" and a.source not in wirers) == []
+    starters = {"service.commands.openapi_md"}
     assert broken(a for a in ARROWS if a.target == "service.app" and a.source not in starters) == []
 
 
 def test_time_chance_and_environment_come_from_above() -> None:
     """Use cases, interface and store take their clock, randomness and settings as arguments."""
     forbidden = {"time", "random", "secrets", "os", "uuid"}
-    supervisors = {"service.store.background", "service.store.embedded", "service.store.folder"}
+    supervisors = {
+        "service.store.embedded.child_priority",
+        "service.store.embedded.server",
+        "service.store.embedded.folder_lock",
+    }
     rooms = ("service.api", "service.store")
-    sources = USE_CASES | WATCHERS - {"service.metrics"}  # which reads where workers share their counters
+    sources = USE_CASES | WATCHERS - {
+        "service.observability.http_metrics"
+    }  # which reads where workers share their counters
     below = (a for a in ARROWS if a.source in sources or a.source.startswith(rooms))
     assert broken(a for a in below if top(a.target) in forbidden and a.source not in supervisors) == []
 

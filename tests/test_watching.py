@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from service.figures import Figures
-from service.metrics import WorkerMetrics
+from service.observability.http_metrics import WorkerMetrics
+from service.observability.model_metrics import Figures
+from service.replicas.statistics import Counts
 from service.store.base import FeedbackStatus, ModelFigures, Store, StoreLoad
-from service.tally import Counts
 
 ROOT = Path(__file__).parents[1]
 ALERTS = ROOT / "docker" / "prometheus" / "alerts.yml"

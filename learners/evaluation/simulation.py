@@ -22,9 +22,9 @@ from learners.base import (
 from learners.checks import check_labels, check_state, check_uniforms
 from learners.compiled_learner import CompiledLearner
 from learners.context_checks import check_contexts
-from learners.exploration import draw_into, draw_unchecked
-from learners.features import one_by_one
 from learners.kernels import call_by_state, compiled, decide_by_state, fold_by_state
+from learners.mathematics.exploration import draw_into, draw_unchecked
+from learners.mathematics.norms import one_by_one
 
 
 class Simulation(NamedTuple):

@@ -11,9 +11,9 @@ from typing import Any
 import uvloop
 
 from service.load import plan as plans
-from service.load.client import Client
 from service.load.errors import LoadError
 from service.load.generator import Generator
+from service.load.http.client import Client
 
 _PROGRESS_SECONDS = 0.25
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from service.load.client import Client
 from service.load.errors import LoadError
-from service.load.lane import OK
+from service.load.http.client import Client
+from service.load.http.lane import OK
 from service.load.ledger import Ledger, Stage
 from service.load.models import told
 

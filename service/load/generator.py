@@ -11,15 +11,15 @@ from functools import partial
 
 import numpy as np
 
-from service.load import wire
-from service.load.arrivals import times_within
-from service.load.client import Client
-from service.load.histogram import Histogram
-from service.load.lane import OK, Bound, Lane
+from service.load.http import wire
+from service.load.http.client import Client
+from service.load.http.lane import OK, Bound, Lane
 from service.load.ledger import OPEN, Stage
-from service.load.pacer import Pacer
 from service.load.part import Part
 from service.load.plan import Plan
+from service.load.timing.arrivals import times_within
+from service.load.timing.histogram import Histogram
+from service.load.timing.pacer import Pacer
 from service.load.world import Example, examples
 
 _LONGEST_PROBLEM = 300

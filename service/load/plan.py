@@ -9,7 +9,7 @@ from pydantic import AfterValidator, Field, TypeAdapter, ValidationError, model_
 from pydantic.dataclasses import dataclass
 
 from service.load.errors import LoadError
-from service.load.target import Target
+from service.load.http.target import Target
 
 
 def _url(value: str) -> str:

@@ -1,4 +1,4 @@
-"""What the service asks of a store. `service.store.redis_store` answers it over the Redis protocol.
+"""What the service asks of a store. `service.store.redis.redis_store` answers it over the Redis protocol.
 
 Arguments and results are values: nothing returned changes later. Every method raises
 `StoreUnavailableError` when the store gives no answer, and every writing one `StoreFullError` when the store
@@ -57,7 +57,7 @@ class Seen(NamedTuple):
 
 
 class Block(NamedTuple):
-    """Predictions to be stored together: their id without the model's name (`service.store.ids`), and their record."""
+    """Predictions to be stored together: their id (`prediction_ids`) and their record."""
 
     id: str
     record: bytes
@@ -66,7 +66,7 @@ class Block(NamedTuple):
 class Feedback(NamedTuple):
     """Feedback to be joined with its prediction: at least one of the two last is given."""
 
-    prediction_id: str  # without the model's name, as `service.store.ids` makes them
+    prediction_id: str  # without the model's name, as `service.store.prediction_ids` makes them
     correct: bool | None
     truth: bytes | None  # as long as the answer
 

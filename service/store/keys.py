@@ -4,7 +4,7 @@ MODELS = "wager:models"
 """Sorted set of the names of all models, and perhaps of some that are gone."""
 
 API_KEYS = "wager:api-keys"
-"""Hash: the record of each API key (`service.auth`) under its id."""
+"""Hash: the record of each API key (`service.access.keys`) under its id."""
 
 DAMAGED = "wager:damaged"
 """Sorted set of the names of models with recorded damage, and perhaps of some that are gone."""
@@ -55,7 +55,7 @@ def damage(name: str, incarnation: str) -> str:
 
 
 def block(name: str, incarnation: str, block_id: str) -> str:
-    """String: the record of one or more predictions (`service.store.records`)."""
+    """String: the record of one or more predictions (`service.store.records.records`)."""
     return f"wager:{{{name}}}:{incarnation}:p:{block_id}"
 
 

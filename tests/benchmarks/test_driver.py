@@ -3,9 +3,9 @@
 import pytest
 
 from benchmarks.driver import drive, post
-from service.load.target import Target
-from tests.load.world_server import Answer as Said
-from tests.load.world_server import serving
+from service.load.http.target import Target
+from tests.service.load.world_server import Answer as Said
+from tests.service.load.world_server import serving
 
 
 class Echo:

@@ -5,13 +5,13 @@ import numpy as np
 import pytest
 import redis
 
-from benchmarks.history import rows_beside
-from benchmarks.http import D, K
-from benchmarks.laying import BATCH, fold, lay, open_desk, outside, unwritten
+from benchmarks.log_filler import BATCH, fold, lay, open_desk, outside, unwritten
+from benchmarks.measurements.history import rows_beside
+from benchmarks.measurements.http import D, K
 from benchmarks.server import Server
-from service.desk import Ask
+from service.rounds.session import Ask
 from service.store import keys
-from service.store.embedded import EmbeddedServer
+from service.store.embedded.server import EmbeddedServer
 
 
 async def test_laid_rounds_are_in_the_log_and_are_learned(

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from benchmarks.capacity import rows_of
+from benchmarks.measurements.capacity import rows_of
 from benchmarks.sizing import CORE, NETWORK, SHARD_MEMORY, Costs, Line, Plan, fit, hot_limit, plan, saturation
 
 COSTS = Costs(

@@ -14,9 +14,9 @@ import pydantic
 import pytest
 
 from learners import codec
+from learners.algorithms.improper.adaboost_olm import AdaBoostOlm
 from learners.answers import draw_answers, is_structured, uniforms_per_answer
 from learners.base import AnyLearner, Contexts, Decisions, Draws, FloatArray, IntArray, Problem, Rounds
-from learners.boosting import AdaBoostOlm
 from learners.compiled_learner import CompiledLearner
 from learners.registry import ALL_LEARNERS
 from tests.learners.extremes import extreme_learners

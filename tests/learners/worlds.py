@@ -7,10 +7,10 @@ import numpy as np
 import numpy.typing as npt
 from hypothesis import settings
 
+from learners.algorithms.second_order.soba import SobaState
+from learners.algorithms.second_order.soba_low_rank import SobaLowRankState
 from learners.answers import answer_kind, draw_answers, is_structured, uniforms_per_answer
 from learners.base import AnyLearner, BoolArray, Contexts, FloatArray, IntArray, Problem, Rounds
-from learners.soba import SobaState
-from learners.soba_low_rank import SobaLowRankState
 
 LAWS = settings(deadline=None, derandomize=True, max_examples=60)
 """For every property-based test: the same examples each time, no clock."""

@@ -2,19 +2,19 @@
 
 from tests.mutation.mutation import Place, laws
 
-_ACCESS = "tests/service/test_access.py"
+_ACCESS = "tests/service/access/test_scopes.py"
 _FOREIGN = laws(_ACCESS, "test_models_of_others_cannot_be_told_from_none")
 _LISTED = laws(_ACCESS, "test_a_list_has_the_keys_own_models_only")
 _SCOPES = laws(_ACCESS, "test_a_key_opens_what_its_scope_says")
 _CLOSED = laws(_ACCESS, "test_what_is_not_there_is_closed")
 _BATCH = laws(_ACCESS, "test_a_batch_too_large_tells_nothing_of_others")
-_AUTH = "tests/service/test_auth.py"
-_WEBHOOKS = "tests/service/test_webhooks.py"
-_LIMITS = "tests/service/test_limits.py"
+_AUTH = "tests/service/access/test_keys.py"
+_WEBHOOKS = "tests/service/api/test_webhooks.py"
+_LIMITS = "tests/service/api/test_limits.py"
 
 ACCESS = (
     Place(
-        "service/auth.py",
+        "service/access/keys.py",
         (_AUTH, *_LISTED, *_SCOPES),
         {
             "access: any secret will do for a known id": (
@@ -33,7 +33,7 @@ ACCESS = (
         },
     ),
     Place(
-        "service/api/access.py",
+        "service/api/middleware/access.py",
         (*laws(_LIMITS, "test_a_key_makes_as_many_requests_as_it_may"), *_CLOSED, *_FOREIGN),
         {
             "access: a new route is open to readers": ("(_READ if method == \"GET\" else _ADMIN)", "_READ"),
@@ -46,8 +46,8 @@ ACCESS = (
         },
     ),
     Place(
-        "service/wrong_keys.py",
-        ("tests/service/test_wrong_keys.py",),
+        "service/access/wrong_keys.py",
+        ("tests/service/access/test_wrong_keys.py",),
         {
             "wrong keys: no window ends": ("        if ends <= now:", "        if not ends:"),
             "wrong keys: addresses without bound": ("> _MOST_ADDRESSES", "> 10**9"),
@@ -56,8 +56,8 @@ ACCESS = (
         },
     ),
     Place(
-        "service/api/problems.py",
-        ("tests/service/test_paths.py", "tests/service/test_schema_fuzz.py"),
+        "service/api/responses/problems.py",
+        ("tests/service/api/test_paths.py", "tests/service/api/test_schema_fuzz.py"),
         {
             "paths: one method of several": ("for route in routes)]", "for route in routes)][:1]"),
             "problems: fields are left out": ("problem.model_dump()", "problem.model_dump(exclude_none=True)"),
@@ -65,11 +65,11 @@ ACCESS = (
     ),
     Place(
         "service/app.py",
-        ("tests/service/test_paths.py",),
+        ("tests/service/api/test_paths.py",),
         {"paths: slashes are redirected": ("redirect_slashes=False", "redirect_slashes=True")},
     ),
     Place(
-        "service/api/predictions.py",
+        "service/api/resources/predictions.py",
         (*_BATCH, *_FOREIGN),
         {
             "access: predictions of any model": ('    check_model(request.model, "model")\n', ""),
@@ -81,7 +81,7 @@ ACCESS = (
         },
     ),
     Place(
-        "service/api/feedback.py",
+        "service/api/resources/feedback.py",
         _FOREIGN,
         {
             "access: feedback to any model": (
@@ -91,7 +91,7 @@ ACCESS = (
         },
     ),
     Place(
-        "service/catalogue.py",
+        "service/catalogue/catalogue.py",
         _LISTED,
         {
             "access: a list of all models": (" if listed.name in own]", "]"),
@@ -99,7 +99,7 @@ ACCESS = (
         },
     ),
     Place(
-        "service/webhooks.py",
+        "service/rounds/webhooks.py",
         (_WEBHOOKS,),
         {
             "webhooks: any age": ("> TOLERANCE_SECONDS:", "> 10**9:"),
@@ -113,7 +113,7 @@ ACCESS = (
         },
     ),
     Place(
-        "service/key_desk.py",
+        "service/access/key_admin.py",
         (_AUTH,),
         {
             "keys: rotation lengthens a life": (
@@ -129,7 +129,7 @@ ACCESS = (
         {"keys: rotation brings back the revoked": ("ARGV[1]) == 0 then", "ARGV[1]) == 2 then")},
     ),
     Place(
-        "service/api/in_flight.py",
+        "service/api/middleware/in_flight.py",
         (_LIMITS,),
         {
             "limits: a place is never left": ("            self.taken -= 1", "            pass"),
@@ -137,7 +137,7 @@ ACCESS = (
         },
     ),
     Place(
-        "service/api/body_limit.py",
+        "service/api/middleware/body_limit.py",
         (_LIMITS,),
         {
             "limits: the wait for the end is timed": ("        if self._complete:", "        if False:"),

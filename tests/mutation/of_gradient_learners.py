@@ -30,7 +30,7 @@ _GAPTRON = (
 
 GRADIENT_LEARNERS = [
     Place(
-        "learners/gaptron.py",
+        "learners/algorithms/first_order/gaptron.py",
         _GAPTRON,
         {
             "gaptron: missing 1/p": ("1.0 / rounds.propensities[t]", "1.0"),
@@ -114,7 +114,7 @@ GRADIENT_LEARNERS = [
         },
     ),
     Place(
-        "learners/banditron.py",
+        "learners/algorithms/first_order/banditron.py",
         (_LEARNERS + "test_banditron.py", *_of(_ANY, "banditron", "banditron-theorem-0.1")),
         {
             "banditron: missing 1/p": ("1.0 / rounds.propensities[t]", "1.0"),
@@ -138,7 +138,7 @@ GRADIENT_LEARNERS = [
         },
     ),
     Place(
-        "learners/perceptron.py",
+        "learners/algorithms/first_order/perceptron.py",
         (_LEARNERS + "test_perceptron.py",),
         {
             "perceptron: argmax over updated W": (
@@ -150,7 +150,7 @@ GRADIENT_LEARNERS = [
         },
     ),
     Place(
-        "learners/bandit_perceptrons.py",
+        "learners/algorithms/first_order/bandit_perceptrons.py",
         (_LEARNERS + "test_bandit_perceptrons.py",),
         {
             "bandit perceptrons: a claim needs more than 0": ("s[leader(s)] < 0.0", "s[leader(s)] <= 0.0"),
@@ -185,7 +185,7 @@ GRADIENT_LEARNERS = [
         },
     ),
     Place(
-        "learners/adahedge.py",
+        "learners/algorithms/improper/adahedge.py",
         (_LEARNERS + "test_adahedge.py",),
         {
             "adahedge: losses of the other answer": ("0.5 * (1.0 - y *", "0.5 * (1.0 + y *"),
@@ -202,7 +202,7 @@ GRADIENT_LEARNERS = [
         },
     ),
     Place(
-        "learners/boosting.py",
+        "learners/algorithms/improper/adaboost_olm.py",
         (_LEARNERS + "test_boosting.py",),
         {
             "E13: the costs' sign": ("sigma[k] - sigma[y] + 1.0", "sigma[y] - sigma[k] + 1.0"),
@@ -214,7 +214,7 @@ GRADIENT_LEARNERS = [
         },
     ),
     Place(
-        "learners/squarecb.py",
+        "learners/algorithms/first_order/squarecb.py",
         (
             *laws(
                 _LEARNERS + "test_squarecb.py",

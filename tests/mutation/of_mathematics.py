@@ -48,7 +48,7 @@ _ALGEBRA = (
 
 MATHEMATICS = [
     Place(
-        "learners/exploration.py",
+        "learners/mathematics/exploration.py",
         _EXPLORATION,
         {
             "draw: the cumulated probability before the label": ("if cumulated + probability >", "if cumulated >"),
@@ -79,7 +79,7 @@ MATHEMATICS = [
         },
     ),
     Place(
-        "learners/exploration.py",
+        "learners/mathematics/exploration.py",
         (
             *laws(_LEARNERS + "test_soba.py", "test_adaptive_rate_is_theorem_5", "test_state_is_algorithm_1"),
             _LEARNERS + "test_traces.py::test_micro_trace",
@@ -92,7 +92,7 @@ MATHEMATICS = [
         },
     ),
     Place(
-        "learners/exploration.py",
+        "learners/mathematics/exploration.py",
         (
             *laws(_LEARNERS + "test_banditron.py", "test_micro_trace", "test_falling_exploration"),
             _LEARNERS + "test_ridge.py::test_falling_exploration",
@@ -105,7 +105,7 @@ MATHEMATICS = [
         },
     ),
     Place(
-        "learners/exploration.py",
+        "learners/mathematics/exploration.py",
         (_LEARNERS + "test_newtron.py::test_micro_trace",),
         {
             "softened: γ/(K - 1) on every label": (
@@ -115,7 +115,7 @@ MATHEMATICS = [
         },
     ),
     Place(
-        "learners/exploration.py",
+        "learners/mathematics/exploration.py",
         laws(
             _LEARNERS + "test_squarecb.py",
             "test_the_exploration_is_the_formula",
@@ -134,7 +134,7 @@ MATHEMATICS = [
         },
     ),
     Place(
-        "learners/adagrad.py",
+        "learners/mathematics/adagrad.py",
         _ADAPTIVE,
         {
             "adaptive step: the root forgotten": ("x / math.sqrt(gradient_sums[i])", "x / gradient_sums[i]"),
@@ -165,7 +165,7 @@ MATHEMATICS = [
         },
     ),
     Place(
-        "learners/losses.py",
+        "learners/mathematics/losses.py",
         _LOSSES,
         {
             "logistic gradient in nats": ("coefficients[k] /= math.log(2.0)", "coefficients[k] /= 1.0"),
@@ -184,7 +184,7 @@ MATHEMATICS = [
         },
     ),
     Place(
-        "learners/gaptron_schedules.py",
+        "learners/mathematics/gaptron_schedules.py",
         _SCHEDULES,
         {
             "E1: smooth hinge step as printed": ("1 / (4 * K * X**2)", "1 / (2 * K * X**2)"),
@@ -210,7 +210,7 @@ MATHEMATICS = [
         },
     ),
     Place(
-        "learners/linear_algebra.py",
+        "learners/mathematics/linear_algebra.py",
         _ALGEBRA,
         {
             "norm: the cross term once": ("change += 2.0 * x *", "change += x *"),
@@ -234,7 +234,7 @@ MATHEMATICS = [
         },
     ),
     Place(
-        "learners/linear_algebra.py",
+        "learners/mathematics/linear_algebra.py",
         (
             _LEARNERS + "test_soba_low_rank.py::test_is_soba_while_there_is_room",
             _CONTRACT + "::test_sparse_contexts_are_the_dense_ones[soba]",
@@ -257,7 +257,7 @@ MATHEMATICS = [
         },
     ),
     Place(
-        "learners/ball.py",
+        "learners/mathematics/ball.py",
         laws(_LEARNERS + "test_newtron.py", "test_micro_trace", "test_minimizer_in_the_ball"),
         {
             "minimizer: the sign of b": ("result[i] = -linear[i]", "result[i] = linear[i]"),
@@ -268,16 +268,16 @@ MATHEMATICS = [
         },
     ),
     Place(
-        "learners/regularized_softmax.py",
-        ("tests/learners/test_folklore.py",),
+        "learners/mathematics/regularized_softmax.py",
+        ("tests/learners/algorithms/test_folklore.py",),
         {
             "fixed point: the sign of A": ("residual[i] += matrix[i, j]", "residual[i] -= matrix[i, j]"),
             "covariance without its mean": ("probabilities[k] * (vector[k] - mean)", "probabilities[k] * vector[k]"),
         },
     ),
     Place(
-        "learners/features.py",
-        ("tests/learners/test_features.py",),
+        "learners/mathematics/norms.py",
+        ("tests/learners/mathematics/test_norms.py",),
         {
             "norm policy: everything scaled": ("largest * norms > bound", "largest * norms > 0.0"),
             "norm policy: the bound forgotten": ("np.repeat(bound / ", "np.repeat(1.0 / "),

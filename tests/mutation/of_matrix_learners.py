@@ -8,7 +8,7 @@ _CONTRACT = _LEARNERS + "test_contract.py"
 
 MATRIX_LEARNERS = [
     Place(
-        "learners/soba.py",
+        "learners/algorithms/second_order/soba.py",
         (
             _TRACES + "::test_micro_trace",
             *laws(
@@ -47,7 +47,7 @@ MATRIX_LEARNERS = [
         },
     ),
     Place(
-        "learners/soba.py",
+        "learners/algorithms/second_order/soba.py",
         laws(
             _LEARNERS + "test_inverse.py",
             "test_the_matrix_is_the_sum_of_the_updates",
@@ -65,7 +65,7 @@ MATRIX_LEARNERS = [
         },
     ),
     Place(
-        "learners/inverse.py",
+        "learners/mathematics/inverse.py",
         laws(
             _LEARNERS + "test_inverse.py",
             "test_a_damaged_inverse_is_computed_anew",
@@ -84,7 +84,7 @@ MATRIX_LEARNERS = [
         },
     ),
     Place(
-        "learners/soba_diagonal.py",
+        "learners/algorithms/second_order/soba_diagonal.py",
         (
             _TRACES + "::test_micro_trace",
             *laws(
@@ -117,7 +117,7 @@ MATRIX_LEARNERS = [
         },
     ),
     Place(
-        "learners/soba_low_rank.py",
+        "learners/algorithms/second_order/soba_low_rank.py",
         (
             _TRACES + "::test_micro_trace",
             *laws(
@@ -174,7 +174,7 @@ MATRIX_LEARNERS = [
         },
     ),
     Place(
-        "learners/soba_newton.py",
+        "learners/algorithms/second_order/soba_newton.py",
         (_LEARNERS + "test_soba_newton.py",),
         {
             "soba-newton: missing 1/p": ("slope / rounds.propensities[t]", "slope"),
@@ -197,7 +197,7 @@ MATRIX_LEARNERS = [
         },
     ),
     Place(
-        "learners/logistic_estimate.py",
+        "learners/mathematics/logistic_estimate.py",
         (_LEARNERS + "test_newtron.py",),
         {
             "newtron: missing 1/p": ("else coefficients[label]) / propensity", "else coefficients[label])"),
@@ -210,7 +210,7 @@ MATRIX_LEARNERS = [
         },
     ),
     Place(
-        "learners/newtron.py",
+        "learners/algorithms/second_order/pnewtron.py",
         (_LEARNERS + "test_newtron.py",),
         {
             "pnewtron: uphill": ("(a * w - step", "(a * w + step"),
@@ -231,7 +231,7 @@ MATRIX_LEARNERS = [
         },
     ),
     Place(
-        "learners/newtron_full.py",
+        "learners/algorithms/second_order/newtron.py",
         (_LEARNERS + "test_newtron.py",),
         {
             "newtron: b without the curvature": ("(1.0 - kappa * beta * inner(c, s)) * c", "c"),
@@ -243,7 +243,7 @@ MATRIX_LEARNERS = [
         },
     ),
     Place(
-        "learners/newtron_full.py",
+        "learners/algorithms/second_order/newtron.py",
         (_LEARNERS + "test_delayed.py",),
         {
             "newtron: recomputed scores of the fold's first weights": (
@@ -253,7 +253,7 @@ MATRIX_LEARNERS = [
         },
     ),
     Place(
-        "learners/newtron.py",
+        "learners/algorithms/second_order/pnewtron.py",
         (_LEARNERS + "test_delayed.py",),
         {"pnewtron: recomputed scores before projection": ("            s *= _multiplier(parameters, state)\n", "")},
     ),
@@ -279,7 +279,7 @@ MATRIX_LEARNERS = [
         },
     ),
     Place(
-        "learners/folklore.py",
+        "learners/algorithms/improper/folklore.py",
         (_LEARNERS + "test_folklore.py",),
         {
             "E8: G without -2γHW": ("sigma[k] - 2.0 * constant * r[k]", "sigma[k]"),
@@ -304,11 +304,11 @@ MATRIX_LEARNERS = [
     ),
     Place(
         "learners/evaluation/folklore_to_batch.py",
-        ("tests/learners/test_folklore.py",),
+        ("tests/learners/algorithms/test_folklore.py",),
         {"online-to-batch: a step too far": ("true_labels, step - 1)", "true_labels, step)")},
     ),
     Place(
-        "learners/bandit_reduction.py",
+        "learners/algorithms/improper/folklore_bandit.py",
         (
             _LEARNERS + "test_bandit_reduction.py",
             _CONTRACT + "::test_bandit_learner_sees_only_the_bit[folklore-bandit]",
@@ -337,7 +337,7 @@ MATRIX_LEARNERS = [
         },
     ),
     Place(
-        "learners/ridge.py",
+        "learners/algorithms/second_order/epsilon_greedy_ridge.py",
         (
             *laws(
                 _LEARNERS + "test_ridge.py",

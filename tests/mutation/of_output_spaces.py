@@ -2,7 +2,7 @@
 
 from tests.mutation.mutation import Place, laws
 
-_FILE = "tests/learners/test_output_spaces.py"
+_FILE = "tests/learners/output_spaces/test_output_spaces.py"
 _CONSTANTS = laws(
     _FILE,
     "test_constants_are_those_of_the_vertices",

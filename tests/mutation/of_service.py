@@ -2,15 +2,15 @@
 
 from tests.mutation.mutation import Place, laws
 
-_ONCE = "tests/service/test_exactly_once.py"
-_HTTP = "tests/service/test_http.py"
+_ONCE = "tests/service/rounds/test_exactly_once.py"
+_HTTP = "tests/service/api/test_http.py"
 _PROPENSITIES = laws(
-    "tests/service/test_propensities.py",
+    "tests/service/rounds/test_propensities.py",
     "test_the_log_has_the_propensity_that_was_answered",
     "test_draws_do_not_follow_each_other",
 )
 _REPLICA = laws(
-    "tests/service/test_replica.py",
+    "tests/service/replicas/test_replica.py",
     "test_a_replica_catches_up_from_nothing[gaptron]",
     "test_a_replica_follows_the_log",
     "test_a_replica_starts_from_a_snapshot",
@@ -22,8 +22,8 @@ _REPLICA = laws(
 
 SERVICE = [
     Place(
-        "service/desk.py",
-        laws("tests/service/test_desks.py", "test_a_round_keeps_what_its_draw_left"),
+        "service/rounds/session.py",
+        laws("tests/service/rounds/test_sessions.py", "test_a_round_keeps_what_its_draw_left"),
         {
             "desk: the leftover not stored": (
                 "propensities, leftovers, evidence,",
@@ -32,7 +32,7 @@ SERVICE = [
         },
     ),
     Place(
-        "service/desk.py",
+        "service/rounds/session.py",
         _PROPENSITIES,
         {
             "desk: the leader's propensity": (
@@ -47,7 +47,7 @@ SERVICE = [
         },
     ),
     Place(
-        "service/desk.py",
+        "service/rounds/session.py",
         (
             *laws(
                 _HTTP,
@@ -72,15 +72,15 @@ SERVICE = [
         },
     ),
     Place(
-        "service/desk.py",
-        ("tests/service/test_desks.py",),
+        "service/rounds/session.py",
+        ("tests/service/rounds/test_sessions.py",),
         {
             "desk: nothing is folded in the background": ("(behind >= FOLD_EVERY or", "(False or"),
         },
     ),
     Place(
-        "service/snapshot_policy.py",
-        ("tests/service/test_desks.py",),
+        "service/replicas/snapshot_policy.py",
+        ("tests/service/rounds/test_sessions.py",),
         {
             "snapshots: for their age alone": ("return self.has_many_rounds or (aged", "return (aged"),
         },
@@ -100,12 +100,12 @@ SERVICE = [
         },
     ),
     Place(
-        "service/replica.py",
-        ("tests/service/test_long_work.py",),
+        "service/replicas/replica.py",
+        ("tests/service/rounds/test_long_work.py",),
         {"replica: folds on for a deleted model": ("        if self._given_up:", "        if False:")},
     ),
     Place(
-        "service/replica.py",
+        "service/replicas/replica.py",
         _REPLICA,
         {
             "replica: folds twice": (
@@ -135,8 +135,8 @@ SERVICE = [
         },
     ),
     Place(
-        "service/store/reading.py",
-        (*_REPLICA, "tests/service/test_damage.py"),
+        "service/store/records/log_entries.py",
+        (*_REPLICA, "tests/service/replicas/test_damage.py"),
         {
             "reading: holes are skipped": (
                 'raise StoreCorruptError(f"the log has a hole',
@@ -148,8 +148,8 @@ SERVICE = [
         },
     ),
     Place(
-        "service/quarantine.py",
-        ("tests/service/test_damage.py",),
+        "service/replicas/quarantine.py",
+        ("tests/service/replicas/test_damage.py",),
         {
             "quarantine: what was learned stays": ("return any(each.first <= rounds and", "return any(False and"),
             "quarantine: nothing is recorded": (
@@ -159,18 +159,18 @@ SERVICE = [
         },
     ),
     Place(
-        "service/learning.py",
-        laws("tests/service/test_damage.py", "test_any_byte_may_be_damaged"),
+        "service/replicas/guarded_fold.py",
+        laws("tests/service/replicas/test_damage.py", "test_any_byte_may_be_damaged"),
         {"learning: a state that is none": ("        if _is_finite(folded):\n", "        if True:\n")},
     ),
     Place(
-        "service/telling.py",
+        "service/rounds/responses.py",
         laws(_HTTP, "test_an_id_with_another_context_is_a_conflict"),
         {"desk: another context is a repeat": ("or kept.fingerprint != fingerprint:", "or False:")},
     ),
     Place(
-        "service/model.py",
-        ("tests/service/test_windows.py", _HTTP + "::test_full_information_needs_the_true_label"),
+        "service/models/model.py",
+        ("tests/service/rounds/test_windows.py", _HTTP + "::test_full_information_needs_the_true_label"),
         {
             "model: late feedback is never taken": ('self.definition.late_feedback == "accept"', "False"),
             "model: no truth needed": (", self.learner.needs_true_label,", ", False,"),
@@ -181,14 +181,14 @@ SERVICE = [
         },
     ),
     Place(
-        "service/contexts.py",
+        "service/models/context_kinds.py",
         (
             *laws(
-                "tests/service/test_sparse.py",
+                "tests/service/rounds/test_sparse.py",
                 "test_the_order_of_indices_is_no_other_context",
                 "test_wrong_sparse_contexts_are_refused",
             ),
-            "tests/service/test_bad_input.py",
+            "tests/service/api/test_bad_input.py",
         ),
         {
             "context: of any length": ("if len(context) != self._size:", "if False:"),
@@ -206,8 +206,8 @@ SERVICE = [
         },
     ),
     Place(
-        "service/answers.py",
-        ("tests/service/test_bad_input.py",),
+        "service/models/answer_kinds.py",
+        ("tests/service/api/test_bad_input.py",),
         {
             "answer: a label twice": ("if numbers[label] in found:", "if False:"),
             "answer: a ranking of some labels": ("if len(numbers) < len(self._labels):", "if False:"),
@@ -215,12 +215,12 @@ SERVICE = [
         },
     ),
     Place(
-        "service/rounds.py",
-        ("tests/service/test_bad_input.py::test_bad_input_is_refused_and_changes_nothing[feedback: nothing said]",),
+        "service/rounds/use_cases.py",
+        ("tests/service/api/test_bad_input.py::test_bad_input_is_refused_and_changes_nothing[feedback: nothing said]",),
         {"rounds: feedback that says nothing": ("if request.correct is None and request", "if False and request")},
     ),
     Place(
-        "service/rounds.py",
+        "service/rounds/use_cases.py",
         (_HTTP,),
         {
             "rounds: an id of another model": ("if name != model:", "if False:"),
@@ -231,8 +231,8 @@ SERVICE = [
         },
     ),
     Place(
-        "service/batching.py",
-        ("tests/service/test_batching.py",),
+        "service/rounds/batching.py",
+        ("tests/service/rounds/test_batching.py",),
         {
             "batching: results in another order": ("results[start:stop]", "results[::-1][start:stop]"),
             "batching: no limit": ("len(self._waiting[0].items) <= room", "True"),

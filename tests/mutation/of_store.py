@@ -2,28 +2,28 @@
 
 from tests.mutation.mutation import Place, laws
 
-_STORE = ("tests/store/test_contract.py", "tests/store/test_log.py")
+_STORE = ("tests/service/store/test_contract.py", "tests/service/store/test_log.py")
 
-_UNREADABLE = ("tests/service/test_unreadable_models.py",)
+_UNREADABLE = ("tests/service/models/test_unreadable_models.py",)
 
 STORE = [
     Place(
-        "service/store/redis_store.py",
+        "service/store/redis/redis_store.py",
         _UNREADABLE,
         {"list: one model fails all": ("            return UnreadModel(name, error)", "            raise error")},
     ),
     Place(
-        "service/store/facts.py",
-        laws("tests/store/test_trouble.py", "test_a_store_is_ready_when_it_takes_writes"),
+        "service/store/connections/readiness.py",
+        laws("tests/service/store/test_trouble.py", "test_a_store_is_ready_when_it_takes_writes"),
         {"readiness: nothing is written": ("    for server in servers:\n", "    for server in servers[:0]:\n")},
     ),
     Place(
-        "service/api/health.py",
-        laws("tests/service/test_store_down.py", "test_whoever_asks_for_readiness_shares_a_write"),
+        "service/api/resources/health.py",
+        laws("tests/service/operations/test_store_down.py", "test_whoever_asks_for_readiness_shares_a_write"),
         {"readiness: everyone writes": ("if self._asked is None or", "if True or")},
     ),
     Place(
-        "service/store/model_hash.py",
+        "service/store/redis/model_hash.py",
         _UNREADABLE,
         {
             "list: any number will do": ("not value.isdigit()", "False"),
@@ -31,7 +31,7 @@ STORE = [
         },
     ),
     Place(
-        "service/summaries.py",
+        "service/models/model_summary.py",
         _UNREADABLE,
         {
             "list: a summary of another definition": ("and summary.definition_bytes == definition_bytes", ""),
@@ -48,8 +48,8 @@ STORE = [
         {"list: what is damaged cannot be deleted": ("if ARGV[1] == '' and", "if false and")},
     ),
     Place(
-        "service/desks.py",
-        laws("tests/service/test_desks.py", "test_a_desk_is_counted_as_what_it_holds"),
+        "service/rounds/session_cache.py",
+        laws("tests/service/rounds/test_sessions.py", "test_a_desk_is_counted_as_what_it_holds"),
         {"desks: labels cost nothing": ("desk.replica.bytes + strings + desk", "desk.replica.bytes + 0 * desk")},
     ),
     Place(
@@ -80,7 +80,7 @@ STORE = [
     ),
     Place(
         "service/store/lua/add_feedback.lua",
-        ("tests/store/test_blocks.py",),
+        ("tests/service/store/test_blocks.py",),
         {
             "block: two rounds of one number": ("rounds + #block.rounds + 1)", "rounds + 1)"),
             "block: closed twice in one call": ("return block.fresh[i] or", "return"),
@@ -96,7 +96,7 @@ STORE = [
     ),
     Place(
         "service/store/lua/add_feedback.lua",
-        laws("tests/store/test_trouble.py", "test_a_call_that_is_stopped_spoils_nothing"),
+        laws("tests/service/store/test_trouble.py", "test_a_call_that_is_stopped_spoils_nothing"),
         {
             "feedback: trouble is silence": ("if not done then", "if false then"),
             "feedback: trouble leaves rounds uncounted": ("if rounds > first then", "if done and rounds > first then"),
@@ -104,7 +104,7 @@ STORE = [
     ),
     Place(
         "service/store/lua/add_predictions.lua",
-        (*_STORE, "tests/store/test_blocks.py"),
+        (*_STORE, "tests/service/store/test_blocks.py"),
         {
             "predict: one round behind is stored": ("if seen == rounds then", "if seen + 1 >= rounds then"),
             "predict: newer rounds of any log": ("(last and (", "(true or ("),
@@ -138,7 +138,7 @@ STORE = [
     ),
     Place(
         "service/store/lua/save_snapshot.lua",
-        laws("tests/store/test_trouble.py", "test_a_snapshot_is_whole_or_not_there"),
+        laws("tests/service/store/test_trouble.py", "test_a_snapshot_is_whole_or_not_there"),
         {
             "snapshot: some of its parts": ("redis.call('HLEN', KEYS[4]) ~= tonumber(ARGV[4])", "false"),
             "snapshot: forgotten like its parts": ("redis.call('PERSIST', KEYS[3])\n", ""),
@@ -146,7 +146,7 @@ STORE = [
     ),
     Place(
         "service/store/lua/read_entries.lua",
-        (*_STORE, "tests/store/test_blocks.py"),
+        (*_STORE, "tests/service/store/test_blocks.py"),
         {
             "tail: no limit": ("log, start, upto, 'COUNT', count)", "log, start, '+', 'COUNT', count)"),
             "tail: stops short of the limit": (
@@ -159,7 +159,7 @@ STORE = [
     ),
     Place(
         "service/store/lua/read_tail.lua",
-        (*_STORE, "tests/store/test_blocks.py"),
+        (*_STORE, "tests/service/store/test_blocks.py"),
         {
             "tail: without its first round": ("local from = ARGV[2]", "local from = '(' .. ARGV[2]"),
             "tail: counted from those that are gone": (
@@ -186,8 +186,8 @@ STORE = [
         },
     ),
     Place(
-        "service/store/records.py",
-        ("tests/store/test_records.py",),
+        "service/store/records/records.py",
+        ("tests/service/store/test_records.py",),
         {
             "record: the propensity of another label": (
                 'bodies["propensity"] = made.outputs, made.propensities',
@@ -226,8 +226,8 @@ STORE = [
         },
     ),
     Place(
-        "service/store/soundness.py",
-        ("tests/store/test_records.py",),
+        "service/store/records/soundness.py",
+        ("tests/service/store/test_records.py",),
         {
             "sound: any propensity": ("& (p <= 1.0)", "& (p < 9.0)"),
             "sound: negative propensities": ("(p >= (0.0 if form.vanishing else _LEAST))", "(p > -1.0)"),
@@ -239,12 +239,12 @@ STORE = [
     ),
     Place(
         "service/store/outcomes.py",
-        ("tests/store/test_records.py",),
+        ("tests/service/store/test_records.py",),
         {"record: an unknown truth is one": ("None if truth == unknown else truth", "truth")},
     ),
     Place(
         "service/store/lua/add_feedback.lua",
-        ("tests/store/test_damaged_records.py",),
+        ("tests/service/store/test_damaged_records.py",),
         {
             "damage: lengths are not compared": ("answer_bytes == ANSWER_BYTES and ", ""),
             "damage: bodies of any place": ("from ~= before or upto ~= after or ", ""),
@@ -260,7 +260,7 @@ STORE = [
     ),
     Place(
         "service/store/lua/record_damage.lua",
-        ("tests/service/test_damage.py",),
+        ("tests/service/replicas/test_damage.py",),
         {
             "damage: recorded behind a snapshot": ("if tonumber(ARGV[i]) <= seen then", "if false then"),
             "damage: nobody hears of it": ("redis.call('HINCRBY', KEYS[1], 'damage', 1)", "1"),
@@ -268,12 +268,12 @@ STORE = [
     ),
     Place(
         "service/store/lua/save_snapshot.lua",
-        laws("tests/service/test_damage.py", "test_damage_to_what_others_have_learned_reaches_them"),
+        laws("tests/service/replicas/test_damage.py", "test_damage_to_what_others_have_learned_reaches_them"),
         {"snapshot: of rounds that others leave out": ("or not heeded or", "or")},
     ),
     Place(
-        "service/store/outputs.py",
-        ("tests/store/test_records.py",),
+        "service/store/records/answer_codec.py",
+        ("tests/service/store/test_records.py",),
         {
             "output: one label too many": ("(stored < n_labels)", "(stored <= n_labels)"),
             "output: members below 0": ("((stored == 0) | (stored == 1))", "(stored <= 1)"),
@@ -285,8 +285,8 @@ STORE = [
         },
     ),
     Place(
-        "service/store/confirmation.py",
-        ("tests/store/test_confirmation.py",),
+        "service/store/connections/replication.py",
+        ("tests/service/store/test_replication.py",),
         {
             "confirmation: any number of replicas": ("if replicas < self._replicas:", "if replicas < 0:"),
             "confirmation: of nothing": (

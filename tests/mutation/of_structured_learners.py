@@ -2,11 +2,11 @@
 
 from tests.mutation.mutation import Place, laws
 
-_LABELS = "tests/learners/test_fenchel_young.py"
-_ROWS = "tests/learners/test_structured.py"
+_LABELS = "tests/learners/algorithms/test_fenchel_young.py"
+_ROWS = "tests/learners/algorithms/test_structured.py"
 _CONTRACT = "tests/learners/test_contract.py"
 _BY_HAND = laws(
-    "tests/learners/test_descent.py",
+    "tests/learners/mathematics/test_descent.py",
     "test_steps_and_bounds_by_hand",
     "test_norm_is_computed_afresh_every_65536_rounds",
     "test_the_whole_wealth_is_bet",
@@ -30,7 +30,7 @@ _STEPS = (
 
 STRUCTURED_LEARNERS = [
     Place(
-        "learners/fenchel_young.py",
+        "learners/algorithms/fenchel_young/fenchel_young.py",
         laws(
             _LABELS,
             "test_micro_trace",
@@ -52,7 +52,7 @@ STRUCTURED_LEARNERS = [
         },
     ),
     Place(
-        "learners/descent.py",
+        "learners/mathematics/descent.py",
         _STEPS,
         {
             "descent: uphill": ("coefficients[k] *= -step", "coefficients[k] *= step"),
@@ -154,7 +154,7 @@ STRUCTURED_LEARNERS = [
         },
     ),
     Place(
-        "learners/structured.py",
+        "learners/algorithms/fenchel_young/structured.py",
         (
             *_BY_HAND,
             *laws(
@@ -208,7 +208,7 @@ STRUCTURED_LEARNERS = [
         },
     ),
     Place(
-        "learners/label_sets.py",
+        "learners/algorithms/fenchel_young/fenchel_young_multilabel.py",
         laws(_ROWS, "test_chances_of_a_set_are_marginals"),
         {
             "label sets: chances are the mean": ("np.asarray(nearest + p * (means - nearest))", "means"),
@@ -216,7 +216,7 @@ STRUCTURED_LEARNERS = [
         },
     ),
     Place(
-        "learners/levels.py",
+        "learners/algorithms/fenchel_young/fenchel_young_ordinal.py",
         laws(_ROWS, "test_vertices_by_hand", "test_level_distributions_are_the_law"),
         {
             "levels: one step too many": (
@@ -228,7 +228,7 @@ STRUCTURED_LEARNERS = [
         },
     ),
     Place(
-        "learners/rankings.py",
+        "learners/algorithms/fenchel_young/fenchel_young_ranking.py",
         laws(_ROWS, "test_answers_are_the_vertices", "test_vertices_by_hand"),
         {
             "rankings: the last first": ("np.argsort(-vertices, axis=1)", "np.argsort(vertices, axis=1)"),

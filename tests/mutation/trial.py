@@ -18,9 +18,9 @@ LONGEST = 600.0  # seconds that one trial may take, on a busy machine
 _GREEN, _RED = 0, 1  # exit codes of pytest; all others mean that it could not do its work
 _ONLY_COMPILED = (
     # Its labels tie but for rounding, which is another where multiply and add are not one instruction.
-    "tests/learners/test_bandit_perceptrons.py::test_micro_trace[bandit_perceptrons_linear_paper]",
+    "tests/learners/algorithms/test_bandit_perceptrons.py::test_micro_trace[bandit_perceptrons_linear_paper]",
     # Compiled, the logarithm of zero is -inf; in plain Python an error.
-    "tests/learners/test_fenchel_young.py::test_extreme_hyperparameters_keep_everything_finite[extremes1]",
+    "tests/learners/algorithms/test_fenchel_young.py::test_extreme_hyperparameters_keep_everything_finite[extremes1]",
 )
 _BLUNDERS = ("NameError", "UnboundLocalError", "SyntaxError", "ImportError")
 _KERNELS_ARE_SILENT = (

@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 
 from learners.base import Contexts
-from service.model import Model
+from service.models.model import Model
 from service.store import keys
 from service.store.base import Block, Feedback, LogEntry, Store
-from service.store.ids import ids_in, tokens_of
-from service.store.records import Made
-from service.store.redis_store import RedisStore
-from tests.service.models import LABEL_SET, RANKING, SOBA_DIAGONAL, make_model, one_by_one, play
+from service.store.prediction_ids import ids_in, tokens_of
+from service.store.records.records import Made
+from service.store.redis.redis_store import RedisStore
+from tests.service.sample_models import LABEL_SET, RANKING, SOBA_DIAGONAL, make_model, one_by_one, play
 from tests.service.workers import START
 
 SPARSE = {"kind": "sparse", "size": 50, "norm": "unit"}
@@ -34,7 +34,7 @@ async def played(store: Store, name: str, kind: str, n: int, blocks: int | None)
 
 
 async def play_sparse(store: Store, model: Model, n: int, seed: int = 1, blocks: int | None = None) -> None:
-    """As `tests.service.models.play`, with contexts of one to three numbers."""
+    """As `tests.service.sample_models.play`, with contexts of one to three numbers."""
     rng = np.random.default_rng(seed)
     lengths = rng.integers(1, 4, n)
     indices = np.concatenate([rng.permutation(50)[:length] for length in lengths])

@@ -4,8 +4,8 @@ import hashlib
 import itertools
 from collections.abc import Callable
 
-from service.auth import KeyTable
-from service.key_desk import IssuedKey, KeyDesk
+from service.access.key_admin import IssuedKey, KeyDesk
+from service.access.keys import KeyTable
 from tests.service.workers import Clock
 
 _numbers = itertools.count()

@@ -13,7 +13,7 @@ from pathlib import Path
 import httpx2
 
 from service.processes import tied_command
-from service.store.embedded import EmbeddedServer
+from service.store.embedded.server import EmbeddedServer
 from tests.servers import free_port, wait_until
 
 _ROOT = Path(__file__).parents[2]

@@ -1,0 +1,118 @@
+"""Lays rounds into a model's log quickly: through the store's own scripts, without HTTP and without learning first.
+
+A desk makes one batch of predictions; its records are stored again and again under new ids, and feedback given. The
+log is as long as after so many requests, and as large; it holds the same contexts many times. Predictions with feedback
+are deleted at once: the store would forget them later, and millions would not fit beside the log.
+"""
+
+import asyncio
+import contextlib
+import time
+from collections import defaultdict
+from collections.abc import AsyncIterator, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import redis
+
+from benchmarks.measurements.http import D
+from benchmarks.server import Server
+from service.app import real_chance
+from service.compute import Compute
+from service.rounds.session import Ask, Desk, Outside
+from service.rounds.session_cache import Desks
+from service.schemas.rounds import PredictAnswer
+from service.store import keys
+from service.store.base import Block, Feedback
+from service.store.prediction_ids import ids_in, token_of
+from service.store.redis.redis_store import RedisStore
+
+BATCH = 500
+PIPELINES = 4  # batches in flight
+_TIMEOUT = 30.0  # seconds
+
+
+@dataclass(frozen=True)
+class World(Outside):
+    """What desks of this process take, with all that the store can do."""
+
+    store: RedisStore
+
+
+@contextlib.asynccontextmanager
+async def outside(server: Server) -> AsyncIterator[World]:
+    """The store of a server, open, and real time and chance, for desks of this process."""
+    store, chance = RedisStore(server.store_url, timeout=_TIMEOUT), real_chance()
+    await store.command("PING")
+    try:
+        yield World(store, Compute(2), chance.now, chance.rng, chance.new_id)
+    finally:
+        await store.close()
+
+
+async def open_desk(world: Outside, name: str) -> Desk:
+    """A desk of its own, as in a worker that has just started."""
+    return await Desks(world, 2**30).find(name, "model")
+
+
+async def predict(desk: Desk, n: int, seed: int) -> list[str]:
+    """Makes n predictions that stay open, and returns their ids."""
+    contexts = np.random.default_rng(seed).normal(size=(n, D)).tolist()
+    ids: list[str] = []
+    for start in range(0, n, BATCH):
+        for answer in await desk.predict_all([Ask(each, None, False) for each in contexts[start : start + BATCH]]):
+            assert isinstance(answer, PredictAnswer)
+            ids.append(answer.prediction_id.partition(":")[2])
+    return ids
+
+
+async def lay(world: World, desk: Desk, rounds: int) -> None:
+    """Appends so many rounds, rounded down to whole batches; one in three is right."""
+    tokens: defaultdict[str, list[int]] = defaultdict(list)
+    for block, token in map(token_of, await predict(desk, BATCH, seed=3)):
+        tokens[block].append(token)
+    named = [keys.block(*desk.model.key, block) for block in tokens]
+    records: list[bytes] = await world.store.command("MGET", *named)
+    batches, blocks = iter(range(rounds // BATCH)), list(zip(tokens.values(), records, strict=True))
+    await asyncio.gather(*(_lay_from(batches, world, desk, blocks) for _ in range(PIPELINES)))
+    await world.store.command("UNLINK", *named)
+
+
+async def _lay_from(
+    batches: Iterator[int], world: World, desk: Desk, blocks: Sequence[tuple[list[int], bytes]]
+) -> None:
+    model, store = desk.model, world.store
+    for _ in batches:
+        laid = [(world.new_id(), tokens, record) for tokens, record in blocks]
+        made = [Block(id_, record) for id_, _, record in laid]
+        await store.add_predictions(model.key, made, model.keep_seconds, None)
+        ids = [own for id_, tokens, _ in laid for own in ids_in(id_, tokens)]
+        given = [Feedback(own, i % 3 == 0, None) for i, own in enumerate(ids)]
+        await store.add_feedback(model.key, given, model.feedback_rules, world.now())
+        await store.command("UNLINK", *(keys.block(*model.key, id_) for id_, _, _ in laid))
+
+
+async def fold(desk: Desk) -> None:
+    """Learns every round of the log, and keeps a snapshot."""
+    async with desk.replica.lock:
+        await desk.replica.catch_up()
+    await desk.replica.snapshot()
+
+
+@contextlib.contextmanager
+def unwritten(server: Server) -> Iterator[None]:
+    """The store writes no file meanwhile, and all of it at the end: laying is no part of what is measured."""
+    store = redis.Redis.from_url(server.store_url)
+    store.config_set("appendonly", "no")
+    try:
+        yield
+    finally:
+        store.config_set("appendonly", "yes")
+        while _rewriting(store):
+            time.sleep(0.05)
+        store.close()
+
+
+def _rewriting(store: redis.Redis) -> bool:
+    state = store.info("persistence")
+    return bool(state["aof_rewrite_in_progress"] or state["aof_rewrite_scheduled"])

@@ -1,0 +1,93 @@
+"""Observes every request from outside: its id and trace, one log line, one count."""
+
+import asyncio
+from collections.abc import Callable
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from service import request_context as request_notes
+from service.api.responses.problems import answer_to, internal_error
+from service.errors import StoppingError
+from service.observability.http_metrics import WorkerMetrics
+from service.observability.request_id import accepted_request_id, trace_id
+from service.observability.request_log import RequestLog
+from service.request_context import RequestNotes
+
+_UNLOGGED = frozenset(("/livez", "/readyz", "/metrics"))
+"""Routes that are asked every few seconds: they are logged when they fail."""
+
+
+class Observer:
+    """ASGI middleware, the outermost of the application.
+
+    Args:
+        app: the application.
+        metrics: where requests are counted.
+        log: where they are told.
+        now: seconds, on a clock that does not go back.
+        new_id: makes ids for requests that bring none.
+        span_trace_id: the trace under way in this process, where there is tracing.
+    """
+
+    def __init__(  # noqa: PLR0913, PLR0917  what it is wired with
+        self,
+        app: ASGIApp,
+        metrics: WorkerMetrics,
+        log: RequestLog,
+        now: Callable[[], float],
+        new_id: Callable[[], str],
+        span_trace_id: Callable[[], str | None] | None,
+    ) -> None:
+        self._app = app
+        self._metrics = metrics
+        self._log = log
+        self._now = now
+        self._new_id = new_id
+        self._span_trace_id = span_trace_id
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Passes the request on."""
+        if scope["type"] != "http":
+            return await self._app(scope, receive, send)
+        started, notes, status = self._now(), self._notes(scope), 0
+        request_notes.current.set(notes)
+        answered_id = (b"x-request-id", notes.request_id.encode())
+
+        async def observed(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                message["headers"] = [*message.get("headers", ()), answered_id]
+            await send(message)
+
+        try:
+            await self._app(scope, receive, observed)
+        except asyncio.CancelledError:  # the server stops, and waits no longer
+            if status:
+                raise
+            await answer_to(StoppingError("this worker has stopped before it had an answer"))(scope, receive, observed)
+        except Exception:
+            if not status:  # else it broke in the middle of its answer
+                await internal_error()(scope, receive, observed)
+            status = 500
+            raise
+        finally:
+            self._tell(scope, status or 499, self._now() - started, notes)
+
+    def _notes(self, scope: Scope) -> RequestNotes:
+        headers = dict(scope["headers"])
+        given, traceparent = headers.get(b"x-request-id"), headers.get(b"traceparent")
+        request_id = (given and accepted_request_id(given)) or self._new_id()
+        if self._span_trace_id is not None:
+            return RequestNotes(request_id, self._span_trace_id())
+        return RequestNotes(request_id, None if traceparent is None else trace_id(traceparent))
+
+    def _tell(self, scope: Scope, status: int, seconds: float, notes: RequestNotes) -> None:
+        # The template of a router's path, so /predict and /v1/predict are one; a raw path would be without end.
+        route, method = getattr(scope.get("route"), "path", ""), scope["method"]
+        self._metrics.count_request(method, route, status, seconds)
+        if (status < 500 and route in _UNLOGGED) or not self._log.may_write(status):
+            return
+        if notes.model is None and route.startswith("/models/") and status != 422:  # 422: it may be no name
+            notes.model = scope["path_params"].get("name")
+        self._log.write(method, route, status, seconds, notes)
