@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from service.load.http.client import Client
-from service.load.http.lane import OK
+from service.load.http.sender import OK
 from service.load.http.target import Target
 
 

@@ -1,6 +1,6 @@
 """Lays rounds into a model's log quickly: through the store's own scripts, without HTTP and without learning first.
 
-A desk makes one batch of predictions; its records are stored again and again under new ids, and feedback given. The
+A session makes one batch of predictions; its records are stored again and again under new ids, and feedback given. The
 log is as long as after so many requests, and as large; it holds the same contexts many times. Predictions with feedback
 are deleted at once: the store would forget them later, and millions would not fit beside the log.
 """
@@ -19,8 +19,8 @@ from benchmarks.measurements.http import D
 from benchmarks.server import Server
 from service.app import real_chance
 from service.compute import Compute
-from service.rounds.session import Ask, Desk, Outside
-from service.rounds.session_cache import Desks
+from service.rounds.session import Environment, ModelSession, PredictionRequest
+from service.rounds.session_cache import SessionCache
 from service.schemas.rounds import PredictAnswer
 from service.store import keys
 from service.store.base import Block, Feedback
@@ -33,15 +33,15 @@ _TIMEOUT = 30.0  # seconds
 
 
 @dataclass(frozen=True)
-class World(Outside):
-    """What desks of this process take, with all that the store can do."""
+class World(Environment):
+    """What sessions of this process take, with all that the store can do."""
 
     store: RedisStore
 
 
 @contextlib.asynccontextmanager
-async def outside(server: Server) -> AsyncIterator[World]:
-    """The store of a server, open, and real time and chance, for desks of this process."""
+async def environment(server: Server) -> AsyncIterator[World]:
+    """The store of a server, open, and real time and chance, for sessions of this process."""
     store, chance = RedisStore(server.store_url, timeout=_TIMEOUT), real_chance()
     await store.command("PING")
     try:
@@ -50,38 +50,40 @@ async def outside(server: Server) -> AsyncIterator[World]:
         await store.close()
 
 
-async def open_desk(world: Outside, name: str) -> Desk:
-    """A desk of its own, as in a worker that has just started."""
-    return await Desks(world, 2**30).find(name, "model")
+async def open_desk(world: Environment, name: str) -> ModelSession:
+    """A session of its own, as in a worker that has just started."""
+    return await SessionCache(world, 2**30).find(name, "model")
 
 
-async def predict(desk: Desk, n: int, seed: int) -> list[str]:
+async def predict(session: ModelSession, n: int, seed: int) -> list[str]:
     """Makes n predictions that stay open, and returns their ids."""
     contexts = np.random.default_rng(seed).normal(size=(n, D)).tolist()
     ids: list[str] = []
     for start in range(0, n, BATCH):
-        for answer in await desk.predict_all([Ask(each, None, False) for each in contexts[start : start + BATCH]]):
+        for answer in await session.predict_all(
+            [PredictionRequest(each, None, False) for each in contexts[start : start + BATCH]]
+        ):
             assert isinstance(answer, PredictAnswer)
             ids.append(answer.prediction_id.partition(":")[2])
     return ids
 
 
-async def lay(world: World, desk: Desk, rounds: int) -> None:
+async def lay(world: World, session: ModelSession, rounds: int) -> None:
     """Appends so many rounds, rounded down to whole batches; one in three is right."""
     tokens: defaultdict[str, list[int]] = defaultdict(list)
-    for block, token in map(token_of, await predict(desk, BATCH, seed=3)):
+    for block, token in map(token_of, await predict(session, BATCH, seed=3)):
         tokens[block].append(token)
-    named = [keys.block(*desk.model.key, block) for block in tokens]
+    named = [keys.block(*session.model.key, block) for block in tokens]
     records: list[bytes] = await world.store.command("MGET", *named)
     batches, blocks = iter(range(rounds // BATCH)), list(zip(tokens.values(), records, strict=True))
-    await asyncio.gather(*(_lay_from(batches, world, desk, blocks) for _ in range(PIPELINES)))
+    await asyncio.gather(*(_lay_from(batches, world, session, blocks) for _ in range(PIPELINES)))
     await world.store.command("UNLINK", *named)
 
 
 async def _lay_from(
-    batches: Iterator[int], world: World, desk: Desk, blocks: Sequence[tuple[list[int], bytes]]
+    batches: Iterator[int], world: World, session: ModelSession, blocks: Sequence[tuple[list[int], bytes]]
 ) -> None:
-    model, store = desk.model, world.store
+    model, store = session.model, world.store
     for _ in batches:
         laid = [(world.new_id(), tokens, record) for tokens, record in blocks]
         made = [Block(id_, record) for id_, _, record in laid]
@@ -92,11 +94,11 @@ async def _lay_from(
         await store.command("UNLINK", *(keys.block(*model.key, id_) for id_, _, _ in laid))
 
 
-async def fold(desk: Desk) -> None:
+async def fold(session: ModelSession) -> None:
     """Learns every round of the log, and keeps a snapshot."""
-    async with desk.replica.lock:
-        await desk.replica.catch_up()
-    await desk.replica.snapshot()
+    async with session.replica.lock:
+        await session.replica.catch_up()
+    await session.replica.snapshot()
 
 
 @contextlib.contextmanager

@@ -79,6 +79,8 @@ def warm_up() -> None:
 def _play_once(learner: AnyLearner, contexts: Contexts) -> None:
     state = learner.init()
     decisions = learner.decide(state, contexts)
-    labels, propensities, leftovers = draw_answers(learner, decisions, np.zeros((1, uniforms_per_answer(learner))))
+    labels, propensities, residual_uniforms = draw_answers(
+        learner, decisions, np.zeros((1, uniforms_per_answer(learner)))
+    )
     outcome = np.array([True]), labels
-    learner.fold(state, Rounds(contexts, labels, propensities, *outcome, decisions.evidence, leftovers))
+    learner.fold(state, Rounds(contexts, labels, propensities, *outcome, decisions.evidence, residual_uniforms))

@@ -34,12 +34,12 @@ from service.draining import Draining
 from service.models.model import Limits
 from service.observability import tracing as telemetry
 from service.observability.http_metrics import WorkerMetrics
-from service.observability.model_metrics import Figures
+from service.observability.model_metrics import ModelMetrics
 from service.observability.request_id import request_ids
 from service.observability.request_log import RequestLog
 from service.processes import die_with_parent, spare_lasting_objects
-from service.rounds.session import Outside
-from service.rounds.session_cache import Desks
+from service.rounds.session import Environment
+from service.rounds.session_cache import SessionCache
 from service.rounds.use_cases import RoundService
 from service.rounds.webhooks import Verifier
 from service.settings import Settings
@@ -95,14 +95,16 @@ def create_app(settings: Settings | None = None, chance: Chance | None = None) -
     redis = RedisStore(settings.store_url, settings.store_timeout_seconds, tls, settings.wait_replicas)
     store: Store = traced(redis) if telemetry.is_on() else redis
     compute = Compute(settings.compute_threads)
-    outside = Outside(store, compute, chance.now, chance.rng, chance.new_id)
-    desks = Desks(outside, settings.cache_bytes)
-    rounds = RoundService(desks, settings.max_distribution_numbers)
+    environment = Environment(store, compute, chance.now, chance.rng, chance.new_id)
+    sessions = SessionCache(environment, settings.cache_bytes)
+    rounds = RoundService(sessions, settings.max_distribution_numbers)
     catalogue = Catalogue(
-        outside, Limits(settings.max_state_bytes, settings.max_step_cost, settings.max_evidence_bytes), desks.forget
+        environment,
+        Limits(settings.max_state_bytes, settings.max_step_cost, settings.max_evidence_bytes),
+        sessions.forget,
     )
     watched, most = settings.metrics_model_names, settings.metrics_max_models
-    figures = Figures(store, chance.now, watched, most, catalogue.check)
+    model_metrics = ModelMetrics(store, chance.now, watched, most, catalogue.check)
     draining = Draining(settings.drain_seconds)
     worker_metrics, request_log = WorkerMetrics(), RequestLog(settings.log_requests_per_second)
     routers = [
@@ -113,9 +115,9 @@ def create_app(settings: Settings | None = None, chance: Chance | None = None) -
         learners.router(),
         webhooks.router(rounds, Verifier(settings.all_webhook_secrets(), chance.now), compute),
         health.router(store, lambda: draining.has_begun),
-        metrics_api.router(figures, worker_metrics),
+        metrics_api.router(model_metrics, worker_metrics),
     ]
-    app = _bare_app(outside, desks, [worker_metrics.flush, request_log.tick], draining)
+    app = _bare_app(environment, sessions, [worker_metrics.flush, request_log.tick], draining)
     app.state.compute = compute
     _include(app, routers)
     app.include_router(docs.router())
@@ -149,12 +151,12 @@ def _observe(app: FastAPI, metrics: WorkerMetrics, log: RequestLog) -> None:
     )
 
 
-def _bare_app(outside: Outside, desks: Desks, watch: Sequence[Watch], draining: Draining) -> FastAPI:
-    """An application without routes that keeps the desks up, and answers errors as problems.
+def _bare_app(environment: Environment, sessions: SessionCache, watch: Sequence[Watch], draining: Draining) -> FastAPI:
+    """An application without routes that keeps the sessions up, and answers errors as problems.
 
     Args:
-        outside: its store and threads are closed at the end.
-        desks: kept up each second.
+        environment: its store and threads are closed at the end.
+        sessions: kept up each second.
         watch: called each second, and once more at the end.
         draining: begins with the SIGTERM.
     """
@@ -164,16 +166,16 @@ def _bare_app(outside: Outside, desks: Desks, watch: Sequence[Watch], draining: 
         spare_lasting_objects()
         # Kernels are loaded beside the first requests, not before them; one that is met sooner is loaded in a thread.
         threading.Thread(target=_warm_up, name="warm-up", daemon=True).start()
-        upkeep = asyncio.create_task(_keep_up(desks, watch))
+        upkeep = asyncio.create_task(_keep_up(sessions, watch))
         try:
             with draining.watching():
                 yield
         finally:
-            outside.compute.close()
+            environment.compute.close()
             await end(upkeep)
             for tell in watch:
                 tell()
-            await outside.store.close()
+            await environment.store.close()
 
     app = FastAPI(
         title="Wager",
@@ -204,13 +206,13 @@ def _warm_up() -> None:
     gc.freeze()  # what it has loaded lasts too
 
 
-async def _keep_up(desks: Desks, watch: Sequence[Watch]) -> None:
+async def _keep_up(sessions: SessionCache, watch: Sequence[Watch]) -> None:
     """The worker's upkeep, until it is cancelled."""
     while True:
         await asyncio.sleep(_UPKEEP_SECONDS)
         for tell in watch:
             tell()
-        await desks.maintain()
+        await sessions.maintain()
 
 
 async def end(task: asyncio.Task[None]) -> None:

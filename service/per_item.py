@@ -30,7 +30,7 @@ def _attempt(function: Callable[[_Item], _Result], item: _Item) -> _Result | Exc
         return refusal
 
 
-async def together(
+async def apply_to_valid(
     function: Callable[[Sequence[_Item]], Awaitable[Sequence[_Result | Exception]]], items: Sequence[_Item | Exception]
 ) -> list[_Result | Exception]:
     """Hands over all that have not failed yet, in one call, and puts each result into its place."""

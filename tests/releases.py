@@ -14,8 +14,8 @@ import httpx2
 from service import __version__
 from service.app import real_chance
 from service.compute import Compute
-from service.rounds.session import Outside
-from service.rounds.session_cache import Desks
+from service.rounds.session import Environment
+from service.rounds.session_cache import SessionCache
 from service.store.embedded.server import EmbeddedServer
 from service.store.redis.api_keys import ApiKeyTable
 from service.store.redis.redis_store import RedisStore
@@ -80,10 +80,12 @@ async def live(store_url: str) -> dict[str, Any]:
 
 async def _snapshot(store: RedisStore, model: str) -> None:
     chance = real_chance()
-    desk = await Desks(Outside(store, Compute(2), chance.now, chance.rng, chance.new_id), 2**30).find(model, "model")
-    async with desk.replica.lock:
-        await desk.replica.catch_up()
-    await desk.replica.snapshot()
+    session = await SessionCache(Environment(store, Compute(2), chance.now, chance.rng, chance.new_id), 2**30).find(
+        model, "model"
+    )
+    async with session.replica.lock:
+        await session.replica.catch_up()
+    await session.replica.snapshot()
 
 
 def dump(store_url: str) -> dict[str, Any]:

@@ -241,7 +241,7 @@ def test_use_cases_know_neither_http_nor_redis() -> None:
 
 
 def test_watchers_only_watch() -> None:
-    """Logs and metrics import words, the store's protocol and tallies; nothing that plays a round imports them."""
+    """Logs and metrics import words, the store's protocol and statistics; nothing that plays a round imports them."""
     allowed = {*WATCHERS, *WORDS, *PROTOCOL, "service.replicas.statistics"}
     ours = (a for a in ARROWS if a.source in WATCHERS and top(a.target) in {"service", "learners"})
     assert broken(a for a in ours if a.target not in allowed) == []

@@ -72,9 +72,9 @@ def vowpal_rate(n: int, seed: int) -> float:
     uniforms = rng.random(n)
     started = time.perf_counter()
     for i, line in enumerate(lines):
-        chances = workspace.predict(line)
-        label = min(int(np.searchsorted(np.cumsum(chances), uniforms[i])), SMALL.K - 1)
-        workspace.learn(f"{label + 1}:{-float(i % 3 == 0)}:{chances[label]} {line}")
+        probabilities = workspace.predict(line)
+        label = min(int(np.searchsorted(np.cumsum(probabilities), uniforms[i])), SMALL.K - 1)
+        workspace.learn(f"{label + 1}:{-float(i % 3 == 0)}:{probabilities[label]} {line}")
     return n / (time.perf_counter() - started)
 
 

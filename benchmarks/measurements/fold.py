@@ -29,7 +29,7 @@ def made_up_rounds(learner: AnyLearner, n: int, correct: float, seed: int) -> Ro
         correct=rng.random(n) < correct,
         true_labels=np.full(n, NO_LABEL),
         evidence=rng.normal(size=(n, learner.evidence_size)),
-        leftovers=rng.random(n),
+        residual_uniforms=rng.random(n),
     )
 
 

@@ -15,7 +15,7 @@ from benchmarks.cost import Meters, read_meters
 from benchmarks.measurements.http import SMALL, create_model
 from benchmarks.server import Server, running
 from service.load.http.client import Client
-from service.load.http.lane import OK
+from service.load.http.sender import OK
 from service.load.http.target import Target
 
 WORKERS = (1, 2, 4)

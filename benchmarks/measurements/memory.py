@@ -5,7 +5,7 @@ from typing import NamedTuple
 import uvloop
 
 from benchmarks.cost import memory_used
-from benchmarks.log_filler import BATCH, PIPELINES, lay, open_desk, outside, predict
+from benchmarks.log_filler import BATCH, PIPELINES, environment, lay, open_desk, predict
 from benchmarks.measurements.http import create_model
 from benchmarks.server import Server
 
@@ -34,11 +34,11 @@ def measure_memory(server: Server, n: int = 100_000) -> Memory:
 
 async def _fill(server: Server, n: int) -> tuple[int, int]:
     """The bytes that n predictions added, and then n rounds."""
-    async with outside(server) as world:
-        desk = await open_desk(world, _NAME)
-        await lay(world, desk, 4 * PIPELINES * BATCH)  # the connections take their memory
+    async with environment(server) as world:
+        session = await open_desk(world, _NAME)
+        await lay(world, session, 4 * PIPELINES * BATCH)  # the connections take their memory
         before = memory_used(server)
-        await predict(desk, n, seed=1)
+        await predict(session, n, seed=1)
         between = memory_used(server)
-        await lay(world, desk, n)
+        await lay(world, session, n)
         return between - before, memory_used(server) - between

@@ -52,7 +52,7 @@ def play(workers: int, n: int) -> dict[int, Measured]:
     with running(workers) as server:
         for i in range(max(MODELS)):
             create_model(server, f"m{i}", algorithm="gaptron")
-        for models in MODELS:  # every worker opens every desk
+        for models in MODELS:  # every worker opens every session
             measure(server, models, max(n // 4, workers * models), seed=99)
         return {models: measure(server, models, n, seed=models) for models in MODELS}
 

@@ -53,10 +53,9 @@ def draw(distributions: FloatArray, uniforms: FloatArray) -> tuple[IntArray, Flo
     Returns:
         labels (n,): the smallest k whose cumulated probability exceeds u; where rounding leaves none, the
         last label of positive probability. propensities (n,): the probability of that label, the very
-        number used in the draw, in (0, 1] whatever the rows hold. leftovers (n,): what the draw left of the uniform
-        number,
-        (u - the probability of the labels before) / propensity, in [0, 1): uniform again, and independent of
-        the label, so that a learner can toss a coin of its own with it.
+        number used in the draw, in (0, 1] whatever the rows hold. residual uniforms (n,): what the draw left of
+        the uniform number, (u - the probability of the labels before) / propensity, in [0, 1): uniform again,
+        and independent of the label, so that a learner can toss a coin with it.
 
     Raises:
         InvalidArrayError: for distributions or uniforms that are none, naming the field.
@@ -69,9 +68,9 @@ def draw_unchecked(distributions: FloatArray, uniforms: FloatArray) -> tuple[Int
     """As `draw`, for arrays that the caller has checked: others may crash the interpreter."""
     labels = np.empty(len(distributions), dtype=np.int64)
     propensities = np.empty(len(distributions), dtype=np.float64)
-    leftovers = np.empty(len(distributions), dtype=np.float64)
-    draw_into(distributions, uniforms, labels, propensities, leftovers)
-    return labels, propensities, leftovers
+    residual_uniforms = np.empty(len(distributions), dtype=np.float64)
+    draw_into(distributions, uniforms, labels, propensities, residual_uniforms)
+    return labels, propensities, residual_uniforms
 
 
 @compiled
@@ -80,13 +79,13 @@ def draw_into(
     uniforms: FloatArray,
     labels: IntArray,
     propensities: FloatArray,
-    leftovers: FloatArray,
+    residual_uniforms: FloatArray,
 ) -> None:
     """As `draw`, into given arrays."""
     for i in range(len(uniforms)):
         labels[i], before = draw_one(distributions[i], uniforms[i])
         propensities[i] = as_propensity(distributions[i, labels[i]])
-        leftovers[i] = max(0.0, min(_ALMOST_ONE, (uniforms[i] - before) / propensities[i]))
+        residual_uniforms[i] = max(0.0, min(_ALMOST_ONE, (uniforms[i] - before) / propensities[i]))
 
 
 @compiled

@@ -19,7 +19,7 @@ class IssuedKey(NamedTuple):
     text: str
 
 
-class KeyDesk:
+class KeyAdmin:
     """Makes, lists, rotates and revokes keys.
 
     Args:

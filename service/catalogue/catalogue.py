@@ -14,7 +14,7 @@ from service.catalogue.round_log import LogReader, moment
 from service.errors import ModelExistsError, ModelNotFoundError, StoreError
 from service.models.model import Limits, Model, hyperparameters, new_model, reading_cost, stored_model
 from service.models.model_summary import Summary, read_summary, summary_of
-from service.rounds.session import Outside
+from service.rounds.session import Environment
 from service.schemas.learners import LearnerDescription, LearnerList
 from service.schemas.models import DamageNote, ModelAnswer, ModelDefinition, ModelSummary
 from service.schemas.rounds import RoundLine
@@ -43,11 +43,11 @@ class Catalogue:
         forget: called with the name of each model that is deleted.
     """
 
-    def __init__(self, outside: Outside, limits: Limits, forget: Callable[[str], None]) -> None:
-        self._store = outside.store
-        self._compute = outside.compute
-        self._now = outside.now
-        self._new_id = outside.new_id
+    def __init__(self, environment: Environment, limits: Limits, forget: Callable[[str], None]) -> None:
+        self._store = environment.store
+        self._compute = environment.compute
+        self._now = environment.now
+        self._new_id = environment.new_id
         self._limits = limits
         self._forget = forget
 
@@ -198,7 +198,7 @@ def _model_answer(stored: StoredModel, model: Model) -> ModelAnswer:
         late_feedback=definition.late_feedback,
         retain_rounds=definition.retain_rounds,
         created_at=moment(stored.created_at),
-        rounds_seen=stored.rounds,
+        rounds_seen=stored.round_count,
         predictions=stored.predictions,
         correct=stored.correct,
         labels=definition.labels,
@@ -215,7 +215,7 @@ def _listed_answer(listed: ListedModel, summary: Summary) -> ModelSummary:
         late_feedback=summary.late_feedback,
         retain_rounds=summary.retain_rounds,
         created_at=moment(listed.created_at),
-        rounds_seen=listed.rounds,
+        rounds_seen=listed.round_count,
         predictions=listed.predictions,
         correct=listed.correct,
         label_count=summary.label_count,

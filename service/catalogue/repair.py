@@ -92,7 +92,7 @@ async def _search_snapshot(store: Store, model: Model, recorded: list[Damage]) -
         snapshot = await store.load_snapshot(model.key)
         if snapshot is None:
             return
-        what = f"snapshot of {snapshot.rounds} rounds"
+        what = f"snapshot of {snapshot.round_count} rounds"
         read_state(model.learner, snapshot.state)
     except NewerVersionError as error:
         yield Finding(model.name, what, error.detail, damaged=False)
@@ -115,7 +115,7 @@ async def _search_log(store: Store, model: Model, recorded: list[Damage]) -> Asy
             after, begun = (begin_of(model.format, entries[0]) or 1) - 1, True
         for finding in _damage_in(model, entries, after, recorded):
             yield finding
-        after = entries[-1].number
+        after = entries[-1].last_round
 
 
 def _damage_in(model: Model, entries: list[LogEntry], after: int, recorded: list[Damage]) -> Iterator[Finding]:

@@ -63,9 +63,9 @@ class LogReader:
         model = self._model
         most = max(1, min(limit, _PART_BYTES // model.format.round_bytes))
         entries = (await self._store.read_tail(model.key, after, most)).entries
-        cost = sum(len(entry.rounds) for entry in entries) * _COST_PER_BYTE
+        cost = sum(len(entry.payload) for entry in entries) * _COST_PER_BYTE
         lines = await self._compute.run_costly(cost, model.name, _lines_after, model, entries, after)
-        return _Part(lines[:limit], entries[-1].number if entries else None)
+        return _Part(lines[:limit], entries[-1].last_round if entries else None)
 
 
 def _lines_after(model: Model, entries: list[LogEntry], after: int) -> list[RoundLine]:
@@ -73,7 +73,7 @@ def _lines_after(model: Model, entries: list[LogEntry], after: int) -> list[Roun
 
 
 def _round_lines(model: Model, entries: list[LogEntry]) -> Iterator[RoundLine]:
-    blocks, ends = [entry.block for entry in entries], [entry.number for entry in entries]
+    blocks, ends = [entry.block for entry in entries], [entry.last_round for entry in entries]
     for stretch in read_page(model.format, entries):
         if stretch.rows is not None:
             yield from _lines(model, *stretch.rows, lambda number: blocks[bisect_left(ends, number)])

@@ -41,7 +41,7 @@ class DemoError(Exception):
 
 
 @dataclass
-class Tally:
+class Results:
     """What happened, in the order in which the answers came."""
 
     correct: list[bool] = field(default_factory=list)
@@ -78,12 +78,12 @@ def run(url: str | None, rounds: int, seed: int) -> None:
     console = Console(highlight=False)
     with _service(url, console) as base:
         try:
-            tally = asyncio.run(_teach(base, rounds, seed, console))
+            results = asyncio.run(_teach(base, rounds, seed, console))
         except httpx2.HTTPError as error:
             raise DemoError(f"{base} does not answer: {error!r}") from error
     console.print()
-    console.print(_learning_curve(tally))
-    console.print(_speed(tally))
+    console.print(_learning_curve(results))
+    console.print(_speed(results))
 
 
 def examples(rounds: int, seed: int) -> Iterator[tuple[list[float], str]]:
@@ -97,8 +97,8 @@ def examples(rounds: int, seed: int) -> Iterator[tuple[list[float], str]]:
         yield (x / np.linalg.norm(x)).tolist(), f"label-{k}"
 
 
-async def _teach(base: str, rounds: int, seed: int, console: Console) -> Tally:
-    tally = Tally()
+async def _teach(base: str, rounds: int, seed: int, console: Console) -> Results:
+    results = Results()
     stream = examples(rounds, seed)
     async with httpx2.AsyncClient(base_url=base, timeout=30.0) as client, _model(client) as model:
         console.print(_introduction(model))
@@ -106,13 +106,13 @@ async def _teach(base: str, rounds: int, seed: int, console: Console) -> Tally:
             bar = progress.add_task("learning", total=rounds, accuracy=0.0)
 
             def record(true_label: str, correct: bool) -> None:
-                tally.add(true_label, correct)
-                progress.update(bar, advance=1, accuracy=tally.accuracy(slice(-_RECENT, None)))
+                results.add(true_label, correct)
+                progress.update(bar, advance=1, accuracy=results.accuracy(slice(-_RECENT, None)))
 
             started = time.perf_counter()
             await _play_all(client, model["name"], stream, record)
-            tally.seconds = time.perf_counter() - started
-    return tally
+            results.seconds = time.perf_counter() - started
+    return results
 
 
 async def _play_all(
@@ -184,13 +184,13 @@ def _progress(console: Console) -> Progress:
     )
 
 
-def _learning_curve(tally: Tally) -> Table:
+def _learning_curve(results: Results) -> Table:
     table = Table("rounds", "right", "")
-    for part in _stretches(len(tally.correct)):
-        _add_row(table, f"{part.start + 1} to {part.stop}", tally.accuracy(part))
+    for part in _stretches(len(results.correct)):
+        _add_row(table, f"{part.start + 1} to {part.stop}", results.accuracy(part))
     table.add_section()
-    _add_row(table, "all rounds", tally.accuracy())
-    _add_row(table, "always the best label", tally.best_single_label())
+    _add_row(table, "all rounds", results.accuracy())
+    _add_row(table, "always the best label", results.best_single_label())
     _add_row(table, "guessing", 1 / _CLASSES)
     return table
 
@@ -206,10 +206,10 @@ def _add_row(table: Table, name: str, accuracy: float) -> None:
     table.add_row(name, f"{accuracy:6.1%}", bar)
 
 
-def _speed(tally: Tally) -> str:
-    requests = 2 * len(tally.correct)
-    per_second = requests / max(tally.seconds, 1e-9)
-    return f"{requests} requests in {tally.seconds:.1f} s, {per_second:.0f} a second, over {_CONNECTIONS} connections"
+def _speed(results: Results) -> str:
+    requests = 2 * len(results.correct)
+    per_second = requests / max(results.seconds, 1e-9)
+    return f"{requests} requests in {results.seconds:.1f} s, {per_second:.0f} a second, over {_CONNECTIONS} connections"
 
 
 @contextlib.contextmanager

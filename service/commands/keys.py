@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 import typer
 
 if TYPE_CHECKING:
-    from service.access.key_admin import IssuedKey, KeyDesk
+    from service.access.key_admin import IssuedKey, KeyAdmin
     from service.access.keys import KeyRecord
     from service.settings import Settings
 
@@ -39,13 +39,13 @@ def create(
 ) -> None:
     """Make a key and print it: it cannot be shown again."""
     seconds = None if expires_in_days is None else expires_in_days * 86_400
-    _print_issued(_at_desk(lambda desk: desk.create(name, scope, models, limit, seconds)))
+    _print_issued(_administer(lambda admin: admin.create(name, scope, models, limit, seconds)))
 
 
 @app.command("list")
 def list_keys() -> None:
     """List the keys, without their secrets."""
-    keys = _at_desk(lambda desk: desk.all())
+    keys = _administer(lambda admin: admin.all())
     rows = [_HEADS, *(_row(key_id, record) for key_id, record in keys.items())]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
@@ -58,13 +58,13 @@ def rotate(
     overlap_hours: Annotated[float, typer.Option(min=0, help="How long the old key stays good.")] = 24.0,
 ) -> None:
     """Make a key like this one and print it; this one ends after a while."""
-    _print_issued(_at_desk(lambda desk: desk.rotate(key_id, overlap_hours * 3600)))
+    _print_issued(_administer(lambda admin: admin.rotate(key_id, overlap_hours * 3600)))
 
 
 @app.command()
 def revoke(key_id: _Id) -> None:
     """Take a key out of use."""
-    _at_desk(lambda desk: desk.revoke(key_id))
+    _administer(lambda admin: admin.revoke(key_id))
 
 
 def _print_issued(issued: "IssuedKey") -> None:
@@ -79,8 +79,8 @@ def _row(key_id: str, record: "KeyRecord | None") -> tuple[str, ...]:
     return (key_id, record.name, ",".join(record.scopes), record.models, record.limit or "", ends)
 
 
-def _at_desk(work: Callable[["KeyDesk"], Awaitable[_T]]) -> _T:
-    """Does some work at the desk of the store that the settings name; ends the command where that fails."""
+def _administer(work: Callable[["KeyAdmin"], Awaitable[_T]]) -> _T:
+    """Does some work at the session of the store that the settings name; ends the command where that fails."""
     from service.commands.main import read_settings
     from service.errors import StoreError, WagerError
     from service.store.embedded.server import EmbeddedServerError
@@ -100,17 +100,17 @@ def _at_desk(work: Callable[["KeyDesk"], Awaitable[_T]]) -> _T:
 @contextlib.contextmanager
 def store_url(settings: "Settings") -> Iterator[str]:
     """Yield the URL of the store that the settings name, which is started if it is the embedded one."""
-    from service.store.embedded.embedded_access import reach_embedded
+    from service.store.embedded.embedded_access import embedded_store_url
 
     if settings.store_url is not None:
         yield settings.store_url
         return
-    with reach_embedded(settings.data_dir, settings.appendfsync) as url:
+    with embedded_store_url(settings.data_dir, settings.appendfsync) as url:
         yield url
 
 
-async def _work(url: str, settings: "Settings", work: Callable[["KeyDesk"], Awaitable[_T]]) -> _T:
-    from service.access.key_admin import KeyDesk
+async def _work(url: str, settings: "Settings", work: Callable[["KeyAdmin"], Awaitable[_T]]) -> _T:
+    from service.access.key_admin import KeyAdmin
     from service.store.connections.connections import TlsFiles
     from service.store.redis.api_keys import ApiKeyTable
     from service.store.redis.redis_store import RedisStore
@@ -118,6 +118,6 @@ async def _work(url: str, settings: "Settings", work: Callable[["KeyDesk"], Awai
     tls = TlsFiles(settings.store_ca_file, settings.store_cert_file, settings.store_key_file)
     store = RedisStore(url, settings.store_timeout_seconds, tls)
     try:
-        return await work(KeyDesk(ApiKeyTable(store.command), time.time, os.urandom))
+        return await work(KeyAdmin(ApiKeyTable(store.command), time.time, os.urandom))
     finally:
         await store.close()

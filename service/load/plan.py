@@ -102,7 +102,7 @@ class Plan:
         """Mean number of predictions in the whole run."""
         return self.rate * self.batch * (self.warm_up + self.seconds)
 
-    def told(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, Any]:
         """All but the key, for a report."""
         return {name: value for name, value in asdict(self).items() if name != "api_key"}
 

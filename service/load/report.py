@@ -70,7 +70,7 @@ class Report:
     def to_json(self) -> dict[str, Any]:
         """Everything that is printed, with the plan."""
         return {
-            "plan": self.plan.told(),
+            "plan": self.plan.as_json(),
             "predict": _figures(self.predict),
             "feedback": _figures(self.feedback),
             "driver": {"cpu": self.cpu, "lag_ms": _milliseconds(self.lag), "saturated": self.saturated},

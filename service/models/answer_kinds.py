@@ -14,7 +14,7 @@ from learners.answers import answer_kind
 from learners.base import AnyLearner, IntArray
 from service.errors import UnknownLabelError, WrongTruthError
 from service.schemas.rounds import FeedbackRequest
-from service.store.records.answer_codec import OutputForm, label_bytes, label_form, label_set_form, ranking_form
+from service.store.records.answer_codec import AnswerCodec, label_bytes, label_codec, label_set_codec, ranking_codec
 
 
 class Shown(NamedTuple):
@@ -30,7 +30,7 @@ NOTHING = Shown(None, None)
 class Answers(Protocol):
     """One kind of answer, for a model with K labels."""
 
-    form: OutputForm
+    form: AnswerCodec
     truth_field: str  # where feedback tells the truth
     has_distribution: bool  # whether every label has a probability that can be told
 
@@ -76,7 +76,7 @@ class SingleLabels(_Labels):
 
     def __init__(self, labels: Sequence[str]) -> None:
         super().__init__(labels)
-        self.form = label_form(len(labels))
+        self.form = label_codec(len(labels))
         self.choices = len(labels)
 
     def show(self, outputs: npt.NDArray[Any]) -> list[Shown]:
@@ -105,7 +105,7 @@ class LabelSets(_Labels):
 
     def __init__(self, labels: Sequence[str]) -> None:
         super().__init__(labels)
-        self.form = label_set_form(len(labels))
+        self.form = label_set_codec(len(labels))
 
     def show(self, outputs: npt.NDArray[Any]) -> list[Shown]:
         """See `Answers.show`."""
@@ -130,7 +130,7 @@ class Rankings(_Labels):
 
     def __init__(self, labels: Sequence[str]) -> None:
         super().__init__(labels)
-        self.form = ranking_form(len(labels))
+        self.form = ranking_codec(len(labels))
 
     def show(self, outputs: npt.NDArray[Any]) -> list[Shown]:
         """See `Answers.show`."""

@@ -18,24 +18,24 @@ from prometheus_client.metrics_core import (
 )
 
 from service.errors import NewerVersionError, StoreCorruptError, StoreError
-from service.replicas.statistics import DELAY_BOUNDS, PROPENSITY_BOUNDS, SLOTS, Counts, decode_counts
-from service.store.base import FeedbackStatus, ModelFigures, Store, StoreLoad
+from service.replicas.statistics import DELAY_BOUNDS, PROPENSITY_BOUNDS, SLOTS, RoundStatistics, decode_statistics
+from service.store.base import FeedbackStatus, ModelStats, Store, StoreLoad
 
 _MICRO = 1e6
 _UNREADABLE = (StoreCorruptError, NewerVersionError)
 
 
-class Watched(NamedTuple):
-    """A model's figures, and the counts of its published tally."""
+class WatchedModel(NamedTuple):
+    """A model's figures, and the counts of its published statistics."""
 
-    figures: ModelFigures
-    counts: Counts
+    stats: ModelStats
+    statistics: RoundStatistics
 
 
 Check = Callable[[str], Awaitable[None]]
 
 
-class Figures:
+class ModelMetrics:
     """Reads the figures of some models.
 
     Args:
@@ -65,24 +65,24 @@ class Figures:
             up.add_metric((), 0)
             return [up]
         up.add_metric((), 1)
-        readable = [figures for figures in found if isinstance(figures, ModelFigures)]
-        unreadable = sum(isinstance(figures, _UNREADABLE) for figures in found)
-        watched = [Watched(figures, _counts_of(figures)) for figures in readable]
+        readable = [stats for stats in found if isinstance(stats, ModelStats)]
+        unreadable = sum(isinstance(stats, _UNREADABLE) for stats in found)
+        watched = [WatchedModel(stats, _statistics_of(stats)) for stats in readable]
         return [up, *_of_store(load, len(watched), unreadable), *_of_models(watched, self._now())]
 
-    async def _figures(self, name: str) -> ModelFigures | StoreCorruptError | NewerVersionError | None:
+    async def _figures(self, name: str) -> ModelStats | StoreCorruptError | NewerVersionError | None:
         try:
             await self._check(name)
-            return await self._store.read_figures(name)
+            return await self._store.read_model_stats(name)
         except _UNREADABLE as error:
             return error
 
 
-def _counts_of(figures: ModelFigures) -> Counts:
+def _statistics_of(stats: ModelStats) -> RoundStatistics:
     try:
-        return decode_counts(figures.tally)
+        return decode_statistics(stats.statistics)
     except ValueError:  # none yet, or another version's
-        return Counts()
+        return RoundStatistics()
 
 
 def _of_store(load: StoreLoad, watched: int, unreadable: int) -> Iterator[Metric]:
@@ -98,96 +98,96 @@ def _of_store(load: StoreLoad, watched: int, unreadable: int) -> Iterator[Metric
         yield GaugeMetricFamily(name, text, value)
 
 
-def _of_models(watched: Sequence[Watched], now: float) -> Iterator[Metric]:
+def _of_models(watched: Sequence[WatchedModel], now: float) -> Iterator[Metric]:
     for name, (text, number) in _COUNTERS.items():
         counter = CounterMetricFamily(name, text, labels=("model",))
         for model in watched:
-            counter.add_metric((model.figures.name,), number(model))
+            counter.add_metric((model.stats.name,), number(model))
         yield counter
     for name, (text, value) in _GAUGES.items():
         gauge = GaugeMetricFamily(name, text, labels=("model",))
         for model in watched:
             if (told := value(model)) is not None:
-                gauge.add_metric((model.figures.name,), told)
+                gauge.add_metric((model.stats.name,), told)
         yield gauge
     open_ones = GaugeMetricFamily("wager_open_predictions", _OPEN_TEXT, labels=("model",))
     for model in watched:
-        open_ones.add_metric((model.figures.name,), _open_predictions(model, now))
+        open_ones.add_metric((model.stats.name,), _open_predictions(model, now))
     yield open_ones
     yield _feedback(watched)
     yield _accuracy(watched)
     yield from _distributions(watched)
 
 
-_COUNTERS: dict[str, tuple[str, Callable[[Watched], float]]] = {
-    "wager_predictions": ("Predictions stored.", lambda m: m.figures.predictions),
-    "wager_correct": ("Rounds whose answer was right.", lambda m: m.figures.correct),
-    "wager_folded_rounds": ("Rounds that a worker has learned from and counted.", lambda m: m.figures.tally_rounds),
-    "wager_inverse_propensity": ("Sum of 1/p over the rounds.", lambda m: m.counts.weights),
-    "wager_inverse_propensity_squared": ("Sum of 1/p² over the rounds.", lambda m: m.counts.squared_weights),
-    "wager_correct_inverse_propensity": ("Sum of 1/p over the right ones.", lambda m: m.counts.correct_weights),
+_COUNTERS: dict[str, tuple[str, Callable[[WatchedModel], float]]] = {
+    "wager_predictions": ("Predictions stored.", lambda m: m.stats.predictions),
+    "wager_correct": ("Rounds whose answer was right.", lambda m: m.stats.correct),
+    "wager_folded_rounds": ("Rounds that a worker has learned from and counted.", lambda m: m.stats.statistics_rounds),
+    "wager_inverse_propensity": ("Sum of 1/p over the rounds.", lambda m: m.statistics.weights),
+    "wager_inverse_propensity_squared": ("Sum of 1/p² over the rounds.", lambda m: m.statistics.squared_weights),
+    "wager_correct_inverse_propensity": ("Sum of 1/p over the right ones.", lambda m: m.statistics.correct_weights),
 }
 
-_GAUGES: dict[str, tuple[str, Callable[[Watched], float | None]]] = {
+_GAUGES: dict[str, tuple[str, Callable[[WatchedModel], float | None]]] = {
     "wager_fold_lag_rounds": (
         "Rounds in the log that no worker has told to have learned from.",
-        lambda m: max(0, m.figures.rounds - m.figures.tally_rounds),
+        lambda m: max(0, m.stats.round_count - m.stats.statistics_rounds),
     ),
     "wager_snapshot_lag_rounds": (
         "Rounds in the log behind the latest snapshot.",
-        lambda m: max(0, m.figures.rounds - m.figures.snapshot_rounds),
+        lambda m: max(0, m.stats.round_count - m.stats.snapshot_rounds),
     ),
-    "wager_snapshot_timestamp_seconds": ("When the latest snapshot was written.", lambda m: m.figures.snapshot_at),
-    "wager_damaged_rounds": ("Rounds that cannot be read, and are left out.", lambda m: m.figures.damaged),
-    "wager_labels": ("Labels that an answer is one of.", lambda m: m.counts.labels),
+    "wager_snapshot_timestamp_seconds": ("When the latest snapshot was written.", lambda m: m.stats.snapshot_at),
+    "wager_damaged_rounds": ("Rounds that cannot be read, and are left out.", lambda m: m.stats.damaged),
+    "wager_labels": ("Labels that an answer is one of.", lambda m: m.statistics.labels),
     "wager_effective_sample_size_rounds": (
         "Rounds that the estimate for the uniform policy is worth: (sum of 1/p)² / sum of 1/p².",
-        lambda m: m.counts.weights**2 / m.counts.squared_weights if _has_uniform(m) else None,
+        lambda m: m.statistics.weights**2 / m.statistics.squared_weights if _has_uniform(m) else None,
     ),
 }
 
 _OPEN_TEXT = f"Predictions that wait for feedback in their window, to within 1/{SLOTS} of it."
 
 
-def _open_predictions(model: Watched, now: float) -> int:
+def _open_predictions(model: WatchedModel, now: float) -> int:
     """Those of the last window less those that are rounds by now."""
-    figures, counts = model
-    first = int(now // counts.slot_seconds) - SLOTS + 1
-    before = max((slot for slot in figures.predictions_by if slot < first), default=None)
-    made = figures.predictions - (0 if before is None else figures.predictions_by[before])
-    closed = sum(n for slot, n in counts.recent if slot >= first)
-    return max(0, made - closed - (figures.rounds - figures.tally_rounds))
+    stats, statistics = model
+    first = int(now // statistics.slot_seconds) - SLOTS + 1
+    before = max((slot for slot in stats.predictions_by if slot < first), default=None)
+    made = stats.predictions - (0 if before is None else stats.predictions_by[before])
+    closed = sum(n for slot, n in statistics.recent if slot >= first)
+    return max(0, made - closed - (stats.round_count - stats.statistics_rounds))
 
 
-def _feedback(watched: Sequence[Watched]) -> Metric:
+def _feedback(watched: Sequence[WatchedModel]) -> Metric:
     family = CounterMetricFamily("wager_feedback", "Feedback, by what became of it.", labels=("model", "status"))
-    for figures, _ in watched:
-        counted = dict.fromkeys(FeedbackStatus, 0) | figures.refused | {FeedbackStatus.RECORDED: figures.rounds}
+    for stats, _ in watched:
+        counted = dict.fromkeys(FeedbackStatus, 0) | stats.refused | {FeedbackStatus.RECORDED: stats.round_count}
         for status, count in counted.items():
-            family.add_metric((figures.name, status), count)
+            family.add_metric((stats.name, status), count)
     return family
 
 
-def _accuracy(watched: Sequence[Watched]) -> Metric:
+def _accuracy(watched: Sequence[WatchedModel]) -> Metric:
     text = "Fraction of right answers: as served, and as estimated for answers drawn uniformly (IPS and SNIPS)."
     family = GaugeMetricFamily("wager_accuracy_ratio", text, labels=("model", "policy", "estimator"))
     for model in watched:
-        (figures, counts), name = model, model.figures.name
-        if figures.rounds:
-            family.add_metric((name, "served", "mean"), figures.correct / figures.rounds)
+        (stats, statistics), name = model, model.stats.name
+        if stats.round_count:
+            family.add_metric((name, "served", "mean"), stats.correct / stats.round_count)
         if _has_uniform(model):
-            ips = counts.correct_weights / (counts.weighed * (counts.labels or math.nan))
+            ips = statistics.correct_weights / (statistics.weighed * (statistics.labels or math.nan))
             family.add_metric((name, "uniform", "ips"), ips)
-            family.add_metric((name, "uniform", "snips"), counts.correct_weights / counts.weights)
+            family.add_metric((name, "uniform", "snips"), statistics.correct_weights / statistics.weights)
     return family
 
 
-def _has_uniform(model: Watched) -> bool:
+def _has_uniform(model: WatchedModel) -> bool:
     """Whether drawing uniformly is a policy of this model, and there is a round to judge it by."""
-    return model.counts.labels is not None and model.counts.weighed > 0
+    return model.statistics.labels is not None and model.statistics.weighed > 0
 
 
-def _distributions(watched: Sequence[Watched]) -> Iterator[Metric]:
+def _distributions(watched: Sequence[WatchedModel]) -> Iterator[Metric]:
     delays = HistogramMetricFamily(
         "wager_feedback_delay_seconds", "Time from a prediction to its feedback.", labels=("model",)
     )
@@ -195,12 +195,12 @@ def _distributions(watched: Sequence[Watched]) -> Iterator[Metric]:
     entropy = SummaryMetricFamily(
         "wager_surprisal_nats", "-ln p of the rounds: its mean estimates the distributions' entropy.", labels=("model",)
     )
-    for figures, counts in watched:
-        delays.add_metric((figures.name,), _cumulated(DELAY_BOUNDS, counts.delays), counts.delay_seconds)
+    for stats, statistics in watched:
+        delays.add_metric((stats.name,), _cumulated(DELAY_BOUNDS, statistics.delays), statistics.delay_seconds)
         propensities.add_metric(
-            (figures.name,), _cumulated(PROPENSITY_BOUNDS, counts.propensities), counts.propensity_sum
+            (stats.name,), _cumulated(PROPENSITY_BOUNDS, statistics.propensities), statistics.propensity_sum
         )
-        entropy.add_metric((figures.name,), counts.weighed, counts.surprisal_micronats / _MICRO)
+        entropy.add_metric((stats.name,), statistics.weighed, statistics.surprisal_micronats / _MICRO)
     yield from (delays, propensities, entropy)
 
 

@@ -65,6 +65,6 @@ class Quarantine:
         return await self._store.record_damage(self._model.key, found)
 
     def _read(self, entries: Sequence[LogEntry], after: int) -> Stretch:
-        last = entries[-1].number if entries else after
+        last = entries[-1].last_round if entries else after
         left_out = [each for each in self._left_out if after < each.last and each.first <= last]
         return read_entries(self._model.format, entries, after, left_out)

@@ -12,7 +12,7 @@ from service.models.model import Model
 from service.replicas.guarded_fold import learn
 from service.replicas.quarantine import Quarantine
 from service.replicas.snapshot_state import read_state
-from service.replicas.statistics import Tally, counted_rounds
+from service.replicas.statistics import StatisticsAccumulator, counted_rounds
 from service.store.base import LogEntry, Seen, Snapshot, Store, Tail
 from service.store.records.log_entries import begin_of, moment_of
 
@@ -50,13 +50,13 @@ class Replica:
     def __init__(self, model: Model, store: Store, compute: Compute) -> None:
         self.model = model
         self.lock = asyncio.Lock()
-        self.rounds = 0
+        self.round_count = 0
         self.snapshot_rounds = 0
         self.state: Any = None
         self._last_at: bytes | None = None  # when the last of the rounds came, as its entry has it
         self._quarantine = Quarantine(model, store)
         self.bytes = state_bytes(model.learner)
-        self.tally = Tally(model.format, model.answers.choices, model.definition.window_seconds)
+        self.statistics = StatisticsAccumulator(model.format, model.answers.choices, model.definition.window_seconds)
         self._folded = False
         self._store = store
         self._compute = compute
@@ -69,7 +69,7 @@ class Replica:
     @property
     def seen(self) -> Seen:
         """What the state takes into account."""
-        return Seen(self.rounds, self._limit, self._last_at, damage=self._quarantine.version)
+        return Seen(self.round_count, self._limit, self._last_at, damage=self._quarantine.version)
 
     def give_up(self) -> None:
         """End what is being folded, before its next slice: the model is gone."""
@@ -91,87 +91,87 @@ class Replica:
             await self._load()
             tail = None
         tail = tail or await self._read_tail()
-        target, self._loads = tail.rounds, 0
+        target, self._loads = tail.round_count, 0
         await self._take(tail)
-        while self.rounds < target:
+        while self.round_count < target:
             tail = await self._read_tail()
-            target = min(target, tail.rounds)
+            target = min(target, tail.round_count)
             await self._take(tail)
 
     async def snapshot(self) -> None:
         """Writes a snapshot of the state, unless the store has one that has seen more."""
         async with self.lock:
-            if self.state is None or self.rounds <= self.snapshot_rounds:
+            if self.state is None or self.round_count <= self.snapshot_rounds:
                 return
-            rounds, tally = self.rounds, self.tally.counts().encode()
+            rounds, statistics = self.round_count, self.statistics.counts().encode()
             last_at, damage = self._last_at, self._quarantine.version
             state = await self._run(self.bytes, encode_state, self.model.learner, self.state)
         retained = self.model.definition.retain_rounds
-        snapshot = Snapshot(rounds, state, last_at, tally, damage)
+        snapshot = Snapshot(rounds, state, last_at, statistics, damage)
         kept = await self._store.save_snapshot(self.model.key, snapshot, retained)
         self.snapshot_rounds = max(self.snapshot_rounds, kept)
 
     async def _read_tail(self) -> Tail:
-        return await self._store.read_tail(self.model.key, max(self.rounds - 1, 0), self._limit + 1)
+        return await self._store.read_tail(self.model.key, max(self.round_count - 1, 0), self._limit + 1)
 
     def _contradicts(self, tail: Tail) -> bool:
         """Whether the log is not the one this state is of: rounds that it had are gone, or others in their place."""
         first = tail.entries[0] if tail.entries else None
         if first is None or not self._holds_last(first):
-            return tail.rounds < self.rounds
+            return tail.round_count < self.round_count
         there, self._last_at = self._last_at, moment_of(first)
-        return first.number != self.rounds or (there is not None and there != self._last_at)
+        return first.last_round != self.round_count or (there is not None and there != self._last_at)
 
     def _holds_last(self, entry: LogEntry) -> bool:
         """Whether the last of the rounds seen is in an entry, as far as can be told."""
-        begin = entry.number if entry.number == self.rounds else begin_of(self.model.format, entry)
-        return begin is not None and begin <= self.rounds <= entry.number
+        begin = entry.last_round if entry.last_round == self.round_count else begin_of(self.model.format, entry)
+        return begin is not None and begin <= self.round_count <= entry.last_round
 
     async def _take(self, tail: Tail) -> None:
         """Folds a tail, or starts from the snapshot where the log no longer has the round that comes next."""
-        heeds = tail.damage == self._quarantine.version or not await self._quarantine.heed(self.rounds)
+        heeds = tail.damage == self._quarantine.version or not await self._quarantine.heed(self.round_count)
         if not heeds or self._contradicts(tail):
             self.state = None
             await self._load()
             return
-        entries = [entry for entry in tail.entries if entry.number > self.rounds]
+        entries = [entry for entry in tail.entries if entry.last_round > self.round_count]
         if entries:
             # Nothing is trimmed that no snapshot has seen: where there is none, the log begins with round 1.
-            after = self.rounds if len(entries) < len(tail.entries) else None
-            if after is None and self.rounds == 0 and begin_of(self.model.format, entries[0]) is None:
+            after = self.round_count if len(entries) < len(tail.entries) else None
+            if after is None and self.round_count == 0 and begin_of(self.model.format, entries[0]) is None:
                 after = 0
-            gap = begin_of(self.model.format, entries[0], after) != self.rounds + 1
+            gap = begin_of(self.model.format, entries[0], after) != self.round_count + 1
         else:
-            gap = tail.rounds > self.rounds
+            gap = tail.round_count > self.round_count
         await (self._load() if gap else self._fold(entries))
 
     async def _load(self) -> None:
         """Starts from the snapshot, or from nothing where there is none."""
         # The record of damage behind the snapshot, which has heeded all that is recorded of its rounds.
         snapshot = await self._store.load_snapshot(self.model.key)
-        if self.state is not None and (snapshot is None or snapshot.rounds <= self.rounds):
-            raise StoreCorruptError(f"the log of model {self.model.name!r} lacks round {self.rounds + 1}")
+        if self.state is not None and (snapshot is None or snapshot.round_count <= self.round_count):
+            raise StoreCorruptError(f"the log of model {self.model.name!r} lacks round {self.round_count + 1}")
         await self._quarantine.heed(0)
         self._last_at, self._loads = None, self._loads + 1
         if snapshot is not None:
             try:
-                if self._loads > _MOST_LOADS or counted_rounds(snapshot.tally) > snapshot.rounds:
+                if self._loads > _MOST_LOADS or counted_rounds(snapshot.statistics) > snapshot.round_count:
                     raise InvalidStateError("its number of rounds is wrong")
                 state = await self._run(FIRST_CALL, read_state, self.model.learner, snapshot.state)
             except InvalidStateError as error:
                 await self._do_without(snapshot, error)
             else:
-                self.state, self.rounds, self.snapshot_rounds = state, snapshot.rounds, snapshot.rounds
-                self.tally.restart(snapshot.tally)
+                self.state, self.round_count, self.snapshot_rounds = state, snapshot.round_count, snapshot.round_count
+                self.statistics.restart(snapshot.statistics)
                 return
         self.state = await self._run(FIRST_CALL, self.model.learner.init)
-        self.rounds = self.snapshot_rounds = 0
-        self.tally.restart(b"")
+        self.round_count = self.snapshot_rounds = 0
+        self.statistics.restart(b"")
 
     async def _do_without(self, snapshot: Snapshot, error: InvalidStateError) -> None:
         """Records that a snapshot is damaged, and refuses to go on if the log no longer begins with round 1."""
         self.state = None
-        await self._store.mark_snapshot(self.model.key, snapshot.rounds, str(error))
+        await self._store.mark_snapshot(self.model.key, snapshot.round_count, str(error))
         entries = (await self._store.read_tail(self.model.key, 0, 1)).entries
         if not entries or begin_of(self.model.format, entries[0]) != 1:
             detail = f"the snapshot of model {self.model.name!r} cannot be read: {error}"
@@ -180,7 +180,7 @@ class Replica:
     async def _fold(self, entries: Sequence[LogEntry]) -> None:
         if not entries:
             return
-        stretch = await self._quarantine.read(entries, self.rounds)
+        stretch = await self._quarantine.read(entries, self.round_count)
         if stretch is None:
             await self._load()
             return
@@ -188,8 +188,8 @@ class Replica:
             if not await self._learn(self.model.format.rounds_of(*stretch.rows), stretch.rows[0]["round"]):
                 await self._load()
                 return
-            self.tally.take(stretch.records, len(stretch.rows[0]))
-        self.rounds, self._last_at = entries[-1].number, moment_of(entries[-1])
+            self.statistics.take(stretch.records, len(stretch.rows[0]))
+        self.round_count, self._last_at = entries[-1].last_round, moment_of(entries[-1])
 
     async def _learn(self, rounds: Rounds, numbers: IntArray) -> bool:
         """Learns from all rounds but those that no learner can; False if the snapshot is to be started from.
@@ -219,7 +219,7 @@ class Replica:
             raise ModelNotFoundError(f"there is no model {self.model.name!r}", "model")
         if cost <= _STRETCH_COST:
             return cost
-        await self._store.read_tail(self.model.key, self.rounds, 1)
+        await self._store.read_tail(self.model.key, self.round_count, 1)
         return 0
 
     async def _run(self, cost: int, function: Callable[..., _T], *args: Any) -> _T:

@@ -39,10 +39,10 @@ class SnapshotPolicy:
     def has_many_rounds(self) -> bool:
         """Whether enough rounds have come to write one soon."""
         paused = self._now() - self._begun_at >= SNAPSHOT_PAUSE
-        return paused and self._replica.rounds - self._replica.snapshot_rounds >= self._after
+        return paused and self._replica.round_count - self._replica.snapshot_rounds >= self._after
 
     @property
     def is_due(self) -> bool:
         """Whether one is to be written with the next upkeep."""
         aged = self._now() - self._begun_at >= self._age
-        return self.has_many_rounds or (aged and self._replica.rounds > self._replica.snapshot_rounds)
+        return self.has_many_rounds or (aged and self._replica.round_count > self._replica.snapshot_rounds)

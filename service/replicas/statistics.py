@@ -2,7 +2,7 @@
 
 Every worker folds the same rounds in the same order, so all of them count the same, to the bit: sums are made one
 round after the other, and what the processor may round in several ways is counted in whole numbers. The store keeps
-the tally that has counted most, and each snapshot has its own.
+the statistics that has counted most, and each snapshot has its own.
 
 A round costs the request that brings it one entry of a list; the counting is done for many rounds at once.
 """
@@ -33,8 +33,8 @@ _LEAST_WEIGHED = 1e-150  # one over the square of a smaller propensity is no flo
 
 
 @dataclasses.dataclass(frozen=True)
-class Counts:
-    """Sums over the rounds counted; as JSON they are the bytes of a tally."""
+class RoundStatistics:
+    """Sums over the rounds counted; as JSON they are the bytes of a statistics."""
 
     rounds: int = 0
     correct: int = 0
@@ -56,15 +56,15 @@ class Counts:
         return json.dumps(dataclasses.asdict(self), separators=(",", ":")).encode()
 
 
-def decode_counts(tally: bytes) -> Counts:
+def decode_statistics(statistics: bytes) -> RoundStatistics:
     """The counts that were encoded.
 
     Raises:
-        ValueError: if the bytes are no tally that this version understands.
+        ValueError: if the bytes are no statistics that this version understands.
     """
     try:
-        fields = {name: _tupled(value) for name, value in json.loads(tally).items()}
-        counts = Counts(**fields)
+        fields = {name: _tupled(value) for name, value in json.loads(statistics).items()}
+        counts = RoundStatistics(**fields)
     except (AttributeError, TypeError) as error:
         raise ValueError(f"no tally: {error}") from error
     if len(counts.delays) != len(DELAY_BOUNDS) + 1 or len(counts.propensities) != len(PROPENSITY_BOUNDS) + 1:
@@ -72,15 +72,15 @@ def decode_counts(tally: bytes) -> Counts:
     return counts
 
 
-def counted_rounds(tally: bytes) -> int:
-    """How many rounds an encoded tally has counted; 0 where it cannot be read."""
+def counted_rounds(statistics: bytes) -> int:
+    """How many rounds an encoded statistics has counted; 0 where it cannot be read."""
     try:
-        return decode_counts(tally).rounds
+        return decode_statistics(statistics).rounds
     except ValueError:
         return 0
 
 
-class Tally:
+class StatisticsAccumulator:
     """The counts of one replica, a little behind until they are asked for.
 
     Args:
@@ -91,17 +91,17 @@ class Tally:
 
     def __init__(self, form: RecordFormat, labels: int | None, window_seconds: float) -> None:
         self._form = form
-        self._empty = Counts(labels=labels, slot_seconds=window_seconds / SLOTS)
+        self._empty = RoundStatistics(labels=labels, slot_seconds=window_seconds / SLOTS)
         self._counts = self._empty
         self._waiting: list[bytes] = []  # entries of the log
         self._rounds_waiting = 0
         self._bytes_waiting = 0
 
-    def restart(self, tally: bytes) -> None:
+    def restart(self, statistics: bytes) -> None:
         """Goes on from encoded counts; from nothing where they cannot be read."""
         self._clear()
         try:
-            self._counts = decode_counts(tally)
+            self._counts = decode_statistics(statistics)
         except ValueError:
             self._counts = self._empty
 
@@ -113,7 +113,7 @@ class Tally:
         if self._rounds_waiting >= _COUNT_AT_ONCE or self._bytes_waiting >= _BYTES_AT_ONCE:
             self._count()
 
-    def counts(self) -> Counts:
+    def counts(self) -> RoundStatistics:
         """The counts of every round that was taken."""
         if self._waiting:
             self._count()
@@ -129,7 +129,7 @@ class Tally:
         self._rounds_waiting = self._bytes_waiting = 0
 
 
-def _counted(counts: Counts, table: np.ndarray[Any, Any]) -> Counts:
+def _counted(counts: RoundStatistics, table: np.ndarray[Any, Any]) -> RoundStatistics:
     """The counts with a table of further rounds."""
     correct, p = table["correct"].astype(np.bool_), table["propensity"]
     delays = np.maximum(table["feedback_at"] - table["predicted_at"], 0.0)  # clocks of two machines may differ
@@ -163,7 +163,7 @@ def _added(total: float, terms: FloatArray) -> float:
     return float(np.add.accumulate(np.concatenate(([total], terms)))[-1])
 
 
-def _slotted(counts: Counts, predicted_at: FloatArray) -> tuple[tuple[int, int], ...]:
+def _slotted(counts: RoundStatistics, predicted_at: FloatArray) -> tuple[tuple[int, int], ...]:
     """The rounds by the slot of their prediction, for as many slots as an open prediction may be in."""
     slots, found = np.unique(np.floor_divide(predicted_at, counts.slot_seconds).astype(np.int64), return_counts=True)
     recent = dict(counts.recent)

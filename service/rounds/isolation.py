@@ -7,7 +7,7 @@ from typing import ParamSpec, TypeVar
 
 from learners.base import BoolArray
 from service.errors import LearnerFailedError
-from service.per_item import together
+from service.per_item import apply_to_valid
 
 _log = logging.getLogger(__name__)
 
@@ -68,4 +68,4 @@ async def each_alone(
         async def rest(fit: Sequence[_Item]) -> list[_Result | Exception]:
             return await each_alone(predict, list(fit), model)
 
-        return await together(rest, [item if ok else refusal for item, ok in zip(items, sound, strict=True)])
+        return await apply_to_valid(rest, [item if ok else refusal for item, ok in zip(items, sound, strict=True)])

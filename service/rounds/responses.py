@@ -8,31 +8,36 @@ from learners.base import FloatArray
 from service.errors import PredictionConflictError, StoreError
 from service.models.model import Model
 from service.schemas.rounds import PredictAnswer
-from service.store.records.records import Kept, Made
+from service.store.records.records import NewPredictions, StoredPrediction
 
 _log = logging.getLogger(__name__)
 
 
-def told(
-    model: Model, ids: Iterable[str], kept: Made | Kept, chances: Iterable[FloatArray | None]
+def to_answers(
+    model: Model,
+    ids: Iterable[str],
+    predictions: NewPredictions | StoredPrediction,
+    probabilities: Iterable[FloatArray | None],
 ) -> list[PredictAnswer]:
     """N predictions that were made together.
 
     Args:
         model: that made them.
         ids: with the model's name.
-        kept: the predictions.
-        chances: for each the probabilities of the labels (K,), or None where they are not to be told.
+        predictions: n of them.
+        probabilities: for each the probabilities of the labels (K,), or None where the answer leaves them out.
     """
-    name, labels, seen = model.name, model.definition.labels, kept.rounds_seen
-    moment, shown = datetime.fromtimestamp(kept.expires_at, UTC), model.answers.show(kept.outputs)
+    name, labels, seen = model.name, model.definition.labels, predictions.rounds_seen
+    moment, shown = datetime.fromtimestamp(predictions.expires_at, UTC), model.answers.show(predictions.outputs)
     return [
         PredictAnswer(id_, name, label, several, p or None, seen, moment, _listed(labels, row))
-        for id_, (label, several), p, row in zip(ids, shown, kept.propensities.tolist(), chances, strict=True)
+        for id_, (label, several), p, row in zip(
+            ids, shown, predictions.propensities.tolist(), probabilities, strict=True
+        )
     ]
 
 
-def told_again(model: Model, own_id: str, fingerprint: bytes, record: bytes) -> PredictAnswer | Exception:
+def stored_answer(model: Model, own_id: str, fingerprint: bytes, record: bytes) -> PredictAnswer | Exception:
     """A prediction that was stored before, or why it is not the answer to this request.
 
     Args:
@@ -43,15 +48,15 @@ def told_again(model: Model, own_id: str, fingerprint: bytes, record: bytes) -> 
     """
     full = f"{model.name}:{own_id}"
     try:
-        kept = model.format.decode_kept(record)
+        predictions = model.format.decode_stored(record)
     except StoreError as error:
         _log.error("prediction %s: %s", full, error.detail)
         return error
-    if kept is None or kept.fingerprint != fingerprint:
+    if predictions is None or predictions.fingerprint != fingerprint:
         return PredictionConflictError(f"prediction {own_id!r} was made before, with another context", "prediction_id")
-    (answer,) = told(model, [full], kept, [None])
+    (answer,) = to_answers(model, [full], predictions, [None])
     return answer
 
 
-def _listed(labels: Sequence[str], chances: FloatArray | None) -> dict[str, float] | None:
-    return None if chances is None else dict(zip(labels, chances.tolist(), strict=True))
+def _listed(labels: Sequence[str], probabilities: FloatArray | None) -> dict[str, float] | None:
+    return None if probabilities is None else dict(zip(labels, probabilities.tolist(), strict=True))

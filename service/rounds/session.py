@@ -21,19 +21,19 @@ from service.errors import (
     WagerError,
 )
 from service.models.model import Model
-from service.per_item import attempt_each, together
+from service.per_item import apply_to_valid, attempt_each
 from service.replicas.replica import TYPICAL_NONZEROS, Replica
 from service.replicas.snapshot_policy import SnapshotPolicy
 from service.replicas.statistics import SLOTS
 from service.rounds.batching import Batcher
 from service.rounds.deciding import Decider
 from service.rounds.isolation import ImpossibleDecisionsError, each_alone
-from service.rounds.responses import told, told_again
+from service.rounds.responses import stored_answer, to_answers
 from service.schemas.features import GivenContext
 from service.schemas.rounds import PredictAnswer
-from service.store.base import Block, Feedback, FeedbackResult, FeedbackStatus, Published, Seen, Store, Tail
+from service.store.base import Block, Feedback, FeedbackResult, FeedbackStatus, PublishedStatistics, Seen, Store, Tail
 from service.store.prediction_ids import OWN, ids_in, tokens_of
-from service.store.records.records import Made
+from service.store.records.records import NewPredictions
 
 _log = logging.getLogger(__name__)
 
@@ -62,12 +62,12 @@ _COST_AT_ONCE = 2_000_000_000
 """Multiply-adds, about two seconds, of predictions made together: then others of the model have a turn."""
 
 PUBLISH_EVERY = 5.0
-"""Seconds from one published tally of a model to the next."""
+"""Seconds from one published statistics of a model to the next."""
 
 
 @dataclass(frozen=True)
-class Outside:
-    """What a desk takes from the world around it."""
+class Environment:
+    """What a session takes from the world around it."""
 
     store: Store
     compute: Compute
@@ -76,7 +76,7 @@ class Outside:
     new_id: Callable[[], str]
 
 
-class Ask(NamedTuple):
+class PredictionRequest(NamedTuple):
     """One prediction asked for."""
 
     context: GivenContext
@@ -87,7 +87,7 @@ class Ask(NamedTuple):
 class _Batch(NamedTuple):
     """Predictions asked for together, and the blocks that they are to be kept in."""
 
-    asks: list[Ask]
+    requests: list[PredictionRequest]
     contexts: Contexts
     bounds: list[int]  # where each block begins, and the end
     names: list[str]  # of the blocks
@@ -98,34 +98,34 @@ class _Batch(NamedTuple):
 class _Drawn(NamedTuple):
     """A batch of predictions, drawn and not yet stored."""
 
-    made: Made
+    predictions: NewPredictions
     distributions: FloatArray  # (n, K)
 
 
-class Desk:
+class ModelSession:
     """One worker's place for one model."""
 
-    def __init__(self, model: Model, outside: Outside) -> None:
+    def __init__(self, model: Model, environment: Environment) -> None:
         self.model = model
-        self.replica = Replica(model, outside.store, outside.compute)
-        self._decider = Decider(self.replica, outside.compute)
-        self._outside = outside
+        self.replica = Replica(model, environment.store, environment.compute)
+        self._decider = Decider(self.replica, environment.compute)
+        self._environment = environment
         self._features = model.definition.features
         self._uniforms = uniforms_per_answer(model.learner)
         cost = model.learner.decide_cost(min(self._features.size, TYPICAL_NONZEROS))
         numbers = len(model.definition.labels)
         size = _BYTES_AT_ONCE // model.format.round_bytes
         most = max(1, min(_ITEMS_AT_ONCE, _NUMBERS_AT_ONCE // numbers, _COST_AT_ONCE // cost, size))
-        self._predictions: Batcher[Ask, PredictAnswer] = Batcher(self._predict_each, most)
+        self._predictions: Batcher[PredictionRequest, PredictAnswer] = Batcher(self._predict_each, most)
         self._feedback: Batcher[Feedback, FeedbackResult] = Batcher(self._join, _ITEMS_AT_ONCE)
         self._newest_round = 0  # that this worker has heard of
         self._upkeep: asyncio.Task[None] | None = None
-        self._snapshots = SnapshotPolicy(self.replica, outside.now)
+        self._snapshots = SnapshotPolicy(self.replica, environment.now)
         self._publish_due = -math.inf  # the time
         self._published_rounds = 0
-        self._predicted = False  # since the last tally was published
+        self._predicted = False  # since the last statistics was published
 
-    def predict(self, ask: Ask) -> asyncio.Future[PredictAnswer]:
+    def predict(self, request: PredictionRequest) -> asyncio.Future[PredictAnswer]:
         """Brings the answer once it is stored; the future may raise what the store does.
 
         Raises:
@@ -134,11 +134,11 @@ class Desk:
             NormExceededError: if it is beyond the bound, and the model rejects such.
             NoDistributionError: if a distribution is asked for, and the answers are too many.
         """
-        return self._predictions.submit(self._checked(ask))
+        return self._predictions.submit(self._checked(request))
 
-    async def predict_all(self, asks: Sequence[Ask]) -> list[PredictAnswer | Exception]:
+    async def predict_all(self, requests: Sequence[PredictionRequest]) -> list[PredictAnswer | Exception]:
         """As `predict` for each; what would be raised stands among the answers."""
-        return await together(self._predictions.submit_all, attempt_each(self._checked, asks))
+        return await apply_to_valid(self._predictions.submit_all, attempt_each(self._checked, requests))
 
     def give_feedback(self, feedback: Feedback) -> asyncio.Future[FeedbackResult]:
         """Brings what became of the feedback; the future may raise what the store does."""
@@ -156,39 +156,39 @@ class Desk:
     async def maintain(self) -> None:
         """Folds what this worker has recorded, and writes a snapshot where one is due."""
         replica = self.replica
-        if self._newest_round > replica.rounds:
+        if self._newest_round > replica.round_count:
             async with replica.lock:
                 await replica.catch_up()
         if self._snapshots.is_due:
             self._snapshots.begin()
             await replica.snapshot()
-        if self._predicted or replica.rounds > self._published_rounds:
+        if self._predicted or replica.round_count > self._published_rounds:
             await self._publish()
 
     async def _publish(self) -> None:
-        """Gives the tally to those who watch, every few seconds."""
-        now, replica = self._outside.now(), self.replica
+        """Gives the statistics to those who watch, every few seconds."""
+        now, replica = self._environment.now(), self.replica
         if now < self._publish_due or replica.state is None:
             return
         self._publish_due, self._predicted = now + PUBLISH_EVERY, False
-        rounds, counts = replica.rounds, replica.tally.counts()
+        rounds, counts = replica.round_count, replica.statistics.counts()
         slot = int(now // counts.slot_seconds)
-        published = Published(rounds, counts.encode(), slot, slot - SLOTS)
-        self._published_rounds = await self._outside.store.publish_tally(self.model.key, published)
+        published = PublishedStatistics(rounds, counts.encode(), slot, slot - SLOTS)
+        self._published_rounds = await self._environment.store.publish_statistics(self.model.key, published)
 
-    def _checked(self, ask: Ask) -> Ask:
+    def _checked(self, request: PredictionRequest) -> PredictionRequest:
         """Refuses what does not fit the model, as `predict` says."""
-        if ask.include_distribution and not self.model.answers.has_distribution:
+        if request.include_distribution and not self.model.answers.has_distribution:
             detail = "the rankings are too many to list: leave include_distribution out"
             raise NoDistributionError(detail, "include_distribution")
-        self.model.norm.check(ask.context, self.model.contexts.check(ask.context))
-        return ask
+        self.model.norm.check(request.context, self.model.contexts.check(request.context))
+        return request
 
-    async def _predict_each(self, asks: list[Ask]) -> list[PredictAnswer | Exception]:
-        return await each_alone(self._predict, asks, self.model.name)
+    async def _predict_each(self, requests: list[PredictionRequest]) -> list[PredictAnswer | Exception]:
+        return await each_alone(self._predict, requests, self.model.name)
 
-    async def _predict(self, asks: list[Ask]) -> list[PredictAnswer | Exception]:
-        batch, replica = await self._costly(self._size(asks), self._batch, asks), self.replica
+    async def _predict(self, requests: list[PredictionRequest]) -> list[PredictAnswer | Exception]:
+        batch, replica = await self._costly(self._size(requests), self._batch, requests), self.replica
         async with replica.lock:
             if replica.state is None:
                 await replica.catch_up()
@@ -202,27 +202,27 @@ class Desk:
             raise StoreUnavailableError("the store lost rounds again and again while this was asked")
         self._predicted = True
         self._keep_up()
-        listed = sum([ask.include_distribution for ask in asks]) * len(self.model.definition.labels)
+        listed = sum([request.include_distribution for request in requests]) * len(self.model.definition.labels)
         return await self._costly(listed, self._answers, batch, drawn, there)
 
     async def _costly(self, numbers: int, function: Callable[..., _T], *args: Any) -> _T:
         """Run a conversion of numbers, in a thread if they are many."""
-        return await self._outside.compute.run_costly(numbers * _NUMBER_COST, self.model.name, function, *args)
+        return await self._environment.compute.run_costly(numbers * _NUMBER_COST, self.model.name, function, *args)
 
-    def _size(self, asks: list[Ask]) -> int:
+    def _size(self, requests: list[PredictionRequest]) -> int:
         """How many numbers the contexts have."""
-        return sum([self.model.contexts.size(ask.context) for ask in asks])
+        return sum([self.model.contexts.size(request.context) for request in requests])
 
-    def _batch(self, asks: list[Ask]) -> _Batch:
+    def _batch(self, requests: list[PredictionRequest]) -> _Batch:
         """What was asked for together, in blocks; what has an id of the client's is in a block of its own."""
-        contexts = self.model.contexts.gather([ask.context for ask in asks])
+        contexts = self.model.contexts.gather([request.context for request in requests])
         contexts = within_bound_unchecked(contexts, self._features.norm, self._features.norm_bound)
-        given = any([ask.id is not None for ask in asks])  # noqa: C419  a list is faster
-        bounds = list(range(len(asks) + 1)) if given else self.model.format.bounds(contexts)
-        first = [asks[start] for start in bounds[:-1]]
-        names = [ask.id or OWN + self._outside.new_id() for ask in first]
-        tokens = tokens_of(bounds, self._outside.new_id())
-        return _Batch(asks, contexts, bounds, names, tokens, [self._fingerprint(ask) for ask in first])
+        given = any([request.id is not None for request in requests])  # noqa: C419  a list is faster
+        bounds = list(range(len(requests) + 1)) if given else self.model.format.bounds(contexts)
+        first = [requests[start] for start in bounds[:-1]]
+        names = [request.id or OWN + self._environment.new_id() for request in first]
+        tokens = tokens_of(bounds, self._environment.new_id())
+        return _Batch(requests, contexts, bounds, names, tokens, [self._fingerprint(request) for request in first])
 
     async def _draw_and_keep(self, batch: _Batch, seen: Seen) -> tuple[_Drawn, list[bytes | None] | Tail]:
         drawn = await self._draw(batch)
@@ -230,46 +230,59 @@ class Desk:
 
     async def _draw(self, batch: _Batch) -> _Drawn:
         """Decides and draws at the present state."""
-        n, model = len(batch.asks), self.model
-        uniforms = self._outside.rng.random((n, self._uniforms))
-        (distributions, evidence), (labels, propensities, leftovers) = await self._decider.decide(
+        n, model = len(batch.requests), self.model
+        uniforms = self._environment.rng.random((n, self._uniforms))
+        (distributions, evidence), (labels, propensities, residual_uniforms) = await self._decider.decide(
             batch.contexts, uniforms
         )
-        now, outputs = self._outside.now(), model.answers.form.rows(labels)
+        now, outputs = self._environment.now(), model.answers.form.rows(labels)
         expires_at = now + model.definition.window_seconds
-        made = Made(outputs, propensities, leftovers, evidence, batch.contexts, now, expires_at, self.replica.rounds)
-        if not (sound := model.format.sound(made)).all():
+        predictions = NewPredictions(
+            outputs,
+            propensities,
+            residual_uniforms,
+            evidence,
+            batch.contexts,
+            now,
+            expires_at,
+            self.replica.round_count,
+        )
+        if not (sound := model.format.sound(predictions)).all():
             raise ImpossibleDecisionsError(sound)
-        return _Drawn(made, distributions)
+        return _Drawn(predictions, distributions)
 
     async def _keep(self, batch: _Batch, drawn: _Drawn, seen: Seen) -> list[bytes | None] | Tail:
         """Stores the predictions, unless there are rounds they should have seen."""
-        numbers, encode = drawn.made.contexts.values.size, self.model.format.encode_blocks
-        records = await self._costly(numbers, encode, drawn.made, batch.bounds, batch.tokens, batch.fingerprints)
+        numbers, encode = drawn.predictions.contexts.values.size, self.model.format.encode_blocks
+        records = await self._costly(numbers, encode, drawn.predictions, batch.bounds, batch.tokens, batch.fingerprints)
         blocks = list(map(Block, batch.names, records))
-        return await self._outside.store.add_predictions(self.model.key, blocks, self.model.keep_seconds, seen)
+        return await self._environment.store.add_predictions(self.model.key, blocks, self.model.keep_seconds, seen)
 
-    def _fingerprint(self, ask: Ask) -> bytes:
+    def _fingerprint(self, request: PredictionRequest) -> bytes:
         """16 bytes that tell whether two asks with the same id are one; zeros where the id is ours."""
-        if ask.id is None:
+        if request.id is None:
             return bytes(16)
-        return hashlib.blake2b(self.model.contexts.fingerprinted(ask.context), digest_size=16).digest()
+        return hashlib.blake2b(self.model.contexts.fingerprinted(request.context), digest_size=16).digest()
 
     def _answers(self, batch: _Batch, drawn: _Drawn, there: list[bytes | None]) -> list[PredictAnswer | Exception]:
-        made, tokens, spans = drawn.made, batch.tokens.tolist(), pairwise(batch.bounds)
+        predictions, tokens, spans = drawn.predictions, batch.tokens.tolist(), pairwise(batch.bounds)
         blocks = zip(batch.names, spans, strict=True)
         ids = [f"{self.model.name}:{id_}" for name, (start, stop) in blocks for id_ in ids_in(name, tokens[start:stop])]
-        chances = [drawn.distributions[i] if ask.include_distribution else None for i, ask in enumerate(batch.asks)]
+        probabilities = [
+            drawn.distributions[i] if request.include_distribution else None for i, request in enumerate(batch.requests)
+        ]
         answers: list[PredictAnswer | Exception] = []
-        answers += told(self.model, ids, made, chances)
+        answers += to_answers(self.model, ids, predictions, probabilities)
         for i, record in enumerate(there):
             if record is not None:
-                answers[batch.bounds[i]] = told_again(self.model, batch.names[i], batch.fingerprints[i], record)
+                answers[batch.bounds[i]] = stored_answer(self.model, batch.names[i], batch.fingerprints[i], record)
         return answers
 
     async def _join(self, feedback: list[Feedback]) -> list[FeedbackResult]:
         model = self.model
-        results = await self._outside.store.add_feedback(model.key, feedback, model.feedback_rules, self._outside.now())
+        results = await self._environment.store.add_feedback(
+            model.key, feedback, model.feedback_rules, self._environment.now()
+        )
         for result in results:
             if result.status is FeedbackStatus.RECORDED and result.outcome is not None:
                 self._newest_round = max(self._newest_round, result.outcome.round)
@@ -278,7 +291,7 @@ class Desk:
 
     def _keep_up(self) -> None:
         """Starts upkeep in the background where a stretch of rounds or a snapshot is waiting for it."""
-        behind = self._newest_round - self.replica.rounds
+        behind = self._newest_round - self.replica.round_count
         if (behind >= FOLD_EVERY or self._snapshots.has_many_rounds) and (self._upkeep is None or self._upkeep.done()):
             self._upkeep = asyncio.create_task(self._maintain_quietly())
 

@@ -1,4 +1,4 @@
-"""The desks of one worker, by model: a cache bounded in bytes."""
+"""The sessions of one worker, by model: a cache bounded in bytes."""
 
 import logging
 import sys
@@ -6,86 +6,86 @@ from collections import OrderedDict
 
 from service.errors import ModelNotFoundError, WagerError
 from service.models.model import Model, reading_cost, stored_model
-from service.rounds.session import Desk, Outside
+from service.rounds.session import Environment, ModelSession
 from service.store.stored_models import StoredModel
 
 _log = logging.getLogger(__name__)
 
-_DESK_BYTES = 16_384
-"""About what a desk takes beside its learner's state and its labels."""
+_SESSION_BYTES = 16_384
+"""About what a session takes beside its learner's state and its labels."""
 
 
-class Desks:
-    """Opens desks as they are asked for, and closes those longest unused when memory runs short.
+class SessionCache:
+    """Opens sessions as they are asked for, and closes those longest unused when memory runs short.
 
     Args:
-        outside: what desks need.
-        max_bytes: about how much memory desks and their states may take; the busy ones may exceed it.
+        outside: what sessions need.
+        max_bytes: about how much memory sessions and their states may take; the busy ones may exceed it.
     """
 
-    def __init__(self, outside: Outside, max_bytes: int) -> None:
-        self._outside = outside
+    def __init__(self, environment: Environment, max_bytes: int) -> None:
+        self._environment = environment
         self._max_bytes = max_bytes
-        self._desks: OrderedDict[str, Desk] = OrderedDict()
-        self._costs: dict[Desk, int] = {}
+        self._desks: OrderedDict[str, ModelSession] = OrderedDict()
+        self._costs: dict[ModelSession, int] = {}
         self._bytes = 0
 
-    async def find(self, name: str, field: str) -> Desk:
-        """The desk of the model of that name.
+    async def find(self, name: str, field: str) -> ModelSession:
+        """The session of the model of that name.
 
         Raises:
             ModelNotFoundError: if there is no such model, blaming that field of the request.
             StoreCorruptError: if its definition cannot be read.
         """
-        desk = self._desks.get(name)
-        if desk is not None:
+        session = self._desks.get(name)
+        if session is not None:
             self._desks.move_to_end(name)
-            return desk
-        stored = await self._outside.store.get_model(name)
+            return session
+        stored = await self._environment.store.get_model(name)
         if stored is None:
             raise ModelNotFoundError(f"there is no model {name!r}", field)
-        compute = self._outside.compute
+        compute = self._environment.compute
         model = await compute.run_costly(reading_cost(stored), name, _complete_model, stored)
-        return self._open(Desk(model, self._outside))
+        return self._open(ModelSession(model, self._environment))
 
-    def drop(self, desk: Desk) -> None:
-        """Forgets a desk, as when its model is gone."""
-        if self._desks.get(desk.model.name) is desk:
-            del self._desks[desk.model.name]
-            self._bytes -= self._costs.pop(desk)
-            desk.replica.give_up()
+    def drop(self, session: ModelSession) -> None:
+        """Forgets a session, as when its model is gone."""
+        if self._desks.get(session.model.name) is session:
+            del self._desks[session.model.name]
+            self._bytes -= self._costs.pop(session)
+            session.replica.give_up()
 
     def forget(self, name: str) -> None:
-        """Drop the desk of a model that is deleted."""
+        """Drop the session of a model that is deleted."""
         if name in self._desks:
             self.drop(self._desks[name])
 
     async def maintain(self) -> None:
-        """Does the upkeep of every desk; one whose model is gone is dropped, trouble with one is logged."""
-        for desk in list(self._desks.values()):
+        """Does the upkeep of every session; one whose model is gone is dropped, trouble with one is logged."""
+        for session in list(self._desks.values()):
             try:
-                await desk.maintain()
+                await session.maintain()
             except ModelNotFoundError:
-                self.drop(desk)
+                self.drop(session)
             except WagerError as error:  # the requests that meet it are told
-                _log.warning("upkeep of model %s: %s", desk.model.name, error.detail)
+                _log.warning("upkeep of model %s: %s", session.model.name, error.detail)
             except Exception:  # noqa: BLE001  one broken model must not end the upkeep of all
-                _log.exception("upkeep of model %s", desk.model.name)
+                _log.exception("upkeep of model %s", session.model.name)
 
-    def _open(self, desk: Desk) -> Desk:
-        there = self._desks.setdefault(desk.model.name, desk)
-        if there is desk:  # else another request opened it while this one waited for the store
-            self._costs[desk] = _cost(desk)
-            self._bytes += self._costs[desk]
-            self._make_room(desk)
+    def _open(self, session: ModelSession) -> ModelSession:
+        there = self._desks.setdefault(session.model.name, session)
+        if there is session:  # else another request opened it while this one waited for the store
+            self._costs[session] = _cost(session)
+            self._bytes += self._costs[session]
+            self._make_room(session)
         return there
 
-    def _make_room(self, newest: Desk) -> None:
-        for desk in list(self._desks.values()):
+    def _make_room(self, newest: ModelSession) -> None:
+        for session in list(self._desks.values()):
             if self._bytes <= self._max_bytes:
                 return
-            if desk.idle and desk is not newest:
-                self.drop(desk)
+            if session.idle and session is not newest:
+                self.drop(session)
 
 
 def _complete_model(stored: StoredModel) -> Model:
@@ -95,8 +95,8 @@ def _complete_model(stored: StoredModel) -> Model:
     return model
 
 
-def _cost(desk: Desk) -> int:
-    """About the memory that a desk holds: its learner's state, the labels, the tables of them, and the rest."""
-    labels = desk.model.definition.labels
+def _cost(session: ModelSession) -> int:
+    """About the memory that a session holds: its learner's state, the labels, the tables of them, and the rest."""
+    labels = session.model.definition.labels
     strings = sys.getsizeof(labels) + sum(map(sys.getsizeof, labels))
-    return desk.replica.bytes + strings + desk.model.answers.table_bytes + _DESK_BYTES
+    return session.replica.bytes + strings + session.model.answers.table_bytes + _SESSION_BYTES

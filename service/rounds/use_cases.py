@@ -22,29 +22,29 @@ from service.errors import (
     WagerError,
 )
 from service.models.answer_kinds import Answers
-from service.per_item import attempt_each, together
-from service.rounds.session import Ask, Desk
-from service.rounds.session_cache import Desks
+from service.per_item import apply_to_valid, attempt_each
+from service.rounds.session import ModelSession, PredictionRequest
+from service.rounds.session_cache import SessionCache
 from service.schemas.rounds import FeedbackAnswer, FeedbackRequest, PredictAnswer, PredictRequest
 from service.store.base import Feedback, FeedbackResult, FeedbackStatus
 
-__all__ = ["Ask", "RoundService", "ask_of"]
+__all__ = ["PredictionRequest", "RoundService", "prediction_request"]
 
 _T = TypeVar("_T")
 _Item = TypeVar("_Item")
-_PlayAll: TypeAlias = Callable[[Desk, Sequence[_Item]], Awaitable[list[_T | Exception]]]
+_PlayAll: TypeAlias = Callable[[ModelSession, Sequence[_Item]], Awaitable[list[_T | Exception]]]
 
 
 class RoundService:
     """Predictions and feedback, for every model. Any worker may answer any request.
 
     Args:
-        desks: where they are played.
+        sessions: where they are played.
         max_distribution_numbers: the most probabilities that one answer to many predictions may list.
     """
 
-    def __init__(self, desks: Desks, max_distribution_numbers: int) -> None:
-        self._desks = desks
+    def __init__(self, sessions: SessionCache, max_distribution_numbers: int) -> None:
+        self._desks = sessions
         self._max_distribution_numbers = max_distribution_numbers
 
     async def check_answer_size(self, name: str, items: int, include_distribution: bool) -> None:
@@ -83,12 +83,14 @@ class RoundService:
             LearnerFailedError: if the learner cannot decide.
             StoreError: if the store does not do its part.
         """
-        ask = ask_of(request)
-        return await self._at_desk(request.model, "model", lambda desk: desk.predict(ask))
+        asked = prediction_request(request)
+        return await self._in_session(request.model, "model", lambda session: session.predict(asked))
 
-    async def predict_all(self, model: str, asks: Sequence[Ask | Exception]) -> list[PredictAnswer | Exception]:
+    async def predict_all(
+        self, model: str, requests: Sequence[PredictionRequest | Exception]
+    ) -> list[PredictAnswer | Exception]:
         """As `predict` for each; what has failed already stays, and what would be raised stands among the answers."""
-        return await together(partial(self._all_at_desk, model, "model", Desk.predict_all), asks)
+        return await apply_to_valid(partial(self._all_in_session, model, "model", ModelSession.predict_all), requests)
 
     async def give_feedback(self, request: FeedbackRequest) -> FeedbackAnswer:
         """Joins the feedback with its prediction; once, however often it is called.
@@ -103,57 +105,59 @@ class RoundService:
             StoreError: if the store does not do its part.
         """
         name = _model_of(_checked(request))
-        return await self._at_desk(name, "prediction_id", lambda desk: _give(desk, request))
+        return await self._in_session(name, "prediction_id", lambda session: _give(session, request))
 
     async def give_all(self, requests: Sequence[FeedbackRequest]) -> list[FeedbackAnswer | Exception]:
         """As `give_feedback` for each request; what would be raised stands among the answers."""
-        return await together(self._give_by_model, attempt_each(_checked, requests))
+        return await apply_to_valid(self._give_by_model, attempt_each(_checked, requests))
 
     async def _give_by_model(self, requests: Sequence[FeedbackRequest]) -> list[FeedbackAnswer | Exception]:
         names = list(map(_model_of, requests))
         by_model: defaultdict[str, list[FeedbackRequest]] = defaultdict(list)
         for name, request in zip(names, requests, strict=True):
             by_model[name].append(request)
-        given = [self._all_at_desk(name, "prediction_id", _give_all, items) for name, items in by_model.items()]
+        given = [self._all_in_session(name, "prediction_id", _give_all, items) for name, items in by_model.items()]
         answers = dict(zip(by_model, map(iter, await asyncio.gather(*given)), strict=True))
         return [next(answers[name]) for name in names]
 
-    async def _at_desk(self, name: str, field: str, play: Callable[[Desk], Awaitable[_T]]) -> _T:
-        """Plays at the model's desk; at a new one if the model was deleted and made again meanwhile."""
+    async def _in_session(self, name: str, field: str, play: Callable[[ModelSession], Awaitable[_T]]) -> _T:
+        """Plays at the model's session; at a new one if the model was deleted and made again meanwhile."""
         request_notes.note_model(name)
-        desk = await self._desks.find(name, field)
+        session = await self._desks.find(name, field)
         try:
-            return await play(desk)
+            return await play(session)
         except ModelNotFoundError:
-            self._desks.drop(desk)
+            self._desks.drop(session)
             return await play(await self._desks.find(name, field))
 
-    async def _all_at_desk(
+    async def _all_in_session(
         self, name: str, field: str, play: _PlayAll[_Item, _T], items: Sequence[_Item], again: bool = True
     ) -> list[_T | Exception]:
         """As `_at_desk`, with many items: those that the model's deletion stopped are played again."""
         request_notes.note_model(name)
         try:
-            desk = await self._desks.find(name, field)
+            session = await self._desks.find(name, field)
         except WagerError as error:
             return [error] * len(items)
-        results = await play(desk, items)
+        results = await play(session, items)
         stopped = [i for i, result in enumerate(results) if isinstance(result, ModelNotFoundError)]
         if stopped and again:
-            self._desks.drop(desk)
-            replayed = await self._all_at_desk(name, field, play, [items[i] for i in stopped], again=False)
+            self._desks.drop(session)
+            replayed = await self._all_in_session(name, field, play, [items[i] for i in stopped], again=False)
             for i, result in zip(stopped, replayed, strict=True):
                 results[i] = result
         return results
 
 
-def ask_of(request: PredictRequest) -> Ask:
+def prediction_request(request: PredictRequest) -> PredictionRequest:
     """What a request asks for.
 
     Raises:
         IdentifierError: if its id names another model.
     """
-    return Ask(request.context, _own_id(request.model, request.prediction_id), request.include_distribution)
+    return PredictionRequest(
+        request.context, _own_id(request.model, request.prediction_id), request.include_distribution
+    )
 
 
 def _own_id(model: str, prediction_id: str | None) -> str | None:
@@ -176,20 +180,20 @@ def _model_of(request: FeedbackRequest) -> str:
     return request.prediction_id.partition(":")[0]
 
 
-async def _give(desk: Desk, request: FeedbackRequest) -> FeedbackAnswer:
-    result = await desk.give_feedback(_feedback(desk.model.answers, request))
-    judged = _judged(request.prediction_id, result, desk.model.answers.truth_field)
+async def _give(session: ModelSession, request: FeedbackRequest) -> FeedbackAnswer:
+    result = await session.give_feedback(_feedback(session.model.answers, request))
+    judged = _to_answer(request.prediction_id, result, session.model.answers.truth_field)
     if isinstance(judged, WagerError):
         raise judged
     return judged
 
 
-async def _give_all(desk: Desk, requests: Sequence[FeedbackRequest]) -> list[FeedbackAnswer | Exception]:
-    answers = desk.model.answers
-    results = await together(desk.give_all, attempt_each(partial(_feedback, answers), requests))
+async def _give_all(session: ModelSession, requests: Sequence[FeedbackRequest]) -> list[FeedbackAnswer | Exception]:
+    answers = session.model.answers
+    results = await apply_to_valid(session.give_all, attempt_each(partial(_feedback, answers), requests))
     truth_field = answers.truth_field
     return [
-        result if isinstance(result, Exception) else _judged(request.prediction_id, result, truth_field)
+        result if isinstance(result, Exception) else _to_answer(request.prediction_id, result, truth_field)
         for request, result in zip(requests, results, strict=True)
     ]
 
@@ -217,7 +221,7 @@ _REFUSALS: dict[FeedbackStatus, tuple[type[WagerError], str, str]] = {
 }
 
 
-def _judged(prediction_id: str, result: FeedbackResult, truth_field: str) -> FeedbackAnswer | WagerError:
+def _to_answer(prediction_id: str, result: FeedbackResult, truth_field: str) -> FeedbackAnswer | WagerError:
     """What is on record, or why nothing was recorded."""
     status, outcome = result
     if outcome is None or status in _REFUSALS:

@@ -84,7 +84,7 @@ class DamageNote(Answer):
     found_at: datetime
 
 
-class _ModelFacts(Answer):
+class _ModelFields(Answer):
     name: str
     features: Features
     learner: dict[str, Any]
@@ -101,7 +101,7 @@ class _ModelFacts(Answer):
     """Rounds whose answer was right."""
 
 
-class ModelAnswer(_ModelFacts):
+class ModelAnswer(_ModelFields):
     """A model, with what has happened to it."""
 
     labels: list[str]
@@ -113,7 +113,7 @@ class ModelAnswer(_ModelFacts):
     """The first of them; null where there are none."""
 
 
-class ModelSummary(_ModelFacts):
+class ModelSummary(_ModelFields):
     """A model as a list has it: with the number of its labels in their place."""
 
     label_count: int

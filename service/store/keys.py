@@ -44,8 +44,8 @@ def coming_snapshot(name: str, incarnation: str, digest: str) -> str:
     return f"wager:{{{name}}}:{incarnation}:snapshot:{digest}"
 
 
-def tally(name: str, incarnation: str) -> str:
-    """Hash: rounds, tally, and for each slot of time, s:<slot>, how many predictions had been made by its end."""
+def statistics(name: str, incarnation: str) -> str:
+    """Hash: rounds, statistics, and for each slot of time, s:<slot>, how many predictions had been made by its end."""
     return f"wager:{{{name}}}:{incarnation}:tally"
 
 
@@ -61,5 +61,5 @@ def block(name: str, incarnation: str, block_id: str) -> str:
 
 def lasting(name: str, incarnation: str) -> list[str]:
     """Every key of one life of a model but those of its predictions, which end by themselves."""
-    parts = (log, snapshot, tally, damage)
+    parts = (log, snapshot, statistics, damage)
     return [model(name), *(part(name, incarnation) for part in parts)]

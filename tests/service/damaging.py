@@ -11,7 +11,7 @@ from service.models.model import Model
 from service.store import keys
 from service.store.base import Block, Feedback, LogEntry, Store
 from service.store.prediction_ids import ids_in, tokens_of
-from service.store.records.records import Made
+from service.store.records.records import NewPredictions
 from service.store.redis.redis_store import RedisStore
 from tests.service.sample_models import LABEL_SET, RANKING, SOBA_DIAGONAL, make_model, one_by_one, play
 from tests.service.workers import START
@@ -41,7 +41,7 @@ async def play_sparse(store: Store, model: Model, n: int, seed: int = 1, blocks:
     contexts = Contexts.sparse(lengths, indices, rng.normal(size=len(indices)) / 10)
     outputs, third = model.answers.form.rows(rng.integers(0, 4, n)), np.full(n, 1 / 3)
     evidence = model.learner.decide(model.learner.init(), contexts).evidence
-    made = Made(outputs, third, third, evidence, contexts, START, START + 60.0, 0)
+    made = NewPredictions(outputs, third, third, evidence, contexts, START, START + 60.0, 0)
     bounds = [n * i // (blocks or n) for i in range((blocks or n) + 1)]
     tokens, names = tokens_of(bounds, "s"), [f"sparse-{seed}-{i}" for i in range(len(bounds) - 1)]
     records = model.format.encode_blocks(made, bounds, tokens, [bytes(16)] * len(names))
@@ -64,7 +64,7 @@ async def rewrite(store: RedisStore, model: Model, entries: Sequence[LogEntry]) 
 
 def changed(entry: LogEntry, at: int, new: bytes) -> LogEntry:
     """The entry with other bytes at some place."""
-    return entry._replace(rounds=entry.rounds[:at] + new + entry.rounds[at + len(new) :])
+    return entry._replace(payload=entry.payload[:at] + new + entry.payload[at + len(new) :])
 
 
 def regions(model: Model, entry: LogEntry) -> dict[str, tuple[int, int]]:

@@ -19,7 +19,7 @@ from service.models.model import Limits, Model, new_model, stored_model
 from service.schemas.models import ModelDefinition
 from service.store.base import Block, Feedback, FeedbackStatus, LogEntry, Store
 from service.store.prediction_ids import ids_in, tokens_of
-from service.store.records.records import Made
+from service.store.records.records import NewPredictions
 from service.store.stored_models import ModelKey
 from tests.service.workers import START
 
@@ -67,9 +67,9 @@ async def play(
     contexts /= np.linalg.norm(contexts, axis=1, keepdims=True)
     decisions = model.learner.decide(model.learner.init(), Contexts.dense(contexts))
     uniforms = rng.random((n, uniforms_per_answer(model.learner)))
-    labels, propensities, leftovers = draw_answers(model.learner, decisions, uniforms)
+    labels, propensities, residual_uniforms = draw_answers(model.learner, decisions, uniforms)
     outputs, rows = model.answers.form.rows(labels), Contexts.dense(contexts)
-    made = Made(outputs, propensities, leftovers, decisions.evidence, rows, now, now + 60.0, 0)
+    made = NewPredictions(outputs, propensities, residual_uniforms, decisions.evidence, rows, now, now + 60.0, 0)
     bounds = [n * i // (blocks or n) for i in range((blocks or n) + 1)]
     names = [f"played-{seed}-{number}" for number in range(len(bounds) - 1)]
     tokens = tokens_of(bounds, str(seed))
@@ -103,7 +103,7 @@ def sequential_fold(model: Model, entries: Sequence[LogEntry]) -> Any:
 
 def one_by_one(entries: Sequence[LogEntry]) -> list[bytes]:
     """Each round of these entries by itself."""
-    rounds = b"".join(entry.rounds for entry in entries)
+    rounds = b"".join(entry.payload for entry in entries)
     records = []
     while rounds:
         length = int.from_bytes(rounds[:4], "little")
@@ -173,7 +173,7 @@ class Replay:
             correct=np.array([line["correct"]]),
             true_labels=np.array([truth]),
             evidence=decisions.evidence,
-            leftovers=np.zeros(1),  # no learner here tosses a coin
+            residual_uniforms=np.zeros(1),  # no learner here tosses a coin
         )
         copied = self.learner.state_type(*(array.copy() for array in self.states[-1]))
         self.states.append(self.learner.fold(copied, one))

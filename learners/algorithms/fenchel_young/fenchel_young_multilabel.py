@@ -49,7 +49,7 @@ class FenchelYoungLabelSet(Drawing):
         """The vertices as they are."""
         return vertices.astype(np.int64)
 
-    def chances(self, means: FloatArray) -> FloatArray:
+    def probabilities(self, means: FloatArray) -> FloatArray:
         """(1 - p) y* + p ŷ: the probability of each label to be in the answer."""
         nearest = (means > 0.5).astype(np.float64)
         p = np.minimum(1.0, 2.0 * np.linalg.norm(nearest - means, axis=1, keepdims=True))

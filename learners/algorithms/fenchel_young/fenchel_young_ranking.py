@@ -83,6 +83,6 @@ class FenchelYoungRanking(Drawing):
             return np.asarray(np.argsort(-vertices, axis=1), dtype=np.int64)
         return np.asarray(vertices.reshape(-1, K, K).argmax(axis=1), dtype=np.int64)
 
-    def chances(self, means: FloatArray) -> FloatArray:
+    def probabilities(self, means: FloatArray) -> FloatArray:
         """Nothing: there are K! rankings."""
         return np.empty((len(means), 0))

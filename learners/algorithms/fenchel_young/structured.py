@@ -241,7 +241,7 @@ class Drawing(Structured):
         """The answers (n, K) that these vertices (n, D) stand for: the inverse of `vertices`."""
 
     @abstractmethod
-    def chances(self, means: FloatArray) -> FloatArray:
+    def probabilities(self, means: FloatArray) -> FloatArray:
         """What `Decisions.distributions` tells of the answers around means (n, D)."""
 
     @property
@@ -257,7 +257,7 @@ class Drawing(Structured):
     def decide_unchecked(self, state: DescentState, contexts: Contexts) -> Decisions:
         """The mean ŷ for each context, as evidence."""
         means = self.means(state, contexts)
-        return Decisions(self.chances(means), means)
+        return Decisions(self.probabilities(means), means)
 
     def draw(self, decisions: Decisions, uniforms: FloatArray) -> Draws:
         """The answers around the means, with their exact probabilities; `LEAST_PROPENSITY` where one is smaller.

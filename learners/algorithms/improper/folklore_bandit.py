@@ -6,7 +6,7 @@ ALT 2022, Algorithm 2 and Theorem 4.1, with the factor 2 that its bound 2 √(K 
 With probability γ a round explores: its label is uniform. A correct label of an exploring round is the true
 one, and the base learns from it as it is, without any weight; no other round teaches. The label is drawn from
 p = (1 - γ) σ + γ/K in one go, and the coin afterwards: given the label y, the round has explored with
-probability (γ/K) / p_y, so it has where the leftover of the draw, uniform whatever the label, is below that.
+probability (γ/K) / p_y, so it has where the residual uniform of the draw, uniform whatever the label, is below that.
 """
 
 import math
@@ -122,9 +122,9 @@ class BanditReduction(CheckedLearner[Any]):
 def explored(rounds: Rounds, n_labels: int) -> BoolArray:
     """Whether each round's label came from the uniform share γ of its distribution: (n,).
 
-    The coin of round i is heads where its leftover is below (γ/K) / propensity; γ is the last of its evidence.
+    The coin of round i is heads where its residual uniform is below (γ/K) / propensity; γ is the last of its evidence.
     """
-    coins: BoolArray = rounds.leftovers * rounds.propensities < rounds.evidence[:, -1] / n_labels
+    coins: BoolArray = rounds.residual_uniforms * rounds.propensities < rounds.evidence[:, -1] / n_labels
     return coins
 
 

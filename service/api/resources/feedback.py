@@ -7,7 +7,7 @@ from service.api.middleware.access import check_model, own_names
 from service.api.responses.batches import check_size, read_each, told
 from service.api.responses.direct_route import DirectRoute
 from service.api.responses.problems import responses
-from service.per_item import attempt_each, together
+from service.per_item import apply_to_valid, attempt_each
 from service.rounds.use_cases import RoundService
 from service.schemas.rounds import FeedbackAnswer, FeedbackBatchAnswer, FeedbackBatchRequest, FeedbackRequest
 
@@ -42,7 +42,9 @@ def router(rounds: RoundService, max_items: int) -> APIRouter:
         check_size(len(request.feedback), max_items, "feedback")
 
         requests = read_each(FeedbackRequest, request.feedback)
-        answers = await together(rounds.give_all, requests if own_names().all else attempt_each(_allowed, requests))
+        answers = await apply_to_valid(
+            rounds.give_all, requests if own_names().all else attempt_each(_allowed, requests)
+        )
         return FeedbackBatchAnswer(results=told(answers))
 
     return routes

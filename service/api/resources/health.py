@@ -9,7 +9,7 @@ from fastapi import APIRouter
 from service.api.responses.problems import responses
 from service.errors import StoppingError
 from service.schemas.health import Health, Readiness
-from service.store.base import Store, StoreFacts
+from service.store.base import Store, StoreReadiness
 
 _MOST_NAMES = 10
 """Of models, in a warning."""
@@ -50,11 +50,11 @@ def _of_damage(names: Sequence[str]) -> str:
 class _OneAtATime:
     """Share the check under way: readiness is asked for without a key, and costs a write."""
 
-    def __init__(self, ask: Callable[[], Coroutine[Any, Any, StoreFacts]]) -> None:
+    def __init__(self, ask: Callable[[], Coroutine[Any, Any, StoreReadiness]]) -> None:
         self._ask = ask
-        self._asked: asyncio.Task[StoreFacts] | None = None
+        self._asked: asyncio.Task[StoreReadiness] | None = None
 
-    async def __call__(self) -> StoreFacts:
+    async def __call__(self) -> StoreReadiness:
         if self._asked is None or self._asked.done():
             self._asked = asyncio.create_task(self._ask())
             self._asked.add_done_callback(

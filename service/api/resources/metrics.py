@@ -5,10 +5,10 @@ from typing import Any
 from fastapi import APIRouter, Response
 
 from service.observability.http_metrics import MEDIA_TYPE, WorkerMetrics
-from service.observability.model_metrics import Figures
+from service.observability.model_metrics import ModelMetrics
 
 
-def router(figures: Figures, metrics: WorkerMetrics) -> APIRouter:
+def router(figures: ModelMetrics, metrics: WorkerMetrics) -> APIRouter:
     """The route of metrics."""
     routes = APIRouter(tags=["operations"])
     example = {MEDIA_TYPE.partition(";")[0]: {"schema": {"type": "string"}}}

@@ -15,7 +15,7 @@ from service.api.responses.direct_route import DirectRoute
 from service.api.responses.problems import responses
 from service.compute import Compute
 from service.per_item import attempt_each
-from service.rounds.use_cases import Ask, RoundService, ask_of
+from service.rounds.use_cases import PredictionRequest, RoundService, prediction_request
 from service.schemas.features import Context, GivenContext
 from service.schemas.rounds import PredictAnswer, PredictBatchAnswer, PredictBatchRequest, PredictRequest
 
@@ -66,8 +66,8 @@ def router(rounds: RoundService, compute: Compute, max_items: int) -> APIRouter:
             check_model(batch.model, "model")
         except errors.ModelNotFoundError as refusal:
             return PredictBatchAnswer(told([refusal] * len(batch.contexts)))
-        asks = await compute.run_costly(_reading_cost(batch), "", _asks, batch)
-        return PredictBatchAnswer(told(await rounds.predict_all(batch.model, asks)))
+        requests = await compute.run_costly(_reading_cost(batch), "", _prediction_requests, batch)
+        return PredictBatchAnswer(told(await rounds.predict_all(batch.model, requests)))
 
     return routes
 
@@ -83,17 +83,17 @@ def _reading_cost(batch: PredictBatchRequest) -> int:
     return sum([_NUMBER_COST * (10 + len(each)) for each in given if isinstance(each, list)]) + _ITEM_COST * len(given)
 
 
-def _asks(batch: PredictBatchRequest) -> Sequence[Ask | Exception]:
+def _prediction_requests(batch: PredictBatchRequest) -> Sequence[PredictionRequest | Exception]:
     """What a batch asks for. Contexts are read in one go, which is much faster, where none is wrong."""
     if batch.prediction_ids is None:
         with contextlib.suppress(pydantic.ValidationError):
             contexts = _CONTEXTS.validate_python(batch.contexts)
-            return [Ask(context, None, batch.include_distribution) for context in contexts]
+            return [PredictionRequest(context, None, batch.include_distribution) for context in contexts]
     common = {"model": batch.model, "include_distribution": batch.include_distribution}
     ids: Iterable[str | None] = repeat(None) if batch.prediction_ids is None else batch.prediction_ids
     pairs = zip(batch.contexts, ids, strict=False)  # their number is checked
     items = [common | {"context": context, "prediction_id": given} for context, given in pairs]
-    return attempt_each(ask_of, read_each(PredictRequest, items))
+    return attempt_each(prediction_request, read_each(PredictRequest, items))
 
 
 _CONTEXTS = pydantic.TypeAdapter[list[GivenContext]](list[Context])

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from service.load.http.client import Client
-from service.load.http.lane import OK, Bound, Lane
+from service.load.http.sender import OK, Bound, MeasuredSender
 from service.load.timing.arrivals import times_within
 from service.load.timing.histogram import Histogram
 from service.load.timing.measured import Measured
@@ -45,7 +45,7 @@ async def open_loop(client: Client, requests: Requests, pace: Pace) -> Run:
     """Sends requests at the times of a Poisson process, whatever becomes of the earlier ones."""
     start = time.perf_counter()
     bound, pacer, all_sent = Bound(pace.in_flight), Pacer(), asyncio.Event()
-    lane = Lane(client, bound, start + pace.warm_up, start + pace.warm_up + pace.seconds)
+    sender = MeasuredSender(client, bound, start + pace.warm_up, start + pace.warm_up + pace.seconds)
     times = times_within(pace.rate, pace.warm_up + pace.seconds, np.random.default_rng(pace.seed))
     left = zip(times, requests.bodies, strict=False)
 
@@ -57,7 +57,7 @@ async def open_loop(client: Client, requests: Requests, pace: Pace) -> Run:
             pacer.at(start + following[0], lambda due: arrive(due, following[1]))
 
     def arrive(due: float, body: bytes) -> None:
-        lane.send(due, client.target.request(requests.method, requests.path, body), answered)
+        sender.send(due, client.target.request(requests.method, requests.path, body), answered)
         plan_next()
 
     def answered(status: int, body: bytes) -> None:
@@ -67,7 +67,7 @@ async def open_loop(client: Client, requests: Requests, pace: Pace) -> Run:
     await all_sent.wait()
     await bound.drained()
     pacer.stop()
-    return Run(lane.measured, pacer.lag)
+    return Run(sender.measured, pacer.lag)
 
 
 async def closed_loop(client: Client, requests: Requests, connections: int, seconds: float = float("inf")) -> Measured:
@@ -79,13 +79,13 @@ async def closed_loop(client: Client, requests: Requests, connections: int, seco
     """
     start = time.perf_counter()
     bound, bodies = Bound(connections), iter(requests.bodies)
-    lane = Lane(client, bound, start, start + seconds)
+    sender = MeasuredSender(client, bound, start, start + seconds)
 
     def go_on() -> None:
         now = time.perf_counter()
         body = next(bodies, None) if now < start + seconds else None
         if body is not None:
-            lane.send(now, client.target.request(requests.method, requests.path, body), answered)
+            sender.send(now, client.target.request(requests.method, requests.path, body), answered)
 
     def answered(status: int, body: bytes) -> None:
         _keep(requests, status, body)
@@ -94,8 +94,8 @@ async def closed_loop(client: Client, requests: Requests, connections: int, seco
     for _ in range(connections):
         go_on()
     await bound.drained()
-    lane.measured.seconds = min(seconds, time.perf_counter() - start)
-    return lane.measured
+    sender.measured.seconds = min(seconds, time.perf_counter() - start)
+    return sender.measured
 
 
 def _keep(requests: Requests, status: int, body: bytes) -> None:

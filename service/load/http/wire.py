@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from service.load.http.client import NO_ANSWER
-from service.load.http.lane import OK
+from service.load.http.sender import OK
 
 _TOO_MANY_REQUESTS = 429
 

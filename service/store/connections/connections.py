@@ -19,7 +19,7 @@ from redis.crc import key_slot
 
 from service.store import keys
 from service.store.connections.addresses import Kind, StoreAddress, User, parse_store_url
-from service.store.connections.pipeline import Line
+from service.store.connections.pipeline import Pipeline
 
 Call = Callable[..., Awaitable[Any]]
 """Sends one command, its parts as arguments; brings the reply."""
@@ -79,7 +79,7 @@ def connect(url: str, timeout: float, tls: TlsFiles, patience: float = 1.0) -> C
     if address.kind is Kind.CLUSTER:
         return _Cluster(address, options)
     if address.kind is Kind.SENTINEL:
-        return _Watched(address, options)
+        return _SentinelConnection(address, options)
     return _Server(address, options)
 
 
@@ -91,7 +91,7 @@ class _Server:
         where = {"unix_socket_path": address.path} if address.path else address.nodes[0]._asdict()
         self._redis = Redis(**where, **options, **_login(address.user), db=address.db, retry=_never())
         _pack_by_hiredis(self._redis)
-        self._line = Line(address, options["socket_timeout"], options, options["socket_connect_timeout"])
+        self._line = Pipeline(address, options["socket_timeout"], options, options["socket_connect_timeout"])
 
     async def call(self, *command: Any) -> Any:
         if command[0] == "EVALSHA":
@@ -130,7 +130,7 @@ class _Sentinel(Sentinel):
             ) from None
 
 
-class _Watched:
+class _SentinelConnection:
     """The one of several servers that Sentinel says takes the writes; asked anew for each connection."""
 
     def __init__(self, address: StoreAddress, options: dict[str, Any]) -> None:

@@ -75,7 +75,7 @@ class _Replies(asyncio.Protocol):
                 future.set_exception(exceptions.ConnectionError(f"the connection was lost: {exc or 'closed'}"))
 
 
-class Line:
+class Pipeline:
     """Opened when it is first used, and again after it was lost or a reply was late. Sends nothing twice.
 
     Args:

@@ -7,7 +7,7 @@ from typing import Any
 from redis.exceptions import ResponseError
 
 from service.errors import StoreUnavailableError
-from service.store.base import StoreFacts
+from service.store.base import StoreReadiness
 from service.store.connections.addresses import Kind
 from service.store.connections.connections import Call, Primary
 
@@ -36,7 +36,7 @@ _MODES = ("redis_mode", "server_mode")  # as Redis and as Valkey name it
 _UNKNOWN_VERSION = "not known: the store does not allow its version to be read"
 
 
-async def read_facts(servers: Sequence[Primary], kind: Kind, write: Call | None) -> StoreFacts:
+async def read_readiness(servers: Sequence[Primary], kind: Kind, write: Call | None) -> StoreReadiness:
     """Asks the servers that take writes for their versions and configurations, and writes to each.
 
     Args:
@@ -57,7 +57,7 @@ async def read_facts(servers: Sequence[Primary], kind: Kind, write: Call | None)
         await _write(write or server.call, server.probe)
     weakest = max((each.persistence for each in facts), key=_WEAKER.index)
     warnings = dict.fromkeys(warning for each in facts for warning in each.warnings)
-    return StoreFacts(", ".join(sorted({each.version for each in facts})), weakest, list(warnings))
+    return StoreReadiness(", ".join(sorted({each.version for each in facts})), weakest, list(warnings))
 
 
 async def _write(call: Call, probe: str | None) -> None:
@@ -66,7 +66,7 @@ async def _write(call: Call, probe: str | None) -> None:
         raise StoreUnavailableError("the store runs no Lua scripts")
 
 
-async def _read_server(call: Call, kind: Kind) -> StoreFacts:
+async def _read_server(call: Call, kind: Kind) -> StoreReadiness:
     info = await _read_info(call)
     if kind is not Kind.CLUSTER and any(info.get(mode) == "cluster" for mode in _MODES):
         raise StoreUnavailableError(OF_A_CLUSTER)
@@ -75,7 +75,7 @@ async def _read_server(call: Call, kind: Kind) -> StoreFacts:
     persistence, warnings = _persistence(config)
     if kind is Kind.SENTINEL and config and config.get("min-replicas-to-write") == "0":
         warnings.append(_SPLIT)
-    return StoreFacts(_version(info), persistence, warnings)
+    return StoreReadiness(_version(info), persistence, warnings)
 
 
 async def _read_config(call: Call) -> dict[str, str] | None:

@@ -8,7 +8,7 @@ nothing.
 from typing import Any
 
 from service.errors import StoreUnavailableError
-from service.store.base import StoreFacts
+from service.store.base import StoreReadiness
 from service.store.connections.connections import Call, Connection
 
 
@@ -45,7 +45,7 @@ class Confirmed:
         """The way that waits for replicas; None where none are asked for."""
         return self.call if self._replicas else None
 
-    def promised(self, facts: StoreFacts) -> StoreFacts:
+    def promised(self, facts: StoreReadiness) -> StoreReadiness:
         """The facts, with what this adds to them."""
         if not self._replicas:
             return facts

@@ -12,7 +12,7 @@ from service.store.embedded.server import AppendFsync, EmbeddedServer
 
 
 @contextmanager
-def reach_embedded(data_dir: Path, appendfsync: AppendFsync) -> Iterator[str]:
+def embedded_store_url(data_dir: Path, appendfsync: AppendFsync) -> Iterator[str]:
     """The URL of the store in a folder: the running service's, or one started for as long as this lasts.
 
     Only the user whom the folder belongs to gets there: the socket's permissions are the guard.

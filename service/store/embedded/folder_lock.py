@@ -12,7 +12,7 @@ class FolderInUseError(OSError):
     """Another process owns the folder; the message names both."""
 
 
-def take_folder(folder: Path, seconds: float) -> int:
+def lock_folder(folder: Path, seconds: float) -> int:
     """Make `folder` (mode 0700) if it is missing, and become its owner.
 
     Args:

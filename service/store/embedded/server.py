@@ -24,7 +24,7 @@ from redis.retry import Retry
 
 from service.processes import tied_command
 from service.store.embedded.child_priority import wait_keeping_children_back
-from service.store.embedded.folder_lock import take_folder
+from service.store.embedded.folder_lock import lock_folder
 
 AppendFsync = Literal["always", "everysec", "no"]
 
@@ -123,7 +123,7 @@ class EmbeddedServer:
         if self._watcher is not None or self._stopping.is_set():
             raise EmbeddedServerError("an embedded server starts only once: make another")
         try:
-            self._lock = take_folder(self.data_dir, self._lock_seconds)
+            self._lock = lock_folder(self.data_dir, self._lock_seconds)
             self._place_socket()
             self._watch(find_server_binary())
             self._wait_until_ready()

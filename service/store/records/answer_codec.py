@@ -14,7 +14,7 @@ from learners.base import NO_LABEL, BoolArray, IntArray
 Kind: TypeAlias = Literal["label", "label-set", "ranking"]
 
 
-class OutputForm:
+class AnswerCodec:
     """The bytes of one model's answers.
 
     Args:
@@ -58,9 +58,9 @@ class OutputForm:
         return same
 
 
-def label_form(n_labels: int) -> OutputForm:
+def label_codec(n_labels: int) -> AnswerCodec:
     """One label: its number."""
-    return OutputForm("label", n_labels, "<i4", lambda stored: (stored >= 0) & (stored < n_labels))
+    return AnswerCodec("label", n_labels, "<i4", lambda stored: (stored >= 0) & (stored < n_labels))
 
 
 def label_bytes(number: int) -> bytes:
@@ -68,21 +68,21 @@ def label_bytes(number: int) -> bytes:
     return number.to_bytes(4, "little", signed=True)
 
 
-def label_set_form(n_labels: int) -> OutputForm:
+def label_set_codec(n_labels: int) -> AnswerCodec:
     """A set of labels: 1 for each that is in it, else 0."""
 
     def possible(stored: npt.NDArray[Any]) -> BoolArray:
         ok: BoolArray = ((stored == 0) | (stored == 1)).all(axis=1)
         return ok
 
-    return OutputForm("label-set", n_labels, "i1", possible)
+    return AnswerCodec("label-set", n_labels, "i1", possible)
 
 
-def ranking_form(n_labels: int) -> OutputForm:
+def ranking_codec(n_labels: int) -> AnswerCodec:
     """An order of all labels: their numbers, the first one first."""
 
     def possible(stored: npt.NDArray[Any]) -> BoolArray:
         ok: BoolArray = (np.sort(stored, axis=1) == np.arange(n_labels)).all(axis=1)
         return ok
 
-    return OutputForm("ranking", n_labels, "<i4", possible)
+    return AnswerCodec("ranking", n_labels, "<i4", possible)

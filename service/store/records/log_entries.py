@@ -41,7 +41,7 @@ class Stretch(NamedTuple):
 
 def moment_of(entry: LogEntry) -> bytes | None:
     """When feedback brought an entry, as it is stored: damaged or not, it tells the entry from another."""
-    moment = entry.rounds[_MOMENT]
+    moment = entry.payload[_MOMENT]
     return moment if len(moment) == _MOMENT.stop - _MOMENT.start else None
 
 
@@ -54,12 +54,12 @@ def begin_of(form: RecordFormat, entry: LogEntry, after: int | None = None) -> i
         after: the last round before the entry, where that is known: then a damaged entry begins behind it. Else one
             that cannot be told apart begins where its first round says.
     """
-    said, count = int.from_bytes(entry.rounds[_NUMBER], "little", signed=True), form.count(entry.rounds)
-    if count and (after is None or said == entry.number - count + 1):
-        return entry.number - count + 1
+    said, count = int.from_bytes(entry.payload[_NUMBER], "little", signed=True), form.count(entry.payload)
+    if count and (after is None or said == entry.last_round - count + 1):
+        return entry.last_round - count + 1
     if after is not None:
         return after + 1
-    return said if 0 < said <= entry.number else None
+    return said if 0 < said <= entry.last_round else None
 
 
 def read_entries(
@@ -76,13 +76,13 @@ def read_entries(
     Raises:
         StoreCorruptError: if rounds are missing between them.
     """
-    records = [entry.rounds for entry in entries]
+    records = [entry.payload for entry in entries]
     if not left_out and (rows := _rows_at_once(form, entries, records, after)) is not None:
         return Stretch(records, rows, [])
     pieces, damaged = list[Piece](), list[Damage]()
     for entry in entries:
         pieces += _pieces(form, entry, after, damaged)
-        after = entry.number
+        after = entry.last_round
     if left_out:
         pieces = [each for piece in pieces for each in _without(form, piece, left_out)]
         damaged = [each for each in damaged if not _covered(each.first, each.last, left_out)]
@@ -96,7 +96,7 @@ def _rows_at_once(
     form: RecordFormat, entries: Sequence[LogEntry], records: Sequence[bytes], after: int
 ) -> tuple[Table, Contexts] | None:
     """The rows of whole entries; None where anything is wrong with one, which is then looked for."""
-    numbers = [after, *(entry.number for entry in entries)]
+    numbers = [after, *(entry.last_round for entry in entries)]
     whole = list(map(form.count, records)) == [last - first for first, last in pairwise(numbers)]
     if not entries or not whole or not all(_BLOCK.fullmatch(entry.block) for entry in entries):
         return None
@@ -107,8 +107,8 @@ def read_page(form: RecordFormat, entries: Sequence[LogEntry]) -> list[Stretch]:
     """Read entries of which some may be missing: a stretch for all that follow each other, in order."""
     runs: list[tuple[int, list[LogEntry]]] = []
     for entry in entries:
-        begin = begin_of(form, entry) or entry.number
-        if runs and begin == runs[-1][1][-1].number + 1:
+        begin = begin_of(form, entry) or entry.last_round
+        if runs and begin == runs[-1][1][-1].last_round + 1:
             runs[-1][1].append(entry)
         else:
             runs.append((begin - 1, [entry]))
@@ -128,16 +128,16 @@ def _covered(first: int, last: int, left_out: Collection[Damage]) -> bool:
 
 def _pieces(form: RecordFormat, entry: LogEntry, after: int, damaged: list[Damage]) -> list[Piece]:
     """The entry, if it holds as many rounds as it should."""
-    count = form.count(entry.rounds)
-    if count is not None and count != entry.number - after and begin_of(form, entry, after) != after + 1:
-        raise StoreCorruptError(f"the log has a hole before round {entry.number}")
+    count = form.count(entry.payload)
+    if count is not None and count != entry.last_round - after and begin_of(form, entry, after) != after + 1:
+        raise StoreCorruptError(f"the log has a hole before round {entry.last_round}")
     if not _BLOCK.fullmatch(entry.block):
         reason = "the name of a block is damaged"
-    elif count != entry.number - after:
+    elif count != entry.last_round - after:
         reason = "the rounds of an entry cannot be told apart"
     else:
-        return [Piece(after + 1, entry.number, entry.rounds, entry)]
-    damaged.append(Damage(after + 1, entry.number, entry.number, reason))
+        return [Piece(after + 1, entry.last_round, entry.payload, entry)]
+    damaged.append(Damage(after + 1, entry.last_round, entry.last_round, reason))
     return []
 
 
@@ -154,7 +154,7 @@ def _readable(form: RecordFormat, pieces: list[Piece], damaged: list[Damage]) ->
         (piece,) = pieces
         if piece.first < piece.last:
             return _readable(form, _each(form, piece), damaged)
-        damaged.append(Damage(piece.first, piece.last, piece.entry.number, error.detail))
+        damaged.append(Damage(piece.first, piece.last, piece.entry.last_round, error.detail))
         return []
     return pieces
 

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from learners.base import BoolArray, Contexts, FloatArray, IntArray, Rounds
 from service.errors import NewerVersionError, StoreCorruptError
 from service.store.prediction_ids import MOST_TOKENS, SINGLE
-from service.store.records.answer_codec import OutputForm
+from service.store.records.answer_codec import AnswerCodec
 from service.store.records.soundness import MOST_ROUNDS, Numbers, faults, sound_rows
 from service.store.shapes import RecordShape
 
@@ -42,12 +42,12 @@ Table = np.ndarray[Any, Any]
 """A row for each round, with the columns named in this module."""
 
 
-class Made(NamedTuple):
+class NewPredictions(NamedTuple):
     """n predictions that were made together, and are not yet stored."""
 
     outputs: npt.NDArray[Any]  # (n, ...), the answers as the form has them
     propensities: FloatArray  # (n,), 0 where one is too small for a float64
-    leftovers: FloatArray  # (n,), of the draws
+    residual_uniforms: FloatArray  # (n,), of the draws
     evidence: FloatArray  # (n, E), of the decisions
     contexts: Contexts  # as the learner saw them
     predicted_at: float  # seconds since the epoch
@@ -55,7 +55,7 @@ class Made(NamedTuple):
     rounds_seen: int
 
 
-class Kept(NamedTuple):
+class StoredPrediction(NamedTuple):
     """What is kept of a prediction until it is forgotten, open or closed."""
 
     fingerprint: bytes  # 16 bytes, of the request's body; zeros where the service made the id
@@ -80,7 +80,7 @@ class RecordFormat:
         outcome: the dtype of what feedback said.
     """
 
-    def __init__(self, output: OutputForm, evidence_size: int, n_features: int, sparse: bool = False) -> None:
+    def __init__(self, output: AnswerCodec, evidence_size: int, n_features: int, sparse: bool = False) -> None:
         self._output = output
         self._n_features = n_features
         self._sparse = sparse
@@ -89,7 +89,7 @@ class RecordFormat:
             ("propensity", "<f8"),
             ("rounds_seen", "<i8"),
             ("predicted_at", "<f8"),
-            ("leftover", "<f8"),
+            ("residual_uniform", "<f8"),
             ("evidence", "<f8", (evidence_size,)),
             *([] if sparse else [("context", "<f8", (n_features,))]),
         ]
@@ -111,10 +111,17 @@ class RecordFormat:
         output, features = self._output, self._n_features if self._sparse else 0
         return RecordShape(output.kind, output.n_labels, output.dtype.itemsize, self._body.itemsize, features)
 
-    def sound(self, made: Made) -> BoolArray:
+    def sound(self, predictions: NewPredictions) -> BoolArray:
         """Which of n predictions can be read again once they are stored, (n,)."""
-        moments = (made.predicted_at, made.expires_at)
-        numbers = Numbers(made.outputs, made.propensities, made.leftovers, made.evidence, made.contexts, moments)
+        moments = (predictions.predicted_at, predictions.expires_at)
+        numbers = Numbers(
+            predictions.outputs,
+            predictions.propensities,
+            predictions.residual_uniforms,
+            predictions.evidence,
+            predictions.contexts,
+            moments,
+        )
         return sound_rows(self._output, numbers)
 
     def bounds(self, contexts: Contexts) -> list[int]:
@@ -125,35 +132,37 @@ class RecordFormat:
         return [contexts.n * i // blocks for i in range(blocks + 1)]
 
     def encode_blocks(
-        self, made: Made, bounds: Sequence[int], tokens: IntArray, fingerprints: Sequence[bytes]
+        self, predictions: NewPredictions, bounds: Sequence[int], tokens: IntArray, fingerprints: Sequence[bytes]
     ) -> list[bytes]:
         """The records of n open predictions.
 
         Args:
-            made: the predictions.
+            predictions: n of them.
             bounds: where each block begins, and n.
             tokens: (n,), of `service.store.prediction_ids`.
             fingerprints: 16 bytes for each block.
         """
-        data, at = self._encode_bodies(made)
-        heads = np.empty(len(made.outputs), self.head)
-        heads["propensity"], heads["output"], heads["token"] = made.propensities, made.outputs, tokens
+        data, at = self._encode_bodies(predictions)
+        heads = np.empty(len(predictions.outputs), self.head)
+        heads["propensity"], heads["output"], heads["token"] = predictions.propensities, predictions.outputs, tokens
         blocks = []
         for fingerprint, (start, stop) in zip(fingerprints, pairwise(bounds), strict=True):
             n, rows = stop - start, heads[start:stop]
             rows["from"], rows["upto"] = at[start:stop] - at[start], at[start + 1 : stop + 1] - at[start]
-            head = HEAD.pack(FORMAT, n, n, self._output.dtype.itemsize, fingerprint, made.expires_at, made.rounds_seen)
+            head = HEAD.pack(
+                FORMAT, n, n, self._output.dtype.itemsize, fingerprint, predictions.expires_at, predictions.rounds_seen
+            )
             outcomes = bytes(n * self.outcome.itemsize)
             blocks.append(b"".join((head, outcomes, rows.tobytes(), data[at[start] : at[stop]])))
         return blocks
 
-    def _encode_bodies(self, made: Made) -> tuple[bytes, npt.NDArray[np.int64]]:
+    def _encode_bodies(self, predictions: NewPredictions) -> tuple[bytes, npt.NDArray[np.int64]]:
         """All bodies in one, and where each begins, and the end."""
-        bodies = np.empty(len(made.outputs), self._body)
-        bodies["output"], bodies["propensity"] = made.outputs, made.propensities
-        bodies["rounds_seen"], bodies["predicted_at"] = made.rounds_seen, made.predicted_at
-        bodies["leftover"], bodies["evidence"] = made.leftovers, made.evidence
-        size, contexts = self._body.itemsize, made.contexts
+        bodies = np.empty(len(predictions.outputs), self._body)
+        bodies["output"], bodies["propensity"] = predictions.outputs, predictions.propensities
+        bodies["rounds_seen"], bodies["predicted_at"] = predictions.rounds_seen, predictions.predicted_at
+        bodies["residual_uniform"], bodies["evidence"] = predictions.residual_uniforms, predictions.evidence
+        size, contexts = self._body.itemsize, predictions.contexts
         at = np.arange(len(bodies) + 1, dtype=np.int64) * size
         if not self._sparse:
             bodies["context"] = contexts.values.reshape(len(bodies), self._n_features)
@@ -166,7 +175,7 @@ class RecordFormat:
         ]
         return b"".join(parts), at + contexts.starts * _ENTRY.itemsize
 
-    def decode_kept(self, record: bytes) -> Kept | None:
+    def decode_stored(self, record: bytes) -> StoredPrediction | None:
         """What a block tells that keeps a single prediction, with or without its body; None if it keeps several.
 
         Raises:
@@ -188,7 +197,7 @@ class RecordFormat:
         numbers = Numbers(head["output"], head["propensity"], np.zeros(1), none, contexts, (expires_at,))
         if wrong := faults(self._output, numbers):
             raise StoreCorruptError(f"a prediction's record holds an impossible {wrong[0]}")
-        return Kept(fingerprint, expires_at, rounds_seen, head["propensity"], head["output"])
+        return StoredPrediction(fingerprint, expires_at, rounds_seen, head["propensity"], head["output"])
 
     def decode_rounds(self, entries: Sequence[bytes]) -> Rounds:
         """The rounds as the learners want them, in arrays of their own.
@@ -212,7 +221,7 @@ class RecordFormat:
             true_labels=table["truth"].astype(np.int64),
             # A copy in any case: kernels are compiled for arrays that may be written.
             evidence=np.array(table["evidence"], order="C"),
-            leftovers=table["leftover"].astype(np.float64),
+            residual_uniforms=table["residual_uniform"].astype(np.float64),
         )
 
     def table(self, entries: Sequence[bytes]) -> Table:
@@ -294,7 +303,9 @@ class RecordFormat:
             "number": (table["round"] >= 1) & (table["rounds_seen"] >= 0) & (table["rounds_seen"] <= MOST_ROUNDS),
             "token": (table["token"] >= SINGLE) & (table["token"] < MOST_TOKENS),
         }
-        output, p, leftover, evidence = (table[name] for name in ("output", "propensity", "leftover", "evidence"))
+        output, p, residual_uniform, evidence = (
+            table[name] for name in ("output", "propensity", "residual_uniform", "evidence")
+        )
         moments = (table["predicted_at"], table["feedback_at"])
-        wrong = faults(form, Numbers(output, p, leftover, evidence, contexts, moments))
+        wrong = faults(form, Numbers(output, p, residual_uniform, evidence, contexts, moments))
         return [*wrong, *(name for name, mask in of_outcome.items() if not mask.all())]

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from learners.base import BoolArray, Contexts, FloatArray
-from service.store.records.answer_codec import OutputForm
+from service.store.records.answer_codec import AnswerCodec
 
 LATEST = 253_402_300_800.0
 """Seconds since the epoch: the year 10000, which no clock shows and no date has."""
@@ -26,27 +26,27 @@ class Numbers(NamedTuple):
 
     outputs: npt.NDArray[Any]  # (n, ...), the answers as the form has them
     propensities: FloatArray  # (n,)
-    leftovers: FloatArray  # (n,)
+    residual_uniforms: FloatArray  # (n,)
     evidence: FloatArray  # (n, E)
     contexts: Contexts
     moments: tuple[FloatArray | float, ...]  # (n,) each, or one for all: seconds since the epoch
 
 
-def sound_rows(form: OutputForm, numbers: Numbers) -> BoolArray:
+def sound_rows(form: AnswerCodec, numbers: Numbers) -> BoolArray:
     """Which of n predictions a learner may learn from, (n,)."""
     return functools.reduce(operator.and_, (mask for _, mask in _columns(form, numbers)))
 
 
-def faults(form: OutputForm, numbers: Numbers) -> list[str]:
+def faults(form: AnswerCodec, numbers: Numbers) -> list[str]:
     """The names of the numbers that are impossible in one of the predictions, or in several."""
     return [name for name, mask in _columns(form, numbers) if not mask.all()]
 
 
-def _columns(form: OutputForm, numbers: Numbers) -> Iterator[tuple[str, BoolArray]]:
-    outputs, p, leftovers, evidence, contexts, moments = numbers
+def _columns(form: AnswerCodec, numbers: Numbers) -> Iterator[tuple[str, BoolArray]]:
+    outputs, p, residual_uniforms, evidence, contexts, moments = numbers
     yield "output", form.possible(outputs)
     yield "propensity", (p >= (0.0 if form.vanishing else _LEAST)) & (p <= 1.0)
-    yield "leftover", (leftovers >= 0.0) & (leftovers < 1.0)
+    yield "residual_uniform", (residual_uniforms >= 0.0) & (residual_uniforms < 1.0)
     yield "evidence", np.logical_and.reduce(np.isfinite(evidence), axis=1)
     yield "context", _finite_rows(contexts)
     for moment in moments:

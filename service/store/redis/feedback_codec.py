@@ -33,11 +33,11 @@ def in_order(
     order: Sequence[str], said: Mapping[str, object], replies: Iterable[tuple[bytes, bytes]]
 ) -> list[FeedbackResult]:
     """What became of each feedback, from the replies for each block. Trouble with one block is no other's."""
-    of_block = {block: iter(_judged(*reply)) for block, reply in zip(said, replies, strict=True)}
+    of_block = {block: iter(_decode_results(*reply)) for block, reply in zip(said, replies, strict=True)}
     return [next(of_block[block]) for block in order]
 
 
-def _judged(letters: bytes, outcomes: bytes) -> list[FeedbackResult]:
+def _decode_results(letters: bytes, outcomes: bytes) -> list[FeedbackResult]:
     try:
         known = iter(decode_outcomes(outcomes, len(letters) - len(letters.translate(None, _WITH_OUTCOME))))
     except StoreCorruptError:

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from service.store import keys
-from service.store.base import FeedbackStatus, ModelFigures, StoreLoad
+from service.store.base import FeedbackStatus, ModelStats, StoreLoad
 from service.store.redis.model_hash import corrupt, count
 
 _Call = Callable[..., Awaitable[Any]]
@@ -16,7 +16,7 @@ _COUNTERS = ("rounds", "predictions", "correct")
 _FIELDS = ("incarnation", *_COUNTERS, "damaged", *(f"refused:{status}" for status in FeedbackStatus))
 
 
-async def read_figures(call: _Call, name: str) -> ModelFigures | None:
+async def read_model_stats(call: _Call, name: str) -> ModelStats | None:
     """The figures of a model; None if there is none of that name.
 
     Raises:
@@ -28,24 +28,24 @@ async def read_figures(call: _Call, name: str) -> ModelFigures | None:
     if values[0] is None:
         raise corrupt(name, "its incarnation is missing")
     incarnation = values[0].decode(errors="replace")
-    tally, (snapshot_rounds, snapshot_at) = await asyncio.gather(
-        call("HGETALL", keys.tally(name, incarnation)),
+    statistics, (snapshot_rounds, snapshot_at) = await asyncio.gather(
+        call("HGETALL", keys.statistics(name, incarnation)),
         call("HMGET", keys.snapshot(name, incarnation), "rounds", "at"),
     )
     rounds, predictions, correct = (count(name, *pair) for pair in zip(_COUNTERS, values[1:4], strict=True))
     damaged = count(name, "damaged", values[4] or b"0")
     refused = zip(FeedbackStatus, values[5:], strict=True)
-    return ModelFigures(
+    return ModelStats(
         name=name,
-        rounds=rounds,
+        round_count=rounds,
         predictions=predictions,
         correct=correct,
         refused={status: count(name, f"refused:{status}", there) for status, there in refused if there is not None},
         snapshot_rounds=count(name, "rounds of its snapshot", snapshot_rounds or b"0"),
         snapshot_at=None if snapshot_at is None else float(count(name, "seconds of its snapshot", snapshot_at)),
-        tally_rounds=count(name, "rounds of its tally", tally.get(b"rounds", b"0")),
-        tally=tally.get(b"tally", b""),
-        predictions_by=_by_slot(name, tally),
+        statistics_rounds=count(name, "rounds of its tally", statistics.get(b"rounds", b"0")),
+        statistics=statistics.get(b"tally", b""),
+        predictions_by=_by_slot(name, statistics),
         damaged=damaged,
     )
 
@@ -67,7 +67,7 @@ def _memory(info: dict[str, Any]) -> tuple[int, int]:
     return int(info["used_memory"]), int(info.get("maxmemory", 0)) or int(info.get("total_system_memory", 0))
 
 
-def _by_slot(name: str, tally: dict[bytes, bytes]) -> dict[int, int]:
+def _by_slot(name: str, statistics: dict[bytes, bytes]) -> dict[int, int]:
     """How many predictions there were by the end of each slot of time."""
-    slots = {field[len(_SLOT) :]: value for field, value in tally.items() if field.startswith(_SLOT)}
+    slots = {field[len(_SLOT) :]: value for field, value in statistics.items() if field.startswith(_SLOT)}
     return {count(name, "slots of its tally", slot): count(name, "slots", value) for slot, value in slots.items()}

@@ -19,22 +19,22 @@ from service.store.base import (
     FeedbackResult,
     FeedbackRules,
     LogEntry,
-    ModelFigures,
-    Published,
+    ModelStats,
+    PublishedStatistics,
     Seen,
     Snapshot,
-    StoreFacts,
     StoreLoad,
+    StoreReadiness,
     Tail,
 )
 from service.store.connections.connections import NO_FILES, Connection, TlsFiles, connect
-from service.store.connections.readiness import read_facts
+from service.store.connections.readiness import read_readiness
 from service.store.connections.replication import Confirmed
 from service.store.redis.damage_commands import DamageCommands
 from service.store.redis.driver_errors import translating_errors
 from service.store.redis.feedback_codec import by_block, in_order
 from service.store.redis.model_hash import NAME_ERRORS, read_listed, read_model
-from service.store.redis.model_stats import read_figures, read_load
+from service.store.redis.model_stats import read_load, read_model_stats
 from service.store.redis.scripts import Script, script
 from service.store.redis.snapshot_parts import digest, joined
 from service.store.stored_models import ListedModel, ModelKey, ModelPage, StoredModel, UnreadModel
@@ -63,7 +63,7 @@ _ADD_PREDICTIONS = script("read_entries", "add_predictions")
 _ADD_FEEDBACK = script("add_feedback")
 _READ_TAIL = script("read_entries", "read_tail")
 _SAVE_SNAPSHOT = script("read_entries", "save_snapshot")
-_PUBLISH_TALLY = script("publish_tally")
+_PUBLISH_STATISTICS = script("publish_tally")
 
 
 class RedisStore(DamageCommands):
@@ -172,7 +172,7 @@ class RedisStore(DamageCommands):
             raise NewerVersionError(f"the snapshot of model {key.name!r} has a field {unknown[0]!r}")
         parts = [fields[name] for name in sorted(fields) if name.isdigit()]
         state = parts[0] if len(parts) == 1 else await asyncio.to_thread(joined, parts)
-        return Snapshot(int(fields.get(b"rounds", 0)), state, tally=fields.get(b"tally", b""))
+        return Snapshot(int(fields.get(b"rounds", 0)), state, statistics=fields.get(b"tally", b""))
 
     @translating_errors
     async def save_snapshot(self, key: ModelKey, snapshot: Snapshot, retain_rounds: int) -> int:
@@ -188,21 +188,21 @@ class RedisStore(DamageCommands):
             await self._call("EXPIRE", coming, _COMING_SECONDS)
         named = [*_model_and_log(key), keys.snapshot(*key), coming]
         args = [
-            *(key.incarnation, snapshot.rounds, snapshot.last_at or b""),
-            *(len(starts), retain_rounds, snapshot.tally, snapshot.damage),
+            *(key.incarnation, snapshot.round_count, snapshot.last_at or b""),
+            *(len(starts), retain_rounds, snapshot.statistics, snapshot.damage),
         ]
         return int(_unless_gone(key, await self._run(_SAVE_SNAPSHOT, named, args, connection=self._bulk)))
 
     @translating_errors
-    async def publish_tally(self, key: ModelKey, published: Published) -> int:
-        """See `Store.publish_tally`."""
-        named = [keys.model(key.name), keys.tally(*key)]
-        return int(_unless_gone(key, await self._run(_PUBLISH_TALLY, named, [key.incarnation, *published])))
+    async def publish_statistics(self, key: ModelKey, published: PublishedStatistics) -> int:
+        """See `Store.publish_statistics`."""
+        named = [keys.model(key.name), keys.statistics(*key)]
+        return int(_unless_gone(key, await self._run(_PUBLISH_STATISTICS, named, [key.incarnation, *published])))
 
     @translating_errors
-    async def read_figures(self, name: str) -> ModelFigures | None:
-        """See `Store.read_figures`."""
-        return await read_figures(self._call, name)
+    async def read_model_stats(self, name: str) -> ModelStats | None:
+        """See `Store.read_model_stats`."""
+        return await read_model_stats(self._call, name)
 
     @translating_errors
     async def list_names(self, limit: int) -> list[str]:
@@ -216,11 +216,11 @@ class RedisStore(DamageCommands):
         return await read_load([server.call for server in await self._connection.primaries()], self._call)
 
     @translating_errors
-    async def check(self) -> StoreFacts:
+    async def check(self) -> StoreReadiness:
         """See `Store.check`."""
         servers = await self._connection.primaries()
         try:
-            facts = await read_facts(servers, self._connection.kind, self._confirmed.way)
+            facts = await read_readiness(servers, self._connection.kind, self._confirmed.way)
         except exceptions.OutOfMemoryError as error:
             raise StoreUnavailableError("the store refuses writes: it has reached its memory limit") from error
         return self._confirmed.promised(facts)

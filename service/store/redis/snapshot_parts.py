@@ -10,7 +10,7 @@ from service.store.base import Snapshot
 
 def digest(snapshot: Snapshot) -> str:
     """Return a name for the parts of a snapshot, the same for the same bytes of the same rounds."""
-    return hashlib.blake2b(snapshot.state, digest_size=16, person=snapshot.rounds.to_bytes(8)).hexdigest()
+    return hashlib.blake2b(snapshot.state, digest_size=16, person=snapshot.round_count.to_bytes(8)).hexdigest()
 
 
 def joined(parts: Sequence[bytes]) -> memoryview:

@@ -48,8 +48,8 @@ def test_micro_trace() -> None:
     state = learner.init()
     for expected in TRACE["rounds"]:
         (distribution,), evidence = learner.decide(state, Contexts.dense(expected["x"]))
-        label, leftover = expected["sampled"], 0.0 if expected["explore"] else ALMOST_ONE
-        rounds = one_round(expected["x"], label, distribution[label], expected["y"], evidence, leftover)
+        label, residual_uniform = expected["sampled"], 0.0 if expected["explore"] else ALMOST_ONE
+        rounds = one_round(expected["x"], label, distribution[label], expected["y"], evidence, residual_uniform)
         before = int(state.updates)
         state = learner.fold(state, rounds)
         assert_close(evidence[0], [*expected["z"], TRACE["gamma"]], 1e-9)
@@ -64,10 +64,10 @@ def test_exploring_labels_are_uniform(gamma: float) -> None:
     n, K = 100_000, 3
     for sigma in ([0.8, 0.15, 0.05], [1.0, 0.0, 0.0], [0.0, 0.5, 0.5]):
         p = (1 - gamma) * np.array(sigma) + gamma / K
-        labels, propensities, leftovers = draw(np.tile(p, (n, 1)), (np.arange(n) + 0.5) / n)
+        labels, propensities, residual_uniforms = draw(np.tile(p, (n, 1)), (np.arange(n) + 0.5) / n)
         evidence = np.full((n, 1), gamma)
         contexts = Contexts.dense(np.zeros((n, 1)))
-        rounds = Rounds(contexts, labels, propensities, labels == 0, labels, evidence, leftovers)
+        rounds = Rounds(contexts, labels, propensities, labels == 0, labels, evidence, residual_uniforms)
         shares = np.bincount(labels[explored(rounds, K)], minlength=K) / n
         assert_close(shares, np.full(K, gamma / K), 3 / n)
 
@@ -84,8 +84,8 @@ def test_what_is_learned_is_unbiased() -> None:
     moved = [np.zeros_like(part) for part in start]
     for label in range(3):
         heads = gamma / 3 / p[label]
-        for leftover, chance in ((heads * (1 - 1e-9), heads), (heads * (1 + 1e-9), 1 - heads)):
-            rounds = one_round(x, label, p[label], y, evidence, leftover)
+        for residual_uniform, chance in ((heads * (1 - 1e-9), heads), (heads * (1 + 1e-9), 1 - heads)):
+            rounds = one_round(x, label, p[label], y, evidence, residual_uniform)
             after = sums(learner.fold(copied(state), rounds))
             for i in range(2):
                 moved[i] += p[label] * chance * (after[i] - start[i])
@@ -126,7 +126,7 @@ def test_late_coins_are_those_of_the_decision() -> None:
     decided = learner.decide(learner.init(), Contexts.dense([1.0, 0.0]))
     late = learner.init()
     late.rounds[()] = 10**6
-    rounds = one_round([1.0, 0.0], 0, decided.distributions[0, 0], 0, decided.evidence, leftover=0.9)
+    rounds = one_round([1.0, 0.0], 0, decided.distributions[0, 0], 0, decided.evidence, residual_uniform=0.9)
     assert int(learner.fold(late, rounds).updates) == 1
 
 

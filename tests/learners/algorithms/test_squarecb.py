@@ -33,7 +33,7 @@ class Plain:
         self.learning_rate, self.t, self.N = learning_rate, 0, 0.0
         self.W, self.G, self.S = np.zeros((K, D)), np.zeros((K, D)), np.zeros(D)
 
-    def chances(self, x: FloatArray) -> FloatArray:
+    def probabilities(self, x: FloatArray) -> FloatArray:
         """f_k for every label."""
         return np.asarray(1.0 / (1.0 + np.exp(-self.W @ x)))
 
@@ -45,7 +45,7 @@ class Plain:
         there = np.flatnonzero(x)
         self.N += float(np.sum((x[there] / self.S[there]) ** 2))
         self.t += 1
-        g = (self.chances(x)[k] - reward) * x[there]
+        g = (self.probabilities(x)[k] - reward) * x[there]
         self.G[k, there] += g**2
         step = self.learning_rate * math.sqrt(self.t / self.N)
         moved = self.W[k, there] - step * g / (self.S[there] * np.sqrt(self.G[k, there]))

@@ -123,7 +123,7 @@ def test_chances_of_a_set_are_marginals() -> None:
     learner = make("label-set")
     answers, means = every_answer(learner), some_means(learner, 6)
     law = np.array([[learner.space.probability(mean, v) for v in learner.vertices(answers)] for mean in means])
-    assert_close(learner.chances(means), law @ answers, 1e-12)
+    assert_close(learner.probabilities(means), law @ answers, 1e-12)
 
 
 def test_vanishing_propensities_are_the_least() -> None:
@@ -172,7 +172,9 @@ def live(learner: Any, x: FloatArray, truths: IntArray, seed: int = 0) -> tuple[
         expected.append(learner.space.expected_loss(decisions.evidence[0], vertex))
         suffered.append(learner.space.target_loss(learner.vertices(drawn.labels)[0], vertex))
         correct = np.array([np.array_equal(drawn.labels[0], truth)])
-        rounds = Rounds(contexts, drawn.labels, drawn.propensities, correct, y, decisions.evidence, drawn.leftovers)
+        rounds = Rounds(
+            contexts, drawn.labels, drawn.propensities, correct, y, decisions.evidence, drawn.residual_uniforms
+        )
         state = learner.fold(copied(state), rounds)
     return np.array(expected), state, np.array(suffered)
 

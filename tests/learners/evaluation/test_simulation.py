@@ -73,9 +73,9 @@ def plain_loop(setting: Setting) -> Simulation:
     for t in range(N):
         context, truth = some(contexts, t, t + 1), world.truth[t : t + 1]
         distributions, evidence = learner.decide(state, context)
-        labels, propensities, leftovers = draw(distributions, world.uniforms[t : t + 1])
+        labels, propensities, residual_uniforms = draw(distributions, world.uniforms[t : t + 1])
         told: IntArray = truth if learner.needs_true_label else np.array([NO_LABEL])
-        rounds = Rounds(context, labels, propensities, labels == truth, told, evidence, leftovers)
+        rounds = Rounds(context, labels, propensities, labels == truth, told, evidence, residual_uniforms)
         state = learner.fold(state, rounds)
         rows.append((labels[0], propensities[0], labels[0] != truth[0]))
     labels, propensities, mistakes = (np.array(column) for column in zip(*rows, strict=True))

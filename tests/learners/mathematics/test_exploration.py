@@ -63,13 +63,13 @@ def test_chi_square_sees_a_wrong_propensity() -> None:
 def test_draw_is_the_inverse_of_the_cumulated_distribution(weights: np.ndarray, uniform: float) -> None:
     """The label is the first whose cumulated probability exceeds u, never one of probability zero."""
     distribution = weights / weights.sum()
-    (label,), (propensity,), (leftover,) = draw(distribution[None], np.array([uniform]))
+    (label,), (propensity,), (residual_uniform,) = draw(distribution[None], np.array([uniform]))
     above = np.flatnonzero(np.cumsum(distribution) > uniform)
     assert label == (above[0] if len(above) else np.flatnonzero(distribution)[-1])
     assert propensity == distribution[label] > 0
-    assert 0.0 <= leftover < 1.0
+    assert 0.0 <= residual_uniform < 1.0
     exact = (uniform - distribution[:label].sum()) / propensity
-    assert abs(leftover - exact) <= 1e-15 / propensity
+    assert abs(residual_uniform - exact) <= 1e-15 / propensity
 
 
 @pytest.mark.parametrize(
@@ -87,8 +87,8 @@ def test_draw_is_the_inverse_of_the_cumulated_distribution(weights: np.ndarray, 
 )
 def test_draw_at_the_edges(distribution: list[float], uniform: float, label: int) -> None:
     """At the ends and on the borders the label drawn is a possible one, rounding or not."""
-    labels, propensities, leftovers = draw(np.array([distribution]), np.array([uniform]))
-    assert 0.0 <= leftovers[0] < 1.0
+    labels, propensities, residual_uniforms = draw(np.array([distribution]), np.array([uniform]))
+    assert 0.0 <= residual_uniforms[0] < 1.0
     assert (labels[0], propensities[0]) == (label, distribution[label])
 
 
@@ -100,19 +100,19 @@ def test_draw_of_nothing_is_nothing() -> None:
 def test_leftovers_are_uniform_for_every_label() -> None:
     """Given the label, what the draw leaves is uniform in [0, 1) (Kolmogorov and Smirnov)."""
     distribution, uniforms = np.array([0.05, 0.6, 0.0, 0.35]), np.random.default_rng(4).random(DRAWS)
-    labels, _, leftovers = draw(np.tile(distribution, (DRAWS, 1)), uniforms)
+    labels, _, residual_uniforms = draw(np.tile(distribution, (DRAWS, 1)), uniforms)
     for label in (0, 1, 3):
-        assert stats.kstest(leftovers[labels == label], "uniform").pvalue > 1e-3
+        assert stats.kstest(residual_uniforms[labels == label], "uniform").pvalue > 1e-3
 
 
 @pytest.mark.parametrize("probability", [1.0 + 4e-16, 1.0, 0.3, 1e-300, 5e-324, 0.0, -1e-17])
 def test_propensities_are_in_range_whatever_is_drawn_from(probability: float) -> None:
     """A propensity is in (0, 1], and one over it finite, where rounding has led a distribution out of range."""
-    _, propensities, leftovers = draw_unchecked(np.array([[probability, 0.0]]), np.array([0.0]))
+    _, propensities, residual_uniforms = draw_unchecked(np.array([[probability, 0.0]]), np.array([0.0]))
     assert 0.0 < propensities[0] <= 1.0
     assert np.isfinite(1.0 / propensities[0])
     assert propensities[0] == min(1.0, max(probability, LEAST_PROPENSITY))
-    assert 0.0 <= leftovers[0] < 1.0
+    assert 0.0 <= residual_uniforms[0] < 1.0
 
 
 def test_settled_distributions_are_in_range() -> None:

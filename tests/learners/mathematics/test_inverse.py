@@ -33,7 +33,7 @@ from tests.learners.worlds import (
 PROBLEM = Problem(3, 5)
 
 
-class Kept(NamedTuple):
+class StoredPrediction(NamedTuple):
     """One inverse in a state, with what it is checked against."""
 
     matrix: FloatArray  # (n, n), A
@@ -46,12 +46,14 @@ class Kept(NamedTuple):
         return float(np.abs(self.inverse @ self.matrix - np.eye(len(self.w))).max())
 
 
-def kept(state: Any) -> Kept:
+def kept(state: Any) -> StoredPrediction:
     """SOBA's, or that of the first label."""
     if hasattr(state, "theta"):
         columns = state.theta.T.ravel(), state.weights.T.ravel()
-        return Kept(unpacked(state.matrix), unpacked(state.inverse), *columns)
-    return Kept(unpacked(state.matrices[0]), unpacked(state.inverses[0]), state.targets[:, 0], state.weights[:, 0])
+        return StoredPrediction(unpacked(state.matrix), unpacked(state.inverse), *columns)
+    return StoredPrediction(
+        unpacked(state.matrices[0]), unpacked(state.inverses[0]), state.targets[:, 0], state.weights[:, 0]
+    )
 
 
 def damaged(state: Any, sign: float) -> Any:

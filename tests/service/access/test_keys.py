@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from service.access.key_admin import KeyDesk
+from service.access.key_admin import KeyAdmin
 from service.access.keys import Gatekeeper, KeyRecord, Names
 from service.errors import InvalidInputError, NotFoundError, UnauthenticatedError
 from service.store.redis.api_keys import ApiKeyTable
@@ -35,7 +35,7 @@ def table() -> MemoryTable:
 
 
 @pytest.fixture
-def desk(table: MemoryTable, clock: Clock) -> KeyDesk:
+def admin(table: MemoryTable, clock: Clock) -> KeyAdmin:
     """Makes keys of the table."""
     return desk_at(table, clock)
 
@@ -55,9 +55,9 @@ async def admits(gatekeeper: Gatekeeper, key: str) -> bool:
     return True
 
 
-async def test_the_secret_is_nowhere_in_the_record(desk: KeyDesk, table: MemoryTable) -> None:
+async def test_the_secret_is_nowhere_in_the_record(admin: KeyAdmin, table: MemoryTable) -> None:
     """The store has a digest; neither a record nor its text holds the key, nor the digest in the latter."""
-    issued = await desk.create("x", ["read"])
+    issued = await admin.create("x", ["read"])
     secret = issued.text.rpartition("_")[2]
     (stored,) = table.records.values()
     assert len(bytes.fromhex(secret)) == 32
@@ -67,10 +67,10 @@ async def test_the_secret_is_nowhere_in_the_record(desk: KeyDesk, table: MemoryT
 
 
 async def test_a_lookup_is_remembered_for_its_time(
-    desk: KeyDesk, table: MemoryTable, gatekeeper: Gatekeeper, clock: Clock
+    admin: KeyAdmin, table: MemoryTable, gatekeeper: Gatekeeper, clock: Clock
 ) -> None:
     """Within five seconds the store is asked once, for a good key and for an unknown one; then again."""
-    good, unknown = (await desk.create("x", ["read"])).text, f"wk_{'0' * 12}_{'0' * 64}"
+    good, unknown = (await admin.create("x", ["read"])).text, f"wk_{'0' * 12}_{'0' * 64}"
     for moment, asked in [(0.0, 2), (4.9, 2), (5.0, 4), (5.1, 4), (-100.0, 6)]:
         clock.now = START + moment
         assert (await admits(gatekeeper, good), await admits(gatekeeper, unknown)) == (True, False)
@@ -80,21 +80,21 @@ async def test_a_lookup_is_remembered_for_its_time(
     assert table.asked == 6
 
 
-async def test_only_the_whole_key_is_the_key(desk: KeyDesk, gatekeeper: Gatekeeper) -> None:
+async def test_only_the_whole_key_is_the_key(admin: KeyAdmin, gatekeeper: Gatekeeper) -> None:
     """The id of a good key with any other secret is nobody's, also right after the key itself was seen."""
-    good = (await desk.create("x", ["read"])).text
+    good = (await admin.create("x", ["read"])).text
     assert await admits(gatekeeper, good)
     for place in (16, 40, len(good) - 1):
         other = "0" if good[place] != "0" else "1"
         assert not await admits(gatekeeper, good[:place] + other + good[place + 1 :])
 
 
-async def test_a_revocation_is_seen_after_its_delay(desk: KeyDesk, gatekeeper: Gatekeeper, clock: Clock) -> None:
+async def test_a_revocation_is_seen_after_its_delay(admin: KeyAdmin, gatekeeper: Gatekeeper, clock: Clock) -> None:
     """A revoked key is good for five seconds more at most; an expired one not for a moment."""
-    revoked, expiring = await desk.create("x", ["read"]), await desk.create("x", ["read"], expires_in=2.0)
+    revoked, expiring = await admin.create("x", ["read"]), await admin.create("x", ["read"], expires_in=2.0)
     assert await admits(gatekeeper, revoked.text)
     assert await admits(gatekeeper, expiring.text)
-    await desk.revoke(revoked.id)
+    await admin.revoke(revoked.id)
     clock.now += 2.0
     assert (await admits(gatekeeper, revoked.text), await admits(gatekeeper, expiring.text)) == (True, False)
     clock.now += 3.0
@@ -108,13 +108,13 @@ async def test_a_flood_of_unknown_ids_takes_no_memory(gatekeeper: Gatekeeper) ->
     assert len(gatekeeper._cache) == 4096
 
 
-async def test_rotation_leaves_two_good_keys_for_a_while(desk: KeyDesk, gatekeeper: Gatekeeper, clock: Clock) -> None:
+async def test_rotation_leaves_two_good_keys_for_a_while(admin: KeyAdmin, gatekeeper: Gatekeeper, clock: Clock) -> None:
     """Old and new are good together; then the old one ends; the new one is like it, with as long a life."""
-    old = await desk.create("shop", ["read", "predict"], "shop-*", "5/minute", 1000.0)
+    old = await admin.create("shop", ["read", "predict"], "shop-*", "5/minute", 1000.0)
     clock.now += 100.0
-    new = await desk.rotate(old.id, 60.0)
+    new = await admin.rotate(old.id, 60.0)
     assert (await admits(gatekeeper, old.text), await admits(gatekeeper, new.text)) == (True, True)
-    records = await desk.all()
+    records = await admin.all()
     before, after = records[old.id], records[new.id]
     assert before is not None
     assert after is not None
@@ -126,11 +126,11 @@ async def test_rotation_leaves_two_good_keys_for_a_while(desk: KeyDesk, gatekeep
     assert (await admits(gatekeeper, old.text), await admits(gatekeeper, new.text)) == (False, True)
 
 
-async def test_rotation_never_lengthens_a_life(desk: KeyDesk) -> None:
+async def test_rotation_never_lengthens_a_life(admin: KeyAdmin) -> None:
     """A key that would end sooner than the overlap ends as it was to."""
-    old = await desk.create("x", ["read"], expires_in=10.0)
-    await desk.rotate(old.id, 60.0)
-    record = (await desk.all())[old.id]
+    old = await admin.create("x", ["read"], expires_in=10.0)
+    await admin.rotate(old.id, 60.0)
+    record = (await admin.all())[old.id]
     assert record is not None
     assert record.expires_at == START + 10.0
 
@@ -144,10 +144,10 @@ async def test_a_key_revoked_while_it_is_rotated_stays_revoked(clock: Clock) -> 
             return await super().replace(key_id, record)
 
     racing = Racing()
-    desk = desk_at(racing, clock)
-    old = await desk.create("x", ["read"])
+    admin = desk_at(racing, clock)
+    old = await admin.create("x", ["read"])
     with pytest.raises(NotFoundError):
-        await desk.rotate(old.id, 60.0)
+        await admin.rotate(old.id, 60.0)
     assert racing.records == {}
 
 
@@ -168,20 +168,20 @@ async def test_a_key_revoked_while_it_is_rotated_stays_revoked(clock: Clock) -> 
         ("expires_in", float("nan")),
     ],
 )
-async def test_a_key_that_cannot_be_is_not_made(desk: KeyDesk, table: MemoryTable, field: str, value: Any) -> None:
+async def test_a_key_that_cannot_be_is_not_made(admin: KeyAdmin, table: MemoryTable, field: str, value: Any) -> None:
     """A wrong value is refused, and nothing is stored."""
     fields: dict[str, Any] = {"name": "x", "scopes": ["read"], field: value}
     with pytest.raises(InvalidInputError):
-        await desk.create(**fields)
+        await admin.create(**fields)
     assert table.records == {}
 
 
-async def test_ids_that_are_not_there_are_refused(desk: KeyDesk) -> None:
+async def test_ids_that_are_not_there_are_refused(admin: KeyAdmin) -> None:
     """Only keys that are there can be rotated and revoked."""
     with pytest.raises(NotFoundError):
-        await desk.rotate("0" * 12, 1.0)
+        await admin.rotate("0" * 12, 1.0)
     with pytest.raises(NotFoundError):
-        await desk.revoke("0" * 12)
+        await admin.revoke("0" * 12)
 
 
 async def test_the_store_keeps_the_records(any_store_url: str) -> None:
@@ -234,7 +234,7 @@ TEXT = f"wk_{GOOD[:12]}_{GOOD[12:]}"
 
 async def _record() -> bytes:
     table = MemoryTable()
-    await KeyDesk(table, Clock(), lambda _: bytes.fromhex(GOOD)).create("x", ["read"], "shop-*", "5/second", 60.0)
+    await KeyAdmin(table, Clock(), lambda _: bytes.fromhex(GOOD)).create("x", ["read"], "shop-*", "5/second", 60.0)
     return table.records[GOOD[:12]]
 
 

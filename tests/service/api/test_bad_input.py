@@ -46,7 +46,7 @@ class Stage(NamedTuple):
         assert response.status_code < 300, response.text
 
     def everything(self) -> list[str | int]:
-        """The models, their logs, and the number of keys in the store but the tallies, which upkeep publishes."""
+        """The models, their logs, and the number of keys in the store but the statistics, which upkeep publishes."""
         paths = [f"/models/{name}{more}" for name in MODELS for more in ("", "/rounds")]
         told = [self.runner.run(self.client.get(path)).text for path in paths]
         with raw(self.store_url) as store:

@@ -9,7 +9,7 @@ import pytest
 import redis
 from fastapi import FastAPI
 
-from service.access.key_admin import IssuedKey, KeyDesk
+from service.access.key_admin import IssuedKey, KeyAdmin
 from service.api.middleware.body_limit import BodyLimit, Pace
 from service.api.middleware.in_flight import InFlight
 from service.api.responses import problems
@@ -25,7 +25,7 @@ from tests.service.workers import worker
 
 
 @pytest.fixture
-def desk(store: RedisStore) -> KeyDesk:
+def admin(store: RedisStore) -> KeyAdmin:
     """Makes keys in the product's store."""
     return desk_at(ApiKeyTable(store.command))
 
@@ -48,9 +48,12 @@ def client_of(app: Any) -> httpx2.AsyncClient:
 # --- requests of a key
 
 
-async def test_a_key_makes_as_many_requests_as_it_may(guarded: httpx2.AsyncClient, desk: KeyDesk) -> None:
+async def test_a_key_makes_as_many_requests_as_it_may(guarded: httpx2.AsyncClient, admin: KeyAdmin) -> None:
     """So many are answered, with what is left; the next is 429 and says when to come again; others go on."""
-    limited, other = await desk.create("x", ["read"], limit="3/hour"), await desk.create("y", ["read"], limit="3/hour")
+    limited, other = (
+        await admin.create("x", ["read"], limit="3/hour"),
+        await admin.create("y", ["read"], limit="3/hour"),
+    )
     for left in (2, 1, 0):
         response = await guarded.get("/learners", headers=bearer(limited))
         assert response.status_code == 200
@@ -65,18 +68,18 @@ async def test_a_key_makes_as_many_requests_as_it_may(guarded: httpx2.AsyncClien
     assert (await guarded.get("/livez", headers=bearer(limited))).status_code == 200
 
 
-async def test_workers_count_together(store_url: str, desk: KeyDesk) -> None:
+async def test_workers_count_together(store_url: str, admin: KeyAdmin) -> None:
     """Two workers share the count of a key, refused requests of whatever kind included."""
-    key = await desk.create("x", ["read"], limit="2/day")
+    key = await admin.create("x", ["read"], limit="2/day")
     async with worker(store_url, auth="required") as one, worker(store_url, auth="required") as other:
         assert (await one.post("/models", json={}, headers=bearer(key))).status_code == 403
         assert (await other.get("/learners", headers=bearer(key))).status_code == 200
         assert (await one.get("/learners", headers=bearer(key))).status_code == 429
 
 
-async def test_a_new_window_opens(guarded: httpx2.AsyncClient, desk: KeyDesk, store_url: str) -> None:
+async def test_a_new_window_opens(guarded: httpx2.AsyncClient, admin: KeyAdmin, store_url: str) -> None:
     """When the store forgets the count, as it does after the window, the key may ask again; the count does end."""
-    key = await desk.create("x", ["read"], limit="1/minute")
+    key = await admin.create("x", ["read"], limit="1/minute")
     assert (await guarded.get("/learners", headers=bearer(key))).status_code == 200
     assert (await guarded.get("/learners", headers=bearer(key))).status_code == 429
     with redis.Redis.from_url(store_url) as raw:
@@ -86,9 +89,9 @@ async def test_a_new_window_opens(guarded: httpx2.AsyncClient, desk: KeyDesk, st
     assert (await guarded.get("/learners", headers=bearer(key))).status_code == 200
 
 
-async def test_a_key_without_a_limit_is_not_counted(guarded: httpx2.AsyncClient, desk: KeyDesk) -> None:
+async def test_a_key_without_a_limit_is_not_counted(guarded: httpx2.AsyncClient, admin: KeyAdmin) -> None:
     """No header speaks of a limit that is not there."""
-    response = await guarded.get("/learners", headers=bearer(await desk.create("x", ["read"])))
+    response = await guarded.get("/learners", headers=bearer(await admin.create("x", ["read"])))
     assert not [name for name in response.headers if name.startswith("ratelimit")]
 
 

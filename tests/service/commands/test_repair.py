@@ -43,7 +43,7 @@ async def spoil(url: str) -> None:
             await store.command("HSET", keys.model(name), "definition", "{")
         await store.save_snapshot(model.key, Snapshot(1, state[:-1] if name == "snapshot" else state), 100)
         if name == "log":
-            await rewrite(store, model, [changed(e, 60, b"\xff" * 30) if e.number in {2, 3} else e for e in log])
+            await rewrite(store, model, [changed(e, 60, b"\xff" * 30) if e.last_round in {2, 3} else e for e in log])
         async with worker(url) as client:
             if name in {"prediction", "whole"}:
                 body = {"model": name, "context": [0.6, 0.8, 0.0], "prediction_id": "open"}
@@ -51,7 +51,7 @@ async def spoil(url: str) -> None:
             if name == "prediction":
                 await store.command("SETRANGE", keys.block(*model.key, "open"), 100, b"\xff" * 40)
             if name == "recorded":
-                await rewrite(store, model, [changed(e, 60, b"\xff" * 30) if e.number == 4 else e for e in log])
+                await rewrite(store, model, [changed(e, 60, b"\xff" * 30) if e.last_round == 4 else e for e in log])
                 (await client.post("/predict", json={"model": name, "context": [1, 2, 3]})).raise_for_status()
         if name == "newer":
             await store.command("HSET", keys.snapshot(*model.key), "later", "1")

@@ -134,7 +134,7 @@ async def test_open_predictions_are_those_of_the_window(store_url: str, name: st
 
 
 async def published(client: httpx2.AsyncClient, name: str, predictions: int) -> Samples:
-    """Metrics behind the next turn of the upkeep, which publishes tallies."""
+    """Metrics behind the next turn of the upkeep, which publishes statistics."""
     await asyncio.sleep(1.3)
     return await settled(client, name, predictions)
 

@@ -165,7 +165,7 @@ async def check_counts(crowd: Crowd) -> Truth:
     lines = await read_log(crowd.clients[0], crowd.name)
     assert [line["round"] for line in lines] == list(range(1, len(lines) + 1))
     logged = {line["prediction_id"]: (line["correct"], line["round"]) for line in lines}
-    assert len(lines) == len(logged) == truth.stored.rounds == len(truth.entries)
+    assert len(lines) == len(logged) == truth.stored.round_count == len(truth.entries)
     assert {(each.prediction_id, (each.correct, each.round)) for each in crowd.acknowledged} == set(logged.items())
     assert sum(line["correct"] for line in lines) == truth.stored.correct
     return truth

@@ -13,7 +13,7 @@ from learners.codec import encode_state
 from service.errors import NewerVersionError, StoreCorruptError
 from service.models.model import Limits, Model, new_model, stored_model
 from service.replicas.replica import Replica
-from service.rounds.session import Ask, Desk, Outside
+from service.rounds.session import Environment, ModelSession, PredictionRequest
 from service.schemas.features import SparseContext
 from service.schemas.models import ModelDefinition
 from service.schemas.rounds import PredictAnswer
@@ -39,20 +39,20 @@ from tests.service.workers import Clock
 N = 9
 
 
-def desk_of(store: Store, model: Model) -> Desk:
-    """A worker's desk."""
+def session_of(store: Store, model: Model) -> ModelSession:
+    """A worker's session."""
     numbers = itertools.count()
-    return Desk(
-        model, Outside(store, COMPUTE, Clock(), np.random.default_rng(1), lambda: f"{id(numbers)}-{next(numbers)}")
+    return ModelSession(
+        model, Environment(store, COMPUTE, Clock(), np.random.default_rng(1), lambda: f"{id(numbers)}-{next(numbers)}")
     )
 
 
-async def predicted(desk: Desk, n: int = 2) -> list[PredictAnswer]:
+async def predicted(session: ModelSession, n: int = 2) -> list[PredictAnswer]:
     """Some predictions, one after the other."""
     context: Any = some_contexts(3, 1)[0]
-    if desk.model.format.shape.sparse_features:
+    if session.model.format.shape.sparse_features:
         context = SparseContext(indices=[1, 7], values=[0.6, 0.8])
-    return [await desk.predict(Ask(context, None, include_distribution=False)) for _ in range(n)]
+    return [await session.predict(PredictionRequest(context, None, include_distribution=False)) for _ in range(n)]
 
 
 def sound_fold(model: Model, entries: Sequence[LogEntry], bad: set[int]) -> list[bytes]:
@@ -89,18 +89,18 @@ async def test_a_damaged_round_is_left_out_by_all(
         noise = b"\xff" * (end - begin - 1) + b"\x7f"  # NaN, or a large number
         damaged = changed(whole[place], begin, noise)
         await rewrite(store, model, [damaged if entry == whole[place] else entry for entry in whole])
-        first, second = desk_of(store, model), desk_of(store, model)
+        first, second = session_of(store, model), session_of(store, model)
         answers = await predicted(first) + await predicted(second)
         assert {answer.rounds_seen for answer in answers} == {N}, region
         bad = await damaged_rounds(store, model)
-        start = whole[place].number - len(one_by_one([whole[place]])) + 1
+        start = whole[place].last_round - len(one_by_one([whole[place]])) + 1
         split = kind != "sparse" or region != "length" or blocks is None
-        expected = {start} if split else set(range(start, whole[place].number + 1))
+        expected = {start} if split else set(range(start, whole[place].last_round + 1))
         assert bad == expected, region
         assert bits(first.replica.state) == bits(second.replica.state), region
         assert bits(first.replica.state) == sound_fold(model, whole, bad), region
-        assert first.replica.tally.counts() == second.replica.tally.counts()
-        assert first.replica.tally.counts().rounds == N - len(bad)
+        assert first.replica.statistics.counts() == second.replica.statistics.counts()
+        assert first.replica.statistics.counts().rounds == N - len(bad)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -112,16 +112,16 @@ async def test_any_byte_may_be_damaged(store: RedisStore, name: str, kind: str) 
         await store.command("DEL", keys.damage(*model.key))
         await store.command("HDEL", keys.model(name), "damage", "damaged")
         place = int(rng.integers(len(whole)))
-        at, new = int(rng.integers(len(whole[place].rounds))), bytes([int(rng.integers(256))])
+        at, new = int(rng.integers(len(whole[place].payload))), bytes([int(rng.integers(256))])
         entries = [changed(entry, at, new) if i == place else entry for i, entry in enumerate(whole)]
         await rewrite(store, model, entries)
-        first, second = desk_of(store, model), desk_of(store, model)
+        first, second = session_of(store, model), session_of(store, model)
         await predicted(first)
         await predicted(second)
         assert bits(first.replica.state) == bits(second.replica.state)
         assert all(np.isfinite(array).all() for array in first.replica.state)
         await first.replica.snapshot()
-        third = desk_of(store, model)
+        third = session_of(store, model)
         await predicted(third)
         assert bits(third.replica.state) == bits(first.replica.state)
         await store.command("DEL", keys.snapshot(*model.key))
@@ -138,13 +138,13 @@ async def test_an_entry_that_cannot_be_split_is_damaged_whole(
     """Where the rounds of an entry cannot be told apart all of them are left out, and no others."""
     model = await played(store, name, kind, N, 3)
     whole = await whole_log(store, model.key)
-    damaged = whole[place]._replace(rounds=rounds)
+    damaged = whole[place]._replace(payload=rounds)
     await rewrite(store, model, [damaged if entry == whole[place] else entry for entry in whole])
-    desk = desk_of(store, model)
-    await predicted(desk)
+    session = session_of(store, model)
+    await predicted(session)
     bad = await damaged_rounds(store, model)
-    assert bad == set(range(whole[place].number - 2, whole[place].number + 1))
-    assert bits(desk.replica.state) == sound_fold(model, whole, bad)
+    assert bad == set(range(whole[place].last_round - 2, whole[place].last_round + 1))
+    assert bits(session.replica.state) == sound_fold(model, whole, bad)
 
 
 @pytest.mark.parametrize("name_of_block", [b"\xff\xfe", b"", b"a b", b"a\n"])
@@ -152,12 +152,12 @@ async def test_a_damaged_block_name_is_damage(store: RedisStore, name: str, name
     """A name that no block has costs the entry, and stops nobody."""
     model = await played(store, name, "dense", N, 3)
     whole = await whole_log(store, model.key)
-    entries: list[Any] = [whole[0], (whole[1].number, name_of_block, whole[1].rounds), whole[2]]
+    entries: list[Any] = [whole[0], (whole[1].last_round, name_of_block, whole[1].payload), whole[2]]
     await rewrite(store, model, entries)
-    desk = desk_of(store, model)
-    await predicted(desk)
+    session = session_of(store, model)
+    await predicted(session)
     assert await damaged_rounds(store, model) == {4, 5, 6}
-    assert bits(desk.replica.state) == sound_fold(model, whole, {4, 5, 6})
+    assert bits(session.replica.state) == sound_fold(model, whole, {4, 5, 6})
 
 
 # --- workers that have seen what is now damaged
@@ -169,20 +169,22 @@ async def test_damage_to_what_others_have_learned_reaches_them(
 ) -> None:
     """A worker that folded a round before it was damaged agrees with those that could not; so do later ones."""
     model = await make_model(store, name)
-    old = desk_of(store, model)
+    old = session_of(store, model)
     for n, seed in ((5, 1), (4, 2)):
         await play(store, model, n, seed)
         await predicted(old)
-        if snapshot == old.replica.rounds:
+        if snapshot == old.replica.round_count:
             await old.replica.snapshot()
     whole = await whole_log(store, model.key)
-    await rewrite(store, model, [changed(entry, 60, b"\xff" * 30) if entry.number == 8 else entry for entry in whole])
-    new = desk_of(store, model)
+    await rewrite(
+        store, model, [changed(entry, 60, b"\xff" * 30) if entry.last_round == 8 else entry for entry in whole]
+    )
+    new = session_of(store, model)
     await predicted(new)
     await old.replica.snapshot()  # of a round that the others leave out: it must not be kept
     await predicted(old)
     assert await damaged_rounds(store, model) == (set() if snapshot == N else {8})
-    later = desk_of(store, model)
+    later = session_of(store, model)
     await predicted(later)
     assert bits(old.replica.state) == bits(new.replica.state) == bits(later.replica.state)
     assert bits(old.replica.state) == sound_fold(model, whole, await damaged_rounds(store, model))
@@ -190,23 +192,25 @@ async def test_damage_to_what_others_have_learned_reaches_them(
     await predicted(old)
     await old.replica.snapshot()
     assert old.replica.snapshot_rounds == N + 3
-    last = desk_of(store, model)
-    for desk in (new, last):
-        await predicted(desk)
-        assert bits(desk.replica.state) == bits(old.replica.state)
+    last = session_of(store, model)
+    for session in (new, last):
+        await predicted(session)
+        assert bits(session.replica.state) == bits(old.replica.state)
 
 
 async def test_a_snapshot_that_is_ahead_settles_what_was_learned(store: RedisStore, name: str) -> None:
     """A worker behind a snapshot starts from it, if the rounds between are damaged: it has seen them whole."""
     model = await make_model(store, name)
-    ahead, behind = desk_of(store, model), desk_of(store, model)
+    ahead, behind = session_of(store, model), session_of(store, model)
     await play(store, model, 2)
     await predicted(behind)
     await play(store, model, 4, seed=2)
     await predicted(ahead)
     await ahead.replica.snapshot()
     whole = await whole_log(store, model.key)
-    await rewrite(store, model, [changed(entry, 60, b"\xff" * 30) if entry.number == 4 else entry for entry in whole])
+    await rewrite(
+        store, model, [changed(entry, 60, b"\xff" * 30) if entry.last_round == 4 else entry for entry in whole]
+    )
     await predicted(behind)
     assert await damaged_rounds(store, model) == set()
     assert bits(behind.replica.state) == bits(ahead.replica.state) == bits(sequential_fold(model, whole))
@@ -236,20 +240,20 @@ async def test_a_damaged_moment_stops_nobody(
     model = await make_model(store, name)
     await play(store, model, 4, seed=1)
     await play(store, model, 3, seed=2, blocks=blocks)
-    old = desk_of(store, model)
+    old = session_of(store, model)
     await predicted(old)
     whole = await whole_log(store, model.key)
     place = len(whole) - 1 if newest else 1
     await rewrite(store, model, [changed(entry, 5, moment) if i == place else entry for i, entry in enumerate(whole)])
     store.loads = 0
-    new = desk_of(store, model)
-    for desk in (new, old, new, old):
-        assert {answer.rounds_seen for answer in await predicted(desk, 3)} == {7}
+    new = session_of(store, model)
+    for session in (new, old, new, old):
+        assert {answer.rounds_seen for answer in await predicted(session, 3)} == {7}
     assert store.loads <= 2
     assert bits(old.replica.state) == bits(new.replica.state)
     await play(store, model, 2, seed=3)
-    for desk in (new, old):
-        assert {answer.rounds_seen for answer in await predicted(desk, 3)} == {9}
+    for session in (new, old):
+        assert {answer.rounds_seen for answer in await predicted(session, 3)} == {9}
     assert store.loads <= 2
     assert bits(old.replica.state) == bits(new.replica.state)
     await old.replica.snapshot()
@@ -262,23 +266,23 @@ async def test_workers_that_meet_damage_at_once_agree(store: RedisStore, name: s
     model = await played(store, name, "dense", N, None)
     whole = await whole_log(store, model.key)
     bad = {2, 3, 7}
-    await rewrite(store, model, [changed(e, 60, b"\xff" * 30) if e.number in bad else e for e in whole])
-    desks = [desk_of(store, model) for _ in range(5)]
-    await asyncio.gather(*(predicted(desk) for desk in desks))
+    await rewrite(store, model, [changed(e, 60, b"\xff" * 30) if e.last_round in bad else e for e in whole])
+    sessions = [session_of(store, model) for _ in range(5)]
+    await asyncio.gather(*(predicted(session) for session in sessions))
     assert await damaged_rounds(store, model) == bad
-    assert {b"".join(bits(desk.replica.state)) for desk in desks} == {b"".join(sound_fold(model, whole, bad))}
+    assert {b"".join(bits(session.replica.state)) for session in sessions} == {b"".join(sound_fold(model, whole, bad))}
 
 
 async def test_a_log_of_damage_alone_is_followed(store: RedisStore, name: str) -> None:
     """Where no round can be read the model answers as if it had seen none, and goes on with the next."""
     model = await played(store, name, "dense", 4, 1)
     whole = await whole_log(store, model.key)
-    await rewrite(store, model, [whole[0]._replace(rounds=b"\xff" * len(whole[0].rounds))])
-    desk = desk_of(store, model)
-    assert (await predicted(desk))[0].rounds_seen == 4
-    assert bits(desk.replica.state) == bits(model.learner.init())
+    await rewrite(store, model, [whole[0]._replace(payload=b"\xff" * len(whole[0].payload))])
+    session = session_of(store, model)
+    assert (await predicted(session))[0].rounds_seen == 4
+    assert bits(session.replica.state) == bits(model.learner.init())
     await play(store, model, 1, seed=5)
-    assert (await predicted(desk))[0].rounds_seen == 5
+    assert (await predicted(session))[0].rounds_seen == 5
 
 
 # --- snapshots
@@ -291,13 +295,13 @@ async def test_a_damaged_snapshot_is_done_without(store: RedisStore, name: str, 
     whole = await whole_log(store, model.key)
     state = bytes(encode_state(model.learner, model.learner.init()))
     await store.save_snapshot(model.key, Snapshot(6, state[:cut]), 100)
-    desk = desk_of(store, model)
-    await predicted(desk)
-    assert bits(desk.replica.state) == sound_fold(model, whole, set())
+    session = session_of(store, model)
+    await predicted(session)
+    assert bits(session.replica.state) == sound_fold(model, whole, set())
     (found,) = (await store.read_damage(model.key)).found
     assert (found.snapshot, found.last) == (True, 6)
     assert name in await store.list_damaged(10_000)
-    await desk.replica.snapshot()
+    await session.replica.snapshot()
     other = Replica(model, store, COMPUTE)
     async with other.lock:
         await other.catch_up()
@@ -310,11 +314,11 @@ async def test_a_damaged_snapshot_is_done_without(store: RedisStore, name: str, 
 async def test_an_entry_of_a_newer_version_is_not_left_out(store: RedisStore, name: str) -> None:
     """It stops the model in this worker, changes nothing, and the record of damage stays empty."""
     model = await played(store, name, "dense", 3, None)
-    desk = desk_of(store, model)
-    await predicted(desk)
+    session = session_of(store, model)
+    await predicted(session)
     await store.command("XADD", keys.log(*model.key), "4-0", "p", "x", "r", "y", "s", "z")
     await store.command("HINCRBY", keys.model(name), "rounds", 1)
-    for each in (desk, desk_of(store, model)):
+    for each in (session, session_of(store, model)):
         with pytest.raises(NewerVersionError):
             await predicted(each)
     assert await damaged_rounds(store, model) == set()
@@ -339,7 +343,7 @@ async def test_a_snapshot_of_a_newer_version_is_not_done_without(store: RedisSto
     if what == "field":
         await store.command("HSET", keys.snapshot(*model.key), "form", "4")
     with pytest.raises(NewerVersionError):
-        await predicted(desk_of(store, model))
+        await predicted(session_of(store, model))
     assert (await store.read_damage(model.key)).found == []
 
 
@@ -377,7 +381,7 @@ async def test_the_record_of_damage_may_be_damaged(store: RedisStore, name: str)
         await store.command("HSET", keys.damage(*model.key), field, value)
     found = (await store.read_damage(model.key)).found
     assert [(each.first, each.last, each.reason) for each in found] == [(2, 2, "noise"), (3, 3, "not known")]
-    await predicted(desk_of(store, model))
+    await predicted(session_of(store, model))
 
 
 def test_holes_are_no_damage() -> None:

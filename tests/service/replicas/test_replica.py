@@ -50,7 +50,7 @@ async def test_a_replica_catches_up_from_nothing(store: RedisStore, name: str, c
     await play(store, model, TAIL_LIMIT * 2 + 70)
     replica = Replica(model, store, COMPUTE)
     assert await caught_up(replica) == await truth(store, model)
-    assert replica.rounds == TAIL_LIMIT * 2 + 70
+    assert replica.round_count == TAIL_LIMIT * 2 + 70
 
 
 async def test_a_replica_follows_the_log(store: RedisStore, name: str) -> None:
@@ -60,7 +60,7 @@ async def test_a_replica_follows_the_log(store: RedisStore, name: str) -> None:
     for seed, n in enumerate((1, 3, 40, 1, 2)):
         await play(store, model, n, seed)
         assert await caught_up(replica) == await truth(store, model)
-    assert replica.rounds == 47
+    assert replica.round_count == 47
     assert await caught_up(replica) == await truth(store, model)
 
 
@@ -75,7 +75,7 @@ async def test_a_replica_starts_from_a_snapshot(store: RedisStore, name: str) ->
     await play(store, model, 12, seed=2)
     reader = Replica(model, store, COMPUTE)
     assert await caught_up(reader) == await truth(store, model)
-    assert (reader.snapshot_rounds, reader.rounds) == (30, 42)
+    assert (reader.snapshot_rounds, reader.round_count) == (30, 42)
 
 
 async def test_a_replica_left_behind_a_trimmed_log_starts_from_its_snapshot(store: RedisStore, name: str) -> None:
@@ -88,9 +88,9 @@ async def test_a_replica_left_behind_a_trimmed_log_starts_from_its_snapshot(stor
     expected = await truth(store, model)
     await caught_up(quick)
     await quick.snapshot()
-    assert (await whole_log(store, model.key))[0].number > 11
+    assert (await whole_log(store, model.key))[0].last_round > 11
     assert await caught_up(slow) == await caught_up(Replica(model, store, COMPUTE)) == expected
-    assert slow.rounds == 1010
+    assert slow.round_count == 1010
 
 
 async def test_a_snapshot_holds_the_sequential_fold(store: RedisStore, name: str) -> None:
@@ -101,8 +101,10 @@ async def test_a_snapshot_holds_the_sequential_fold(store: RedisStore, name: str
     await caught_up(replica)
     await replica.snapshot()
     state = sequential_fold(model, await whole_log(store, model.key))
-    tally = replica.tally.counts().encode()
-    assert await store.load_snapshot(model.key) == Snapshot(25, encode_state(model.learner, state), tally=tally)
+    statistics = replica.statistics.counts().encode()
+    assert await store.load_snapshot(model.key) == Snapshot(
+        25, encode_state(model.learner, state), statistics=statistics
+    )
 
 
 async def test_a_replica_without_news_writes_no_snapshot(store: RedisStore, name: str) -> None:
@@ -189,7 +191,7 @@ async def test_a_log_that_lost_rounds_and_went_on_is_followed(
     if others:
         await play(store, model, others, seed=3, now=START + (0.0 if blocks else 9.0), blocks=blocks)
     assert await caught_up(replica) == await truth(store, model)
-    assert replica.rounds == 4 + others
+    assert replica.round_count == 4 + others
 
 
 async def test_a_fold_that_raises_is_never_half_used(store: RedisStore, name: str) -> None:

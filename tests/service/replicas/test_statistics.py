@@ -1,4 +1,4 @@
-"""The laws of tallies: a fold over the log that counts the truth, in the same bits wherever it is cut."""
+"""The laws of statistics: a fold over the log that counts the truth, in the same bits wherever it is cut."""
 
 import math
 from typing import Any
@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 
 from learners.base import Contexts
-from service.replicas.statistics import DELAY_BOUNDS, PROPENSITY_BOUNDS, SLOTS, Tally, decode_counts
+from service.replicas.statistics import DELAY_BOUNDS, PROPENSITY_BOUNDS, SLOTS, StatisticsAccumulator, decode_statistics
 from service.store.prediction_ids import SINGLE
-from service.store.records.answer_codec import label_form
-from service.store.records.records import Made, RecordFormat
+from service.store.records.answer_codec import label_codec
+from service.store.records.records import NewPredictions, RecordFormat
 from tests.service.store.samples import as_round
 
 K, WINDOW, START = 4, 3200.0, 1_800_000_000.0
-FORM = RecordFormat(label_form(K), evidence_size=2, n_features=3)
+FORM = RecordFormat(label_codec(K), evidence_size=2, n_features=3)
 
 
 def rounds(n: int, seed: int = 1) -> list[dict[str, Any]]:
@@ -33,8 +33,8 @@ def rounds(n: int, seed: int = 1) -> list[dict[str, Any]]:
 
 def record(fact: dict[str, Any], number: int) -> bytes:
     """The bytes of a round in the log, joined as `lua/add_feedback.lua` does."""
-    outputs, none = label_form(K).rows(np.array([2])), np.zeros((1, 3))
-    made = Made(
+    outputs, none = label_codec(K).rows(np.array([2])), np.zeros((1, 3))
+    made = NewPredictions(
         outputs,
         np.array([fact["p"]]),
         none[0, :1],
@@ -53,14 +53,14 @@ FACTS = rounds(700)
 RECORDS = [record(fact, i + 1) for i, fact in enumerate(FACTS)]
 
 
-def tally() -> Tally:
+def statistics() -> StatisticsAccumulator:
     """An empty one."""
-    return Tally(FORM, K, WINDOW)
+    return StatisticsAccumulator(FORM, K, WINDOW)
 
 
 def test_it_counts_the_truth() -> None:
     """Each number is what a loop over the rounds finds."""
-    counting = tally()
+    counting = statistics()
     counting.take(RECORDS, 700)
     counts = counting.counts()
     delays = [fact["at"] + fact["delay"] - fact["at"] for fact in FACTS]
@@ -79,21 +79,21 @@ def test_it_counts_the_truth() -> None:
 @pytest.mark.parametrize("step", [1, 7, 256, 699])
 def test_the_bits_do_not_depend_on_the_cuts(step: int) -> None:
     """Rounds may come one by one or many at once, be asked for between, and pass through the store."""
-    whole, cut = tally(), tally()
+    whole, cut = statistics(), statistics()
     whole.take(RECORDS, 700)
     for start in range(0, len(RECORDS), step):
         cut.take(RECORDS[start : start + step], len(RECORDS[start : start + step]))
         if start % 3 == 0:
             kept = cut.counts().encode()
-            cut = tally()
+            cut = statistics()
             cut.restart(kept)
     assert cut.counts() == whole.counts()
-    assert decode_counts(whole.counts().encode()) == whole.counts()
+    assert decode_statistics(whole.counts().encode()) == whole.counts()
 
 
 def test_sums_never_fall() -> None:
     """A counter that falls by a rounding error would be taken for a restart."""
-    counting, before = tally(), None
+    counting, before = statistics(), None
     for one in RECORDS:
         counting.take([one], 1)
         counts = counting.counts()
@@ -104,7 +104,7 @@ def test_sums_never_fall() -> None:
 
 def test_only_slots_of_the_window_are_kept() -> None:
     """Whatever the length of the log, the recent slots are a window's."""
-    counting = tally()
+    counting = statistics()
     counting.take(RECORDS, 700)
     recent = dict(counting.counts().recent)
     newest = int(FACTS[-1]["at"] // (WINDOW / SLOTS))
@@ -115,7 +115,7 @@ def test_only_slots_of_the_window_are_kept() -> None:
 @pytest.mark.parametrize("broken", [b"", b"[]", b"{", b'{"rounds":', b'{"unheard":1}', b'{"delays":[1]}', b"\xff"])
 def test_what_is_no_tally_is_begun_anew(broken: bytes) -> None:
     """Counts that cannot be read, or are another version's, are no reason not to serve."""
-    counting = tally()
+    counting = statistics()
     counting.restart(broken)
     counting.take(RECORDS[:3], 3)
     assert counting.counts().rounds == 3

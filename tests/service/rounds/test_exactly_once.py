@@ -234,7 +234,7 @@ class TwoWorkers:
         finally:
             await store.close()
         if snapshot is not None:
-            expected = self.life.replay.states[snapshot.rounds]
+            expected = self.life.replay.states[snapshot.round_count]
             assert snapshot.state == encode_state(replica.model.learner, expected)
         return bits(replica.state)
 

@@ -13,13 +13,13 @@ from standardwebhooks import Webhook
 from learners.base import Decisions
 from service.errors import LearnerFailedError
 from service.rounds.isolation import each_alone
-from service.rounds.session import Ask
+from service.rounds.session import PredictionRequest
 from service.schemas.rounds import PredictAnswer
 from service.store import keys
 from service.store.redis.redis_store import RedisStore
 from service.store.stored_models import ModelKey
 from tests.service.damaging import changed, rewrite
-from tests.service.replicas.test_damage import desk_of
+from tests.service.replicas.test_damage import session_of
 from tests.service.sample_models import (
     LABEL_SET,
     SOBA_DIAGONAL,
@@ -227,18 +227,18 @@ async def test_an_impossible_decision_fails_alone(
 ) -> None:
     """Nothing is stored for it, it is logged, and those that were asked for together with it are answered."""
     model = await make_model(store, name, learner=LABEL_SET if how == "evidence" else SOBA_DIAGONAL)
-    desk = desk_of(store, taught_by(model, Failing(model.learner, how)))
+    session = session_of(store, taught_by(model, Failing(model.learner, how)))
     contexts = [[-1.0, 0.0, 0.5] if i in {2, 5, 6} else context for i, context in enumerate(some_contexts(1, 9))]
     contexts = [[abs(row[0]), *row[1:]] if i not in {2, 5, 6} else row for i, row in enumerate(contexts)]
-    asks = [Ask(context, None, include_distribution=False) for context in contexts]
-    answers = await desk.predict_all(asks)
+    requests = [PredictionRequest(context, None, include_distribution=False) for context in contexts]
+    answers = await session.predict_all(requests)
     assert [i for i, each in enumerate(answers) if isinstance(each, LearnerFailedError)] == [2, 5, 6]
     assert sum(isinstance(each, PredictAnswer) for each in answers) == 6
     stored = await store.get_model(name)
     assert stored is not None
     assert stored.predictions == 6
     assert "failed for" in caplog.text
-    futures = [desk.predict(ask) for ask in asks]
+    futures = [session.predict(ask) for ask in requests]
     done = await asyncio.gather(*futures, return_exceptions=True)
     assert [i for i, each in enumerate(done) if isinstance(each, LearnerFailedError)] == [2, 5, 6]
 
@@ -262,7 +262,7 @@ async def test_damage_is_told_everywhere(store: RedisStore, store_url: str, name
     model = await make_model(store, name)
     await play(store, model, 5)
     whole = await whole_log(store, model.key)
-    await rewrite(store, model, [changed(e, 60, b"\xff" * 30) if e.number in {2, 3} else e for e in whole])
+    await rewrite(store, model, [changed(e, 60, b"\xff" * 30) if e.last_round in {2, 3} else e for e in whole])
     async with worker(store_url, metrics_models=name) as client:
         before = (await client.get(f"/models/{name}")).json()
         assert (before["damaged_rounds"], before["damage"]) == (0, None)

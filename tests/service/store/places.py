@@ -33,10 +33,10 @@ class Place(NamedTuple):
         """Rounds, predictions and correct rounds."""
         model = await self.store.get_model(self.key.name)
         assert model is not None
-        return model.rounds, model.predictions, model.correct
+        return model.round_count, model.predictions, model.correct
 
     async def numbers(self, after: int = 0, limit: int = 1000) -> list[int]:
         """The numbers of the rounds in the log."""
         entries = (await self.store.read_tail(self.key, after, limit)).entries
-        numbers: list[int] = FORMAT.table([entry.rounds for entry in entries])["round"].tolist()
+        numbers: list[int] = FORMAT.table([entry.payload for entry in entries])["round"].tolist()
         return numbers

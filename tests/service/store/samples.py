@@ -7,26 +7,26 @@ import numpy as np
 from learners.base import Contexts
 from service.store.base import Block, Feedback, FeedbackRules
 from service.store.prediction_ids import SINGLE, ids_in, tokens_of
-from service.store.records.answer_codec import label_form
-from service.store.records.records import Made, RecordFormat
+from service.store.records.answer_codec import label_codec
+from service.store.records.records import NewPredictions, RecordFormat
 
 NOW = 1_800_000_000.0
 WINDOW = 600.0
-FORMAT = RecordFormat(label_form(4), evidence_size=2, n_features=3)
+FORMAT = RecordFormat(label_codec(4), evidence_size=2, n_features=3)
 STRICT = FeedbackRules(accept_late=False, label_needed=False, shape=FORMAT.shape)
 MOMENT = struct.pack("<d", NOW)
 
 
 def as_bytes(label: int) -> bytes:
     """A label as it is stored."""
-    return label_form(4).encode(np.array([label]))[0]
+    return label_codec(4).encode(np.array([label]))[0]
 
 
-def sample_made(n: int, label: int = 2) -> Made:
+def sample_made(n: int, label: int = 2) -> NewPredictions:
     """Open predictions of that label, whose window closes WINDOW seconds after NOW."""
     contexts = np.arange(3.0 * n).reshape(-1, 3)
-    outputs, half = label_form(4).rows(np.full(n, label)), np.full(n, 0.5)
-    return Made(outputs, half / 2, half, -contexts[:, :2], Contexts.dense(contexts), NOW, NOW + WINDOW, 7)
+    outputs, half = label_codec(4).rows(np.full(n, label)), np.full(n, 0.5)
+    return NewPredictions(outputs, half / 2, half, -contexts[:, :2], Contexts.dense(contexts), NOW, NOW + WINDOW, 7)
 
 
 def sample_predictions(*ids: str, label: int = 2) -> list[Block]:

@@ -12,7 +12,7 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from service.errors import StoreUnavailableError
-from service.store.base import Feedback, FeedbackStatus, Published, Snapshot
+from service.store.base import Feedback, FeedbackStatus, PublishedStatistics, Snapshot
 from service.store.connections.connections import NO_FILES, TlsFiles
 from service.store.damage import Damage
 from service.store.redis.api_keys import ApiKeyTable
@@ -45,15 +45,15 @@ async def live_a_life(store: RedisStore) -> None:
     assert await store.add_predictions(KEY, sample_predictions("a", "b"), WINDOW, None) == [None] * 2
     results = await store.add_feedback(KEY, [Feedback(own, True, None) for own in "ab"], STRICT, NOW)
     assert {result.status for result in results} == {FeedbackStatus.RECORDED}
-    assert (await store.read_tail(KEY, 0, 10)).rounds == 2
+    assert (await store.read_tail(KEY, 0, 10)).round_count == 2
     assert await store.save_snapshot(KEY, Snapshot(2, b"state", MOMENT), 1) == 2
     assert await store.load_snapshot(KEY) == Snapshot(2, b"state")
     assert isinstance((await store.list_models("", 10)).models[0], ListedModel)
     assert await store.keep_summary(KEY, "{}")
-    assert await store.publish_tally(KEY, Published(2, b"tally", 7, 3)) == 2
-    figures = await store.read_figures(KEY.name)
+    assert await store.publish_statistics(KEY, PublishedStatistics(2, b"tally", 7, 3)) == 2
+    figures = await store.read_model_stats(KEY.name)
     assert figures is not None
-    assert (figures.tally, await store.list_names(10)) == (b"tally", [KEY.name])
+    assert (figures.statistics, await store.list_names(10)) == (b"tally", [KEY.name])
     assert (await store.read_load()).models == 1
     assert await store.record_damage(KEY, [Damage(3, 3, 3, "noise")])
     await store.mark_snapshot(KEY, 2, "noise")

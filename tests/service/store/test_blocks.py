@@ -80,7 +80,7 @@ async def test_rounds_of_one_call_and_block_are_one_entry(any_store: Store, key:
     assert tail[:2] == (3, [(2, "b", rounds), (3, "alone", as_round(alone, 0, (*told, 3), truth))])
     model = await any_store.get_model(key.name)
     assert model is not None
-    assert (model.rounds, model.correct) == (3, 3)
+    assert (model.round_count, model.correct) == (3, 3)
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ async def test_rounds_of_one_call_and_block_are_one_entry(any_store: Store, key:
 async def test_only_who_was_told_the_token_is_heard(any_store: Store, key: ModelKey, own: str) -> None:
     """A block is no prediction, and a place in it is none without its noise, or with another's."""
     assert await give(any_store, key, own) == [(FeedbackStatus.UNKNOWN, None)]
-    assert (await any_store.read_tail(key, 0, 9)).rounds == 0
+    assert (await any_store.read_tail(key, 0, 9)).round_count == 0
 
 
 async def test_the_bodies_go_with_the_last_open_prediction(any_store: Store, any_store_url: str, key: ModelKey) -> None:
@@ -109,7 +109,7 @@ async def test_racing_feedback_on_a_block_makes_one_round_each(any_store: Store,
     ids = sample_ids("large", 60)
     calls = [any_store.add_feedback(key, feedback_for(ids, seed)[:20], STRICT, NOW) for seed in range(12)]
     results = list(itertools.chain(*await asyncio.gather(*calls)))
-    table = FORMAT.table([entry.rounds for entry in (await any_store.read_tail(key, 0, 100)).entries])
+    table = FORMAT.table([entry.payload for entry in (await any_store.read_tail(key, 0, 100)).entries])
     assert table["round"].tolist() == list(range(1, len(table) + 1))
     assert len(set(table["token"].tolist())) == len(table) == sum(status is RECORDED for status, _ in results)
 
@@ -125,7 +125,7 @@ async def test_reading_gives_whole_entries(
     await give(any_store, key, *IDS[3:])
     await give(any_store, key, "alone")
     tail = await any_store.read_tail(key, after, limit)
-    assert (tail.rounds, [entry.number for entry in tail.entries]) == (6, expected)
+    assert (tail.round_count, [entry.last_round for entry in tail.entries]) == (6, expected)
 
 
 async def test_a_truth_of_another_length_is_refused(any_store: Store, key: ModelKey) -> None:
@@ -147,14 +147,14 @@ async def test_a_broken_block_is_left_alone(any_store: Store, any_store_url: str
             client.set(named, broken)
             assert await give(any_store, key, IDS[1]) == [(status, None)]
             assert client.get(named) == broken
-    assert (await any_store.read_tail(key, 0, 9)).rounds == 0
+    assert (await any_store.read_tail(key, 0, 9)).round_count == 0
 
 
 def test_samples_are_as_they_are_said_to_be() -> None:
     """A block of some has the bodies of as many alone, so that the laws above compare with the truth."""
-    together, alone = sample_block("b", N).record, sample_predictions(*"abcde")
+    apply_to_valid, alone = sample_block("b", N).record, sample_predictions(*"abcde")
     bodies = b"".join(block.record[len(without_bodies(block.record)) :] for block in alone)
-    assert together[len(without_bodies(together)) :] == bodies
+    assert apply_to_valid[len(without_bodies(apply_to_valid)) :] == bodies
     assert len(np.unique([block.record for block in alone])) == N
 
 

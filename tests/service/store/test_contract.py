@@ -13,8 +13,8 @@ from service.store import keys
 from service.store.base import Block, Feedback, FeedbackResult, FeedbackRules, FeedbackStatus, Seen, Snapshot, Store
 from service.store.outcomes import Outcome
 from service.store.prediction_ids import SINGLE
-from service.store.records.answer_codec import OutputForm, label_set_form, ranking_form
-from service.store.records.records import Made, RecordFormat
+from service.store.records.answer_codec import AnswerCodec, label_set_codec, ranking_codec
+from service.store.records.records import NewPredictions, RecordFormat
 from service.store.stored_models import ModelKey
 from tests.servers import keys_like, raw
 from tests.service.store.places import Place
@@ -177,7 +177,7 @@ async def test_predictions_that_have_seen_rounds_of_another_log_are_told(place: 
     """Whoever has seen rounds that the log no longer has, or others, is told what it has, and nothing is stored."""
     await place.play(3)
     tail = await place.store.add_predictions(place.key, sample_predictions("a"), WINDOW, seen)
-    assert tail == await place.store.read_tail(place.key, seen.rounds - 1, 10)
+    assert tail == await place.store.read_tail(place.key, seen.round_count - 1, 10)
     assert await place.counters() == (3, 3, 3)
 
 
@@ -218,7 +218,7 @@ async def test_predictions_that_have_missed_rounds_are_told_them(place: Place) -
     for seen, told in ((2, [2, 3, 4]), (4, [4, 5])):
         tail = await place.store.add_predictions(place.key, sample_predictions("a"), WINDOW, Seen(seen, 2))
         assert tail == await place.store.read_tail(place.key, seen - 1, 3)
-        assert (tail.rounds, [entry.number for entry in tail.entries]) == (5, told)
+        assert (tail.round_count, [entry.last_round for entry in tail.entries]) == (5, told)
     assert await place.counters() == (5, 5, 5)
     assert await place.predict("a") == [None]
 
@@ -230,7 +230,7 @@ async def test_a_closed_prediction_still_tells_its_head(place: Place) -> None:
     record = without_bodies(sample_predictions("p0", label=2)[0].record)
     outcome = struct.pack("<Bdq", True, NOW, 1) + as_bytes(2)
     assert told == record[:5] + bytes(4) + record[9:45] + outcome + record[45 + len(outcome) :]
-    assert FORMAT.decode_kept(told) == FORMAT.decode_kept(record)
+    assert FORMAT.decode_stored(told) == FORMAT.decode_stored(record)
 
 
 async def test_predictions_are_forgotten_in_time(place: Place, any_store_url: str) -> None:
@@ -345,25 +345,25 @@ async def test_a_true_label_is_asked_for_where_it_is_needed(place: Place) -> Non
     said = [Feedback("a", False, None), labelled("a", None, 0), Feedback("b", True, None)]
     expected = [FeedbackStatus.LABEL_NEEDED, RECORDED, RECORDED]
     assert await place.judge(*said, rules=needed) == expected
-    table = FORMAT.table([entry.rounds for entry in (await place.store.read_tail(place.key, 0, 9)).entries])
+    table = FORMAT.table([entry.payload for entry in (await place.store.read_tail(place.key, 0, 9)).entries])
     assert table["truth"].tolist() == [0, 2]
 
 
 @pytest.mark.parametrize(
     ("form", "rows"),
     [
-        (label_set_form(2), [[0, 0], [0, 1], [1, 1]]),
-        (label_set_form(300), [[0] * 298 + end for end in ([0, 0], [0, 1], [1, 1])]),
-        (ranking_form(5), [[0, 1, *end] for end in ([2, 3, 4], [2, 4, 3], [3, 4, 2])]),
+        (label_set_codec(2), [[0, 0], [0, 1], [1, 1]]),
+        (label_set_codec(300), [[0] * 298 + end for end in ([0, 0], [0, 1], [1, 1])]),
+        (ranking_codec(5), [[0, 1, *end] for end in ([2, 3, 4], [2, 4, 3], [3, 4, 2])]),
     ],
     ids=["2", "300", "20"],
 )
-async def test_answers_of_any_length_are_compared_as_bytes(place: Place, form: OutputForm, rows: Any) -> None:
+async def test_answers_of_any_length_are_compared_as_bytes(place: Place, form: AnswerCodec, rows: Any) -> None:
     """Whatever its length and bytes, an answer is kept, told, and right if and only if the truth is the same."""
     answer, other, third = form.encode(np.array(rows))
     shape = RecordFormat(form, 1, 1)
     numbers, none, outputs = np.ones((3, 1)), np.zeros(3), form.rows(np.array(rows[:1] * 3))
-    made = Made(outputs, none, none, numbers, Contexts.dense(numbers), NOW, NOW + WINDOW, 7)
+    made = NewPredictions(outputs, none, none, numbers, Contexts.dense(numbers), NOW, NOW + WINDOW, 7)
     records = shape.encode_blocks(made, range(4), np.full(3, SINGLE), [bytes(16)] * 3)
     for expected in (None, without_bodies(records[0])):
         told = await place.store.add_predictions(place.key, list(map(Block, "abc", records)), WINDOW, None)
@@ -376,7 +376,7 @@ async def test_answers_of_any_length_are_compared_as_bytes(place: Place, form: O
     statuses += [FeedbackStatus.INCONSISTENT, FeedbackStatus.LABEL_NEEDED, RECORDED]
     assert [result.status for result in results] == statuses
     entries = (await place.store.read_tail(place.key, 0, 9)).entries
-    rounds = shape.decode_rounds([entry.rounds for entry in entries])
+    rounds = shape.decode_rounds([entry.payload for entry in entries])
     assert rounds.correct.tolist() == [True, False, True]
     assert form.encode(rounds.labels) == [answer] * 3
     assert form.encode(rounds.true_labels) == [answer, other, answer]

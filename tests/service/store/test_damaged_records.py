@@ -12,9 +12,9 @@ from service.errors import StoreCorruptError
 from service.store import keys
 from service.store.base import Block, Feedback, FeedbackResult, FeedbackRules, FeedbackStatus
 from service.store.prediction_ids import ids_in, tokens_of
-from service.store.records.answer_codec import label_form, label_set_form, ranking_form
+from service.store.records.answer_codec import label_codec, label_set_codec, ranking_codec
 from service.store.records.blocks import check_block
-from service.store.records.records import Made, RecordFormat
+from service.store.records.records import NewPredictions, RecordFormat
 from service.store.redis.redis_store import RedisStore
 from service.store.stored_models import ModelKey
 from tests.servers import raw
@@ -36,19 +36,19 @@ class Kind(NamedTuple):
 DENSE = Contexts.dense(np.linspace(-1.0, 1.0, 9).reshape(3, 3))
 THIN = Contexts.sparse([2, 0, 1], [6, 0, 3], [0.5, -0.25, 1.0])
 KINDS = {
-    "dense": Kind(RecordFormat(label_form(4), 2, 3), [2, 0, 3], DENSE),
-    "sparse": Kind(RecordFormat(label_form(4), 2, 7, sparse=True), [2, 0, 3], THIN),
-    "label-set": Kind(RecordFormat(label_set_form(4), 1, 3), [[0, 1, 1, 0], [0, 0, 0, 0], [1, 1, 1, 1]], DENSE),
-    "ranking": Kind(RecordFormat(ranking_form(3), 1, 3), [[0, 2, 1], [0, 1, 2], [2, 1, 0]], DENSE),
+    "dense": Kind(RecordFormat(label_codec(4), 2, 3), [2, 0, 3], DENSE),
+    "sparse": Kind(RecordFormat(label_codec(4), 2, 7, sparse=True), [2, 0, 3], THIN),
+    "label-set": Kind(RecordFormat(label_set_codec(4), 1, 3), [[0, 1, 1, 0], [0, 0, 0, 0], [1, 1, 1, 1]], DENSE),
+    "ranking": Kind(RecordFormat(ranking_codec(3), 1, 3), [[0, 2, 1], [0, 1, 2], [2, 1, 0]], DENSE),
 }
 
 
-def made_of(kind: Kind) -> Made:
+def made_of(kind: Kind) -> NewPredictions:
     """Three predictions."""
     form, n = kind.format._output, 3
     evidence = np.linspace(0.1, 0.9, n * kind.format._body["evidence"].shape[0]).reshape(n, -1)
     outputs = form.rows(np.array(kind.answers))
-    return Made(outputs, np.full(n, 1 / 3), np.full(n, 0.25), evidence, kind.contexts, NOW, NOW + WINDOW, 7)
+    return NewPredictions(outputs, np.full(n, 1 / 3), np.full(n, 0.25), evidence, kind.contexts, NOW, NOW + WINDOW, 7)
 
 
 def record_of(kind: Kind, alone: bool) -> tuple[bytes, list[int]]:
@@ -97,7 +97,7 @@ async def test_no_damaged_byte_makes_a_round_that_cannot_be_read(
         statuses = {result.status for result in results}
         assert statuses <= {STATUS.RECORDED, STATUS.BROKEN, STATUS.NEWER, STATUS.UNKNOWN, STATUS.EXPIRED}
     entries = (await store.read_tail(key, 0, 1_000_000)).entries
-    table = kind.format.table([entry.rounds for entry in entries])
+    table = kind.format.table([entry.payload for entry in entries])
     assert table["round"].tolist() == list(range(1, len(table) + 1))
     assert (table["propensity"] == 1 / 3).all()
     assert {tuple(np.ravel(row)) for row in table["output"].tolist()} <= {tuple(np.ravel(row)) for row in kind.answers}
@@ -116,7 +116,7 @@ def places(kind: Kind, record: bytes, i: int) -> dict[str, tuple[int, bytes]]:
     begin, end = struct.unpack_from("<II", record, head + 16 + answer)
     bodies = 45 + n * (17 + answer + 24 + answer)
     body, after = bodies + begin, bodies + begin + answer
-    numbers = {"head: propensity": head, "propensity": after, "moment": after + 16, "leftover": after + 24}
+    numbers = {"head: propensity": head, "propensity": after, "moment": after + 16, "residual_uniform": after + 24}
     bounds = {"head: from": head + 16 + answer, "head: upto": head + 20 + answer}
     wrong_bounds = (b"\xff" * 4, struct.pack("<I", begin + 4), struct.pack("<I", end - 1))
     found = _each_wrong(numbers | {"evidence": after + 32}, (NAN, INFINITY, ONES)) | _each_wrong(bounds, wrong_bounds)
@@ -156,7 +156,7 @@ async def test_impossible_numbers_make_no_round(store: RedisStore, name: str, ki
         if what != "expires":
             with pytest.raises(StoreCorruptError):
                 check_block(kind.format, each)
-    assert (await store.read_tail(key, 0, 1)).rounds >= 6
+    assert (await store.read_tail(key, 0, 1)).round_count >= 6
 
 
 @pytest.mark.parametrize("kind", KINDS.values(), ids=list(KINDS))

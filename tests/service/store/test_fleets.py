@@ -15,7 +15,7 @@ from service.store.connections.connections import NO_FILES, TlsFiles
 from service.store.redis.api_keys import ApiKeyTable
 from service.store.redis.redis_store import RedisStore
 from tests.certificates import Certificates
-from tests.fleets import Cluster, Server, Watched, cluster, sentinels, wait_until_replicated
+from tests.fleets import Cluster, Server, WatchedModel, cluster, sentinels, wait_until_replicated
 from tests.servers import REDIS_SERVER, free_port, wait_until
 from tests.service.keyed import bearer, desk_at
 from tests.service.metrics import parsed, value
@@ -93,7 +93,7 @@ async def check_a_death(url: str, primary: Server, tls: TlsFiles = NO_FILES) -> 
 class Trio(NamedTuple):
     """Servers that Sentinels watch, and what a client of them needs."""
 
-    watched: Watched
+    watched: WatchedModel
     tls: TlsFiles
 
 
@@ -199,9 +199,9 @@ async def test_a_guarded_and_watched_service_on_a_cluster(small_cluster: Cluster
     """API keys, their limits and `/metrics` are the whole cluster's, wherever a model is."""
     asking = {"context": [0.6, 0.8, 0.0]}
     async with opened(small_cluster.url) as store:
-        desk = desk_at(ApiKeyTable(store.command), Clock())
-        admin = await desk.create("the tests", ["admin"])
-        limited = await desk.create("the tests", ["predict"], limit="3/hour")
+        session = desk_at(ApiKeyTable(store.command), Clock())
+        admin = await session.create("the tests", ["admin"])
+        limited = await session.create("the tests", ["predict"], limit="3/hour")
         async with worker(small_cluster.url, auth="required") as client:
             for name in NAMES:
                 made = await client.post("/models", json=definition(name), headers=bearer(admin))
@@ -213,7 +213,7 @@ async def test_a_guarded_and_watched_service_on_a_cluster(small_cluster: Cluster
             for name in NAMES:
                 await client.delete(f"/models/{name}", headers=bearer(admin))
         for key in (admin, limited):
-            await desk.revoke(key.id)
+            await session.revoke(key.id)
     assert len({small_cluster.owner(small_cluster.slot(keys.model(name))) for name in NAMES}) == 3
     assert [answer.status_code for answer in asked] == [200, 200, 200, 429]
     assert [value(samples, "wager_predictions_total", model=name) for name in NAMES] == [1, 1, 1, 0]

@@ -32,7 +32,7 @@ async def test_a_round_carries_prediction_and_outcome(place: Place) -> None:
     tail = await place.store.read_tail(place.key, 0, 10)
     record = sample_predictions("a", label=1)[0].record
     assert tail == Tail(1, [LogEntry(1, "a", as_round(record, 0, (False, NOW + 5, 1), as_bytes(3)))])
-    (row,) = FORMAT.table([tail.entries[0].rounds])
+    (row,) = FORMAT.table([tail.entries[0].payload])
     assert result.outcome == (bool(row["correct"]), row["feedback_at"], row["round"], row["truth"].tobytes())
 
 
@@ -42,7 +42,7 @@ async def test_the_tail_begins_behind_a_round_and_ends_at_the_limit(place: Place
     assert await place.numbers(0, 3) == [1, 2, 3]
     assert await place.numbers(3, 100) == [4, 5, 6, 7]
     assert await place.numbers(7, 100) == await place.numbers(99, 100) == []
-    assert (await place.store.read_tail(place.key, 5, 1)).rounds == 7
+    assert (await place.store.read_tail(place.key, 5, 1)).round_count == 7
 
 
 async def test_answers_are_values(place: Place) -> None:
@@ -53,7 +53,7 @@ async def test_answers_are_values(place: Place) -> None:
     model, tail = await place.store.get_model(place.key.name), await place.store.read_tail(place.key, 0, 9)
     await place.judge(Feedback("a", True, None))
     assert model is not None
-    assert (model.rounds, tail) == (0, Tail(0, []))
+    assert (model.round_count, tail) == (0, Tail(0, []))
     (await place.store.read_tail(place.key, 0, 9)).entries.clear()
     assert await place.numbers() == [1]
 

@@ -9,15 +9,15 @@ import pytest
 from redis import exceptions
 
 from service.store.connections.addresses import parse_store_url
-from service.store.connections.pipeline import Line, _refusal
+from service.store.connections.pipeline import Pipeline, _refusal
 
 ECHO = "return ARGV[1]"
 
 
 @asynccontextmanager
-async def opened(url: str, patience: float = 5.0) -> AsyncIterator[Line]:
+async def opened(url: str, patience: float = 5.0) -> AsyncIterator[Pipeline]:
     """A line, closed afterwards."""
-    line = Line(parse_store_url(url), patience, {})
+    line = Pipeline(parse_store_url(url), patience, {})
     try:
         yield line
     finally:
@@ -80,7 +80,7 @@ async def test_a_server_that_says_nothing_is_given_up_before_a_late_reply_would_
     """A reply may take long, a connection may not: its greeting must be answered soon."""
     with socket.create_server(("127.0.0.1", 0)) as silent:
         host, port = silent.getsockname()
-        line = Line(parse_store_url(f"redis://:password@{host}:{port}"), 600.0, {}, opening=0.1)
+        line = Pipeline(parse_store_url(f"redis://:password@{host}:{port}"), 600.0, {}, opening=0.1)
         with pytest.raises(exceptions.TimeoutError, match=r"no reply within 0\.1 s"):
             await line.call("PING")
         await line.close()

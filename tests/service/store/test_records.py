@@ -14,8 +14,8 @@ from learners.base import Contexts, FloatArray
 from service.errors import NewerVersionError, StoreCorruptError, StoreError
 from service.store.outcomes import _OUTCOME, decode_outcomes
 from service.store.prediction_ids import tokens_of
-from service.store.records.answer_codec import OutputForm, label_form, label_set_form, ranking_form
-from service.store.records.records import BLOCK_BYTES, FORMAT, Made, RecordFormat
+from service.store.records.answer_codec import AnswerCodec, label_codec, label_set_codec, ranking_codec
+from service.store.records.records import BLOCK_BYTES, FORMAT, NewPredictions, RecordFormat
 from tests.service.store.samples import as_round, without_bodies
 
 LAWS = settings(deadline=None, derandomize=True, max_examples=100)
@@ -24,28 +24,28 @@ MOMENTS = st.floats(0.0, 2.5e11)
 COUNTS = st.integers(0, 2**53)
 FINGERPRINTS = st.binary(min_size=16, max_size=16)
 LABELS = 2**31 - 1
-FORMS: list[tuple[OutputForm, st.SearchStrategy[Any]]] = [
-    (label_form(LABELS), st.integers(0, LABELS - 1)),
-    (label_set_form(3), st.lists(st.integers(0, 1), min_size=3, max_size=3)),
-    (ranking_form(4), st.permutations(range(4))),
+FORMS: list[tuple[AnswerCodec, st.SearchStrategy[Any]]] = [
+    (label_codec(LABELS), st.integers(0, LABELS - 1)),
+    (label_set_codec(3), st.lists(st.integers(0, 1), min_size=3, max_size=3)),
+    (ranking_codec(4), st.permutations(range(4))),
 ]
 UNKNOWN = -1
 
 
-def encoded_answer(form: OutputForm, answer: Any) -> bytes:
+def encoded_answer(form: AnswerCodec, answer: Any) -> bytes:
     """One answer, or -1 for an unknown truth, as it is stored."""
     rows = np.full((1, *form.dtype.shape), answer, dtype=np.int64)
     return form.encode(rows)[0]
 
 
 class Sample(NamedTuple):
-    """Predictions as a desk has them, with the format of their model."""
+    """Predictions as a session has them, with the format of their model."""
 
-    form: OutputForm
+    form: AnswerCodec
     format: RecordFormat
     answers: list[Any]
     truth: Any  # an answer, or UNKNOWN
-    made: Made
+    made: NewPredictions
     bounds: list[int]
     fingerprints: list[bytes]
 
@@ -62,21 +62,26 @@ def samples(draw: st.DrawFn) -> Sample:
     form, answer = draw(st.sampled_from(FORMS))
     answers, truth = draw(st.lists(answer, min_size=n, max_size=n)), draw(answer | st.just(UNKNOWN))
     chance = st.floats(0.0, 1.0, exclude_min=not form.vanishing)
-    chances, leftovers = np.array(draw(st.lists(chance, min_size=n, max_size=n))), np.linspace(0.0, 0.9, n)
+    probabilities, residual_uniforms = (
+        np.array(draw(st.lists(chance, min_size=n, max_size=n))),
+        np.linspace(0.0, 0.9, n),
+    )
     contexts, (now, expires_at), seen = Contexts.dense(numbers[:, :d]), draw(st.tuples(MOMENTS, MOMENTS)), draw(COUNTS)
-    made = Made(form.rows(np.array(answers)), chances, leftovers, numbers[:, d:], contexts, now, expires_at, seen)
+    made = NewPredictions(
+        form.rows(np.array(answers)), probabilities, residual_uniforms, numbers[:, d:], contexts, now, expires_at, seen
+    )
     bounds = [0, *sorted(draw(st.sets(st.integers(1, n - 1)) if n > 1 else st.just(set()))), n]
     fingerprints = draw(st.lists(FINGERPRINTS, min_size=len(bounds) - 1, max_size=len(bounds) - 1))
     return Sample(form, RecordFormat(form, E, d), answers, truth, made, bounds, fingerprints)
 
 
 def plain_sample(
-    form: OutputForm, shape: RecordFormat, answer: Any, numbers: FloatArray, evidence: FloatArray
+    form: AnswerCodec, shape: RecordFormat, answer: Any, numbers: FloatArray, evidence: FloatArray
 ) -> Sample:
     """Predictions of one answer, a third likely, all of them right, in one block."""
     n = len(numbers)
-    outputs, leftovers = form.rows(np.array([answer] * n)), np.linspace(0.0, 0.9, n)
-    made = Made(outputs, np.full(n, 1 / 3), leftovers, evidence, Contexts.dense(numbers), 0.1, 0.1, 1)
+    outputs, residual_uniforms = form.rows(np.array([answer] * n)), np.linspace(0.0, 0.9, n)
+    made = NewPredictions(outputs, np.full(n, 1 / 3), residual_uniforms, evidence, Contexts.dense(numbers), 0.1, 0.1, 1)
     return Sample(form, shape, [answer] * n, answer, made, [0, n], [bytes(16)])
 
 
@@ -100,9 +105,9 @@ def test_what_is_kept_of_a_single_prediction_survives(sample: Sample) -> None:
         for stored in (record, without_bodies(record)):
             if stop - start > 1 and fingerprint != bytes(16):  # the service names blocks of several
                 with pytest.raises(StoreCorruptError, match="of another model"):
-                    sample.format.decode_kept(stored)
+                    sample.format.decode_stored(stored)
                 continue
-            kept = sample.format.decode_kept(stored)
+            kept = sample.format.decode_stored(stored)
             if stop - start > 1:
                 assert kept is None
                 continue
@@ -116,20 +121,20 @@ def test_what_is_kept_of_a_single_prediction_survives(sample: Sample) -> None:
 def test_an_answer_that_the_model_could_not_give_is_corrupt(answer: int) -> None:
     """A client must not be told a label that is none, nor another one."""
     numbers = np.ones((1, 2))
-    shape = RecordFormat(label_form(4), 0, 2)
-    (record,) = plain_sample(label_form(4), shape, answer, numbers, np.empty((1, 0))).encoded()
+    shape = RecordFormat(label_codec(4), 0, 2)
+    (record,) = plain_sample(label_codec(4), shape, answer, numbers, np.empty((1, 0))).encoded()
     with pytest.raises(StoreCorruptError, match="impossible output"):
-        shape.decode_kept(record)
+        shape.decode_stored(record)
 
 
 @pytest.mark.parametrize(("sparse", "n", "expected"), [(False, 1, 1), (False, 40, 1), (False, 600, 5), (True, 400, 3)])
 def test_blocks_are_not_too_large(sparse: bool, n: int, expected: int) -> None:
     """Predictions are kept together as far as a block is no larger than it may be, in blocks of nearly one size."""
-    shape, numbers = RecordFormat(label_form(4), 2, 3, sparse), np.ones((n, 3))
+    shape, numbers = RecordFormat(label_codec(4), 2, 3, sparse), np.ones((n, 3))
     contexts = Contexts.sparse([1] * n, [2] * n, numbers[:, 0]) if sparse else Contexts.dense(numbers)
     bounds = shape.bounds(contexts)
-    made = Made(
-        label_form(4).rows(np.ones(n, np.int64)), numbers[:, 0], numbers[:, 0], numbers[:, :2], contexts, 0, 1, 0
+    made = NewPredictions(
+        label_codec(4).rows(np.ones(n, np.int64)), numbers[:, 0], numbers[:, 0], numbers[:, :2], contexts, 0, 1, 0
     )
     sizes = [
         len(record)
@@ -147,7 +152,7 @@ def test_rounds_survive_to_the_bit(sample: Sample) -> None:
     rounds = sample.format.decode_rounds(as_rounds(sample))
     assert rounds.contexts.values.tobytes() == sample.made.contexts.values.tobytes()
     assert rounds.evidence.tobytes() == sample.made.evidence.tobytes()
-    assert rounds.leftovers.tolist() == np.linspace(0.0, 0.9, rounds.n).tolist()
+    assert rounds.residual_uniforms.tolist() == np.linspace(0.0, 0.9, rounds.n).tolist()
     assert rounds.evidence.shape == sample.made.evidence.shape
     assert rounds.labels.tolist() == sample.answers
     assert rounds.propensities.tolist() == sample.made.propensities.tolist()
@@ -167,8 +172,8 @@ def test_the_table_tells_when_and_from_where(sample: Sample) -> None:
     assert table["predicted_at"].tolist() == table["feedback_at"].tolist() == [sample.made.predicted_at] * n
     assert table["token"].tolist() == tokens_of(sample.bounds, "secret").tolist()
     assert {len(record) for record in as_rounds(sample)} == {sample.format.round_bytes}
-    together = sample.format.table([b"".join(as_rounds(sample))])
-    assert together.tobytes() == table.tobytes()
+    apply_to_valid = sample.format.table([b"".join(as_rounds(sample))])
+    assert apply_to_valid.tobytes() == table.tobytes()
 
 
 @LAWS
@@ -212,9 +217,9 @@ def test_a_record_of_the_wrong_length_is_corrupt(sample: Sample, data: st.DataOb
 @pytest.mark.parametrize("sparse", [False, True])
 def test_a_round_that_lies_about_its_length_is_corrupt(sparse: bool) -> None:
     """Also where what follows would be read as if nothing were wrong."""
-    shape, numbers = RecordFormat(label_form(4), 0, 2, sparse), np.ones((2, 2))
+    shape, numbers = RecordFormat(label_codec(4), 0, 2, sparse), np.ones((2, 2))
     contexts = Contexts.sparse([2, 2], [0, 1, 0, 1], numbers.reshape(-1)) if sparse else Contexts.dense(numbers)
-    made = plain_sample(label_form(4), shape, 3, numbers, np.empty((2, 0))).made._replace(contexts=contexts)
+    made = plain_sample(label_codec(4), shape, 3, numbers, np.empty((2, 0))).made._replace(contexts=contexts)
     (record,) = shape.encode_blocks(made, [0, 2], tokens_of([0, 2], ""), [bytes(16)])
     rounds = [as_round(record, i, (False, 0.1, i + 1)) for i in range(2)]
     for length in (0, 3, len(rounds[0]) - 1, len(rounds[0]) + 1, 2 * len(rounds[0]), 2**32 - 1):
@@ -236,9 +241,9 @@ def test_a_round_that_lies_about_its_length_is_corrupt(sparse: bool) -> None:
         ("propensity", 0.0),
         ("propensity", 1.001),
         ("propensity", math.nan),
-        ("leftover", -0.1),
-        ("leftover", 1.0),
-        ("leftover", math.nan),
+        ("residual_uniform", -0.1),
+        ("residual_uniform", 1.0),
+        ("residual_uniform", math.nan),
         ("context", math.inf),
         ("evidence", math.nan),
     ],
@@ -246,8 +251,8 @@ def test_a_round_that_lies_about_its_length_is_corrupt(sparse: bool) -> None:
 def test_impossible_numbers_are_corrupt(column: str, value: float) -> None:
     """A number that would lead a compiled fold astray is refused: labels are its indices."""
     numbers = np.ones((2, 2))
-    shape = RecordFormat(label_form(4), 2, 2)
-    records = as_rounds(plain_sample(label_form(4), shape, 3, numbers, numbers))
+    shape = RecordFormat(label_codec(4), 2, 2)
+    records = as_rounds(plain_sample(label_codec(4), shape, 3, numbers, numbers))
     table = shape.table(records).copy()
     shape.decode_rounds(records)
     table[column][1] = value
@@ -255,8 +260,8 @@ def test_impossible_numbers_are_corrupt(column: str, value: float) -> None:
         shape.decode_rounds([table.tobytes()])
 
 
-@pytest.mark.parametrize("form", [label_set_form(3), ranking_form(3)], ids=["set", "ranking"])
-def test_only_a_vanishing_propensity_may_be_zero(form: OutputForm) -> None:
+@pytest.mark.parametrize("form", [label_set_codec(3), ranking_codec(3)], ids=["set", "ranking"])
+def test_only_a_vanishing_propensity_may_be_zero(form: AnswerCodec) -> None:
     """Of sets and rankings, whose propensities may be too small for a number, 0 is possible and less is not."""
     shape, numbers = RecordFormat(form, 1, 1), np.ones((1, 1))
     answer = [1, 0, 2] if form.dtype.base == np.int32 else [1, 0, 1]
@@ -275,14 +280,14 @@ def test_only_a_vanishing_propensity_may_be_zero(form: OutputForm) -> None:
 @pytest.mark.parametrize(
     ("form", "wrong"),
     [
-        (label_set_form(3), [0, 2, 1]),
-        (label_set_form(3), [-1, -1, 1]),
-        (ranking_form(3), [0, 1, 1]),
-        (ranking_form(3), [0, 1, 3]),
-        (ranking_form(3), [-1, -1, 0]),
+        (label_set_codec(3), [0, 2, 1]),
+        (label_set_codec(3), [-1, -1, 1]),
+        (ranking_codec(3), [0, 1, 1]),
+        (ranking_codec(3), [0, 1, 3]),
+        (ranking_codec(3), [-1, -1, 0]),
     ],
 )
-def test_impossible_rows_are_corrupt(form: OutputForm, wrong: list[int], column: str) -> None:
+def test_impossible_rows_are_corrupt(form: AnswerCodec, wrong: list[int], column: str) -> None:
     """A row that is no set or ranking is refused, as an answer and as a truth; unknown may be a whole truth only."""
     shape, numbers = RecordFormat(form, 1, 1), np.ones((2, 1))
     sample = plain_sample(form, shape, [0, 1, 2] if form.dtype.base == np.int32 else [0, 1, 1], numbers, numbers)
@@ -305,7 +310,7 @@ def test_damage_is_noticed_or_harmless(sample: Sample, data: st.DataObject) -> N
     """With any byte of a block, an outcome or a round changed, decoding answers or raises a StoreError."""
     played = as_rounds(sample)[0]
     decoders: list[tuple[Callable[[bytes], object], bytes]] = [
-        (sample.format.decode_kept, without_bodies(sample.encoded()[0])),
+        (sample.format.decode_stored, without_bodies(sample.encoded()[0])),
         (lambda damaged: decode_outcomes(damaged, 1), played[4 : 4 + _OUTCOME.size + sample.form.dtype.itemsize]),
         (lambda damaged: sample.format.decode_rounds([damaged]), played),
     ]
@@ -321,9 +326,9 @@ def test_damage_is_noticed_or_harmless(sample: Sample, data: st.DataObject) -> N
 @given(st.binary(max_size=200))
 def test_noise_is_noticed_or_harmless(noise: bytes) -> None:
     """Any bytes at all are decoded or refused with a StoreError, never with anything else."""
-    shape, thin = RecordFormat(label_form(3), 1, 2), RecordFormat(label_form(3), 1, 2, sparse=True)
+    shape, thin = RecordFormat(label_codec(3), 1, 2), RecordFormat(label_codec(3), 1, 2, sparse=True)
     for decode in (
-        shape.decode_kept,
+        shape.decode_stored,
         lambda data: decode_outcomes(data, 3),
         lambda data: decode_outcomes(data, 0),
         lambda data: shape.decode_rounds([data]),
@@ -341,13 +346,13 @@ def test_another_format_is_refused(sample: Sample, version: int) -> None:
     """A block that a later version wrote is not taken for one of ours."""
     expected = StoreCorruptError if version < FORMAT else NewerVersionError
     with pytest.raises(expected, match="format"):
-        sample.format.decode_kept(bytes([version]) + sample.encoded()[0][1:])
+        sample.format.decode_stored(bytes([version]) + sample.encoded()[0][1:])
 
 
 def test_nothing_is_lost_to_rounding() -> None:
     """Numbers that single precision would change survive: a third, the smallest and the largest."""
     numbers = np.array([[1 / 3, 5e-324, 1.7976931348623157e308, -math.pi]])
-    sample = plain_sample(label_form(2), RecordFormat(label_form(2), 0, 4), 0, numbers, np.empty((1, 0)))
+    sample = plain_sample(label_codec(2), RecordFormat(label_codec(2), 0, 4), 0, numbers, np.empty((1, 0)))
     assert sample.format.decode_rounds(as_rounds(sample)).contexts.values.tolist() == numbers[0].tolist()
 
 
@@ -356,18 +361,20 @@ def test_nothing_is_lost_to_rounding() -> None:
 
 def sparse_round(shape: RecordFormat, indices: list[int], values: list[float]) -> bytes:
     """A round whose context has these numbers."""
-    outputs, third, contexts = label_form(4).rows(np.array([3])), np.full(1, 1 / 3), Contexts.sparse
-    made = Made(outputs, third, third, np.ones((1, 2)), contexts([len(indices)], indices, values), 0.1, 0.1, 1)
+    outputs, third, contexts = label_codec(4).rows(np.array([3])), np.full(1, 1 / 3), Contexts.sparse
+    made = NewPredictions(
+        outputs, third, third, np.ones((1, 2)), contexts([len(indices)], indices, values), 0.1, 0.1, 1
+    )
     (record,) = shape.encode_blocks(made, [0, 1], tokens_of([0, 1], ""), [bytes(16)])
-    return as_round(record, 0, (True, 0.2, 1), encoded_answer(label_form(4), 3))
+    return as_round(record, 0, (True, 0.2, 1), encoded_answer(label_codec(4), 3))
 
 
 def test_sparse_predictions_in_one_block_survive() -> None:
     """Each has its own entries, though their lengths differ."""
-    shape = RecordFormat(label_form(4), 0, 7, sparse=True)
+    shape = RecordFormat(label_codec(4), 0, 7, sparse=True)
     contexts = Contexts.sparse([2, 0, 1], [6, 0, 3], [1 / 3, -math.pi, 5e-324])
-    outputs, ones = label_form(4).rows(np.array([3, 1, 2])), np.ones(3)
-    made = Made(outputs, ones, ones / 2, np.empty((3, 0)), contexts, 0.1, 0.1, 1)
+    outputs, ones = label_codec(4).rows(np.array([3, 1, 2])), np.ones(3)
+    made = NewPredictions(outputs, ones, ones / 2, np.empty((3, 0)), contexts, 0.1, 0.1, 1)
     (record,) = shape.encode_blocks(made, [0, 3], tokens_of([0, 3], ""), [bytes(16)])
     rounds = shape.decode_rounds([b"".join(as_round(record, i, (False, 0.2, i + 1)) for i in (2, 0, 1))])
     assert rounds.labels.tolist() == [2, 3, 1]
@@ -377,7 +384,7 @@ def test_sparse_predictions_in_one_block_survive() -> None:
 
 def test_sparse_contexts_survive_to_the_bit() -> None:
     """Indices and numbers of rounds of any lengths come out as they went in; none at all is a context too."""
-    shape = RecordFormat(label_form(4), 2, 7, sparse=True)
+    shape = RecordFormat(label_codec(4), 2, 7, sparse=True)
     rows: list[tuple[list[int], list[float]]] = [([6, 0], [1 / 3, -math.pi]), ([], []), ([3], [5e-324])]
     contexts = shape.decode_rounds([sparse_round(shape, *row) for row in rows]).contexts
     assert contexts.starts.tolist() == [0, 2, 2, 3]
@@ -392,7 +399,7 @@ def test_sparse_contexts_survive_to_the_bit() -> None:
 )
 def test_a_wrong_sparse_context_is_corrupt(index: int, value: float, cut: int, reason: str) -> None:
     """An index that would lead a compiled fold astray, a number that is none, an entry cut short."""
-    shape = RecordFormat(label_form(4), 2, 7, sparse=True)
+    shape = RecordFormat(label_codec(4), 2, 7, sparse=True)
     record = sparse_round(shape, [0, index], [1.0, value])
     record = (len(record) - cut).to_bytes(4, "little") + record[4 : len(record) - cut]
     with pytest.raises(StoreCorruptError, match=reason):

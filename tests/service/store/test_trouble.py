@@ -13,7 +13,7 @@ import pytest
 
 from service.errors import StoreFullError, StoreUnavailableError
 from service.store import keys
-from service.store.base import Feedback, FeedbackStatus, Published, Snapshot, Store
+from service.store.base import Feedback, FeedbackStatus, PublishedStatistics, Snapshot, Store
 from service.store.damage import Damage
 from service.store.embedded.server import EmbeddedServer
 from service.store.redis import redis_store
@@ -31,7 +31,7 @@ WRITES: dict[str, Callable[[Store], Coroutine[Any, Any, Any]]] = {
     "add_predictions": lambda store: store.add_predictions(KEY, sample_predictions("a", "b"), WINDOW, None),
     "add_feedback": lambda store: store.add_feedback(KEY, [GIVEN], STRICT, NOW),
     "save_snapshot": lambda store: store.save_snapshot(KEY, Snapshot(1, b"state"), 10),
-    "publish_tally": lambda store: store.publish_tally(KEY, Published(1, b"tally", 5, 1)),
+    "publish_tally": lambda store: store.publish_statistics(KEY, PublishedStatistics(1, b"tally", 5, 1)),
     "record_damage": lambda store: store.record_damage(KEY, [Damage(1, 1, 1, "noise")]),
     "mark_snapshot": lambda store: store.mark_snapshot(KEY, 0, "noise"),
     "keep_summary": lambda store: store.keep_summary(KEY, "{}"),
@@ -41,7 +41,7 @@ READS: dict[str, Callable[[Store], Coroutine[Any, Any, Any]]] = {
     "list_models": lambda store: store.list_models("", 10),
     "read_tail": lambda store: store.read_tail(KEY, 0, 10),
     "load_snapshot": lambda store: store.load_snapshot(KEY),
-    "read_figures": lambda store: store.read_figures("forest"),
+    "read_figures": lambda store: store.read_model_stats("forest"),
     "list_names": lambda store: store.list_names(10),
     "read_damage": lambda store: store.read_damage(KEY),
     "list_damaged": lambda store: store.list_damaged(10),
@@ -225,7 +225,7 @@ async def test_a_silent_store_is_given_up_on(tmp_path: Path) -> None:
                 os.kill(server.pid, signal.SIGCONT)
             (result,) = await store.add_feedback(KEY, [GIVEN], STRICT, NOW)
             assert result.status in {FeedbackStatus.RECORDED, FeedbackStatus.DUPLICATE}
-            assert (await store.read_tail(KEY, 0, 10)).rounds == 1
+            assert (await store.read_tail(KEY, 0, 10)).round_count == 1
 
 
 async def test_a_write_is_sent_once_though_its_reply_is_lost(tmp_path: Path) -> None:
@@ -282,9 +282,9 @@ async def test_a_broken_record_is_no_other_items_trouble(store_url: str, name: s
         results = await store.add_feedback(key, batch, STRICT, NOW)
         recorded, broken = FeedbackStatus.RECORDED, FeedbackStatus.BROKEN
         assert [result.status for result in results] == [recorded, broken, broken, recorded]
-        figures = await store.read_figures(name)
+        figures = await store.read_model_stats(name)
         assert figures is not None
-        assert (figures.rounds, figures.correct, figures.refused) == (2, 2, {broken: 2})
+        assert (figures.round_count, figures.correct, figures.refused) == (2, 2, {broken: 2})
 
 
 async def test_a_call_that_is_stopped_spoils_nothing(store_url: str, name: str) -> None:
@@ -297,7 +297,7 @@ async def test_a_call_that_is_stopped_spoils_nothing(store_url: str, name: str) 
             await store.add_feedback(key, [Feedback("good", True, None), Feedback("late", None, b"1")], STRICT, NOW)
         model = await store.get_model(name)
         assert model is not None
-        assert (model.rounds, model.correct) == (1, 1)
+        assert (model.round_count, model.correct) == (1, 1)
         assert [entry.block for entry in (await store.read_tail(key, 0, 10)).entries] == ["good"]
         (late,) = await store.add_feedback(key, [Feedback("late", True, None)], STRICT, NOW)
         assert (late.status, late.outcome and late.outcome.round) == (FeedbackStatus.RECORDED, 2)

@@ -49,7 +49,7 @@ class Traffic:
     async def logged(self) -> list[str]:
         """The prediction ids of the rounds in the log, which are numbered without a gap."""
         tail = await self._insist(lambda: self.store.read_tail(KEY, 0, 1_000_000))
-        assert [entry.number for entry in tail.entries] == list(range(1, tail.rounds + 1))
+        assert [entry.last_round for entry in tail.entries] == list(range(1, tail.round_count + 1))
         return [entry.block for entry in tail.entries]
 
     async def _predict(self, own: str) -> object:

@@ -37,7 +37,7 @@ class Bound:
             await self._idle.wait()
 
 
-class Lane:
+class MeasuredSender:
     """Sends requests of one kind, and measures those that were due within a window.
 
     Args:
