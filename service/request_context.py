@@ -6,7 +6,7 @@ The interface opens the notes; whoever learns something later adds it. A task st
 from contextvars import ContextVar
 
 
-class RequestNotes:
+class RequestContext:
     """What one request is about. None of it is secret, and none of it a context."""
 
     __slots__ = ("key_id", "model", "request_id", "trace_id")
@@ -18,7 +18,7 @@ class RequestNotes:
         self.key_id: str | None = None  # names the API key, without telling it
 
 
-current: ContextVar[RequestNotes | None] = ContextVar("current", default=None)
+current: ContextVar[RequestContext | None] = ContextVar("current", default=None)
 """The notes of the request under way; None outside of any."""
 
 

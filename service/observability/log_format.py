@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import structlog
 
-from service import request_context as request_notes
+from service import request_context
 
 LogFormat = Literal["auto", "json", "console"]
 
@@ -56,7 +56,7 @@ def _formatter(*last: Any) -> logging.Formatter:
 def _with_request(_: Any, __: str, event: Any) -> Any:
     """Adds the request under way; drops what uvicorn adds for terminals, the message once more with colours in it."""
     event.pop("color_message", None)
-    notes = request_notes.current.get()
+    notes = request_context.current.get()
     if notes is not None:
         event.setdefault("request_id", notes.request_id)
     return event

@@ -2,7 +2,7 @@
 
 import logging
 
-from service.request_context import RequestNotes
+from service.request_context import RequestContext
 
 _log = logging.getLogger("wager.requests")
 
@@ -35,7 +35,7 @@ class RequestLog:
         self._left_out += 1
         return False
 
-    def write(self, method: str, route: str, status: int, seconds: float, notes: RequestNotes) -> None:
+    def write(self, method: str, route: str, status: int, seconds: float, notes: RequestContext) -> None:
         """Tells of a request."""
         fields = {
             "method": method,

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Literal, TypeAlias, TypeVar
 
-from service import request_context as request_notes
+from service import request_context
 from service.errors import (
     BatchTooLargeError,
     BrokenPredictionError,
@@ -122,7 +122,7 @@ class RoundService:
 
     async def _in_session(self, name: str, field: str, play: Callable[[ModelSession], Awaitable[_T]]) -> _T:
         """Plays at the model's session; at a new one if the model was deleted and made again meanwhile."""
-        request_notes.note_model(name)
+        request_context.note_model(name)
         session = await self._desks.find(name, field)
         try:
             return await play(session)
@@ -134,7 +134,7 @@ class RoundService:
         self, name: str, field: str, play: _PlayAll[_Item, _T], items: Sequence[_Item], again: bool = True
     ) -> list[_T | Exception]:
         """As `_at_desk`, with many items: those that the model's deletion stopped are played again."""
-        request_notes.note_model(name)
+        request_context.note_model(name)
         try:
             session = await self._desks.find(name, field)
         except WagerError as error:

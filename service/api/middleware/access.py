@@ -10,7 +10,7 @@ from typing import NamedTuple, Protocol
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from service import request_context as request_notes
+from service import request_context
 from service.access import keys as auth
 from service.access.keys import Caller, Gatekeeper, Names
 from service.access.wrong_keys import WrongKeys
@@ -141,7 +141,7 @@ class Access:
                 counted = await self._limiter.count(caller.key_id, caller.limit)
                 send = _telling(send, counted)
                 _check_count(counted)
-            request_notes.note_key(caller.key_id)
+            request_context.note_key(caller.key_id)
             _check(caller, need, scope["path"])
         except (AccessError, ModelNotFoundError, StoreError) as error:
             return await answer_to(error)(scope, receive, send)

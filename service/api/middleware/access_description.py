@@ -6,7 +6,7 @@ from fastapi import FastAPI
 
 from service import errors
 from service.api.middleware.access import need_of
-from service.api.responses import problem_types as kinds
+from service.api.responses import problem_types
 from service.api.responses.problems import documented
 
 _SCHEMES = {
@@ -19,7 +19,7 @@ _SCHEMES = {
 }
 _REFUSALS = documented(
     *(
-        kinds.OF_ERROR[error]
+        problem_types.OF_ERROR[error]
         for error in (
             errors.UnauthenticatedError,
             errors.ForbiddenError,
@@ -30,9 +30,9 @@ _REFUSALS = documented(
         )
     )
 )
-_OF_ANY_BODY = (kinds.OF_HTTP[408], kinds.BODY_TOO_LARGE)
-_OF_BODIES = documented(*_OF_ANY_BODY, kinds.INVALID_JSON, kinds.UNSUPPORTED_MEDIA_TYPE)
-_OF_WEBHOOKS = documented(*_OF_ANY_BODY, kinds.OF_ERROR[errors.OverloadedError])
+_OF_ANY_BODY = (problem_types.OF_HTTP[408], problem_types.BODY_TOO_LARGE)
+_OF_BODIES = documented(*_OF_ANY_BODY, problem_types.INVALID_JSON, problem_types.UNSUPPORTED_MEDIA_TYPE)
+_OF_WEBHOOKS = documented(*_OF_ANY_BODY, problem_types.OF_ERROR[errors.OverloadedError])
 """Their bodies are judged by their senders' signatures first, and refused as feedback if they are no JSON."""
 
 

@@ -5,13 +5,13 @@ from collections.abc import Callable
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from service import request_context as request_notes
+from service import request_context
 from service.api.responses.problems import answer_to, internal_error
 from service.errors import StoppingError
 from service.observability.http_metrics import WorkerMetrics
 from service.observability.request_id import accepted_request_id, trace_id
 from service.observability.request_log import RequestLog
-from service.request_context import RequestNotes
+from service.request_context import RequestContext
 
 _UNLOGGED = frozenset(("/livez", "/readyz", "/metrics"))
 """Routes that are asked every few seconds: they are logged when they fail."""
@@ -50,7 +50,7 @@ class Observer:
         if scope["type"] != "http":
             return await self._app(scope, receive, send)
         started, notes, status = self._now(), self._notes(scope), 0
-        request_notes.current.set(notes)
+        request_context.current.set(notes)
         answered_id = (b"x-request-id", notes.request_id.encode())
 
         async def observed(message: Message) -> None:
@@ -74,15 +74,15 @@ class Observer:
         finally:
             self._tell(scope, status or 499, self._now() - started, notes)
 
-    def _notes(self, scope: Scope) -> RequestNotes:
+    def _notes(self, scope: Scope) -> RequestContext:
         headers = dict(scope["headers"])
         given, traceparent = headers.get(b"x-request-id"), headers.get(b"traceparent")
         request_id = (given and accepted_request_id(given)) or self._new_id()
         if self._span_trace_id is not None:
-            return RequestNotes(request_id, self._span_trace_id())
-        return RequestNotes(request_id, None if traceparent is None else trace_id(traceparent))
+            return RequestContext(request_id, self._span_trace_id())
+        return RequestContext(request_id, None if traceparent is None else trace_id(traceparent))
 
-    def _tell(self, scope: Scope, status: int, seconds: float, notes: RequestNotes) -> None:
+    def _tell(self, scope: Scope, status: int, seconds: float, notes: RequestContext) -> None:
         # The template of a router's path, so /predict and /v1/predict are one; a raw path would be without end.
         route, method = getattr(scope.get("route"), "path", ""), scope["method"]
         self._metrics.count_request(method, route, status, seconds)

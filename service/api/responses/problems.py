@@ -10,9 +10,8 @@ from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 from starlette.routing import Match
 
-from service import errors
-from service import request_context as request_notes
-from service.api.responses import problem_types as kinds
+from service import errors, request_context
+from service.api.responses import problem_types
 from service.api.responses.headers import SECURITY_HEADERS
 from service.api.responses.problem_types import Kind
 from service.schemas.problems import FieldError, Problem
@@ -33,7 +32,7 @@ _MOST_FIELDS = 20
 
 def problem_of(error: errors.WagerError) -> Problem:
     """The problem that tells of an error."""
-    return _problem(kinds.OF_ERROR[type(error)], error.detail, error.field)
+    return _problem(problem_types.OF_ERROR[type(error)], error.detail, error.field)
 
 
 def problem_of_validation(found: Sequence[Mapping[str, Any]], skip: int = 0) -> Problem:
@@ -41,7 +40,7 @@ def problem_of_validation(found: Sequence[Mapping[str, Any]], skip: int = 0) -> 
     wrong = [FieldError(field=_path(item, skip), detail=item["msg"]) for item in found[:_MOST_FIELDS]]
     first = wrong[0]
     detail = f"{first.field}: {first.detail}" if first.field else first.detail
-    problem = _problem(kinds.of_validation(found[0]["type"]), detail, first.field)
+    problem = _problem(problem_types.of_validation(found[0]["type"]), detail, first.field)
     return problem.model_copy(update={"errors": wrong})
 
 
@@ -53,18 +52,18 @@ def answer_to(error: errors.WagerError) -> JSONResponse:
 def answer_to_http(error: HTTPException) -> JSONResponse:
     """The answer that tells of an error that has a status of its own."""
     status, detail = error.status_code, str(error.detail)
-    kind = kinds.OF_HTTP.get(status, Kind(status, f"http-{status}", detail))
+    kind = problem_types.OF_HTTP.get(status, Kind(status, f"http-{status}", detail))
     return _response(_problem(kind, detail), error.headers)
 
 
 def too_large(max_bytes: int) -> JSONResponse:
     """The answer to a body over the limit."""
-    return _response(_problem(kinds.BODY_TOO_LARGE, f"the body is larger than {max_bytes:,} bytes"))
+    return _response(_problem(problem_types.BODY_TOO_LARGE, f"the body is larger than {max_bytes:,} bytes"))
 
 
 def internal_error(headers: Mapping[str, str] | None = None) -> JSONResponse:
     """The answer where the service itself broke."""
-    return _response(_problem(kinds.INTERNAL_ERROR, "see the service's log"), headers)
+    return _response(_problem(problem_types.INTERNAL_ERROR, "see the service's log"), headers)
 
 
 def install(app: FastAPI) -> None:
@@ -82,8 +81,8 @@ def responses(*raised: type[errors.WagerError], body: bool = True) -> dict[int |
         raised: what the route raises, besides the errors of a store that does not answer.
         body: whether the route reads a body or parameters, which may be wrong.
     """
-    possible = [kinds.OF_ERROR[error] for error in (*raised, errors.StoreUnavailableError)]
-    possible += [kinds.INVALID_REQUEST] if body else []
+    possible = [problem_types.OF_ERROR[error] for error in (*raised, errors.StoreUnavailableError)]
+    possible += [problem_types.INVALID_REQUEST] if body else []
     return {status: _documented(status, possible) for status in sorted({kind.status for kind in possible})}
 
 
@@ -112,7 +111,7 @@ def _path(found: Mapping[str, Any], skip: int) -> str | None:
 
 def _response(problem: Problem, headers: Mapping[str, str] | None = None) -> JSONResponse:
     content = {name: value for name, value in problem.model_dump().items() if value is not None}
-    notes = request_notes.current.get()
+    notes = request_context.current.get()
     if notes is not None:
         content["request_id"] = notes.request_id
     return JSONResponse(content, problem.status, headers=headers, media_type=MEDIA_TYPE)
@@ -146,10 +145,10 @@ async def _on_validation_error(_: Request, error: Exception) -> JSONResponse:
     found = error.errors()
     if found[0]["type"] == "json_invalid":
         detail = f"{found[0]['ctx']['error']} at character {found[0]['loc'][-1]}"
-        return _response(_problem(kinds.INVALID_JSON, detail))
+        return _response(_problem(problem_types.INVALID_JSON, detail))
     if isinstance(error.body, bytes):
         detail = "send the body as application/json, and say so in Content-Type"
-        return _response(_problem(kinds.UNSUPPORTED_MEDIA_TYPE, detail))
+        return _response(_problem(problem_types.UNSUPPORTED_MEDIA_TYPE, detail))
     return _response(problem_of_validation(found, skip=1))
 
 

@@ -8,8 +8,7 @@ import pytest
 from fastapi import FastAPI
 
 from service import errors
-from service.api.responses import problem_types as kinds
-from service.api.responses import problems
+from service.api.responses import problem_types, problems
 from service.schemas.problems import Problem
 
 ERRORS = [cls for _, cls in inspect.getmembers(errors, inspect.isclass) if issubclass(cls, errors.WagerError)]
@@ -47,7 +46,7 @@ def test_every_error_has_its_kind(error: type[errors.WagerError]) -> None:
 
 def test_kinds_are_distinct_and_well_formed() -> None:
     """No two kinds share a name; names are lower case with hyphens; each is an error with a title."""
-    every = kinds.every_kind()
+    every = problem_types.every_kind()
     assert len({kind.slug for kind in every}) == len(every)
     for kind in every:
         assert re.fullmatch(r"[a-z]+(-[a-z]+)*", kind.slug)
@@ -57,7 +56,7 @@ def test_kinds_are_distinct_and_well_formed() -> None:
 
 def test_no_error_is_answered_with_410() -> None:
     """A sender of webhooks takes 410 as a wish to be left alone for ever."""
-    assert 410 not in {kind.status for kind in kinds.every_kind()}
+    assert 410 not in {kind.status for kind in problem_types.every_kind()}
 
 
 async def test_an_unexpected_error_keeps_its_words_to_itself(caplog: pytest.LogCaptureFixture) -> None:

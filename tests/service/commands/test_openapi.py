@@ -15,8 +15,7 @@ import httpx2
 import pydantic
 import pytest
 
-from service.api.responses import problem_types as kinds
-from service.api.responses import problems
+from service.api.responses import problem_types, problems
 from service.app import create_app
 from service.schemas import models as schemas
 from service.settings import Settings
@@ -145,9 +144,9 @@ def test_the_page_holds_no_html() -> None:
 def test_every_problem_is_in_the_table() -> None:
     """Each type of problem that the service can write has its row, with its status."""
     rows = dict(re.findall(r"\n\| `([a-z-]+)` \| (\d{3}) \|", _PAGE))
-    written = set(re.findall(r'"([a-z]+(?:-[a-z]+)+)"', inspect.getsource(kinds)))
+    written = set(re.findall(r'"([a-z]+(?:-[a-z]+)+)"', inspect.getsource(problem_types)))
     assert written == set(rows)
-    assert {kind.slug: str(kind.status) for kind in kinds.OF_ERROR.values()}.items() <= rows.items()
+    assert {kind.slug: str(kind.status) for kind in problem_types.OF_ERROR.values()}.items() <= rows.items()
 
 
 # --- openapi.json

@@ -13,7 +13,7 @@ from service.api.middleware.observer import Observer
 from service.observability.http_metrics import WorkerMetrics
 from service.observability.request_id import accepted_request_id, request_ids, trace_id
 from service.observability.request_log import RequestLog
-from service.request_context import RequestNotes
+from service.request_context import RequestContext
 from tests.service.sample_models import definition
 from tests.service.wager import serve
 from tests.service.workers import worker
@@ -120,7 +120,7 @@ async def test_an_answer_that_breaks_off_is_a_failure(caplog: pytest.LogCaptureF
 
 def test_every_request_is_logged_or_counted(caplog: pytest.LogCaptureFixture) -> None:
     """Lines and left-out requests add up; answers do not hide refusals, and failures are always there."""
-    log, notes, statuses = RequestLog(3), RequestNotes("id"), [200] * 10 + [404] * 5 + [503] * 6
+    log, notes, statuses = RequestLog(3), RequestContext("id"), [200] * 10 + [404] * 5 + [503] * 6
     with caplog.at_level(logging.INFO):
         for _ in range(2):
             for status in statuses:
