@@ -24,7 +24,7 @@ from service.models.model import Model
 from service.per_item import apply_to_valid, attempt_each
 from service.replicas.replica import TYPICAL_NONZEROS, Replica
 from service.replicas.snapshot_policy import SnapshotPolicy
-from service.replicas.statistics import SLOTS
+from service.replicas.statistics import SLOTS, STATISTICS_VERSION
 from service.rounds.batching import Batcher
 from service.rounds.deciding import Decider
 from service.rounds.isolation import ImpossibleDecisionsError, each_alone
@@ -168,12 +168,12 @@ class ModelSession:
     async def _publish(self) -> None:
         """Gives the statistics to those who watch, every few seconds."""
         now, replica = self._environment.now(), self.replica
-        if now < self._publish_due or replica.state is None:
+        if now < self._publish_due or replica.state is None or not replica.statistics.known:
             return
         self._publish_due, self._predicted = now + PUBLISH_EVERY, False
         rounds, counts = replica.round_count, replica.statistics.counts()
         slot = int(now // counts.slot_seconds)
-        published = PublishedStatistics(rounds, counts.encode(), slot, slot - SLOTS)
+        published = PublishedStatistics(rounds, counts.encode(), slot, slot - SLOTS, STATISTICS_VERSION)
         self._published_rounds = await self._environment.store.publish_statistics(self.model.key, published)
 
     def _checked(self, request: PredictionRequest) -> PredictionRequest:

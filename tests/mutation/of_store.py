@@ -130,9 +130,9 @@ STORE = [
         "service/store/lua/save_snapshot.lua",
         _STORE,
         {
-            "snapshot: an older one is kept": ("there >= rounds", "there < 0"),
-            "snapshot: trims all the log": ("- math.max(tonumber(ARGV[5]), 1) + 1", "+ 1"),
-            "snapshot: of another log": ("if ARGV[3] == '' then", "if true then"),
+            "snapshot: an older one is kept": ("there.rounds < rounds or", "there.rounds >= 0 or"),
+            "snapshot: trims all the log": ("- math.max(tonumber(ARGV[7]), 1) + 1", "+ 1"),
+            "snapshot: of another log": ("if ARGV[5] == '' then", "if true then"),
             "snapshot: another incarnation's": ("~= ARGV[1] then", "== '' then"),
         },
     ),
@@ -140,7 +140,7 @@ STORE = [
         "service/store/lua/save_snapshot.lua",
         laws("tests/service/store/test_trouble.py", "test_a_snapshot_is_whole_or_not_there"),
         {
-            "snapshot: some of its parts": ("redis.call('HLEN', KEYS[4]) ~= tonumber(ARGV[4])", "false"),
+            "snapshot: some of its parts": ("redis.call('HLEN', KEYS[4]) ~= tonumber(ARGV[6])", "false"),
             "snapshot: forgotten like its parts": ("redis.call('PERSIST', KEYS[3])\n", ""),
         },
     ),

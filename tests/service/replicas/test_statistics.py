@@ -86,7 +86,7 @@ def test_the_bits_do_not_depend_on_the_cuts(step: int) -> None:
         if start % 3 == 0:
             kept = cut.counts().encode()
             cut = statistics()
-            cut.restart(kept)
+            cut.restart(kept, start + step)
     assert cut.counts() == whole.counts()
     assert decode_statistics(whole.counts().encode()) == whole.counts()
 
@@ -116,6 +116,6 @@ def test_only_slots_of_the_window_are_kept() -> None:
 def test_what_is_no_tally_is_begun_anew(broken: bytes) -> None:
     """Counts that cannot be read, or are another version's, are no reason not to serve."""
     counting = statistics()
-    counting.restart(broken)
+    counting.restart(broken, 5)
     counting.take(RECORDS[:3], 3)
     assert counting.counts().rounds == 3
