@@ -1,5 +1,6 @@
 """The laws of statistics: a fold over the log that counts the truth, in the same bits wherever it is cut."""
 
+import json
 import math
 from typing import Any
 
@@ -7,7 +8,16 @@ import numpy as np
 import pytest
 
 from learners.base import Contexts
-from service.replicas.statistics import DELAY_BOUNDS, PROPENSITY_BOUNDS, SLOTS, StatisticsAccumulator, decode_statistics
+from service.errors import NewerVersionError
+from service.replicas.statistics import (
+    DELAY_BOUNDS,
+    PROPENSITY_BOUNDS,
+    SLOTS,
+    STATISTICS_VERSION,
+    StatisticsAccumulator,
+    counted_rounds,
+    decode_statistics,
+)
 from service.store.prediction_ids import SINGLE
 from service.store.records.answer_codec import label_codec
 from service.store.records.records import NewPredictions, RecordFormat
@@ -112,10 +122,47 @@ def test_only_slots_of_the_window_are_kept() -> None:
     assert recent[newest - 1] == 10
 
 
-@pytest.mark.parametrize("broken", [b"", b"[]", b"{", b'{"rounds":', b'{"unheard":1}', b'{"delays":[1]}', b"\xff"])
-def test_what_is_no_tally_is_begun_anew(broken: bytes) -> None:
-    """Counts that cannot be read, or are another version's, are no reason not to serve."""
+BROKEN = [
+    b"",
+    b"[]",
+    b"{",
+    b'{"rounds":',
+    b'{"unheard":1}',
+    b'{"delays":[1]}',
+    b'{"version":"x"}',
+    b"\xff",
+    b"[" * 9999,
+]
+
+
+@pytest.mark.parametrize("broken", BROKEN)
+def test_damaged_statistics_are_begun_anew(broken: bytes) -> None:
+    """They are no reason not to serve; the new ones say how many rounds they leave out."""
     counting = statistics()
     counting.restart(broken, 5)
     counting.take(RECORDS[:3], 3)
-    assert counting.counts().rounds == 3
+    assert (counting.counts().rounds, counting.counts().uncounted, counting.known) == (3, 5, True)
+    assert decode_statistics(counting.counts().encode()).uncounted == 5
+
+
+def test_statistics_of_a_newer_version_are_not_known() -> None:
+    """Nothing takes their place, until counting starts from some that can be read."""
+    newer = json.dumps({"version": STATISTICS_VERSION + 1, "rounds": 5, "unheard": 1}).encode()
+    counting = statistics()
+    counting.restart(newer, 5)
+    assert not counting.known
+    with pytest.raises(NewerVersionError):
+        decode_statistics(newer)
+    assert counted_rounds(newer) == 0
+    counting.restart(b"", 0)
+    assert counting.known
+
+
+def test_statistics_of_the_first_release_are_read() -> None:
+    """They have no version."""
+    counting = statistics()
+    counting.take(RECORDS, 700)
+    fields = json.loads(counting.counts().encode())
+    assert fields.pop("version") == STATISTICS_VERSION
+    fields.pop("uncounted")
+    assert decode_statistics(json.dumps(fields).encode()) == counting.counts()
