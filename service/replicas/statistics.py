@@ -18,8 +18,8 @@ from learners.base import FloatArray
 from service.errors import NewerVersionError
 from service.store.records.records import RecordFormat
 
-STATISTICS_VERSION = 2
-"""Of the encoded statistics. Version 1, which release 0.1.0 writes, has no version and no uncounted rounds."""
+STATISTICS_VERSION = 1
+"""Of the encoded statistics."""
 
 DELAY_BOUNDS = (1.0, 10.0, 60.0, 600.0, 3_600.0, 6 * 3_600.0, 86_400.0, 3 * 86_400.0, 7 * 86_400.0)
 """Upper bounds of the buckets of delays, seconds; behind them one without a bound."""
@@ -29,6 +29,9 @@ PROPENSITY_BOUNDS = (0.001, 0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.99, 1.0)
 
 SLOTS = 32
 """Into how many slots of time a model's window is cut, to know which predictions are still open."""
+
+_UNSAID = {"version": 1, "uncounted": 0}
+"""Fields that are left out where they have this value: release 0.1.0 does not know them, and would begin anew."""
 
 _COUNT_AT_ONCE = 1024
 _BYTES_AT_ONCE = 2**18
@@ -59,7 +62,8 @@ class RoundStatistics:
     def encode(self) -> bytes:
         """As JSON, with the version; numbers come back as they were, to the bit."""
         fields = {"version": STATISTICS_VERSION, **dataclasses.asdict(self)}
-        return json.dumps(fields, separators=(",", ":")).encode()
+        said = {name: value for name, value in fields.items() if (name, value) not in _UNSAID.items()}
+        return json.dumps(said, separators=(",", ":")).encode()
 
 
 def decode_statistics(statistics: bytes) -> RoundStatistics:

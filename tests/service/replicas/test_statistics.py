@@ -1,5 +1,6 @@
 """The laws of statistics: a fold over the log that counts the truth, in the same bits wherever it is cut."""
 
+import dataclasses
 import json
 import math
 from typing import Any
@@ -14,6 +15,7 @@ from service.replicas.statistics import (
     PROPENSITY_BOUNDS,
     SLOTS,
     STATISTICS_VERSION,
+    RoundStatistics,
     StatisticsAccumulator,
     counted_rounds,
     decode_statistics,
@@ -158,11 +160,20 @@ def test_statistics_of_a_newer_version_are_not_known() -> None:
     assert counting.known
 
 
-def test_statistics_of_the_first_release_are_read() -> None:
-    """They have no version."""
+def test_the_first_release_can_read_statistics() -> None:
+    """It takes the fields that it knows and no others; where rounds were left out, that is said all the same."""
     counting = statistics()
     counting.take(RECORDS, 700)
-    fields = json.loads(counting.counts().encode())
-    assert fields.pop("version") == STATISTICS_VERSION
-    fields.pop("uncounted")
-    assert decode_statistics(json.dumps(fields).encode()) == counting.counts()
+    known = [field.name for field in dataclasses.fields(RoundStatistics) if field.name != "uncounted"]
+    assert list(json.loads(counting.counts().encode())) == known
+    counting.restart(b"", 5)
+    assert list(json.loads(counting.counts().encode())) == [*known, "uncounted"]
+
+
+def test_a_later_version_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Statistics of any version but the first have it."""
+    monkeypatch.setattr("service.replicas.statistics.STATISTICS_VERSION", STATISTICS_VERSION + 1)
+    newer = statistics().counts().encode()
+    monkeypatch.undo()
+    with pytest.raises(NewerVersionError):
+        decode_statistics(newer)
