@@ -137,7 +137,8 @@ async def test_the_log_is_trimmed_where_changes_are_in_it(store: RedisStore, sto
         for id_ in ids:
             client.xadd(keys.log(*key), {"p": "x", "r": "y"}, id=id_)
         assert await store.save_snapshot(key, Snapshot(500, b"state", change_count=1), 2) == 500
-        left: Any = [id_.decode() for id_, _ in client.xrange(keys.log(*key))]
+        entries: Any = client.xrange(keys.log(*key))
+    left = [id_.decode() for id_, _ in entries]
     assert len(left) < len(ids)
     assert left == ids[-len(left) :]
     assert left[-4:] == ["499-0", "500-0", "500-1", "500-2"]
