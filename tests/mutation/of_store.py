@@ -138,6 +138,30 @@ STORE = [
     ),
     Place(
         "service/store/lua/save_snapshot.lua",
+        ("tests/service/store/test_snapshots.py",),
+        {
+            "snapshot: an older version's": ("there.version <= version\n", "true\n"),
+            "snapshot: changes are not counted": ("there.changes < changes", "false"),
+            "snapshot: another last entry": ("ARGV[3] .. '-' .. ARGV[4]", "ARGV[3] .. '-0'"),
+        },
+    ),
+    Place(
+        "service/store/lua/publish_statistics.lua",
+        ("tests/service/store/test_snapshots.py",),
+        {"statistics: an older version's": (" and tonumber(there[2] or '1') <= tonumber(ARGV[6])", "")},
+    ),
+    Place(
+        "service/store/redis/snapshot_parts.py",
+        ("tests/service/store/test_snapshots.py",),
+        {
+            "snapshot: not checked": ("if has_check and", "if False and"),
+            "snapshot: the check of no numbers": ("repr(numbers).encode() + ", ""),
+            "snapshot: without its version it is an old one": (' or b"check" in fields', ""),
+            "snapshot: any version": ("if version > SNAPSHOT_VERSION or unknown:", "if unknown:"),
+        },
+    ),
+    Place(
+        "service/store/lua/save_snapshot.lua",
         laws("tests/service/store/test_trouble.py", "test_a_snapshot_is_whole_or_not_there"),
         {
             "snapshot: some of its parts": ("redis.call('HLEN', KEYS[4]) ~= tonumber(ARGV[6])", "false"),
