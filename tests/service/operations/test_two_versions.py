@@ -118,10 +118,13 @@ def told_of(samples: Samples, model: str) -> set[str]:
 def test_an_older_worker_harms_nothing(url: str, tmp_path: Path) -> None:
     """What it cannot read it refuses; other models go on; the newer worker finds everything as it left it."""
     with worker(url, tmp_path / "older") as older:
-        for model in ("shared", "other"):
+        for model in ("shared", "other", "briefly"):
             post(older, "/models", **definition(model))
             assert state_of(older, model)[0] == 0  # it knows the model before the newer version comes
+        assert predict(older, "briefly", "own").is_success
         with worker(url, tmp_path / "newer", NEWER) as newer:
+            assert predict(newer, "briefly", "new").is_success
+            assert judge(newer, "briefly:new").is_success
             play(newer, "shared", BATCHES)
             assert predict(newer, "shared", "open").is_success
             assert is_newer(predict(older, "shared"))
@@ -135,6 +138,8 @@ def test_an_older_worker_harms_nothing(url: str, tmp_path: Path) -> None:
             assert is_newer(predict(older, "shared", "open"))
             assert is_newer(judge(older, "shared:open"))
             play(older, "other", 1)
+        assert is_newer(predict(older, "briefly"))
+        assert judge(older, "briefly:own").json()["status"] == "recorded"
         samples = parsed(older.get("/metrics").text)
         assert value(samples, "wager_folded_rounds_total", model="shared") == ROUNDS
         assert told_of(samples, "other") - told_of(samples, "shared") >= {"wager_open_predictions", "wager_labels"}
