@@ -39,8 +39,7 @@ WagerError
     ├── StoreFullError            no memory left for a write
     ├── NewerVersionError         a newer version wrote what is stored
     └── StoreCorruptError         what is stored cannot be read
-        ├── BrokenPredictionError the record of a prediction is damaged
-        └── DamagedSnapshotError  a snapshot is damaged
+        └── BrokenPredictionError the record of a prediction is damaged
 """
 
 
@@ -220,18 +219,6 @@ class StoreCorruptError(StoreError):
 
 class BrokenPredictionError(StoreCorruptError):
     """The record of a prediction is damaged: no feedback makes a round of it."""
-
-
-class DamagedSnapshotError(StoreCorruptError):
-    """A snapshot is damaged; the log may have all that it has seen.
-
-    Attributes:
-        round_count: the rounds that it has seen, by its own account; 0 where that cannot be read.
-    """
-
-    def __init__(self, detail: str, round_count: int) -> None:
-        super().__init__(detail)
-        self.round_count = round_count
 
 
 class NewerVersionError(StoreError):

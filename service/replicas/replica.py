@@ -7,13 +7,14 @@ from typing import Any, TypeVar
 from learners.base import IntArray, InvalidStateError, Rounds, state_bytes
 from learners.codec import encode_state
 from service.compute import FIRST_CALL, Compute, steps_in_slice
-from service.errors import DamagedSnapshotError, ModelNotFoundError, StoreCorruptError
+from service.errors import ModelNotFoundError, StoreCorruptError
 from service.models.model import Model
 from service.replicas.guarded_fold import learn
 from service.replicas.quarantine import Quarantine
 from service.replicas.snapshot_state import read_state
 from service.replicas.statistics import StatisticsAccumulator, counted_rounds
 from service.store.base import LogEntry, Seen, Snapshot, Store, Tail
+from service.store.damage import DamagedSnapshotError
 from service.store.records.log_entries import begin_of, moment_of
 
 _T = TypeVar("_T")

@@ -60,7 +60,6 @@ OF_ERROR: dict[type[errors.WagerError], Kind] = {
     errors.StoreFullError: Kind(507, "store-full", "The store has no memory left"),
     errors.StoreCorruptError: STORE_CORRUPT,
     errors.BrokenPredictionError: STORE_CORRUPT,
-    errors.DamagedSnapshotError: STORE_CORRUPT,
 }
 
 OF_HTTP: dict[int, Kind] = {

@@ -12,7 +12,6 @@ from typing import Any, TypeAlias
 from redis import exceptions
 
 from service.errors import (
-    DamagedSnapshotError,
     ModelNotFoundError,
     NewerVersionError,
     StoreError,
@@ -36,6 +35,7 @@ from service.store.base import (
 from service.store.connections.connections import NO_FILES, Connection, TlsFiles, connect
 from service.store.connections.readiness import read_readiness
 from service.store.connections.replication import Confirmed
+from service.store.damage import DamagedSnapshotError
 from service.store.redis.damage_commands import DamageCommands
 from service.store.redis.driver_errors import translating_errors
 from service.store.redis.feedback_codec import by_block, in_order
@@ -173,7 +173,7 @@ class RedisStore(DamageCommands):
         except exceptions.ResponseError as error:
             if not str(error).startswith("WRONGTYPE"):
                 raise
-            raise DamagedSnapshotError("its key holds another type of value", 0) from error
+            raise DamagedSnapshotError("its key holds another type of value") from error
         return await read_snapshot(fields) if fields else None
 
     @translating_errors

@@ -10,8 +10,9 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from service.errors import DamagedSnapshotError, NewerVersionError
+from service.errors import NewerVersionError
 from service.store.base import Snapshot
+from service.store.damage import DamagedSnapshotError
 
 SNAPSHOT_VERSION = 2
 """Of the hash of a snapshot. Version 1, which release 0.1.0 writes, has no version, no changes and no check."""

@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 
-from service.errors import DamagedSnapshotError, NewerVersionError
+from service.errors import NewerVersionError
 from service.store import keys
 from service.store.base import PublishedStatistics, Snapshot
+from service.store.damage import DamagedSnapshotError
 from service.store.redis import redis_store, snapshot_parts
 from service.store.redis.redis_store import RedisStore
 from service.store.redis.snapshot_parts import SNAPSHOT_VERSION
@@ -123,9 +124,9 @@ async def test_a_key_of_another_type_is_a_damaged_snapshot(store: RedisStore, ke
     await store.command("SET", keys.snapshot(*key), "noise")
     with pytest.raises(DamagedSnapshotError, match="type") as caught:
         await store.load_snapshot(key)
-    await store.mark_snapshot(key, caught.value.round_count, caught.value.detail)
+    await store.mark_snapshot(key, caught.value.round_count, str(caught.value))
     (found,) = (await store.read_damage(key)).found
-    assert (found.snapshot, found.last, found.reason) == (True, 0, caught.value.detail)
+    assert (found.snapshot, found.last, found.reason) == (True, 0, str(caught.value))
     assert await store.save_snapshot(key, KEPT, 10) == 7
     assert await store.load_snapshot(key) == KEPT
 
