@@ -27,6 +27,7 @@ from service.models.norm_policy import ContextCheck
 from service.schemas.features import DenseFeatures, Features, SparseFeatures
 from service.schemas.models import LearnerChoice, ModelDefinition
 from service.store.base import FeedbackRules
+from service.store.records.context_codec import DenseCodec, SparseCodec
 from service.store.records.records import RecordFormat
 from service.store.stored_models import ModelKey, StoredModel
 
@@ -71,8 +72,8 @@ class Model:
     def format(self) -> RecordFormat:
         """The bytes of its predictions and rounds."""
         features = self.definition.features
-        sparse = isinstance(features, SparseFeatures)
-        return RecordFormat(self.answers.form, self.learner.evidence_size, features.size, sparse)
+        codec = SparseCodec if isinstance(features, SparseFeatures) else DenseCodec
+        return RecordFormat(self.answers.form, self.learner.evidence_size, codec(features.size))
 
     @cached_property
     def contexts(self) -> ContextKind:

@@ -51,12 +51,13 @@ class Replica:
         self.model = model
         self.lock = asyncio.Lock()
         self.round_count = 0
+        self.change_count = 0
         self.snapshot_rounds = 0
         self.state: Any = None
         self._last_at: bytes | None = None  # when the last of the rounds came, as its entry has it
         self._quarantine = Quarantine(model, store)
         self.bytes = state_bytes(model.learner)
-        self.statistics = StatisticsAccumulator(model.format, model.answers.choices, model.definition.window_seconds)
+        self.statistics = StatisticsAccumulator(model.answers.choices, model.definition.window_seconds)
         self._folded = False
         self._store = store
         self._compute = compute
@@ -69,7 +70,8 @@ class Replica:
     @property
     def seen(self) -> Seen:
         """What the state takes into account."""
-        return Seen(self.round_count, self._limit, self._last_at, damage=self._quarantine.version)
+        damage, changes = self._quarantine.version, self.change_count
+        return Seen(self.round_count, self._limit, self._last_at, damage=damage, change_count=changes)
 
     def give_up(self) -> None:
         """End what is being folded, before its next slice: the model is gone."""
@@ -118,7 +120,7 @@ class Replica:
         """Whether the log is not the one this state is of: rounds that it had are gone, or others in their place."""
         first = tail.entries[0] if tail.entries else None
         if first is None or not self._holds_last(first):
-            return tail.round_count < self.round_count
+            return tail.round_count < self.round_count or tail.change_count < self.change_count
         there, self._last_at = self._last_at, moment_of(first)
         return first.last_round != self.round_count or (there is not None and there != self._last_at)
 
@@ -142,7 +144,7 @@ class Replica:
                 after = 0
             gap = begin_of(self.model.format, entries[0], after) != self.round_count + 1
         else:
-            gap = tail.round_count > self.round_count
+            gap = (tail.round_count, tail.change_count) > (self.round_count, self.change_count)
         await (self._load() if gap else self._fold(entries))
 
     async def _load(self) -> None:
@@ -165,7 +167,7 @@ class Replica:
                 self.statistics.restart(snapshot.statistics)
                 return
         self.state = await self._run(FIRST_CALL, self.model.learner.init)
-        self.round_count = self.snapshot_rounds = 0
+        self.round_count = self.change_count = self.snapshot_rounds = 0
         self.statistics.restart(b"")
 
     async def _do_without(self, snapshot: Snapshot, error: InvalidStateError) -> None:
@@ -188,7 +190,7 @@ class Replica:
             if not await self._learn(self.model.format.rounds_of(*stretch.rows), stretch.rows[0]["round"]):
                 await self._load()
                 return
-            self.statistics.take(stretch.records, len(stretch.rows[0]))
+            self.statistics.take(stretch.rows[0])
         self.round_count, self._last_at = entries[-1].last_round, moment_of(entries[-1])
 
     async def _learn(self, rounds: Rounds, numbers: IntArray) -> bool:

@@ -8,7 +8,8 @@ from learners.base import FloatArray
 from service.errors import PredictionConflictError, StoreError
 from service.models.model import Model
 from service.schemas.rounds import PredictAnswer
-from service.store.records.records import NewPredictions, StoredPrediction
+from service.store.records.records import NewPredictions
+from service.store.records.stored_prediction import StoredPrediction
 
 _log = logging.getLogger(__name__)
 

@@ -246,6 +246,7 @@ class ModelSession:
             now,
             expires_at,
             self.replica.round_count,
+            self.replica.change_count,
         )
         if not (sound := model.format.sound(predictions)).all():
             raise ImpossibleDecisionsError(sound)
