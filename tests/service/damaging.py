@@ -11,6 +11,7 @@ from service.models.model import Model
 from service.store import keys
 from service.store.base import Block, Feedback, LogEntry, Store
 from service.store.prediction_ids import ids_in, tokens_of
+from service.store.records.layout import ROUND, VERSION
 from service.store.records.records import NewPredictions
 from service.store.redis.redis_store import RedisStore
 from tests.service.sample_models import LABEL_SET, RANKING, SOBA_DIAGONAL, make_model, one_by_one, play
@@ -58,8 +59,9 @@ async def play_sparse(store: Store, model: Model, n: int, seed: int = 1, blocks:
 async def rewrite(store: RedisStore, model: Model, entries: Sequence[LogEntry]) -> None:
     """Puts these entries into the place of the log."""
     await store.command("DEL", keys.log(*model.key))
-    for number, block, rounds in entries:
-        await store.command("XADD", keys.log(*model.key), f"{number}-0", "p", block, "r", rounds)
+    for number, block, rounds, version in entries:
+        fields = ["t", "r", "v", version, "p", block, "d", rounds] if version == VERSION else ["p", block, "r", rounds]
+        await store.command("XADD", keys.log(*model.key), f"{number}-0", *fields)
 
 
 def changed(entry: LogEntry, at: int, new: bytes) -> LogEntry:
@@ -69,11 +71,7 @@ def changed(entry: LogEntry, at: int, new: bytes) -> LogEntry:
 
 def regions(model: Model, entry: LogEntry) -> dict[str, tuple[int, int]]:
     """Where each number of the first round in an entry begins and ends."""
-    layout = model.format._round
-    found = {
-        name: (int(field[1]), int(field[1]) + field[0].itemsize)
-        for name, field in (layout.fields or {}).items()
-        if field[0].itemsize
-    }
-    length = len(one_by_one([entry])[0])
-    return found if length == layout.itemsize else found | {"pairs": (layout.itemsize, length)}
+    answer = model.format.answers.dtype
+    dtype, length = ROUND.dtype(answer), len(one_by_one([entry])[0])
+    found = {name: (begin := ROUND.place(name, answer), begin + dtype[name].itemsize) for name in ROUND.fields}
+    return found | {"evidence and context": (dtype.itemsize, length)}

@@ -14,12 +14,13 @@ from service.errors import NewerVersionError, StoreCorruptError
 from service.models.model import Limits, Model, new_model, stored_model
 from service.replicas.replica import Replica
 from service.rounds.session import Environment, ModelSession, PredictionRequest
-from service.schemas.features import SparseContext
+from service.schemas.features import SparseContext, SparseFeatures
 from service.schemas.models import ModelDefinition
 from service.schemas.rounds import PredictAnswer
 from service.store import keys
 from service.store.base import LogEntry, Snapshot, Store
 from service.store.damage import Damage
+from service.store.records.layout import ROUND
 from service.store.records.log_entries import read_entries
 from service.store.redis.redis_store import RedisStore
 from tests.service.damaging import KINDS, NAN, changed, played, regions, rewrite
@@ -37,6 +38,7 @@ from tests.service.sample_models import (
 from tests.service.workers import Clock
 
 N = 9
+MOMENT, NUMBER = ROUND.place("feedback_at"), ROUND.place("round")
 
 
 def session_of(store: Store, model: Model) -> ModelSession:
@@ -50,7 +52,7 @@ def session_of(store: Store, model: Model) -> ModelSession:
 async def predicted(session: ModelSession, n: int = 2) -> list[PredictAnswer]:
     """Some predictions, one after the other."""
     context: Any = some_contexts(3, 1)[0]
-    if session.model.format.shape.sparse_features:
+    if isinstance(session.model.definition.features, SparseFeatures):
         context = SparseContext(indices=[1, 7], values=[0.6, 0.8])
     return [await session.predict(PredictionRequest(context, None, include_distribution=False)) for _ in range(n)]
 
@@ -94,9 +96,7 @@ async def test_a_damaged_round_is_left_out_by_all(
         assert {answer.rounds_seen for answer in answers} == {N}, region
         bad = await damaged_rounds(store, model)
         start = whole[place].last_round - len(one_by_one([whole[place]])) + 1
-        split = kind != "sparse" or region != "length" or blocks is None
-        expected = {start} if split else set(range(start, whole[place].last_round + 1))
-        assert bad == expected, region
+        assert bad == {start}, region
         assert bits(first.replica.state) == bits(second.replica.state), region
         assert bits(first.replica.state) == sound_fold(model, whole, bad), region
         assert first.replica.statistics.counts() == second.replica.statistics.counts()
@@ -152,7 +152,7 @@ async def test_a_damaged_block_name_is_damage(store: RedisStore, name: str, name
     """A name that no block has costs the entry, and stops nobody."""
     model = await played(store, name, "dense", N, 3)
     whole = await whole_log(store, model.key)
-    entries: list[Any] = [whole[0], (whole[1].last_round, name_of_block, whole[1].payload), whole[2]]
+    entries: list[Any] = [whole[0], (whole[1].last_round, name_of_block, *whole[1][2:]), whole[2]]
     await rewrite(store, model, entries)
     session = session_of(store, model)
     await predicted(session)
@@ -244,7 +244,8 @@ async def test_a_damaged_moment_stops_nobody(
     await predicted(old)
     whole = await whole_log(store, model.key)
     place = len(whole) - 1 if newest else 1
-    await rewrite(store, model, [changed(entry, 5, moment) if i == place else entry for i, entry in enumerate(whole)])
+    whole[place] = changed(whole[place], MOMENT, moment)
+    await rewrite(store, model, whole)
     store.loads = 0
     new = session_of(store, model)
     for session in (new, old, new, old):
@@ -388,7 +389,7 @@ def test_holes_are_no_damage() -> None:
     """Rounds that are missing are not left out in silence."""
     model = stored_model_of_nothing()
     with pytest.raises(StoreCorruptError, match="hole"):
-        read_entries(model.format, [LogEntry(3, "x", bytes(13) + (3).to_bytes(8, "little") + bytes(SIZE - 21))], 1)
+        read_entries(model.format, [LogEntry(3, "x", bytes(NUMBER) + (3).to_bytes(8, "little") + bytes(20))], 1)
 
 
 def stored_model_of_nothing() -> Model:
@@ -396,4 +397,3 @@ def stored_model_of_nothing() -> Model:
     return new_model(ModelDefinition.model_validate(definition("nothing")), "first", Limits(2**30, 10**12))
 
 
-SIZE = stored_model_of_nothing().format.round_bytes

@@ -4,7 +4,7 @@ import asyncio
 import gc
 import itertools
 import tracemalloc
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,7 @@ from service.rounds.session import FOLD_EVERY, Environment, ModelSession, Predic
 from service.rounds.session_cache import _SESSION_BYTES, SessionCache, _cost
 from service.store import keys
 from service.store.base import Feedback, Snapshot
+from service.store.records.round_table import Table
 from service.store.redis.redis_store import RedisStore
 from service.store.stored_models import ModelKey
 from tests.service.sample_models import (
@@ -143,9 +144,9 @@ async def test_what_comes_one_by_one_is_folded_in_short_stretches(
     stretches: list[int] = []
     take = StatisticsAccumulator.take
 
-    def noted(statistics: StatisticsAccumulator, records: Sequence[bytes], n: int) -> None:
-        stretches.append(n)
-        take(statistics, records, n)
+    def noted(statistics: StatisticsAccumulator, rounds: Table) -> None:
+        stretches.append(len(rounds))
+        take(statistics, rounds)
 
     monkeypatch.setattr(StatisticsAccumulator, "take", noted)
     await make_model(store, name)

@@ -14,6 +14,7 @@ from service.store.base import Block, Feedback, FeedbackResult, FeedbackRules, F
 from service.store.outcomes import Outcome
 from service.store.prediction_ids import SINGLE
 from service.store.records.answer_codec import AnswerCodec, label_set_codec, ranking_codec
+from service.store.records.context_codec import DenseCodec
 from service.store.records.records import NewPredictions, RecordFormat
 from service.store.stored_models import ModelKey
 from tests.servers import keys_like, raw
@@ -25,7 +26,9 @@ from tests.service.store.samples import (
     STRICT,
     WINDOW,
     as_bytes,
+    as_round,
     feedback_for,
+    places_in,
     sample_predictions,
     without_bodies,
 )
@@ -157,7 +160,8 @@ async def test_every_call_for_a_gone_model_says_so(place: Place, made_again: boo
 async def test_a_prediction_is_stored_unless_its_id_is_in_use(place: Place) -> None:
     """The first record of an id stays; who comes later, even in the same call, is told its head."""
     assert await place.predict("a", "b", label=1) == [None, None]
-    first, other = (without_bodies(sample_predictions("a", label=label)[0].record) for label in (1, 3))
+    first = without_bodies(sample_predictions("a", label=1)[0].record)
+    other = without_bodies(sample_predictions("a", "c", label=3)[1].record)
     assert await place.predict("a", "c", "c", label=3) == [first, None, other]
     assert await place.predict("a", label=3) == [first]
     assert await place.counters() == (0, 3, 0)
@@ -227,9 +231,10 @@ async def test_a_closed_prediction_still_tells_its_head(place: Place) -> None:
     """Asking again after the feedback brings what was stored, and its outcome in the place of zeros."""
     await place.play(1)
     (told,) = await place.predict("p0")
-    record = without_bodies(sample_predictions("p0", label=2)[0].record)
-    outcome = struct.pack("<Bdq", True, NOW, 1) + as_bytes(2)
-    assert told == record[:5] + bytes(4) + record[9:45] + outcome + record[45 + len(outcome) :]
+    whole = sample_predictions("p0", label=2)[0].record
+    record, places = without_bodies(whole), places_in(whole)
+    outcome = as_round(whole, 0, (True, NOW, 1), as_bytes(2))[4 : 4 + len(record) - places.outcomes]
+    assert told == record[: places.open] + bytes(4) + outcome
     assert FORMAT.decode_stored(told) == FORMAT.decode_stored(record)
 
 
@@ -361,7 +366,7 @@ async def test_a_true_label_is_asked_for_where_it_is_needed(place: Place) -> Non
 async def test_answers_of_any_length_are_compared_as_bytes(place: Place, form: AnswerCodec, rows: Any) -> None:
     """Whatever its length and bytes, an answer is kept, told, and right if and only if the truth is the same."""
     answer, other, third = form.encode(np.array(rows))
-    shape = RecordFormat(form, 1, 1)
+    shape = RecordFormat(form, 1, DenseCodec(1))
     numbers, none, outputs = np.ones((3, 1)), np.zeros(3), form.rows(np.array(rows[:1] * 3))
     made = NewPredictions(outputs, none, none, numbers, Contexts.dense(numbers), NOW, NOW + WINDOW, 7)
     records = shape.encode_blocks(made, range(4), np.full(3, SINGLE), [bytes(16)] * 3)
