@@ -1,13 +1,16 @@
 """Logs damaged on purpose, and models of each kind to do it to."""
 
+import functools
 import struct
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import pytest
 
 from learners.base import Contexts
 from service.models.model import Model
+from service.schemas.features import SparseFeatures
 from service.store import keys
 from service.store.base import Block, Feedback, LogEntry, Store
 from service.store.prediction_ids import ids_in, tokens_of
@@ -15,6 +18,7 @@ from service.store.records.layout import ROUND, VERSION
 from service.store.records.records import NewPredictions
 from service.store.redis.redis_store import RedisStore
 from tests.service.sample_models import LABEL_SET, RANKING, SOBA_DIAGONAL, make_model, one_by_one, play
+from tests.service.store.format_3 import encode_blocks_3
 from tests.service.workers import START
 
 SPARSE = {"kind": "sparse", "size": 50, "norm": "unit"}
@@ -32,6 +36,16 @@ async def played(store: Store, name: str, kind: str, n: int, blocks: int | None)
     model = await make_model(store, name, **KINDS[kind])
     await (play_sparse if kind == "sparse" else play)(store, model, n, blocks=blocks)
     return model
+
+
+async def play_3(store: Store, model: Model, n: int, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As `play` or `play_sparse` in two blocks, of predictions that release 0.1.0 stored."""
+    form = model.format
+    encode = functools.partial(encode_blocks_3, form.answers, form._contexts)
+    with monkeypatch.context() as patched:
+        patched.setattr(form, "encode_blocks", encode)
+        sparse = isinstance(model.definition.features, SparseFeatures)
+        await (play_sparse if sparse else play)(store, model, n, seed, blocks=min(n, 2))
 
 
 async def play_sparse(store: Store, model: Model, n: int, seed: int = 1, blocks: int | None = None) -> None:

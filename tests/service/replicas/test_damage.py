@@ -388,12 +388,12 @@ async def test_the_record_of_damage_may_be_damaged(store: RedisStore, name: str)
 def test_holes_are_no_damage() -> None:
     """Rounds that are missing are not left out in silence."""
     model = stored_model_of_nothing()
+    size = model.format.round_bytes
+    third = size.to_bytes(4, "little") + bytes(NUMBER - 4) + (3).to_bytes(8, "little") + bytes(size - NUMBER - 8)
     with pytest.raises(StoreCorruptError, match="hole"):
-        read_entries(model.format, [LogEntry(3, "x", bytes(NUMBER) + (3).to_bytes(8, "little") + bytes(20))], 1)
+        read_entries(model.format, [LogEntry(3, "x", third)], 1)
 
 
 def stored_model_of_nothing() -> Model:
     """A model that is in no store."""
     return new_model(ModelDefinition.model_validate(definition("nothing")), "first", Limits(2**30, 10**12))
-
-
