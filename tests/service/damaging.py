@@ -1,6 +1,7 @@
 """Logs damaged on purpose, and models of each kind to do it to."""
 
 import functools
+import itertools
 import struct
 from collections.abc import Sequence
 from typing import Any
@@ -10,16 +11,28 @@ import pytest
 
 from learners.base import Contexts
 from service.models.model import Model
-from service.schemas.features import SparseFeatures
+from service.rounds.session import Environment, ModelSession, PredictionRequest
+from service.schemas.features import SparseContext, SparseFeatures
+from service.schemas.rounds import PredictAnswer
 from service.store import keys
 from service.store.base import Block, Feedback, LogEntry, Store
 from service.store.prediction_ids import ids_in, tokens_of
 from service.store.records.layout import ROUND, VERSION
 from service.store.records.records import NewPredictions
 from service.store.redis.redis_store import RedisStore
-from tests.service.sample_models import LABEL_SET, RANKING, SOBA_DIAGONAL, make_model, one_by_one, play
+from tests.service.sample_models import (
+    COMPUTE,
+    LABEL_SET,
+    RANKING,
+    SOBA_DIAGONAL,
+    bits,
+    make_model,
+    one_by_one,
+    play,
+    some_contexts,
+)
 from tests.service.store.format_3 import encode_blocks_3
-from tests.service.workers import START
+from tests.service.workers import START, Clock
 
 SPARSE = {"kind": "sparse", "size": 50, "norm": "unit"}
 KINDS: dict[str, dict[str, Any]] = {
@@ -89,3 +102,38 @@ def regions(model: Model, entry: LogEntry) -> dict[str, tuple[int, int]]:
     dtype, length = ROUND.dtype(answer), len(one_by_one([entry])[0])
     found = {name: (begin := ROUND.place(name, answer), begin + dtype[name].itemsize) for name in ROUND.fields}
     return found | {"evidence and context": (dtype.itemsize, length)}
+
+
+def session_of(store: Store, model: Model) -> ModelSession:
+    """A worker's session."""
+    numbers = itertools.count()
+    return ModelSession(
+        model, Environment(store, COMPUTE, Clock(), np.random.default_rng(1), lambda: f"{id(numbers)}-{next(numbers)}")
+    )
+
+
+async def predicted(session: ModelSession, n: int = 2) -> list[PredictAnswer]:
+    """Some predictions, one after the other."""
+    context: Any = some_contexts(3, 1)[0]
+    if isinstance(session.model.definition.features, SparseFeatures):
+        context = SparseContext(indices=[1, 7], values=[0.6, 0.8])
+    return [await session.predict(PredictionRequest(context, None, include_distribution=False)) for _ in range(n)]
+
+
+def sound_fold(model: Model, entries: Sequence[LogEntry], bad: set[int]) -> list[bytes]:
+    """The state after all rounds but some, one at a time."""
+    state = model.learner.init()
+    for number, record in enumerate(one_by_one(entries), 1):
+        if number not in bad:
+            state = model.learner.fold(state, model.format.decode_rounds([record]))
+    return bits(state)
+
+
+async def damaged_rounds(store: Store, model: Model) -> set[int]:
+    """The rounds that are on record as damaged; as many as the model counts."""
+    found = (await store.read_damage(model.key)).found
+    rounds = {number for each in found if not each.snapshot for number in range(each.first, each.last + 1)}
+    stored = await store.get_model(model.name)
+    assert stored is not None
+    assert stored.damaged == len(rounds)
+    return rounds

@@ -10,6 +10,8 @@ from service.store.records.checks import check_of
 from service.store.records.layout import CHECK_BYTES, FEEDBACK, HEAD, OPEN_COUNT, OUTCOME, PREDICTION, VERSION
 from service.store.records.round_table import Table
 
+_HEAD = HEAD.struct()
+
 
 class Block(NamedTuple):
     """The parts of a block."""
@@ -52,7 +54,7 @@ def block_of(record: bytes, answers: AnswerCodec) -> Block:
         raise StoreCorruptError("a prediction's record has an unknown format")
     if record[0] > VERSION:
         raise NewerVersionError(f"a prediction's record has format {record[0]}; this version reads {VERSION}")
-    _, flags, n, answer_bytes, fingerprint, expires_at, rounds_seen, _ = HEAD.struct().unpack_from(record)
+    _, flags, n, answer_bytes, fingerprint, expires_at, rounds_seen, _ = _HEAD.unpack_from(record)
     prediction, outcome = PREDICTION.dtype(answers.dtype), OUTCOME.dtype(answers.dtype)
     check_at = HEAD.size + n * prediction.itemsize
     outcomes_at = check_at + CHECK_BYTES + OPEN_COUNT.size

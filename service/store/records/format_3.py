@@ -36,6 +36,8 @@ PREDICTION = Layout(propensity="f64", output="answer", token="i64", begin="u32",
 BODY = Layout(output="answer", propensity="f64", rounds_seen="i64", predicted_at="f64", residual_uniform="f64")
 ROUND = Layout(length="u32", **OUTCOME.fields, token="i64", **BODY.fields)
 
+_HEAD = HEAD.struct()
+
 
 class _Block(NamedTuple):
     """The parts of a block whose lengths fit each other."""
@@ -151,7 +153,7 @@ class Format3:
     def _block(self, record: bytes) -> _Block:
         if len(record) < HEAD.size:
             raise StoreCorruptError("a prediction's record has an unknown format")
-        _, n, _, answer_bytes, fingerprint, expires_at, rounds_seen = HEAD.struct().unpack_from(record)
+        _, n, _, answer_bytes, fingerprint, expires_at, rounds_seen = _HEAD.unpack_from(record)
         heads_at = HEAD.size + n * self._outcome.itemsize
         bodies_at = heads_at + n * self._prediction.itemsize
         if n < 1 or answer_bytes != self._answers.dtype.itemsize or len(record) < bodies_at:

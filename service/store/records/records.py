@@ -28,6 +28,8 @@ from service.store.shapes import RecordShape
 BLOCK_BYTES = 16_384
 """The largest block of more than one prediction: each feedback reads one, and one that waits keeps it whole."""
 
+_HEAD, _OPEN_COUNT = HEAD.struct(), OPEN_COUNT.struct()
+
 
 class NewPredictions(NamedTuple):
     """n predictions that were made together, and are not yet stored."""
@@ -103,27 +105,27 @@ class RecordFormat:
             fingerprints: 16 bytes for each block.
         """
         bodies = self._encode_bodies(predictions)
-        heads, ends = self._encode_heads(predictions, bodies, tokens)
-        blocks, seen = list[bytes](), (predictions.rounds_seen, predictions.changes_seen)
+        heads = self._encode_heads(predictions, bodies, bounds, tokens)
+        size, answer_bytes = self._prediction.itemsize, self.answers.dtype.itemsize
+        after = (predictions.expires_at, predictions.rounds_seen, predictions.changes_seen)
+        blocks = list[bytes]()
         for fingerprint, (start, stop) in zip(fingerprints, pairwise(bounds), strict=True):
-            n, rows, first = stop - start, heads[start:stop], ends[start]
-            rows["begin"], rows["end"] = ends[start:stop] - first, ends[start + 1 : stop + 1] - first
-            answer_bytes = self.answers.dtype.itemsize
-            head = HEAD.struct().pack(VERSION, 0, n, answer_bytes, fingerprint, predictions.expires_at, *seen)
-            checked, outcomes = head + rows.tobytes(), bytes(n * self._outcome_bytes)
-            blocks.append(
-                b"".join((checked, check_of(checked), OPEN_COUNT.struct().pack(n), outcomes, *bodies[start:stop]))
-            )
+            head = _HEAD.pack(VERSION, 0, stop - start, answer_bytes, fingerprint, *after)
+            checked, outcomes = head + heads[start * size : stop * size], bytes((stop - start) * self._outcome_bytes)
+            parts = (checked, check_of(checked), _OPEN_COUNT.pack(stop - start), outcomes, *bodies[start:stop])
+            blocks.append(b"".join(parts))
         return blocks
 
     def _encode_heads(
-        self, predictions: NewPredictions, bodies: Sequence[bytes], tokens: IntArray
-    ) -> tuple[Table, IntArray]:
-        """What a block has of each prediction beside its body, and where all bodies end, 0 before the first."""
-        heads = np.empty(len(bodies), self._prediction)
+        self, predictions: NewPredictions, bodies: Sequence[bytes], bounds: Sequence[int], tokens: IntArray
+    ) -> bytes:
+        """What the blocks have of each prediction beside its body."""
+        heads, ends = np.empty(len(bodies), self._prediction), np.cumsum([0, *map(len, bodies)])
+        first = np.repeat(ends[list(bounds[:-1])], np.diff(bounds))
+        heads["begin"], heads["end"] = ends[:-1] - first, ends[1:] - first
         heads["propensity"], heads["output"], heads["token"] = predictions.propensities, predictions.outputs, tokens
-        heads["body_check"] = [check_of(body) for body in bodies]
-        return heads, np.cumsum([0, *map(len, bodies)])
+        heads["body_check"] = list(map(check_of, bodies))
+        return heads.tobytes()
 
     def _encode_bodies(self, predictions: NewPredictions) -> list[bytes]:
         contexts, offsets = self._contexts.encode(predictions.contexts)

@@ -30,9 +30,7 @@ class Rounds4:
         self._fixed = np.dtype(fixed)
         size = contexts.fixed_bytes
         self._whole = None if size is None else np.dtype([*fixed, ("context", f"V{size}")])
-        self._check, self._said, self._body_check, self._body = (
-            ROUND.place(field, answers.dtype) for field in ("check", "kind", "body_check", "flags")
-        )
+        self._said, self._body = (ROUND.place(field, answers.dtype) for field in ("kind", "flags"))
 
     @property
     def least_bytes(self) -> int:
@@ -67,13 +65,14 @@ class Rounds4:
 
     def _walk(self, payload: bytes, length: Callable[[bytes, int], int]) -> list[int] | None:
         """Where rounds begin, and the end; None where they do not end with the payload."""
-        found, least, end = [0], self._core.itemsize, len(payload)
-        while found[-1] + least <= end:
-            size = length(payload, found[-1])
-            if size < least:
+        found, at, last = [0], 0, len(payload) - self._core.itemsize
+        while at <= last:
+            size = length(payload, at)
+            if size < self._core.itemsize:
                 return None
-            found.append(found[-1] + size)
-        return found if found[-1] == end else None
+            at += size
+            found.append(at)
+        return found if at == len(payload) else None
 
     def _all_bounds(self, payloads: Sequence[bytes]) -> list[int]:
         found = [0]
@@ -95,13 +94,11 @@ class Rounds4:
         """Refuses rounds that are damaged, then those that this version does not understand."""
         if (core["length"] != np.diff(at)).any():
             raise StoreCorruptError("a round of the log has another length than it says")
-        check, said, body_check, body = self._check, self._said, self._body_check, self._body
-        for start, stop in pairwise(at):
-            head = data[start : start + body]
-            if check_of(head[said:]) != head[check:said]:
-                raise StoreCorruptError("the outcome of a round fails its check")
-            if check_of(data[start + body : stop]) != head[body_check:]:
-                raise StoreCorruptError("the body of a round fails its check")
+        said, body = self._said, self._body
+        if [check_of(data[start + said : start + body]) for start in at[:-1]] != core["check"].tolist():
+            raise StoreCorruptError("the outcome of a round fails its check")
+        if [check_of(data[start + body : stop]) for start, stop in pairwise(at)] != core["body_check"].tolist():
+            raise StoreCorruptError("the body of a round fails its check")
         self._refuse_newer(core)
 
     def _refuse_newer(self, core: Table) -> None:
