@@ -120,7 +120,7 @@ class Replica:
         """Whether the log is not the one this state is of: rounds that it had are gone, or others in their place."""
         first = tail.entries[0] if tail.entries else None
         if first is None or not self._holds_last(first):
-            return tail.round_count < self.round_count or tail.change_count < self.change_count
+            return tail.round_count < self.round_count
         there, self._last_at = self._last_at, moment_of(first)
         return first.last_round != self.round_count or (there is not None and there != self._last_at)
 

@@ -136,3 +136,15 @@ async def test_a_damaged_number_of_changes_is_corrupt(
     await store.command("HSET", keys.model(name), "changes", value)
     for answer in (await predicted(two[0], name), await judged(two[0], made)):
         assert (answer.status_code, answer.json()["type"]) == (500, "urn:wager:problem:store-corrupt")
+
+
+async def test_a_change_that_the_log_has_lost_is_corrupt(
+    two: list[httpx2.AsyncClient], store: RedisStore, name: str
+) -> None:
+    """No worker goes on as if there had been none, nor asks for it without end."""
+    await two[0].post("/models", json=definition(name))
+    assert (await judged(two[0], await predicted(two[0], name))).status_code == 200
+    await store.command("HSET", keys.model(name), "changes", 1)
+    for client in two:
+        refused = await predicted(client, name)
+        assert (refused.status_code, refused.json()["type"]) == (500, "urn:wager:problem:store-corrupt")
