@@ -49,7 +49,7 @@ class Seen(NamedTuple):
     """How many rounds and changes were taken into account, and how many rounds that were not to return at most.
 
     A log that was lost in part (a fail-over, a loss of power, an old backup) and went on may have as many rounds
-    and not the same: the moment of the last one tells them apart.
+    and not the same: the moment of the last one distinguishes them.
     """
 
     round_count: int
@@ -187,7 +187,7 @@ class Store(Protocol):
                 or the first of them; None where that does not matter.
 
         Returns:
-            Where others were seen than there are, the tail behind them, preceded by the entry of the last that
+            Where others were seen than there are, the tail after them, preceded by the entry of the last that
             was seen if the log has it: then nothing was stored. Else, for each block, None if it was stored, or
             the record that was there, without its bodies.
 
@@ -206,9 +206,9 @@ class Store(Protocol):
         """
 
     async def read_tail(self, key: ModelKey, after: int, limit: int) -> Tail:
-        """The entries with the first `limit` rounds behind round `after` that the log still has, and the changes there.
+        """The entries with the first `limit` rounds after round `after` that the log still has, and the changes there.
 
-        The first may begin before, and the last end behind those.
+        The first may begin earlier, and the last end later than those.
 
         Raises:
             ModelNotFoundError: if this incarnation of the model is gone.

@@ -17,7 +17,7 @@ class Outcome(NamedTuple):
 
 
 def decode_outcomes(data: bytes, n: int, version: int = layout.VERSION) -> list[Outcome]:
-    """The n outcomes that the reply to feedback carries, of one length.
+    """Return the n outcomes that the reply to feedback carries, of one length.
 
     Args:
         data: the outcomes, which the store has verified.

@@ -1,4 +1,4 @@
-"""What `lua/add_feedback_format_3.lua` knows of a model's records, to tell damaged ones."""
+"""What `lua/add_feedback_format_3.lua` knows of a model's records, to find damaged ones."""
 
 from typing import NamedTuple
 

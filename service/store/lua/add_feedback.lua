@@ -9,7 +9,7 @@
 -- version 3 nothing is done: its letter is `o`, and add_feedback_format_3.lua joins it.
 -- Layouts: service/store/records/layout.py. Truths are compared with answers as bytes.
 -- A record may be damaged: lengths are compared before anything is read by them, then checks, and then it is joined.
-local SAID, SAID_BYTES = '<BI4', 13 -- behind the token; before the truth
+local SAID, SAID_BYTES = '<BI4', 13 -- after the token; before the truth
 local BEFORE_BLOCKS = 4
 local SINGLE = string.rep('\255', 8)
 local NOTHING_SAID = 2

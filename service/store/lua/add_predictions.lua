@@ -1,5 +1,5 @@
--- Stores blocks of predictions, each unless its id is in use, provided that whoever made them had seen every round
--- and every change.
+-- Stores blocks of predictions, each unless its id is in use, provided that they take every round and every change
+-- into account.
 -- KEYS: model, log, then one block each.
 -- ARGV: incarnation, rounds seen (-1: it does not matter), changes seen, when the last round came (8 bytes; empty: not
 --       known), whether there may be newer rounds (1/0), most rounds to return, version of the record of damage that was

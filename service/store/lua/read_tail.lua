@@ -1,4 +1,4 @@
--- Reads the entries behind a given round.
+-- Reads the entries after a given round.
 -- KEYS: model, log. ARGV: incarnation, the round, limit.
 -- Returns nil if the model is gone, else {rounds in all, entries, version of the record of damage, changes in all}: as
 -- many entries as hold `limit` rounds, the last may hold more, and the changes between them.

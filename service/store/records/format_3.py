@@ -1,8 +1,8 @@
 """Blocks and rounds of version 3, which releases up to 0.1.0 wrote: read, never written, and not changed any more.
 
 A block is HEAD, an OUTCOME for each prediction (zeros while it is open), its PREDICTION, and the bodies; a round is a
-length u32, its OUTCOME, the token i64 and the body. A body is BODY and the evidence, then the context. What is damaged
-is told by impossible numbers: there are no checks. `lua/add_feedback_format_3.lua` joins them.
+length u32, its OUTCOME, the token i64 and the body. A body is BODY and the evidence, then the context. Damage is
+found by impossible numbers alone: there are no checks. `lua/add_feedback_format_3.lua` joins them.
 """
 
 from collections.abc import Iterator, Sequence
@@ -96,7 +96,7 @@ class Format3:
         if not opened:
             return
         if begin[0] or end[-1] != len(block.bodies) or (begin[1:] != end[:-1]).any():
-            raise StoreCorruptError("its bodies cannot be told apart")
+            raise StoreCorruptError("its bodies overlap, or have gaps")
         table = self._as_rounds(block, opened)
         for name in ("output", "propensity"):
             if table[name].tobytes() != block.predictions[opened][name].tobytes():

@@ -8,8 +8,8 @@ A block keeps the predictions that were made together, in one string of the stor
 
 The check covers HEAD and every PREDICTION, which never change; a PREDICTION has the check of its body. Feedback
 fills in an OUTCOME, and appends a round to the log: ROUND, then the parts of the body. The outcome's check covers the
-rest of the OUTCOME, and the token and the body check behind it in the ROUND. When the last prediction of a block is
-closed its bodies are dropped. A body is BODY, then its parts, in this order:
+rest of the OUTCOME, and the token and the body check that follow it in the ROUND. When the last prediction of a block
+is closed its bodies are dropped. A body is BODY, then its parts, in this order:
 
     eligible labels, one bit each (flag ELIGIBLE) | evidence, E x f64 (flag EVIDENCE) | context | context as it was
     sent | a vector for each action
@@ -84,7 +84,7 @@ class Layout:
     def lua(self, name: str) -> Iterator[str]:
         """Yield the declarations of a script: the format up to the first answer, the size, the place of each field.
 
-        Places count from 1, as Lua does. Fields behind an answer have none.
+        Places count from 1, as Lua does. Fields after an answer have none.
         """
         fixed = list(takewhile(lambda type_: type_ != _ANSWER, self.fields.values()))
         yield f"local {name}, {name}_BYTES = '<{''.join(_LUA_CODES[type_] for type_ in fixed)}', {self.size}"

@@ -42,20 +42,20 @@ class Stretch(NamedTuple):
 
 
 def moment_of(entry: LogEntry) -> bytes | None:
-    """When feedback brought an entry, as it is stored: damaged or not, it tells the entry from another."""
+    """Return when feedback brought an entry, as it is stored: damaged or not, it identifies the entry."""
     at = _MOMENTS[entry.version]
     moment = entry.payload[at : at + 8]
     return moment if len(moment) == 8 else None
 
 
 def begin_of(form: RecordFormat, entry: LogEntry, after: int | None = None) -> int | None:
-    """The number of the first round in an entry; None where it cannot be told.
+    """Return the number of the first round in an entry; None where it is unknown.
 
     Args:
         form: of the model's rounds.
         entry: of its log.
-        after: the last round before the entry, where that is known: then a damaged entry begins behind it. Else one
-            that cannot be told apart begins where its first round says.
+        after: the last round before the entry, where that is known: then a damaged entry begins right after it. Else
+            one that cannot be split begins where its first round says.
     """
     at, count = _NUMBERS[entry.version], _count(form, entry)
     said = int.from_bytes(entry.payload[at : at + 8], "little", signed=True)
@@ -97,7 +97,7 @@ def read_entries(
 
 
 def _count(form: RecordFormat, entry: LogEntry) -> int | None:
-    """How many rounds there are in an entry; None where they cannot be told apart."""
+    """How many rounds there are in an entry; None where it cannot be split."""
     try:
         return len(form.reader(entry.version).bounds(entry.payload)) - 1
     except StoreCorruptError:
@@ -153,7 +153,7 @@ def _pieces(form: RecordFormat, entry: LogEntry, after: int, damaged: list[Damag
     if not _BLOCK.fullmatch(entry.block):
         reason = "the name of a block is damaged"
     elif count != entry.last_round - after:
-        reason = "the rounds of an entry cannot be told apart"
+        reason = "an entry cannot be split into rounds"
     else:
         return [Piece(after + 1, entry.last_round, entry.payload, entry)]
     damaged.append(Damage(after + 1, entry.last_round, entry.last_round, reason))

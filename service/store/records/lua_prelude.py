@@ -4,7 +4,7 @@ from service.store.records import format_3, layout
 
 
 def lua_prelude() -> str:
-    """Return the declarations that stand before each script that reads or writes records."""
+    """Return the declarations that precede each script that reads or writes records."""
     lines = ["-- Rendered by service/store/records/lua_prelude.py: formats, sizes without answers, places from 1 on."]
     lines.append(f"local VERSION, CHECK_BYTES, FEEDBACK = {layout.VERSION}, {layout.CHECK_BYTES}, {layout.FEEDBACK}")
     for name in ("HEAD", "PREDICTION", "OPEN_COUNT", "OUTCOME", "ROUND"):

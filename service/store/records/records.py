@@ -21,7 +21,7 @@ from service.store.records.context_codec import ContextCodec
 from service.store.records.format_3 import Format3, shape_of
 from service.store.records.layout import BODY, EVIDENCE, HEAD, OPEN_COUNT, OUTCOME, PREDICTION, VERSION
 from service.store.records.round_table import RawRounds, RoundReader, Table, row_faults
-from service.store.records.rounds import Rounds4
+from service.store.records.rounds import StoredRounds
 from service.store.records.soundness import Numbers, faults, sound_rows
 from service.store.records.stored_prediction import StoredPrediction
 
@@ -65,12 +65,12 @@ class RecordFormat:
         self._prediction = PREDICTION.dtype(answers.dtype)
         self._outcome_bytes = OUTCOME.dtype(answers.dtype).itemsize
         self._body = np.dtype([("core", BODY.dtype(answers.dtype)), ("evidence", "<f8", (evidence_size,))])
-        self._rounds = Rounds4(answers, evidence_size, contexts)
+        self._rounds = StoredRounds(answers, evidence_size, contexts)
         self.shape = shape_of(answers, evidence_size, contexts)
 
     @property
     def round_bytes(self) -> int:
-        """The length of a round in the log; of one whose context has no fixed length, without it."""
+        """Return the length of a round in the log; of one whose context has no fixed length, without it."""
         return self._rounds.least_bytes
 
     @cached_property
@@ -79,7 +79,7 @@ class RecordFormat:
         return Format3(self.answers, self._evidence_size, self._contexts)
 
     def sound(self, predictions: NewPredictions) -> BoolArray:
-        """Which of n predictions can be read again once they are stored, (n,)."""
+        """Return which of n predictions can be read again once they are stored, (n,)."""
         numbers = Numbers(
             predictions.outputs,
             predictions.propensities,
@@ -91,7 +91,7 @@ class RecordFormat:
         return sound_rows(self.answers, numbers)
 
     def bounds(self, contexts: Contexts) -> list[int]:
-        """Where n predictions, kept in blocks that are not too large, begin a new one; 0 and n included."""
+        """Return where n predictions, kept in blocks that are not too large, begin a new one; 0 and n included."""
         each, fixed = self._outcome_bytes + self._prediction.itemsize + self._body.itemsize, self._contexts.fixed_bytes
         in_contexts = int(self._contexts.encode(contexts)[1][-1]) if fixed is None else contexts.n * fixed
         blocks = min(contexts.n, -(-(contexts.n * each + in_contexts) // BLOCK_BYTES))
@@ -100,7 +100,7 @@ class RecordFormat:
     def encode_blocks(
         self, predictions: NewPredictions, bounds: Sequence[int], tokens: IntArray, fingerprints: Sequence[bytes]
     ) -> list[bytes]:
-        """The records of n open predictions.
+        """Return the records of n open predictions.
 
         Args:
             predictions: n of them.
@@ -146,7 +146,7 @@ class RecordFormat:
         ]
 
     def decode_stored(self, record: bytes) -> StoredPrediction | None:
-        """What a block tells that keeps a single prediction, with or without its body; None if it keeps several.
+        """Decode a block that keeps a single prediction, with or without its body; return None if it keeps several.
 
         Raises:
             NewerVersionError: if a newer version wrote it.
@@ -178,11 +178,11 @@ class RecordFormat:
             self.rows(rounds)
 
     def reader(self, version: int) -> RoundReader:
-        """The reader of the rounds that a version wrote, which is one that this version knows."""
+        """Return the reader of the rounds that a version wrote, which is one that this version knows."""
         return self._format_3 if version == format_3.VERSION else self._rounds
 
     def joined(self, raw: Sequence[RawRounds]) -> tuple[Table, Contexts]:
-        """The table of rounds that follow each other, and their contexts, in new arrays.
+        """Return the table of rounds that follow each other, and their contexts, in new arrays.
 
         Raises:
             StoreCorruptError: if a number in one of them is impossible.
@@ -195,7 +195,7 @@ class RecordFormat:
         return table, contexts
 
     def rows(self, entries: Sequence[bytes]) -> tuple[Table, Contexts]:
-        """The table of the rounds in entries that this version wrote, and their contexts, in new arrays.
+        """Return the table of the rounds in entries that this version wrote, and their contexts, in new arrays.
 
         Raises:
             StoreCorruptError: if an entry is not one of this model, or is damaged.
@@ -204,16 +204,16 @@ class RecordFormat:
         return self.joined([self._rounds.read(entries)])
 
     def table(self, entries: Sequence[bytes]) -> Table:
-        """A row for each round in entries of the log; raises as `rows`."""
+        """Return a row for each round in entries of the log; raises as `rows`."""
         return self.rows(entries)[0]
 
     def decode_rounds(self, entries: Sequence[bytes]) -> Rounds:
-        """The rounds in entries of the log as the learners want them; raises as `rows`."""
+        """Return the rounds in entries of the log as the learners want them; raises as `rows`."""
         return self.rounds_of(*self.rows(entries))
 
     @staticmethod
     def rounds_of(table: Table, contexts: Contexts) -> Rounds:
-        """The rounds of a table as the learners want them, in new arrays."""
+        """Return the rounds of a table as the learners want them, in new arrays."""
         return Rounds(
             contexts=contexts,
             labels=table["output"].astype(np.int64),

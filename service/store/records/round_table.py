@@ -29,7 +29,7 @@ class RoundReader(Protocol):
         """Return where each round of an entry begins, and the end.
 
         Raises:
-            StoreCorruptError: if they cannot be told apart.
+            StoreCorruptError: if the entry cannot be split.
         """
 
     def read(self, payloads: Sequence[bytes]) -> RawRounds:

@@ -14,7 +14,7 @@ from service.store.records.layout import EVIDENCE, FEEDBACK, ROUND
 from service.store.records.round_table import RawRounds, Table, row_dtype
 
 
-class Rounds4:
+class StoredRounds:
     """Reads the rounds of one model.
 
     Args:
@@ -34,14 +34,14 @@ class Rounds4:
 
     @property
     def least_bytes(self) -> int:
-        """The length of a round; of one whose context has no fixed length, without it."""
+        """Return the length of a round; of one whose context has no fixed length, without it."""
         return (self._whole or self._fixed).itemsize
 
     def bounds(self, payload: bytes) -> list[int]:
-        """See `RoundReader.bounds`. A length that is damaged is found from those of the parts, and the reverse."""
+        """See `RoundReader.bounds`. The lengths of the parts replace a damaged length."""
         found = self._walk(payload, self._length_said) or self._walk(payload, self._length_of_parts)
         if found is None:
-            raise StoreCorruptError("the rounds of an entry cannot be told apart")
+            raise StoreCorruptError("an entry cannot be split into rounds")
         return found
 
     def read(self, payloads: Sequence[bytes]) -> RawRounds:

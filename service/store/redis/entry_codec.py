@@ -10,7 +10,7 @@ _ROUND, _VERSION = b"r", str(layout.VERSION).encode()
 
 
 def decode_entry(number: bytes, fields: Sequence[bytes]) -> LogEntry:
-    """The entry of an id, `<rounds>-<changes>`, with its fields.
+    """Return the entry of an id, `<rounds>-<changes>`, with its fields.
 
     Fields are `t` the type, `v` the version of its layout, `p` the block and `d` the rounds; before version 4 `p` and
     `r`, the rounds.

@@ -26,7 +26,7 @@ _OLDER = b"o"
 
 
 def by_block(feedback: Iterable[Feedback]) -> tuple[list[str], dict[str, list[bytes]]]:
-    """The block of each feedback, and for each block what is said of its predictions, in the order given."""
+    """Return the block of each feedback, and for each block what is said of its predictions, in the order given."""
     order: list[str] = []
     said: dict[str, list[bytes]] = {}
     for prediction_id, correct, truth in feedback:
@@ -38,18 +38,18 @@ def by_block(feedback: Iterable[Feedback]) -> tuple[list[str], dict[str, list[by
 
 
 def in_order(order: Sequence[str], results: Mapping[str, Iterable[FeedbackResult]]) -> list[FeedbackResult]:
-    """What became of each feedback, from the results for each block. Trouble with one block is no other's."""
+    """Return what became of each feedback, from the results for each block. Trouble with one block is no other's."""
     of_block = {block: iter(each) for block, each in results.items()}
     return [next(of_block[block]) for block in order]
 
 
 def is_older(letters: bytes, _: bytes) -> bool:
-    """Whether a reply says that nothing was done to a block, as it is of version 3."""
+    """Return whether a reply says that nothing was done to a block, as it is of version 3."""
     return letters.startswith(_OLDER)
 
 
 def decode_results(letters: bytes, outcomes: bytes, version: int = VERSION) -> list[FeedbackResult]:
-    """The results of one block, from the reply for it; none where nothing was done to it."""
+    """Return the results of one block, from the reply for it; none where nothing was done to it."""
     if is_older(letters, outcomes):
         return []
     try:

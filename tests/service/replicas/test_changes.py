@@ -94,7 +94,7 @@ async def test_other_models_go_on(two: list[httpx2.AsyncClient], store: RedisSto
 async def test_an_entry_of_a_newer_version_stops_the_model(
     two: list[httpx2.AsyncClient], store: RedisStore, name: str, what: str
 ) -> None:
-    """Nothing behind it is folded, nothing is recorded as damage, and the rounds before it can be read."""
+    """Nothing after it is folded, nothing is recorded as damage, and the rounds before it can be read."""
     await two[0].post("/models", json=definition(name))
     assert (await judged(two[0], await predicted(two[0], name))).status_code == 200
     stored = await store.get_model(name)
@@ -109,9 +109,9 @@ async def test_an_entry_of_a_newer_version_stops_the_model(
     assert (lines.status_code, len(lines.text.splitlines())) == (200, 1)
 
 
-@pytest.mark.parametrize("seen", [Seen(3, 10), Seen(0, 10), Seen(3, 10, newer=False, change_count=1)])
+@pytest.mark.parametrize("seen", [Seen(3, 10), Seen(0, 10), Seen(3, 10, newer=True), Seen(3, 10, change_count=1)])
 async def test_what_has_other_changes_than_there_are_is_told(store: RedisStore, name: str, seen: Seen) -> None:
-    """As with rounds: whoever has not seen exactly the changes that there are stores nothing."""
+    """As with rounds: predictions that miss a change, or have seen one that is not there, are not stored."""
     model = await played(store, name, "dense", 3, None)
     given = sample_predictions("a")
     if seen.change_count == 0:

@@ -100,7 +100,7 @@ async def test_any_byte_may_be_damaged(store: RedisStore, name: str, kind: str) 
 async def test_an_entry_that_cannot_be_split_is_damaged_whole(
     store: RedisStore, name: str, kind: str, rounds: bytes, place: int
 ) -> None:
-    """Where the rounds of an entry cannot be told apart all of them are left out, and no others."""
+    """Where an entry cannot be split all of its rounds are left out, and no others."""
     model = await played(store, name, kind, N, 3)
     whole = await whole_log(store, model.key)
     damaged = whole[place]._replace(payload=rounds)

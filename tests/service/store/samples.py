@@ -79,7 +79,7 @@ def places_in(record: bytes) -> Places:
 
 
 def without_bodies(record: bytes) -> bytes:
-    """The record of open predictions, as it is told to whoever uses its id again."""
+    """The record of open predictions, as it is returned where its id is used again."""
     return record[: places_in(record).bodies]
 
 
@@ -96,7 +96,7 @@ def as_round(record: bytes, i: int, outcome: tuple[bool, float, int], truth: byt
     Args:
         record: of the block.
         i: from 0 on.
-        outcome: whether it was right, when that was told, and the number of the round.
+        outcome: whether it was right, when feedback said so, and the number of the round.
         truth: None where it is unknown.
     """
     places = places_in(record)

@@ -41,7 +41,7 @@ async def test_scripts_read_what_python_writes(any_store_url: str, name: str, an
     places = ", ".join(f"{name}_{field.upper()}" for field in before)
     script = f"""{lua_prelude()}
         local values = {{struct.unpack({name}, ARGV[1])}}
-        values[#values] = nil -- the place behind
+        values[#values] = nil -- the place after them
         local texts = {{}}
         for i, value in ipairs(values) do
           texts[i] = type(value) == 'number' and string.format('%.17g', value) or value

@@ -29,7 +29,7 @@ def with_flags(record: bytes, flags: int) -> bytes:
 @ALL_KINDS
 @pytest.mark.parametrize("flags", [1, 0x80])
 async def test_a_block_with_flags_is_a_newer_versions(store: RedisStore, name: str, kind: Kind, flags: int) -> None:
-    """No feedback is joined with it, no answer is told of it, and it stays as it is."""
+    """No feedback is joined with it, no answer is returned for it, and it stays as it is."""
     key, (record, tokens) = await new_model(store, name), record_of(kind, alone=True)
     flagged = with_flags(record, flags)
     await store.command("SET", keys.block(*key, "b"), flagged)

@@ -68,7 +68,7 @@ async def test_an_old_prediction_is_judged_as_a_new_one(any_store: Store, name: 
 
 @ALL_KINDS
 async def test_an_id_that_an_old_prediction_has_is_in_use(any_store: Store, name: str, kind: Kind) -> None:
-    """Whoever uses it again is told what was stored, before and after its feedback."""
+    """Using it again returns what was stored, before and after its feedback."""
     key = ModelKey(name, "first")
     assert await any_store.create_model(key, "{}", NOW)
     made, fingerprint = made_of(kind), b"0123456789abcdef"

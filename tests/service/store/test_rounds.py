@@ -79,7 +79,7 @@ def test_a_record_of_the_wrong_length_is_corrupt(sample: Sample, data: st.DataOb
 
 @pytest.mark.parametrize("codec", [DenseCodec(2), SparseCodec(2)], ids=["dense", "sparse"])
 def test_a_round_that_lies_about_its_length_is_corrupt(codec: ContextCodec) -> None:
-    """Also where what follows would be read as if nothing were wrong; the rounds are told apart all the same."""
+    """Also where what follows would be read as if nothing were wrong; the entry is split all the same."""
     shape, rounds = two_rounds(codec)
     for length in (0, 3, len(rounds[0]) - 1, len(rounds[0]) + 1, 2 * len(rounds[0]), 2**32 - 1):
         lying = length.to_bytes(4, "little") + rounds[0][4:] + rounds[1]
@@ -87,7 +87,7 @@ def test_a_round_that_lies_about_its_length_is_corrupt(codec: ContextCodec) -> N
             shape.decode_rounds([lying])
         if length != 2 * len(rounds[0]):
             assert shape.reader(VERSION).bounds(lying) == [0, len(rounds[0]), len(lying)]
-    for length in (4, 10, shape.round_bytes - 1):  # cut short, and the truth is told of it
+    for length in (4, 10, shape.round_bytes - 1):  # cut short, and the length is true
         with pytest.raises(StoreCorruptError):
             shape.decode_rounds([length.to_bytes(4, "little") + rounds[0][4:length]])
 
