@@ -32,8 +32,10 @@ serve: $(VENV)/.serve
 	@exec $(VENV)/bin/wager serve $(ARGS)
 demo: $(VENV)/.serve
 	@exec $(VENV)/bin/wager demo $(ARGS)
+# As many at once as there are cores, each of which multiplies its matrices in one thread.
+test: export OPENBLAS_NUM_THREADS = 1
 test: $(VENV)/.bench
-	$(PY) -m pytest $(ARGS)
+	$(PY) -m pytest --numprocesses logical --dist worksteal $(ARGS)
 mutations: $(VENV)/.dev
 	$(PY) -m tests.mutation $(ARGS)
 chaos: $(VENV)/.dev
