@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from learners.codec import encode_state
+from service.compute import Compute
 from service.errors import ModelNotFoundError, StoreCorruptError
 from service.model import Model
 from service.replica import TAIL_LIMIT, Replica
@@ -211,7 +212,8 @@ async def test_a_fold_that_is_cancelled_is_never_half_used(store: RedisStore, na
     whole = await make_model(store, name, learner=GAPTRON)
     learner = CutShort(whole.learner, fold_cost=10**9)
     learner.broken = False
-    replica = Replica(taught_by(whole, learner), store, COMPUTE)
+    compute = Compute(4)  # two for a model: the one that is left running, and another
+    replica = Replica(taught_by(whole, learner), store, compute)
     await play(store, whole, 20)
     await caught_up(replica)
     await play(store, whole, 20, seed=2)
@@ -224,8 +226,11 @@ async def test_a_fold_that_is_cancelled_is_never_half_used(store: RedisStore, na
     learner.broken = False
     expected = await truth(store, whole)
     assert await caught_up(replica) == expected
+    assert compute.busy
     learner.go_on.set()
-    await asyncio.to_thread(lambda: None)
+    async with asyncio.timeout(10.0):
+        while compute.busy:  # noqa: ASYNC110  a thread
+            await asyncio.sleep(0)
     assert await caught_up(replica) == expected
 
 
