@@ -16,7 +16,7 @@ help:
 	@echo "make otel       install what sends traces (see OTEL_EXPORTER_OTLP_ENDPOINT)"
 	@echo "make demo       watch a model learn through the HTTP API"
 	@echo "make install    make .venv/bin/wager and stop there"
-	@echo "make test       run the tests (ARGS='-m slow' for the slow ones)"
+	@echo "make test       run the tests on all cores (ARGS='-m slow' for the slow ones)"
 	@echo "make mutations  see that the tests notice known errors (ARGS='--only soba' for some of them)"
 	@echo "make chaos      break everything under load, and count (ARGS='--seconds 600')"
 	@echo "make check      lint, formatting, types"
