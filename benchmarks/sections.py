@@ -36,7 +36,7 @@ class Section(NamedTuple):
 SECTIONS = {
     "fold": Section("Folds, one core", fold.rows, partial(fold.rows, n=5_000)),
     "simulation": Section("Simulations, one core", simulation.rows, partial(simulation.rows, n=5_000)),
-    "http": Section("Single requests", http.rows, partial(http.rows, n=200)),
+    "http": Section("Single requests", http.rows, partial(http.rows, n=400)),
     "latency": Section("Latencies at a given rate", latency.rows, partial(latency.rows, seconds=2.0, n=4_000)),
     "batches": Section("Batches", batches.rows, partial(batches.rows, batches=8)),
     "peers": Section("Peers over HTTP, one driver", contest.rows, partial(contest.rows, n=500)),
