@@ -14,7 +14,7 @@ from service.replica import TAIL_LIMIT, Replica
 from service.store import keys
 from service.store.base import Snapshot, Store
 from service.store.redis_store import RedisStore
-from tests.servers import raw
+from tests.servers import raw, wait_until
 from tests.service.models import (
     COMPUTE,
     GAPTRON,
@@ -228,9 +228,7 @@ async def test_a_fold_that_is_cancelled_is_never_half_used(store: RedisStore, na
     assert await caught_up(replica) == expected
     assert compute.busy
     learner.go_on.set()
-    async with asyncio.timeout(10.0):
-        while compute.busy:  # noqa: ASYNC110  a thread
-            await asyncio.sleep(0)
+    await asyncio.to_thread(wait_until, lambda: not compute.busy)
     assert await caught_up(replica) == expected
 
 
