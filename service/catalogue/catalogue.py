@@ -2,6 +2,7 @@
 
 import contextlib
 from collections.abc import AsyncIterator, Callable, Sequence
+from functools import cache
 from typing import Any, Literal, NamedTuple
 
 import pydantic
@@ -158,6 +159,7 @@ class Catalogue:
         return stored
 
 
+@cache
 def describe_learners() -> LearnerList:
     """Every learner with its guarantee and the JSON Schema of its hyperparameters."""
     return LearnerList(learners=[_description(cls) for _, cls in sorted(ALL_LEARNERS.items())])

@@ -237,8 +237,9 @@ def test_state_depends_on_the_order_of_the_log_alone(life: Life) -> None:
     for rate in (1.0, 0.3, 0.05):
         state, cuts = life.learner.init(), np.flatnonzero(rng.random(N) < rate)
         for part in np.split(np.arange(N), cuts):
-            life.learner.decide(state, log.contexts)
-            state = life.learner.fold(state, pick(log, part))
+            rounds = pick(log, part)
+            life.learner.decide(state, rounds.contexts)
+            state = life.learner.fold(state, rounds)
         states.append(bits(state))
     assert states[0] == states[1] == states[2]
 
