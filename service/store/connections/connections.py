@@ -5,7 +5,6 @@ import itertools
 import socket
 from collections.abc import Awaitable, Callable
 from functools import lru_cache, partial
-from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 import hiredis
@@ -18,7 +17,7 @@ from redis.backoff import NoBackoff
 from redis.crc import key_slot
 
 from service.store import keys
-from service.store.connections.addresses import Kind, StoreAddress, User, parse_store_url
+from service.store.connections.addresses import Kind, StoreAddress, TlsFiles, User, parse_store_url
 from service.store.connections.pipeline import Pipeline
 
 Call = Callable[..., Awaitable[Any]]
@@ -30,17 +29,6 @@ class Primary(NamedTuple):
 
     call: Call
     probe: str | None  # a key that it has and nothing else uses; None where it has no keys, as when it is new
-
-
-class TlsFiles(NamedTuple):
-    """PEM files for TLS; without an authority's, the system's authorities are believed."""
-
-    ca: Path | None = None
-    certificate: Path | None = None
-    key: Path | None = None
-
-
-NO_FILES = TlsFiles()
 
 
 class Connection(Protocol):
