@@ -14,7 +14,7 @@ from typer.testing import CliRunner, Result
 
 from service.commands.main import app
 from service.load import command
-from service.load.errors import LoadError
+from service.load.http.errors import LoadError
 from service.load.plan import Plan
 from service.load.report import SATURATED, Report
 from service.load.run import drive
