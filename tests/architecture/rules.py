@@ -32,11 +32,11 @@ def modules_without_room(tree: SourceTree, rooms: Mapping[str, str]) -> list[str
 
 def forbidden_arrows(tree: SourceTree, rooms: Mapping[str, str]) -> list[str]:
     """Imports between rooms that the table does not allow."""
+    arrows = [(each, room_of(each.source, rooms), room_of(each.target, rooms)) for each in tree.inner_imports]
     return [
         f"{each}: {source} may not import {target}"
-        for each in tree.inner_imports
-        if (source := room_of(each.source, rooms)) != (target := room_of(each.target, rooms))
-        and target not in rooms.get(source or "", "").split()
+        for each, source, target in arrows
+        if source and target and target not in (source, *rooms[source].split())
     ]
 
 
