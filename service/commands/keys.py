@@ -1,4 +1,4 @@
-"""The commands `wager keys`: whoever may reach the store may make keys, so they need none themselves.
+"""The commands `wager keys`. They need no API key: access to the store is enough to make keys.
 
 They write to the store of WAGER_STORE_URL, or to the embedded one in WAGER_DATA_DIR, whether a service runs on it
 or not. A running service sees a new key at once, and a revoked one within WAGER_KEY_CACHE_SECONDS.
@@ -22,7 +22,7 @@ app = typer.Typer(no_args_is_help=True, help="Make, list, rotate and revoke API 
 
 _T = TypeVar("_T")
 _HEADS = ("id", "name", "scopes", "models", "limit", "expires")
-_Id = Annotated[str, typer.Argument(help="The key's id: the 12 digits behind wk_.")]
+_Id = Annotated[str, typer.Argument(help="The key's id: the 12 digits after wk_.")]
 
 
 @app.command()
