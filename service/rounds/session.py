@@ -5,16 +5,13 @@ import hashlib
 import logging
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, NamedTuple, TypeVar
-
-import numpy as np
 
 from learners.answers import uniforms_per_answer
 from learners.base import Contexts, FloatArray, IntArray
 from learners.mathematics.norms import within_bound_unchecked
-from service.compute import Compute
+from service.environment import Environment
 from service.errors import (
     NoDistributionError,
     StoreUnavailableError,
@@ -31,7 +28,7 @@ from service.rounds.isolation import ImpossibleDecisionsError, each_alone
 from service.rounds.responses import stored_answer, to_answers
 from service.schemas.features import GivenContext
 from service.schemas.rounds import PredictAnswer
-from service.store.base import Block, Feedback, FeedbackResult, FeedbackStatus, PublishedStatistics, Seen, Store, Tail
+from service.store.base import Block, Feedback, FeedbackResult, FeedbackStatus, PublishedStatistics, Seen, Tail
 from service.store.prediction_ids import OWN, ids_in, tokens_of
 from service.store.records.records import NewPredictions
 
@@ -63,17 +60,6 @@ _COST_AT_ONCE = 2_000_000_000
 
 PUBLISH_EVERY = 5.0
 """Seconds from one published statistics of a model to the next."""
-
-
-@dataclass(frozen=True)
-class Environment:
-    """What a session takes from the world around it."""
-
-    store: Store
-    compute: Compute
-    now: Callable[[], float]  # seconds since the epoch
-    rng: np.random.Generator
-    new_id: Callable[[], str]
 
 
 class PredictionRequest(NamedTuple):

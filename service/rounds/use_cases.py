@@ -44,7 +44,7 @@ class RoundService:
     """
 
     def __init__(self, sessions: SessionCache, max_distribution_numbers: int) -> None:
-        self._desks = sessions
+        self._sessions = sessions
         self._max_distribution_numbers = max_distribution_numbers
 
     async def check_answer_size(self, name: str, items: int, include_distribution: bool) -> None:
@@ -56,7 +56,7 @@ class RoundService:
             BatchTooLargeError: if so many predictions would.
         """
         try:
-            model = (await self._desks.find(name, "model")).model
+            model = (await self._sessions.find(name, "model")).model
         except ModelNotFoundError:
             return
         lists = include_distribution + (model.answers.choices is None)
@@ -123,26 +123,26 @@ class RoundService:
     async def _in_session(self, name: str, field: str, play: Callable[[ModelSession], Awaitable[_T]]) -> _T:
         """Plays at the model's session; at a new one if the model was deleted and made again meanwhile."""
         request_context.note_model(name)
-        session = await self._desks.find(name, field)
+        session = await self._sessions.find(name, field)
         try:
             return await play(session)
         except ModelNotFoundError:
-            self._desks.drop(session)
-            return await play(await self._desks.find(name, field))
+            self._sessions.drop(session)
+            return await play(await self._sessions.find(name, field))
 
     async def _all_in_session(
         self, name: str, field: str, play: _PlayAll[_Item, _T], items: Sequence[_Item], again: bool = True
     ) -> list[_T | Exception]:
-        """As `_at_desk`, with many items: those that the model's deletion stopped are played again."""
+        """As `_in_session`, with many items: those that the model's deletion stopped are played again."""
         request_context.note_model(name)
         try:
-            session = await self._desks.find(name, field)
+            session = await self._sessions.find(name, field)
         except WagerError as error:
             return [error] * len(items)
         results = await play(session, items)
         stopped = [i for i, result in enumerate(results) if isinstance(result, ModelNotFoundError)]
         if stopped and again:
-            self._desks.drop(session)
+            self._sessions.drop(session)
             replayed = await self._all_in_session(name, field, play, [items[i] for i in stopped], again=False)
             for i, result in zip(stopped, replayed, strict=True):
                 results[i] = result

@@ -9,8 +9,7 @@ from service.replicas.replica import Replica
 from service.store import keys
 from service.store.redis.redis_store import RedisStore
 from tests.servers import raw
-from tests.service.sample_models import COMPUTE, GAPTRON, definition, make_model, play, sequential_fold, whole_log
-from tests.service.sample_models import bits as bits_of
+from tests.service.sample_models import COMPUTE, GAPTRON, bits, definition, make_model, play, sequential_fold, whole_log
 from tests.service.workers import worker
 
 X = [0.6, 0.8, 0.0]
@@ -32,7 +31,7 @@ async def test_a_snapshot_that_claims_another_number_of_rounds(
     reader = Replica(model, store, COMPUTE)
     async with asyncio.timeout(30.0), reader.lock:
         await reader.catch_up()
-    assert bits_of(reader.state) == bits_of(sequential_fold(model, await whole_log(store, model.key)))
+    assert bits(reader.state) == bits(sequential_fold(model, await whole_log(store, model.key)))
 
 
 @pytest.mark.parametrize("value", [b"oops", b"", b"-5", b"1e5", b"9223372036854775807"])

@@ -12,11 +12,12 @@ import pytest
 
 from learners.codec import encode_state
 from service.app import end
+from service.environment import Environment
 from service.errors import ModelNotFoundError, StoreUnavailableError
 from service.replicas.replica import Replica
 from service.replicas.snapshot_policy import SNAPSHOT_AGE, SNAPSHOT_EVERY, SNAPSHOT_PAUSE
 from service.replicas.statistics import StatisticsAccumulator
-from service.rounds.session import FOLD_EVERY, Environment, ModelSession, PredictionRequest
+from service.rounds.session import FOLD_EVERY, ModelSession, PredictionRequest
 from service.rounds.session_cache import _SESSION_BYTES, SessionCache, _cost
 from service.store import keys
 from service.store.base import Feedback, Snapshot

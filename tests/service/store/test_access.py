@@ -13,7 +13,7 @@ from redis.retry import Retry
 
 from service.errors import StoreUnavailableError
 from service.store.base import Feedback, FeedbackStatus, PublishedStatistics, Snapshot
-from service.store.connections.connections import NO_FILES, TlsFiles
+from service.store.connections.addresses import NO_FILES, TlsFiles
 from service.store.damage import Damage
 from service.store.redis.api_keys import ApiKeyTable
 from service.store.redis.rate_limits import RateLimits
