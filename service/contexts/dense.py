@@ -36,8 +36,8 @@ class DenseKind(ContextKind[list[float]]):
         self.wanted = f"a list of {self._size} numbers"
         self.codec = DenseCodec(self._size)
 
-    @classmethod
-    def claims(cls, given: object) -> bool:
+    @staticmethod
+    def claims(given: object) -> bool:
         """See `ContextKind.claims`."""
         return isinstance(given, list)
 

@@ -87,10 +87,10 @@ class ContextKind(ABC, Generic[GivenT]):
     @abstractmethod
     def __init__(self, features: Any) -> None: ...
 
-    @classmethod
+    @staticmethod
     @abstractmethod
-    def claims(cls, given: object) -> bool:
-        """Whether a JSON value, or a context that was read, can only be meant as a context of this kind."""
+    def claims(given: object) -> bool:
+        """Whether a JSON value, or a context that was read, is meant as a context of this kind."""
 
     def check(self, context: object) -> Sequence[float]:
         """Return the numbers of a context that fits the model.

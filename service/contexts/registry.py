@@ -12,8 +12,9 @@ from service.contexts.kind import BaseFeatures, ContextKind
 from service.contexts.sparse import SparseKind
 
 KINDS: tuple[type[ContextKind[Any]], ...] = (DenseKind, SparseKind)
-"""In the order in which they are asked whether a given context is theirs; what none claims is read as the first."""
+"""In the order in which they are asked whether a given context is theirs; what no other claims is read as the first."""
 
+_CLAIMS = [(kind.claims, kind.name) for kind in KINDS[1:]]
 _KIND_OF_NAME = {kind.name: kind for kind in KINDS}
 NAMES = frozenset(_KIND_OF_NAME)
 
@@ -24,9 +25,9 @@ def context_kind(features: BaseFeatures) -> ContextKind[Any]:
 
 
 def _name_of(given: object) -> str:
-    for kind in KINDS:
-        if kind.claims(given):
-            return kind.name
+    for claims, name in _CLAIMS:
+        if claims(given):
+            return name
     return KINDS[0].name
 
 

@@ -2,8 +2,10 @@
 
 import struct
 from collections.abc import Sequence
+from itertools import chain
 from typing import Annotated, Literal
 
+import numpy as np
 from pydantic import FailFast, Field
 
 from learners.base import Contexts
@@ -43,16 +45,16 @@ class SparseKind(ContextKind[SparseContext]):
         self._size = features.size
         self.codec = SparseCodec(self._size)
 
-    @classmethod
-    def claims(cls, given: object) -> bool:
+    @staticmethod
+    def claims(given: object) -> bool:
         """See `ContextKind.claims`."""
-        return isinstance(given, dict | SparseContext)
+        return type(given) is dict or type(given) is SparseContext  # faster than isinstance
 
     def numbers(self, context: SparseContext) -> Sequence[float]:
         """See `ContextKind.numbers`."""
-        indices = context.indices
-        if len(indices) != len(context.values):
-            detail = f"there are {len(indices)} indices for {len(context.values)} values"
+        indices, values = context.indices, context.values
+        if len(indices) != len(values):
+            detail = f"there are {len(indices)} indices for {len(values)} values"
             raise ContextLengthError(detail, "context.indices")
         if max(indices) >= self._size:
             raise ContextIndexError(
@@ -60,7 +62,7 @@ class SparseKind(ContextKind[SparseContext]):
             )
         if len(set(indices)) < len(indices):
             raise ContextIndexError("an index is there twice", "context.indices")
-        return context.values
+        return values
 
     def entry(self, context: SparseContext, position: int) -> Entry:
         """See `ContextKind.entry`."""
@@ -72,9 +74,11 @@ class SparseKind(ContextKind[SparseContext]):
 
     def gather(self, contexts: Sequence[SparseContext]) -> Contexts:
         """See `ContextKind.gather`."""
-        indices = [index for context in contexts for index in context.indices]
-        values = [value for context in contexts for value in context.values]
-        return Contexts.sparse([len(context.indices) for context in contexts], indices, values)
+        rows, numbers = [context.indices for context in contexts], [context.values for context in contexts]
+        lengths = list(map(len, rows))
+        indices = np.fromiter(chain.from_iterable(rows), np.int64, sum(lengths))
+        values = np.fromiter(chain.from_iterable(numbers), np.float64, sum(lengths))
+        return Contexts.sparse(lengths, indices, values)
 
     def fingerprinted(self, context: SparseContext) -> bytes:
         """See `ContextKind.fingerprinted`."""
