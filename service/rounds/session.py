@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, TypeVar
 from learners.answers import uniforms_per_answer
 from learners.base import Contexts, FloatArray, IntArray
 from learners.mathematics.norms import within_bound_unchecked
+from service.contexts.registry import GivenContext
 from service.environment import Environment
 from service.errors import (
     NoDistributionError,
@@ -26,7 +27,6 @@ from service.rounds.batching import Batcher
 from service.rounds.deciding import Decider
 from service.rounds.isolation import ImpossibleDecisionsError, each_alone
 from service.rounds.responses import stored_answer, to_answers
-from service.schemas.features import GivenContext
 from service.schemas.rounds import PredictAnswer
 from service.store.base import Block, Feedback, FeedbackResult, FeedbackStatus, PublishedStatistics, Seen, Tail
 from service.store.prediction_ids import OWN, ids_in, tokens_of

@@ -14,9 +14,9 @@ from service.api.responses.batches import check_size, read_each, told
 from service.api.responses.direct_route import DirectRoute
 from service.api.responses.problems import responses
 from service.compute import Compute
+from service.contexts.registry import GivenContext
 from service.per_item import attempt_each
 from service.rounds.use_cases import PredictionRequest, RoundService, prediction_request
-from service.schemas.features import Context, GivenContext
 from service.schemas.rounds import PredictAnswer, PredictBatchAnswer, PredictBatchRequest, PredictRequest
 
 _NUMBER_COST = 50
@@ -96,4 +96,4 @@ def _prediction_requests(batch: PredictBatchRequest) -> Sequence[PredictionReque
     return attempt_each(prediction_request, read_each(PredictRequest, items))
 
 
-_CONTEXTS = pydantic.TypeAdapter[list[GivenContext]](list[Context])
+_CONTEXTS = pydantic.TypeAdapter(list[GivenContext])

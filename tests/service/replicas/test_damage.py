@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 from learners.codec import encode_state
+from service.contexts.sparse import SparseContext
 from service.environment import Environment
 from service.errors import NewerVersionError, StoreCorruptError
 from service.models.model import Limits, Model, new_model, stored_model
 from service.replicas.replica import Replica
 from service.rounds.session import ModelSession, PredictionRequest
-from service.schemas.features import SparseContext
 from service.schemas.models import ModelDefinition
 from service.schemas.rounds import PredictAnswer
 from service.store import keys

@@ -8,11 +8,12 @@ from learners.base import Contexts
 from service.store.base import Block, Feedback, FeedbackRules
 from service.store.prediction_ids import SINGLE, ids_in, tokens_of
 from service.store.records.answer_codec import label_codec
+from service.store.records.context_codec import DenseCodec
 from service.store.records.records import NewPredictions, RecordFormat
 
 NOW = 1_800_000_000.0
 WINDOW = 600.0
-FORMAT = RecordFormat(label_codec(4), evidence_size=2, n_features=3)
+FORMAT = RecordFormat(label_codec(4), evidence_size=2, contexts=DenseCodec(3))
 STRICT = FeedbackRules(accept_late=False, label_needed=False, shape=FORMAT.shape)
 MOMENT = struct.pack("<d", NOW)
 

@@ -14,6 +14,7 @@ from service.store.base import Block, Feedback, FeedbackResult, FeedbackRules, F
 from service.store.outcomes import Outcome
 from service.store.prediction_ids import SINGLE
 from service.store.records.answer_codec import AnswerCodec, label_set_codec, ranking_codec
+from service.store.records.context_codec import DenseCodec
 from service.store.records.records import NewPredictions, RecordFormat
 from service.store.stored_models import ModelKey
 from tests.servers import keys_like, raw
@@ -361,7 +362,7 @@ async def test_a_true_label_is_asked_for_where_it_is_needed(place: Place) -> Non
 async def test_answers_of_any_length_are_compared_as_bytes(place: Place, form: AnswerCodec, rows: Any) -> None:
     """Whatever its length and bytes, an answer is kept, told, and right if and only if the truth is the same."""
     answer, other, third = form.encode(np.array(rows))
-    shape = RecordFormat(form, 1, 1)
+    shape = RecordFormat(form, 1, DenseCodec(1))
     numbers, none, outputs = np.ones((3, 1)), np.zeros(3), form.rows(np.array(rows[:1] * 3))
     made = NewPredictions(outputs, none, none, numbers, Contexts.dense(numbers), NOW, NOW + WINDOW, 7)
     records = shape.encode_blocks(made, range(4), np.full(3, SINGLE), [bytes(16)] * 3)

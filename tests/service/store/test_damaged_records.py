@@ -14,6 +14,7 @@ from service.store.base import Block, Feedback, FeedbackResult, FeedbackRules, F
 from service.store.prediction_ids import ids_in, tokens_of
 from service.store.records.answer_codec import label_codec, label_set_codec, ranking_codec
 from service.store.records.blocks import check_block
+from service.store.records.context_codec import DenseCodec, SparseCodec
 from service.store.records.records import NewPredictions, RecordFormat
 from service.store.redis.redis_store import RedisStore
 from service.store.stored_models import ModelKey
@@ -36,10 +37,12 @@ class Kind(NamedTuple):
 DENSE = Contexts.dense(np.linspace(-1.0, 1.0, 9).reshape(3, 3))
 THIN = Contexts.sparse([2, 0, 1], [6, 0, 3], [0.5, -0.25, 1.0])
 KINDS = {
-    "dense": Kind(RecordFormat(label_codec(4), 2, 3), [2, 0, 3], DENSE),
-    "sparse": Kind(RecordFormat(label_codec(4), 2, 7, sparse=True), [2, 0, 3], THIN),
-    "label-set": Kind(RecordFormat(label_set_codec(4), 1, 3), [[0, 1, 1, 0], [0, 0, 0, 0], [1, 1, 1, 1]], DENSE),
-    "ranking": Kind(RecordFormat(ranking_codec(3), 1, 3), [[0, 2, 1], [0, 1, 2], [2, 1, 0]], DENSE),
+    "dense": Kind(RecordFormat(label_codec(4), 2, DenseCodec(3)), [2, 0, 3], DENSE),
+    "sparse": Kind(RecordFormat(label_codec(4), 2, SparseCodec(7)), [2, 0, 3], THIN),
+    "label-set": Kind(
+        RecordFormat(label_set_codec(4), 1, DenseCodec(3)), [[0, 1, 1, 0], [0, 0, 0, 0], [1, 1, 1, 1]], DENSE
+    ),
+    "ranking": Kind(RecordFormat(ranking_codec(3), 1, DenseCodec(3)), [[0, 2, 1], [0, 1, 2], [2, 1, 0]], DENSE),
 }
 
 
