@@ -31,6 +31,7 @@ from service.api.responses.headers import SecurityHeaders
 from service.catalogue.catalogue import Catalogue
 from service.compute import Compute
 from service.draining import Draining
+from service.environment import Environment
 from service.models.model import Limits
 from service.observability import tracing as telemetry
 from service.observability.http_metrics import WorkerMetrics
@@ -38,7 +39,6 @@ from service.observability.model_metrics import ModelMetrics
 from service.observability.request_id import request_ids
 from service.observability.request_log import RequestLog
 from service.processes import die_with_parent, spare_lasting_objects
-from service.rounds.session import Environment
 from service.rounds.session_cache import SessionCache
 from service.rounds.use_cases import RoundService
 from service.rounds.webhooks import Verifier

@@ -14,7 +14,7 @@ import httpx2
 from service import __version__
 from service.app import real_chance
 from service.compute import Compute
-from service.rounds.session import Environment
+from service.environment import Environment
 from service.rounds.session_cache import SessionCache
 from service.store.embedded.server import EmbeddedServer
 from service.store.redis.api_keys import ApiKeyTable
@@ -83,8 +83,7 @@ async def _snapshot(store: RedisStore, model: str) -> None:
     session = await SessionCache(Environment(store, Compute(2), chance.now, chance.rng, chance.new_id), 2**30).find(
         model, "model"
     )
-    async with session.replica.lock:
-        await session.replica.catch_up()
+    await session.replica.catch_up()
     await session.replica.snapshot()
 
 

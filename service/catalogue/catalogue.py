@@ -11,10 +11,10 @@ from learners.base import AnyLearner, Problem
 from learners.registry import ALL_LEARNERS, RECOMMENDED
 from service.access.keys import Names
 from service.catalogue.round_log import LogReader, moment
+from service.environment import Environment
 from service.errors import ModelExistsError, ModelNotFoundError, StoreError
 from service.models.model import Limits, Model, hyperparameters, new_model, reading_cost, stored_model
 from service.models.model_summary import Summary, read_summary, summary_of
-from service.rounds.session import Environment
 from service.schemas.learners import LearnerDescription, LearnerList
 from service.schemas.models import DamageNote, ModelAnswer, ModelDefinition, ModelSummary
 from service.schemas.rounds import RoundLine

@@ -9,6 +9,9 @@ from typing import Any, Generic, NamedTuple, TypeVar
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
+ITEMS_AT_ONCE = 512
+"""Most predictions, or feedbacks, handed over together: a few milliseconds in which the worker hears nobody else."""
+
 
 class _Part(NamedTuple):
     """Items that go together and are answered together."""
