@@ -53,7 +53,7 @@ class Batcher(Generic[Item, Result]):
         return self._queue([item], _resolve_one)
 
     async def submit_all(self, items: Sequence[Item]) -> list[Result | Exception]:
-        """The results of many items, in order; what would be raised stands among them."""
+        """The results of many items, in order; what would be raised is among them."""
         starts = range(0, len(items), self._max_items)
         parts = [self._queue(items[start : start + self._max_items], _resolve_all) for start in starts]
         return [result for part in parts for result in await part]

@@ -19,7 +19,8 @@ from service.schemas.rounds import PredictAnswer
 from service.store.base import Block, Seen, Tail
 
 _ATTEMPTS = 3
-"""To store predictions: the first wants that no feedback came meanwhile, the others that no rounds were lost."""
+"""To store predictions: the first succeeds if no feedback came since the state was folded, the others if no rounds were
+lost."""
 
 _NUMBER_COST = 30
 """Multiply-adds in the time that a number of a request or an answer takes to be converted."""
@@ -96,7 +97,7 @@ class Predictor:
                 there = await self._store(batch, drawn, seen)
                 if not isinstance(there, Tail):
                     return drawn, there
-                await replica.catch_up_locked(there)  # feedback came meanwhile: learn from it first, then answer
+                await replica.catch_up_locked(there)  # feedback came since: learn from it first, then answer
                 seen = replica.seen._replace(newer=True)
         raise StoreUnavailableError("the store lost rounds again and again while this was asked")
 

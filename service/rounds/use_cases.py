@@ -51,7 +51,7 @@ class RoundService:
             raise BatchTooLargeError(detail, "include_distribution" if include_distribution else "contexts")
 
     async def predict(self, model: str, request: PredictionRequest) -> PredictAnswer:
-        """Draws an answer for the context and stores the prediction.
+        """Draw an answer for the context, and store the prediction.
 
         Every round whose feedback was acknowledged before the call has been learned from. The same id and
         context bring the stored prediction again.
@@ -71,11 +71,11 @@ class RoundService:
     async def predict_all(
         self, model: str, requests: Sequence[PredictionRequest | Exception]
     ) -> list[PredictAnswer | Exception]:
-        """As `predict` for each; what has failed already stays, and what would be raised stands among the answers."""
+        """As `predict` for each; what has failed already stays, and what would be raised is among the answers."""
         return await apply_to_valid(partial(self._all_in_session, model, "model", ModelSession.predict_all), requests)
 
     async def give_feedback(self, request: FeedbackRequest) -> FeedbackAnswer:
-        """Joins the feedback with its prediction; once, however often it is called.
+        """Join the feedback with its prediction: once, however often it is called.
 
         Raises:
             ModelNotFoundError: if there is no such model.
@@ -90,7 +90,7 @@ class RoundService:
         return await self._in_session(name, "prediction_id", ModelSession.give_feedback, request)
 
     async def give_all(self, requests: Sequence[FeedbackRequest]) -> list[FeedbackAnswer | Exception]:
-        """As `give_feedback` for each request; what would be raised stands among the answers."""
+        """As `give_feedback` for each request; what would be raised is among the answers."""
         return await apply_to_valid(self._give_by_model, attempt_each(_checked, requests))
 
     async def _give_by_model(self, requests: Sequence[FeedbackRequest]) -> list[FeedbackAnswer | Exception]:
