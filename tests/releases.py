@@ -79,8 +79,7 @@ async def live(store_url: str) -> dict[str, Any]:
 
 async def _snapshot(store: RedisStore, model: str) -> None:
     session = await SessionCache(system_environment(store, Compute(2)), 2**30).find(model, "model")
-    async with session.replica.lock:
-        await session.replica.catch_up()
+    await session.replica.catch_up()
     await session.replica.snapshot()
 
 

@@ -57,7 +57,7 @@ class Model:
     definition: ModelDefinition
     learner: AnyLearner
 
-    @property
+    @cached_property
     def name(self) -> str:
         """The model's name."""
         return self.key.name
@@ -83,12 +83,12 @@ class Model:
         features = self.definition.features
         return ContextCheck(self.contexts, features.norm, features.norm_bound, self.learner.context_norm)
 
-    @property
+    @cached_property
     def keep_seconds(self) -> float:
         """How long the store remembers a prediction."""
         return self.definition.window_seconds + FORGET_AFTER
 
-    @property
+    @cached_property
     def feedback_rules(self) -> FeedbackRules:
         """How the store judges feedback."""
         accepts_late = self.definition.late_feedback == "accept"

@@ -9,6 +9,9 @@ from typing import Any, Generic, NamedTuple, TypeVar
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
+ITEMS_AT_ONCE = 512
+"""Most predictions, or feedbacks, handed over together: a few milliseconds in which the worker hears nobody else."""
+
 
 class _Part(NamedTuple):
     """Items that go together and are answered together."""
@@ -47,7 +50,7 @@ class Batcher(Generic[Item, Result]):
         return self._queue([item], _resolve_one)
 
     async def submit_all(self, items: Sequence[Item]) -> list[Result | Exception]:
-        """The results of many items, in order; what would be raised stands among them."""
+        """The results of many items, in order; what would be raised is among them."""
         starts = range(0, len(items), self._max_items)
         parts = [self._queue(items[start : start + self._max_items], _resolve_all) for start in starts]
         return [result for part in parts for result in await part]

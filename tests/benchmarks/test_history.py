@@ -9,7 +9,7 @@ from benchmarks.log_filler import BATCH, environment, fold, lay, open_session, u
 from benchmarks.measurements.history import rows_beside
 from benchmarks.measurements.http import D, K
 from benchmarks.server import Server
-from service.rounds.session import PredictionRequest
+from service.rounds.prediction_requests import PredictionRequest
 from service.store import keys
 from service.store.embedded.server import EmbeddedServer
 

@@ -16,11 +16,12 @@ import numpy.typing as npt
 
 from learners.base import BoolArray, Contexts, FloatArray, IntArray, Rounds
 from service.errors import NewerVersionError, StoreCorruptError
-from service.store.prediction_ids import MOST_TOKENS, SINGLE
+from service.prediction_id import SINGLE
 from service.store.records.answer_codec import AnswerCodec
 from service.store.records.context_codec import ContextCodec, SparseCodec
 from service.store.records.soundness import MOST_ROUNDS, Numbers, faults, sound_rows
 from service.store.shapes import RecordShape
+from service.store.tokens import MOST_TOKENS
 
 FORMAT = 3
 
@@ -34,7 +35,7 @@ rounds_seen i64."""
 _LENGTH_BYTES = 4
 """A round begins with its length, u32, these bytes included; then its outcome
 (`service.store.outcomes`), its prediction's token i64
-(`service.store.prediction_ids`), and its body."""
+(`service.store.tokens`), and its body."""
 
 Table = np.ndarray[Any, Any]
 """A row for each round, with the columns named in this module."""
@@ -136,7 +137,7 @@ class RecordFormat:
         Args:
             predictions: n of them.
             bounds: where each block begins, and n.
-            tokens: (n,), of `service.store.prediction_ids`.
+            tokens: (n,), of `service.store.tokens`.
             fingerprints: 16 bytes for each block.
         """
         data, at = self._encode_bodies(predictions)

@@ -34,8 +34,7 @@ from tests.service.workers import START
 
 async def caught_up(replica: Replica) -> list[bytes]:
     """The replica's state after it has caught up."""
-    async with replica.lock:
-        await replica.catch_up()
+    await replica.catch_up()
     return bits(replica.state)
 
 

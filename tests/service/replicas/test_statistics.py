@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from learners.base import Contexts
+from service.prediction_id import SINGLE
 from service.replicas.statistics import DELAY_BOUNDS, PROPENSITY_BOUNDS, SLOTS, StatisticsAccumulator, decode_statistics
-from service.store.prediction_ids import SINGLE
 from service.store.records.answer_codec import label_codec
 from service.store.records.context_codec import DenseCodec
 from service.store.records.records import NewPredictions, RecordFormat

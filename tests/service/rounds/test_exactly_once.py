@@ -228,8 +228,7 @@ class TwoWorkers:
             stored = await store.get_model(self.name)
             assert stored is not None
             replica = Replica(stored_model(stored), store, COMPUTE)
-            async with replica.lock:
-                await replica.catch_up()
+            await replica.catch_up()
             snapshot = await store.load_snapshot(stored.key)
         finally:
             await store.close()

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from learners.base import Contexts, FloatArray
 from service.errors import NewerVersionError, StoreCorruptError, StoreError
 from service.store.outcomes import _OUTCOME, decode_outcomes
-from service.store.prediction_ids import tokens_of
 from service.store.records.answer_codec import AnswerCodec, label_codec, label_set_codec, ranking_codec
 from service.store.records.context_codec import DenseCodec, SparseCodec
 from service.store.records.records import BLOCK_BYTES, FORMAT, NewPredictions, RecordFormat
+from service.store.tokens import tokens_of
 from tests.service.store.samples import as_round, without_bodies
 
 LAWS = settings(deadline=None, derandomize=True, max_examples=100)
