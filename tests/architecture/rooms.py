@@ -5,7 +5,9 @@ _MACHINERY = (
     f"{_GROUND} learners.kernels learners.context_checks learners.checks learners.checked_learner "
     "learners.compiled_learner"
 )
-_WORDS = "service.errors service.schemas service.request_context"
+_WORDS = (
+    "service.errors service.schemas service.request_context service.strict_body service.contexts service.prediction_id"
+)
 _STORE = "service.store service.store.records"
 
 ROOMS: dict[str, str] = {
@@ -32,18 +34,21 @@ ROOMS: dict[str, str] = {
     "service": "",
     "service.errors": "",
     "service.request_context": "",
-    "service.schemas": "service.errors",
+    "service.strict_body": "service.errors",
+    "service.prediction_id": "",
+    "service.schemas": "service.errors service.strict_body service.prediction_id service.contexts",
     "service.processes": "",
     "service.draining": "",
     "service.per_item": "service.errors",
     "service.compute": "service.errors",
     # the store
-    "service.store": "service.errors learners.base",
-    "service.store.records": "service.errors service.store learners.base",
+    "service.store": "service.errors service.prediction_id learners.base",
+    "service.store.records": "service.errors service.prediction_id service.store learners.base",
     "service.store.connections": "service.errors service.store",
-    "service.store.redis": "service.errors service.store service.store.connections",
+    "service.store.redis": "service.errors service.prediction_id service.store service.store.connections",
     "service.store.embedded": "service.errors service.processes",
     # use cases
+    "service.contexts": f"service.errors service.strict_body {_STORE} learners.base",
     "service.environment": "service.compute service.store",
     "service.access": "service.errors service.environment service.store",
     "service.models": f"{_WORDS} {_STORE} {_GROUND} learners.answers learners.new_models learners.registry",

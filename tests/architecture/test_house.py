@@ -25,7 +25,6 @@ EXCUSED: tuple[str, ...] = (
     "tests/service/bad_requests.py",
     "tests/service/operations/test_store_down.py",
     "tests/service/replicas/test_damage.py",
-    "tests/service/rounds/test_sessions.py",
     "tests/service/store/test_contract.py",
     "tests/service/store/test_records.py",
     "tests/service/store/test_trouble.py",
