@@ -1,8 +1,8 @@
 """The laws of a replica: however it came to a round, its state is the sequential fold, to the bit."""
 
 import asyncio
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
 import pytest
 
@@ -30,6 +30,8 @@ from tests.service.sample_models import (
     whole_log,
 )
 from tests.service.workers import START
+
+_T = TypeVar("_T")
 
 
 async def caught_up(replica: Replica) -> list[bytes]:
@@ -62,6 +64,26 @@ async def test_a_replica_follows_the_log(store: RedisStore, name: str) -> None:
         assert await caught_up(replica) == await truth(store, model)
     assert replica.round_count == 47
     assert await caught_up(replica) == await truth(store, model)
+
+
+class Yielding(Compute):
+    """Lets every other task run before each computation."""
+
+    async def run_costly(self, cost: int, owner: str, function: Callable[..., _T], *args: Any) -> _T:
+        """See `Compute.run_costly`."""
+        await asyncio.sleep(0)
+        return await super().run_costly(cost, owner, function, *args)
+
+
+async def test_a_replica_catches_up_once_however_many_ask(store: RedisStore, name: str) -> None:
+    """Who asks while it catches up waits for its turn, and finds nothing left to fold."""
+    model = await make_model(store, name, learner=GAPTRON)
+    replica = Replica(model, store, Yielding(2))
+    for seed in range(3):
+        await play(store, model, 20, seed)
+        await asyncio.gather(*(replica.catch_up() for _ in range(4)))
+        assert bits(replica.state) == await truth(store, model)
+        assert replica.statistics.counts().rounds == replica.round_count == 20 * (seed + 1)
 
 
 async def test_a_replica_starts_from_a_snapshot(store: RedisStore, name: str) -> None:
