@@ -1,4 +1,4 @@
-"""Label sets: any subset of the labels as the answer, by Fenchel-Young descent (see `structured`).
+"""Multilabel classification: any subset of the labels as the answer, by Fenchel-Young descent (see `structured`).
 
 Sakaue, Bao, Tsuchiya and Oki 2024, Appendix C.1, "multilabel classification".
 """
@@ -14,7 +14,7 @@ from learners.output_spaces import Multilabel
 
 
 @hyperparameters
-class FenchelYoungLabelSet(Drawing):
+class FenchelYoungMultilabel(Drawing):
     """Answers a set of labels: each has a score, and randomizes only as much as the loss pays for.
 
     The loss is the share of labels that are wrongly in or out. The answer is the labels with mean ŷ over 1/2, or, with
@@ -24,7 +24,7 @@ class FenchelYoungLabelSet(Drawing):
         pydantic.ValidationError: for a hyperparameter out of range, or two that contradict each other.
     """
 
-    algorithm: ClassVar[str] = "fenchel-young-label-set"
+    algorithm: ClassVar[str] = "fenchel-young-multilabel"
     answer: ClassVar[Literal["label-set", "ranking"]] = "label-set"
     loss_name: ClassVar[str] = "share of labels wrongly in or out"
 

@@ -1,4 +1,4 @@
-"""Levels: one of several ordered labels as the answer, by Fenchel-Young descent (see `structured`).
+"""Ordinal regression: one of several ordered labels as the answer, by Fenchel-Young descent (see `structured`).
 
 Sakaue, Bao, Tsuchiya and Oki 2024, Appendix C.1, "ordinal regression".
 """
@@ -16,7 +16,7 @@ from learners.output_spaces import Ordinal
 
 
 @hyperparameters
-class FenchelYoungLevel(Structured):
+class FenchelYoungOrdinal(Structured):
     """Answers one of K levels, the labels from lowest to highest: a miss costs by how many levels it is.
 
     The loss is |level - truth| / (K - 1). Each of the K - 1 thresholds between the levels has a score. The answer is
@@ -27,7 +27,7 @@ class FenchelYoungLevel(Structured):
         pydantic.ValidationError: for a hyperparameter out of range, or two that contradict each other.
     """
 
-    algorithm: ClassVar[str] = "fenchel-young-level"
+    algorithm: ClassVar[str] = "fenchel-young-ordinal"
     answer: ClassVar[Literal["level"]] = "level"
     loss_name: ClassVar[str] = "difference of levels, as a share of K - 1,"
 

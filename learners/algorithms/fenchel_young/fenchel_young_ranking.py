@@ -44,7 +44,7 @@ class FenchelYoungRanking(Drawing):
         """Refuses combinations without a meaning, and more labels than can be afforded."""
         if self.problem.n_labels > _MOST_LABELS[self.polytope]:
             instead = "permutahedron" if self.problem.n_labels <= _MOST_LABELS["permutahedron"] else None
-            hint = "fenchel-young-label-set, whose answers have no order" if instead is None else f"polytope {instead}"
+            hint = "fenchel-young-multilabel, whose answers have no order" if instead is None else f"polytope {instead}"
             raise refusal("polytope", f"{self.polytope} takes at most {_MOST_LABELS[self.polytope]} labels; use {hint}")
         if self.polytope == "birkhoff" and self.regularization is not None:
             raise refusal("regularization", "the birkhoff polytope takes a sharpness instead")

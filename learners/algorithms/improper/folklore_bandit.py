@@ -150,7 +150,7 @@ class FolkloreBanditState(NamedTuple):
 
 @hyperparameters
 class FolkloreBandit(BanditReduction):
-    """FOLKLORE under bandit feedback: about γT/K of the rounds are updates, each with a weight of one.
+    """The bandit reduction over FOLKLORE: about γT/K of the rounds are updates, each with a weight of one.
 
     The coin is always that of the prediction. Where late feedback takes the logits as predicted, the state depends on
     the order of arrival by rounding alone.

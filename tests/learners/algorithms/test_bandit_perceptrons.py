@@ -7,11 +7,8 @@ import numpy as np
 import pydantic
 import pytest
 
-from learners.algorithms.first_order.bandit_perceptrons import (
-    BanditPerceptrons,
-    BanditPerceptronsKernel,
-    rational_kernel,
-)
+from learners.algorithms.first_order.bandit_perceptrons import BanditPerceptrons
+from learners.algorithms.first_order.bandit_perceptrons_kernel import BanditPerceptronsKernel, rational_kernel
 from learners.base import Contexts, FloatArray, Problem
 from tests.learners.test_traces import LONG, MICRO, TOLERANCE, long_world
 from tests.learners.worlds import (

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from learners.algorithms.fenchel_young.fenchel_young import FenchelYoung
-from learners.algorithms.fenchel_young.fenchel_young_multilabel import FenchelYoungLabelSet
-from learners.algorithms.fenchel_young.fenchel_young_ordinal import FenchelYoungLevel
+from learners.algorithms.fenchel_young.fenchel_young_multilabel import FenchelYoungMultilabel
+from learners.algorithms.fenchel_young.fenchel_young_ordinal import FenchelYoungOrdinal
 from learners.algorithms.fenchel_young.fenchel_young_ranking import FenchelYoungRanking
 from learners.base import Contexts, FloatArray, Problem
 from learners.evaluation.online_to_batch import Descending, average_weights, state_of
@@ -21,7 +21,7 @@ RATES: dict[str, dict[str, Any]] = {
     "adaptive": {"learning_rate": "adaptive", "radius": 2.0},
     "parameter-free": {"learning_rate": "parameter-free"},
 }
-KINDS = (FenchelYoung, FenchelYoungLabelSet, FenchelYoungRanking, FenchelYoungLevel)
+KINDS = (FenchelYoung, FenchelYoungMultilabel, FenchelYoungRanking, FenchelYoungOrdinal)
 
 
 @pytest.fixture(params=RATES)

@@ -120,7 +120,7 @@ def test_a_type_of_state_belongs_to_one_learner() -> None:
 def test_most_learners_are_compiled() -> None:
     """Of the learners of the list, these alone are played in Python."""
     slow = {case.learner.algorithm for case in LABELLERS if not issubclass(case.learner, CompiledLearner)}
-    assert slow == {"folklore", "folklore-bandit", "adaboost-olm", "fenchel-young-level"}
+    assert slow == {"folklore", "folklore-bandit", "adaboost-olm", "fenchel-young-ordinal"}
 
 
 @pytest.mark.parametrize(

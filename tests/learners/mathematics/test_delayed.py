@@ -16,8 +16,8 @@ N = 120
 OPTIONAL = {
     "gaptron",
     "fenchel-young",
-    "fenchel-young-level",
-    "fenchel-young-label-set",
+    "fenchel-young-ordinal",
+    "fenchel-young-multilabel",
     "fenchel-young-ranking",
     "banditron",
     "newtron",
@@ -36,7 +36,7 @@ CASES = [
     Case(ALL_LEARNERS["newtron"], {"exploration": 0.2, "radius": 0.5}),
     Case(ALL_LEARNERS["fenchel-young"], {"learning_rate": "parameter-free"}),
     Case(ALL_LEARNERS["fenchel-young"], {"learning_rate": 2.0, "radius": 0.5}),
-    Case(ALL_LEARNERS["fenchel-young-label-set"], {"learning_rate": "adaptive", "radius": 1.0}),
+    Case(ALL_LEARNERS["fenchel-young-multilabel"], {"learning_rate": "adaptive", "radius": 1.0}),
     Case(ALL_LEARNERS["fenchel-young-ranking"], {"polytope": "birkhoff"}),
     Case(ALL_LEARNERS["folklore-bandit"], {"exploration": 0.9, "comparator_bound": 2.0}),
 ]

@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 
 from learners.algorithms.fenchel_young.fenchel_young import FenchelYoung
-from learners.algorithms.fenchel_young.fenchel_young_multilabel import FenchelYoungLabelSet
-from learners.algorithms.fenchel_young.fenchel_young_ordinal import FenchelYoungLevel
+from learners.algorithms.fenchel_young.fenchel_young_multilabel import FenchelYoungMultilabel
+from learners.algorithms.fenchel_young.fenchel_young_ordinal import FenchelYoungOrdinal
 from learners.algorithms.fenchel_young.fenchel_young_ranking import FenchelYoungRanking
-from learners.algorithms.first_order.bandit_perceptrons import BanditPerceptrons, BanditPerceptronsKernel
+from learners.algorithms.first_order.bandit_perceptrons import BanditPerceptrons
+from learners.algorithms.first_order.bandit_perceptrons_kernel import BanditPerceptronsKernel
 from learners.algorithms.first_order.banditron import Banditron
 from learners.algorithms.first_order.gaptron import Gaptron
 from learners.algorithms.first_order.perceptron import Perceptron
@@ -85,8 +86,8 @@ for number, loss in enumerate(LOSSES, start=1):
 STRUCTURED = [
     row
     for cls, more in (
-        (FenchelYoungLevel, {}),
-        (FenchelYoungLabelSet, {}),
+        (FenchelYoungOrdinal, {}),
+        (FenchelYoungMultilabel, {}),
         (FenchelYoungRanking, {}),
         (FenchelYoungRanking, {"polytope": "birkhoff"}),
     )
