@@ -12,7 +12,8 @@ import numpy as np
 import numpy.typing as npt
 import pydantic
 
-from learners.base import AnyLearner, ArrayLayout, InvalidStateError, state_layout
+from learners.base import AnyLearner, InvalidStateError
+from learners.layouts import ArrayLayout, state_layout
 from learners.registry import current_name
 
 _IN_ORDER = [np.dtype("<i8"), np.dtype("<f8")]

@@ -22,7 +22,7 @@ LONGEST_FUNCTION = 40
 LONGEST_FILE = 300
 
 # learners, from the ground up: a module imports what is lower, or beside it.
-GROUND = {"learners", "learners.base", "learners.errors", "learners.hyperparameters"}
+GROUND = {"learners", "learners.base", "learners.errors", "learners.hyperparameters", "learners.layouts"}
 MACHINERY = {
     f"learners.{name}" for name in ("kernels", "context_checks", "checks", "checked_learner", "compiled_learner")
 }

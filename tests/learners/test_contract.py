@@ -23,13 +23,11 @@ from learners.base import (
     FloatArray,
     IntArray,
     InvalidStateError,
-    Layout,
     Problem,
     Rounds,
-    state_bytes,
-    state_layout,
 )
 from learners.errors import StateTooLargeError
+from learners.layouts import Layout, state_bytes, state_layout
 from learners.new_models import check_state_size
 from learners.registry import ALL_LEARNERS, LEARNERS, RECOMMENDED, STRUCTURED_LEARNERS
 from tests.learners.implementations import IMPLEMENTATIONS, Case

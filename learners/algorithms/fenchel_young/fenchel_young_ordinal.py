@@ -8,8 +8,9 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from learners.algorithms.fenchel_young.structured import Regularization, Structured
-from learners.base import Contexts, Decisions, FloatArray, IntArray, hyperparameters
+from learners.algorithms.fenchel_young.structured import Structured
+from learners.base import Contexts, Decisions, FloatArray, IntArray
+from learners.hyperparameters import Magnitude, hyperparameters
 from learners.mathematics.descent import DescentState
 from learners.mathematics.exploration import settle_each
 from learners.output_spaces import Ordinal
@@ -22,16 +23,13 @@ class FenchelYoungOrdinal(Structured):
     The loss is |level - truth| / (K - 1). Each of the K - 1 thresholds between the levels has a score. The answer is
     the level nearest to the mean ŷ, or, with probability min(1, 2‖y* - ŷ‖), one drawn with that mean; untaught, the
     lowest.
-
-    Raises:
-        pydantic.ValidationError: for a hyperparameter out of range, or two that contradict each other.
     """
 
-    algorithm: ClassVar[str] = "fenchel-young-ordinal"
+    algorithm = "fenchel-young-ordinal"
     answer: ClassVar[Literal["level"]] = "level"
-    loss_name: ClassVar[str] = "difference of levels, as a share of K - 1,"
+    loss_name = "difference of levels, as a share of K - 1,"
 
-    regularization: Regularization = None
+    regularization: Magnitude | None = None
     """λ, greater than 4/√(K - 1); `null` for 8/√(K - 1)."""
 
     @property

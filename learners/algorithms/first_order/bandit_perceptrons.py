@@ -6,21 +6,15 @@ Multiclass Linear Classification: Efficient Algorithms for the Separable Case", 
 Of the labels that claim the context (f ≥ 0) the one of the highest score is answered, as in the authors' code.
 """
 
-from typing import Annotated, Any, ClassVar, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from learners.base import (
-    Contexts,
-    Count,
-    FloatArray,
-    Layout,
-    Problem,
-    Rounds,
-    hyperparameters,
-)
+from learners.base import Contexts, FloatArray, Rounds
 from learners.compiled_learner import CompiledLearner
+from learners.hyperparameters import hyperparameters
 from learners.kernels import Kernels, compiled, row
+from learners.layouts import Count, LabelVectors
 from learners.mathematics.exploration import lead, leader
 from learners.mathematics.guarantees import strong_margin
 from learners.mathematics.linear_algebra import add_outer, score, score_row
@@ -29,7 +23,7 @@ from learners.mathematics.linear_algebra import add_outer, score, score_row
 class BanditPerceptronsState(NamedTuple):
     """One weight vector for each label."""
 
-    weights: Annotated[FloatArray, Layout("float64", ("d", "K"))]
+    weights: LabelVectors
     rounds: Count  # rounds folded so far
     updates: Count  # binary mistakes corrected so far, over all labels
 
@@ -43,11 +37,10 @@ class BanditPerceptrons(CompiledLearner[BanditPerceptronsState]):
     context.
     """
 
-    algorithm: ClassVar[str] = "bandit-perceptrons"
-    smaller: ClassVar[str] = "fewer features"
-    state_type: ClassVar[type[Any]] = BanditPerceptronsState
+    algorithm = "bandit-perceptrons"
+    smaller = "fewer features"
+    state_type = BanditPerceptronsState
 
-    problem: Problem
     use_known_label: bool = True
     """Whether a right answer corrects every perceptron, as the true label is then known; keeps the guarantee."""
 

@@ -6,24 +6,17 @@ Multiclass Linear Classification for the Group Linear Separable Case", 2019. Cla
 `bandit_perceptrons`.
 """
 
-from typing import Annotated, Any, ClassVar, Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 import numpy as np
 import pydantic
 
 from learners.algorithms.first_order.bandit_perceptrons import claim, corrections
-from learners.base import (
-    Contexts,
-    Count,
-    FloatArray,
-    IntArray,
-    Layout,
-    Problem,
-    Rounds,
-    hyperparameters,
-)
+from learners.base import Contexts, FloatArray, IntArray, Rounds
 from learners.compiled_learner import CompiledLearner
+from learners.hyperparameters import hyperparameters
 from learners.kernels import Kernels, compiled, row
+from learners.layouts import Count, Layout
 from learners.mathematics.guarantees import strong_margin
 
 
@@ -50,11 +43,10 @@ class BanditPerceptronsKernel(CompiledLearner[BanditPerceptronsKernelState]):
         pydantic.ValidationError: for a hyperparameter out of range, or a norm bound other than 1.
     """
 
-    algorithm: ClassVar[str] = "bandit-perceptrons-kernel"
-    smaller: ClassVar[str] = "bandit-perceptrons"
-    state_type: ClassVar[type[Any]] = BanditPerceptronsKernelState
+    algorithm = "bandit-perceptrons-kernel"
+    smaller = "bandit-perceptrons"
+    state_type = BanditPerceptronsKernelState
 
-    problem: Problem
     kernel: Literal["rational", "linear"] = "rational"
     """`linear` is bandit-perceptrons, slower, for comparison."""
     max_support: Annotated[int, pydantic.Field(ge=1, le=1_000_000)] = 1000

@@ -7,7 +7,8 @@ import pytest
 
 from learners.algorithms.second_order.soba import Soba
 from learners.algorithms.second_order.soba_low_rank import SobaLowRank, SobaLowRankState
-from learners.base import Contexts, FloatArray, Problem, Rounds, state_bytes
+from learners.base import Contexts, FloatArray, Problem, Rounds
+from learners.layouts import state_bytes
 from tests.learners.worlds import (
     accepted_rows,
     as_sparse,
