@@ -30,28 +30,20 @@ from learners.errors import StateTooLargeError
 from learners.layouts import Layout, state_bytes, state_layout
 from learners.new_models import check_state_size
 from learners.registry import ALL_LEARNERS, LEARNERS, RECOMMENDED, STRUCTURED_LEARNERS
-from tests.learners.implementations import IMPLEMENTATIONS, Case
-from tests.learners.worlds import (
-    LAWS,
-    World,
+from tests.learners.arrays import (
     as_sparse,
     assert_close,
     bits,
     copied,
     in_order,
     is_finite,
-    join,
-    make_world,
     matrix,
-    other_answers,
     pack,
-    pick,
-    play,
-    random_rounds,
     same_rows,
     unpacked,
-    world_for,
 )
+from tests.learners.implementations import IMPLEMENTATIONS, Case
+from tests.learners.worlds import LAWS, World, join, make_world, other_answers, pick, play, random_rounds, world_for
 
 PROBLEM = Problem(4, 5)
 N = 300

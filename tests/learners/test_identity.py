@@ -11,8 +11,8 @@ import safetensors.numpy
 from learners import codec
 from learners.base import AnyLearner, InvalidStateError, Problem
 from learners.registry import ALIASES, ALL_LEARNERS, aliases_of, current_name
+from tests.learners.arrays import bits
 from tests.learners.implementations import IMPLEMENTATIONS, Case
-from tests.learners.worlds import bits
 
 
 @pytest.fixture(params=IMPLEMENTATIONS, ids=str)

@@ -1,7 +1,5 @@
 """FOLKLORE against its paper: the leader's equation, the surrogate, identities, the bound, and printed errors."""
 
-import json
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,25 +21,10 @@ from learners.algorithms.improper.folklore import (
 from learners.base import Contexts, FloatArray, IntArray, Problem
 from learners.evaluation.folklore_to_batch import online_to_batch
 from learners.mathematics.regularized_softmax import covariance_factor, solve_fixed_point
-from tests.learners.worlds import (
-    LAWS,
-    Step,
-    World,
-    assert_close,
-    copied,
-    join,
-    make_world,
-    one_round,
-    pack,
-    pick,
-    play,
-    unit_rows,
-    unpacked,
-)
+from tests.learners.arrays import assert_close, copied, pack, unit_rows, unpacked
+from tests.learners.traces import LONG, MICRO
+from tests.learners.worlds import LAWS, Step, World, join, make_world, one_round, pick, play
 
-DATA = Path(__file__).parent.parent.parent / "data"
-MICRO: dict[str, Any] = json.loads((DATA / "traces.json").read_text())
-LONG: dict[str, Any] = json.loads((DATA / "long_traces.json").read_text())
 PROBLEM = Problem(3, 2)
 
 

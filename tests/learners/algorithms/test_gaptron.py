@@ -11,20 +11,17 @@ from learners.base import Contexts, FloatArray, IntArray, Problem
 from learners.mathematics.gaptron_schedules import anytime_constant, safe_step, tuned_exploration
 from learners.mathematics.linear_algebra import squared_norm
 from learners.mathematics.losses import LOSS_CODES, LossName, gap_share, surrogate
+from tests.learners.arrays import assert_close, copied, matrix, unit_rows
 from tests.learners.formulas import LN2, LOSSES, gap_of, gradient, losses_of, margins, projected, theorem
 from tests.learners.worlds import (
     World,
-    assert_close,
-    copied,
     expected_mistakes,
     make_world,
-    matrix,
     one_round,
     pick,
     play,
     random_rounds,
     two_clusters,
-    unit_rows,
 )
 
 EACH_LOSS = pytest.mark.parametrize("loss", LOSSES)

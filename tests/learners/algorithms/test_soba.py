@@ -13,23 +13,19 @@ from learners.base import FloatArray, IntArray, Problem
 from learners.errors import StateTooLargeError
 from learners.mathematics.exploration import adaptive_rate
 from learners.new_models import check_state_size
+from tests.learners.arrays import assert_close, copied, matrix, soba_inverse, unpacked
 from tests.learners.formulas import Accepted, margins, soba, soba_diagonal
 from tests.learners.worlds import (
     Step,
     World,
-    assert_close,
-    copied,
     expected_mistakes,
     join,
     make_world,
-    matrix,
     one_round,
     pick,
     play,
     random_rounds,
-    soba_inverse,
     two_clusters,
-    unpacked,
 )
 
 PROBLEM, A0 = Problem(3, 4), 0.7

@@ -17,7 +17,8 @@ from learners.answers import draw_answers, uniforms_per_answer
 from learners.base import NO_LABEL, Contexts, Decisions, FloatArray, IntArray, Problem, Rounds
 from learners.mathematics.exploration import LEAST_PROPENSITY
 from learners.output_spaces import Multiclass
-from tests.learners.worlds import assert_close, bits, copied, one_round, unit_rows
+from tests.learners.arrays import assert_close, bits, copied, unit_rows
+from tests.learners.worlds import one_round
 
 KINDS: dict[str, tuple[type[Any], int, dict[str, Any]]] = {
     "label-set": (FenchelYoungMultilabel, 4, {}),

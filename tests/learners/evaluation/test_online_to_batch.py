@@ -12,8 +12,9 @@ from learners.algorithms.fenchel_young.fenchel_young_ordinal import FenchelYoung
 from learners.algorithms.fenchel_young.fenchel_young_ranking import FenchelYoungRanking
 from learners.base import Contexts, FloatArray, Problem
 from learners.evaluation.online_to_batch import Descending, average_weights, state_of
+from tests.learners.arrays import as_sparse, assert_close
 from tests.learners.formulas import LN2, losses_of
-from tests.learners.worlds import as_sparse, assert_close, make_world, play, world_for
+from tests.learners.worlds import make_world, play, world_for
 
 PROBLEM = Problem(4, 3)
 RATES: dict[str, dict[str, Any]] = {

@@ -13,8 +13,9 @@ from learners.compiled_learner import CompiledLearner
 from learners.evaluation.simulation import Simulation, simulate
 from learners.kernels import call_by_state
 from learners.mathematics.exploration import draw
+from tests.learners.arrays import as_sparse, bits
 from tests.learners.implementations import IMPLEMENTATIONS, Case
-from tests.learners.worlds import World, as_sparse, bits, make_world
+from tests.learners.worlds import World, make_world
 
 PROBLEM = Problem(4, 5)
 N = 200

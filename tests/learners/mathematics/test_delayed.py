@@ -7,8 +7,9 @@ import pytest
 
 from learners.base import AnyLearner, Contexts, Problem, Rounds
 from learners.registry import ALL_LEARNERS
+from tests.learners.arrays import bits, copied, is_finite, same_rows
 from tests.learners.implementations import Case
-from tests.learners.worlds import Step, World, bits, copied, is_finite, join, pick, play, same_rows, world_for
+from tests.learners.worlds import Step, World, join, pick, play, world_for
 
 PROBLEM = Problem(4, 5)
 N = 120

@@ -9,7 +9,8 @@ import pytest
 from learners.algorithms.fenchel_young.fenchel_young import FenchelYoung
 from learners.algorithms.fenchel_young.fenchel_young_multilabel import FenchelYoungMultilabel
 from learners.base import NO_LABEL, Contexts, Problem, Rounds
-from tests.learners.worlds import assert_close, pick, random_rounds
+from tests.learners.arrays import assert_close
+from tests.learners.worlds import pick, random_rounds
 
 A, B = 3 / 4, 9 / 4  # of sets of four labels with λ = 8 and X = 3, for which γ = 1/2, ν = 1, and the diameter is 2
 

@@ -1,9 +1,7 @@
 """The output spaces: traces, exact laws by enumeration, Lemma 3.1."""
 
 import itertools
-import json
 import math
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,9 +14,9 @@ from learners.output_spaces import AnyOutputSpace, Matching, Multiclass, Multila
 from learners.output_spaces.balancing import balance
 from learners.output_spaces.birkhoff import below_best, best_assignment, decompose
 from learners.output_spaces.isotonic import nonincreasing_fit
-from tests.learners.worlds import assert_close
+from tests.learners.arrays import assert_close
+from tests.learners.traces import MICRO
 
-MICRO: dict[str, Any] = json.loads((Path(__file__).parent.parent.parent / "data" / "traces.json").read_text())
 TRACED: dict[str, OutputSpace] = {
     "multilabel": Multilabel(n_labels=3, regularization=4.0),
     "birkhoff": Matching(n_items=3),
