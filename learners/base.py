@@ -152,7 +152,7 @@ StateT = TypeVar("StateT", bound=tuple[Any, ...])
 
 
 class Learner(Protocol[StateT]):
-    """The contract of every learner; `tests/learners/test_contract.py` holds its laws."""
+    """The contract of every learner; `tests/learners/contract` holds its laws."""
 
     algorithm: ClassVar[str]  # the name users write, lower case with hyphens
     smaller: ClassVar[str]  # the learner to use where this one is too large

@@ -1,4 +1,4 @@
-"""The implementations that every law of `test_contract.py` is held against. A new learner is one line here."""
+"""The implementations that every law of the contract is held against. A new learner is one line here."""
 
 import dataclasses
 from typing import Any, NamedTuple

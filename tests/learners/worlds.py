@@ -1,6 +1,6 @@
 """Small worlds to play learners in, and the rounds that come of it."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -99,6 +99,14 @@ def expected_mistakes(learner: AnyLearner, world: World) -> float:
     """The sum of each round's probability to err, given the rounds before it."""
     distributions = np.array([step.distribution for step in play(learner, world)])
     return float(np.sum(1.0 - distributions[np.arange(len(world.truth)), world.truth]))
+
+
+def largest_mean(
+    mistakes: Callable[[Any, World], float], learner: AnyLearner, world: World, draws: FloatArray
+) -> float:
+    """The mean of the mistakes over rows of uniforms (runs, n) to draw with, and four standard errors."""
+    found = np.array([mistakes(learner, world._replace(uniforms=uniforms)) for uniforms in draws])
+    return float(found.mean() + 4 * found.std(ddof=1) / np.sqrt(len(found)))
 
 
 def random_rounds(seed: int, n: int, learner: AnyLearner, least_propensity: float = 0.01) -> Rounds:

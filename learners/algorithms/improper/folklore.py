@@ -9,7 +9,7 @@ The matrix A and the sum G are never formed, only A⁻¹ and h = A⁻¹G. With P
 the context, the logits solve z = b̃ - ½P softmax(z): a strongly convex problem of K numbers. Keeping A and G
 too, to refresh A⁻¹ and h from them, would double the state for nothing: a round adds at most γX²/2 <= X/(4B) to A,
 which starts at 2X/B, so after T rounds its condition number is at most 1 + T/8, whatever B and X. 100,000 rounds of
-rank-one downdates move the logits by less than 1e-9 (`tests/learners/algorithms/test_folklore.py`).
+rank-one downdates move the logits by less than 1e-9 (`tests/learners/algorithms/test_folklore_numerics.py`).
 """
 
 import math
