@@ -34,7 +34,7 @@ _ROUND_FAULTS = (
     "labels: must be from 0 to K-1",
     "true_labels: must be from 0 to K-1, or NO_LABEL",
     "propensities: must be above 0 and at most 1",
-    "leftovers: must be at least 0 and below 1",
+    "residual_uniforms: must be at least 0 and below 1",
 )
 _, _LABEL, _TRUTH, _PROPENSITY, _LEFTOVER = range(len(_ROUND_FAULTS))
 

@@ -69,7 +69,7 @@ async def test_a_closed_loop_hides_the_same_stall() -> None:
     """Why it is not called a latency of users: one request of each connection has seen the stall."""
     requests = Requests("POST", "/predict", itertools.repeat(b"{}", 1000))
     async with serving(HoldingServer().answer) as url, Client(Target.parse(url), 4) as client:
-        measured = await closed_loop(client, requests, connections=4)
+        measured = await closed_loop(client, requests.encoded(client.target), connections=4)
     assert measured.due == measured.answered == len(measured.latency) == 1000
     assert measured.latency.percentile(99) < STALL / 2
     assert measured.latency.greatest >= STALL
@@ -117,7 +117,7 @@ async def test_failures_count_as_such_and_with_their_time(status: int | None) ->
 
     requests = Requests("POST", "/", itertools.repeat(b"{}", 20))
     async with serving(answer) as url, Client(Target.parse(url), 4) as client:
-        measured = await closed_loop(client, requests, connections=4)
+        measured = await closed_loop(client, requests.encoded(client.target), connections=4)
     assert (measured.no_answer, measured.refused) == ((20, 0) if status is None else (0, 20))
     assert measured.answered == 0
     assert len(measured.latency) == 20
@@ -147,7 +147,8 @@ async def test_connections_are_kept() -> None:
             writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok")
 
     async with conversing(converse) as url, Client(Target.parse(url), connections=3) as client:
-        await closed_loop(client, Requests("POST", "/", itertools.repeat(b"{}", 300)), connections=3)
+        requests = Requests("POST", "/", itertools.repeat(b"{}", 300))
+        await closed_loop(client, requests.encoded(client.target), connections=3)
     assert opened == 3
 
 
