@@ -11,6 +11,8 @@ from learners.base import AnyLearner, Problem
 from learners.errors import StateTooLargeError, StepTooCostlyError
 from learners.new_models import check_evidence_size, check_new, check_state_size, check_step_cost
 from learners.registry import ALL_LEARNERS, RECOMMENDED, current_name
+from service.contexts.kind import ContextKind
+from service.contexts.registry import Features, context_kind
 from service.errors import (
     HyperparameterError,
     InvalidInputError,
@@ -22,9 +24,7 @@ from service.errors import (
     UnknownHyperparameterError,
 )
 from service.models.answer_kinds import Answers, answers_of
-from service.models.context_kinds import ContextKind, context_kind
 from service.models.norm_policy import ContextCheck
-from service.schemas.features import DenseFeatures, Features, SparseFeatures
 from service.schemas.models import LearnerChoice, ModelDefinition
 from service.store.base import FeedbackRules
 from service.store.records.records import RecordFormat
@@ -57,7 +57,7 @@ class Model:
     definition: ModelDefinition
     learner: AnyLearner
 
-    @property
+    @cached_property
     def name(self) -> str:
         """The model's name."""
         return self.key.name
@@ -70,12 +70,10 @@ class Model:
     @cached_property
     def format(self) -> RecordFormat:
         """The bytes of its predictions and rounds."""
-        features = self.definition.features
-        sparse = isinstance(features, SparseFeatures)
-        return RecordFormat(self.answers.form, self.learner.evidence_size, features.size, sparse)
+        return RecordFormat(self.answers.form, self.learner.evidence_size, self.contexts.codec)
 
     @cached_property
-    def contexts(self) -> ContextKind:
+    def contexts(self) -> ContextKind[Any]:
         """The kind of its contexts."""
         return context_kind(self.definition.features)
 
@@ -83,14 +81,14 @@ class Model:
     def norm(self) -> ContextCheck:
         """What its contexts must keep to, beside their kind."""
         features = self.definition.features
-        return ContextCheck(features.norm, features.norm_bound, self.learner.context_norm)
+        return ContextCheck(self.contexts, features.norm, features.norm_bound, self.learner.context_norm)
 
-    @property
+    @cached_property
     def keep_seconds(self) -> float:
         """How long the store remembers a prediction."""
         return self.definition.window_seconds + FORGET_AFTER
 
-    @property
+    @cached_property
     def feedback_rules(self) -> FeedbackRules:
         """How the store judges feedback."""
         accepts_late = self.definition.late_feedback == "accept"
@@ -183,7 +181,7 @@ def new_model(definition: ModelDefinition, incarnation: str, limits: Limits) -> 
     return Model(ModelKey(definition.name, incarnation), complete, learner)
 
 
-def _features(definition: ModelDefinition, learner: AnyLearner) -> DenseFeatures | SparseFeatures:
+def _features(definition: ModelDefinition, learner: AnyLearner) -> Features:
     """The features with the learner's norm policy, where the definition names none."""
     features = definition.features
     if learner.context_norm == "maximum" and features.norm_bound > 1.0:

@@ -40,7 +40,7 @@ TYPICAL_NONZEROS = 1000
 class Replica:
     """The state of one model at some round of its log.
 
-    Whoever reads `state` holds `lock`, as `catch_up` changes it in place.
+    A fold changes `state` in place: only the holder of `lock` may read it.
 
     Args:
         model: whose log it folds.
@@ -62,7 +62,7 @@ class Replica:
         self._store = store
         self._compute = compute
         self._given_up = False
-        self._loads = 0  # of the snapshot, in one call of `catch_up`
+        self._loads = 0  # of the snapshot, in one call of `catch_up_locked`
         each = model.learner.fold_cost(min(model.definition.features.size, TYPICAL_NONZEROS))
         most = min(_STRETCH_COST // each, _STRETCH_BYTES // model.format.round_bytes)
         self._limit = max(1, min(TAIL_LIMIT, most))
@@ -76,8 +76,17 @@ class Replica:
         """End what is being folded, before its next slice: the model is gone."""
         self._given_up = True
 
-    async def catch_up(self, tail: Tail | None = None) -> None:
-        """Folds every round that the log has by now. Call with `lock` held.
+    async def catch_up(self) -> None:
+        """Fold every round that the log has by now.
+
+        Raises:
+            WagerError: as `catch_up_locked`.
+        """
+        async with self.lock:
+            await self.catch_up_locked()
+
+    async def catch_up_locked(self, tail: Tail | None = None) -> None:
+        """Fold every round that the log has by now. Call with `lock` held.
 
         Args:
             tail: what the log has from this replica's last round on, if the caller has just read it.

@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Sequence
 from enum import StrEnum
 from typing import NamedTuple, Protocol
 
+from service.prediction_id import PredictionId
 from service.store.damage import Damage, DamageRecord
 from service.store.outcomes import Outcome
 from service.store.shapes import RecordShape
@@ -57,7 +58,7 @@ class Seen(NamedTuple):
 
 
 class Block(NamedTuple):
-    """Predictions to be stored together: their id (`prediction_ids`) and their record."""
+    """Predictions to be stored together: the name of their block and its record."""
 
     id: str
     record: bytes
@@ -66,7 +67,7 @@ class Block(NamedTuple):
 class Feedback(NamedTuple):
     """Feedback to be joined with its prediction: at least one of the two last is given."""
 
-    prediction_id: str  # without the model's name, as `service.store.prediction_ids` makes them
+    prediction_id: PredictionId
     correct: bool | None
     truth: bytes | None  # as long as the answer
 

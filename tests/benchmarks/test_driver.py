@@ -4,8 +4,7 @@ import pytest
 
 from benchmarks.driver import drive, post
 from service.load.http.target import Target
-from tests.service.load.world_server import Answer as Said
-from tests.service.load.world_server import serving
+from tests.service.load.world_server import Reply, serving
 
 
 class Echo:
@@ -15,7 +14,7 @@ class Echo:
         self.asked: list[bytes] = []
         self._bad = bad
 
-    async def answer(self, _method: str, _path: str, body: bytes) -> Said:
+    async def answer(self, _method: str, _path: str, body: bytes) -> Reply:
         """One request."""
         self.asked.append(body)
         return (422 if body in self._bad else 200), {"asked": body.decode()}

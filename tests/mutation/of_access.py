@@ -64,7 +64,7 @@ ACCESS = (
         },
     ),
     Place(
-        "service/app.py",
+        "service/api/application.py",
         ("tests/service/api/test_paths.py",),
         {"paths: slashes are redirected": ("redirect_slashes=False", "redirect_slashes=True")},
     ),

@@ -181,20 +181,26 @@ SERVICE = [
         },
     ),
     Place(
-        "service/models/context_kinds.py",
-        (
-            *laws(
-                "tests/service/rounds/test_sparse.py",
-                "test_the_order_of_indices_is_no_other_context",
-                "test_wrong_sparse_contexts_are_refused",
-            ),
-            "tests/service/api/test_bad_input.py",
+        "service/contexts/kind.py",
+        ("tests/service/contexts/test_kinds.py",),
+        {"context: of any kind": ("if not isinstance(context, self.type):", "if False:")},
+    ),
+    Place(
+        "service/contexts/dense.py",
+        ("tests/service/api/test_bad_input.py",),
+        {"context: of any length": ("if len(context) != self._size:", "if False:")},
+    ),
+    Place(
+        "service/contexts/sparse.py",
+        laws(
+            "tests/service/rounds/test_sparse.py",
+            "test_the_order_of_indices_is_no_other_context",
+            "test_wrong_sparse_contexts_are_refused",
         ),
         {
-            "context: of any length": ("if len(context) != self._size:", "if False:"),
             "context: an index too large": ("if max(indices) >= self._size:", "if max(indices) > self._size:"),
             "context: an index twice": ("if len(set(indices)) < len(indices):", "if False:"),
-            "context: more indices than values": ("if len(indices) != len(context.values):", "if False:"),
+            "context: more indices than values": ("if len(indices) != len(values):", "if False:"),
             "context: the order of indices counts": (
                 "sorted(zip(context.indices, context.values, strict=True))",
                 "list(zip(context.indices, context.values, strict=True))",

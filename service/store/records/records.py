@@ -16,10 +16,12 @@ import numpy.typing as npt
 
 from learners.base import BoolArray, Contexts, FloatArray, IntArray, Rounds
 from service.errors import NewerVersionError, StoreCorruptError
-from service.store.prediction_ids import MOST_TOKENS, SINGLE
+from service.prediction_id import SINGLE
 from service.store.records.answer_codec import AnswerCodec
+from service.store.records.context_codec import ContextCodec, SparseCodec
 from service.store.records.soundness import MOST_ROUNDS, Numbers, faults, sound_rows
 from service.store.shapes import RecordShape
+from service.store.tokens import MOST_TOKENS
 
 FORMAT = 3
 
@@ -33,10 +35,7 @@ rounds_seen i64."""
 _LENGTH_BYTES = 4
 """A round begins with its length, u32, these bytes included; then its outcome
 (`service.store.outcomes`), its prediction's token i64
-(`service.store.prediction_ids`), and its body."""
-
-_ENTRY = np.dtype([("index", "<i4"), ("value", "<f8")])
-"""One number of a sparse context."""
+(`service.store.tokens`), and its body."""
 
 Table = np.ndarray[Any, Any]
 """A row for each round, with the columns named in this module."""
@@ -71,19 +70,16 @@ class RecordFormat:
     Args:
         output: how its answers are stored.
         evidence_size: E, numbers of evidence in each.
-        n_features: d.
-        sparse: whether contexts are stored as pairs of index and number, as many as each has; else as d
-            numbers.
+        contexts: how its contexts are stored.
 
     Attributes:
         head: the dtype of what a block has of each prediction beside its body.
         outcome: the dtype of what feedback said.
     """
 
-    def __init__(self, output: AnswerCodec, evidence_size: int, n_features: int, sparse: bool = False) -> None:
+    def __init__(self, output: AnswerCodec, evidence_size: int, contexts: ContextCodec) -> None:
         self._output = output
-        self._n_features = n_features
-        self._sparse = sparse
+        self._contexts = contexts
         body: list[Any] = [
             ("output", output.dtype),
             ("propensity", "<f8"),
@@ -91,7 +87,7 @@ class RecordFormat:
             ("predicted_at", "<f8"),
             ("residual_uniform", "<f8"),
             ("evidence", "<f8", (evidence_size,)),
-            *([] if sparse else [("context", "<f8", (n_features,))]),
+            ("context", "<f8", ((contexts.fixed_bytes or 0) // 8,)),
         ]
         outcome: list[Any] = [("correct", "u1"), ("feedback_at", "<f8"), ("round", "<i8"), ("truth", output.dtype)]
         span = [("from", "<u4"), ("upto", "<u4")]
@@ -102,13 +98,14 @@ class RecordFormat:
 
     @property
     def round_bytes(self) -> int:
-        """The length of a round in the log; of a sparse one, without its context."""
+        """The length of a round in the log, without its context where those differ in length."""
         return self._round.itemsize
 
     @property
     def shape(self) -> RecordShape:
         """The lengths of its records, and what answers they may hold."""
-        output, features = self._output, self._n_features if self._sparse else 0
+        output, contexts = self._output, self._contexts
+        features = contexts.size if isinstance(contexts, SparseCodec) else 0
         return RecordShape(output.kind, output.n_labels, output.dtype.itemsize, self._body.itemsize, features)
 
     def sound(self, predictions: NewPredictions) -> BoolArray:
@@ -127,7 +124,8 @@ class RecordFormat:
     def bounds(self, contexts: Contexts) -> list[int]:
         """Where n predictions, kept in blocks that are not too large, begin a new one; 0 and n included."""
         each = self.outcome.itemsize + self.head.itemsize + self._body.itemsize
-        size = contexts.n * each + (len(contexts.values) * _ENTRY.itemsize if self._sparse else 0)
+        own = 0 if self._contexts.fixed_bytes else int(self._contexts.encode(contexts)[1][-1])
+        size = contexts.n * each + own
         blocks = min(contexts.n, -(-size // BLOCK_BYTES))
         return [contexts.n * i // blocks for i in range(blocks + 1)]
 
@@ -139,7 +137,7 @@ class RecordFormat:
         Args:
             predictions: n of them.
             bounds: where each block begins, and n.
-            tokens: (n,), of `service.store.prediction_ids`.
+            tokens: (n,), of `service.store.tokens`.
             fingerprints: 16 bytes for each block.
         """
         data, at = self._encode_bodies(predictions)
@@ -162,18 +160,14 @@ class RecordFormat:
         bodies["output"], bodies["propensity"] = predictions.outputs, predictions.propensities
         bodies["rounds_seen"], bodies["predicted_at"] = predictions.rounds_seen, predictions.predicted_at
         bodies["residual_uniform"], bodies["evidence"] = predictions.residual_uniforms, predictions.evidence
-        size, contexts = self._body.itemsize, predictions.contexts
+        size, (tails, ends) = self._body.itemsize, self._contexts.encode(predictions.contexts)
         at = np.arange(len(bodies) + 1, dtype=np.int64) * size
-        if not self._sparse:
-            bodies["context"] = contexts.values.reshape(len(bodies), self._n_features)
+        if fixed_bytes := self._contexts.fixed_bytes:
+            bodies["context"] = np.frombuffer(tails).reshape(-1, fixed_bytes // 8)
             return bodies.tobytes(), at
-        entries = np.empty(len(contexts.values), _ENTRY)
-        entries["index"], entries["value"] = contexts.indices, contexts.values
-        fixed, tails, bounds = bodies.tobytes(), entries.tobytes(), (contexts.starts * _ENTRY.itemsize).tolist()
-        parts = [
-            fixed[i * size : (i + 1) * size] + tails[start:stop] for i, (start, stop) in enumerate(pairwise(bounds))
-        ]
-        return b"".join(parts), at + contexts.starts * _ENTRY.itemsize
+        fixed = bodies.tobytes()
+        parts = [fixed[i * size : (i + 1) * size] + tails[start:stop] for i, (start, stop) in enumerate(pairwise(ends))]
+        return b"".join(parts), at + ends
 
     def decode_stored(self, record: bytes) -> StoredPrediction | None:
         """What a block tells that keeps a single prediction, with or without its body; None if it keeps several.
@@ -238,23 +232,26 @@ class RecordFormat:
         Raises:
             StoreCorruptError: if an entry is not one of this model.
         """
-        table, contexts = self._sparse_rows(entries) if self._sparse else self._dense_rows(entries)
+        table, contexts = self._fixed_rows(entries) if self._contexts.fixed_bytes else self._other_rows(entries)
         if wrong := self._faults(table, contexts):
             raise StoreCorruptError(f"a round of the log holds an impossible {wrong[0]}")
         return table, contexts
 
-    def _dense_rows(self, entries: Sequence[bytes]) -> tuple[Table, Contexts]:
+    def _fixed_rows(self, entries: Sequence[bytes]) -> tuple[Table, Contexts]:
         data, size = b"".join(entries), self._round.itemsize
         whole = len(data) - len(data) % size
         table = np.frombuffer(data[:whole], self._round)
         if whole != len(data) or (table["length"] != size).any():
             raise StoreCorruptError(f"a round of the log has not {size} bytes")
-        return table, Contexts.dense(table["context"])
+        fixed_bytes = self._contexts.fixed_bytes or 0
+        return table, self._contexts.decode(table["context"].tobytes(), np.arange(len(table) + 1) * fixed_bytes)
 
-    def _sparse_rows(self, entries: Sequence[bytes]) -> tuple[Table, Contexts]:
+    def _other_rows(self, entries: Sequence[bytes]) -> tuple[Table, Contexts]:
         records, size = [each for entry in entries for each in self.split(entry)], self._round.itemsize
         table = np.frombuffer(b"".join(record[:size] for record in records), self._round)
-        return table, self._sparse_contexts([record[size:] for record in records])
+        tails = [record[size:] for record in records]
+        offsets = np.cumsum([0, *map(len, tails)], dtype=np.int64)
+        return table, self._contexts.decode(b"".join(tails), offsets)
 
     def split(self, entry: bytes) -> Iterator[bytes]:
         """The rounds of an entry, one by one.
@@ -262,7 +259,7 @@ class RecordFormat:
         Raises:
             StoreCorruptError: if a length is impossible.
         """
-        if not self._sparse:  # of one length, whatever they say
+        if self._contexts.fixed_bytes:  # of one length, whatever they say
             size = self._round.itemsize
             if len(entry) % size:
                 raise StoreCorruptError(f"a round of the log has not {size} bytes")
@@ -278,21 +275,13 @@ class RecordFormat:
 
     def count(self, entry: bytes) -> int | None:
         """How many rounds there are in an entry; None where they cannot be told apart."""
-        if not self._sparse:
+        if self._contexts.fixed_bytes:
             count, rest = divmod(len(entry), self._round.itemsize)
             return None if rest else count
         try:
             return sum(1 for _ in self.split(entry))
         except StoreCorruptError:
             return None
-
-    def _sparse_contexts(self, tails: Sequence[bytes]) -> Contexts:
-        if any(len(tail) % _ENTRY.itemsize for tail in tails):
-            raise StoreCorruptError("a stored context has a broken entry")
-        entries = np.frombuffer(b"".join(tails), _ENTRY)
-        if ((entries["index"] < 0) | (entries["index"] >= self._n_features)).any():
-            raise StoreCorruptError("a stored context has an index out of range")
-        return Contexts.sparse([len(tail) // _ENTRY.itemsize for tail in tails], entries["index"], entries["value"])
 
     def _faults(self, table: Table, contexts: Contexts) -> list[str]:
         """The names of numbers that would lead a learner astray: labels become indices in compiled updates."""

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from service.errors import StoreCorruptError
 from service.store.base import Feedback, FeedbackResult, FeedbackStatus
 from service.store.outcomes import decode_outcomes
-from service.store.prediction_ids import token_of
 
 _SAID = struct.Struct("<qBI")
 """token i64, correct u8 (1, 0, or 2 where only the truth is given), bytes of the truth u32; the truth follows."""
@@ -21,8 +20,7 @@ def by_block(feedback: Iterable[Feedback]) -> tuple[list[str], dict[str, list[by
     """The block of each feedback, and for each block what is said of its predictions, in the order given."""
     order: list[str] = []
     said: dict[str, list[bytes]] = {}
-    for prediction_id, correct, truth in feedback:
-        block, token = token_of(prediction_id)
+    for (_, block, token), correct, truth in feedback:
         order.append(block)
         packed = _SAID.pack(token, 2 if correct is None else correct, len(truth or b"")) + (truth or b"")
         said.setdefault(block, []).append(packed)

@@ -27,7 +27,8 @@ from service.store.base import (
     StoreReadiness,
     Tail,
 )
-from service.store.connections.connections import NO_FILES, Connection, TlsFiles, connect
+from service.store.connections.addresses import NO_FILES, TlsFiles
+from service.store.connections.connections import Connection, connect
 from service.store.connections.readiness import read_readiness
 from service.store.connections.replication import Confirmed
 from service.store.redis.damage_commands import DamageCommands

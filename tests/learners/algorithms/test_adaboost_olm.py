@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from scipy import optimize
 from scipy.special import logsumexp, softmax
 
-from learners.algorithms.improper import adaboost_olm as boosting
 from learners.algorithms.improper.adaboost_olm import (
+    WEAK_LEARNERS,
     AdaBoostOlm,
     BoostReg,
     CostPerceptron,
@@ -113,7 +113,7 @@ def test_adaboost_trace(monkeypatch: pytest.MonkeyPatch) -> None:
     """Costs, ζ, answers, trust and weights of every round are the trace's, with what the weak learners named."""
     trace = MICRO["adaboost_olm_pp"]
     script = Scripted(iter([member["l"] for row in trace["rounds"] for member in row["learners"]]))
-    monkeypatch.setitem(boosting.WEAK_LEARNERS, "perceptron", script)
+    monkeypatch.setitem(WEAK_LEARNERS, "perceptron", script)
     learner: AdaBoostOlm = AdaBoostOlm(problem=PROBLEM, weak_learners=trace["N"], horizon=trace["T"])
     state = learner.init()
     for expected in trace["rounds"]:
@@ -151,7 +151,7 @@ def test_boosting_helps_a_weak_learner(monkeypatch: pytest.MonkeyPatch) -> None:
     problem, T, rng = Problem(3, 1), 1500, np.random.default_rng(2)
     truth, N = rng.integers(0, 3, T), 10
     hints = np.where(rng.random((T, N)) < 0.25, truth[:, None], rng.integers(0, 3, (T, N)))
-    monkeypatch.setitem(boosting.WEAK_LEARNERS, "perceptron", Scripted(iter(hints.ravel().tolist())))
+    monkeypatch.setitem(WEAK_LEARNERS, "perceptron", Scripted(iter(hints.ravel().tolist())))
     learner, contexts = AdaBoostOlm(problem=problem, weak_learners=N, horizon=T), Contexts.dense([1.0])
     state, right = learner.init(), np.empty(T)
     for t, y in enumerate(truth):
@@ -176,7 +176,7 @@ class Row(NamedTuple):
 def boosted_row(monkeypatch: pytest.MonkeyPatch, hints: IntArray, truth: IntArray, K: int) -> Row:
     """Plays weak learners that name the labels `hints` (T, N)."""
     T, N = hints.shape
-    monkeypatch.setitem(boosting.WEAK_LEARNERS, "perceptron", Scripted(iter(hints.ravel().tolist())))
+    monkeypatch.setitem(WEAK_LEARNERS, "perceptron", Scripted(iter(hints.ravel().tolist())))
     learner, contexts = AdaBoostOlm(problem=Problem(K, 1), weak_learners=N, horizon=T), Contexts.dense([1.0])
     state, row = learner.init(), Row(np.empty(T), *np.zeros((2, N + 1)), *np.zeros((2, N)))
     for t, y in enumerate(truth):

@@ -7,15 +7,14 @@ from collections.abc import Callable
 
 import pytest
 
-from service.load.errors import LoadError
 from service.load.http.client import Answer, Client
+from service.load.http.errors import LoadError
 from service.load.http.loops import Pace, Requests, closed_loop, open_loop
 from service.load.http.target import Target
 from service.load.timing.alarm import Alarm, _LoopAlarm, make_alarm
 from service.load.timing.pacer import Pacer
 from tests.servers import free_port
-from tests.service.load.world_server import Answer as Said
-from tests.service.load.world_server import conversing, serving
+from tests.service.load.world_server import Reply, conversing, serving
 
 STALL = 0.5  # seconds
 RATE = 400.0
@@ -28,7 +27,7 @@ class Staller:
     def __init__(self) -> None:
         self.asked = 0
 
-    async def answer(self, _method: str, _path: str, _body: bytes) -> Said:
+    async def answer(self, _method: str, _path: str, _body: bytes) -> Reply:
         """One request."""
         self.asked += 1
         if self.asked == 50:
@@ -43,7 +42,7 @@ class HoldingServer:
         self.asked = 0
         self.go_on = asyncio.Event()
 
-    async def answer(self, _method: str, _path: str, _body: bytes) -> Said:
+    async def answer(self, _method: str, _path: str, _body: bytes) -> Reply:
         """One request."""
         self.asked += 1
         if self.asked == 50:
@@ -97,7 +96,7 @@ async def test_the_warm_up_is_not_measured() -> None:
     """Requests of the warm-up are sent, and counted nowhere."""
     kept: list[bytes] = []
 
-    async def answer(_method: str, _path: str, body: bytes) -> Said:
+    async def answer(_method: str, _path: str, body: bytes) -> Reply:
         return 200, body
 
     bodies = (str(i).encode() for i in itertools.count())
@@ -112,7 +111,7 @@ async def test_the_warm_up_is_not_measured() -> None:
 async def test_failures_count_as_such_and_with_their_time(status: int | None) -> None:
     """A refusal and a lost connection are in the latencies and in counts of their own, and no achievement."""
 
-    async def answer(_method: str, _path: str, _body: bytes) -> Said:
+    async def answer(_method: str, _path: str, _body: bytes) -> Reply:
         return None if status is None else (status, {})
 
     requests = Requests("POST", "/", itertools.repeat(b"{}", 20))
@@ -127,7 +126,7 @@ async def test_an_answer_that_does_not_come_is_given_up() -> None:
     """After the timeout a request is without an answer, on its connection as well as in line for one."""
     never = asyncio.Event()
 
-    async def answer(_method: str, _path: str, _body: bytes) -> Said:
+    async def answer(_method: str, _path: str, _body: bytes) -> Reply:
         await never.wait()
         return 200, {}
 

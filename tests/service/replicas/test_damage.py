@@ -10,11 +10,13 @@ import numpy as np
 import pytest
 
 from learners.codec import encode_state
+from service.contexts.sparse import SparseContext
+from service.environment import Environment
 from service.errors import NewerVersionError, StoreCorruptError
 from service.models.model import Limits, Model, new_model, stored_model
 from service.replicas.replica import Replica
-from service.rounds.session import Environment, ModelSession, PredictionRequest
-from service.schemas.features import SparseContext
+from service.rounds.prediction_requests import PredictionRequest
+from service.rounds.session import ModelSession
 from service.schemas.models import ModelDefinition
 from service.schemas.rounds import PredictAnswer
 from service.store import keys
@@ -303,8 +305,7 @@ async def test_a_damaged_snapshot_is_done_without(store: RedisStore, name: str, 
     assert name in await store.list_damaged(10_000)
     await session.replica.snapshot()
     other = Replica(model, store, COMPUTE)
-    async with other.lock:
-        await other.catch_up()
+    await other.catch_up()
     assert other.snapshot_rounds == N
 
 

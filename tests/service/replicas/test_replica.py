@@ -7,13 +7,14 @@ from typing import Any
 import pytest
 
 from learners.codec import encode_state
+from service.compute import Compute
 from service.errors import ModelNotFoundError, StoreCorruptError
 from service.models.model import Model
 from service.replicas.replica import TAIL_LIMIT, Replica
 from service.store import keys
 from service.store.base import Snapshot, Store
 from service.store.redis.redis_store import RedisStore
-from tests.servers import raw
+from tests.servers import raw, wait_until
 from tests.service.sample_models import (
     COMPUTE,
     GAPTRON,
@@ -33,8 +34,7 @@ from tests.service.workers import START
 
 async def caught_up(replica: Replica) -> list[bytes]:
     """The replica's state after it has caught up."""
-    async with replica.lock:
-        await replica.catch_up()
+    await replica.catch_up()
     return bits(replica.state)
 
 
@@ -213,7 +213,8 @@ async def test_a_fold_that_is_cancelled_is_never_half_used(store: RedisStore, na
     whole = await make_model(store, name, learner=GAPTRON)
     learner = CutShort(whole.learner, fold_cost=10**9)
     learner.broken = False
-    replica = Replica(taught_by(whole, learner), store, COMPUTE)
+    compute = Compute(4)  # two for a model: the one that is left running, and another
+    replica = Replica(taught_by(whole, learner), store, compute)
     await play(store, whole, 20)
     await caught_up(replica)
     await play(store, whole, 20, seed=2)
@@ -226,8 +227,9 @@ async def test_a_fold_that_is_cancelled_is_never_half_used(store: RedisStore, na
     learner.broken = False
     expected = await truth(store, whole)
     assert await caught_up(replica) == expected
+    assert compute.busy
     learner.go_on.set()
-    await asyncio.to_thread(lambda: None)
+    await asyncio.to_thread(wait_until, lambda: not compute.busy)
     assert await caught_up(replica) == expected
 
 

@@ -7,14 +7,15 @@ import numpy as np
 import pytest
 
 from learners.base import Contexts
+from service.prediction_id import SINGLE
 from service.replicas.statistics import DELAY_BOUNDS, PROPENSITY_BOUNDS, SLOTS, StatisticsAccumulator, decode_statistics
-from service.store.prediction_ids import SINGLE
 from service.store.records.answer_codec import label_codec
+from service.store.records.context_codec import DenseCodec
 from service.store.records.records import NewPredictions, RecordFormat
 from tests.service.store.samples import as_round
 
 K, WINDOW, START = 4, 3200.0, 1_800_000_000.0
-FORM = RecordFormat(label_codec(K), evidence_size=2, n_features=3)
+FORM = RecordFormat(label_codec(K), evidence_size=2, contexts=DenseCodec(3))
 
 
 def rounds(n: int, seed: int = 1) -> list[dict[str, Any]]:

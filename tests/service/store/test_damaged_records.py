@@ -11,14 +11,15 @@ from learners.base import Contexts
 from service.errors import StoreCorruptError
 from service.store import keys
 from service.store.base import Block, Feedback, FeedbackResult, FeedbackRules, FeedbackStatus
-from service.store.prediction_ids import ids_in, tokens_of
 from service.store.records.answer_codec import label_codec, label_set_codec, ranking_codec
 from service.store.records.blocks import check_block
+from service.store.records.context_codec import DenseCodec, SparseCodec
 from service.store.records.records import NewPredictions, RecordFormat
 from service.store.redis.redis_store import RedisStore
 from service.store.stored_models import ModelKey
+from service.store.tokens import tokens_of
 from tests.servers import raw
-from tests.service.store.samples import NOW, WINDOW
+from tests.service.store.samples import NOW, WINDOW, id_of
 
 STATUS = FeedbackStatus
 ONES = b"\xff" * 8  # no number either
@@ -36,10 +37,12 @@ class Kind(NamedTuple):
 DENSE = Contexts.dense(np.linspace(-1.0, 1.0, 9).reshape(3, 3))
 THIN = Contexts.sparse([2, 0, 1], [6, 0, 3], [0.5, -0.25, 1.0])
 KINDS = {
-    "dense": Kind(RecordFormat(label_codec(4), 2, 3), [2, 0, 3], DENSE),
-    "sparse": Kind(RecordFormat(label_codec(4), 2, 7, sparse=True), [2, 0, 3], THIN),
-    "label-set": Kind(RecordFormat(label_set_codec(4), 1, 3), [[0, 1, 1, 0], [0, 0, 0, 0], [1, 1, 1, 1]], DENSE),
-    "ranking": Kind(RecordFormat(ranking_codec(3), 1, 3), [[0, 2, 1], [0, 1, 2], [2, 1, 0]], DENSE),
+    "dense": Kind(RecordFormat(label_codec(4), 2, DenseCodec(3)), [2, 0, 3], DENSE),
+    "sparse": Kind(RecordFormat(label_codec(4), 2, SparseCodec(7)), [2, 0, 3], THIN),
+    "label-set": Kind(
+        RecordFormat(label_set_codec(4), 1, DenseCodec(3)), [[0, 1, 1, 0], [0, 0, 0, 0], [1, 1, 1, 1]], DENSE
+    ),
+    "ranking": Kind(RecordFormat(ranking_codec(3), 1, DenseCodec(3)), [[0, 2, 1], [0, 1, 2], [2, 1, 0]], DENSE),
 }
 
 
@@ -60,6 +63,11 @@ def record_of(kind: Kind, alone: bool) -> tuple[bytes, list[int]]:
     ).tolist()
 
 
+def right(block: str, token: int) -> Feedback:
+    """Feedback that a prediction was right."""
+    return Feedback(id_of(block, token), True, None)
+
+
 async def new_model(store: RedisStore, name: str) -> ModelKey:
     """A model without rounds."""
     key = ModelKey(name, "first")
@@ -77,8 +85,9 @@ async def judged(
     for name, record in zip(["before", *names, "after"], [whole, *records, whole], strict=True):
         await store.command("SET", keys.block(*key, name), record)
     about = tokens_of([0, 3], "secret").tolist()
-    said = [*ids_in("before", about), *(own for name in names for own in ids_in(name, tokens)), *ids_in("after", about)]
-    results = await store.add_feedback(key, [Feedback(own, True, None) for own in said], rules, NOW)
+    said = [("before", about), *((name, tokens) for name in names), ("after", about)]
+    given = [right(block, token) for block, tokens_in in said for token in tokens_in]
+    results = await store.add_feedback(key, given, rules, NOW)
     assert {result.status for result in [*results[:3], *results[-3:]]} == {STATUS.RECORDED}
     n = len(tokens)
     return [results[3 + i * n : 3 + (i + 1) * n] for i in range(len(records))]
@@ -202,7 +211,7 @@ async def test_a_damaged_outcome_is_no_duplicate(store: RedisStore, name: str, o
     assert [status for status, _ in results] == [STATUS.BROKEN, STATUS.RECORDED, STATUS.RECORDED]
     await store.command("SETRANGE", keys.block(*key, "before"), at, b"\x41")
     rules = FeedbackRules(accept_late=False, label_needed=False, shape=kind.format.shape)
-    said = [Feedback(own, True, None) for own in ids_in("before", tokens)]
+    said = [right("before", token) for token in tokens]
     again = await store.add_feedback(key, said, rules, NOW)
     first = STATUS.DUPLICATE if outcome == "moment" else STATUS.BROKEN
     assert [status for status, _ in again] == [first, STATUS.DUPLICATE, STATUS.DUPLICATE]
@@ -215,20 +224,6 @@ async def test_a_damaged_count_of_open_ones_loses_no_body(store: RedisStore, nam
     key, (record, tokens) = await new_model(store, name), record_of(kind, alone=False)
     await store.command("SET", keys.block(*key, "b"), record[:5] + struct.pack("<I", count) + record[9:])
     rules = FeedbackRules(accept_late=False, label_needed=False, shape=kind.format.shape)
-    for own in ids_in("b", tokens):
-        (result,) = await store.add_feedback(key, [Feedback(own, True, None)], rules, NOW)
+    for token in tokens:
+        (result,) = await store.add_feedback(key, [right("b", token)], rules, NOW)
         assert result.status is STATUS.RECORDED
-
-
-@pytest.mark.parametrize(
-    "token", ["", "x", "-1", "+1", "00", "1_0", "\u0663", "\u00b2", "9" * 15, "9" * 30, "1:1", " 1", "9" * 5000]
-)
-async def test_hostile_ids_are_unknown(store: RedisStore, name: str, token: str) -> None:
-    """What is no token is one that nobody was given; neighbours are as ever."""
-    kind = KINDS["dense"]
-    key, (record, tokens) = await new_model(store, name), record_of(kind, alone=False)
-    await store.command("SET", keys.block(*key, "b"), record)
-    rules = FeedbackRules(accept_late=False, label_needed=False, shape=kind.format.shape)
-    said = [Feedback(own, True, None) for own in (f"b:{token}", ids_in("b", tokens)[0])]
-    results = await store.add_feedback(key, said, rules, NOW)
-    assert [status for status, _ in results] == [STATUS.UNKNOWN, STATUS.RECORDED]

@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 from learners.base import Contexts, FloatArray
 from service.errors import NewerVersionError, StoreCorruptError, StoreError
 from service.store.outcomes import _OUTCOME, decode_outcomes
-from service.store.prediction_ids import tokens_of
 from service.store.records.answer_codec import AnswerCodec, label_codec, label_set_codec, ranking_codec
+from service.store.records.context_codec import DenseCodec, SparseCodec
 from service.store.records.records import BLOCK_BYTES, FORMAT, NewPredictions, RecordFormat
+from service.store.tokens import tokens_of
 from tests.service.store.samples import as_round, without_bodies
 
 LAWS = settings(deadline=None, derandomize=True, max_examples=100)
@@ -72,7 +73,7 @@ def samples(draw: st.DrawFn) -> Sample:
     )
     bounds = [0, *sorted(draw(st.sets(st.integers(1, n - 1)) if n > 1 else st.just(set()))), n]
     fingerprints = draw(st.lists(FINGERPRINTS, min_size=len(bounds) - 1, max_size=len(bounds) - 1))
-    return Sample(form, RecordFormat(form, E, d), answers, truth, made, bounds, fingerprints)
+    return Sample(form, RecordFormat(form, E, DenseCodec(d)), answers, truth, made, bounds, fingerprints)
 
 
 def plain_sample(
@@ -121,7 +122,7 @@ def test_what_is_kept_of_a_single_prediction_survives(sample: Sample) -> None:
 def test_an_answer_that_the_model_could_not_give_is_corrupt(answer: int) -> None:
     """A client must not be told a label that is none, nor another one."""
     numbers = np.ones((1, 2))
-    shape = RecordFormat(label_codec(4), 0, 2)
+    shape = RecordFormat(label_codec(4), 0, DenseCodec(2))
     (record,) = plain_sample(label_codec(4), shape, answer, numbers, np.empty((1, 0))).encoded()
     with pytest.raises(StoreCorruptError, match="impossible output"):
         shape.decode_stored(record)
@@ -130,7 +131,7 @@ def test_an_answer_that_the_model_could_not_give_is_corrupt(answer: int) -> None
 @pytest.mark.parametrize(("sparse", "n", "expected"), [(False, 1, 1), (False, 40, 1), (False, 600, 5), (True, 400, 3)])
 def test_blocks_are_not_too_large(sparse: bool, n: int, expected: int) -> None:
     """Predictions are kept together as far as a block is no larger than it may be, in blocks of nearly one size."""
-    shape, numbers = RecordFormat(label_codec(4), 2, 3, sparse), np.ones((n, 3))
+    shape, numbers = RecordFormat(label_codec(4), 2, SparseCodec(3) if sparse else DenseCodec(3)), np.ones((n, 3))
     contexts = Contexts.sparse([1] * n, [2] * n, numbers[:, 0]) if sparse else Contexts.dense(numbers)
     bounds = shape.bounds(contexts)
     made = NewPredictions(
@@ -217,7 +218,7 @@ def test_a_record_of_the_wrong_length_is_corrupt(sample: Sample, data: st.DataOb
 @pytest.mark.parametrize("sparse", [False, True])
 def test_a_round_that_lies_about_its_length_is_corrupt(sparse: bool) -> None:
     """Also where what follows would be read as if nothing were wrong."""
-    shape, numbers = RecordFormat(label_codec(4), 0, 2, sparse), np.ones((2, 2))
+    shape, numbers = RecordFormat(label_codec(4), 0, SparseCodec(2) if sparse else DenseCodec(2)), np.ones((2, 2))
     contexts = Contexts.sparse([2, 2], [0, 1, 0, 1], numbers.reshape(-1)) if sparse else Contexts.dense(numbers)
     made = plain_sample(label_codec(4), shape, 3, numbers, np.empty((2, 0))).made._replace(contexts=contexts)
     (record,) = shape.encode_blocks(made, [0, 2], tokens_of([0, 2], ""), [bytes(16)])
@@ -251,7 +252,7 @@ def test_a_round_that_lies_about_its_length_is_corrupt(sparse: bool) -> None:
 def test_impossible_numbers_are_corrupt(column: str, value: float) -> None:
     """A number that would lead a compiled fold astray is refused: labels are its indices."""
     numbers = np.ones((2, 2))
-    shape = RecordFormat(label_codec(4), 2, 2)
+    shape = RecordFormat(label_codec(4), 2, DenseCodec(2))
     records = as_rounds(plain_sample(label_codec(4), shape, 3, numbers, numbers))
     table = shape.table(records).copy()
     shape.decode_rounds(records)
@@ -263,7 +264,7 @@ def test_impossible_numbers_are_corrupt(column: str, value: float) -> None:
 @pytest.mark.parametrize("form", [label_set_codec(3), ranking_codec(3)], ids=["set", "ranking"])
 def test_only_a_vanishing_propensity_may_be_zero(form: AnswerCodec) -> None:
     """Of sets and rankings, whose propensities may be too small for a number, 0 is possible and less is not."""
-    shape, numbers = RecordFormat(form, 1, 1), np.ones((1, 1))
+    shape, numbers = RecordFormat(form, 1, DenseCodec(1)), np.ones((1, 1))
     answer = [1, 0, 2] if form.dtype.base == np.int32 else [1, 0, 1]
     table = shape.table(as_rounds(plain_sample(form, shape, answer, numbers, numbers))).copy()
     for propensity, possible in ((0.0, True), (-5e-324, False), (-0.1, False)):
@@ -289,7 +290,7 @@ def test_only_a_vanishing_propensity_may_be_zero(form: AnswerCodec) -> None:
 )
 def test_impossible_rows_are_corrupt(form: AnswerCodec, wrong: list[int], column: str) -> None:
     """A row that is no set or ranking is refused, as an answer and as a truth; unknown may be a whole truth only."""
-    shape, numbers = RecordFormat(form, 1, 1), np.ones((2, 1))
+    shape, numbers = RecordFormat(form, 1, DenseCodec(1)), np.ones((2, 1))
     sample = plain_sample(form, shape, [0, 1, 2] if form.dtype.base == np.int32 else [0, 1, 1], numbers, numbers)
     records = as_rounds(sample)
     for row, refused in ((wrong, True), ([-1, -1, -1], column == "output")):
@@ -326,7 +327,7 @@ def test_damage_is_noticed_or_harmless(sample: Sample, data: st.DataObject) -> N
 @given(st.binary(max_size=200))
 def test_noise_is_noticed_or_harmless(noise: bytes) -> None:
     """Any bytes at all are decoded or refused with a StoreError, never with anything else."""
-    shape, thin = RecordFormat(label_codec(3), 1, 2), RecordFormat(label_codec(3), 1, 2, sparse=True)
+    shape, thin = RecordFormat(label_codec(3), 1, DenseCodec(2)), RecordFormat(label_codec(3), 1, SparseCodec(2))
     for decode in (
         shape.decode_stored,
         lambda data: decode_outcomes(data, 3),
@@ -352,7 +353,7 @@ def test_another_format_is_refused(sample: Sample, version: int) -> None:
 def test_nothing_is_lost_to_rounding() -> None:
     """Numbers that single precision would change survive: a third, the smallest and the largest."""
     numbers = np.array([[1 / 3, 5e-324, 1.7976931348623157e308, -math.pi]])
-    sample = plain_sample(label_codec(2), RecordFormat(label_codec(2), 0, 4), 0, numbers, np.empty((1, 0)))
+    sample = plain_sample(label_codec(2), RecordFormat(label_codec(2), 0, DenseCodec(4)), 0, numbers, np.empty((1, 0)))
     assert sample.format.decode_rounds(as_rounds(sample)).contexts.values.tolist() == numbers[0].tolist()
 
 
@@ -371,7 +372,7 @@ def sparse_round(shape: RecordFormat, indices: list[int], values: list[float]) -
 
 def test_sparse_predictions_in_one_block_survive() -> None:
     """Each has its own entries, though their lengths differ."""
-    shape = RecordFormat(label_codec(4), 0, 7, sparse=True)
+    shape = RecordFormat(label_codec(4), 0, SparseCodec(7))
     contexts = Contexts.sparse([2, 0, 1], [6, 0, 3], [1 / 3, -math.pi, 5e-324])
     outputs, ones = label_codec(4).rows(np.array([3, 1, 2])), np.ones(3)
     made = NewPredictions(outputs, ones, ones / 2, np.empty((3, 0)), contexts, 0.1, 0.1, 1)
@@ -384,7 +385,7 @@ def test_sparse_predictions_in_one_block_survive() -> None:
 
 def test_sparse_contexts_survive_to_the_bit() -> None:
     """Indices and numbers of rounds of any lengths come out as they went in; none at all is a context too."""
-    shape = RecordFormat(label_codec(4), 2, 7, sparse=True)
+    shape = RecordFormat(label_codec(4), 2, SparseCodec(7))
     rows: list[tuple[list[int], list[float]]] = [([6, 0], [1 / 3, -math.pi]), ([], []), ([3], [5e-324])]
     contexts = shape.decode_rounds([sparse_round(shape, *row) for row in rows]).contexts
     assert contexts.starts.tolist() == [0, 2, 2, 3]
@@ -399,7 +400,7 @@ def test_sparse_contexts_survive_to_the_bit() -> None:
 )
 def test_a_wrong_sparse_context_is_corrupt(index: int, value: float, cut: int, reason: str) -> None:
     """An index that would lead a compiled fold astray, a number that is none, an entry cut short."""
-    shape = RecordFormat(label_codec(4), 2, 7, sparse=True)
+    shape = RecordFormat(label_codec(4), 2, SparseCodec(7))
     record = sparse_round(shape, [0, index], [1.0, value])
     record = (len(record) - cut).to_bytes(4, "little") + record[4 : len(record) - cut]
     with pytest.raises(StoreCorruptError, match=reason):
