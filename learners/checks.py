@@ -18,10 +18,10 @@ from learners.base import (
     InvalidStateError,
     Problem,
     Rounds,
-    state_layout,
 )
 from learners.context_checks import BOOL, FLOAT, INT, check_contexts, expect_array
 from learners.kernels import compiled
+from learners.layouts import state_layout
 
 _LARGEST_PROPENSITY = 1.0 + 1e-12
 """Logs of earlier versions hold propensities that rounding took just above 1."""

@@ -9,7 +9,7 @@ import pydantic
 
 from learners.answers import answer_kind
 from learners.base import AnyLearner, Problem
-from learners.registry import ALL_LEARNERS, RECOMMENDED
+from learners.registry import ALL_LEARNERS, RECOMMENDED, aliases_of
 from service.access.keys import Names
 from service.catalogue.round_log import LogReader, moment
 from service.environment import Environment
@@ -173,6 +173,7 @@ def _description(cls: type[AnyLearner]) -> LearnerDescription:
     schema["required"] = [name for name in schema.get("required", []) if name != "problem"]
     return LearnerDescription(
         algorithm=cls.algorithm,
+        aliases=aliases_of(cls.algorithm),
         answer=answer_kind(cls),
         summary=(cls.__doc__ or "").partition("\n")[0],
         guarantee=_default(cls).guarantee,

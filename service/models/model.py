@@ -10,7 +10,7 @@ import pydantic
 from learners.base import AnyLearner, Problem
 from learners.errors import StateTooLargeError, StepTooCostlyError
 from learners.new_models import check_evidence_size, check_new, check_state_size, check_step_cost
-from learners.registry import ALL_LEARNERS, RECOMMENDED
+from learners.registry import ALL_LEARNERS, RECOMMENDED, current_name
 from service.contexts.kind import ContextKind
 from service.contexts.registry import Features, context_kind
 from service.errors import (
@@ -130,7 +130,7 @@ def choose_learner(choice: LearnerChoice | None, n_labels: int, features: Featur
         HyperparameterError: if the learner refuses one.
     """
     choice = choice or LearnerChoice(algorithm=RECOMMENDED.algorithm)
-    if choice.algorithm not in ALL_LEARNERS:
+    if current_name(choice.algorithm) not in ALL_LEARNERS:
         detail = f"there is no algorithm {choice.algorithm!r}; known are {', '.join(sorted(ALL_LEARNERS))}"
         raise UnknownAlgorithmError(detail, "learner.algorithm")
     return _validated(choice, Problem(n_labels, features.size, features.norm_bound))
@@ -138,12 +138,13 @@ def choose_learner(choice: LearnerChoice | None, n_labels: int, features: Featur
 
 def _validated(choice: LearnerChoice, problem: Problem) -> AnyLearner:
     hyperparameters = choice.model_extra or {}
-    known = dataclasses.fields(ALL_LEARNERS[choice.algorithm])
+    chosen = ALL_LEARNERS[current_name(choice.algorithm)]
+    known = dataclasses.fields(chosen)
     unknown = sorted(set(hyperparameters) - {field.name for field in known if field.name != "problem"})
     if unknown:
         raise UnknownHyperparameterError(f"{choice.algorithm} has no such hyperparameter", f"learner.{unknown[0]}")
     try:
-        learner: AnyLearner = ALL_LEARNERS[choice.algorithm](problem=problem, **hyperparameters)
+        learner: AnyLearner = chosen(problem=problem, **hyperparameters)
     except pydantic.ValidationError as error:
         raise _as_hyperparameter_error(error) from error
     return learner

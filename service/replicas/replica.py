@@ -4,8 +4,9 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-from learners.base import IntArray, InvalidStateError, Rounds, state_bytes
+from learners.base import IntArray, InvalidStateError, Rounds
 from learners.codec import encode_state
+from learners.layouts import state_bytes
 from service.compute import FIRST_CALL, Compute, steps_in_slice
 from service.errors import ModelNotFoundError, StoreCorruptError
 from service.models.model import Model

@@ -89,7 +89,7 @@ class _ModelFields(Answer):
     name: str
     features: Features
     learner: dict[str, Any]
-    """Algorithm and every hyperparameter, defaults included."""
+    """Algorithm, by its name of today, and every hyperparameter, defaults included."""
     window_seconds: float
     late_feedback: str
     retain_rounds: int

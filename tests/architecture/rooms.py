@@ -1,6 +1,6 @@
 """The rooms of the house: which folder may import which, who uses which library, and who touches the world."""
 
-_GROUND = "learners.errors learners.hyperparameters learners.base"
+_GROUND = "learners.errors learners.hyperparameters learners.base learners.layouts"
 _MACHINERY = (
     f"{_GROUND} learners.kernels learners.context_checks learners.checks learners.checked_learner "
     "learners.compiled_learner"
@@ -15,7 +15,8 @@ ROOMS: dict[str, str] = {
     "learners": "",
     "learners.errors": "",
     "learners.hyperparameters": "learners.errors",
-    "learners.base": "learners.errors learners.hyperparameters",
+    "learners.base": "learners.errors",
+    "learners.layouts": "learners.base",
     "learners.kernels": _GROUND,
     "learners.context_checks": f"{_GROUND} learners.kernels",
     "learners.checks": f"{_GROUND} learners.kernels learners.context_checks",
@@ -26,7 +27,7 @@ ROOMS: dict[str, str] = {
     "learners.algorithms": f"{_MACHINERY} learners.mathematics learners.output_spaces",
     "learners.answers": f"{_MACHINERY} learners.mathematics",
     "learners.registry": f"{_GROUND} learners.algorithms learners.answers",
-    "learners.codec": _GROUND,
+    "learners.codec": f"{_GROUND} learners.registry",
     "learners.new_models": f"{_GROUND} learners.registry",
     "learners.evaluation": f"{_MACHINERY} learners.mathematics learners.algorithms learners.answers learners.registry",
     "learners.__main__": "learners.registry",

@@ -12,12 +12,6 @@ TREE = product()
 CHECKS = SourceTree(ROOT, ("tests", "benchmarks"))
 
 EXCUSED: tuple[str, ...] = (
-    "tests/learners/algorithms/test_folklore.py",
-    "tests/learners/algorithms/test_gaptron.py",
-    "tests/learners/algorithms/test_soba.py",
-    "tests/learners/mathematics/test_guarantees.py",
-    "tests/learners/output_spaces/test_output_spaces.py",
-    "tests/learners/test_contract.py",
     "tests/mutation/of_matrix_learners.py",
     "tests/mutation/of_store.py",
     "tests/service/api/test_http.py",

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from learners.answers import draw_answers, is_structured, uniforms_per_answer
+from learners.answers import draw_answers, uniforms_per_answer
 from learners.base import NO_LABEL, AnyLearner, Contexts, Problem, Rounds
 from learners.mathematics.norms import within_bound
 from learners.registry import ALL_LEARNERS
@@ -33,7 +33,7 @@ SOBA_DIAGONAL = {"algorithm": "soba-diagonal"}
 GAPTRON = {"algorithm": "gaptron", "loss": "logistic", "eta_scale": 20.0}
 SOBA = {"algorithm": "soba"}
 UNIFORM = {"algorithm": "uniform"}
-LABEL_SET = {"algorithm": "fenchel-young-label-set"}
+LABEL_SET = {"algorithm": "fenchel-young-multilabel"}
 RANKING = {"algorithm": "fenchel-young-ranking", "polytope": "birkhoff"}
 LEARNER_CHOICES = [SOBA_DIAGONAL, GAPTRON, SOBA, UNIFORM]
 
@@ -81,7 +81,7 @@ async def play(
     ids = [PredictionId(model.name, *each) for each in own]
     truths = model.answers.form.encode(rng.permutation(labels))  # of other rounds, which are answers too
     feedback = [
-        Feedback(id_, None, truth) if is_structured(model.learner) else Feedback(id_, bool(rng.random() < 0.7), None)
+        Feedback(id_, None, truth) if model.learner.needs_true_label else Feedback(id_, bool(rng.random() < 0.7), None)
         for id_, truth in zip(ids, truths, strict=True)
     ]
     results = await store.add_feedback(model.key, feedback, model.feedback_rules, now)

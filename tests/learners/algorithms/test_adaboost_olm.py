@@ -1,9 +1,7 @@
 """BoostReg and AdaBoost.OLM++ against their paper: traces, costs, regret, the mixture and its bound."""
 
-import json
 from collections.abc import Iterator
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -23,9 +21,10 @@ from learners.algorithms.improper.adaboost_olm import (
     regressors,
 )
 from learners.base import Contexts, FloatArray, IntArray, Problem
-from tests.learners.worlds import LAWS, assert_close, bits, expected_mistakes, join, make_world, one_round, pick, play
+from tests.learners.arrays import assert_close, bits
+from tests.learners.traces import MICRO
+from tests.learners.worlds import LAWS, expected_mistakes, join, make_world, one_round, pick, play
 
-MICRO: dict[str, Any] = json.loads((Path(__file__).parent.parent.parent / "data" / "traces.json").read_text())
 PROBLEM = Problem(3, 2)
 
 

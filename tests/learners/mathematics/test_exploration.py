@@ -20,8 +20,9 @@ from learners.mathematics.exploration import (
     settle_each,
     softmax,
 )
+from tests.learners.arrays import assert_close
 from tests.learners.implementations import IMPLEMENTATIONS, Case
-from tests.learners.worlds import LAWS, assert_close, make_world, play
+from tests.learners.worlds import LAWS, make_world, play
 
 PROBLEM = Problem(4, 5)
 DRAWS = 100_000
