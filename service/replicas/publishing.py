@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable
 
 from service.replicas.replica import Replica
-from service.replicas.statistics import SLOTS
+from service.replicas.statistics import SLOTS, STATISTICS_VERSION
 from service.store.base import PublishedStatistics, Store
 
 PUBLISH_EVERY = 5.0
@@ -40,10 +40,10 @@ class StatisticsPublisher:
         """
         now, replica = self._now(), self._replica
         is_news = batches > self._batches or replica.round_count > self._rounds
-        if not is_news or now < self._due or replica.state is None:
+        if not is_news or now < self._due or replica.state is None or not replica.statistics.known:
             return
         self._due, self._batches = now + PUBLISH_EVERY, batches
         rounds, counts = replica.round_count, replica.statistics.counts()
         slot = int(now // counts.slot_seconds)
-        published = PublishedStatistics(rounds, counts.encode(), slot, slot - SLOTS)
+        published = PublishedStatistics(rounds, counts.encode(), slot, slot - SLOTS, STATISTICS_VERSION)
         self._rounds = await self._store.publish_statistics(replica.model.key, published)

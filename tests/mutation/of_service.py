@@ -101,6 +101,15 @@ SERVICE = [
     ),
     Place(
         "service/replicas/replica.py",
+        ("tests/service/replicas/test_damaged_snapshots.py",),
+        {
+            "replica: snapshots without statistics": (" or not self.statistics.known", ""),
+            "replica: a snapshot ahead of its log is kept": (" or self.round_count > tail.round_count", ""),
+            "replica: starts again and again": ("if self._loads > _MOST_LOADS + 1:", "if False:"),
+        },
+    ),
+    Place(
+        "service/replicas/replica.py",
         ("tests/service/rounds/test_long_work.py",),
         {"replica: folds on for a deleted model": ("        if self._given_up:", "        if False:")},
     ),
@@ -112,20 +121,20 @@ SERVICE = [
                 "        self.rounds, self._last_at = entries",
                 "        self.state = learner.fold(self.state, rounds)\n        self.rounds, self._last_at = entries",
             ),
-            "replica: one page": ("while self.rounds < target:", "if self.rounds < target:"),
+            "replica: one page": ("while self.round_count < target or", "while"),
             "replica: counts a page as a round": (
                 "self.rounds, self._last_at = entries[-1].number",
                 "self.rounds, self._last_at = entries[0].number",
             ),
             "replica: a snapshot of no rounds": (
-                "self.snapshot_rounds = state, snapshot.rounds, snapshot.rounds",
+                "self.snapshot_rounds = state, rounds, rounds",
                 "self.snapshot_rounds = state, 0, 0",
             ),
             "replica: a fold cut short is used": (
                 "self.state = self.state, None  # if",
                 "self.state = self.state, self.state  # if",
             ),
-            "replica: lost rounds are kept": ("return tail.rounds < self.rounds", "return False"),
+            "replica: lost rounds are kept": ("if tail.round_count < self.round_count:", "if False:"),
             "replica: other rounds are taken for its own": ("there != self._last_at", "False"),
             "replica: rounds that end elsewhere are taken for its own": ("first.number != self.rounds or", ""),
             "replica: a gap is not noticed": (

@@ -130,17 +130,41 @@ STORE = [
         "service/store/lua/save_snapshot.lua",
         _STORE,
         {
-            "snapshot: an older one is kept": ("there >= rounds", "there < 0"),
-            "snapshot: trims all the log": ("- math.max(tonumber(ARGV[5]), 1) + 1", "+ 1"),
-            "snapshot: of another log": ("if ARGV[3] == '' then", "if true then"),
+            "snapshot: an older one is kept": ("there.rounds < rounds or", "there.rounds >= 0 or"),
+            "snapshot: trims all the log": ("- math.max(tonumber(ARGV[7]), 1) + 1", "+ 1"),
+            "snapshot: of another log": ("if ARGV[5] == '' then", "if true then"),
             "snapshot: another incarnation's": ("~= ARGV[1] then", "== '' then"),
+        },
+    ),
+    Place(
+        "service/store/lua/save_snapshot.lua",
+        ("tests/service/store/test_snapshots.py",),
+        {
+            "snapshot: an older version's": ("there.version <= version\n", "true\n"),
+            "snapshot: changes are not counted": ("there.changes < changes", "false"),
+            "snapshot: another last entry": ("ARGV[3] .. '-' .. ARGV[4]", "ARGV[3] .. '-0'"),
+        },
+    ),
+    Place(
+        "service/store/lua/publish_statistics.lua",
+        ("tests/service/store/test_snapshots.py",),
+        {"statistics: an older version's": (" and tonumber(there[2] or '1') <= tonumber(ARGV[6])", "")},
+    ),
+    Place(
+        "service/store/redis/snapshot_parts.py",
+        ("tests/service/store/test_snapshots.py",),
+        {
+            "snapshot: not checked": ("if has_check and", "if False and"),
+            "snapshot: the check of no numbers": ("repr(numbers).encode() + ", ""),
+            "snapshot: without its version it is an old one": (' or b"check" in fields', ""),
+            "snapshot: any version": ("if version > SNAPSHOT_VERSION or unknown:", "if unknown:"),
         },
     ),
     Place(
         "service/store/lua/save_snapshot.lua",
         laws("tests/service/store/test_trouble.py", "test_a_snapshot_is_whole_or_not_there"),
         {
-            "snapshot: some of its parts": ("redis.call('HLEN', KEYS[4]) ~= tonumber(ARGV[4])", "false"),
+            "snapshot: some of its parts": ("redis.call('HLEN', KEYS[4]) ~= tonumber(ARGV[6])", "false"),
             "snapshot: forgotten like its parts": ("redis.call('PERSIST', KEYS[3])\n", ""),
         },
     ),

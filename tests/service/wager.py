@@ -98,14 +98,20 @@ def parent_of(pid: int) -> int | None:
 
 
 @contextmanager
-def serve(folder: Path, workers: int = 1, **environment: str) -> Iterator[Wager]:
+def serve(folder: Path, workers: int = 1, module: str = "service", **environment: str) -> Iterator[Wager]:
     """Starts `wager serve` with its data in `folder`/data, waits until it is ready, and stops it.
 
     Killed with the test process, however that ends.
+
+    Args:
+        folder: for its data and its log.
+        workers: how many processes serve.
+        module: the program.
+        environment: variables beside those of this process.
     """
     port = free_port()
     options = ["--port", str(port), "--data-dir", str(folder / "data"), "--workers", str(workers)]
-    command = tied_command([sys.executable, "-m", "service", "serve", *options])
+    command = tied_command([sys.executable, "-m", module, "serve", *options])
     with (
         (folder / "wager.log").open("ab") as log,
         subprocess.Popen(command, cwd=_ROOT, stdout=log, stderr=log, env=os.environ | environment) as process,

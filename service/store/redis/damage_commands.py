@@ -13,8 +13,8 @@ from service.store.redis.driver_errors import translating_errors
 from service.store.redis.scripts import Script, script
 from service.store.stored_models import ModelKey
 
-_RECORD_DAMAGE = script("record_damage")
-_MARK_SNAPSHOT = script("mark_snapshot")
+_RECORD_DAMAGE = script("snapshot_there", "record_damage")
+_MARK_SNAPSHOT = script("snapshot_there", "mark_snapshot")
 
 _SNAPSHOT_IS_AHEAD = -1
 _SCAN_COUNT = 1000

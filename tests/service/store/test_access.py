@@ -50,7 +50,7 @@ async def live_a_life(store: RedisStore) -> None:
     assert await store.load_snapshot(KEY) == Snapshot(2, b"state")
     assert isinstance((await store.list_models("", 10)).models[0], ListedModel)
     assert await store.keep_summary(KEY, "{}")
-    assert await store.publish_statistics(KEY, PublishedStatistics(2, b"tally", 7, 3)) == 2
+    assert await store.publish_statistics(KEY, PublishedStatistics(2, b"tally", 7, 3, 2)) == 2
     figures = await store.read_model_stats(KEY.name)
     assert figures is not None
     assert (figures.statistics, await store.list_names(10)) == (b"tally", [KEY.name])

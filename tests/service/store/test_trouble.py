@@ -31,7 +31,7 @@ WRITES: dict[str, Callable[[Store], Coroutine[Any, Any, Any]]] = {
     "add_predictions": lambda store: store.add_predictions(KEY, sample_predictions("a", "b"), WINDOW, None),
     "add_feedback": lambda store: store.add_feedback(KEY, [GIVEN], STRICT, NOW),
     "save_snapshot": lambda store: store.save_snapshot(KEY, Snapshot(1, b"state"), 10),
-    "publish_tally": lambda store: store.publish_statistics(KEY, PublishedStatistics(1, b"tally", 5, 1)),
+    "publish_statistics": lambda store: store.publish_statistics(KEY, PublishedStatistics(1, b"tally", 5, 1, 2)),
     "record_damage": lambda store: store.record_damage(KEY, [Damage(1, 1, 1, "noise")]),
     "mark_snapshot": lambda store: store.mark_snapshot(KEY, 0, "noise"),
     "keep_summary": lambda store: store.keep_summary(KEY, "{}"),
