@@ -53,12 +53,13 @@ class Replica:
         self.model = model
         self.lock = asyncio.Lock()
         self.round_count = 0
+        self.change_count = 0
         self.snapshot_rounds = 0
         self.state: Any = None
         self._last_at: bytes | None = None  # when the last of the rounds came, as its entry has it
         self._quarantine = Quarantine(model, store)
         self.bytes = state_bytes(model.learner)
-        self.statistics = StatisticsAccumulator(model.format, model.answers.choices, model.definition.window_seconds)
+        self.statistics = StatisticsAccumulator(model.answers.choices, model.definition.window_seconds)
         self._folded = False
         self._store = store
         self._compute = compute
@@ -71,7 +72,8 @@ class Replica:
     @property
     def seen(self) -> Seen:
         """What the state takes into account."""
-        return Seen(self.round_count, self._limit, self._last_at, damage=self._quarantine.version)
+        damage, changes = self._quarantine.version, self.change_count
+        return Seen(self.round_count, self._limit, self._last_at, damage=damage, change_count=changes)
 
     def give_up(self) -> None:
         """End what is being folded, before its next slice: the model is gone."""
@@ -115,11 +117,11 @@ class Replica:
         async with self.lock:
             if self.state is None or self.round_count <= self.snapshot_rounds or not self.statistics.known:
                 return
-            rounds, statistics = self.round_count, self.statistics.counts().encode()
-            last_at, damage = self._last_at, self._quarantine.version
+            rounds, changes = self.round_count, self.change_count
+            statistics, last_at, damage = self.statistics.counts().encode(), self._last_at, self._quarantine.version
             state = await self._run(self.bytes, encode_state, self.model.learner, self.state)
         retained = self.model.definition.retain_rounds
-        snapshot = Snapshot(rounds, state, last_at, statistics, damage)
+        snapshot = Snapshot(rounds, state, last_at, statistics, damage, changes)
         kept = await self._store.save_snapshot(self.model.key, snapshot, retained)
         self.snapshot_rounds = max(self.snapshot_rounds, kept)
 
@@ -156,7 +158,7 @@ class Replica:
                 after = 0
             gap = begin_of(self.model.format, entries[0], after) != self.round_count + 1
         else:
-            gap = tail.round_count > self.round_count
+            gap = (tail.round_count, tail.change_count) > (self.round_count, self.change_count)
         await (self._load() if gap else self._fold(entries))
 
     async def _load(self) -> None:
@@ -172,7 +174,7 @@ class Replica:
         self._last_at = None
         if snapshot is None or not await self._start_from(snapshot):
             self.state = await self._run(FIRST_CALL, self.model.learner.init)
-            self.round_count = self.snapshot_rounds = 0
+            self.round_count = self.change_count = self.snapshot_rounds = 0
             self.statistics.restart(b"", 0)
 
     async def _read_snapshot(self) -> Snapshot | None:
@@ -193,6 +195,7 @@ class Replica:
             await self._do_without(rounds, error)
             return False
         self.state, self.round_count, self.snapshot_rounds = state, rounds, rounds
+        self.change_count = snapshot.change_count
         self.statistics.restart(statistics, rounds)
         return True
 
@@ -216,7 +219,7 @@ class Replica:
             if not await self._learn(self.model.format.rounds_of(*stretch.rows), stretch.rows[0]["round"]):
                 await self._load()
                 return
-            self.statistics.take(stretch.records, len(stretch.rows[0]))
+            self.statistics.take(stretch.rows[0])
         self.round_count, self._last_at = entries[-1].last_round, moment_of(entries[-1])
 
     async def _learn(self, rounds: Rounds, numbers: IntArray) -> bool:

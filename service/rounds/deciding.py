@@ -57,6 +57,7 @@ class Decider:
             now,
             now + model.definition.window_seconds,
             self._replica.round_count,
+            self._replica.change_count,
         )
         if not (sound := model.format.sound(predictions)).all():
             raise ImpossibleDecisionsError(sound)

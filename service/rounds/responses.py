@@ -11,7 +11,8 @@ from service.prediction_id import SINGLE, wire_form
 from service.rounds.deciding import Drawn
 from service.rounds.prediction_requests import PredictionBatch
 from service.schemas.rounds import PredictAnswer
-from service.store.records.records import NewPredictions, StoredPrediction
+from service.store.records.records import NewPredictions
+from service.store.records.stored_prediction import StoredPrediction
 
 _log = logging.getLogger(__name__)
 

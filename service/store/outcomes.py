@@ -1,12 +1,10 @@
 """What feedback said of a prediction, as its block and its round keep it."""
 
-import struct
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from service.errors import StoreCorruptError
-
-_OUTCOME = struct.Struct("<Bdq")
-"""correct u8, feedback_at f64, round i64; the truth follows, every bit 1 where it is unknown."""
+from service.store.records import format_3, layout
+from service.store.records.layout import Layout
 
 
 class Outcome(NamedTuple):
@@ -18,18 +16,30 @@ class Outcome(NamedTuple):
     truth: bytes | None
 
 
-def decode_outcomes(data: bytes, n: int) -> list[Outcome]:
+def decode_outcomes(data: bytes, n: int, version: int = layout.VERSION) -> list[Outcome]:
     """The n outcomes that the reply to feedback carries, of one length.
+
+    Args:
+        data: the outcomes, which the store has verified.
+        n: how many.
+        version: of the records.
 
     Raises:
         StoreCorruptError: if they are none.
     """
+    if version == format_3.VERSION:
+        rows = _rows(format_3.OUTCOME, data, n)
+        return [Outcome(bool(correct), at, number, _known(truth)) for correct, at, number, truth in rows]
+    rows = _rows(layout.OUTCOME, data, n)
+    return [Outcome(reward == 1.0, at, number, _known(truth)) for _, _, reward, at, number, truth in rows]
+
+
+def _rows(outcome: Layout, data: bytes, n: int) -> list[tuple[Any, ...]]:
     size, rest = divmod(len(data), n) if n else (0, len(data))
-    if rest or (n and size <= _OUTCOME.size):
+    if rest or (n and size <= outcome.size):
         raise StoreCorruptError("an outcome has an unknown format")
-    form = struct.Struct(f"{_OUTCOME.format}{size - _OUTCOME.size}s") if n else _OUTCOME
-    unknown = b"\xff" * (size - _OUTCOME.size)
-    return [
-        Outcome(bool(correct), feedback_at, number, None if truth == unknown else truth)
-        for correct, feedback_at, number, truth in form.iter_unpack(data)
-    ]
+    return list(outcome.struct(size - outcome.size).iter_unpack(data)) if n else []
+
+
+def _known(truth: bytes) -> bytes | None:
+    return None if truth == b"\xff" * len(truth) else truth

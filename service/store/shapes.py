@@ -1,10 +1,10 @@
-"""What the store's scripts know of a model's records, to tell damaged ones."""
+"""What `lua/add_feedback_format_3.lua` knows of a model's records, to tell damaged ones."""
 
 from typing import NamedTuple
 
 
 class RecordShape(NamedTuple):
-    """The lengths of a model's records, and what answers they may hold."""
+    """The lengths of a model's records of version 3, and what answers they may hold."""
 
     kind: str  # of answer
     n_labels: int

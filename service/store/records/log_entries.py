@@ -5,8 +5,8 @@ finds the same. The numbers come from the ids of entries, which the store keeps.
 """
 
 import re
-from collections.abc import Collection, Sequence
-from itertools import pairwise
+from collections.abc import Collection, Iterator, Sequence
+from itertools import groupby, pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -15,34 +15,37 @@ from learners.base import Contexts
 from service.errors import StoreCorruptError
 from service.store.base import LogEntry
 from service.store.damage import Damage
-from service.store.records.records import RecordFormat, Table
+from service.store.records import format_3, layout
+from service.store.records.records import RecordFormat
+from service.store.records.round_table import Table
 
 _BLOCK = re.compile(r"[\x21-\x7e]+")
-_MOMENT = slice(5, 13)
-_NUMBER = slice(13, 21)
+_ROUNDS = {layout.VERSION: layout.ROUND, format_3.VERSION: format_3.ROUND}
+_MOMENTS = {version: rounds.place("feedback_at") for version, rounds in _ROUNDS.items()}
+_NUMBERS = {version: rounds.place("round") for version, rounds in _ROUNDS.items()}
 
 
 class Piece(NamedTuple):
-    """The bytes of some rounds that follow each other in one entry."""
+    """The bytes of some rounds that follow each other, and that one version wrote."""
 
     first: int  # the number of the first
     last: int
     rounds: bytes
-    entry: LogEntry
+    entry: LogEntry  # which they are in, or the last of several
 
 
 class Stretch(NamedTuple):
     """Rounds of the log that follow each other, but for those left out."""
 
-    records: list[bytes]  # that can be read, in order
-    rows: tuple[Table, Contexts] | None  # of those; None if there are none
+    rows: tuple[Table, Contexts] | None  # of those that can be read, in order; None if there are none
     damaged: list[Damage]  # in order
 
 
 def moment_of(entry: LogEntry) -> bytes | None:
     """When feedback brought an entry, as it is stored: damaged or not, it tells the entry from another."""
-    moment = entry.payload[_MOMENT]
-    return moment if len(moment) == _MOMENT.stop - _MOMENT.start else None
+    at = _MOMENTS[entry.version]
+    moment = entry.payload[at : at + 8]
+    return moment if len(moment) == 8 else None
 
 
 def begin_of(form: RecordFormat, entry: LogEntry, after: int | None = None) -> int | None:
@@ -54,7 +57,8 @@ def begin_of(form: RecordFormat, entry: LogEntry, after: int | None = None) -> i
         after: the last round before the entry, where that is known: then a damaged entry begins behind it. Else one
             that cannot be told apart begins where its first round says.
     """
-    said, count = int.from_bytes(entry.payload[_NUMBER], "little", signed=True), form.count(entry.payload)
+    at, count = _NUMBERS[entry.version], _count(form, entry)
+    said = int.from_bytes(entry.payload[at : at + 8], "little", signed=True)
     if count and (after is None or said == entry.last_round - count + 1):
         return entry.last_round - count + 1
     if after is not None:
@@ -75,10 +79,10 @@ def read_entries(
 
     Raises:
         StoreCorruptError: if rounds are missing between them.
+        NewerVersionError: if a newer version wrote some of a round.
     """
-    records = [entry.payload for entry in entries]
-    if not left_out and (rows := _rows_at_once(form, entries, records, after)) is not None:
-        return Stretch(records, rows, [])
+    if not left_out and (rows := _rows_at_once(form, entries, after)) is not None:
+        return Stretch(rows, [])
     pieces, damaged = list[Piece](), list[Damage]()
     for entry in entries:
         pieces += _pieces(form, entry, after, damaged)
@@ -89,18 +93,33 @@ def read_entries(
     if (rows := _rows(form, pieces)) is None:
         pieces = _readable(form, pieces, damaged)
         rows = _rows(form, pieces)
-    return Stretch([piece.rounds for piece in pieces], rows, _joined(damaged))
+    return Stretch(rows, _joined(damaged))
 
 
-def _rows_at_once(
-    form: RecordFormat, entries: Sequence[LogEntry], records: Sequence[bytes], after: int
-) -> tuple[Table, Contexts] | None:
+def _count(form: RecordFormat, entry: LogEntry) -> int | None:
+    """How many rounds there are in an entry; None where they cannot be told apart."""
+    try:
+        return len(form.reader(entry.version).bounds(entry.payload)) - 1
+    except StoreCorruptError:
+        return None
+
+
+def _rows_at_once(form: RecordFormat, entries: Sequence[LogEntry], after: int) -> tuple[Table, Contexts] | None:
     """The rows of whole entries; None where anything is wrong with one, which is then looked for."""
     numbers = [after, *(entry.last_round for entry in entries)]
-    whole = list(map(form.count, records)) == [last - first for first, last in pairwise(numbers)]
-    if not entries or not whole or not all(_BLOCK.fullmatch(entry.block) for entry in entries):
+    whole = [_count(form, entry) for entry in entries] == [last - first for first, last in pairwise(numbers)]
+    if not whole or not all(_BLOCK.fullmatch(entry.block) for entry in entries):
         return None
-    return _rows(form, [Piece(after + 1, numbers[-1], b"".join(records), entries[-1])])
+    return _rows(form, list(_of_one_version(entries, after)))
+
+
+def _of_one_version(entries: Sequence[LogEntry], after: int) -> Iterator[Piece]:
+    """Whole entries as pieces, as large as can be."""
+    for _, group in groupby(entries, key=lambda entry: entry.version):
+        some = list(group)
+        last = some[-1].last_round
+        yield Piece(after + 1, last, b"".join([entry.payload for entry in some]), some[-1])
+        after = last
 
 
 def read_page(form: RecordFormat, entries: Sequence[LogEntry]) -> list[Stretch]:
@@ -128,7 +147,7 @@ def _covered(first: int, last: int, left_out: Collection[Damage]) -> bool:
 
 def _pieces(form: RecordFormat, entry: LogEntry, after: int, damaged: list[Damage]) -> list[Piece]:
     """The entry, if it holds as many rounds as it should."""
-    count = form.count(entry.payload)
+    count = _count(form, entry)
     if count is not None and count != entry.last_round - after and begin_of(form, entry, after) != after + 1:
         raise StoreCorruptError(f"the log has a hole before round {entry.last_round}")
     if not _BLOCK.fullmatch(entry.block):
@@ -168,7 +187,9 @@ def _rows(form: RecordFormat, pieces: Sequence[Piece]) -> tuple[Table, Contexts]
 
 
 def _checked_rows(form: RecordFormat, pieces: Sequence[Piece]) -> tuple[Table, Contexts]:
-    table, contexts = form.rows([piece.rounds for piece in pieces])
+    by_version = groupby(pieces, key=lambda piece: piece.entry.version)
+    raw = [form.reader(version).read([piece.rounds for piece in some]) for version, some in by_version]
+    table, contexts = form.joined(raw)
     numbers = np.concatenate([np.arange(piece.first, piece.last + 1) for piece in pieces])
     if not np.array_equal(table["round"], numbers):
         raise StoreCorruptError("a round of the log has another number")
@@ -177,8 +198,8 @@ def _checked_rows(form: RecordFormat, pieces: Sequence[Piece]) -> tuple[Table, C
 
 def _each(form: RecordFormat, piece: Piece) -> list[Piece]:
     """Each round by itself."""
-    split = enumerate(form.split(piece.rounds), piece.first)
-    return [Piece(number, number, rounds, piece.entry) for number, rounds in split]
+    spans = enumerate(pairwise(form.reader(piece.entry.version).bounds(piece.rounds)), piece.first)
+    return [Piece(number, number, piece.rounds[start:stop], piece.entry) for number, (start, stop) in spans]
 
 
 def _joined(damaged: list[Damage]) -> list[Damage]:

@@ -1,7 +1,6 @@
 """The laws of upkeep: what a worker has recorded is folded in the background, and snapshots are written when due."""
 
 import asyncio
-from collections.abc import Sequence
 
 import pytest
 
@@ -13,6 +12,7 @@ from service.replicas.upkeep import FOLD_EVERY
 from service.rounds.session import ModelSession
 from service.store import keys
 from service.store.base import Snapshot
+from service.store.records.round_table import Table
 from service.store.redis.redis_store import RedisStore
 from tests.service.rounds.sessions import environment, judge, predict, session_cache, settled
 from tests.service.sample_models import (
@@ -49,9 +49,9 @@ async def test_what_comes_one_by_one_is_folded_in_short_stretches(
     stretches: list[int] = []
     take = StatisticsAccumulator.take
 
-    def noted(statistics: StatisticsAccumulator, records: Sequence[bytes], n: int) -> None:
-        stretches.append(n)
-        take(statistics, records, n)
+    def noted(statistics: StatisticsAccumulator, rounds: Table) -> None:
+        stretches.append(len(rounds))
+        take(statistics, rounds)
 
     monkeypatch.setattr(StatisticsAccumulator, "take", noted)
     await make_model(store, name)

@@ -17,8 +17,7 @@ from service.schemas.rounds import PredictAnswer
 from service.store import keys
 from service.store.redis.redis_store import RedisStore
 from service.store.stored_models import ModelKey
-from tests.service.damaging import changed, rewrite
-from tests.service.replicas.test_damage import session_of
+from tests.service.damaging import changed, rewrite, session_of
 from tests.service.sample_models import (
     LABEL_SET,
     SOBA_DIAGONAL,

@@ -9,7 +9,7 @@ import pytest
 from service.errors import StoreUnavailableError
 from service.prediction_id import SINGLE, PredictionId
 from service.store import keys
-from service.store.base import Feedback, FeedbackResult, FeedbackStatus, Store
+from service.store.base import Feedback, FeedbackResult, FeedbackStatus, LogEntry, Store
 from service.store.stored_models import ModelKey
 from service.store.tokens import tokens_of
 from tests.servers import raw
@@ -66,7 +66,7 @@ async def test_each_prediction_is_closed_by_itself(any_store: Store, key: ModelK
     for number, i in enumerate(order, 1):
         assert await give(any_store, key, IDS[i], now=NOW + i) == [(RECORDED, (True, NOW + i, number, as_bytes(2)))]
         (entry,) = (await any_store.read_tail(key, number - 1, 1)).entries
-        assert entry == (number, "b", as_round(record, i, (True, NOW + i, number), as_bytes(2)))
+        assert entry == LogEntry(number, "b", as_round(record, i, (True, NOW + i, number), as_bytes(2)))
         told = await give(any_store, key, *(IDS[j] for j in order[:number]), now=NOW + 9)
         assert told == [(DUPLICATE, (True, NOW + j, n, as_bytes(2))) for n, j in enumerate(order[:number], 1)]
 
@@ -80,7 +80,7 @@ async def test_rounds_of_one_call_and_block_are_one_entry(any_store: Store, key:
     told, truth = (True, NOW), as_bytes(2)
     rounds = as_round(record, 3, (*told, 1), truth) + as_round(record, 1, (*told, 2), truth)
     tail = await any_store.read_tail(key, 0, 9)
-    assert tail[:2] == (3, [(2, "b", rounds), (3, "alone", as_round(alone, 0, (*told, 3), truth))])
+    assert tail[:2] == (3, [LogEntry(2, "b", rounds), LogEntry(3, "alone", as_round(alone, 0, (*told, 3), truth))])
     model = await any_store.get_model(key.name)
     assert model is not None
     assert (model.round_count, model.correct) == (3, 3)
@@ -151,9 +151,9 @@ async def test_a_truth_of_another_length_is_refused(any_store: Store, key: Model
 async def test_a_broken_block_is_left_alone(any_store: Store, any_store_url: str, key: ModelKey) -> None:
     """A record that is cut anywhere, or of another format, is refused, and nothing of it is recorded."""
     record, named = sample_block("b", N).record, keys.block(*key, "b")
-    cuts = [record[:size] for size in (0, 5, 44, 45, len(without_bodies(record)) - 1)]
-    versions = [b"\2" + record[1:], b"\4" + record[1:]]
-    statuses = [FeedbackStatus.BROKEN] * (len(cuts) + 1) + [FeedbackStatus.NEWER]
+    cuts = [record[:size] for size in (0, 5, 45, 46, len(without_bodies(record)) - 1)]
+    versions = [b"\2" + record[1:], b"\3" + record[1:], b"\5" + record[1:]]
+    statuses = [FeedbackStatus.BROKEN] * (len(cuts) + 2) + [FeedbackStatus.NEWER]
     with raw(any_store_url) as client:
         for broken, status in zip([*cuts, *versions], statuses, strict=True):
             client.set(named, broken)
