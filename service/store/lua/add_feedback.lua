@@ -44,15 +44,12 @@ local function read_block(key)
   if not record then
     return nil, 'u'
   end
-  if type(record) ~= 'string' or #record < 1 then
+  if type(record) ~= 'string' or #record < HEAD_BYTES then
     return nil, 'b'
   end
   local version = string.byte(record)
   if version ~= VERSION then
     return nil, version > VERSION and 'n' or version == VERSION_3 and 'o' or 'b'
-  end
-  if #record < HEAD_BYTES then
-    return nil, 'b'
   end
   local _, flags, n, answer_bytes, _, expires_at = struct.unpack(HEAD, record)
   local block = {record = record, n = n, answer_bytes = answer_bytes, expires_at = expires_at}

@@ -2,7 +2,7 @@
 -- and every change.
 -- KEYS: model, log, then one block each.
 -- ARGV: incarnation, rounds seen (-1: it does not matter), changes seen, when the last round came (8 bytes; empty: not
---       known), whether there may be newer ones (1/0), most rounds to return, version of the record of damage that was
+--       known), whether there may be newer rounds (1/0), most rounds to return, version of the record of damage that was
 --       heeded, milliseconds to keep, then one record each.
 -- Returns nil if the model is gone; {rounds in all, entries from the last seen on, version of the record of damage,
 -- changes in all} if others were seen than there are; else {false, heads}: for each nil if it was stored, or the record
@@ -33,7 +33,10 @@ local function is_of_this_log()
   if damage ~= ARGV[7] then
     return false
   end
-  if seen == rounds and changes_seen == changes then
+  if changes_seen ~= changes then -- there may be newer rounds, and never newer changes
+    return false
+  end
+  if seen == rounds then
     local last_at = tonumber(there[4] or '')
     return ARGV[4] == '' or (last_at and struct.pack('<d', last_at) == ARGV[4]) or is_in_log()
   end

@@ -50,6 +50,13 @@ class _Block(NamedTuple):
     bodies: bytes
 
 
+def shape_of(answers: AnswerCodec, evidence_size: int, contexts: ContextCodec) -> RecordShape:
+    """Return what the script needs to know of a model's records."""
+    size, answer_bytes = contexts.size if isinstance(contexts, SparseCodec) else 0, answers.dtype.itemsize
+    body_bytes = BODY.size + answer_bytes + 8 * evidence_size + (contexts.fixed_bytes or 0)
+    return RecordShape(answers.kind, answers.n_labels, answer_bytes, body_bytes, size)
+
+
 class Format3:
     """The records of one model.
 
@@ -64,17 +71,9 @@ class Format3:
         self._contexts = contexts
         self._row = row_dtype(answers, evidence_size)
         self._outcome, self._prediction = OUTCOME.dtype(answers.dtype), PREDICTION.dtype(answers.dtype)
-        self._body_bytes = BODY.dtype(answers.dtype).itemsize + 8 * evidence_size
         fixed = [*_descriptions(ROUND.dtype(answers.dtype)), ("evidence", "<f8", (evidence_size,))]
         self._fixed = np.dtype(fixed)
         self._whole = np.dtype([*fixed, ("context", f"V{contexts.fixed_bytes}")]) if contexts.fixed_bytes else None
-
-    @property
-    def shape(self) -> RecordShape:
-        """What the script needs to know of it."""
-        answers, size = self._answers, self._contexts.size if isinstance(self._contexts, SparseCodec) else 0
-        body_bytes = self._body_bytes + (self._contexts.fixed_bytes or 0)
-        return RecordShape(answers.kind, answers.n_labels, answers.dtype.itemsize, body_bytes, size)
 
     def decode_stored(self, record: bytes) -> StoredPrediction | None:
         """See `RecordFormat.decode_stored`."""

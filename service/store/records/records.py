@@ -4,6 +4,7 @@
 """
 
 from collections.abc import Sequence
+from functools import cached_property
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -17,13 +18,12 @@ from service.store.records.answer_codec import AnswerCodec
 from service.store.records.blocks import block_of
 from service.store.records.checks import check_of
 from service.store.records.context_codec import ContextCodec
-from service.store.records.format_3 import Format3
+from service.store.records.format_3 import Format3, shape_of
 from service.store.records.layout import BODY, EVIDENCE, HEAD, OPEN_COUNT, OUTCOME, PREDICTION, VERSION
 from service.store.records.round_table import RawRounds, RoundReader, Table, row_faults
 from service.store.records.rounds import Rounds4
 from service.store.records.soundness import Numbers, faults, sound_rows
 from service.store.records.stored_prediction import StoredPrediction
-from service.store.shapes import RecordShape
 
 BLOCK_BYTES = 16_384
 """The largest block of more than one prediction: each feedback reads one, and one that waits keeps it whole."""
@@ -52,27 +52,31 @@ class RecordFormat:
         answers: how its answers are stored.
         evidence_size: E, numbers of evidence in each.
         contexts: how its contexts are stored.
+
+    Attributes:
+        answers: as given.
+        shape: what the script for records of version 3 needs to know.
     """
 
     def __init__(self, answers: AnswerCodec, evidence_size: int, contexts: ContextCodec) -> None:
         self.answers = answers
+        self._evidence_size = evidence_size
         self._contexts = contexts
         self._prediction = PREDICTION.dtype(answers.dtype)
         self._outcome_bytes = OUTCOME.dtype(answers.dtype).itemsize
         self._body = np.dtype([("core", BODY.dtype(answers.dtype)), ("evidence", "<f8", (evidence_size,))])
         self._rounds = Rounds4(answers, evidence_size, contexts)
-        self._format_3 = Format3(answers, evidence_size, contexts)
-        self._readers: dict[int, RoundReader] = {VERSION: self._rounds, format_3.VERSION: self._format_3}
+        self.shape = shape_of(answers, evidence_size, contexts)
 
     @property
     def round_bytes(self) -> int:
         """The length of a round in the log; of one whose context has no fixed length, without it."""
         return self._rounds.least_bytes
 
-    @property
-    def shape(self) -> RecordShape:
-        """What the script for records of version 3 needs to know."""
-        return self._format_3.shape
+    @cached_property
+    def _format_3(self) -> Format3:
+        """Made only for models that have records of that version."""
+        return Format3(self.answers, self._evidence_size, self._contexts)
 
     def sound(self, predictions: NewPredictions) -> BoolArray:
         """Which of n predictions can be read again once they are stored, (n,)."""
@@ -175,7 +179,7 @@ class RecordFormat:
 
     def reader(self, version: int) -> RoundReader:
         """The reader of the rounds that a version wrote, which is one that this version knows."""
-        return self._readers[version]
+        return self._format_3 if version == format_3.VERSION else self._rounds
 
     def joined(self, raw: Sequence[RawRounds]) -> tuple[Table, Contexts]:
         """The table of rounds that follow each other, and their contexts, in new arrays.
