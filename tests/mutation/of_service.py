@@ -101,7 +101,7 @@ SERVICE = [
     ),
     Place(
         "service/replicas/replica.py",
-        ("tests/service/replicas/test_damaged_snapshots.py",),
+        ("tests/service/replicas/test_snapshot_damage.py",),
         {
             "replica: snapshots without statistics": (" or not self.statistics.known", ""),
             "replica: a snapshot ahead of its log is kept": (" or self.round_count > tail.round_count", ""),
