@@ -37,7 +37,7 @@ EXPLORATION = (
                 "γ/(K - 1) on all but the leader",
                 "mix_with_uniform",
                 "distribution[:] = share / len(distribution)",
-                ("distribution[:] = share / (len(distribution) - 1)\ndistribution[top] = 0.0"),
+                "distribution[:] = share / (len(distribution) - 1)\ndistribution[top] = 0.0",
             ),
             ("softmax without its shift", "softmax", "scores[k] - top", "scores[k]"),
         ),
@@ -49,7 +49,6 @@ EXPLORATION = (
     ),
     Errors(
         concept="inverse gap weighting",
-        home="weigh_by_gap",
         laws=(
             "test_the_exploration_is_the_formula",
             "test_regret_is_paid_for_by_the_error_of_the_regression",
@@ -81,7 +80,6 @@ EXPLORATION = (
     ),
     Errors(
         concept="falling exploration",
-        home="scheduled_rate",
         laws=(
             "test_banditron::test_micro_trace",
             "test_banditron::test_falling_exploration",

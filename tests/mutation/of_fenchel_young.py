@@ -2,6 +2,19 @@
 
 from tests.mutation.mutation import Errors
 
+_STEPS = (
+    "test_steps_and_bounds_by_hand",
+    "test_descent::test_norm_is_computed_afresh_every_65536_rounds",
+    "test_the_whole_wealth_is_bet",
+    "test_fenchel_young::test_micro_trace",
+    "test_fenchel_young::test_steps_are_the_formulas",
+    "test_structured::test_steps_are_the_formulas[label-set]",
+    "test_unknown_truths_and_foreign_evidence[label-set]",
+    "test_fold_of_many_is_many_folds_of_one[fenchel-young-label-set-parameter-free-7]",
+    "test_parameter_free_does_not_depend_on_the_unit_of_contexts",
+    "test_parameter_free_wealth_is_bounded",
+)
+
 FENCHEL_YOUNG = (
     Errors(
         concept="fenchel-young",
@@ -14,7 +27,7 @@ FENCHEL_YOUNG = (
         ),
         errors=(
             ("the step in nats", "_theorem_step", "(1.0 - _LN2) * _LN2", "1.0 - _LN2"),
-            ("a step for X = 1", "_theorem_step", "(1.0 - _LN2) * _LN2 / X ** 2", "(1.0 - _LN2) * _LN2"),
+            ("a step for X = 1", "_theorem_step", "(1.0 - _LN2) * _LN2 / X**2", "(1.0 - _LN2) * _LN2"),
             ("the largest gradient in nats", "_steps", "math.sqrt(2.0) * X / _LN2", "math.sqrt(2.0) * X"),
             ("q without its 2", "decode", "min(1.0, 2.0 * rest)", "rest"),
             ("softmax throughout", "decode", "min(1.0, 2.0 * rest)", "1.0"),
@@ -29,23 +42,12 @@ FENCHEL_YOUNG = (
     Errors(
         concept="descent",
         home="descend",
-        laws=(
-            "test_steps_and_bounds_by_hand",
-            "test_descent::test_norm_is_computed_afresh_every_65536_rounds",
-            "test_the_whole_wealth_is_bet",
-            "test_fenchel_young::test_micro_trace",
-            "test_fenchel_young::test_steps_are_the_formulas",
-            "test_structured::test_steps_are_the_formulas[label-set]",
-            "test_unknown_truths_and_foreign_evidence[label-set]",
-            "test_fold_of_many_is_many_folds_of_one[fenchel-young-label-set-parameter-free-7]",
-            "test_parameter_free_does_not_depend_on_the_unit_of_contexts",
-            "test_parameter_free_wealth_is_bounded",
-        ),
+        laws=_STEPS,
         errors=(
             (
                 "E16, the adaptive step by the sum to T as printed",
                 "descend_all",
-                ("indices, values = row(contexts, t)\ndescend(steps, state, coefficients[t], indices, values)"),
+                "indices, values = row(contexts, t)\ndescend(steps, state, coefficients[t], indices, values)",
                 (
                     "indices, values = row(contexts, t)\n"
                     "later = [u for u in range(t + 1, len(known)) if known[u]]\n"
@@ -94,18 +96,7 @@ FENCHEL_YOUNG = (
     Errors(
         concept="parameter-free descent",
         home="descend",
-        laws=(
-            "test_steps_and_bounds_by_hand",
-            "test_descent::test_norm_is_computed_afresh_every_65536_rounds",
-            "test_the_whole_wealth_is_bet",
-            "test_fenchel_young::test_micro_trace",
-            "test_fenchel_young::test_steps_are_the_formulas",
-            "test_structured::test_steps_are_the_formulas[label-set]",
-            "test_unknown_truths_and_foreign_evidence[label-set]",
-            "test_fold_of_many_is_many_folds_of_one[fenchel-young-label-set-parameter-free-7]",
-            "test_parameter_free_does_not_depend_on_the_unit_of_contexts",
-            "test_parameter_free_wealth_is_bounded",
-        ),
+        laws=_STEPS,
         errors=(
             (
                 "the bet's sign",
@@ -206,8 +197,8 @@ FENCHEL_YOUNG = (
             (
                 "b without its 2",
                 "smoothness",
-                "2.0 * (self.problem.norm_bound * constants.kappa) ** 2",
-                "(self.problem.norm_bound * constants.kappa) ** 2",
+                "2.0 * (self.problem.norm_bound * constants.kappa)**2",
+                "(self.problem.norm_bound * constants.kappa)**2",
             ),
             ("b for X = 1", "smoothness", "self.problem.norm_bound * constants.kappa", "constants.kappa"),
             ("Theorem 4.2's bound without 1 - m", "regret_bound", "4.0 * (1.0 - m)", "4.0"),
@@ -261,7 +252,7 @@ FENCHEL_YOUNG = (
                 "2.0 * np.linalg.norm(self.vertices(grades) - means, axis=1)",
                 "np.linalg.norm(self.vertices(grades) - means, axis=1)",
             ),
-            ("the nearest too rarely", "decide_unchecked", "1.0 - p", "(1.0 - p) ** 2"),
+            ("the nearest too rarely", "decide_unchecked", "1.0 - p", "(1.0 - p)**2"),
         ),
     ),
     Errors(

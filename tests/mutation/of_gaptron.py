@@ -60,13 +60,13 @@ GAPTRON = (
             (
                 "E4, logistic exploration as printed",
                 "tuned_exploration",
-                "K ** 2 * X ** 2 * D ** 2 / _LN2",
-                "2 * K ** 2 * X ** 2",
+                "K**2 * X**2 * D**2 / _LN2",
+                "2 * K**2 * X**2",
             ),
             ("bandit step with K for K²", "safe_step", "full * gamma / K", "full * gamma"),
             ("logistic step without ln 2", "safe_step", "_LN2 / (2 * K * X**2)", "1 / (2 * K * X**2)"),
-            ("hinge step without 1 - β", "safe_step", "(K - 1) / (K ** 2 * X ** 2)", "1 / (K * X ** 2)"),
-            ("logistic step with X for X²", "safe_step", "2 * K * X ** 2", "2 * K * X"),
+            ("hinge step without 1 - β", "safe_step", "(K - 1) / (K**2 * X**2)", "1 / (K * X**2)"),
+            ("logistic step with X for X²", "safe_step", "2 * K * X**2", "2 * K * X"),
             ("anytime constant without 1/2", "anytime_constant", "radius / 2", "radius"),
             (
                 "exploration not cut at 1",
@@ -94,7 +94,7 @@ GAPTRON = (
                 "scale.item() * norm <= radius",
                 "scale.item() * norm <= 2.0 * radius",
             ),
-            ("the norm squared by the scale once", "scale_into_ball", "scale.item() ** 2", "scale.item()"),
+            ("the norm squared by the scale once", "scale_into_ball", "scale.item()**2", "scale.item()"),
         ),
     ),
     Errors(

@@ -2,23 +2,25 @@
 
 from tests.mutation.mutation import Errors
 
+_SPACES = (
+    "test_constants_are_those_of_the_vertices",
+    "test_what_looks_like_a_vertex",
+    "test_too_weak_a_regulariser_is_refused",
+    "test_output_spaces::test_micro_trace",
+    "test_mean_maximises",
+    "test_nearest_is_nearest",
+    "test_random_vertex_has_the_mean",
+    "test_answers_follow_their_law",
+    "test_surrogate_is_the_formula",
+    "test_surrogate_is_zero_at_the_mean_alone",
+    "test_ranking_loss_is_as_steep_as_it_says",
+)
+
 OUTPUT_SPACES = (
     Errors(
         concept="output space",
         home="OutputSpace",
-        laws=(
-            "test_constants_are_those_of_the_vertices",
-            "test_what_looks_like_a_vertex",
-            "test_too_weak_a_regulariser_is_refused",
-            "test_output_spaces::test_micro_trace",
-            "test_mean_maximises",
-            "test_nearest_is_nearest",
-            "test_random_vertex_has_the_mean",
-            "test_answers_follow_their_law",
-            "test_surrogate_is_the_formula",
-            "test_surrogate_is_zero_at_the_mean_alone",
-            "test_ranking_loss_is_as_steep_as_it_says",
-        ),
+        laws=_SPACES,
         errors=(
             (
                 "half as often",
@@ -41,19 +43,7 @@ OUTPUT_SPACES = (
     Errors(
         concept="ranking space",
         home="Ranking",
-        laws=(
-            "test_constants_are_those_of_the_vertices",
-            "test_what_looks_like_a_vertex",
-            "test_too_weak_a_regulariser_is_refused",
-            "test_output_spaces::test_micro_trace",
-            "test_mean_maximises",
-            "test_nearest_is_nearest",
-            "test_random_vertex_has_the_mean",
-            "test_answers_follow_their_law",
-            "test_surrogate_is_the_formula",
-            "test_surrogate_is_zero_at_the_mean_alone",
-            "test_ranking_loss_is_as_steep_as_it_says",
-        ),
+        laws=_SPACES,
         errors=(
             (
                 "E14, γ as printed",
@@ -65,25 +55,13 @@ OUTPUT_SPACES = (
             ("swaps the other way round", "_swap", "uniforms[i] < swaps[2][i]", "uniforms[i] >= swaps[2][i]"),
             ("the probability of no swap", "_swap_probability", "1.0 - swaps[2][i]", "swaps[2][i]"),
             ("the worst first", "decode", "-scores", "scores"),
-            ("M for D² + 1", "target_loss", "self.n_items ** 2 - 1.0", "self.n_items ** 2 + 1.0"),
+            ("M for D² + 1", "target_loss", "self.n_items**2 - 1.0", "self.n_items**2 + 1.0"),
         ),
     ),
     Errors(
         concept="binary space",
         home="Multilabel",
-        laws=(
-            "test_constants_are_those_of_the_vertices",
-            "test_what_looks_like_a_vertex",
-            "test_too_weak_a_regulariser_is_refused",
-            "test_output_spaces::test_micro_trace",
-            "test_mean_maximises",
-            "test_nearest_is_nearest",
-            "test_random_vertex_has_the_mean",
-            "test_answers_follow_their_law",
-            "test_surrogate_is_the_formula",
-            "test_surrogate_is_zero_at_the_mean_alone",
-            "test_ranking_loss_is_as_steep_as_it_says",
-        ),
+        laws=_SPACES,
         errors=(
             ("labels drawn against their mean", "random_vertex", "uniforms < mean", "uniforms > mean"),
             ("γ for the wrong norm", "_binary_constants", "1.0 / math.sqrt(n)", "1.0 / n"),
@@ -104,19 +82,7 @@ OUTPUT_SPACES = (
     Errors(
         concept="matching space",
         home="Matching",
-        laws=(
-            "test_constants_are_those_of_the_vertices",
-            "test_what_looks_like_a_vertex",
-            "test_too_weak_a_regulariser_is_refused",
-            "test_output_spaces::test_micro_trace",
-            "test_mean_maximises",
-            "test_nearest_is_nearest",
-            "test_random_vertex_has_the_mean",
-            "test_answers_follow_their_law",
-            "test_surrogate_is_the_formula",
-            "test_surrogate_is_zero_at_the_mean_alone",
-            "test_ranking_loss_is_as_steep_as_it_says",
-        ),
+        laws=_SPACES,
         errors=(
             ("λ without n", "constants", "n * self.sharpness", "self.sharpness"),
             ("the entropy without μ", "surrogate", "entropy / self.sharpness", "entropy"),
@@ -151,19 +117,7 @@ OUTPUT_SPACES = (
     Errors(
         concept="simplex",
         home="Multiclass",
-        laws=(
-            "test_constants_are_those_of_the_vertices",
-            "test_what_looks_like_a_vertex",
-            "test_too_weak_a_regulariser_is_refused",
-            "test_output_spaces::test_micro_trace",
-            "test_mean_maximises",
-            "test_nearest_is_nearest",
-            "test_random_vertex_has_the_mean",
-            "test_answers_follow_their_law",
-            "test_surrogate_is_the_formula",
-            "test_surrogate_is_zero_at_the_mean_alone",
-            "test_ranking_loss_is_as_steep_as_it_says",
-        ),
+        laws=_SPACES,
         errors=(
             ("λ forgotten in the mean", "decode", "scores / self.regularization", "scores"),
             (

@@ -95,8 +95,8 @@ PERCEPTRONS = (
             (
                 "abstains with |ȳ|",
                 "_decide",
-                ("distributions[i, int(mean > 0.0)] = abs(mean)\ndistributions[i, 2] = 1.0 - abs(mean)"),
-                ("distributions[i, int(mean > 0.0)] = 1.0 - abs(mean)\ndistributions[i, 2] = abs(mean)"),
+                "distributions[i, int(mean > 0.0)] = abs(mean)\ndistributions[i, 2] = 1.0 - abs(mean)",
+                "distributions[i, int(mean > 0.0)] = 1.0 - abs(mean)\ndistributions[i, 2] = abs(mean)",
             ),
             ("a label that is missing charged", "_charge", "loss[:] = 0.5", "loss[:] = 0.0"),
         ),

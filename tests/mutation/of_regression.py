@@ -40,7 +40,7 @@ REGRESSION = (
             ),
             ("no uniform share", "_decide", "parameters.least_exploration", "0.0"),
             ("a grown feature keeps its old weight", "_measure", "state.sizes[i] / x", "1.0"),
-            ("relative sizes not squared", "_measure", "(x / state.sizes[i]) ** 2", "x / state.sizes[i]"),
+            ("relative sizes not squared", "_measure", "(x / state.sizes[i])**2", "x / state.sizes[i]"),
             ("weights not held", "_update", "min(largest, max(-largest, moved))", "moved"),
             ("the present gradient alone", "_update", "state.gradient_sums[i, k] + g * g", "g * g"),
             ("the root forgotten", "_update", "math.sqrt(total)", "total"),
