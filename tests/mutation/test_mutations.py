@@ -56,12 +56,15 @@ def test_tests_left_out_are_there() -> None:
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    """A product of one module in a folder of its own, one script and one law."""
+    """A product of few modules, scripts and laws."""
     for name, text in {
         "learners/somewhere/deep/some.py": _CODE,
         "learners/other.py": "def _fold(): ...\n",
         "service/joining.lua": _SCRIPT,
-        "tests/test_some.py": "def test_one() -> None: ...\n",
+        "service/twice.lua": "",
+        "service/store/twice.lua": "",
+        "tests/test_some.py": "def test_one(): ...\n\ndef test_two(): ...\n",
+        "tests/deep/test_other.py": "async def test_two(): ...\n",
     }.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
@@ -89,30 +92,34 @@ def test_code_is_found_whatever_its_layout_and_place(
 
 
 @pytest.mark.parametrize(
-    ("symbol", "old"),
+    ("symbol", "old", "reason"),
     [
-        ("_fold", "1.0 / p"),
-        ("Learner._gone", "1.0 / p"),
-        ("Learner._fold", "2.0 / p"),
-        ("Learner._fold", "p"),
-        ("Learner._fold", "return"),
-        ("gone.lua:join", "n + 1"),
-        ("joining.lua:gone", "n + 1"),
-        ("joining.lua:join", "n + 2"),
-        ("joining.lua:", "return"),
+        ("_fold", "1.0 / p", "2 symbols"),
+        ("Learner._gone", "1.0 / p", "0 symbols"),
+        ("Learner._fold", "2.0 / p", "this 0 times"),
+        ("Learner._fold", "p", "this 2 times"),
+        ("Learner._fold", "return", "this 2 times"),
+        ("gone.lua:join", "n + 1", "0 scripts"),
+        ("twice.lua:", "n + 1", "2 scripts"),
+        ("joining.lua:gone", "n + 1", "0 functions"),
+        ("joining.lua:join", "n + 2", "this 0 times"),
+        ("joining.lua:", "return", "this 2 times"),
     ],
 )
-def test_a_mutation_that_does_not_fit_is_refused(root: Path, symbol: str, old: str) -> None:
+def test_a_mutation_that_does_not_fit_is_refused(root: Path, symbol: str, old: str, reason: str) -> None:
     """Where symbol or code is missing or ambiguous, the error names the mutation, and nothing is changed in silence."""
-    with pytest.raises(ValueError, match=r"mutation 'some error': .*not one|mutation 'some error': .*not once"):
+    with pytest.raises(ValueError, match=f"mutation 'some error': .*{reason}"):
         mutated(Mutation("some error", symbol, old, "3.0", ()), root)
 
 
-@pytest.mark.parametrize("law", ["test_none", "test_other::test_one"])
-def test_a_law_that_is_not_there_is_refused(root: Path, law: str) -> None:
-    """A mutation whose law has another name is an error that names the mutation."""
-    assert laws_of(Mutation("some error", "", "", "", ("test_some::test_one[case]",)), root) == (
-        "tests/test_some.py::test_one[case]",
-    )
-    with pytest.raises(ValueError, match="mutation 'some error': 0 tests are called"):
-        laws_of(Mutation("some error", "", "", "", (law,)), root)
+@pytest.mark.parametrize(
+    ("law", "count"), [("test_none", 0), ("test_other::test_one", 0), ("test_two", 2), ("test_some::test_two", 1)]
+)
+def test_laws_are_found_by_name(root: Path, law: str, count: int) -> None:
+    """A law is the one test of its name, wherever its file is; if none or several are, the error names the mutation."""
+    mutation = Mutation("some error", "", "", "", (f"{law}[case]",))
+    if count == 1:
+        assert laws_of(mutation, root) == ("tests/test_some.py::test_two[case]",)
+    else:
+        with pytest.raises(ValueError, match=f"mutation 'some error': {count} tests are called"):
+            laws_of(mutation, root)
