@@ -31,12 +31,7 @@ ACCESS = (
         home="KeyDesk",
         laws=("test_rotation_never_lengthens_a_life", "test_a_key_revoked_while_it_is_rotated_stays_revoked"),
         errors=(
-            (
-                "lives longer",
-                "rotate",
-                "min(old.expires_at, now + overlap_seconds)",
-                "now + overlap_seconds",
-            ),
+            ("lives longer", "rotate", "min(old.expires_at, now + overlap_seconds)", "now + overlap_seconds"),
             ("survives a revocation", "rotate", "await self._table.remove(issued.id)", ""),
         ),
     ),
@@ -81,10 +76,7 @@ ACCESS = (
     Errors(
         concept="webhook",
         home="Verifier",
-        laws=(
-            "test_a_wrong_signature_is_refused",
-            "test_a_right_signature_is_let_in",
-        ),
+        laws=("test_a_wrong_signature_is_refused", "test_a_right_signature_is_let_in"),
         errors=(
             ("of any age", "check_headers", "abs(int(timestamp) - self._now()) > TOLERANCE_SECONDS", "False"),
             ("for the first secret only", "verify", "self._signers", "self._signers[:1]"),

@@ -49,10 +49,7 @@ EXPLORATION = (
     ),
     Errors(
         concept="inverse gap weighting",
-        laws=(
-            "test_the_exploration_is_the_formula",
-            "test_regret_is_paid_for_by_the_error_of_the_regression",
-        ),
+        laws=("test_the_exploration_is_the_formula", "test_regret_is_paid_for_by_the_error_of_the_regression"),
         errors=(
             ("the leader without the rest", "weigh_by_gap", "(1.0 - share) * (1.0 - others)", "(1.0 - share) / K"),
             (
@@ -67,11 +64,7 @@ EXPLORATION = (
     ),
     Errors(
         concept="adaptive exploration",
-        laws=(
-            "test_adaptive_rate_is_theorem_5",
-            "test_state_is_algorithm_1",
-            "test_traces::test_micro_trace",
-        ),
+        laws=("test_adaptive_rate_is_theorem_5", "test_state_is_algorithm_1", "test_traces::test_micro_trace"),
         errors=(
             ("t one too large", "adaptive_rate", "rounds + 1", "rounds + 2"),
             ("without the 1", "adaptive_rate", "1.0 + quadratic_sum", "quadratic_sum"),

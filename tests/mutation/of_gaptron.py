@@ -33,10 +33,7 @@ GAPTRON = (
     Errors(
         concept="gaptron schedule",
         home="safe_step",
-        laws=(
-            "test_safe_steps_are_the_theorems",
-            "test_explorations_are_the_theorems",
-        ),
+        laws=("test_safe_steps_are_the_theorems", "test_explorations_are_the_theorems"),
         errors=(
             ("E1, smooth hinge step as printed", "safe_step", "4 * K * X**2", "2 * K * X**2"),
             (
@@ -116,7 +113,7 @@ GAPTRON = (
             ("no ball", "_keep_in_ball", "norm > radius", "norm > math.inf"),
             ("sums without the feature", "adaptive_step", "size * x * x", "size"),
             ("onto a ball of radius 1", "_keep_in_ball", "radius / norm", "1.0 / norm"),
-            ("uphill", "adaptive_step", "w[k] -= factor * coefficients[k]", "w[k] += factor * coefficients[k]"),
+            ("uphill", "adaptive_step", "factor", "-factor"),
         ),
     ),
     Errors(
@@ -196,12 +193,7 @@ GAPTRON = (
                 "learner.eta_scale / learner.problem.norm_bound",
                 "1.0 / learner.problem.norm_bound",
             ),
-            (
-                "an adaptive step for X = 1",
-                "_step_of",
-                "learner.eta_scale / learner.problem.norm_bound",
-                "learner.eta_scale",
-            ),
+            ("an adaptive step for X = 1", "_step_of", "learner.problem.norm_bound", "1.0"),
             ("an adaptive step without its weight", "_step", "coefficients *= weight", "coefficients *= 1.0"),
         ),
     ),

@@ -27,10 +27,7 @@ NEWTON = (
     Errors(
         concept="minimizer in the ball",
         home="ball_minimizer",
-        laws=(
-            "test_newtron::test_micro_trace",
-            "test_minimizer_in_the_ball",
-        ),
+        laws=("test_newtron::test_micro_trace", "test_minimizer_in_the_ball"),
         errors=(
             ("the sign of b", "ball_minimizer", "-linear[i]", "linear[i]"),
             (
@@ -93,10 +90,7 @@ NEWTON = (
     Errors(
         concept="folklore",
         home="FolkloreState",
-        laws=(
-            "test_folklore::test_micro_trace",
-            "test_folklore::test_long_trace",
-        ),
+        laws=("test_folklore::test_micro_trace", "test_folklore::test_long_trace"),
         errors=(
             ("E8, G without -2γHW", "_gradient_and_factor", "sigma[k] - 2.0 * constant * r[k]", "sigma[k]"),
             (

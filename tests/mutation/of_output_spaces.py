@@ -130,10 +130,7 @@ OUTPUT_SPACES = (
     ),
     Errors(
         concept="isotonic fit",
-        laws=(
-            "test_isotonic_fit",
-            "test_mean_maximises",
-        ),
+        laws=("test_isotonic_fit", "test_mean_maximises"),
         errors=(
             ("pools what falls", "_pool", "means[n_blocks - 1] <= mean", "means[n_blocks - 1] >= mean"),
             ("blocks of one size", "_pool", "sizes[n_blocks] / total", "0.5"),

@@ -29,10 +29,7 @@ PERCEPTRONS = (
     Errors(
         concept="perceptron",
         home="Perceptron",
-        laws=(
-            "test_perceptron::test_micro_trace",
-            "test_perceptron::test_order_of_arrival_does_not_matter",
-        ),
+        laws=("test_perceptron::test_micro_trace", "test_perceptron::test_order_of_arrival_does_not_matter"),
         errors=(
             (
                 "argmax over updated W",
@@ -74,10 +71,7 @@ PERCEPTRONS = (
     Errors(
         concept="adahedge",
         home="AdaHedge",
-        laws=(
-            "test_adahedge::test_micro_trace",
-            "test_an_expert_that_says_nothing_is_charged_half",
-        ),
+        laws=("test_adahedge::test_micro_trace", "test_an_expert_that_says_nothing_is_charged_half"),
         errors=(
             (
                 "losses of the other answer",
@@ -119,12 +113,7 @@ PERCEPTRONS = (
                 "result[k, y] = (sigma[k] - sigma[y] + 1.0) / K",
             ),
             ("right for wrong", "BoostReg.learn", "named != y", "named == y"),
-            (
-                "mistakes trusted",
-                "_learn",
-                "state.log_weights[i] -= float(leader(s) != y)",
-                "state.log_weights[i] += float(leader(s) != y)",
-            ),
+            ("mistakes trusted", "_learn", "float(leader(s) != y)", "-float(leader(s) != y)"),
             (
                 "odds not halved",
                 "regressors",

@@ -52,10 +52,7 @@ SERVICE = (
     ),
     Errors(
         concept="repeat",
-        laws=(
-            "test_an_id_with_another_context_is_a_conflict",
-            "test_the_order_of_indices_is_no_other_context",
-        ),
+        laws=("test_an_id_with_another_context_is_a_conflict", "test_the_order_of_indices_is_no_other_context"),
         errors=(
             ("any context", "told_again", "kept.fingerprint != fingerprint", "False"),
             ("the order of indices counts", "SparseKind.fingerprinted", "sorted", "list"),
@@ -129,12 +126,7 @@ SERVICE = (
         laws=("test_rounds_survive_to_the_bit", "test_another_format_is_refused"),
         errors=(
             ("the propensity of the other labels", "_encode_bodies", "made.propensities", "1.0 - made.propensities"),
-            (
-                "propensities rounded",
-                "_encode_bodies",
-                "made.propensities",
-                "made.propensities.astype(np.float32)",
-            ),
+            ("propensities rounded", "_encode_bodies", "made.propensities", "made.propensities.astype(np.float32)"),
             ("what the draw left is not kept", "_encode_bodies", "made.leftovers", "0.0"),
             ("newer formats are read", "decode_kept", "record[0] > FORMAT", "False"),
         ),

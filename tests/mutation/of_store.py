@@ -19,12 +19,7 @@ STORE = (
             ("duplicates make rounds", "judge", "if outcome ~= block.nothing then", "if false then"),
             ("conflicts are duplicates", "compare", "if correct ~= first_correct or", "if"),
             ("late feedback is taken", "judge", "and not accept_late then", "and false then"),
-            (
-                "two entries of one number",
-                "keep",
-                "local number, open = rounds +",
-                "local number, open = first +",
-            ),
+            ("two entries of one number", "keep", "local number, open = rounds +", "local number, open = first +"),
             ("two rounds of one number", "close", "rounds + #block.rounds + 1)", "rounds + 1)"),
             ("every round correct", "close", "block.right + correct", "block.right + 1"),
             ("rounds are not counted", "", "'rounds', rounds - first)", "'rounds', 0)"),
@@ -40,18 +35,8 @@ STORE = (
             "test_a_prediction_is_stored_unless_its_id_is_in_use",
         ),
         errors=(
-            (
-                "one round behind is stored",
-                "is_of_this_log",
-                "if seen == rounds then",
-                "if seen + 1 >= rounds then",
-            ),
-            (
-                "missed rounds are not told",
-                "",
-                "if seen >= 0 and not is_of_this_log() then",
-                "if false then",
-            ),
+            ("one round behind is stored", "is_of_this_log", "if seen == rounds then", "if seen + 1 >= rounds then"),
+            ("missed rounds are not told", "", "if seen >= 0 and not is_of_this_log() then", "if false then"),
             ("another incarnation's", "", "there[1] ~= ARGV[1]", "not there[1]"),
             ("an id in use is overwritten", "", ", 'NX', 'GET')", ", 'GET')"),
         ),
@@ -88,10 +73,7 @@ STORE = (
     ),
     Errors(
         concept="model",
-        laws=(
-            "test_contract::test_a_name_is_given_once",
-            "test_a_deletion_leaves_nothing_but_predictions",
-        ),
+        laws=("test_contract::test_a_name_is_given_once", "test_a_deletion_leaves_nothing_but_predictions"),
         errors=(
             ("a name given twice", "create_model.lua:", "if there then", "if false then"),
             ("the log of a deleted model stays", "delete_model.lua:", "KEYS[1], KEYS[2], KEYS[3]", "KEYS[1], KEYS[3]"),
@@ -100,10 +82,7 @@ STORE = (
     Errors(
         concept="api key",
         home="replace_api_key.lua",
-        laws=(
-            "test_the_store_keeps_the_records",
-            "test_a_key_revoked_while_it_is_rotated_stays_revoked",
-        ),
+        laws=("test_the_store_keeps_the_records", "test_a_key_revoked_while_it_is_rotated_stays_revoked"),
         errors=(("rotation brings back the revoked", "", "ARGV[1]) == 0 then", "ARGV[1]) == 2 then"),),
     ),
 )
