@@ -27,8 +27,9 @@ def main() -> int:
     chosen = [one for one in MUTATIONS if all(word in one.name for word in arguments.only)]
     if not chosen:
         sys.exit(f"no mutation has {' and '.join(arguments.only)!r} in its name")
-    for one in chosen:
-        mutated(one), laws_of(one)  # all of them fit, before any of them runs
+    for one in chosen:  # all of them fit, before any of them runs
+        mutated(one)
+        laws_of(one)
     with _progress(console) as bar, ThreadPoolExecutor(arguments.jobs) as pool:
         controls = list(_outcomes(run_control, _by_file(chosen), pool, bar, "without any error"))
         red = [reason for tests, outcome in controls for reason in _reasons(tests, outcome)]
