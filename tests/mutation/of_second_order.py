@@ -60,7 +60,7 @@ SECOND_ORDER = (
                 "add_to_label(state.theta, rival, -c, indices, values)",
                 "add_to_label(state.theta, rival, c, indices, values)",
             ),
-            ("an indefinite inverse stays", "_update", "_keep_up(state, a, True)", "_keep_up(state, a, False)"),
+            ("an indefinite inverse stays", "_update", "_keep_up(state, a, True)", ""),
             ("an older state without θ", "completed", "product(matrix, w).reshape(K, d)", "np.zeros((K, d))"),
             ("new models bounded without K", "check_new", "gamma / self.problem.n_labels", "gamma"),
         ),

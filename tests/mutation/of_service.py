@@ -99,7 +99,6 @@ SERVICE = (
         concept="log",
         laws=(
             "test_a_log_with_a_hole_is_corrupt",
-            "test_holes_are_no_damage",
             "test_damage_to_what_others_have_learned_reaches_them",
             "test_any_byte_may_be_damaged",
         ),
@@ -110,7 +109,6 @@ SERVICE = (
                 "raise StoreCorruptError(f'the log has a hole before round {entry.number}')",
                 "",
             ),
-            ("damage that others leave out is read", "_without", "_covered(each.first, each.last, left_out)", "False"),
             ("damage that was learned stays", "Quarantine.heed", "each.first <= rounds", "False"),
             (
                 "a state that is not finite",
