@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import NamedTuple
 
-from benchmarks import (
+from benchmarks.measurements import (
     batches,
     blocking,
     capacity,

@@ -15,10 +15,10 @@ from typing import NamedTuple
 
 from fastapi import APIRouter, FastAPI
 
-from service import snapshot_policy
 from service.app import create_app
-from service.schemas import FeedbackAnswer, FeedbackRequest, PredictAnswer, PredictRequest
-from service.store.embedded import AppendFsync, EmbeddedServer
+from service.replicas import snapshot_policy
+from service.schemas.rounds import FeedbackAnswer, FeedbackRequest, PredictAnswer, PredictRequest
+from service.store.embedded.server import AppendFsync, EmbeddedServer
 
 _BEAT_SECONDS = 0.002
 
@@ -49,7 +49,7 @@ def app_with_floor() -> FastAPI:
 
     @routes.post("/feedback")
     async def feedback_floor(request: FeedbackRequest) -> FeedbackAnswer:
-        return FeedbackAnswer(prediction_id=request.prediction_id, correct=True, status="recorded", round=1000)
+        return FeedbackAnswer(str(request.prediction_id), correct=True, status="recorded", round=1000)
 
     app.include_router(_standstill_route())
     app.include_router(routes)

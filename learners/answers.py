@@ -4,7 +4,7 @@ from typing import Any, ClassVar, Literal, Protocol, TypeAlias, TypeGuard
 
 from learners.base import AnswerKind, AnyLearner, Decisions, Draws, FloatArray, Learner, StateT
 from learners.checks import check_uniforms
-from learners.exploration import draw, draw_unchecked
+from learners.mathematics.exploration import draw, draw_unchecked
 
 
 class StructuredLearner(Learner[StateT], Protocol[StateT]):

@@ -139,7 +139,9 @@ class Rounds(NamedTuple):
     correct: BoolArray  # (n,) bool
     true_labels: IntArray  # (n,) int64, NO_LABEL where unknown
     evidence: FloatArray  # (n, E) float64, from the decision
-    leftovers: FloatArray  # (n,) float64, in [0, 1), of `exploration.draw`: uniform whatever the label, for coins
+    residual_uniforms: (
+        FloatArray  # (n,) float64, in [0, 1), of `exploration.draw`: uniform whatever the label, for coins
+    )
 
     @property
     def n(self) -> int:
@@ -241,7 +243,7 @@ class Draws(NamedTuple):
 
     labels: IntArray  # (n,), or (n, K) of a structured learner
     propensities: FloatArray  # (n,), in (0, 1]; the smallest normal float64 for what is less likely
-    leftovers: FloatArray  # (n,), in [0, 1)
+    residual_uniforms: FloatArray  # (n,), in [0, 1)
 
 
 def dimensions(problem: Problem) -> dict[str, int]:

@@ -34,7 +34,7 @@ _ROUND_FAULTS = (
     "labels: must be from 0 to K-1",
     "true_labels: must be from 0 to K-1, or NO_LABEL",
     "propensities: must be above 0 and at most 1",
-    "leftovers: must be at least 0 and below 1",
+    "residual_uniforms: must be at least 0 and below 1",
 )
 _, _LABEL, _TRUTH, _PROPENSITY, _LEFTOVER = range(len(_ROUND_FAULTS))
 
@@ -70,10 +70,10 @@ def check_rounds(rounds: Rounds, problem: Problem, evidence_size: int, answer: A
     expect_array("correct", rounds.correct, BOOL, 1, (n,))
     expect_array("true_labels", rounds.true_labels, INT, 2 if rows else 1, (n, K) if rows else (n,))
     expect_array("evidence", rounds.evidence, FLOAT, 2, (n, evidence_size))
-    expect_array("leftovers", rounds.leftovers, FLOAT, 1, (n,))
+    expect_array("residual_uniforms", rounds.residual_uniforms, FLOAT, 1, (n,))
     if not np.isfinite(rounds.evidence).all():
         raise InvalidArrayError("evidence: every number must be finite")
-    fault, where = _number_fault(rounds.propensities, rounds.leftovers, rows)
+    fault, where = _number_fault(rounds.propensities, rounds.residual_uniforms, rows)
     if fault == 0 and not rows:
         fault, where = _label_fault(rounds.labels, rounds.true_labels, K)
     if fault:
@@ -95,12 +95,12 @@ def _label_fault(labels: IntArray, true_labels: IntArray, K: int) -> tuple[int, 
 
 
 @compiled
-def _number_fault(propensities: FloatArray, leftovers: FloatArray, zero_too: bool) -> tuple[int, int]:
+def _number_fault(propensities: FloatArray, residual_uniforms: FloatArray, zero_too: bool) -> tuple[int, int]:
     for t in range(len(propensities)):
         p = propensities[t]
         if not (p > 0.0 or (zero_too and p == 0.0)) or not p <= _LARGEST_PROPENSITY:
             return _PROPENSITY, t
-        if not (leftovers[t] >= 0.0 and leftovers[t] < 1.0):
+        if not (residual_uniforms[t] >= 0.0 and residual_uniforms[t] < 1.0):
             return _LEFTOVER, t
     return 0, 0
 

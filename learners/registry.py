@@ -4,29 +4,29 @@ from typing import Any
 
 import numpy as np
 
-from learners.adahedge import AdaHedge
+from learners.algorithms.fenchel_young.fenchel_young import FenchelYoung
+from learners.algorithms.fenchel_young.fenchel_young_multilabel import FenchelYoungLabelSet
+from learners.algorithms.fenchel_young.fenchel_young_ordinal import FenchelYoungLevel
+from learners.algorithms.fenchel_young.fenchel_young_ranking import FenchelYoungRanking
+from learners.algorithms.first_order.bandit_perceptrons import BanditPerceptrons, BanditPerceptronsKernel
+from learners.algorithms.first_order.banditron import Banditron
+from learners.algorithms.first_order.gaptron import Gaptron
+from learners.algorithms.first_order.perceptron import Perceptron
+from learners.algorithms.first_order.squarecb import SquareCb
+from learners.algorithms.first_order.uniform import Uniform
+from learners.algorithms.improper.adaboost_olm import AdaBoostOlm
+from learners.algorithms.improper.adahedge import AdaHedge
+from learners.algorithms.improper.folklore import Folklore
+from learners.algorithms.improper.folklore_bandit import FolkloreBandit
+from learners.algorithms.second_order.epsilon_greedy_ridge import EpsilonGreedyRidge
+from learners.algorithms.second_order.newtron import Newtron
+from learners.algorithms.second_order.pnewtron import PNewtron
+from learners.algorithms.second_order.soba import Soba
+from learners.algorithms.second_order.soba_diagonal import SobaDiagonal
+from learners.algorithms.second_order.soba_low_rank import SobaLowRank
+from learners.algorithms.second_order.soba_newton import SobaNewton
 from learners.answers import draw_answers, uniforms_per_answer
-from learners.bandit_perceptrons import BanditPerceptrons, BanditPerceptronsKernel
-from learners.bandit_reduction import FolkloreBandit
-from learners.banditron import Banditron
 from learners.base import AnyLearner, Contexts, Problem, Rounds
-from learners.boosting import AdaBoostOlm
-from learners.fenchel_young import FenchelYoung
-from learners.folklore import Folklore
-from learners.gaptron import Gaptron
-from learners.label_sets import FenchelYoungLabelSet
-from learners.levels import FenchelYoungLevel
-from learners.newtron import PNewtron
-from learners.newtron_full import Newtron
-from learners.perceptron import Perceptron
-from learners.rankings import FenchelYoungRanking
-from learners.ridge import EpsilonGreedyRidge
-from learners.soba import Soba
-from learners.soba_diagonal import SobaDiagonal
-from learners.soba_low_rank import SobaLowRank
-from learners.soba_newton import SobaNewton
-from learners.squarecb import SquareCb
-from learners.uniform import Uniform
 
 LEARNERS: dict[str, type[Any]] = {
     cls.algorithm: cls
@@ -79,6 +79,8 @@ def warm_up() -> None:
 def _play_once(learner: AnyLearner, contexts: Contexts) -> None:
     state = learner.init()
     decisions = learner.decide(state, contexts)
-    labels, propensities, leftovers = draw_answers(learner, decisions, np.zeros((1, uniforms_per_answer(learner))))
+    labels, propensities, residual_uniforms = draw_answers(
+        learner, decisions, np.zeros((1, uniforms_per_answer(learner)))
+    )
     outcome = np.array([True]), labels
-    learner.fold(state, Rounds(contexts, labels, propensities, *outcome, decisions.evidence, leftovers))
+    learner.fold(state, Rounds(contexts, labels, propensities, *outcome, decisions.evidence, residual_uniforms))

@@ -1,5 +1,5 @@
 """`python -m service`: the same as the command `wager`."""
 
-from service.cli import main
+from service.commands.main import main
 
 main()

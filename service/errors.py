@@ -1,4 +1,4 @@
-"""What can go wrong, in the words of the service. HTTP statuses are given in `service.api.problems`.
+"""What can go wrong, in the words of the service. HTTP statuses are given in `service.api.responses.problems`.
 
 WagerError
 ├── InvalidInputError             a value that the rules of the model or the service refuse

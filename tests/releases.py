@@ -1,6 +1,6 @@
 """What a release leaves in its store, as a file: `python -m tests.releases` writes it for the present version.
 
-The file stays in the repository, and every later version must go on from it (`tests/service/test_upgrades.py`).
+The file stays in the repository, and every later version must go on from it (`test_upgrades.py`).
 """
 
 import asyncio
@@ -12,16 +12,15 @@ from typing import Any
 import httpx2
 
 from service import __version__
-from service.app import real_chance
 from service.compute import Compute
-from service.desk import Outside
-from service.desks import Desks
-from service.store.api_keys import ApiKeyTable
-from service.store.embedded import EmbeddedServer
-from service.store.redis_store import RedisStore
+from service.environment import system_environment
+from service.rounds.session_cache import SessionCache
+from service.store.embedded.server import EmbeddedServer
+from service.store.redis.api_keys import ApiKeyTable
+from service.store.redis.redis_store import RedisStore
 from tests.servers import raw
 from tests.service.keyed import bearer, desk_at
-from tests.service.models import LABELS
+from tests.service.sample_models import LABELS
 from tests.service.workers import START, Clock, worker
 
 FOLDER = Path(__file__).parent / "data" / "releases"
@@ -79,11 +78,9 @@ async def live(store_url: str) -> dict[str, Any]:
 
 
 async def _snapshot(store: RedisStore, model: str) -> None:
-    chance = real_chance()
-    desk = await Desks(Outside(store, Compute(2), chance.now, chance.rng, chance.new_id), 2**30).find(model, "model")
-    async with desk.replica.lock:
-        await desk.replica.catch_up()
-    await desk.replica.snapshot()
+    session = await SessionCache(system_environment(store, Compute(2)), 2**30).find(model, "model")
+    await session.replica.catch_up()
+    await session.replica.snapshot()
 
 
 def dump(store_url: str) -> dict[str, Any]:

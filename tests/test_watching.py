@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from service.figures import Figures
-from service.metrics import WorkerMetrics
-from service.store.base import FeedbackStatus, ModelFigures, Store, StoreLoad
-from service.tally import Counts
+from service.observability.http_metrics import WorkerMetrics
+from service.observability.model_metrics import ModelMetrics
+from service.replicas.statistics import RoundStatistics
+from service.store.base import FeedbackStatus, ModelStats, Store, StoreLoad
 
 ROOT = Path(__file__).parents[1]
 ALERTS = ROOT / "docker" / "prometheus" / "alerts.yml"
@@ -37,10 +37,10 @@ class FullStore(Store):
         """One name."""
         return ["m"][:limit]
 
-    async def read_figures(self, name: str) -> ModelFigures:
+    async def read_model_stats(self, name: str) -> ModelStats:
         """Figures without gaps."""
-        counts = Counts(rounds=2, correct=1, weighed=2, weights=3.0, squared_weights=5.0, labels=2)
-        return ModelFigures(name, 2, 3, 1, dict.fromkeys(FeedbackStatus, 1), 1, 1.0, 2, counts.encode(), {1: 2})
+        counts = RoundStatistics(rounds=2, correct=1, weighed=2, weights=3.0, squared_weights=5.0, labels=2)
+        return ModelStats(name, 2, 3, 1, dict.fromkeys(FeedbackStatus, 1), 1, 1.0, 2, counts.encode(), {1: 2})
 
 
 def exposed() -> dict[str, set[str]]:
@@ -50,7 +50,7 @@ def exposed() -> dict[str, set[str]]:
 
     async def readable(_name: str) -> None: ...
 
-    figures = Figures(FullStore(), lambda: 10.0, [], 10, readable)  # type: ignore[abstract]
+    figures = ModelMetrics(FullStore(), lambda: 10.0, [], 10, readable)  # type: ignore[abstract]
     text = metrics.expose(asyncio.run(figures.read())).decode()
     found: dict[str, set[str]] = {}
     for line in text.splitlines():

@@ -7,12 +7,12 @@ import typer
 from rich.console import Console
 
 from benchmarks.datasets import READERS
+from benchmarks.papers.data.streams import find_file
 from benchmarks.papers.defaults import STREAMS, contest
 from benchmarks.papers.defaults import report as report_defaults
 from benchmarks.papers.experiment import plan, report
 from benchmarks.papers.jobs import complete
 from benchmarks.papers.lineup import EXPERIMENTS, RATES
-from benchmarks.papers.streams import find_file
 
 app = typer.Typer(no_args_is_help=True, help=__doc__, add_completion=False)
 

@@ -6,10 +6,10 @@ from typing import Any, NamedTuple
 
 import pydantic
 
+from benchmarks.papers.data.streams import Stream, open_stream
 from benchmarks.papers.experiment import MAX_STATE
 from benchmarks.papers.runs import Run
 from benchmarks.papers.store import load
-from benchmarks.papers.streams import Stream, open_stream
 from benchmarks.papers.summary import Summary, markdown, summarize, with_deviation, write_csv
 from benchmarks.papers.tuning import PEER, TABLE, Row
 from benchmarks.papers.vowpal_wabbit import ALGORITHM

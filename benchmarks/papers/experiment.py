@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
 from benchmarks.papers import figures
+from benchmarks.papers.data.streams import Stream, open_stream
 from benchmarks.papers.lineup import RATES, Entrant, Experiment
 from benchmarks.papers.runs import Run
 from benchmarks.papers.store import load
-from benchmarks.papers.streams import Stream, open_stream
 from benchmarks.papers.summary import Summary, deviation, markdown, summarize, with_deviation, write_csv
 from learners.errors import StateTooLargeError
 from learners.new_models import check_state_size

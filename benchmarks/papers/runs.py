@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from benchmarks.papers.streams import Chunk, Stream, open_stream
+from benchmarks.papers.data.streams import Chunk, Stream, open_stream
 from benchmarks.papers.vowpal_wabbit import ALGORITHM, VowpalWabbit
 from learners.base import BoolArray, FloatArray, IntArray
 from learners.evaluation.simulation import simulate

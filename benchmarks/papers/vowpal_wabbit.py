@@ -8,10 +8,10 @@ from typing import Any, Literal
 
 import numpy as np
 
-from benchmarks.papers.streams import Chunk
+from benchmarks.papers.data.streams import Chunk
 from learners.base import BoolArray, Contexts, FloatArray
-from learners.exploration import draw_one
 from learners.kernels import row
+from learners.mathematics.exploration import draw_one
 
 ALGORITHM = "vowpal-wabbit"
 _COSTS = {"0/1": (0, 1), "-1/0": (-1, 0)}

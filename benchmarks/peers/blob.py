@@ -27,13 +27,13 @@ def create_app() -> FastAPI:
     async def predict(body: PredictBody) -> dict[str, Any]:
         data: Any = await redis.get(f"blob:{body.model}")
         state = np.frombuffer(data or _EMPTY)
-        chances = np.full(LABELS, EXPLORATION / LABELS)
-        chances[np.argmax(np.array(body.context) @ state[1:].reshape(FEATURES, LABELS))] += 1 - EXPLORATION
-        label = int(rng.choice(LABELS, p=chances))
+        probabilities = np.full(LABELS, EXPLORATION / LABELS)
+        probabilities[np.argmax(np.array(body.context) @ state[1:].reshape(FEATURES, LABELS))] += 1 - EXPLORATION
+        label = int(rng.choice(LABELS, p=probabilities))
         prediction_id = f"{body.model}:{uuid.uuid4().hex}"
-        record = np.array([label, chances[label], *body.context]).tobytes()
+        record = np.array([label, probabilities[label], *body.context]).tobytes()
         await redis.set(f"blob:{prediction_id}", record, ex=90_000)
-        return answer(prediction_id, body.model, label, float(chances[label]), int(state[0]))
+        return answer(prediction_id, body.model, label, float(probabilities[label]), int(state[0]))
 
     @app.post("/feedback")
     async def feedback(body: FeedbackBody) -> dict[str, Any]:

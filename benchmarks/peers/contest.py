@@ -20,10 +20,10 @@ import httpx2
 import uvloop
 
 from benchmarks.driver import Outcome, drive
-from benchmarks.http import CONNECTIONS, create_model, feedback, predictions
+from benchmarks.measurements.http import CONNECTIONS, create_model, feedback, predictions
 from benchmarks.report import Row, seen
 from benchmarks.server import Server
-from service.store.embedded import EmbeddedServer
+from service.store.embedded.server import EmbeddedServer
 
 
 class Peer(NamedTuple):

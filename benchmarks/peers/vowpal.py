@@ -26,11 +26,11 @@ def create_app() -> FastAPI:
     @app.post("/predict")
     async def predict(body: PredictBody) -> dict[str, Any]:
         line = "| " + " ".join(f"x{i}:{x}" for i, x in enumerate(body.context))
-        chances = workspace.predict(line)
-        label = min(int(np.searchsorted(np.cumsum(chances), rng.random())), LABELS - 1)
+        probabilities = workspace.predict(line)
+        label = min(int(np.searchsorted(np.cumsum(probabilities), rng.random())), LABELS - 1)
         prediction_id = f"{body.model}:{uuid.uuid4().hex}"
-        made[prediction_id] = line, label, chances[label]
-        return answer(prediction_id, body.model, label, chances[label], updates[0])
+        made[prediction_id] = line, label, probabilities[label]
+        return answer(prediction_id, body.model, label, probabilities[label], updates[0])
 
     @app.post("/feedback")
     async def feedback(body: FeedbackBody) -> dict[str, Any]:

@@ -5,12 +5,12 @@ Naman Agarwal, Satyen Kale, Julian Zimmert, "Efficient Methods for Online Multic
 
 import numpy as np
 
+from learners.algorithms.improper.folklore import Folklore, FolkloreState, learn, predict
 from learners.base import Contexts, IntArray
 from learners.checks import check_labels
 from learners.context_checks import check_contexts
-from learners.folklore import Folklore, FolkloreState, learn, predict
 from learners.kernels import compiled
-from learners.linear_algebra import densify
+from learners.mathematics.linear_algebra import densify
 
 
 def online_to_batch(learner: Folklore, contexts: Contexts, true_labels: IntArray, step: int) -> FolkloreState:

@@ -9,13 +9,13 @@ from typing import TypeAlias
 
 import numpy as np
 
+from learners.algorithms.fenchel_young.fenchel_young import FenchelYoung
+from learners.algorithms.fenchel_young.structured import Structured
 from learners.base import Contexts, FloatArray, IntArray, Rounds
 from learners.checks import check_truths
 from learners.context_checks import check_contexts
-from learners.descent import DescentState
-from learners.features import one_by_one
-from learners.fenchel_young import FenchelYoung
-from learners.structured import Structured
+from learners.mathematics.descent import DescentState
+from learners.mathematics.norms import one_by_one
 
 Descending: TypeAlias = FenchelYoung | Structured
 

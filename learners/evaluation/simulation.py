@@ -22,9 +22,9 @@ from learners.base import (
 from learners.checks import check_labels, check_state, check_uniforms
 from learners.compiled_learner import CompiledLearner
 from learners.context_checks import check_contexts
-from learners.exploration import draw_into, draw_unchecked
-from learners.features import one_by_one
 from learners.kernels import call_by_state, compiled, decide_by_state, fold_by_state
+from learners.mathematics.exploration import draw_into, draw_unchecked
+from learners.mathematics.norms import one_by_one
 
 
 class Simulation(NamedTuple):
@@ -91,14 +91,14 @@ def _play_compiled(parameters: tuple[Any, ...], world: _World, one: Decisions, r
     labels, propensities, mistakes, state = result
     distribution, evidence = one
     bounds, uniform = np.empty(2, np.int64), np.empty(1)
-    label, propensity, leftover = np.empty(1, np.int64), np.empty(1), np.empty(1)
+    label, propensity, residual_uniform = np.empty(1, np.int64), np.empty(1), np.empty(1)
     truth, correct = np.empty(1, np.int64), np.empty(1, np.bool_)
     context = Contexts(bounds, indices, values, shared)
-    played = Rounds(context, label, propensity, correct, truth, evidence, leftover)
+    played = Rounds(context, label, propensity, correct, truth, evidence, residual_uniform)
     for t in range(len(uniforms)):
         bounds[0], bounds[1], uniform[0] = starts[t], starts[t + 1], uniforms[t]
         decide_by_state(parameters, state, context, distribution, evidence)
-        draw_into(distribution, uniform, label, propensity, leftover)
+        draw_into(distribution, uniform, label, propensity, residual_uniform)
         correct[0], truth[0] = label[0] == true_labels[t], told[t]
         fold_by_state(parameters, state, played)
         labels[t], propensities[t], mistakes[t] = label[0], propensity[0], not correct[0]
@@ -108,8 +108,10 @@ def _play(learner: AnyLearner, world: _World, result: Simulation) -> Simulation:
     state = result.state
     for t, context in enumerate(one_by_one(world.contexts)):
         distribution, evidence = learner.decide_unchecked(state, context)
-        label, propensity, leftover = draw_unchecked(distribution, world.uniforms[t : t + 1])
+        label, propensity, residual_uniform = draw_unchecked(distribution, world.uniforms[t : t + 1])
         correct, truth = label == world.true_labels[t], world.told[t : t + 1]
-        state = learner.fold_unchecked(state, Rounds(context, label, propensity, correct, truth, evidence, leftover))
+        state = learner.fold_unchecked(
+            state, Rounds(context, label, propensity, correct, truth, evidence, residual_uniform)
+        )
         result.labels[t], result.propensities[t], result.mistakes[t] = label[0], propensity[0], not correct[0]
     return result._replace(state=state)

@@ -10,10 +10,10 @@ import math
 
 import numpy as np
 
-from learners.ball import packed_cholesky
 from learners.base import FloatArray
 from learners.kernels import compiled
-from learners.linear_algebra import packed_solve_lower, packed_solve_upper
+from learners.mathematics.ball import packed_cholesky
+from learners.mathematics.linear_algebra import packed_solve_lower, packed_solve_upper
 
 _TOLERANCE = 1e-11  # of a column's sum; no entry is off by more than the columns are together
 _MOST_STEPS = 100

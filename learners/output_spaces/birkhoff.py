@@ -6,8 +6,8 @@ import numpy as np
 import pydantic
 
 from learners.base import FloatArray, IntArray, hyperparameters
-from learners.exploration import draw_one
 from learners.kernels import compiled
+from learners.mathematics.exploration import draw_one
 from learners.output_spaces.balancing import balance, balance_cost
 from learners.output_spaces.base import Constants, OutputSpace
 

@@ -7,7 +7,7 @@ import numpy as np
 import pydantic
 
 from learners.base import FloatArray, hyperparameters
-from learners.exploration import draw_one, leader, softmax
+from learners.mathematics.exploration import draw_one, leader, softmax
 from learners.output_spaces.base import Constants, OutputSpace
 
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from service.load.client import Client
-from service.load.errors import LoadError
-from service.load.lane import OK
+from service.load.http.client import Client
+from service.load.http.errors import LoadError
+from service.load.http.sender import OK
 from service.load.ledger import Ledger, Stage
-from service.load.models import told
+from service.load.models import explained
 
 _PAGE = 1000
 _KNOWN = (Stage.ANSWERED, Stage.TOLD, Stage.ACKNOWLEDGED, Stage.FEEDBACK_REFUSED)
@@ -85,14 +85,14 @@ async def _read_log(client: Client, model: str, found: "_Found", read: Callable[
 async def _page(client: Client, model: str, after: int) -> list[dict[str, Any]]:
     answer = await client.call("GET", f"/models/{model}/rounds?after={after}&limit={_PAGE}")
     if answer.status != OK:
-        raise LoadError(f"the log of {model} cannot be read: {told(answer)}")
+        raise LoadError(f"the log of {model} cannot be read: {explained(answer)}")
     return [json.loads(line) for line in answer.body.splitlines()]
 
 
 async def _get(client: Client, path: str) -> dict[str, Any]:
     answer = await client.call("GET", path)
     if answer.status != OK:
-        raise LoadError(f"{path} cannot be read: {told(answer)}")
+        raise LoadError(f"{path} cannot be read: {explained(answer)}")
     found: dict[str, Any] = json.loads(answer.body)
     return found
 

@@ -11,15 +11,15 @@ from functools import partial
 
 import numpy as np
 
-from service.load import wire
-from service.load.arrivals import times_within
-from service.load.client import Client
-from service.load.histogram import Histogram
-from service.load.lane import OK, Bound, Lane
+from service.load.http import wire
+from service.load.http.client import Client
+from service.load.http.sender import OK, Bound, MeasuredSender
 from service.load.ledger import OPEN, Stage
-from service.load.pacer import Pacer
 from service.load.part import Part
 from service.load.plan import Plan
+from service.load.timing.arrivals import times_within
+from service.load.timing.histogram import Histogram
+from service.load.timing.pacer import Pacer
 from service.load.world import Example, examples
 
 _LONGEST_PROBLEM = 300
@@ -55,7 +55,7 @@ class Generator:
         begins, self._ends = start + self._plan.warm_up, start + self._plan.warm_up + self._plan.seconds
         bound = Bound(self._plan.in_flight)
         self._client, self._start, self._pacer = client, start, Pacer()
-        self._predictions, self._feedback = (Lane(client, bound, begins, self._ends) for _ in range(2))
+        self._predictions, self._feedback = (MeasuredSender(client, bound, begins, self._ends) for _ in range(2))
         self.part.predict, self.part.feedback = self._predictions.measured, self._feedback.measured
         self._pacer.at(begins, self._begin)
         self._pacer.at(self._ends, self._end)

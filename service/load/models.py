@@ -6,8 +6,8 @@ import secrets
 from collections.abc import AsyncIterator
 from typing import Any
 
-from service.load.client import NO_ANSWER, Answer, Client
-from service.load.errors import LoadError
+from service.load.http.client import NO_ANSWER, Answer, Client
+from service.load.http.errors import LoadError
 from service.load.plan import Plan
 from service.load.world import feature_schema, label_names
 
@@ -27,7 +27,7 @@ async def check_ready(client: Client) -> None:
     except (ValueError, LookupError, TypeError):
         ready = False
     if not ready:
-        raise LoadError(f"no service is ready at {client.target.host} port {client.target.port}: {told(answer)}")
+        raise LoadError(f"no service is ready at {client.target.host} port {client.target.port}: {explained(answer)}")
 
 
 @contextlib.asynccontextmanager
@@ -61,10 +61,10 @@ async def _create(client: Client, plan: Plan, name: str) -> None:
         definition["learner"] = plan.learner
     answer = await client.call("POST", "/models", json.dumps(definition).encode())
     if answer.status != _CREATED:
-        raise LoadError(f"the model cannot be made: {told(answer)}")
+        raise LoadError(f"the model cannot be made: {explained(answer)}")
 
 
-def told(answer: Answer) -> str:
+def explained(answer: Answer) -> str:
     """An answer that was not hoped for, in a line."""
     if answer.status == NO_ANSWER:
         return "no answer came"

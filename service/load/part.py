@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
 
-from service.load.histogram import Histogram
 from service.load.ledger import Ledger
-from service.load.measured import Measured
+from service.load.timing.histogram import Histogram
+from service.load.timing.measured import Measured
 
 
 @dataclass

@@ -8,8 +8,8 @@ from typing import Annotated, Any, Self
 from pydantic import AfterValidator, Field, TypeAdapter, ValidationError, model_validator
 from pydantic.dataclasses import dataclass
 
-from service.load.errors import LoadError
-from service.load.target import Target
+from service.load.http.errors import LoadError
+from service.load.http.target import Target
 
 
 def _url(value: str) -> str:
@@ -102,12 +102,12 @@ class Plan:
         """Mean number of predictions in the whole run."""
         return self.rate * self.batch * (self.warm_up + self.seconds)
 
-    def told(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, Any]:
         """All but the key, for a report."""
         return {name: value for name, value in asdict(self).items() if name != "api_key"}
 
 
-JSON: TypeAdapter[Plan] = TypeAdapter(Plan)
+PLAN_JSON: TypeAdapter[Plan] = TypeAdapter(Plan)
 """Writes and reads a plan, key included: how it goes to the generators."""
 
 

@@ -10,11 +10,11 @@ from rich.console import Console
 from rich.table import Table
 
 from service.load.audit import Audit
-from service.load.histogram import Histogram
 from service.load.ledger import Ledger, Stage
-from service.load.measured import Measured
 from service.load.part import Part
 from service.load.plan import Plan
+from service.load.timing.histogram import Histogram
+from service.load.timing.measured import Measured
 
 PERCENTILES = (50.0, 90.0, 99.0, 99.9)
 BUSY = 0.9
@@ -70,7 +70,7 @@ class Report:
     def to_json(self) -> dict[str, Any]:
         """Everything that is printed, with the plan."""
         return {
-            "plan": self.plan.told(),
+            "plan": self.plan.as_json(),
             "predict": _figures(self.predict),
             "feedback": _figures(self.feedback),
             "driver": {"cpu": self.cpu, "lag_ms": _milliseconds(self.lag), "saturated": self.saturated},

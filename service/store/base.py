@@ -1,4 +1,4 @@
-"""What the service asks of a store. `service.store.redis_store` answers it over the Redis protocol.
+"""What the service asks of a store. `service.store.redis.redis_store` answers it over the Redis protocol.
 
 Arguments and results are values: nothing returned changes later. Every method raises
 `StoreUnavailableError` when the store gives no answer, and every writing one `StoreFullError` when the store
@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Sequence
 from enum import StrEnum
 from typing import NamedTuple, Protocol
 
+from service.prediction_id import PredictionId
 from service.store.damage import Damage, DamageRecord
 from service.store.outcomes import Outcome
 from service.store.shapes import RecordShape
@@ -19,25 +20,25 @@ from service.store.stored_models import ListedModel, ModelKey, ModelPage, Stored
 class Snapshot(NamedTuple):
     """The state after the first `rounds` rounds of the log, and what was counted in them."""
 
-    rounds: int
+    round_count: int
     state: bytes | memoryview
     last_at: bytes | None = None  # when the last of them came, as its entry has it; None where it is not known
-    tally: bytes = b""
+    statistics: bytes = b""
     damage: int = 0  # version of the record of damage that was heeded
 
 
 class LogEntry(NamedTuple):
     """Rounds that one call made of predictions in one block; the first round of a log has number 1."""
 
-    number: int  # of the last of them
+    last_round: int  # of the last of them
     block: str
-    rounds: bytes  # one or more
+    payload: bytes  # one or more
 
 
 class Tail(NamedTuple):
     """Entries of the log from some round on, oldest first, and how many rounds the log had in all."""
 
-    rounds: int
+    round_count: int
     entries: list[LogEntry]
     damage: int = 0  # version of the record of damage
 
@@ -49,7 +50,7 @@ class Seen(NamedTuple):
     and not the same: the moment of the last one tells them apart.
     """
 
-    rounds: int
+    round_count: int
     limit: int
     last_at: bytes | None = None  # when the last of them came, as its entry has it; None where it is not known
     newer: bool = False  # whether there may be newer ones
@@ -57,7 +58,7 @@ class Seen(NamedTuple):
 
 
 class Block(NamedTuple):
-    """Predictions to be stored together: their id without the model's name (`service.store.ids`), and their record."""
+    """Predictions to be stored together: the name of their block and its record."""
 
     id: str
     record: bytes
@@ -66,7 +67,7 @@ class Block(NamedTuple):
 class Feedback(NamedTuple):
     """Feedback to be joined with its prediction: at least one of the two last is given."""
 
-    prediction_id: str  # without the model's name, as `service.store.ids` makes them
+    prediction_id: PredictionId
     correct: bool | None
     truth: bytes | None  # as long as the answer
 
@@ -100,27 +101,27 @@ class FeedbackRules(NamedTuple):
     shape: RecordShape
 
 
-class Published(NamedTuple):
-    """A tally of the first `rounds` rounds, to be kept for whoever watches, and the slots of its clock."""
+class PublishedStatistics(NamedTuple):
+    """A statistics of the first `rounds` rounds, to be kept for whoever watches, and the slots of its clock."""
 
-    rounds: int
-    tally: bytes
+    round_count: int
+    statistics: bytes
     slot: int
     oldest_slot: int
 
 
-class ModelFigures(NamedTuple):
+class ModelStats(NamedTuple):
     """What the store knows about the course of a model."""
 
     name: str
-    rounds: int
+    round_count: int
     predictions: int
     correct: int
     refused: dict[FeedbackStatus, int]  # how often feedback was answered otherwise than `recorded`
     snapshot_rounds: int
     snapshot_at: float | None  # seconds since the epoch; None where there is no snapshot
-    tally_rounds: int
-    tally: bytes  # empty where none was published
+    statistics_rounds: int
+    statistics: bytes  # empty where none was published
     predictions_by: dict[int, int]  # by slot of time: how many there were by its end
     damaged: int = 0  # rounds that cannot be read
 
@@ -133,7 +134,7 @@ class StoreLoad(NamedTuple):
     models: int  # listed
 
 
-class StoreFacts(NamedTuple):
+class StoreReadiness(NamedTuple):
     """What an operator wants to know of a store."""
 
     version: str
@@ -227,11 +228,11 @@ class Store(Protocol):
             ModelNotFoundError: if this incarnation of the model is gone.
         """
 
-    async def publish_tally(self, key: ModelKey, published: Published) -> int:
-        """Keeps the tally if it has counted more rounds than the one there.
+    async def publish_statistics(self, key: ModelKey, published: PublishedStatistics) -> int:
+        """Keeps the statistics if it has counted more rounds than the one there.
 
         Returns:
-            How many rounds the tally that is now there has counted.
+            How many rounds the statistics that is now there has counted.
 
         Raises:
             ModelNotFoundError: if this incarnation of the model is gone.
@@ -263,7 +264,7 @@ class Store(Protocol):
     def scan_blocks(self, key: ModelKey) -> AsyncIterator[Block]:
         """Every block of predictions of a model, in no order; the store is searched for them."""
 
-    async def read_figures(self, name: str) -> ModelFigures | None:
+    async def read_model_stats(self, name: str) -> ModelStats | None:
         """The figures of the model of that name, at a cost that no history changes."""
 
     async def list_names(self, limit: int) -> list[str]:
@@ -272,7 +273,7 @@ class Store(Protocol):
     async def read_load(self) -> StoreLoad:
         """How full the store is."""
 
-    async def check(self) -> StoreFacts:
+    async def check(self) -> StoreReadiness:
         """Write to each server of the store, and say what it promises.
 
         Raises:

@@ -4,7 +4,7 @@ MODELS = "wager:models"
 """Sorted set of the names of all models, and perhaps of some that are gone."""
 
 API_KEYS = "wager:api-keys"
-"""Hash: the record of each API key (`service.auth`) under its id."""
+"""Hash: the record of each API key (`service.access.keys`) under its id."""
 
 DAMAGED = "wager:damaged"
 """Sorted set of the names of models with recorded damage, and perhaps of some that are gone."""
@@ -44,8 +44,8 @@ def coming_snapshot(name: str, incarnation: str, digest: str) -> str:
     return f"wager:{{{name}}}:{incarnation}:snapshot:{digest}"
 
 
-def tally(name: str, incarnation: str) -> str:
-    """Hash: rounds, tally, and for each slot of time, s:<slot>, how many predictions had been made by its end."""
+def statistics(name: str, incarnation: str) -> str:
+    """Hash: rounds, statistics, and for each slot of time, s:<slot>, how many predictions had been made by its end."""
     return f"wager:{{{name}}}:{incarnation}:tally"
 
 
@@ -55,11 +55,11 @@ def damage(name: str, incarnation: str) -> str:
 
 
 def block(name: str, incarnation: str, block_id: str) -> str:
-    """String: the record of one or more predictions (`service.store.records`)."""
+    """String: the record of one or more predictions (`service.store.records.records`)."""
     return f"wager:{{{name}}}:{incarnation}:p:{block_id}"
 
 
 def lasting(name: str, incarnation: str) -> list[str]:
     """Every key of one life of a model but those of its predictions, which end by themselves."""
-    parts = (log, snapshot, tally, damage)
+    parts = (log, snapshot, statistics, damage)
     return [model(name), *(part(name, incarnation) for part in parts)]

@@ -18,7 +18,7 @@ class StoredModel(NamedTuple):
     key: ModelKey
     definition: str  # JSON
     created_at: float  # seconds since the epoch
-    rounds: int
+    round_count: int
     predictions: int
     correct: int
     damaged: int = 0  # rounds that cannot be read
@@ -31,7 +31,7 @@ class ListedModel(NamedTuple):
     summary: bytes | None  # of the definition, written when the model was made; None for models of 0.1.0
     definition_bytes: int
     created_at: float  # seconds since the epoch
-    rounds: int
+    round_count: int
     predictions: int
     correct: int
 

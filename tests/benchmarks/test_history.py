@@ -5,30 +5,30 @@ import numpy as np
 import pytest
 import redis
 
-from benchmarks.history import rows_beside
-from benchmarks.http import D, K
-from benchmarks.laying import BATCH, fold, lay, open_desk, outside, unwritten
+from benchmarks.log_filler import BATCH, environment, fold, lay, open_session, unwritten
+from benchmarks.measurements.history import rows_beside
+from benchmarks.measurements.http import D, K
 from benchmarks.server import Server
-from service.desk import Ask
+from service.rounds.prediction_requests import PredictionRequest
 from service.store import keys
-from service.store.embedded import EmbeddedServer
+from service.store.embedded.server import EmbeddedServer
 
 
 async def test_laid_rounds_are_in_the_log_and_are_learned(
     client: httpx2.AsyncClient, store_url: str, name: str
 ) -> None:
-    """All of them, one in three right, and no prediction is left; a new desk goes on behind them."""
+    """All of them, one in three right, and no prediction is left; a new session goes on behind them."""
     features = {"kind": "dense", "size": D, "norm": "unit"}
     body = {"name": name, "labels": [f"label-{k}" for k in range(K)], "features": features}
     assert (await client.post("/models", json=body)).status_code == 201
-    async with outside(Server((), (), store_url, 0)) as world:
-        desk = await open_desk(world, name)
-        await lay(world, desk, 4 * BATCH)
-        await fold(desk)
-        assert desk.replica.rounds == 4 * BATCH
-        answer = await (await open_desk(world, name)).predict(Ask([0.1] * D, None, False))
-        left = await world.store.command("KEYS", keys.block(*desk.model.key, "*"))
-        assert (await world.store.read_tail(desk.model.key, 4 * BATCH - 1, 1)).rounds == 4 * BATCH
+    async with environment(Server((), (), store_url, 0)) as world:
+        session = await open_session(world, name)
+        await lay(world, session, 4 * BATCH)
+        await fold(session)
+        assert session.replica.round_count == 4 * BATCH
+        answer = await (await open_session(world, name)).predict(PredictionRequest([0.1] * D, None, False))
+        left = await world.store.command("KEYS", keys.block(*session.model.key, "*"))
+        assert (await world.store.read_tail(session.model.key, 4 * BATCH - 1, 1)).round_count == 4 * BATCH
     assert answer.rounds_seen == 4 * BATCH
     assert len(left) == 1  # the last one
     told = (await client.get(f"/models/{name}")).json()

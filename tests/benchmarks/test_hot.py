@@ -2,8 +2,8 @@
 
 import httpx2
 
-from benchmarks.hot import MODEL, play
-from benchmarks.http import create_model
+from benchmarks.measurements.hot import MODEL, play
+from benchmarks.measurements.http import create_model
 from benchmarks.server import Server
 from tests.service.wager import Wager
 

@@ -1,8 +1,8 @@
 """The rows of latencies say what was measured, and whether the driver could measure it."""
 
-from benchmarks.latency import Path, feedback_bodies, path_rows
-from service.load.histogram import Histogram
-from service.load.measured import Measured
+from benchmarks.measurements.latency import Path, feedback_bodies, path_rows
+from service.load.timing.histogram import Histogram
+from service.load.timing.measured import Measured
 
 
 def path_of(milliseconds: list[int], lag: float = 0.0, not_sent: int = 0) -> Path:

@@ -12,11 +12,11 @@ import pytest
 from typer.testing import CliRunner
 
 from benchmarks.papers import versions
+from benchmarks.papers.data.streams import CHUNK, find_file, open_stream
+from benchmarks.papers.data.synthetic import MARGIN, documents, grouped_points, keywords
 from benchmarks.papers.lineup import EXPERIMENTS
 from benchmarks.papers.runs import Outcome, Run, checkpoints, play, three_quarters
 from benchmarks.papers.store import path_of
-from benchmarks.papers.streams import CHUNK, find_file, open_stream
-from benchmarks.papers.synthetic import MARGIN, documents, grouped_points, keywords
 from benchmarks.papers.tuning import PEER, TABLE
 from benchmarks.papers.versions import version_of
 from learners.base import Contexts, FloatArray, Problem
@@ -242,10 +242,10 @@ def test_versions_follow_the_code(monkeypatch: pytest.MonkeyPatch) -> None:
         version_of.cache_clear()
 
     before = {name: version_of(name, None) for name in ("soba", "soba-diagonal", "banditron", PEER.algorithm)}
-    assert set(changed("learners.banditron")) == {"banditron"}
-    assert set(changed("learners.soba")) == {"soba", "soba-diagonal"}
+    assert set(changed("learners.algorithms.first_order.banditron")) == {"banditron"}
+    assert set(changed("learners.algorithms.second_order.soba")) == {"soba", "soba-diagonal"}
     assert set(changed("benchmarks.papers.vowpal_wabbit")) == {PEER.algorithm}
-    assert set(changed("benchmarks.papers.synthetic")) == set(before)
+    assert set(changed("benchmarks.papers.data.synthetic")) == set(before)
 
 
 def test_names_are_kept_apart() -> None:

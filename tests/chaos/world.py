@@ -13,7 +13,7 @@ import numpy as np
 
 from tests.chaos.checker import unexplained
 from tests.chaos.history import UNRECORDED, Answer, Loss, Operation, Verdict
-from tests.service.models import GAPTRON, SIZE, Replay, definition
+from tests.service.sample_models import GAPTRON, SIZE, Replay, definition
 
 MODEL = "forest"
 CLIENTS = 8

@@ -97,7 +97,7 @@ def rounds_of(learner: AnyLearner, good: Rounds) -> Iterator[Bad]:
         "labels": [-1, K, K + 1, 2**40, -(2**62)],
         "true_labels": [-2, K, K + 1, 2**40, -(2**62)],
         "propensities": [-1e-300, -0.5, 1.001, np.nan, np.inf] + ([] if is_structured(learner) else [0.0]),
-        "leftovers": [-1e-9, 1.0, np.nan, np.inf],
+        "residual_uniforms": [-1e-9, 1.0, np.nan, np.inf],
         "evidence": [np.nan, np.inf, -np.inf] if learner.evidence_size else [],
     }
     for field, values in numbers.items():

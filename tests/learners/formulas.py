@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from learners.algorithms.first_order.gaptron import Gaptron
 from learners.base import FloatArray, IntArray, Problem
-from learners.gaptron import Gaptron
-from learners.losses import LossName
+from learners.mathematics.losses import LossName
 
 LN2 = np.log(2.0)
 LOSSES: tuple[LossName, ...] = ("logistic", "hinge", "smooth_hinge")

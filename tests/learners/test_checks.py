@@ -5,6 +5,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from learners.algorithms.fenchel_young.fenchel_young import FenchelYoung
+from learners.algorithms.first_order.uniform import Uniform
+from learners.algorithms.improper.folklore import Folklore
 from learners.answers import draw_answers, is_structured, uniforms_per_answer
 from learners.base import (
     AnyLearner,
@@ -20,11 +23,8 @@ from learners.base import (
 from learners.evaluation.folklore_to_batch import online_to_batch
 from learners.evaluation.online_to_batch import average_weights
 from learners.evaluation.simulation import simulate
-from learners.exploration import draw
-from learners.features import within_bound
-from learners.fenchel_young import FenchelYoung
-from learners.folklore import Folklore
-from learners.uniform import Uniform
+from learners.mathematics.exploration import draw
+from learners.mathematics.norms import within_bound
 from tests.learners.bad_arrays import CONTEXTS, DENSE, SPARSE, Bad, rounds_of
 from tests.learners.implementations import IMPLEMENTATIONS, Case
 from tests.learners.worlds import bits, random_rounds

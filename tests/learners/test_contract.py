@@ -93,10 +93,10 @@ def decide_rounds(learner: AnyLearner, state: Any, contexts: Contexts, seed: int
     rng = np.random.default_rng(seed)
     decisions = learner.decide(state, contexts)
     uniforms = rng.random((contexts.n, uniforms_per_answer(learner)))
-    labels, propensities, leftovers = draw_answers(learner, decisions, uniforms)
+    labels, propensities, residual_uniforms = draw_answers(learner, decisions, uniforms)
     truth = np.where(rng.random(contexts.n) < 0.7, labels.T, other_answers(learner, labels).T).T
     correct = same_rows(labels, truth)
-    return decisions, Rounds(contexts, labels, propensities, correct, truth, decisions.evidence, leftovers)
+    return decisions, Rounds(contexts, labels, propensities, correct, truth, decisions.evidence, residual_uniforms)
 
 
 # --- the list
@@ -192,9 +192,9 @@ def test_decide_leaves_state_and_contexts_as_they_are(life: Life) -> None:
 def test_decisions_do_not_depend_on_their_batch(life: Life) -> None:
     """Deciding n contexts at once is deciding them one by one, to the bit."""
     rows = matrix(life.rounds.contexts)[:20]
-    together = life.learner.decide(life.state, Contexts.dense(rows))
+    apply_to_valid = life.learner.decide(life.state, Contexts.dense(rows))
     alone = [life.learner.decide(life.state, Contexts.dense(row)) for row in rows]
-    assert bits(together) == bits([np.concatenate(column) for column in zip(*alone, strict=True)])
+    assert bits(apply_to_valid) == bits([np.concatenate(column) for column in zip(*alone, strict=True)])
 
 
 # --- folds
@@ -237,8 +237,9 @@ def test_state_depends_on_the_order_of_the_log_alone(life: Life) -> None:
     for rate in (1.0, 0.3, 0.05):
         state, cuts = life.learner.init(), np.flatnonzero(rng.random(N) < rate)
         for part in np.split(np.arange(N), cuts):
-            life.learner.decide(state, log.contexts)
-            state = life.learner.fold(state, pick(log, part))
+            rounds = pick(log, part)
+            life.learner.decide(state, rounds.contexts)
+            state = life.learner.fold(state, rounds)
         states.append(bits(state))
     assert states[0] == states[1] == states[2]
 

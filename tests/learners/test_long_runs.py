@@ -14,9 +14,9 @@ import pydantic
 import pytest
 
 from learners import codec
+from learners.algorithms.improper.adaboost_olm import AdaBoostOlm
 from learners.answers import draw_answers, is_structured, uniforms_per_answer
 from learners.base import AnyLearner, Contexts, Decisions, Draws, FloatArray, IntArray, Problem, Rounds
-from learners.boosting import AdaBoostOlm
 from learners.compiled_learner import CompiledLearner
 from learners.registry import ALL_LEARNERS
 from tests.learners.extremes import extreme_learners
@@ -124,11 +124,11 @@ def uniforms_of(learner: AnyLearner, rng: np.random.Generator) -> FloatArray:
 
 
 def check_answers(learner: AnyLearner, decisions: Decisions, drawn: Draws) -> None:
-    """Propensities in (0, 1], distributions that are some and agree, evidence and leftovers that can be stored."""
-    labels, propensities, leftovers = drawn
+    """Propensities in (0, 1], distributions that are some and agree, evidence and residuals that can be stored."""
+    labels, propensities, residual_uniforms = drawn
     P, K = decisions.distributions, learner.problem.n_labels
     assert ((propensities > 0.0) & (propensities <= 1.0)).all()
-    assert ((leftovers >= 0.0) & (leftovers < 1.0)).all()
+    assert ((residual_uniforms >= 0.0) & (residual_uniforms < 1.0)).all()
     assert ((labels >= 0) & (labels < K)).all()
     assert np.isfinite(decisions.evidence).all()
     assert ((P >= 0.0) & (P <= 1.0)).all()
@@ -147,7 +147,9 @@ def lives(learner: AnyLearner, n_batches: int, seed: int) -> Iterator[Any]:
         check_answers(learner, decisions, drawn)
         truth = truths_of(learner, rng, drawn.labels, dense(contexts, learner.problem.n_features), number)
         correct = same_rows(drawn.labels, truth)
-        rounds = Rounds(contexts, drawn.labels, drawn.propensities, correct, truth, decisions.evidence, drawn.leftovers)
+        rounds = Rounds(
+            contexts, drawn.labels, drawn.propensities, correct, truth, decisions.evidence, drawn.residual_uniforms
+        )
         waiting.append((number + DELAYS[number % len(DELAYS)], rounds))
         for due in [one for one in waiting if one[0] <= number]:
             state = learner.fold(state, due[1])

@@ -8,14 +8,14 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
+from learners.algorithms.first_order.gaptron import Gaptron
+from learners.algorithms.second_order.soba import Soba, SobaState, margin_gain
+from learners.algorithms.second_order.soba_diagonal import SobaDiagonal
+from learners.algorithms.second_order.soba_low_rank import SobaLowRank, SobaLowRankState
 from learners.base import AnyLearner, Contexts, FloatArray, Problem
-from learners.exploration import leader
-from learners.gaptron import Gaptron
-from learners.gaptron_schedules import safe_step
-from learners.losses import LOSS_CODES, LossName, gap_share, surrogate
-from learners.soba import Soba, SobaState, margin_gain
-from learners.soba_diagonal import SobaDiagonal
-from learners.soba_low_rank import SobaLowRank, SobaLowRankState
+from learners.mathematics.exploration import leader
+from learners.mathematics.gaptron_schedules import safe_step
+from learners.mathematics.losses import LOSS_CODES, LossName, gap_share, surrogate
 from tests.learners.formulas import losses_of, theorem
 from tests.learners.worlds import Step, World, assert_close, copied, one_round, play, soba_inverse
 

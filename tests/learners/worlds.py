@@ -7,10 +7,10 @@ import numpy as np
 import numpy.typing as npt
 from hypothesis import settings
 
+from learners.algorithms.second_order.soba import SobaState
+from learners.algorithms.second_order.soba_low_rank import SobaLowRankState
 from learners.answers import answer_kind, draw_answers, is_structured, uniforms_per_answer
 from learners.base import AnyLearner, BoolArray, Contexts, FloatArray, IntArray, Problem, Rounds
-from learners.soba import SobaState
-from learners.soba_low_rank import SobaLowRankState
 
 LAWS = settings(deadline=None, derandomize=True, max_examples=60)
 """For every property-based test: the same examples each time, no clock."""
@@ -98,10 +98,10 @@ def play(learner: AnyLearner, world: World, state: Any = None) -> Iterator[Step]
         contexts = Contexts.dense(world.contexts[t : t + 1])
         decisions = learner.decide(state, contexts)
         uniforms = world.uniforms[t : t + 1].reshape(1, -1)
-        labels, propensities, leftovers = draw_answers(learner, decisions, uniforms)
+        labels, propensities, residual_uniforms = draw_answers(learner, decisions, uniforms)
         truth = world.truth[t : t + 1]
         correct = same_rows(labels, truth)
-        rounds = Rounds(contexts, labels, propensities, correct, truth, decisions.evidence, leftovers)
+        rounds = Rounds(contexts, labels, propensities, correct, truth, decisions.evidence, residual_uniforms)
         after = learner.fold(copied(state), rounds)
         yield Step(state, decisions.distributions[0], rounds, after)
         state = after
@@ -129,7 +129,7 @@ def random_rounds(seed: int, n: int, learner: AnyLearner, least_propensity: floa
         correct=same_rows(labels, truths),
         true_labels=truths,
         evidence=rng.normal(size=(n, learner.evidence_size)),
-        leftovers=rng.random(n),
+        residual_uniforms=rng.random(n),
     )
 
 
@@ -139,7 +139,7 @@ def one_round(
     propensity: float,
     truth: int,
     evidence: FloatArray,
-    leftover: float = 0.5,
+    residual_uniform: float = 0.5,
 ) -> Rounds:
     """A single round from plain numbers."""
     return Rounds(
@@ -149,7 +149,7 @@ def one_round(
         np.array([label == truth]),
         np.array([truth], dtype=np.int64),
         evidence.reshape(1, -1),
-        np.array([leftover]),
+        np.array([residual_uniform]),
     )
 
 

@@ -28,7 +28,7 @@ ACCESS = (
     ),
     Errors(
         concept="rotated key",
-        home="KeyDesk",
+        home="KeyAdmin",
         laws=("test_rotation_never_lengthens_a_life", "test_a_key_revoked_while_it_is_rotated_stays_revoked"),
         errors=(
             ("lives longer", "rotate", "min(old.expires_at, now + overlap_seconds)", "now + overlap_seconds"),
@@ -58,9 +58,9 @@ ACCESS = (
             "test_a_list_has_the_keys_own_models_only",
         ),
         errors=(
-            ("predict", "predictions._allowed", "check_model(request.model, 'model')", ""),
+            ("predict", "router.predict", "check_model(request.model, 'model')", ""),
             ("predict in batches", "router.predict_batch", "check_model(batch.model, 'model')", ""),
-            ("learn", "feedback._allowed", "check_model(request.prediction_id.partition(':')[0], 'prediction_id')", ""),
+            ("learn", "feedback._allowed", "check_model(request.prediction_id.model, 'prediction_id')", ""),
             ("are listed", "Catalogue.list", "listed.name in own", "True"),
         ),
     ),

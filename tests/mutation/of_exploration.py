@@ -8,7 +8,7 @@ EXPLORATION = (
         laws=(
             "test_draw_at_the_edges",
             "test_draw_is_the_inverse_of_the_cumulated_distribution",
-            "test_leftovers_are_uniform_for_every_label",
+            "test_residuals_are_uniform_for_every_label",
             "test_propensities_are_in_range_whatever_is_drawn_from",
         ),
         errors=(
@@ -76,7 +76,7 @@ EXPLORATION = (
         laws=(
             "test_banditron::test_micro_trace",
             "test_banditron::test_falling_exploration",
-            "test_ridge::test_falling_exploration",
+            "test_epsilon_greedy_ridge::test_falling_exploration",
         ),
         errors=(
             ("t one too large", "scheduled_rate", "rounds + 1.0", "rounds + 2.0"),

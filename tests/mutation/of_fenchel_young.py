@@ -203,8 +203,8 @@ FENCHEL_YOUNG = (
         home="FenchelYoungLabelSet",
         laws=("test_chances_of_a_set_are_marginals",),
         errors=(
-            ("chances are the mean", "chances", "np.asarray(nearest + p * (means - nearest))", "means"),
-            ("chances with half of p", "chances", "2.0", "1.0"),
+            ("chances are the mean", "probabilities", "np.asarray(nearest + p * (means - nearest))", "means"),
+            ("chances with half of p", "probabilities", "2.0", "1.0"),
         ),
     ),
     Errors(

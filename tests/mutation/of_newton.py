@@ -146,7 +146,7 @@ NEWTON = (
         concept="bandit reduction",
         home="BanditReduction",
         laws=(
-            "test_bandit_reduction::test_micro_trace",
+            "test_folklore_bandit::test_micro_trace",
             "test_exploring_labels_are_uniform",
             "test_anytime_rate_is_the_formula",
             "test_bandit_learner_sees_only_the_bit[folklore-bandit]",
@@ -162,8 +162,8 @@ NEWTON = (
             (
                 "the coin without the propensity",
                 "explored",
-                "rounds.leftovers * rounds.propensities",
-                "rounds.leftovers",
+                "rounds.residual_uniforms * rounds.propensities",
+                "rounds.residual_uniforms",
             ),
             ("γ/(K - 1) on every label", "decide_unchecked", "self.problem.n_labels", "self.problem.n_labels - 1"),
             ("no γ in the evidence", "decide_unchecked", "np.full((contexts.n, 1), rate)", "np.zeros((contexts.n, 1))"),

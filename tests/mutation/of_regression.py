@@ -58,7 +58,7 @@ REGRESSION = (
         home="EpsilonGreedyRidge",
         laws=(
             "test_state_solves_the_normal_equations",
-            "test_ridge::test_falling_exploration",
+            "test_epsilon_greedy_ridge::test_falling_exploration",
             "test_only_the_served_label_learns",
             "test_the_matrix_is_the_sum_of_the_updates",
             "test_a_damaged_inverse_is_computed_anew",

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Iterator
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
-from tests.service.models import definition
+from tests.service.sample_models import definition
 
 MODEL = "bad-input"
 FULL_INFORMATION = "bad-input-full"

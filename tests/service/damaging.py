@@ -7,13 +7,14 @@ from typing import Any
 import numpy as np
 
 from learners.base import Contexts
-from service.model import Model
+from service.models.model import Model
+from service.prediction_id import PredictionId
 from service.store import keys
 from service.store.base import Block, Feedback, LogEntry, Store
-from service.store.ids import ids_in, tokens_of
-from service.store.records import Made
-from service.store.redis_store import RedisStore
-from tests.service.models import LABEL_SET, RANKING, SOBA_DIAGONAL, make_model, one_by_one, play
+from service.store.records.records import NewPredictions
+from service.store.redis.redis_store import RedisStore
+from service.store.tokens import tokens_of
+from tests.service.sample_models import LABEL_SET, RANKING, SOBA_DIAGONAL, make_model, one_by_one, play
 from tests.service.workers import START
 
 SPARSE = {"kind": "sparse", "size": 50, "norm": "unit"}
@@ -34,24 +35,24 @@ async def played(store: Store, name: str, kind: str, n: int, blocks: int | None)
 
 
 async def play_sparse(store: Store, model: Model, n: int, seed: int = 1, blocks: int | None = None) -> None:
-    """As `tests.service.models.play`, with contexts of one to three numbers."""
+    """As `tests.service.sample_models.play`, with contexts of one to three numbers."""
     rng = np.random.default_rng(seed)
     lengths = rng.integers(1, 4, n)
     indices = np.concatenate([rng.permutation(50)[:length] for length in lengths])
     contexts = Contexts.sparse(lengths, indices, rng.normal(size=len(indices)) / 10)
     outputs, third = model.answers.form.rows(rng.integers(0, 4, n)), np.full(n, 1 / 3)
     evidence = model.learner.decide(model.learner.init(), contexts).evidence
-    made = Made(outputs, third, third, evidence, contexts, START, START + 60.0, 0)
+    made = NewPredictions(outputs, third, third, evidence, contexts, START, START + 60.0, 0)
     bounds = [n * i // (blocks or n) for i in range((blocks or n) + 1)]
     tokens, names = tokens_of(bounds, "s"), [f"sparse-{seed}-{i}" for i in range(len(bounds) - 1)]
     records = model.format.encode_blocks(made, bounds, tokens, [bytes(16)] * len(names))
     await store.add_predictions(model.key, list(map(Block, names, records)), 600.0, None)
     ids = [
-        own
+        PredictionId(model.name, block, token)
         for block, start, stop in zip(names, bounds[:-1], bounds[1:], strict=True)
-        for own in ids_in(block, tokens[start:stop].tolist())
+        for token in tokens[start:stop].tolist()
     ]
-    feedback = [Feedback(own, bool(rng.random() < 0.7), None) for own in ids]
+    feedback = [Feedback(id_, bool(rng.random() < 0.7), None) for id_ in ids]
     await store.add_feedback(model.key, feedback, model.feedback_rules, START)
 
 
@@ -64,7 +65,7 @@ async def rewrite(store: RedisStore, model: Model, entries: Sequence[LogEntry]) 
 
 def changed(entry: LogEntry, at: int, new: bytes) -> LogEntry:
     """The entry with other bytes at some place."""
-    return entry._replace(rounds=entry.rounds[:at] + new + entry.rounds[at + len(new) :])
+    return entry._replace(payload=entry.payload[:at] + new + entry.payload[at + len(new) :])
 
 
 def regions(model: Model, entry: LogEntry) -> dict[str, tuple[int, int]]:

@@ -4,8 +4,8 @@ import hashlib
 import itertools
 from collections.abc import Callable
 
-from service.auth import KeyTable
-from service.key_desk import IssuedKey, KeyDesk
+from service.access.key_admin import IssuedKey, KeyAdmin
+from service.store.access_tables import KeyTable
 from tests.service.workers import Clock
 
 _numbers = itertools.count()
@@ -48,9 +48,9 @@ class MemoryTable:
         return self.records.pop(key_id, None) is not None
 
 
-def desk_at(table: KeyTable, now: Callable[[], float] | None = None) -> KeyDesk:
-    """A desk that makes keys nobody else makes."""
-    return KeyDesk(table, now or Clock(), noise)
+def desk_at(table: KeyTable, now: Callable[[], float] | None = None) -> KeyAdmin:
+    """A session that makes keys nobody else makes."""
+    return KeyAdmin(table, now or Clock(), noise)
 
 
 def bearer(key: IssuedKey | str) -> dict[str, str]:

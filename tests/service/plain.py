@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.service.models import Replay
+from tests.service.sample_models import Replay
 
 WINDOW = 100.0
 

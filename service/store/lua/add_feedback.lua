@@ -8,7 +8,7 @@
 --       2 where only the truth is given), bytes of the truth u4, the truth.
 -- Returns nil if the model is gone, else for each block two strings: a letter for each that was said, the first of
 -- its status, and the outcomes on record of those that have one. Whatever is not recorded is counted.
--- Formats: service/store/records.py. Truths are compared with answers as bytes.
+-- Formats: service/store/records/records.py. Truths are compared with answers as bytes.
 -- A record may be damaged: lengths are checked before anything is made of them, and a prediction before it is joined.
 local FORMAT = 3
 local HEAD, HEAD_BYTES = '<BI4I4I4c16di8', 45

@@ -6,7 +6,7 @@
 -- Returns nil if the model is gone; {rounds in all, entries from the last seen on, version of the record of damage} if
 -- others were seen than there are; else {false, heads}: for each nil if it was stored, or the record that was there,
 -- without bodies.
--- Formats: service/store/records.py.
+-- Formats: service/store/records/records.py.
 local HEAD, HEAD_BYTES = '<BI4I4I4', 45
 local BEFORE_RECORDS = 7
 local there = redis.call('HMGET', KEYS[1], 'incarnation', 'rounds', 'last_at', 'damage')

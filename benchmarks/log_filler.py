@@ -1,0 +1,120 @@
+"""Lays rounds into a model's log quickly: through the store's own scripts, without HTTP and without learning first.
+
+A session makes one batch of predictions; its records are stored again and again under new ids, and feedback given. The
+log is as long as after so many requests, and as large; it holds the same contexts many times. Predictions with feedback
+are deleted at once: the store would forget them later, and millions would not fit beside the log.
+"""
+
+import asyncio
+import contextlib
+import time
+from collections import defaultdict
+from collections.abc import AsyncIterator, Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import redis
+
+from benchmarks.measurements.http import D
+from benchmarks.server import Server
+from service.compute import Compute
+from service.environment import Environment, system_environment
+from service.prediction_id import PredictionId
+from service.rounds.prediction_requests import PredictionRequest
+from service.rounds.session import ModelSession
+from service.rounds.session_cache import SessionCache
+from service.schemas.rounds import PredictAnswer
+from service.store import keys
+from service.store.base import Block, Feedback
+from service.store.redis.redis_store import RedisStore
+
+BATCH = 500
+PIPELINES = 4  # batches in flight
+_TIMEOUT = 30.0  # seconds
+
+
+class World(NamedTuple):
+    """What sessions of this process take, with all that the store can do."""
+
+    store: RedisStore
+    environment: Environment
+
+
+@contextlib.asynccontextmanager
+async def environment(server: Server) -> AsyncIterator[World]:
+    """The store of a server, open, and real time and chance, for sessions of this process."""
+    store = RedisStore(server.store_url, timeout=_TIMEOUT)
+    await store.command("PING")
+    try:
+        yield World(store, system_environment(store, Compute(2)))
+    finally:
+        await store.close()
+
+
+async def open_session(world: World, name: str) -> ModelSession:
+    """A session of its own, as in a worker that has just started."""
+    return await SessionCache(world.environment, 2**30).find(name, "model")
+
+
+async def predict(session: ModelSession, n: int, seed: int) -> list[PredictionId]:
+    """Makes n predictions that stay open, and returns their ids."""
+    contexts = np.random.default_rng(seed).normal(size=(n, D)).tolist()
+    ids: list[PredictionId] = []
+    for start in range(0, n, BATCH):
+        for answer in await session.predict_all(
+            [PredictionRequest(each, None, False) for each in contexts[start : start + BATCH]]
+        ):
+            assert isinstance(answer, PredictAnswer)
+            ids.append(PredictionId.parse(answer.prediction_id))
+    return ids
+
+
+async def lay(world: World, session: ModelSession, rounds: int) -> None:
+    """Appends so many rounds, rounded down to whole batches; one in three is right."""
+    tokens: defaultdict[str, list[int]] = defaultdict(list)
+    for _, block, token in await predict(session, BATCH, seed=3):
+        tokens[block].append(token)
+    named = [keys.block(*session.model.key, block) for block in tokens]
+    records: list[bytes] = await world.store.command("MGET", *named)
+    batches, blocks = iter(range(rounds // BATCH)), list(zip(tokens.values(), records, strict=True))
+    await asyncio.gather(*(_lay_from(batches, world, session, blocks) for _ in range(PIPELINES)))
+    await world.store.command("UNLINK", *named)
+
+
+async def _lay_from(
+    batches: Iterator[int], world: World, session: ModelSession, blocks: Sequence[tuple[list[int], bytes]]
+) -> None:
+    model, store = session.model, world.store
+    for _ in batches:
+        laid = [(world.environment.new_id(), tokens, record) for tokens, record in blocks]
+        made = [Block(id_, record) for id_, _, record in laid]
+        await store.add_predictions(model.key, made, model.keep_seconds, None)
+        ids = [PredictionId(model.name, id_, token) for id_, tokens, _ in laid for token in tokens]
+        given = [Feedback(id_, i % 3 == 0, None) for i, id_ in enumerate(ids)]
+        await store.add_feedback(model.key, given, model.feedback_rules, world.environment.now())
+        await store.command("UNLINK", *(keys.block(*model.key, id_) for id_, _, _ in laid))
+
+
+async def fold(session: ModelSession) -> None:
+    """Learns every round of the log, and keeps a snapshot."""
+    await session.replica.catch_up()
+    await session.replica.snapshot()
+
+
+@contextlib.contextmanager
+def unwritten(server: Server) -> Iterator[None]:
+    """The store writes no file meanwhile, and all of it at the end: laying is no part of what is measured."""
+    store = redis.Redis.from_url(server.store_url)
+    store.config_set("appendonly", "no")
+    try:
+        yield
+    finally:
+        store.config_set("appendonly", "yes")
+        while _rewriting(store):
+            time.sleep(0.05)
+        store.close()
+
+
+def _rewriting(store: redis.Redis) -> bool:
+    state = store.info("persistence")
+    return bool(state["aof_rewrite_in_progress"] or state["aof_rewrite_scheduled"])

@@ -1,0 +1,100 @@
+"""Durable decisions per second of one worker in batches, beside Vowpal Wabbit in one process, which keeps nothing.
+
+A decision is a prediction and its feedback.
+"""
+
+import importlib
+import json
+import math
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import uvloop
+
+from benchmarks.driver import drive, post
+from benchmarks.measurements.http import REPEATS, SMALL, create_model
+from benchmarks.report import Row, at_least, of_goal, print_rows
+from benchmarks.server import Server, running
+
+ITEMS, CONNECTIONS = 500, 2
+WANTED = 100_000  # decisions per second
+
+
+class Played(NamedTuple):
+    """What a run took."""
+
+    rate: float  # decisions per second
+    busy: float  # seconds of the worker for each
+    store_busy: float  # seconds of the store for each
+
+
+def prediction_batches(name: str, batches: int, seed: int) -> Iterator[bytes]:
+    """Requests for `ITEMS` predictions each."""
+    contexts = SMALL.contexts(batches * ITEMS, seed)
+    parts = [contexts[start : start + ITEMS] for start in range(0, len(contexts), ITEMS)]
+    return iter([post("/predict/batch", json.dumps({"model": name, "contexts": part}).encode()) for part in parts])
+
+
+def feedback_batches(answers: Sequence[bytes]) -> Iterator[bytes]:
+    """Feedback for each prediction in these answers; one in three is right."""
+    return iter([post("/feedback/batch", json.dumps({"feedback": _feedback(answer)}).encode()) for answer in answers])
+
+
+def _feedback(answer: bytes) -> list[dict[str, Any]]:
+    predictions = json.loads(answer)["predictions"]
+    return [{"prediction_id": p["prediction_id"], "correct": i % 3 == 0} for i, p in enumerate(predictions)]
+
+
+def play(server: Server, name: str, batches: int, seed: int) -> Played:
+    """Predicts, then gives feedback for all of it."""
+
+    async def seconds() -> float:
+        made = await drive(server.port, prediction_batches(name, batches, seed), CONNECTIONS, keep=True)
+        given = await drive(server.port, feedback_batches(made.bodies), CONNECTIONS, keep=True)
+        recorded = sum(body.count(b'"recorded"') for body in given.bodies)
+        if recorded != batches * ITEMS:
+            raise RuntimeError(f"{recorded} of {batches * ITEMS} feedbacks were recorded")
+        return made.seconds + given.seconds
+
+    before, store_before, n = server.busy_seconds(), server.store_busy_seconds(), batches * ITEMS
+    taken = uvloop.run(seconds())
+    return Played(n / taken, (server.busy_seconds() - before) / n, (server.store_busy_seconds() - store_before) / n)
+
+
+def vowpal_rate(n: int, seed: int) -> float:
+    """Decisions per second of `--cb_explore 10`: one prediction and one lesson for each, of named features."""
+    pyvw = importlib.import_module("vowpalwabbit.pyvw")  # without types
+    workspace = pyvw.Workspace(f"--cb_explore {SMALL.K} --quiet")
+    rng = np.random.default_rng(seed)
+    lines = ["| " + " ".join(f"x{i}:{x}" for i, x in enumerate(context)) for context in SMALL.contexts(n, seed)]
+    uniforms = rng.random(n)
+    started = time.perf_counter()
+    for i, line in enumerate(lines):
+        probabilities = workspace.predict(line)
+        label = min(int(np.searchsorted(np.cumsum(probabilities), uniforms[i])), SMALL.K - 1)
+        workspace.learn(f"{label + 1}:{-float(i % 3 == 0)}:{probabilities[label]} {line}")
+    return n / (time.perf_counter() - started)
+
+
+def rows(batches: int = 150) -> list[Row]:
+    """The table of batches."""
+    with running() as server:
+        create_model(server, "batches", algorithm="gaptron")
+        play(server, "batches", batches // 4, seed=99)
+        vowpal_rate(1000, seed=99)
+        runs = [(play(server, "batches", batches, seed), vowpal_rate(4000, seed)) for seed in range(REPEATS)]
+    rate, busy, store_busy = (float(np.median([played[i] for played, _ in runs])) for i in range(3))
+    vowpal = float(np.median([of_vowpal for _, of_vowpal in runs]))
+    what = f"durable decisions in batches of {ITEMS}, {SMALL}"
+    return [
+        at_least(what + ", beside Vowpal Wabbit", rate, vowpal, "/s", 1.0),
+        of_goal(what + ", beside what is asked for", rate, WANTED, "/s"),
+        of_goal("... if the worker had a core of its own", 1 / (busy or math.nan), WANTED, "/s"),
+        of_goal("... if the store had a core of its own", 1 / (store_busy or math.nan), WANTED, "/s"),
+    ]
+
+
+if __name__ == "__main__":
+    print_rows("Batches", rows())

@@ -1,0 +1,108 @@
+"""How long a small model's requests take while the same worker folds and snapshots a large one.
+
+Requests are sent at fixed times, whether earlier ones were answered or not, and latencies count from those times:
+whoever waits behind a blocked event loop is counted.
+"""
+
+import asyncio
+import json
+import time
+from collections.abc import Iterator
+
+import numpy as np
+import uvloop
+
+from benchmarks.driver import post
+from benchmarks.measurements.http import SMALL, Shape, create_model, predictions
+from benchmarks.report import Row, at_most, print_rows
+from benchmarks.server import Server, running
+
+LARGE = Shape(10, 400, None)  # K·d = 4,000: dense SOBA keeps 128 MB
+PER_SECOND, BATCH = 100, 16
+SNAPSHOT_AGE = -27.0  # with what the state's size adds: one about every five seconds
+
+
+class Client:
+    """Keep-alive connections to the server, opened as they are needed."""
+
+    def __init__(self, port: int) -> None:
+        self._port = port
+        self._free: list[tuple[asyncio.StreamReader, asyncio.StreamWriter]] = []
+
+    async def ask(self, request: bytes) -> bytes:
+        """The body of the answer."""
+        while self._free and self._free[-1][0].at_eof():  # unused for so long that the server closed it
+            self._free.pop()
+        pair = self._free.pop() if self._free else await asyncio.open_connection("127.0.0.1", self._port)
+        reader, writer = pair
+        writer.write(request)
+        head = (await reader.readuntil(b"\r\n\r\n")).lower()
+        body = await reader.readexactly(int(head.split(b"content-length:")[1].split(b"\r\n")[0]))
+        if not head.startswith(b"http/1.1 200"):
+            raise RuntimeError(body.decode())
+        self._free.append(pair)
+        return body
+
+
+async def latencies(client: Client, requests: Iterator[bytes], seconds: float) -> list[float]:
+    """Seconds until each answer, of requests at fixed times."""
+    started = time.perf_counter() + 0.01
+
+    async def one(i: int) -> float:
+        due = started + i / PER_SECOND
+        await asyncio.sleep(due - time.perf_counter())
+        await client.ask(next(requests))
+        return time.perf_counter() - due
+
+    return list(await asyncio.gather(*(one(i) for i in range(int(seconds * PER_SECOND)))))
+
+
+async def teach(client: Client, name: str) -> None:
+    """Predicts and gives feedback to a large model, until it is cancelled."""
+    contexts = LARGE.contexts(BATCH, seed=1)
+    while True:
+        made = json.loads(await client.ask(post("/predict/batch", _json(model=name, contexts=contexts))))
+        said = [{"prediction_id": each["prediction_id"], "correct": True} for each in made["predictions"]]
+        await client.ask(post("/feedback/batch", _json(feedback=said)))
+
+
+def _json(**body: object) -> bytes:
+    return json.dumps(body).encode()
+
+
+async def compare(server: Server, seconds: float) -> tuple[list[float], list[float]]:
+    """Latencies of the small model alone, and beside the large one, in turns."""
+    client, quiet, beside = Client(server.port), [], []
+    for seed in range(3):
+        requests = predictions("/predict", "small", int(seconds * PER_SECOND), seed)
+        quiet += await latencies(client, requests, seconds)
+        teaching = asyncio.create_task(teach(Client(server.port), "large"))
+        requests = predictions("/predict", "small", int(seconds * PER_SECOND), seed)
+        beside += await latencies(client, requests, seconds)
+        teaching.cancel()
+        await asyncio.wait([teaching])
+        if not teaching.cancelled():
+            teaching.result()
+    return quiet, beside
+
+
+def rows(seconds: float = 6.0) -> list[Row]:
+    """The table of waiting."""
+    with running(snapshot_age=SNAPSHOT_AGE) as server:
+        create_model(server, "small", SMALL, algorithm="gaptron")
+        create_model(server, "large", LARGE, algorithm="soba")
+        quiet, beside = uvloop.run(compare(server, seconds))
+    return [
+        at_most(
+            f"a small model's p{share:.0%} beside SOBA, K·d = 4,000".replace("%", ""),
+            float(np.quantile(beside, share)) * 1000,
+            float(np.quantile(quiet, share)) * 1000,
+            "ms",
+            3.0,
+        )
+        for share in (0.5, 0.99)
+    ]
+
+
+if __name__ == "__main__":
+    print_rows("Nothing blocks", rows())

@@ -1,0 +1,100 @@
+"""What a load would need, computed from what was measured in this run; see `benchmarks.sizing` for the arithmetic."""
+
+from collections.abc import Iterator, Sequence
+
+from benchmarks.measurements import scale
+from benchmarks.measurements.hot import WORKERS, measure_hot
+from benchmarks.measurements.http import SMALL, create_model
+from benchmarks.measurements.memory import measure_memory
+from benchmarks.report import Row, print_rows, seen
+from benchmarks.server import running
+from benchmarks.sizing import CORE, SHARD_MEMORY, Costs, Pipeline, fit, hot_limit, plan
+from service.schemas.models import ModelDefinition
+
+REQUESTS = (10_000, 100_000, 1_000_000)  # per second
+WINDOWS = {"1 h": 3_600.0, "24 h": 86_400.0}
+_MODELS = 10
+_RETAINED: int = ModelDefinition.model_fields["retain_rounds"].default
+
+
+def measure_costs(n: int, workers: Sequence[int] = WORKERS) -> Costs:
+    """Costs of a decision on one worker, and of one on a model that several workers serve."""
+    with running() as server:
+        for i in range(_MODELS):
+            create_model(server, f"m{i}", algorithm="gaptron")
+        scale.measure(server, _MODELS, n // 4, seed=99)
+        cost = scale.measure(server, _MODELS, n, seed=1).cost
+        memory = measure_memory(server, 10 * n)
+    hot = {count: measure_hot(count, n) for count in workers}
+    return Costs(
+        worker_seconds=cost.worker_seconds,
+        store_seconds=cost.store_seconds,
+        commands=cost.commands,
+        traffic=cost.bytes,
+        prediction_bytes=memory.prediction,
+        round_bytes=memory.round,
+        hot_worker_seconds=fit({count: each.worker_seconds for count, each in hot.items()}),
+        hot_store_seconds=fit({count: each.store_seconds for count, each in hot.items()}),
+    )
+
+
+def rows_of(costs: Costs) -> Iterator[Row]:
+    """The table, from measured costs."""
+    yield seen(
+        f"a decision, one worker, {_MODELS} models, {SMALL}",
+        f"worker {_us(costs.worker_seconds)}, store {_us(costs.store_seconds)}",
+        f"{costs.commands:.2f} commands, {costs.traffic:,.0f} bytes",
+    )
+    yield seen(
+        "memory in the store",
+        f"{costs.prediction_bytes:,.0f} bytes a prediction",
+        f"{costs.round_bytes:,.0f} bytes a round in the log; {_RETAINED:,} retained of a model",
+    )
+    for requests in REQUESTS:
+        yield from _plan_rows(costs, requests)
+    yield from _hot_rows(costs)
+
+
+def _plan_rows(costs: Costs, requests: int) -> Iterator[Row]:
+    for name, window in WINDOWS.items():
+        needs = plan(costs, requests, window)
+        yield seen(
+            f"{requests:,} requests/s, window {name}",
+            f"{_count(needs.workers, 'worker')}, {_count(needs.shards, 'shard')}, {needs.memory / 2**30:,.0f} GiB",
+            f"full first: {needs.first}; shards by {needs.by}",
+        )
+
+
+def _hot_rows(costs: Costs) -> Iterator[Row]:
+    yield seen(
+        "a decision on one model that W workers serve",
+        f"store {_line(costs.hot_store_seconds)}",
+        f"workers {_line(costs.hot_worker_seconds)}",
+    )
+    limit = hot_limit(costs)
+    yield seen(
+        "the most of one model",
+        f"{limit.rounds:,.0f} rounds/s with {_count(limit.workers, 'worker')}",
+        f"ended by {limit.by}; from a line through W = {', '.join(map(str, WORKERS))}",
+    )
+
+
+def rows(n: int = 8_000) -> list[Row]:
+    """The table of capacity: cores filled to `CORE`, shards of `SHARD_MEMORY`."""
+    return list(rows_of(measure_costs(n)))
+
+
+def _us(seconds: float) -> str:
+    return f"{seconds * 1e6:,.0f} µs"
+
+
+def _line(line: Pipeline) -> str:
+    return f"{line.base * 1e6:,.1f} + {line.per_worker * 1e6:,.1f}·W µs"
+
+
+def _count(n: int, what: str) -> str:
+    return f"{n:,} {what}{'s' * (n > 1)}"
+
+
+if __name__ == "__main__":
+    print_rows(f"Capacity, cores at {CORE:.0%}, shards of {SHARD_MEMORY / 2**30:.0f} GiB", rows())

@@ -1,0 +1,143 @@
+"""Whether a long history makes anything slower: requests, and the start of a worker; and what the store keeps of it."""
+
+import time
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import uvloop
+
+from benchmarks.cost import read_meters
+from benchmarks.driver import Outcome, drive
+from benchmarks.log_filler import BATCH, World, environment, fold, lay, open_session, unwritten
+from benchmarks.measurements.http import CONNECTIONS, REPEATS, D, create_model, feedback, predictions
+from benchmarks.measurements.memory import measure_memory
+from benchmarks.report import Row, at_least, at_most, print_rows, seen
+from benchmarks.server import Server, running
+from learners.base import FloatArray
+from service.rounds.prediction_requests import PredictionRequest
+
+SHORT = 1_000
+LENGTHS = (100_000, 1_000_000)
+LONG = (100_000, 10_000_000)  # 3.4 GB in the store, and some minutes to lay
+_TAIL = BATCH  # rounds behind the snapshot that a starting worker finds
+_ALL = 10**9  # rounds to retain: a log is as long as the history
+_STARTS = 9
+
+
+def name_of(rounds: int) -> str:
+    """The model with so long a history."""
+    return f"rounds-{rounds}"
+
+
+async def prepare(server: Server, rounds: int) -> None:
+    """Lays a history, a snapshot near its end, and a tail behind that."""
+    async with environment(server) as world:
+        session = await open_session(world, name_of(rounds))
+        await lay(world, session, rounds - _TAIL)
+        await fold(session)
+        await lay(world, session, _TAIL)
+
+
+async def first_predictions(server: Server, lengths: Sequence[int], starts: int) -> FloatArray:
+    """Seconds until sessions that were just opened had answered, (starts, lengths), each length in its turn."""
+    async with environment(server) as world:
+        await _first_prediction(world, name_of(SHORT))  # loads the kernels
+        return np.array([[await _first_prediction(world, name_of(n)) for n in lengths] for _ in range(starts)])
+
+
+async def _first_prediction(world: World, name: str) -> float:
+    """Finds the model, loads the snapshot, folds the tail, predicts."""
+    started = time.perf_counter()
+    session = await open_session(world, name)
+    await session.predict(PredictionRequest([0.1] * D, None, False))
+    return time.perf_counter() - started
+
+
+class Taken(NamedTuple):
+    """What a path took."""
+
+    rate: float  # requests per second over HTTP
+    busy: float  # seconds on a processor of each, worker and store together
+
+
+async def play(server: Server, name: str, n: int, seed: int) -> list[Taken]:
+    """N predictions, then their feedback."""
+
+    async def timed(requests: Iterator[bytes]) -> tuple[Taken, Outcome]:
+        before = read_meters(server)
+        outcome = await drive(server.port, requests, CONNECTIONS, keep=True)
+        spent = read_meters(server).per(before, n)
+        return Taken(outcome.rate, spent.worker_seconds + spent.store_seconds), outcome
+
+    predicting, made = await timed(predictions("/predict", name, n, seed))
+    telling, _ = await timed(feedback("/feedback", made.bodies))
+    return [predicting, telling]
+
+
+def path_rows(server: Server, lengths: Sequence[int], n: int, repeats: int) -> list[Row]:
+    """The two paths with each history beside the short one, taken in turns."""
+    all_lengths = (SHORT, *lengths)
+    for length in all_lengths:
+        uvloop.run(play(server, name_of(length), n // 3, seed=99))
+    runs = [[uvloop.run(play(server, name_of(length), n, seed)) for length in all_lengths] for seed in range(repeats)]
+    taken = np.array(runs)  # (repeats, lengths, paths, rate and busy)
+    return [
+        row
+        for j, length in enumerate(lengths, start=1)
+        for i, path in enumerate(("/predict", "/feedback"))
+        for row in rows_beside(f"POST {path}, {beside(length)}", taken[:, j, i], taken[:, 0, i])
+    ]
+
+
+def rows_beside(what: str, found: FloatArray, short: FloatArray) -> list[Row]:
+    """Rates and times on a processor; the ratio is the median of the turns' ratios, for other work comes and goes."""
+    ratio, busy_ratio = np.median(found / short, axis=0).tolist()
+    (rate, busy), (short_rate, short_busy) = (np.median(each, axis=0).tolist() for each in (found, short))
+    judged = at_least(what, rate, short_rate, "/s", 0.9)._replace(ratio=ratio, met=ratio >= 0.9)
+    return [
+        judged,
+        seen(f"{what}, worker and store", f"{busy * 1e6:,.0f} µs", f"{short_busy * 1e6:,.0f} µs", busy_ratio),
+    ]
+
+
+def start_rows(server: Server, lengths: Sequence[int], starts: int) -> list[Row]:
+    """A worker's first prediction."""
+    seconds = uvloop.run(first_predictions(server, (SHORT, *lengths), starts))
+    short, *longer = (np.median(seconds, axis=0) * 1000).tolist()
+    what = f"first prediction of a worker, {_TAIL} rounds behind the snapshot"
+    return [
+        at_most(f"{what}, {beside(length)}", found, short, "ms", 2.0)
+        for length, found in zip(lengths, longer, strict=True)
+    ]
+
+
+def memory_rows(server: Server, n: int) -> list[Row]:
+    """What the store keeps."""
+    memory = measure_memory(server, n)
+    return [
+        seen("memory of a model", f"{memory.model:,.0f} bytes"),
+        seen("memory of an open prediction", f"{memory.prediction:,.0f} bytes"),
+        seen("memory of a round in the log", f"{memory.round:,.0f} bytes"),
+    ]
+
+
+def beside(length: int) -> str:
+    """Names a comparison."""
+    return f"{length:,} rounds beside {SHORT:,}"
+
+
+def rows(lengths: Sequence[int] = LENGTHS, n: int = 3_000, repeats: int = REPEATS, starts: int = _STARTS) -> list[Row]:
+    """The table of histories."""
+    with running() as server:
+        kept = memory_rows(server, n * 30)
+        with unwritten(server):
+            for length in (SHORT, *lengths):
+                create_model(server, name_of(length), retain_rounds=_ALL, algorithm="gaptron")
+                uvloop.run(prepare(server, length))
+        started = start_rows(server, lengths, starts)
+        return [*path_rows(server, lengths, n, repeats), *started, *kept]
+
+
+if __name__ == "__main__":
+    print_rows("History is free", rows())

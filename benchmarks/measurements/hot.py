@@ -1,0 +1,56 @@
+"""One model that several workers serve: what a decision costs them and the store, as their number grows.
+
+Predictions and feedback come mixed, as each client gives feedback on its prediction and then predicts again; so
+every worker finds rounds of the others before nearly every prediction.
+"""
+
+import asyncio
+import contextlib
+import json
+from collections.abc import Iterator
+
+import uvloop
+
+from benchmarks.cost import Meters, read_meters
+from benchmarks.measurements.http import SMALL, create_model
+from benchmarks.server import Server, running
+from service.load.http.client import Client
+from service.load.http.sender import OK
+from service.load.http.target import Target
+
+WORKERS = (1, 2, 4)
+CONNECTIONS = 16  # of each worker: batches are as large however many there are
+MODEL = "hot"
+
+
+def measure_hot(workers: int, n: int) -> Meters:
+    """What each of n decisions costs with so many workers."""
+    with running(workers) as server:
+        create_model(server, MODEL, algorithm="gaptron")
+        uvloop.run(play(server, n // 4, seed=99))
+        before = read_meters(server)
+        uvloop.run(play(server, n, seed=1))
+        return read_meters(server).per(before, n)
+
+
+async def play(server: Server, n: int, seed: int) -> None:
+    """N decisions, by clients of all workers at once."""
+    contexts = iter(SMALL.contexts(n, seed))
+    async with contextlib.AsyncExitStack() as stack:
+        targets = [Target.parse(f"http://127.0.0.1:{port}") for port in server.ports]
+        clients = [await stack.enter_async_context(Client(target, CONNECTIONS)) for target in targets]
+        await asyncio.gather(*(_decide(client, contexts) for client in clients for _ in range(CONNECTIONS)))
+
+
+async def _decide(client: Client, contexts: Iterator[list[float]]) -> None:
+    for i, context in enumerate(contexts):
+        made = await _ask(client, "/predict", {"model": MODEL, "context": context})
+        await _ask(client, "/feedback", {"prediction_id": made["prediction_id"], "correct": i % 3 == 0})
+
+
+async def _ask(client: Client, path: str, body: dict[str, object]) -> dict[str, object]:
+    answer = await client.call("POST", path, json.dumps(body).encode())
+    if answer.status != OK:
+        raise RuntimeError(f"{path}: {answer.status} {answer.body.decode(errors='replace')}")
+    told: dict[str, object] = json.loads(answer.body)
+    return told

@@ -1,0 +1,44 @@
+"""What the store keeps, in bytes of its memory: of a model, of an open prediction, of a round in the log."""
+
+from typing import NamedTuple
+
+import uvloop
+
+from benchmarks.cost import memory_used
+from benchmarks.log_filler import BATCH, PIPELINES, environment, lay, open_session, predict
+from benchmarks.measurements.http import create_model
+from benchmarks.server import Server
+
+MODELS = 200
+_NAME = "memory-0"
+
+
+class Memory(NamedTuple):
+    """Bytes, with what the store's tables take for each."""
+
+    model: float  # its definition and counters; nothing predicted, no snapshot
+    prediction: float
+    round: float  # in the log
+
+
+def measure_memory(server: Server, n: int = 100_000) -> Memory:
+    """Makes models, then n predictions, then n rounds, and looks at what each added."""
+    create_model(server, "memory-warm", algorithm="gaptron")
+    before = memory_used(server)
+    for i in range(MODELS):
+        create_model(server, f"memory-{i}", algorithm="gaptron")
+    models = memory_used(server) - before
+    predictions, rounds = uvloop.run(_fill(server, n))
+    return Memory(models / MODELS, predictions / n, rounds / n)
+
+
+async def _fill(server: Server, n: int) -> tuple[int, int]:
+    """The bytes that n predictions added, and then n rounds."""
+    async with environment(server) as world:
+        session = await open_session(world, _NAME)
+        await lay(world, session, 4 * PIPELINES * BATCH)  # the connections take their memory
+        before = memory_used(server)
+        await predict(session, n, seed=1)
+        between = memory_used(server)
+        await lay(world, session, n)
+        return between - before, memory_used(server) - between

@@ -1,0 +1,104 @@
+"""Rounds per second of a simulation, beside Vowpal Wabbit on the same stream, and the bytes of a state.
+
+Both predict, draw and learn in every round, in one thread. Vowpal Wabbit is called as its Python module offers it,
+with examples that were parsed before the clock starts.
+"""
+
+import importlib.util
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from benchmarks.measurements.fold import best_seconds
+from benchmarks.papers.data.synthetic import N_CLASSES, N_WORDS, documents
+from benchmarks.report import Row, at_most
+from learners.algorithms.first_order.banditron import Banditron
+from learners.algorithms.first_order.gaptron import Gaptron
+from learners.algorithms.second_order.pnewtron import PNewtron
+from learners.algorithms.second_order.soba import Soba
+from learners.algorithms.second_order.soba_diagonal import SobaDiagonal
+from learners.base import AnyLearner, Contexts, FloatArray, IntArray, Problem, state_bytes
+from learners.evaluation.simulation import simulate
+
+_SPEED_WANTED = 500_000  # rounds per second
+_PEER = "vowpalwabbit"
+_SYNSEP = Problem(N_CLASSES, N_WORDS)
+
+
+class Stream(NamedTuple):
+    """Labelled contexts, and the numbers that answers are drawn with."""
+
+    contexts: Contexts
+    labels: IntArray
+    uniforms: FloatArray
+
+
+def synsep(n: int, seed: int) -> Stream:
+    """SynSep on the unit sphere: 9 classes of documents over 400 words."""
+    contexts, labels = documents(n, seed, 0, 0.0)
+    lengths = np.diff(contexts.starts)
+    unit = contexts._replace(values=np.repeat(1.0 / np.sqrt(lengths), lengths))
+    return Stream(unit, labels, np.random.default_rng([seed, 3]).random(n))
+
+
+def peer_player(stream: Stream, n_labels: int) -> Callable[[], None] | None:
+    """Plays the stream with `--cb_explore` and its default exploration; None where it is not installed."""
+    if importlib.util.find_spec(_PEER) is None:
+        return None
+    workspace = importlib.import_module(_PEER).Workspace(f"--cb_explore {n_labels} --quiet")
+    examples = [_parsed(workspace, stream.contexts, t) for t in range(stream.contexts.n)]
+    truths, uniforms = stream.labels.tolist(), stream.uniforms.tolist()
+
+    def play() -> None:
+        for example, truth, uniform in zip(examples, truths, uniforms, strict=True):
+            distribution = workspace.predict(example)
+            label, cumulated = 0, distribution[0]
+            while cumulated <= uniform and label < n_labels - 1:
+                label += 1
+                cumulated += distribution[label]
+            example.set_label_string(f"{label + 1}:{int(label != truth)}:{distribution[label]}")
+            workspace.learn(example)
+
+    return play
+
+
+def _parsed(workspace: Any, contexts: Contexts, t: int) -> Any:
+    entries = slice(contexts.starts[t], contexts.starts[t + 1])
+    pairs = zip(contexts.indices[entries].tolist(), contexts.values[entries].tolist(), strict=True)
+    example = workspace.parse("| " + " ".join(f"w{i}:{x!r}" for i, x in pairs))
+    example.set_test_only(False)  # parsed without a label, it would never be learned from
+    return example
+
+
+def simulation_row(learner: AnyLearner, stream: Stream, peer_rate: float | None) -> Row:
+    """A learner that goes on and on through the stream."""
+    state = simulate(learner, *stream).state  # compiles it
+    rate = stream.contexts.n / best_seconds(lambda: simulate(learner, *stream, state))
+    what = f"simulate {learner.algorithm}, K = 9, d = 400, {len(stream.contexts.values) / stream.contexts.n:.0f} words"
+    floor = f"{_PEER} {peer_rate:,.0f} rounds/s" if peer_rate else f"SKIPPED: {_PEER} is not installed"
+    ratio = rate / peer_rate if peer_rate else math.nan
+    return Row(what, f"{rate:,.0f} rounds/s", floor, ratio, f"≥ {_SPEED_WANTED:,}/s", rate >= _SPEED_WANTED)
+
+
+def memory_row(learner: AnyLearner, numbers: int, formula: str) -> Row:
+    """The bytes of a state beside the numbers that the algorithm cannot do without."""
+    what = f"state {learner.algorithm}, K·d = {learner.problem.n_labels * learner.problem.n_features:,}, {formula}"
+    return at_most(what, state_bytes(learner), 8.0 * numbers, "bytes", 1.01)
+
+
+def rows(n: int = 20_000) -> list[Row]:
+    """The table of simulations."""
+    stream, n_weights = synsep(n, seed=1), _SYNSEP.n_labels * _SYNSEP.n_features
+    play = peer_player(stream, _SYNSEP.n_labels)
+    peer_rate = n / best_seconds(play, repeats=3) if play else None
+    learners = [cls(problem=_SYNSEP) for cls in (Gaptron, SobaDiagonal, Banditron, PNewtron)]
+    return [
+        *(simulation_row(learner, stream, peer_rate) for learner in learners),
+        memory_row(learners[0], n_weights + _SYNSEP.n_features, "(K + 1)·d"),
+        memory_row(learners[1], 2 * n_weights, "2·K·d"),
+        memory_row(learners[2], n_weights, "K·d"),
+        memory_row(learners[3], 2 * n_weights, "2·K·d"),
+        memory_row(Soba(problem=_SYNSEP), n_weights * (n_weights + 1) // 2 + n_weights, "(K·d)²/2"),
+    ]

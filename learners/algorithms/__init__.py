@@ -1,0 +1,1 @@
+"""One file per algorithm, named as users write it, in families."""

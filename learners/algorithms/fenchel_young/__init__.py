@@ -1,0 +1,1 @@
+"""Fenchel-Young losses with randomized decoding."""

@@ -1,0 +1,184 @@
+"""The logistic learner with randomized decoding: full information, a constant surrogate regret without log K.
+
+Shinsaku Sakaue, Han Bao, Taira Tsuchiya, Taihei Oki, "Online Structured Prediction with Fenchel-Young Losses
+and Improved Surrogate Regret for Online Multiclass Classification with Logistic Loss", COLT 2024, Theorem 5.1.
+The steps are those of `learners.mathematics.descent`.
+"""
+
+import math
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple
+
+import numpy as np
+import pydantic
+
+from learners.base import Contexts, FloatArray, Problem, Rounds, hyperparameters
+from learners.compiled_learner import CompiledLearner
+from learners.kernels import Kernels, compiled, row
+from learners.mathematics.delayed import DelayedUpdate
+from learners.mathematics.descent import (
+    DescentState,
+    Steps,
+    check_radius,
+    count,
+    descend,
+    multiplier,
+    steps,
+    untaught,
+)
+from learners.mathematics.exploration import leader, settle, softmax
+from learners.mathematics.guarantees import AT_ONCE, LATE, ROUNDING, uncovered, within
+from learners.mathematics.linear_algebra import score_row
+from learners.mathematics.losses import LOGISTIC, surrogate
+
+_LN2 = math.log(2.0)
+
+
+class _Parameters(NamedTuple):
+    """The hyperparameters as the kernels want them."""
+
+    steps: Steps
+    as_of_prediction: bool
+
+
+@hyperparameters
+class FenchelYoung(CompiledLearner[DescentState]):
+    """Base-2 logistic loss, gradient descent, and an answer that randomizes only as much as the loss pays for.
+
+    With σ the softmax of the scores, the answer is P = q σ + (1 - q) e_y* with q = min(1, 2(1 - σ_y*)), y* the
+    leader. Nothing is learned from a round without its true label.
+
+    Raises:
+        pydantic.ValidationError: for a hyperparameter out of range, or two that contradict each other.
+    """
+
+    algorithm: ClassVar[str] = "fenchel-young"
+    smaller: ClassVar[str] = "fewer features"
+    state_type: ClassVar[type[Any]] = DescentState
+
+    problem: Problem
+    learning_rate: Literal["theorem", "adaptive", "parameter-free"] | Annotated[float, pydantic.Field(gt=0, le=1e6)] = (
+        "theorem"
+    )
+    """`theorem` for η = (1 - ln 2) ln 2 / X², `adaptive` (needs a radius), `parameter-free`, or a fixed η."""
+    radius: Annotated[float, pydantic.Field(ge=1e-6, le=1e6)] | None = None
+    """D: weights are kept in the Frobenius ball of this radius. `null`: no ball, as the theorem allows."""
+    delayed_update: DelayedUpdate = "as_of_prediction"
+
+    def __post_init__(self) -> None:
+        """Refuses combinations without a meaning."""
+        check_radius(self.learning_rate, self.radius)
+
+    @property
+    def guarantee(self) -> str:
+        """See `Learner.guarantee`."""
+        bounds = {
+            "theorem": ("X²‖U‖² / (2(1 - ln 2) ln 2)", "Theorem 5.1"),
+            "adaptive": ("16X²D² / (1 - ln 2)", "Appendix E.1"),
+            "parameter-free": ("the order of X²‖U‖² times a logarithm of T, without constants", "Appendix E.2"),
+        }
+        if not isinstance(self.learning_rate, str):
+            if self.learning_rate > _theorem_step(self) * ROUNDING:
+                return uncovered("the step is larger than (1 - ln 2) ln 2 / X²", "learning_rate theorem")
+            bounds[""] = "‖U‖²/(2η), η being the learning_rate", "the proof of Theorem 5.1"
+        bound, source = bounds[self.learning_rate if isinstance(self.learning_rate, str) else ""]
+        late = LATE if self.evidence_size > 0 and source.endswith("Theorem 5.1") else ""
+        return (
+            f"Expected mistakes exceed the base-2 logistic loss of {within(self.radius)} by at most {bound}, whatever "
+            "the "
+            f"rounds (Sakaue, Bao, Tsuchiya and Oki 2024, {source}). {AT_ONCE} {late}".rstrip()
+        )
+
+    @property
+    def n_scores(self) -> int:
+        """K."""
+        return self.problem.n_labels
+
+    @property
+    def evidence_size(self) -> int:
+        """K scores as of prediction time, or nothing where they are recomputed."""
+        return self.problem.n_labels if self.delayed_update == "as_of_prediction" else 0
+
+    @property
+    def needs_true_label(self) -> bool:
+        """Always."""
+        return True
+
+    def fold_cost(self, nonzeros: int) -> int:
+        """K·d, and again where parameter-free, and where scores are recomputed."""
+        passes = 1 + (self.learning_rate == "parameter-free") + (self.evidence_size == 0)
+        return self.problem.n_labels * nonzeros * passes
+
+    @property
+    def kernels(self) -> Kernels:
+        """Answers P, the evidence being the scores W x; one step for each round with a true label."""
+        return Kernels(_Parameters(_steps(self), self.evidence_size > 0), _decide, _fold)
+
+    def init(self) -> DescentState:
+        """Zero weights."""
+        return untaught(self)
+
+    def weights(self, state: DescentState) -> FloatArray:
+        """W as (K, d), rows the labels' weight vectors."""
+        return np.ascontiguousarray(state.direction.T) * multiplier(_steps(self), state)
+
+
+def _theorem_step(learner: FenchelYoung) -> float:
+    X = learner.problem.norm_bound
+    return (1.0 - _LN2) * _LN2 / X**2
+
+
+def _steps(learner: FenchelYoung) -> Steps:
+    X = learner.problem.norm_bound
+    return steps(
+        learner.learning_rate, {"theorem": _theorem_step(learner)}, learner.radius, X, math.sqrt(2.0) * X / _LN2
+    )
+
+
+@compiled
+def _decide(
+    parameters: _Parameters, state: DescentState, contexts: Contexts, distributions: FloatArray, evidence: FloatArray
+) -> None:
+    s = np.empty(state.direction.shape[1])
+    for i in range(len(distributions)):
+        _score(parameters.steps, state, contexts, i, s)
+        decode(s, distributions[i])
+        if parameters.as_of_prediction:
+            evidence[i] = s
+
+
+@compiled
+def _score(steps: Steps, state: DescentState, contexts: Contexts, i: int, s: FloatArray) -> None:
+    score_row(state.direction, contexts, i, s)
+    s *= multiplier(steps, state)
+
+
+@compiled
+def decode(scores: FloatArray, distribution: FloatArray) -> None:
+    """Writes P = q σ + (1 - q) e_y* to distribution (K,), q = min(1, 2(1 - σ_y*)): Theorem 5.1's answer."""
+    softmax(scores, distribution)
+    top, rest = leader(scores), 0.0
+    for k in range(len(scores)):
+        if k != top:
+            rest += distribution[k]
+    q = min(1.0, 2.0 * rest)
+    for k in range(len(scores)):
+        distribution[k] *= q
+    distribution[top] += 1.0 - q
+    settle(distribution)
+
+
+@compiled
+def _fold(parameters: _Parameters, state: DescentState, rounds: Rounds) -> None:
+    K = state.direction.shape[1]
+    s, coefficients = np.empty(K), np.empty(K)
+    for t in range(len(rounds.labels)):
+        y = rounds.true_labels[t]
+        if 0 <= y < K:
+            indices, values = row(rounds.contexts, t)
+            if parameters.as_of_prediction:
+                s[:] = rounds.evidence[t]
+            else:
+                _score(parameters.steps, state, rounds.contexts, t, s)
+            surrogate(LOGISTIC, s, y, coefficients)
+            descend(parameters.steps, state, coefficients, indices, values)
+        count(state)

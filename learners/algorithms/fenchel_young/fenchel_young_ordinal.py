@@ -1,0 +1,61 @@
+"""Levels: one of several ordered labels as the answer, by Fenchel-Young descent (see `structured`).
+
+Sakaue, Bao, Tsuchiya and Oki 2024, Appendix C.1, "ordinal regression".
+"""
+
+from functools import cached_property
+from typing import ClassVar, Literal
+
+import numpy as np
+
+from learners.algorithms.fenchel_young.structured import Regularization, Structured
+from learners.base import Contexts, Decisions, FloatArray, IntArray, hyperparameters
+from learners.mathematics.descent import DescentState
+from learners.mathematics.exploration import settle_each
+from learners.output_spaces import Ordinal
+
+
+@hyperparameters
+class FenchelYoungLevel(Structured):
+    """Answers one of K levels, the labels from lowest to highest: a miss costs by how many levels it is.
+
+    The loss is |level - truth| / (K - 1). Each of the K - 1 thresholds between the levels has a score. The answer is
+    the level nearest to the mean ŷ, or, with probability min(1, 2‖y* - ŷ‖), one drawn with that mean; untaught, the
+    lowest.
+
+    Raises:
+        pydantic.ValidationError: for a hyperparameter out of range, or two that contradict each other.
+    """
+
+    algorithm: ClassVar[str] = "fenchel-young-level"
+    answer: ClassVar[Literal["level"]] = "level"
+    loss_name: ClassVar[str] = "difference of levels, as a share of K - 1,"
+
+    regularization: Regularization = None
+    """λ, greater than 4/√(K - 1); `null` for 8/√(K - 1)."""
+
+    @property
+    def constants_named(self) -> str:
+        """See `Structured.constants_named`."""
+        return "a = 1 - 4/(λ√(K - 1)), b = 2X²/λ"
+
+    @cached_property
+    def space(self) -> Ordinal:
+        """1^m 0^(K-1-m), m from 0 to K - 1."""
+        return Ordinal(n_steps=self.problem.n_labels - 1, regularization=self.regularization)
+
+    def vertices(self, labels: IntArray) -> FloatArray:
+        """As many ones as the level's number."""
+        return (np.arange(self.problem.n_labels - 1) < labels[:, None]).astype(np.float64)
+
+    def decide_unchecked(self, state: DescentState, contexts: Contexts) -> Decisions:
+        """(1 - p) on the nearest level, p times the steps of the mean on each."""
+        means = self.means(state, contexts)
+        edges = np.pad(means, ((0, 0), (1, 0)), constant_values=1.0)
+        steps = edges - np.pad(means, ((0, 0), (0, 1)))
+        grades = np.count_nonzero(means > 0.5, axis=1)
+        p = np.minimum(1.0, 2.0 * np.linalg.norm(self.vertices(grades) - means, axis=1))
+        distributions = p[:, None] * steps
+        distributions[np.arange(len(means)), grades] += 1.0 - p
+        settle_each(distributions)
+        return Decisions(distributions, np.empty((len(means), 0)) if self.recomputes else means)

@@ -1,0 +1,1 @@
+"""Linear scores, updated by gradients or mistakes."""

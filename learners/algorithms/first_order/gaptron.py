@@ -1,0 +1,290 @@
+"""Gaptron: exploration paid for by the gap between a surrogate loss and the zero-one loss.
+
+Dirk van der Hoeven, "Exploiting the Surrogate Gap in Online Multiclass Classification", NeurIPS 2020.
+Full information: Theorems 1-3; bandit feedback: Theorems 4-6. Printed errors corrected: the smooth hinge
+step is 1/(4KX²), full information, and its bandit exploration is tuned with 2K²X²D²; the logistic bandit
+exploration carries D and ln 2; the hinge gap is 1 - m*, not max{1[m* > β], m*}.
+"""
+
+import math
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple
+
+import numpy as np
+import pydantic
+
+from learners.algorithms.first_order.gaptron_guarantee import Settings, guarantee_of
+from learners.base import (
+    Contexts,
+    Count,
+    FloatArray,
+    IntArray,
+    Layout,
+    NonNegativeScalar,
+    PositiveScalar,
+    Problem,
+    Rounds,
+    hyperparameters,
+    zero_state,
+)
+from learners.compiled_learner import CompiledLearner
+from learners.kernels import Kernels, compiled, row
+from learners.mathematics.adagrad import adaptive_step
+from learners.mathematics.exploration import Schedule, leader, mix_with_uniform, scheduled, scheduled_rate
+from learners.mathematics.gaptron_schedules import anytime_constant, safe_step, tuned_exploration
+from learners.mathematics.linear_algebra import add_outer, scale_into_ball, score, squared_norm
+from learners.mathematics.losses import LOSS_CODES, LossName, gap_share, surrogate
+
+_REFRESH = 65_536  # rounds between exact recomputations of the squared norm
+
+
+class GaptronState(NamedTuple):
+    """The weights are W = multiplier · direction, so that projecting and annealing touch one number."""
+
+    direction: Annotated[FloatArray, Layout("float64", ("d", "K"))]
+    scale: PositiveScalar  # the multiplier where the step is fixed; else 1
+    squared_norm: NonNegativeScalar  # of direction
+    gradient_sums: Annotated[FloatArray, Layout("float64", ("d",), least=0.0)]  # G of an adaptive step, or zeros
+    rounds: Count  # rounds folded so far, t - 1
+
+
+_FIXED, _AVERAGED, _ADAPTIVE = range(3)  # how W moves: projected steps, dual averaging, a step for each feature
+
+
+class _Parameters(NamedTuple):
+    """The hyperparameters as the kernels want them."""
+
+    loss: int
+    full_information: bool
+    as_of_prediction: bool
+    mode: int
+    step: float  # η, or η/γ where gradients are averaged
+    exploration: Schedule
+    radius: float  # D, infinite for no projection
+
+
+@hyperparameters
+class Gaptron(CompiledLearner[GaptronState]):
+    """Gaptron with logistic, hinge or smooth hinge loss, under bandit feedback or full information.
+
+    The answer is p' = (1 - q) e_y* + (q / K) 1 with q = max(a, γ): y* leads the scores, a is the gap map of
+    the loss, γ the exploration rate. Bandit updates happen on correct answers only and weigh the gradient
+    by one over the stored propensity. Full information plays γ = 0 and learns from each true label.
+
+    Raises:
+        pydantic.ValidationError: for a hyperparameter out of range, or two that contradict each other.
+    """
+
+    algorithm: ClassVar[str] = "gaptron"
+    smaller: ClassVar[str] = "fewer features"
+    state_type: ClassVar[type[Any]] = GaptronState
+
+    problem: Problem
+    loss: LossName = "smooth_hinge"
+    """Surrogate loss."""
+    information: Literal["bandit", "full"] = "bandit"
+    """`bandit` learns from the bit, `full` from the true label, which every feedback must then carry."""
+    exploration: Literal["anytime", "theorem"] | Annotated[float, pydantic.Field(ge=1e-6, le=1)] = "anytime"
+    """γ under bandit feedback: `anytime` for γ_t = min(1, √(K/t)), `theorem` for min(1, c/√t), or a fixed rate."""
+    horizon: Annotated[int, pydantic.Field(ge=1, le=2**53)] | None = None
+    """Rounds T known beforehand; with exploration `theorem`, fixes γ at the value tuned for T."""
+    least_exploration: Annotated[float, pydantic.Field(ge=0, le=1)] = 0.0
+    """A floor under a falling γ_t, for worlds that change."""
+    learning_rate: Literal["adaptive", "theorem"] | Annotated[float, pydantic.Field(gt=0, le=1e6)] = "adaptive"
+    """`adaptive`: 1/X for each feature over the root of its own squared gradients so far, with regret of order √T in
+    any ball; `theorem`: the paper's step, which hardly moves; or a fixed η, where γ is fixed or information is full."""
+    eta_scale: Annotated[float, pydantic.Field(gt=0, le=1e6)] = 1.0
+    """Multiplies the step of `adaptive` or `theorem`."""
+    radius: Annotated[float, pydantic.Field(gt=0, le=1e6)] | None = None
+    """D: weights are kept in the Frobenius ball of this radius, with `adaptive` the weights of each feature in one.
+    `null`: no ball; the theorems under bandit feedback need one."""
+    delayed_update: Literal["as_of_prediction", "recompute"] = "as_of_prediction"
+    """Whether a late update takes the gradient at the scores of the prediction, or at the present ones."""
+
+    def __post_init__(self) -> None:
+        """Refuses combinations without a meaning."""
+        if self.horizon is not None and self.exploration != "theorem":
+            raise ValueError("a horizon needs exploration: theorem")
+        if self.needs_true_label:
+            return
+        if self.radius is None and "theorem" in {self.exploration, self.learning_rate}:
+            raise ValueError("the theorems under bandit feedback need a radius")
+        if self.falls and not isinstance(self.learning_rate, str):
+            raise ValueError("a fixed learning_rate needs a fixed exploration; use adaptive, with eta_scale")
+
+    @property
+    def guarantee(self) -> str:
+        """See `Learner.guarantee`."""
+        schedule = _schedule(self)
+        mode, step = _step_of(self, schedule)
+        return guarantee_of(
+            Settings(
+                loss=self.loss,
+                problem=self.problem,
+                full_information=self.needs_true_label,
+                as_of_prediction=self.evidence_size > 0,
+                step=None if mode == _ADAPTIVE else step,
+                named=self.learning_rate == "theorem",
+                eta_scale=self.eta_scale,
+                exploration=schedule,
+                falls=self.falls,
+                horizon=self.horizon,
+                radius=self.radius,
+            )
+        )
+
+    @property
+    def falls(self) -> bool:
+        """Whether exploration falls with the rounds."""
+        return self.information == "bandit" and isinstance(self.exploration, str) and self.horizon is None
+
+    @property
+    def evidence_size(self) -> int:
+        """K scores as of prediction time, or nothing where they are recomputed."""
+        return self.problem.n_labels if self.delayed_update == "as_of_prediction" else 0
+
+    @property
+    def needs_true_label(self) -> bool:
+        """Under full information."""
+        return self.information == "full"
+
+    def fold_cost(self, nonzeros: int) -> int:
+        """K·d, twice where scores are recomputed."""
+        return self.problem.n_labels * nonzeros * (1 if self.evidence_size else 2)
+
+    @property
+    def kernels(self) -> Kernels:
+        """Answers p', the evidence being the scores W x; one step for each round that teaches something."""
+        return Kernels(_parameters(self), _decide, _fold)
+
+    def init(self) -> GaptronState:
+        """Zero weights."""
+        state: GaptronState = zero_state(self)
+        state.scale[()] = 1.0
+        return state
+
+    def weights(self, state: GaptronState) -> FloatArray:
+        """W as (K, d), rows the labels' weight vectors."""
+        return np.ascontiguousarray(state.direction.T) * _multiplier(_parameters(self), state)
+
+
+def _parameters(learner: Gaptron) -> _Parameters:
+    schedule = _schedule(learner)
+    mode, step = _step_of(learner, schedule)
+    return _Parameters(
+        loss=LOSS_CODES[learner.loss],
+        full_information=learner.needs_true_label,
+        as_of_prediction=learner.delayed_update == "as_of_prediction",
+        mode=mode,
+        step=step,
+        exploration=schedule,
+        radius=math.inf if learner.radius is None else learner.radius,
+    )
+
+
+def _schedule(learner: Gaptron) -> Schedule:
+    if learner.needs_true_label:
+        return Schedule(0.0, 1.0, 0.0)
+    if learner.exploration != "theorem":
+        return scheduled(learner.exploration, learner.problem.n_labels, learner.least_exploration)
+    assert learner.radius is not None
+    if learner.horizon is not None:
+        gamma = tuned_exploration(learner.loss, learner.problem, learner.radius, learner.horizon)
+        return scheduled(gamma, learner.problem.n_labels)
+    c = anytime_constant(learner.loss, learner.problem, learner.radius)
+    return Schedule(c * c, 0.5, learner.least_exploration)
+
+
+def _step_of(learner: Gaptron, schedule: Schedule) -> tuple[int, float]:
+    """How W moves, and its step as the kernels want it."""
+    if learner.learning_rate == "adaptive":
+        return _ADAPTIVE, learner.eta_scale / learner.problem.norm_bound
+    if learner.learning_rate != "theorem":
+        return _FIXED, float(learner.learning_rate)
+    if learner.falls:
+        return _AVERAGED, safe_step(learner.loss, learner.problem, 1.0) * learner.eta_scale
+    gamma = None if learner.needs_true_label else schedule.least
+    return _FIXED, safe_step(learner.loss, learner.problem, gamma) * learner.eta_scale
+
+
+@compiled
+def _rate(parameters: _Parameters, state: GaptronState) -> float:
+    return scheduled_rate(parameters.exploration, state.rounds.item())
+
+
+@compiled
+def _multiplier(parameters: _Parameters, state: GaptronState) -> float:
+    """W / direction. Averaged: W_t = Π_D(-κ γ_t θ_t), direction being -θ_t."""
+    if parameters.mode != _AVERAGED:
+        return state.scale.item()
+    norm = math.sqrt(state.squared_norm.item())
+    multiplier = parameters.step * _rate(parameters, state)
+    return multiplier if multiplier * norm <= parameters.radius else parameters.radius / norm
+
+
+@compiled
+def _decide(
+    parameters: _Parameters, state: GaptronState, contexts: Contexts, distributions: FloatArray, evidence: FloatArray
+) -> None:
+    rate, s = _rate(parameters, state), np.empty(state.direction.shape[1])
+    for i in range(len(distributions)):
+        indices, values = row(contexts, i)
+        _score(parameters, state, indices, values, s)
+        top = leader(s)
+        mix_with_uniform(top, max(gap_share(parameters.loss, s, top), rate), distributions[i])
+        if parameters.as_of_prediction:
+            evidence[i] = s
+
+
+@compiled
+def _score(parameters: _Parameters, state: GaptronState, indices: IntArray, values: FloatArray, s: FloatArray) -> None:
+    s[:] = 0.0
+    score(state.direction, indices, values, s)
+    s *= _multiplier(parameters, state)
+
+
+@compiled
+def _fold(parameters: _Parameters, state: GaptronState, rounds: Rounds) -> None:
+    K = state.direction.shape[1]
+    s, coefficients = np.empty(K), np.empty(K)
+    for t in range(len(rounds.labels)):
+        indices, values = row(rounds.contexts, t)
+        if parameters.full_information:
+            y, weight = rounds.true_labels[t], 1.0
+        else:
+            y, weight = (rounds.labels[t] if rounds.correct[t] else -1), 1.0 / rounds.propensities[t]
+        if y >= 0:
+            if parameters.as_of_prediction:
+                s[:] = rounds.evidence[t]
+            else:
+                _score(parameters, state, indices, values, s)
+            _step(parameters, state, s, y, weight, indices, values, coefficients)
+        state.rounds[()] += 1
+        if state.rounds.item() % _REFRESH == 0:
+            state.squared_norm[()] = squared_norm(state.direction.ravel())
+
+
+@compiled
+def _step(
+    parameters: _Parameters,
+    state: GaptronState,
+    s: FloatArray,
+    y: int,
+    weight: float,
+    indices: IntArray,
+    values: FloatArray,
+    coefficients: FloatArray,
+) -> None:
+    surrogate(parameters.loss, s, y, coefficients)
+    if parameters.mode == _ADAPTIVE:
+        coefficients *= weight
+        adaptive_step(
+            parameters.step, parameters.radius, coefficients, indices, values, state.direction, state.gradient_sums
+        )
+        return
+    step = 1.0 if parameters.mode == _AVERAGED else parameters.step / state.scale.item()
+    for k in range(len(coefficients)):
+        coefficients[k] *= -step * weight
+    change = add_outer(state.direction, coefficients, indices, values)
+    state.squared_norm[()] = max(0.0, state.squared_norm.item() + change)
+    if parameters.mode == _FIXED:
+        scale_into_ball(parameters.radius, state.direction, state.scale, state.squared_norm)

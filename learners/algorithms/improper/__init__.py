@@ -1,0 +1,1 @@
+"""Predictions that no single linear model makes: mixtures, boosting, experts."""

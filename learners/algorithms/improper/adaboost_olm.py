@@ -1,0 +1,299 @@
+"""AdaBoost.OLM++: online multiclass boosting, each weak learner weighed by a small logistic regression.
+
+Naman Agarwal, Satyen Kale, Julian Zimmert, "Efficient Methods for Online Multiclass Logistic Regression",
+ALT 2022, Algorithms 3 (BoostReg) and 4, Appendix C. Printed errors corrected: BoostReg plays ŝ, and the
+costs are C(y, k) = (σ_k - σ_y + 1)/K with the true label first.
+
+The weak learners stand in a row. Each sees the scores of those before it as costs and names a label;
+BoostReg, which is FOLKLORE with two labels and two features, turns that into better scores. One member of
+the row answers, drawn by exponential weights: so the answer is their mixture.
+"""
+
+import math
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Protocol
+
+import numpy as np
+import pydantic
+
+from learners.algorithms.improper.folklore import learn, predict, regret_bound, surrogate_constant
+from learners.base import (
+    Contexts,
+    Count,
+    Decisions,
+    FloatArray,
+    Layout,
+    Problem,
+    Rounds,
+    hyperparameters,
+    zero_state,
+)
+from learners.checked_learner import CheckedLearner
+from learners.kernels import compiled
+from learners.mathematics.delayed import DelayedUpdate
+from learners.mathematics.exploration import leader, settle_each, softmax
+from learners.mathematics.linear_algebra import densify, packed_identity
+
+_BOUND = 2.0  # B of the FOLKLORE inside of BoostReg: ‖(1, α/2)‖ for every |α| <= 2
+_CALLS = 20_000  # multiply-adds in the time that a weak learner spends outside of kernels
+_CELL = 50  # multiply-adds in the time that a cost takes: K² of them are written to fresh memory
+_EVIDENCE = 3  # the label that a weak learner named, and the two logits ζ of its BoostReg
+
+
+# --- weak learners
+
+
+class WeakLearner(Protocol):
+    """What stands in the row: names one label, better than chance under its costs. Its memory is (d, K)."""
+
+    def predict(self, memory: FloatArray, x: FloatArray, costs: FloatArray) -> int:
+        """The label named for a context (d,), where naming k costs costs[y, k] if y is true; (K, K)."""
+
+    def learn(self, memory: FloatArray, x: FloatArray, costs: FloatArray, named: int, y: int) -> None:
+        """Learns, in place, from the true label y and its row of the costs (K,), having named `named`."""
+
+
+class CostPerceptron:
+    """A multiclass Perceptron whose step is the cost of what it named."""
+
+    def predict(self, memory: FloatArray, x: FloatArray, costs: FloatArray) -> int:  # noqa: ARG002, a protocol
+        """The leader of the scores."""
+        return _leading(memory, x)
+
+    def learn(self, memory: FloatArray, x: FloatArray, costs: FloatArray, named: int, y: int) -> None:
+        """Moves the two labels' weights apart by cost times context; none where it was right."""
+        step = costs[named] * x
+        memory[:, y] += step
+        memory[:, named] -= step
+
+
+WEAK_LEARNERS: dict[str, WeakLearner] = {"perceptron": CostPerceptron()}
+
+
+@compiled
+def _leading(memory: FloatArray, x: FloatArray) -> int:
+    s = np.zeros(memory.shape[1])
+    for i in range(len(x)):
+        for k in range(len(s)):
+            s[k] += x[i] * memory[i, k]
+    return leader(s)
+
+
+# --- BoostReg
+
+
+class BoostReg(NamedTuple):
+    """Algorithm 3: the best multiple α in [-2, 2] of a named label to add to the scores, learned online."""
+
+    inverse: FloatArray  # (10,), A⁻¹ of FOLKLORE, a packed triangle
+    solution: FloatArray  # (4,), h of FOLKLORE
+    horizon: int  # T
+
+    @classmethod
+    def start(cls, horizon: int) -> "BoostReg":
+        """FOLKLORE before the first round, with R = 1 + ln T."""
+        inverse = np.zeros(10)
+        packed_identity(inverse, _BOUND / (2.0 * (1.0 + math.log(horizon))), 4)
+        return cls(inverse, np.zeros(4), horizon)
+
+    def predict(self, s: FloatArray, named: int) -> tuple[FloatArray, FloatArray]:
+        """The logits ζ (2,) and the scores ŝ (K,), from the scores s (K,) and the label named, 0 … K-1."""
+        zeta = np.empty(2)
+        predict(self.inverse, self.solution, regressors(s, named, self.horizon), zeta)
+        return zeta, boosted(s, named, zeta)
+
+    def learn(self, s: FloatArray, named: int, zeta: FloatArray, y: int) -> None:
+        """Learns, in place, whether the label named was the true one, with s and ζ as of the prediction."""
+        constant = surrogate_constant(_BOUND, 1.0 + math.log(self.horizon), 2)
+        learn(self.inverse, self.solution, constant, regressors(s, named, self.horizon), zeta, int(named != y))
+
+
+def boosting_regret_bound(horizon: int) -> float:
+    """BoostReg's loss exceeds that of s + α e_l, for the best α in [-2, 2], by at most this after T rounds."""
+    two = Problem(2, 2, 1.0 + math.log(horizon))
+    return math.exp(2.0) / horizon + regret_bound(_BOUND, two, horizon)
+
+
+@compiled
+def regressors(s: FloatArray, named: int, horizon: int) -> FloatArray:
+    """(x̃, 1): half the log-odds of the label named, within ± ln T, and the constant."""
+    limit = math.log(horizon)
+    half = (s[named] - _log_sum_of_others(s, named)) / 2.0
+    return np.array([max(-limit, min(limit, half)), 1.0])
+
+
+@compiled
+def boosted(s: FloatArray, named: int, zeta: FloatArray) -> FloatArray:
+    """Gives ŝ (K,): ζ_1 for the label named, and ζ_2 shared among the others as s shares it."""
+    result = np.empty(len(s))
+    result[:] = s + (zeta[1] - _log_sum_of_others(s, named))
+    result[named] = zeta[0]
+    return result
+
+
+@compiled
+def _log_sum_of_others(s: FloatArray, named: int) -> float:
+    top = -math.inf
+    for k in range(len(s)):
+        if k != named:
+            top = max(top, s[k])
+    total = 0.0
+    for k in range(len(s)):
+        if k != named:
+            total += math.exp(s[k] - top)
+    return top + math.log(total)
+
+
+@compiled
+def costs_of(s: FloatArray) -> FloatArray:
+    """C (K, K): C(y, k) = (σ_k - σ_y + 1)/K for k ≠ y, and 0 for k = y. Row y sums to 1 - σ_y."""
+    K = len(s)
+    sigma, result = np.empty(K), np.zeros((K, K))
+    softmax(s, sigma)
+    for y in range(K):
+        for k in range(K):
+            if k != y:
+                result[y, k] = (sigma[k] - sigma[y] + 1.0) / K
+    return result
+
+
+# --- AdaBoost.OLM++
+
+
+class AdaBoostOlmState(NamedTuple):
+    """The row of weak learners, their BoostRegs, and how far each is trusted."""
+
+    memories: Annotated[FloatArray, Layout("float64", ("weak_learners", "d", "K"))]
+    inverses: Annotated[FloatArray, Layout("float64", ("weak_learners", "10"))]  # A⁻¹ of each BoostReg, packed
+    solutions: Annotated[FloatArray, Layout("float64", ("weak_learners", "4"))]  # h of each BoostReg
+    log_weights: Annotated[FloatArray, Layout("float64", ("weak_learners",))]  # ln v: less one for each mistake
+    rounds: Count  # rounds folded so far
+
+
+@hyperparameters
+class AdaBoostOlm(CheckedLearner[AdaBoostOlmState]):
+    """AdaBoost.OLM++ over weak learners of one kind; needs the true label of every round.
+
+    Late feedback takes the labels named and the logits ζ as predicted, or as the present row would.
+
+    Raises:
+        pydantic.ValidationError: for a hyperparameter out of range.
+    """
+
+    algorithm: ClassVar[str] = "adaboost-olm"
+    smaller: ClassVar[str] = "perceptron"
+    state_type: ClassVar[type[Any]] = AdaBoostOlmState
+
+    problem: Problem
+    weak_learners: Annotated[int, pydantic.Field(ge=1, le=1000)] = 5
+    """N, how many weak learners stand in the row."""
+    weak_learner: Literal["perceptron"] = "perceptron"
+    """What each of them is."""
+    horizon: Annotated[int, pydantic.Field(ge=2, le=2**53)] = 1_000_000
+    """T, about how many rounds there will be; only its logarithm matters."""
+    delayed_update: DelayedUpdate = "as_of_prediction"
+
+    @property
+    def guarantee(self) -> str:
+        """See `Learner.guarantee`."""
+        return (
+            "With probability 1 - δ, mistakes are at most 4 min M_i + 2 ln(N/δ), and min M_i at most 4 (T ln K + N "
+            f"R(T))/Σ γ_i² for weak learners of edges γ_i, over T ≤ {self.horizon:,} rounds, R the regret of BoostReg "
+            "(Agarwal, Kale and Zimmert 2022, Appendix C). Assumes that each round is learned from before the next "
+            "prediction."
+        )
+
+    @property
+    def evidence_size(self) -> int:
+        """For each weak learner the label it named and two logits, or nothing where they are recomputed."""
+        return self.weak_learners * _EVIDENCE if self.delayed_update == "as_of_prediction" else 0
+
+    @property
+    def needs_true_label(self) -> bool:
+        """Always."""
+        return True
+
+    def decide_cost(self, _: int) -> int:
+        """For each weak learner the scores of K labels, the costs, and a small regression."""
+        K, d = self.problem.n_labels, self.problem.n_features
+        return self.weak_learners * (K * d + _CELL * K * K + _CALLS)
+
+    @property
+    def fold_overhead(self) -> int:
+        """Nothing."""
+        return 0
+
+    def fold_cost(self, _: int) -> int:
+        """For each weak learner two labels, the costs, and a small regression."""
+        K, d = self.problem.n_labels, self.problem.n_features
+        return self.weak_learners * (2 * d + _CELL * K * K + _CALLS)
+
+    def init(self) -> AdaBoostOlmState:
+        """Nothing learned, all trusted alike."""
+        state: AdaBoostOlmState = zero_state(self)
+        state.inverses[:] = BoostReg.start(self.horizon).inverse
+        return state
+
+    def decide_unchecked(self, state: AdaBoostOlmState, contexts: Contexts) -> Decisions:
+        """The weights of the weak learners that lead to each label."""
+        K, trust = self.problem.n_labels, np.empty(self.weak_learners)
+        softmax(state.log_weights, trust)
+        distributions = np.zeros((contexts.n, K))
+        evidence = np.empty((contexts.n, self.weak_learners, _EVIDENCE))
+        for t in range(contexts.n):
+            for i, answer in enumerate(self._answers(state, self._dense(contexts, t), evidence[t])):
+                distributions[t, answer] += trust[i]
+        settle_each(distributions)
+        return Decisions(
+            distributions, evidence.reshape(contexts.n, self.weak_learners * _EVIDENCE)[:, : self.evidence_size]
+        )
+
+    def fold_unchecked(self, state: AdaBoostOlmState, rounds: Rounds) -> AdaBoostOlmState:
+        """Teaches every weak learner and BoostReg the true label, and trusts those that erred less."""
+        for t in range(rounds.n):
+            x, y = self._dense(rounds.contexts, t), int(rounds.true_labels[t])
+            if y >= 0:
+                self._learn(state, x, self._evidence(state, x, rounds.evidence[t]), y)
+            state.rounds[()] += 1
+        return state
+
+    def _answers(self, state: AdaBoostOlmState, x: FloatArray, evidence: FloatArray) -> list[int]:
+        """What each of the row answers; writes their evidence (N, 3)."""
+        weak, s, answers = WEAK_LEARNERS[self.weak_learner], np.zeros(self.problem.n_labels), []
+        for i in range(self.weak_learners):
+            named = weak.predict(state.memories[i], x, costs_of(s))
+            zeta, s = self._boost_reg(state, i).predict(s, named)
+            evidence[i] = named, *zeta
+            answers.append(leader(s))
+        return answers
+
+    def _evidence(self, state: AdaBoostOlmState, x: FloatArray, stored: FloatArray) -> FloatArray:
+        """What the row named for x (d,), (N, 3): as stored, or as it would now."""
+        if self.evidence_size:
+            return stored.reshape(self.weak_learners, _EVIDENCE)
+        evidence = np.empty((self.weak_learners, _EVIDENCE))
+        self._answers(state, x, evidence)
+        return evidence
+
+    def _learn(self, state: AdaBoostOlmState, x: FloatArray, evidence: FloatArray, y: int) -> None:
+        if not self._is_possible(evidence):
+            return
+        weak, s = WEAK_LEARNERS[self.weak_learner], np.zeros(self.problem.n_labels)
+        for i in range(self.weak_learners):
+            named, zeta = int(evidence[i, 0]), evidence[i, 1:]
+            weak.learn(state.memories[i], x, costs_of(s)[y], named, y)
+            self._boost_reg(state, i).learn(s, named, zeta, y)
+            s = boosted(s, named, zeta)
+            state.log_weights[i] -= float(leader(s) != y)
+
+    def _boost_reg(self, state: AdaBoostOlmState, i: int) -> BoostReg:
+        return BoostReg(state.inverses[i], state.solutions[i], self.horizon)
+
+    def _is_possible(self, evidence: FloatArray) -> bool:
+        """Whether every label named is one: an index from outside must not leave the array."""
+        named = evidence[:, 0]
+        return bool(((named >= 0) & (named < self.problem.n_labels)).all())
+
+    def _dense(self, contexts: Contexts, t: int) -> FloatArray:
+        x = np.empty(self.problem.n_features)
+        densify(contexts, t, x)
+        return x

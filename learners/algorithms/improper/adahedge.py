@@ -1,0 +1,185 @@
+"""AdaHedge with abstention: experts' advice on a yes-or-no question, with the answer "I do not know".
+
+Dirk van der Hoeven, "Exploiting the Surrogate Gap in Online Multiclass Classification", NeurIPS 2020,
+Appendix E, Theorem 7; AdaHedge itself is de Rooij, van Erven, Grünwald, Koolen, "Follow the Leader If You
+Can, Hedge If You Must", JMLR 2014.
+"""
+
+import math
+from typing import Annotated, Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from learners.base import (
+    ContextNorm,
+    Contexts,
+    Count,
+    FloatArray,
+    IntArray,
+    Layout,
+    NonNegativeScalar,
+    NormPolicy,
+    Problem,
+    Rounds,
+    hyperparameters,
+)
+from learners.compiled_learner import CompiledLearner
+from learners.kernels import Kernels, compiled, row
+from learners.mathematics.exploration import settle
+
+
+class AdaHedgeState(NamedTuple):
+    """One loss for each expert."""
+
+    losses: Annotated[FloatArray, Layout("float64", ("d",), least=0.0)]  # L
+    mixability_gap: NonNegativeScalar  # Δ
+    rounds: Count  # rounds folded so far
+
+
+@hyperparameters
+class AdaHedge(CompiledLearner[AdaHedgeState]):
+    """Each feature is an expert's prediction from -1 (label 0) to 1 (label 1); label 2 is to abstain.
+
+    Answers the sign of the experts' weighted mean ȳ with probability |ȳ|, else abstains. Values outside [-1, 1] are
+    taken as the nearer end; a feature left out of a sparse context is 0, an expert that is undecided. Learns
+    the weights from every true label, in abstained rounds too; a true label of 2 is only counted. Late
+    feedback is taken with the weights of its arrival.
+
+    Raises:
+        pydantic.ValidationError: for a problem without exactly 3 labels.
+    """
+
+    algorithm: ClassVar[str] = "adahedge"
+    # experts are what they answer: rescaled, they say something else
+    norm_policy: ClassVar[NormPolicy] = "reject"
+    context_norm: ClassVar[ContextNorm] = "maximum"
+    smaller: ClassVar[str] = "fewer features"
+    state_type: ClassVar[type[Any]] = AdaHedgeState
+
+    problem: Problem
+
+    def __post_init__(self) -> None:
+        """Refuses a problem with other answers than no, yes and abstain."""
+        if self.problem.n_labels != 3:
+            raise ValueError("adahedge needs exactly 3 labels, the third being to abstain")
+
+    @property
+    def guarantee(self) -> str:
+        """See `Learner.guarantee`."""
+        return (
+            "With costs c below 1/2 of abstaining, the expected cost exceeds the loss of the best of d experts by at "
+            "most ln d / (1 - 2 max c) + (4/3) ln d + 2 (van der Hoeven 2020, Theorem 7). Assumes experts that answer "
+            "in [-1, 1], and that the true label of each round, abstained or not, is learned from before the next "
+            "prediction."
+        )
+
+    @property
+    def evidence_size(self) -> int:
+        """Nothing: the experts' predictions are the context."""
+        return 0
+
+    @property
+    def needs_true_label(self) -> bool:
+        """Always."""
+        return True
+
+    def decide_cost(self, _: int) -> int:
+        """An exponential for each expert."""
+        return 30 * self.problem.n_features
+
+    def fold_cost(self, _: int) -> int:
+        """Three exponentials for each expert."""
+        return 30 * self.problem.n_features
+
+    @property
+    def kernels(self) -> Kernels:
+        """Answers |ȳ| on its sign, the rest on abstaining; charges each expert its loss (1 - y ŷ)/2."""
+        return Kernels((), _decide, _fold)
+
+    def weights(self, state: AdaHedgeState) -> FloatArray:
+        """The experts' weights (d,), which sum to 1."""
+        w = np.empty(self.problem.n_features)
+        _weigh(state, w)
+        return w
+
+
+@compiled
+def _clipped(prediction: float) -> float:
+    return min(1.0, max(-1.0, prediction))
+
+
+@compiled
+def _decide(
+    _: tuple[()], state: AdaHedgeState, contexts: Contexts, distributions: FloatArray, _evidence: FloatArray
+) -> None:
+    w = np.empty(len(state.losses))
+    _weigh(state, w)
+    for i in range(len(distributions)):
+        indices, values = row(contexts, i)
+        total = 0.0
+        for position in range(len(values)):
+            total += w[indices[position]] * _clipped(values[position])
+        mean = _clipped(total)
+        distributions[i] = 0.0
+        distributions[i, int(mean > 0.0)] = abs(mean)
+        distributions[i, 2] = 1.0 - abs(mean)
+        settle(distributions[i])
+
+
+@compiled
+def _temperature(state: AdaHedgeState) -> float:
+    """1/η = Δ / ln d; 0 where only the best experts count."""
+    d = len(state.losses)
+    return state.mixability_gap.item() / math.log(d) if d > 1 else 0.0
+
+
+@compiled
+def _exponential(excess: float, temperature: float) -> float:
+    """exp(-η excess), for excess >= 0."""
+    if temperature > 0.0:
+        return math.exp(-excess / temperature)
+    return 1.0 if excess <= 0.0 else 0.0
+
+
+@compiled
+def _weigh(state: AdaHedgeState, w: FloatArray) -> float:
+    """Writes the weights (d,); returns the sum of exp(-η (L - min L)) that they were divided by."""
+    best, temperature, total = state.losses.min(), _temperature(state), 0.0
+    for i in range(len(w)):
+        w[i] = _exponential(state.losses[i] - best, temperature)
+        total += w[i]
+    for i in range(len(w)):
+        w[i] /= total
+    return total
+
+
+@compiled
+def _fold(_: tuple[()], state: AdaHedgeState, rounds: Rounds) -> None:
+    d = len(state.losses)
+    loss, w = np.empty(d), np.empty(d)
+    for t in range(len(rounds.labels)):
+        y = rounds.true_labels[t]
+        if y in (0, 1):
+            indices, values = row(rounds.contexts, t)
+            _charge(state, 2.0 * y - 1.0, indices, values, loss, w)
+        state.rounds[()] += 1
+
+
+@compiled
+def _charge(
+    state: AdaHedgeState, y: float, indices: IntArray, values: FloatArray, loss: FloatArray, w: FloatArray
+) -> None:
+    loss[:] = 0.5
+    for position in range(len(values)):
+        loss[indices[position]] = 0.5 * (1.0 - y * _clipped(values[position]))
+    best, before = state.losses.min(), _weigh(state, w)
+    expected, least, after = 0.0, math.inf, 0.0
+    for i in range(len(w)):
+        expected += w[i] * loss[i]
+        least = min(least, state.losses[i] - best + loss[i])
+    temperature = _temperature(state)
+    for i in range(len(w)):
+        after += _exponential(state.losses[i] - best + loss[i] - least, temperature)
+    mix_loss = least - temperature * (math.log(after) - math.log(before))
+    state.losses[:] += loss
+    state.mixability_gap[()] += max(0.0, expected - mix_loss)

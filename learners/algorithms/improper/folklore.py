@@ -1,0 +1,264 @@
+"""FOLKLORE: online multiclass logistic regression with logarithmic regret in O((K·d)²) time per round.
+
+Naman Agarwal, Satyen Kale, Julian Zimmert, "Efficient Methods for Online Multiclass Logistic Regression",
+ALT 2022, Algorithm 1 and Appendix E. Printed errors corrected: the gradient sum G takes the linear part of
+the surrogate, -2γ H W, with it; the surrogate's constant is 1/(2BR + ln K + 2), not 1/(BR + ln(K)/2); and
+the regret keeps the 1/4 of Lemma 3.6.
+
+The matrix A and the sum G are never formed, only A⁻¹ and h = A⁻¹G. With P and b the forms of A⁻¹ and h at
+the context, the logits solve z = b̃ - ½P softmax(z): a strongly convex problem of K numbers. Keeping A and G
+too, to refresh A⁻¹ and h from them, would double the state for nothing: a round adds at most γX²/2 <= X/(4B) to A,
+which starts at 2X/B, so after T rounds its condition number is at most 1 + T/8, whatever B and X. 100,000 rounds of
+rank-one downdates move the logits by less than 1e-9 (`tests/learners/algorithms/test_folklore.py`).
+"""
+
+import math
+from typing import Annotated, Any, ClassVar, NamedTuple
+
+import numpy as np
+import pydantic
+
+from learners.base import (
+    Contexts,
+    Count,
+    Decisions,
+    FloatArray,
+    Layout,
+    Problem,
+    Rounds,
+    hyperparameters,
+    zero_state,
+)
+from learners.checked_learner import CheckedLearner
+from learners.kernels import compiled, compiled_sum
+from learners.mathematics.delayed import DelayedUpdate
+from learners.mathematics.exploration import settle, softmax
+from learners.mathematics.guarantees import AT_ONCE
+from learners.mathematics.linear_algebra import (
+    densify,
+    packed_block_forms,
+    packed_identity,
+    packed_rank_one,
+    packed_times_each_block,
+)
+from learners.mathematics.regularized_softmax import (
+    covariance_factor,
+    covariance_times,
+    half_solve,
+    identity_plus,
+    solve_fixed_point,
+)
+
+_LARGEST_LOGIT = 1e9  # B·X; beyond it the logits would lose their digits
+
+
+class FolkloreState(NamedTuple):
+    """Everything FOLKLORE remembers; rows and columns are ordered by label, then feature."""
+
+    inverse: Annotated[FloatArray, Layout("float64", ("P",))]  # A⁻¹, n by n, a packed lower triangle
+    solution: Annotated[FloatArray, Layout("float64", ("n",))]  # h = A⁻¹G
+    rounds: Count  # rounds folded so far, t - 1
+
+
+@hyperparameters
+class Folklore(CheckedLearner[FolkloreState]):
+    """FOLKLORE: answers softmax(z), learns from every true label, by regularised leaders on a quadratic surrogate.
+
+    A and G are sums: where late feedback takes the surrogate at the logits as predicted, the state depends on the
+    order of arrival by rounding alone.
+
+    Raises:
+        pydantic.ValidationError: for a hyperparameter out of range.
+    """
+
+    algorithm: ClassVar[str] = "folklore"
+    smaller: ClassVar[str] = "gaptron"
+    state_type: ClassVar[type[Any]] = FolkloreState
+
+    problem: Problem
+    comparator_bound: Annotated[float, pydantic.Field(ge=1e-6, le=1e6)] = 10.0
+    """B: each label's weights are compared with any of at most this norm. The regularization is 2X/B."""
+    delayed_update: DelayedUpdate = "as_of_prediction"
+
+    def __post_init__(self) -> None:
+        """Refuses logits so large that they would lose their digits."""
+        if self.comparator_bound * self.problem.norm_bound > _LARGEST_LOGIT:
+            raise ValueError("comparator_bound times the norm bound of the contexts must be at most 1e9")
+
+    @property
+    def guarantee(self) -> str:
+        """See `Learner.guarantee`."""
+        return (
+            "Logistic loss, in nats, exceeds that of any W with rows of norm at most B by at most 2KBX + (2BX + ln K "
+            "+ 2)/4 · K d ln(1 + T) after T rounds, whatever they are (Agarwal, Kale and Zimmert 2022, Theorem 3.3). "
+            f"{AT_ONCE}"
+        )
+
+    @property
+    def evidence_size(self) -> int:
+        """The K logits z, or nothing where they are recomputed."""
+        return self.problem.n_labels if self.delayed_update == "as_of_prediction" else 0
+
+    @property
+    def needs_true_label(self) -> bool:
+        """Always."""
+        return True
+
+    def decide_cost(self, _: int) -> int:
+        """The forms of the packed triangle at the context, and Newton steps on K logits."""
+        K = self.problem.n_labels
+        n = K * self.problem.n_features
+        return n * (n + 1) // 2 + 10 * K**3
+
+    @property
+    def fold_overhead(self) -> int:
+        """Nothing."""
+        return 0
+
+    def fold_cost(self, _: int) -> int:
+        """A product with the packed triangle for all labels, and K - 1 rank-one updates of it."""
+        n = self.problem.n_labels * self.problem.n_features
+        return n * n * (self.problem.n_labels + (1 if self.evidence_size else 2)) // 2
+
+    def init(self) -> FolkloreState:
+        """A = (2X/B)·I, G = 0."""
+        state: FolkloreState = zero_state(self)
+        n = len(state.solution)
+        packed_identity(state.inverse, self.comparator_bound / (2.0 * self.problem.norm_bound), n)
+        return state
+
+    def decide_unchecked(self, state: FolkloreState, contexts: Contexts) -> Decisions:
+        """Softmax(z) for each context; the evidence is z."""
+        shape = (contexts.n, self.problem.n_labels)
+        distributions, z = np.empty(shape), np.empty(shape)
+        _decide(state, self.problem.n_features, contexts, distributions, z)
+        return Decisions(distributions, z if self.evidence_size else z[:, :0])
+
+    def fold_unchecked(self, state: FolkloreState, rounds: Rounds) -> FolkloreState:
+        """Adds the surrogate of each round whose true label is known."""
+        _fold(state, self.surrogate_constant, self.problem.n_features, self.evidence_size > 0, rounds)
+        return state
+
+    def regret_bound(self, rounds: int) -> float:
+        """The theorem's R(T) for this problem and B."""
+        return regret_bound(self.comparator_bound, self.problem, rounds)
+
+    @property
+    def surrogate_constant(self) -> float:
+        """γ_s for this problem and B."""
+        return surrogate_constant(self.comparator_bound, self.problem.norm_bound, self.problem.n_labels)
+
+
+def surrogate_constant(comparator_bound: float, norm_bound: float, n_labels: int) -> float:
+    """γ_s = 1/(2BR + ln K + 2): with it the quadratic surrogate is nowhere above the loss where ‖Wx‖_∞ <= BR."""
+    return 1.0 / (2.0 * comparator_bound * norm_bound + math.log(n_labels) + 2.0)
+
+
+def regret_bound(comparator_bound: float, problem: Problem, rounds: int) -> float:
+    """R(T) = 2KBR + ((2BR + ln K + 2)/4) K d ln(1 + T), in nats: Theorem 3.3 with the constants corrected."""
+    K, d, reach = problem.n_labels, problem.n_features, comparator_bound * problem.norm_bound
+    constant = surrogate_constant(comparator_bound, problem.norm_bound, K)
+    return 2.0 * K * reach + K * d * math.log1p(rounds) / (4.0 * constant)
+
+
+@compiled
+def predict(inverse: FloatArray, solution: FloatArray, x: FloatArray, z: FloatArray) -> None:
+    """Writes the logits z (K,) for a dense context x (d,)."""
+    K, d = len(z), len(x)
+    P, offset = np.empty((K, K)), np.empty(K)
+    packed_block_forms(inverse, x, P)
+    for k in range(K):
+        offset[k] = 0.25 * P[k, k] - 0.5 * _inner(solution, k * d, x)
+    P *= 0.5
+    solve_fixed_point(P, offset, z)
+
+
+@compiled
+def learn(inverse: FloatArray, solution: FloatArray, constant: float, x: FloatArray, z: FloatArray, y: int) -> None:
+    """Adds the surrogate at logits z (K,) of a dense context x (d,) with label y, 0 … K-1.
+
+    A += γ S ⊗ xx' and G += r ⊗ x with r = σ - e_y - 2γSz become A⁻¹ -= V M V' and h += V(r - M(b + Pr)) with
+    V = A⁻¹(I ⊗ x), M = γ (I + γSP)⁻¹ S = γ TT', T = L C'⁻¹, S = LL' and CC' = I + γL'PL.
+    """
+    K, n = len(z), len(solution)
+    V, P, T, r, w = np.empty((K, n)), np.empty((K, K)), np.empty((K, K - 1)), np.empty(K), np.empty(K)
+    packed_times_each_block(inverse, x, V)
+    _forms(V, x, P)
+    _gradient_and_factor(constant, z, y, P, r, T)
+    for k in range(K):
+        w[k] = _inner(solution, k * len(x), x) + _inner(P[k], 0, r)
+    for k in range(K):
+        _add(solution, r[k], V[k])
+    direction = np.empty(n)
+    for j in range(K - 1):
+        direction[:], pull = 0.0, 0.0
+        for k in range(K):
+            _add(direction, T[k, j], V[k])
+            pull += T[k, j] * w[k]
+        _add(solution, -constant * pull, direction)
+        packed_rank_one(inverse, direction, -constant)
+
+
+@compiled
+def _gradient_and_factor(constant: float, z: FloatArray, y: int, P: FloatArray, r: FloatArray, T: FloatArray) -> None:
+    K = len(z)
+    sigma, factor, cholesky = np.empty(K), np.empty((K, K - 1)), np.zeros((K - 1, K - 1))
+    softmax(z, sigma)
+    covariance_times(sigma, z, r)
+    for k in range(K):
+        r[k] = sigma[k] - 2.0 * constant * r[k]
+    r[y] -= 1.0
+    covariance_factor(sigma, factor)
+    identity_plus(P, factor, constant, cholesky)
+    for k in range(K):
+        T[k] = factor[k]
+        half_solve(cholesky, T[k])
+
+
+@compiled
+def _forms(V: FloatArray, x: FloatArray, P: FloatArray) -> None:
+    """P = (I ⊗ x)' V, symmetric to the bit."""
+    for k in range(len(P)):
+        for i in range(k + 1):
+            P[k, i] = _inner(V[k], i * len(x), x)
+            P[i, k] = P[k, i]
+
+
+@compiled_sum
+def _inner(vector: FloatArray, start: int, x: FloatArray) -> float:
+    """The inner product of x and as many entries of a vector from `start`."""
+    segment = vector[start : start + len(x)]
+    total = 0.0
+    for j in range(len(x)):
+        total += segment[j] * x[j]
+    return total
+
+
+@compiled
+def _add(vector: FloatArray, factor: float, other: FloatArray) -> None:
+    for i in range(len(vector)):
+        vector[i] += factor * other[i]
+
+
+@compiled
+def _decide(state: FolkloreState, d: int, contexts: Contexts, distributions: FloatArray, z: FloatArray) -> None:
+    x = np.empty(d)
+    for i in range(len(z)):
+        densify(contexts, i, x)
+        predict(state.inverse, state.solution, x, z[i])
+        softmax(z[i], distributions[i])
+        settle(distributions[i])
+
+
+@compiled
+def _fold(state: FolkloreState, constant: float, d: int, as_of_prediction: bool, rounds: Rounds) -> None:
+    x, z = np.empty(d), np.empty(len(state.solution) // d)
+    for t in range(len(rounds.labels)):
+        if rounds.true_labels[t] >= 0:
+            densify(rounds.contexts, t, x)
+            if as_of_prediction:
+                z[:] = rounds.evidence[t]
+            else:
+                predict(state.inverse, state.solution, x, z)
+            learn(state.inverse, state.solution, constant, x, z, rounds.true_labels[t])
+        state.rounds[()] += 1

@@ -1,0 +1,1 @@
+"""Linear scores, updated with a matrix of second moments."""

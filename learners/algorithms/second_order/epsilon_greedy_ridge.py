@@ -1,0 +1,212 @@
+"""ε-greedy over one-vs-rest ridge regression: the familiar control.
+
+For each label the reward (1 right, 0 wrong) is regressed on the contexts in which it was served, and the
+label of the highest prediction is answered; a share ε of uniform exploration keeps every label sampled.
+Hoerl and Kennard 1970 for ridge regression; Sherman and Morrison 1950 for keeping the inverse. The theorem's
+ε_t = min(1, (K/t)^(1/3)) is the rate of epoch-greedy (Langford and Zhang, NIPS 2007).
+"""
+
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple
+
+import numpy as np
+import pydantic
+
+from learners.base import (
+    Contexts,
+    Count,
+    FloatArray,
+    IntArray,
+    Layout,
+    NormPolicy,
+    Problem,
+    Rounds,
+    hyperparameters,
+    zero_state,
+)
+from learners.compiled_learner import CompiledLearner
+from learners.kernels import Kernels, compiled, row
+from learners.mathematics.ball import packed_product
+from learners.mathematics.exploration import Schedule, decide_greedily, scheduled, scheduled_rate
+from learners.mathematics.guarantees import uncovered
+from learners.mathematics.inverse import (
+    CHECK_EVERY,
+    add_square,
+    check_conditioning,
+    inverse_of,
+    maintain,
+    product,
+    rebuild,
+    upkeep_cost,
+)
+from learners.mathematics.linear_algebra import packed_identity, packed_rank_one
+
+_LEAST_RELATIVE_REGULARIZATION = 1e-9  # a / X²; the inverse is exact to about 1e-16 X² t / a
+_LARGEST_PREDICTION = 1e60  # no exact inverse leads here
+_SOONEST = 50  # updates before an inverse may be computed anew, where it shows that it has lost its digits
+
+
+class EpsilonGreedyRidgeState(NamedTuple):
+    """For each label the inverse of a·I + Σ xx' over the rounds that served it, and its regression."""
+
+    inverses: Annotated[FloatArray, Layout("float64", ("K", "p"))]  # packed lower triangles, d by d
+    weights: Annotated[FloatArray, Layout("float64", ("d", "K"))]
+    rounds: Count  # rounds folded so far, t - 1
+    matrices: Annotated[FloatArray, Layout("float64", ("K", "p"))]  # a·I + Σ xx', as the inverses
+    targets: Annotated[FloatArray, Layout("float64", ("d", "K"))]  # Σ reward · x
+    unchecked: Annotated[IntArray, Layout("int64", ("K",), least=0.0)]  # updates since each inverse was checked
+
+
+@hyperparameters
+class EpsilonGreedyRidge(CompiledLearner[EpsilonGreedyRidgeState]):
+    """Answers the highest predicted reward, with a share ε of uniform exploration: K·d² numbers, O(d²) per update.
+
+    Half of the memory is the matrices that the inverses are checked against every 500 updates of a label, and computed
+    from anew where rounding has led them away.
+
+    Learns the served label's regression from every bit, unweighted. Late feedback is applied to the present
+    regression; the state does not depend on the order of arrival, up to rounding.
+
+    Raises:
+        pydantic.ValidationError: for a hyperparameter out of range.
+    """
+
+    algorithm: ClassVar[str] = "epsilon-greedy-ridge"
+    # its figures are those of unit contexts
+    norm_policy: ClassVar[NormPolicy] = "unit"
+    smaller: ClassVar[str] = "squarecb"
+    added_arrays: ClassVar[frozenset[str]] = frozenset({"matrices", "targets", "unchecked"})
+    state_type: ClassVar[type[Any]] = EpsilonGreedyRidgeState
+
+    problem: Problem
+    regularization: Annotated[float, pydantic.Field(ge=1e-6, le=1e6)] = 1.0
+    """a > 0, the penalty on squared weights."""
+    exploration: Literal["anytime", "theorem"] | Annotated[float, pydantic.Field(ge=1e-6, le=1)] = "anytime"
+    """ε, `anytime` for ε_t = min(1, √(K/t)), or `theorem` for min(1, (K/t)^(1/3))."""
+    least_exploration: Annotated[float, pydantic.Field(ge=0, le=1)] = 0.0
+    """A floor under a falling ε_t, for worlds that change."""
+
+    def __post_init__(self) -> None:
+        """Refuses inverses that would lose their digits."""
+        if self.regularization < _LEAST_RELATIVE_REGULARIZATION * self.problem.norm_bound**2:
+            raise ValueError("regularization must be at least 1e-9 times the squared norm bound of the contexts")
+
+    @property
+    def guarantee(self) -> str:
+        """See `Learner.guarantee`."""
+        return uncovered(
+            "the O(T^(2/3)) of exploration (K/t)^(1/3) is proved for epoch-greedy (Langford and Zhang 2007), not for "
+            "this",
+            "squarecb, where regression can express the chances of being right",
+        )
+
+    @property
+    def evidence_size(self) -> int:
+        """Nothing: the update needs the present regression."""
+        return 0
+
+    def fold_cost(self, _: int) -> int:
+        """A product with one label's inverse, the updates of it and of its matrix, and a share of their upkeep."""
+        return 2 * self.problem.n_features**2 + upkeep_cost(self.problem.n_features)
+
+    @property
+    def kernels(self) -> Kernels:
+        """Answers (1 - ε) e_ŷ + (ε/K) 1; one step of recursive least squares on the label served."""
+        return Kernels(_Parameters(_schedule(self), self.regularization), _decide, _fold)
+
+    def init(self) -> EpsilonGreedyRidgeState:
+        """Inverses I/a, zero weights."""
+        state: EpsilonGreedyRidgeState = zero_state(self)
+        for inverse in state.inverses:
+            packed_identity(inverse, 1.0 / self.regularization, self.problem.n_features)
+        for matrix in state.matrices:
+            packed_identity(matrix, self.regularization, self.problem.n_features)
+        return state
+
+    def check_new(self) -> None:
+        """Refuse, to new models, matrices whose condition could grow beyond what float64 inverts."""
+        check_conditioning(self.problem, self.regularization, 1.0)
+
+    def completed(self, arrays: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the matrices, their targets and counts of zero: what a state of version 0.1.0 lacks."""
+        d, weights = self.problem.n_features, arrays["weights"]
+        matrices = np.array([inverse_of(inverse, d) for inverse in arrays["inverses"]])
+        targets = [product(A, np.ascontiguousarray(w)) for A, w in zip(matrices, weights.T, strict=True)]
+        counts = np.zeros(len(matrices), np.int64)
+        return {"matrices": matrices, "targets": np.ascontiguousarray(np.transpose(targets)), "unchecked": counts}
+
+
+class _Parameters(NamedTuple):
+    """The hyperparameters as the kernels want them."""
+
+    exploration: Schedule
+    regularization: float
+
+
+def _schedule(learner: EpsilonGreedyRidge) -> Schedule:
+    K = learner.problem.n_labels
+    if learner.exploration == "theorem":
+        return Schedule(float(K), 1 / 3, learner.least_exploration)
+    return scheduled(learner.exploration, K, learner.least_exploration)
+
+
+@compiled
+def _decide(
+    parameters: _Parameters,
+    state: EpsilonGreedyRidgeState,
+    contexts: Contexts,
+    distributions: FloatArray,
+    _: FloatArray,
+) -> None:
+    rate = scheduled_rate(parameters.exploration, state.rounds.item())
+    decide_greedily(state.weights, rate, contexts, distributions)
+
+
+@compiled
+def _fold(parameters: _Parameters, state: EpsilonGreedyRidgeState, rounds: Rounds) -> None:
+    d = len(state.weights)
+    x, v = np.zeros(d), np.empty(d)
+    for t in range(len(rounds.labels)):
+        indices, values = row(rounds.contexts, t)
+        for position in range(len(values)):
+            x[indices[position]] = values[position]
+        reward = 1.0 if rounds.correct[t] else 0.0
+        _update(parameters.regularization, state, rounds.labels[t], x, indices, reward, v)
+        for position in range(len(values)):
+            x[indices[position]] = 0.0
+        state.rounds[()] += 1
+
+
+@compiled
+def _update(
+    a: float, state: EpsilonGreedyRidgeState, k: int, x: FloatArray, indices: IntArray, reward: float, v: FloatArray
+) -> None:
+    """With v = A⁻¹x and q = x'v: A += xx', A⁻¹ -= vv'/(1 + q), w += v (reward - w'x)/(1 + q)."""
+    inverse, weights = state.inverses[k], state.weights[:, k]
+    add_square(state.matrices[k], x, indices)
+    packed_product(inverse, x, v)
+    q, prediction = 0.0, 0.0
+    for i in indices:
+        state.targets[i, k] += reward * x[i]
+        q += x[i] * v[i]
+        prediction += x[i] * weights[i]
+    state.unchecked[k] += 1
+    lost = not (q >= 0.0 and abs(prediction) <= _LARGEST_PREDICTION)
+    if not lost:
+        packed_rank_one(inverse, v, -1.0 / (1.0 + q))
+        for i in range(len(v)):
+            weights[i] += v[i] * ((reward - prediction) / (1.0 + q))
+    if state.unchecked[k] >= (_SOONEST if lost else CHECK_EVERY):
+        _keep_up(a, state, k, lost)
+
+
+@compiled
+def _keep_up(a: float, state: EpsilonGreedyRidgeState, k: int, anew: bool) -> None:
+    """Check one label's inverse and weights against its matrix and target, or compute them anew at once."""
+    target, w = state.targets[:, k].copy(), state.weights[:, k].copy()
+    if anew:
+        rebuild(state.matrices[k], target, a, state.inverses[k], w)
+    else:
+        maintain(state.matrices[k], target, a, state.inverses[k], w)
+    state.weights[:, k] = w
+    state.unchecked[k] = 0

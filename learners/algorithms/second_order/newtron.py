@@ -1,0 +1,157 @@
+"""Newtron: an online Newton step on the logistic loss under bandit feedback.
+
+Elad Hazan and Satyen Kale, "Newtron: an Efficient Bandit Algorithm for Online Multiclass Prediction",
+NIPS 2011, Algorithm 1, in the form that `learners.algorithms.second_order.pnewtron` describes.
+"""
+
+from typing import Annotated, Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from learners.algorithms.second_order.pnewtron import Exploration, Parameters, Radius, Sharpness, ball_of
+from learners.base import (
+    Contexts,
+    Count,
+    FloatArray,
+    Layout,
+    Problem,
+    Rounds,
+    hyperparameters,
+    zero_state,
+)
+from learners.compiled_learner import CompiledLearner
+from learners.kernels import Kernels, compiled, row
+from learners.mathematics.ball import ball_minimizer
+from learners.mathematics.delayed import DelayedUpdate
+from learners.mathematics.exploration import scheduled, scheduled_rate, soften
+from learners.mathematics.guarantees import uncovered
+from learners.mathematics.linear_algebra import add_outer, packed_identity, packed_rank_one, score_row
+from learners.mathematics.logistic_estimate import gradient_estimate, inner
+
+_LARGEST_CURVATURE = 1e9  # β D X², where the full matrix begins to lose its digits
+
+
+class NewtronState(NamedTuple):
+    """A has its rows ordered by label, then feature."""
+
+    matrix: Annotated[FloatArray, Layout("float64", ("P",))]  # A, n by n, a packed lower triangle
+    linear: Annotated[FloatArray, Layout("float64", ("d", "K"))]  # b
+    weights: Annotated[FloatArray, Layout("float64", ("d", "K"))]  # W', a function of A and b
+    rounds: Count  # rounds folded so far, t - 1
+
+
+@hyperparameters
+class Newtron(CompiledLearner[NewtronState]):
+    """Newtron with its full matrix: (K·d)² / 2 numbers of memory, as much time per round, (K·d)³ per fold.
+
+    Answers p' = (1 - γ) softmax(α W x) + (γ/K) 1 and learns from every round. Where late feedback takes the
+    gradient at the scores of the prediction, the state does not depend on the order of arrival, up to rounding.
+
+    Raises:
+        pydantic.ValidationError: for a hyperparameter out of range, or β D X² over 1e9.
+    """
+
+    algorithm: ClassVar[str] = "newtron"
+    smaller: ClassVar[str] = "pnewtron"
+    state_type: ClassVar[type[Any]] = NewtronState
+
+    problem: Problem
+    exploration: Exploration = "anytime"
+    """γ, the share of uniform exploration, or `anytime` for γ_t = min(1, √(K/t))."""
+    alpha: Sharpness = 10.0
+    """α, how sharply the distribution follows the scores; the loss is that of softmax(α W x)."""
+    beta: Sharpness = 0.01
+    """β, the share of each gradient's square that enters A."""
+    radius: Radius | None = None
+    """D: A starts as I/D, and weights are kept in the Frobenius ball of this radius. `null` for 10/X; papers take 1."""
+    delayed_update: DelayedUpdate = "as_of_prediction"
+
+    def __post_init__(self) -> None:
+        """Refuses a matrix that would lose its digits."""
+        if self.beta * ball_of(self) * self.problem.norm_bound**2 > _LARGEST_CURVATURE:
+            raise ValueError("beta times radius times the squared norm bound of the contexts must be at most 1e9")
+
+    @property
+    def guarantee(self) -> str:
+        """See `Learner.guarantee`."""
+        return uncovered(
+            "the regret bounds of Hazan and Kale (2011) are for a β and a γ that follow from α, D, X and K, and these "
+            "are the values of the experiments",
+            "folklore-bandit with a fixed exploration",
+        )
+
+    @property
+    def evidence_size(self) -> int:
+        """K scores as of prediction time, or nothing where they are recomputed."""
+        return self.problem.n_labels if self.delayed_update == "as_of_prediction" else 0
+
+    def fold_cost(self, _: int) -> int:
+        """A rank-one update of the packed triangle."""
+        n = self.problem.n_labels * self.problem.n_features
+        return n * n
+
+    @property
+    def fold_overhead(self) -> int:
+        """The factorizations that bring W' into the ball."""
+        n = self.problem.n_labels * self.problem.n_features
+        return n**3
+
+    @property
+    def kernels(self) -> Kernels:
+        """Answers p', the evidence being the scores W x; a fold adds its rounds to A and b, then minimizes once."""
+        exploration, kept = scheduled(self.exploration, self.problem.n_labels), self.evidence_size > 0
+        return Kernels(Parameters(exploration, self.alpha, self.beta, ball_of(self), True, kept), _decide, _fold)
+
+    def init(self) -> NewtronState:
+        """A = I/D, b = 0, W' = 0."""
+        state: NewtronState = zero_state(self)
+        packed_identity(state.matrix, 1.0 / ball_of(self), self.problem.n_labels * self.problem.n_features)
+        return state
+
+
+@compiled
+def _decide(
+    parameters: Parameters, state: NewtronState, contexts: Contexts, distributions: FloatArray, evidence: FloatArray
+) -> None:
+    rate, s = scheduled_rate(parameters.exploration, state.rounds.item()), np.empty(state.weights.shape[1])
+    for i in range(len(distributions)):
+        score_row(state.weights, contexts, i, s)
+        soften(s, parameters.alpha, rate, distributions[i])
+        if parameters.as_of_prediction:
+            evidence[i] = s
+
+
+@compiled
+def _fold(parameters: Parameters, state: NewtronState, rounds: Rounds) -> None:
+    if len(rounds.labels) == 0:
+        return
+    alpha, beta = parameters.alpha, parameters.beta
+    d, K = state.weights.shape
+    s, c, G = np.empty(K), np.empty(K), np.zeros(K * d)
+    for t in range(len(rounds.labels)):
+        indices, values = row(rounds.contexts, t)
+        if parameters.as_of_prediction:
+            s[:] = rounds.evidence[t]
+        else:
+            score_row(state.weights, rounds.contexts, t, s)
+        kappa = gradient_estimate(alpha, s, rounds.labels[t], rounds.correct[t], rounds.propensities[t], c)
+        G[:] = 0.0
+        for position in range(len(values)):
+            for k in range(K):
+                G[k * d + indices[position]] = c[k] * values[position]
+        packed_rank_one(state.matrix, G, kappa * beta)
+        add_outer(state.linear, (1.0 - kappa * beta * inner(c, s)) * c, indices, values)
+        state.rounds[()] += 1
+        if not parameters.as_of_prediction:
+            _minimize(parameters.radius, state)
+    if parameters.as_of_prediction:
+        _minimize(parameters.radius, state)
+
+
+@compiled
+def _minimize(radius: float, state: NewtronState) -> None:
+    """W' = argmin ½ w'Aw + b'w in the ball."""
+    d, K = state.weights.shape
+    result = np.empty(K * d)
+    ball_minimizer(state.matrix, np.ascontiguousarray(state.linear.T).ravel(), radius, 1.0 / radius, result)
+    state.weights[:] = result.reshape(K, d).T

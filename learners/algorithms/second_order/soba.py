@@ -1,0 +1,282 @@
+"""SOBA: a second-order perceptron for bandit multiclass classification.
+
+Alina Beygelzimer, Francesco Orabona, Chicheng Zhang, "Efficient Online Bandit Multiclass Learning with
+Õ(√T) Regret", ICML 2017, Algorithm 1, Theorems 2 and 5. Signs and constants as corrected in the proofs:
+only accepted rounds count in the sums of Theorems 2, 4 and 5.
+
+With u = (e_ȳ - e_y) ⊗ x, c = 1/p and q = c u'A⁻¹u, an accepted round does A⁻¹ -= c/(1+q) v v' and
+W -= c(1+δ)/(1+q) mat(v), where v = A⁻¹u: one product and one rank-one update. A += c u u', of two labels' blocks, and
+θ -= c u are kept beside, to check A⁻¹ and W every 500 updates (`learners.mathematics.inverse`).
+"""
+
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, NamedTuple
+
+import numpy as np
+import pydantic
+
+from learners.algorithms.second_order.soba_exploration import (
+    Exploration,
+    exploration_code,
+    exploration_rate,
+    least_exploration,
+)
+from learners.algorithms.second_order.soba_guarantee import soba_guarantee
+from learners.base import (
+    Contexts,
+    Count,
+    FloatArray,
+    Layout,
+    NonNegativeScalar,
+    Problem,
+    Rounds,
+    hyperparameters,
+    zero_state,
+)
+from learners.compiled_learner import CompiledLearner
+from learners.kernels import Kernels, compiled, row
+from learners.mathematics.exploration import decide_greedily, leader_except
+from learners.mathematics.inverse import (
+    CHECK_EVERY,
+    add_blocks,
+    check_conditioning,
+    inverse_of,
+    maintain,
+    product,
+    rebuild,
+    upkeep_cost,
+)
+from learners.mathematics.linear_algebra import (
+    add_to_label,
+    densify,
+    packed_blocks_quadratic,
+    packed_identity,
+    packed_rank_one,
+    packed_sparse_blocks_quadratic,
+    packed_times_blocks,
+    score,
+)
+
+_LEAST_RELATIVE_REGULARIZATION = 1e-9  # a / X²; the inverse is exact to about 1e-16 X² K / (γ a)
+
+_LARGEST_DELTA = 1e60  # no exact A⁻¹ leads here
+_SOONEST = 50  # updates before A⁻¹ may be computed anew, where q or δ shows that it has lost its digits
+
+
+class SobaState(NamedTuple):
+    """Everything SOBA remembers; A⁻¹ has its rows ordered by label, then feature."""
+
+    inverse: Annotated[FloatArray, Layout("float64", ("P",))]  # A⁻¹, n by n, a packed lower triangle
+    weights: Annotated[FloatArray, Layout("float64", ("d", "K"))]  # W = mat(A⁻¹ θ)
+    margin_sum: NonNegativeScalar  # Σ, the sum of m over accepted rounds, never negative
+    quadratic_sum: NonNegativeScalar  # Q, the sum of z'A_t⁻¹z = q / (1 + q) over accepted rounds
+    rounds: Count  # rounds folded so far, t - 1
+    updates: Count  # rounds accepted so far
+    matrix: Annotated[FloatArray, Layout("float64", ("P",))]  # A, as A⁻¹
+    theta: Annotated[FloatArray, Layout("float64", ("d", "K"))]  # θ
+    unchecked: Count  # updates since A⁻¹ was checked
+
+
+class _Parameters(NamedTuple):
+    """The hyperparameters as the kernels want them."""
+
+    exploration: float
+    regularization: float
+
+
+@hyperparameters
+class Soba(CompiledLearner[SobaState]):
+    """SOBA with its full matrix: O((K·d)²) time per accepted update and (K·d)² numbers of memory.
+
+    Half of the memory is A, which A⁻¹ is checked against, and computed from anew where rounding has led it away.
+
+    A prediction takes O(K·nnz) and a refused round O(nnz²), nnz being the non-zeros of a sparse context.
+
+    Answers the leader of the scores, with a share γ of uniform exploration. Updates on correct answers
+    only, and only where the running sum of m stays non-negative. Late feedback is applied to the present
+    matrix with the stored propensity, as Lemma 2 requires.
+
+    Raises:
+        pydantic.ValidationError: for a hyperparameter out of range.
+    """
+
+    algorithm: ClassVar[str] = "soba"
+    smaller: ClassVar[str] = "soba-low-rank"
+    added_arrays: ClassVar[frozenset[str]] = frozenset({"matrix", "theta", "unchecked"})
+    state_type: ClassVar[type[Any]] = SobaState
+
+    problem: Problem
+    regularization: Annotated[float, pydantic.Field(ge=1e-6, le=1e6)] = 1.0
+    """a > 0, A starts as a·I; X² in the theorems, 1 in the paper's experiments."""
+    exploration: Exploration = "anytime"
+    """γ, `anytime` for γ_t = min(1, sqrt(K/t)), or `adaptive` for Theorem 5's min(1, sqrt(K(1 + Q)/t)), far slower."""
+
+    def __post_init__(self) -> None:
+        """Refuses a matrix whose inverse would lose its digits."""
+        check_regularization(self.regularization, self.problem)
+
+    @property
+    def guarantee(self) -> str:
+        """See `Learner.guarantee`."""
+        return soba_guarantee(self.exploration, self.regularization, self.problem)
+
+    @property
+    def evidence_size(self) -> int:
+        """Nothing: the update needs the present matrix."""
+        return 0
+
+    def fold_cost(self, _: int) -> int:
+        """A rank-one update of the packed triangle, the product before it, and a share of its check and rebuild."""
+        n = self.problem.n_labels * self.problem.n_features
+        return n * n // 2 + 2 * self.problem.n_features * n + upkeep_cost(n)
+
+    @property
+    def kernels(self) -> Kernels:
+        """Answers (1 - γ) e_ŷ + (γ/K) 1; learns from the correct rounds that pass the margin test."""
+        return Kernels(_Parameters(exploration_code(self.exploration), self.regularization), _decide, _fold)
+
+    def init(self) -> SobaState:
+        """A = a·I, W = 0."""
+        state: SobaState = zero_state(self)
+        n = self.problem.n_labels * self.problem.n_features
+        packed_identity(state.inverse, 1.0 / self.regularization, n)
+        packed_identity(state.matrix, self.regularization, n)
+        return state
+
+    def check_new(self) -> None:
+        """Refuse, to new models, a matrix whose condition could grow beyond what float64 inverts."""
+        gamma = least_exploration(self.exploration, self.problem)
+        check_conditioning(self.problem, self.regularization, gamma / self.problem.n_labels)
+
+    def completed(self, arrays: Mapping[str, Any]) -> dict[str, Any]:
+        """Return A, θ = A w and a count of zero: what a state of version 0.1.0 lacks."""
+        d, K = arrays["weights"].shape
+        matrix, w = inverse_of(arrays["inverse"], K * d), np.ascontiguousarray(arrays["weights"].T).ravel()
+        theta = np.ascontiguousarray(product(matrix, w).reshape(K, d).T)
+        return {"matrix": matrix, "theta": theta, "unchecked": np.zeros((), np.int64)}
+
+
+def check_regularization(regularization: float, problem: Problem) -> None:
+    """Refuses an a so small that A⁻¹ would lose its digits.
+
+    Raises:
+        ValueError: for one below 1e-9 X².
+    """
+    if regularization < _LEAST_RELATIVE_REGULARIZATION * problem.norm_bound**2:
+        raise ValueError("regularization must be at least 1e-9 times the squared norm bound of the contexts")
+
+
+class _Room(NamedTuple):
+    """Scratch."""
+
+    x: FloatArray  # (d,)
+    s: FloatArray  # (K,)
+    v: FloatArray  # (n,)
+
+
+@compiled
+def _decide(
+    parameters: _Parameters, state: SobaState, contexts: Contexts, distributions: FloatArray, _: FloatArray
+) -> None:
+    rate = exploration_rate(parameters.exploration, distributions.shape[1], state.quadratic_sum, state.rounds)
+    decide_greedily(state.weights, rate, contexts, distributions)
+
+
+@compiled
+def margin_gain(weight: float, delta: float, q: float) -> float:
+    """The gain m = (c δ² + 2 c δ) / (1 + q): what an accepted round adds to Σ."""
+    return (weight * delta * delta + 2.0 * weight * delta) / (1.0 + q)
+
+
+@compiled
+def _fold(parameters: _Parameters, state: SobaState, rounds: Rounds) -> None:
+    d, K = state.weights.shape
+    room = _Room(np.empty(d), np.empty(K), np.empty(K * d))
+    for t in range(len(rounds.labels)):
+        if rounds.correct[t]:
+            c = 1.0 / rounds.propensities[t]
+            _update(parameters.regularization, state, rounds.contexts, t, rounds.labels[t], c, room)
+        state.rounds[()] += 1
+
+
+@compiled
+def _update(a: float, state: SobaState, contexts: Contexts, t: int, y: int, c: float, room: _Room) -> None:
+    rival, delta, q = _weigh(state, contexts, t, y, c, room.s)
+    if not (q >= 0.0 and abs(delta) <= _LARGEST_DELTA):
+        state.unchecked[()] += 1
+        if state.unchecked.item() < _SOONEST:
+            return
+        _keep_up(state, a, True)
+        rival, delta, q = _weigh(state, contexts, t, y, c, room.s)
+        if not (q >= 0.0 and abs(delta) <= _LARGEST_DELTA):
+            return
+    m = margin_gain(c, delta, q)
+    if state.margin_sum.item() + m < 0.0:
+        return
+    _learn(state, contexts, t, y, rival, c, delta, q, room)
+    state.margin_sum[()] += m
+    state.quadratic_sum[()] += q / (1.0 + q)
+    state.updates[()] += 1
+    state.unchecked[()] += 1
+    if state.unchecked.item() >= CHECK_EVERY:
+        _keep_up(state, a, False)
+
+
+@compiled
+def _weigh(state: SobaState, contexts: Contexts, t: int, y: int, c: float, s: FloatArray) -> tuple[int, float, float]:
+    """Return ȳ, δ and q."""
+    indices, values = row(contexts, t)
+    s[:] = 0.0
+    score(state.weights, indices, values, s)
+    rival = leader_except(s, y)
+    low, high = min(rival, y), max(rival, y)
+    if contexts.shared:
+        q = c * packed_blocks_quadratic(state.inverse, values, low, high)
+    else:
+        q = c * packed_sparse_blocks_quadratic(state.inverse, len(state.weights), indices, values, low, high)
+    return rival, s[rival] - s[y], q
+
+
+@compiled
+def _learn(
+    state: SobaState,
+    contexts: Contexts,
+    t: int,
+    y: int,
+    rival: int,
+    c: float,
+    delta: float,
+    q: float,
+    room: _Room,
+) -> None:
+    """A += c u u', A⁻¹ and θ with it, and W = mat(A⁻¹θ)."""
+    indices, values = row(contexts, t)
+    low, high = min(rival, y), max(rival, y)
+    densify(contexts, t, room.x)
+    packed_times_blocks(state.inverse, room.x, low, high, 1.0 if rival < y else -1.0, room.v)
+    packed_rank_one(state.inverse, room.v, -c / (1.0 + q))
+    _subtract(state.weights, room.v, c * (1.0 + delta) / (1.0 + q))
+    add_blocks(state.matrix, len(room.x), indices, values, low, high, c)
+    add_to_label(state.theta, rival, -c, indices, values)
+    add_to_label(state.theta, y, c, indices, values)
+
+
+@compiled
+def _keep_up(state: SobaState, a: float, anew: bool) -> None:
+    """Check A⁻¹ and W against A and θ, or compute them anew at once."""
+    d, K = state.weights.shape
+    theta, w = np.ascontiguousarray(state.theta.T).ravel(), np.ascontiguousarray(state.weights.T).ravel()
+    if anew:
+        rebuild(state.matrix, theta, a, state.inverse, w)
+    else:
+        maintain(state.matrix, theta, a, state.inverse, w)
+    state.weights[:] = w.reshape(K, d).T
+    state.unchecked[()] = 0
+
+
+@compiled
+def _subtract(weights: FloatArray, v: FloatArray, factor: float) -> None:
+    d, K = weights.shape
+    for i in range(d):
+        for k in range(K):
+            weights[i, k] -= factor * v[k * d + i]

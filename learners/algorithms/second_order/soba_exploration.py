@@ -1,0 +1,34 @@
+"""How much the learners of the SOBA family explore: a fixed share, or one that falls with the rounds."""
+
+import math
+from typing import Annotated, Literal
+
+import pydantic
+
+from learners.base import FloatArray, IntArray, Problem
+from learners.kernels import compiled
+from learners.mathematics.exploration import adaptive_rate
+
+Exploration = Literal["anytime", "adaptive"] | Annotated[float, pydantic.Field(ge=1e-6, le=1)]
+
+_ANYTIME, _ADAPTIVE = -1.0, 0.0  # stand for γ in the kernels where it is no fixed number
+
+
+def least_exploration(exploration: Exploration, problem: Problem) -> float:
+    """Return γ, or the one that a schedule has fallen to after a million rounds."""
+    return min(1.0, math.sqrt(problem.n_labels / 1e6)) if isinstance(exploration, str) else exploration
+
+
+def exploration_code(exploration: Exploration) -> float:
+    """γ, or what stands for a schedule in the kernels."""
+    if isinstance(exploration, str):
+        return _ANYTIME if exploration == "anytime" else _ADAPTIVE
+    return exploration
+
+
+@compiled
+def exploration_rate(code: float, n_labels: int, quadratic_sum: FloatArray, rounds: IntArray) -> float:
+    """γ for the next decision: the fixed one, Theorem 5's from the state's sums, or the same as if those were zero."""
+    if code > 0.0:
+        return code
+    return adaptive_rate(n_labels, quadratic_sum.item() if code == _ADAPTIVE else 0.0, rounds.item())

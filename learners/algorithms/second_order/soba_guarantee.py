@@ -1,0 +1,30 @@
+"""What is proved of SOBA with its full matrix, for each choice of its hyperparameters."""
+
+import math
+
+from learners.base import Problem
+from learners.mathematics.guarantees import AT_ONCE, uncovered
+
+_LOSS = (
+    "Expected mistakes exceed the η-loss of any U, an interpolation of hinge and squared hinge, for every "
+    "0 < η ≤ min(1, 2/(2X max‖U_k‖ + 1)), by at most"
+)
+_SOURCE = "Beygelzimer, Orabona and Zhang 2017"
+
+
+def soba_guarantee(exploration: str | float, regularization: float, problem: Problem) -> str:
+    """What is proved, where, and under which assumptions."""
+    if not isinstance(exploration, str):
+        return (
+            f"{_LOSS} a η‖U‖²/(2 - η) + d K² ln(1 + 2TX²/(a d K))/(γ η (2 - η)) + γT after T rounds, γ = "
+            f"{exploration:g}, a = {regularization:g} ({_SOURCE}, Theorem 2). {AT_ONCE}"
+        )
+    if exploration == "anytime":
+        return uncovered(
+            "exploration √(K/t) is not analysed", "a fixed exploration, or adaptive with a regularization of X²"
+        )
+    if not math.isclose(regularization, problem.norm_bound**2):
+        return uncovered(
+            "adaptive exploration is analysed for a regularization of X²", "that one, or a fixed exploration"
+        )
+    return f"{_LOSS} Õ(K √(d T)/η) after T rounds, whatever T ({_SOURCE}, Theorem 5). {AT_ONCE}"

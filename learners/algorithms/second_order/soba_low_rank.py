@@ -1,0 +1,283 @@
+"""SOBA where K·d is large and its updates are few: A is a·I and the accepted updates, kept as sparse rows.
+
+Alina Beygelzimer, Francesco Orabona, Chicheng Zhang, "Efficient Online Bandit Multiclass Learning with
+Õ(√T) Regret", ICML 2017, Algorithm 1, as in `soba`, by the identity of Woodbury: with the rows of Z the
+accepted z = √c (e_ȳ - e_y) ⊗ x,
+
+    A⁻¹ = (I - Z'(aI + ZZ')⁻¹Z) / a.
+
+Of aI + ZZ' its Cholesky factor L is kept. For a new z, r = L⁻¹Zz gives q = z'A⁻¹z = (z'z - r'r)/a, and the
+row (r', √(a(1 + q))) is the next of L. No row is ever changed, so rounding does not accumulate in A, unlike in
+a matrix kept by rank-one downdates.
+"""
+
+import math
+from typing import Annotated, Any, ClassVar, NamedTuple
+
+import numpy as np
+import pydantic
+
+from learners.algorithms.second_order.soba import check_regularization, margin_gain
+from learners.algorithms.second_order.soba_exploration import (
+    Exploration,
+    exploration_code,
+    exploration_rate,
+    least_exploration,
+)
+from learners.algorithms.second_order.soba_guarantee import soba_guarantee
+from learners.base import (
+    Contexts,
+    Count,
+    FloatArray,
+    IntArray,
+    Layout,
+    NonNegativeScalar,
+    Problem,
+    Rounds,
+    hyperparameters,
+)
+from learners.compiled_learner import CompiledLearner
+from learners.kernels import Kernels, compiled, compiled_sum, row
+from learners.mathematics.exploration import decide_greedily, leader_except
+from learners.mathematics.guarantees import AT_ONCE
+from learners.mathematics.inverse import check_conditioning
+from learners.mathematics.linear_algebra import (
+    add_to_label,
+    packed_solve_lower,
+    packed_solve_upper,
+    score,
+    squared_norm,
+)
+
+
+class SobaLowRankState(NamedTuple):
+    """Z as sparse rows, L, and W; K·d numbers and what the room for updates takes."""
+
+    weights: Annotated[FloatArray, Layout("float64", ("d", "K"))]  # W = mat(A⁻¹ θ) while there is room
+    factor: Annotated[FloatArray, Layout("float64", ("factor_size",))]  # L, a packed lower triangle of `stored` rows
+    pairs: Annotated[IntArray, Layout("int64", ("max_updates", "2"), index_of="K")]  # ȳ and y of each row of Z
+    ends: Annotated[IntArray, Layout("int64", ("max_updates",), least=0.0)]  # where each row ends, in the next two
+    indices: Annotated[IntArray, Layout("int64", ("max_nonzeros",), index_of="d")]  # the features of √c x
+    values: Annotated[FloatArray, Layout("float64", ("max_nonzeros",))]  # √c x, without zeros
+    margin_sum: NonNegativeScalar  # Σ, the sum of m over accepted rounds, never negative
+    quadratic_sum: NonNegativeScalar  # Q, the sum of z'A_t⁻¹z = q / (1 + q) over the rows of Z
+    rounds: Count  # rounds folded so far, t - 1
+    updates: Count  # rounds accepted so far
+    stored: Count  # U, the rows of Z: accepted rounds that found room
+
+
+class _Parameters(NamedTuple):
+    """The hyperparameters as the kernels want them."""
+
+    exploration: float
+    regularization: float
+
+
+@hyperparameters
+class SobaLowRank(CompiledLearner[SobaLowRankState]):
+    """SOBA for sparse contexts with many features: the very answers of `soba` while there is room for its updates.
+
+    With U updates stored, of S non-zeros in all, a right answer takes O(U² + S) time, a prediction O(K·nnz).
+    Memory is K·d numbers, max_updates² / 2 for the factor, and 2 for each of max_nonzeros. Where K·d is below
+    max_updates, `soba` is smaller and faster.
+
+    When an accepted round finds no room, A stays as it is, and W still takes the step that A gives: the implicit
+    step on (1 + u'w)² in the norm of A, which never overshoots and does not shrink with time. Q, and with it
+    adaptive exploration, goes by the stored updates alone. Late feedback is applied to the present matrix with
+    the stored propensity, as Lemma 2 requires.
+
+    Raises:
+        pydantic.ValidationError: for a hyperparameter out of range.
+    """
+
+    algorithm: ClassVar[str] = "soba-low-rank"
+    smaller: ClassVar[str] = "soba-diagonal"
+    state_type: ClassVar[type[Any]] = SobaLowRankState
+
+    problem: Problem
+    regularization: Annotated[float, pydantic.Field(ge=1e-6, le=1e6)] = 1.0
+    """a > 0, A starts as a·I; X² in the theorems, 1 in the paper's experiments."""
+    exploration: Exploration = "anytime"
+    """γ, `anytime` for γ_t = min(1, sqrt(K/t)), or `adaptive` for Theorem 5's min(1, sqrt(K(1 + Q)/t)), far slower."""
+    max_updates: Annotated[int, pydantic.Field(ge=1, le=20_000)] = 1000
+    """How many updates are stored; the factor takes 4 bytes times its square."""
+    max_nonzeros: Annotated[int, pydantic.Field(ge=1, le=2**31)] = 200_000
+    """How many non-zeros their contexts may have together; 16 bytes each."""
+
+    def __post_init__(self) -> None:
+        """Refuses a matrix whose inverse would lose its digits."""
+        check_regularization(self.regularization, self.problem)
+
+    @property
+    def guarantee(self) -> str:
+        """See `Learner.guarantee`."""
+        whole = soba_guarantee(self.exploration, self.regularization, self.problem)
+        if not whole.endswith(AT_ONCE):
+            return whole
+        return (
+            f"{whole} All this until the first accepted round that finds no room among {self.max_updates:,} updates "
+            f"and {self.max_nonzeros:,} non-zeros; nothing is proved after it."
+        )
+
+    @property
+    def factor_size(self) -> int:
+        """The entries of a packed triangle with max_updates rows."""
+        return self.max_updates * (self.max_updates + 1) // 2
+
+    @property
+    def evidence_size(self) -> int:
+        """Nothing: the update needs the present matrix."""
+        return 0
+
+    def fold_cost(self, _: int) -> int:
+        """Two solves with the factor, and two passes over the stored contexts, when all is full."""
+        return self.max_updates**2 + 3 * self.max_nonzeros
+
+    @property
+    def kernels(self) -> Kernels:
+        """Answers (1 - γ) e_ŷ + (γ/K) 1; learns from the correct rounds that pass the margin test."""
+        return Kernels(_Parameters(exploration_code(self.exploration), self.regularization), _decide, _fold)
+
+    def check_new(self) -> None:
+        """Refuse, to new models, a matrix whose condition could grow beyond what float64 inverts."""
+        gamma = least_exploration(self.exploration, self.problem)
+        check_conditioning(self.problem, self.regularization, gamma / self.problem.n_labels)
+
+
+class _Row(NamedTuple):
+    """z = √c (e_rival - e_y) ⊗ x, a row that Z may get."""
+
+    indices: IntArray  # (nnz,)
+    values: FloatArray  # (nnz,), √c x
+    rival: int  # ȳ
+    y: int
+
+
+@compiled
+def _decide(
+    parameters: _Parameters, state: SobaLowRankState, contexts: Contexts, distributions: FloatArray, _: FloatArray
+) -> None:
+    rate = exploration_rate(parameters.exploration, distributions.shape[1], state.quadratic_sum, state.rounds)
+    decide_greedily(state.weights, rate, contexts, distributions)
+
+
+@compiled
+def _fold(parameters: _Parameters, state: SobaLowRankState, rounds: Rounds) -> None:
+    a = parameters.regularization
+    d, K = state.weights.shape
+    x, s, r = np.zeros(d), np.empty(K), np.empty(len(state.ends))
+    for t in range(len(rounds.labels)):
+        if rounds.correct[t]:
+            indices, values = row(rounds.contexts, t)
+            _update(state, a, indices, values, rounds.labels[t], 1.0 / rounds.propensities[t], x, s, r)
+        state.rounds[()] += 1
+
+
+@compiled
+def _update(
+    state: SobaLowRankState,
+    a: float,
+    indices: IntArray,
+    values: FloatArray,
+    y: int,
+    c: float,
+    x: FloatArray,
+    s: FloatArray,
+    r: FloatArray,
+) -> None:
+    """One correct round; x (d,), zero before and after, s (K,) and r (max_updates,) are scratch."""
+    s[:] = 0.0
+    score(state.weights, indices, values, s)
+    rival = leader_except(s, y)
+    delta, most = s[rival] - s[y], 2.0 * c * squared_norm(values) / a
+    # q is at most z'z / a, and a negative m is nearest to zero there: most refusals need no more than this.
+    if state.margin_sum.item() + margin_gain(c, delta, most) < 0.0:
+        return
+    z, r = _Row(indices, math.sqrt(c) * values, rival, y), r[: _stored(state)]
+    _products(state, z, x, r)
+    packed_solve_lower(state.factor, r)
+    known = squared_norm(r) / a
+    if not known <= 2.0 * most:  # only a factor from outside leads here
+        return
+    q = max(0.0, most - known)
+    m = margin_gain(c, delta, q)
+    if state.margin_sum.item() + m < 0.0:
+        return
+    state.margin_sum[()] += m
+    state.updates[()] += 1
+    _store(state, a, z, q, r)
+    packed_solve_upper(state.factor, r)
+    _step(state, z, math.sqrt(c) * (1.0 + delta) / (a * (1.0 + q)), r)
+
+
+@compiled
+def _stored(state: SobaLowRankState) -> int:
+    """How many rows there are; a count from outside must not lead out of the arrays."""
+    return min(state.stored.item(), len(state.ends))
+
+
+@compiled
+def _start(state: SobaLowRankState, i: int) -> int:
+    """Where row i of Z begins: where the one before ends."""
+    return 0 if i == 0 else state.ends[i - 1]
+
+
+@compiled
+def _row(state: SobaLowRankState, i: int) -> _Row:
+    """Row i of Z."""
+    start, stop = _start(state, i), state.ends[i]
+    return _Row(state.indices[start:stop], state.values[start:stop], state.pairs[i, 0], state.pairs[i, 1])
+
+
+@compiled
+def _products(state: SobaLowRankState, z: _Row, x: FloatArray, result: FloatArray) -> None:
+    """Writes Zz to result (U,); x is scratch."""
+    for position in range(len(z.values)):
+        x[z.indices[position]] = z.values[position]
+    for i in range(len(result)):
+        other = _row(state, i)
+        shared = int(other.rival == z.rival) + int(other.y == z.y) - int(other.rival == z.y) - int(other.y == z.rival)
+        result[i] = shared * _sparse_dot(other.indices, other.values, x) if shared != 0 else 0.0
+    for position in range(len(z.values)):
+        x[z.indices[position]] = 0.0
+
+
+@compiled_sum
+def _sparse_dot(indices: IntArray, values: FloatArray, dense: FloatArray) -> float:
+    total = 0.0
+    for position in range(len(values)):
+        total += values[position] * dense[indices[position]]
+    return total
+
+
+@compiled
+def _store(state: SobaLowRankState, a: float, z: _Row, q: float, r: FloatArray) -> None:
+    """Appends z to Z and (r', √(a(1 + q))) to L, where there is room for both."""
+    place = len(r)
+    at = _start(state, place)
+    if place == len(state.ends) or np.count_nonzero(z.values) > len(state.values) - at:
+        return
+    for position in range(len(z.values)):
+        if z.values[position] != 0.0:
+            state.indices[at], state.values[at] = z.indices[position], z.values[position]
+            at += 1
+    state.pairs[place, 0], state.pairs[place, 1], state.ends[place] = z.rival, z.y, at
+    start = place * (place + 1) // 2
+    state.factor[start : start + place] = r
+    state.factor[start + place] = math.sqrt(a * (1.0 + q))
+    state.quadratic_sum[()] += q / (1.0 + q)
+    state.stored[()] = place + 1
+
+
+@compiled
+def _step(state: SobaLowRankState, z: _Row, step: float, coefficients: FloatArray) -> None:
+    """W -= step · mat(z - Z' coefficients)."""
+    _add(state.weights, z, -step)
+    for i in range(len(coefficients)):
+        _add(state.weights, _row(state, i), step * coefficients[i])
+
+
+@compiled
+def _add(weights: FloatArray, z: _Row, factor: float) -> None:
+    add_to_label(weights, z.rival, factor, z.indices, z.values)
+    add_to_label(weights, z.y, -factor, z.indices, z.values)

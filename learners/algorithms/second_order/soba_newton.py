@@ -1,0 +1,175 @@
+"""Algorithm 2 of the SOBA paper with the Online Newton Step as its online learner.
+
+Beygelzimer, Orabona, Zhang, "Efficient Online Bandit Multiclass Learning with Õ(√T) Regret", ICML 2017,
+Algorithm 2; Hazan, Agarwal, Kale, "Logarithmic Regret Algorithms for Online Convex Optimization", 2007. The
+loss of a round is l(m) = 1 - 2m/(2-η) + η m²/(2-η) at the margin m, which is (γ/K)(η/32)-exp-concave.
+"""
+
+from typing import Annotated, Any, ClassVar, NamedTuple
+
+import numpy as np
+import pydantic
+
+from learners.base import (
+    Contexts,
+    Count,
+    FloatArray,
+    IntArray,
+    Layout,
+    Problem,
+    Rounds,
+    hyperparameters,
+    zero_state,
+)
+from learners.compiled_learner import CompiledLearner
+from learners.kernels import Kernels, compiled, row
+from learners.mathematics.ball import ball_minimizer, packed_product
+from learners.mathematics.exploration import lead, leader
+from learners.mathematics.guarantees import AT_ONCE, uncovered
+from learners.mathematics.linear_algebra import packed_identity, packed_rank_one, score_row
+
+
+class SobaNewtonState(NamedTuple):
+    """A has its rows ordered by label, then feature."""
+
+    matrix: Annotated[FloatArray, Layout("float64", ("P",))]  # A, n by n, a packed lower triangle
+    weights: Annotated[FloatArray, Layout("float64", ("d", "K"))]  # W, in the ball
+    rounds: Count  # rounds folded so far, t - 1
+    updates: Count  # rounds that moved W
+
+
+class _Parameters(NamedTuple):
+    """The hyperparameters as the kernels want them."""
+
+    exploration: float
+    eta: float
+    radius: float
+    beta: float
+    epsilon: float
+
+
+@hyperparameters
+class SobaNewton(CompiledLearner[SobaNewtonState]):
+    """SOBA's loss with Online Newton Steps in a ball: (K·d)² / 2 numbers, O((K·d)³) per update.
+
+    Answers the leader of the scores, with a share γ of uniform exploration. Learns where the answer was
+    right and the leader wrong, so seldom. Late feedback takes the gradient at the scores of the prediction
+    and weighs it by the stored propensity.
+
+    Raises:
+        pydantic.ValidationError: for a hyperparameter out of range, or η over 1/max(2 X D, 1).
+    """
+
+    algorithm: ClassVar[str] = "soba-newton"
+    smaller: ClassVar[str] = "soba-diagonal"
+    state_type: ClassVar[type[Any]] = SobaNewtonState
+
+    problem: Problem
+    exploration: Annotated[float, pydantic.Field(ge=1e-6, le=1)] = 0.05
+    """γ, the share of uniform exploration."""
+    radius: Annotated[float, pydantic.Field(ge=1e-6, le=1e6)] = 1.0
+    """D: weights are kept in the Frobenius ball of this radius."""
+    eta: Annotated[float, pydantic.Field(ge=1e-12, le=1)] | None = None
+    """η, where the loss stands between hinge (0) and squared hinge (1). `null`: the largest, 1/max(2 X D, 1)."""
+    beta: Annotated[float, pydantic.Field(ge=1e-30, le=1e6)] | None = None
+    """β, one over the step. `null`: the theorem's, whose steps are tiny."""
+    epsilon: Annotated[float, pydantic.Field(ge=1e-12, le=1e15)] | None = None
+    """ε: A starts as ε·I. `null`: the theorem's 1/(4 β² D²)."""
+
+    def __post_init__(self) -> None:
+        """Refuses an η for which the loss would not fall with the margin."""
+        if self.eta is not None and self.eta > self.largest_eta * (1 + 1e-12):
+            raise ValueError(f"eta must be at most 1/max(2 X D, 1) = {self.largest_eta:g}")
+
+    @property
+    def guarantee(self) -> str:
+        """See `Learner.guarantee`."""
+        if self.beta is not None or self.epsilon is not None:
+            return uncovered("beta and epsilon are not the theorem's", "both of them null")
+        return (
+            "Expected mistakes exceed the η-loss of any U with ‖U‖ ≤ D by at most 5 (1/α + 2GD) K d ln T + γT after "
+            "T rounds, α = γη/(32K), G = 16XK/γ (Beygelzimer, Orabona and Zhang 2017, Algorithm 2; Hazan, Agarwal "
+            f"and Kale 2007). {AT_ONCE}"
+        )
+
+    @property
+    def largest_eta(self) -> float:
+        """1/max(2 X D, 1)."""
+        return 1.0 / max(2.0 * self.problem.norm_bound * self.radius, 1.0)
+
+    def fold_cost(self, _: int) -> int:
+        """The factorizations that bring W into the ball."""
+        n = self.problem.n_labels * self.problem.n_features
+        return n * n * (n + 1)
+
+    @property
+    def kernels(self) -> Kernels:
+        """Answers (1 - γ) e_ŷ + (γ/K) 1; learns where the answer was right and the leader wrong."""
+        return Kernels(_parameters(self), _decide, _fold)
+
+    def init(self) -> SobaNewtonState:
+        """A = ε·I, W = 0."""
+        state: SobaNewtonState = zero_state(self)
+        packed_identity(state.matrix, _parameters(self).epsilon, self.problem.n_labels * self.problem.n_features)
+        return state
+
+
+def _parameters(learner: SobaNewton) -> _Parameters:
+    """The constants of the Online Newton Step, with G = 16 X K / γ bounding the gradients."""
+    K, X, gamma, D = learner.problem.n_labels, learner.problem.norm_bound, learner.exploration, learner.radius
+    eta = learner.largest_eta if learner.eta is None else learner.eta
+    alpha, G = gamma / K * eta / 32.0, 16.0 * X * K / gamma
+    beta = 0.5 * min(1.0 / (8.0 * G * D), alpha) if learner.beta is None else learner.beta
+    epsilon = 1.0 / (4.0 * beta**2 * D**2) if learner.epsilon is None else learner.epsilon
+    return _Parameters(float(gamma), float(eta), float(D), float(beta), float(epsilon))
+
+
+@compiled
+def _decide(
+    parameters: _Parameters, state: SobaNewtonState, contexts: Contexts, distributions: FloatArray, evidence: FloatArray
+) -> None:
+    for i in range(len(distributions)):
+        score_row(state.weights, contexts, i, evidence[i])
+        lead(evidence[i], parameters.exploration, distributions[i])
+
+
+@compiled
+def _fold(parameters: _Parameters, state: SobaNewtonState, rounds: Rounds) -> None:
+    n = state.weights.size
+    g, theta = np.zeros(n), np.empty(n)
+    for t in range(len(rounds.labels)):
+        y, led = rounds.labels[t], leader(rounds.evidence[t])
+        if rounds.correct[t] and led != y:
+            margin = rounds.evidence[t, y] - rounds.evidence[t, led]
+            slope = 2.0 * (parameters.eta * margin - 1.0) / (2.0 - parameters.eta)
+            indices, values = row(rounds.contexts, t)
+            _step(parameters, state, slope / rounds.propensities[t], y, led, indices, values, g, theta)
+            state.updates[()] += 1
+        state.rounds[()] += 1
+
+
+@compiled
+def _step(
+    parameters: _Parameters,
+    state: SobaNewtonState,
+    slope: float,
+    y: int,
+    led: int,
+    indices: IntArray,
+    values: FloatArray,
+    g: FloatArray,
+    theta: FloatArray,
+) -> None:
+    """A += gg', W = argmin ½ w'Aw - (A W - g/β)'w in the ball, for g = slope (e_y - e_led) ⊗ x."""
+    d, K = state.weights.shape
+    g[:] = 0.0
+    for position in range(len(values)):
+        g[y * d + indices[position]] = slope * values[position]
+        g[led * d + indices[position]] = -slope * values[position]
+    packed_rank_one(state.matrix, g, 1.0)
+    w = np.ascontiguousarray(state.weights.T).ravel()
+    packed_product(state.matrix, w, theta)
+    for i in range(len(g)):
+        theta[i] = g[i] / parameters.beta - theta[i]
+    ball_minimizer(state.matrix, theta, parameters.radius, parameters.epsilon, w)
+    state.weights[:] = w.reshape(K, d).T

@@ -1,0 +1,224 @@
+"""From scores to a distribution, and from a distribution to a label."""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from learners.base import Contexts, FloatArray, IntArray
+from learners.checks import check_draw
+from learners.kernels import compiled
+from learners.mathematics.linear_algebra import score_row
+
+_ALMOST_ONE = 1.0 - 2.0**-53
+
+LEAST_PROPENSITY = 2.0**-1022
+"""The smallest normal float64: one over it is finite. What is less likely is handed out with this propensity."""
+
+
+@compiled
+def as_propensity(probability: float) -> float:
+    """Return a probability, off by rounding, as a propensity: in (0, 1], and no smaller than `LEAST_PROPENSITY`.
+
+    NaN stays NaN, for the caller to refuse.
+    """
+    if np.isnan(probability):
+        return probability
+    return min(1.0, max(LEAST_PROPENSITY, probability))
+
+
+@compiled
+def settle(distribution: FloatArray) -> None:
+    """Bring each entry of a distribution (K,), off by rounding, into [0, 1]; what is too small to divide by is 0."""
+    for k in range(len(distribution)):
+        p = distribution[k]
+        if not np.isnan(p):  # which the caller refuses
+            distribution[k] = min(1.0, p) if p >= LEAST_PROPENSITY else 0.0
+
+
+@compiled
+def settle_each(distributions: FloatArray) -> None:
+    """As `settle`, for each row of distributions (n, K)."""
+    for i in range(len(distributions)):
+        settle(distributions[i])
+
+
+def draw(distributions: FloatArray, uniforms: FloatArray) -> tuple[IntArray, FloatArray, FloatArray]:
+    """Draws a label from each distribution by inverse CDF.
+
+    Args:
+        distributions: (n, K), rows sum to 1 up to rounding.
+        uniforms: (n,), each in [0, 1).
+
+    Returns:
+        labels (n,): the smallest k whose cumulated probability exceeds u; where rounding leaves none, the
+        last label of positive probability. propensities (n,): the probability of that label, the very
+        number used in the draw, in (0, 1] whatever the rows hold. residual uniforms (n,): what the draw left of
+        the uniform number, (u - the probability of the labels before) / propensity, in [0, 1): uniform again,
+        and independent of the label, so that a learner can toss a coin with it.
+
+    Raises:
+        InvalidArrayError: for distributions or uniforms that are none, naming the field.
+    """
+    check_draw(distributions, uniforms)
+    return draw_unchecked(distributions, uniforms)
+
+
+def draw_unchecked(distributions: FloatArray, uniforms: FloatArray) -> tuple[IntArray, FloatArray, FloatArray]:
+    """As `draw`, for arrays that the caller has checked: others may crash the interpreter."""
+    labels = np.empty(len(distributions), dtype=np.int64)
+    propensities = np.empty(len(distributions), dtype=np.float64)
+    residual_uniforms = np.empty(len(distributions), dtype=np.float64)
+    draw_into(distributions, uniforms, labels, propensities, residual_uniforms)
+    return labels, propensities, residual_uniforms
+
+
+@compiled
+def draw_into(
+    distributions: FloatArray,
+    uniforms: FloatArray,
+    labels: IntArray,
+    propensities: FloatArray,
+    residual_uniforms: FloatArray,
+) -> None:
+    """As `draw`, into given arrays."""
+    for i in range(len(uniforms)):
+        labels[i], before = draw_one(distributions[i], uniforms[i])
+        propensities[i] = as_propensity(distributions[i, labels[i]])
+        residual_uniforms[i] = max(0.0, min(_ALMOST_ONE, (uniforms[i] - before) / propensities[i]))
+
+
+@compiled
+def draw_one(distribution: FloatArray, uniform: float) -> tuple[int, float]:
+    """The label that a uniform number in [0, 1) picks from a distribution (K,), and the probability before it."""
+    cumulated, last_possible, before = 0.0, 0, 0.0
+    for k in range(len(distribution)):
+        probability = distribution[k]
+        if cumulated + probability > uniform:
+            return k, cumulated
+        if probability > 0.0:
+            last_possible, before = k, cumulated
+        cumulated += probability
+    return last_possible, before
+
+
+@compiled
+def leader(scores: FloatArray) -> int:
+    """argmax, ties to the lowest index."""
+    best = 0
+    for k in range(1, len(scores)):
+        if scores[k] > scores[best]:
+            best = k
+    return best
+
+
+@compiled
+def leader_except(scores: FloatArray, excluded: int) -> int:
+    """Argmax over all labels but one, ties to the lowest index."""
+    best = 1 if excluded == 0 else 0
+    for k in range(best + 1, len(scores)):
+        if k != excluded and scores[k] > scores[best]:
+            best = k
+    return best
+
+
+@compiled
+def mix_with_uniform(top: int, share: float, distribution: FloatArray) -> None:
+    """Writes (1 - share) e_top + (share / K) 1 to distribution (K,); share in [0, 1]."""
+    distribution[:] = share / len(distribution)
+    distribution[top] += 1.0 - share
+    settle(distribution)
+
+
+@compiled
+def lead(scores: FloatArray, share: float, distribution: FloatArray) -> int:
+    """Writes the leader's distribution with a share of uniform exploration; returns the leader."""
+    top = leader(scores)
+    mix_with_uniform(top, share, distribution)
+    return top
+
+
+@compiled
+def decide_greedily(weights: FloatArray, rate: float, contexts: Contexts, distributions: FloatArray) -> None:
+    """Writes, for each context, the leader of W x with a share `rate` spread over all labels."""
+    s = np.empty(weights.shape[1])
+    for i in range(len(distributions)):
+        score_row(weights, contexts, i, s)
+        lead(s, rate, distributions[i])
+
+
+@compiled
+def softmax(scores: FloatArray, result: FloatArray) -> None:
+    """Writes the softmax of scores (K,) to result (K,), shifted so that nothing overflows."""
+    top = scores[leader(scores)]
+    total = 0.0
+    for k in range(len(scores)):
+        result[k] = np.exp(scores[k] - top)
+        total += result[k]
+    for k in range(len(scores)):
+        result[k] /= total
+
+
+@compiled
+def logistic(scores: FloatArray) -> None:
+    """Turns scores (K,) into chances 1/(1 + exp(-s)), in place."""
+    for k in range(len(scores)):
+        scores[k] = 1.0 / (1.0 + np.exp(-scores[k]))
+
+
+@compiled
+def weigh_by_gap(values: FloatArray, gap_weight: float, share: float, distribution: FloatArray) -> None:
+    """Inverse-gap weighting, with a share of uniform exploration, of predicted rewards (K,) in [0, 1].
+
+    Writes 1/(K + γ (v_leader - v_k)) for each label k behind the leader, and the rest for the leader, to
+    distribution (K,); γ = gap_weight >= 0. Abe, Biermann and Long 2003; Foster and Rakhlin 2020, Algorithm 1.
+    """
+    K, top, others = len(values), leader(values), 0.0
+    for k in range(K):
+        if k != top:
+            probability = 1.0 / (K + gap_weight * (values[top] - values[k]))
+            others += probability
+            distribution[k] = (1.0 - share) * probability + share / K
+    distribution[top] = (1.0 - share) * (1.0 - others) + share / K
+    settle(distribution)
+
+
+@compiled
+def soften(scores: FloatArray, sharpness: float, share: float, distribution: FloatArray) -> None:
+    """Writes (1 - share) softmax(sharpness · scores) + (share / K) 1 to distribution (K,)."""
+    K = len(scores)
+    for k in range(K):
+        distribution[k] = sharpness * scores[k]
+    softmax(distribution, distribution)
+    for k in range(K):
+        distribution[k] = (1.0 - share) * distribution[k] + share / K
+    settle(distribution)
+
+
+class Schedule(NamedTuple):
+    """Exploration that falls with the rounds: γ_t = min(1, max(least, (constant / t)^power)).
+
+    A fixed γ has the constant 0 and is the least itself.
+    """
+
+    constant: float
+    power: float
+    least: float
+
+
+def scheduled(exploration: float | str, n_labels: int, least: float = 0.0) -> Schedule:
+    """The schedule of a fixed γ, or `anytime`: γ_t = min(1, √(K/t)), of the order that regret √T allows."""
+    return Schedule(float(n_labels), 0.5, least) if isinstance(exploration, str) else Schedule(0.0, 1.0, exploration)
+
+
+@compiled
+def scheduled_rate(schedule: Schedule, rounds: int) -> float:
+    """γ_t for t = rounds + 1."""
+    falling: float = (schedule.constant / (rounds + 1.0)) ** schedule.power
+    return min(1.0, max(schedule.least, falling))
+
+
+@compiled
+def adaptive_rate(n_labels: int, quadratic_sum: float, rounds: int) -> float:
+    """γ_t = min(1, sqrt(K (1 + Q) / t)) for t = rounds + 1: the anytime exploration of SOBA, Theorem 5."""
+    return min(1.0, math.sqrt(n_labels * (1.0 + quadratic_sum) / (rounds + 1)))

@@ -1,0 +1,50 @@
+"""The steps and exploration rates that Gaptron's theorems call for.
+
+Van der Hoeven 2020, Table 2 and Theorems 1-6, with the printed errors corrected; the anytime rate follows
+from the same proofs by dual averaging.
+"""
+
+import math
+
+from learners.base import Problem
+from learners.mathematics.losses import LossName
+
+_LN2 = math.log(2.0)
+
+
+def safe_step(loss: LossName, problem: Problem, gamma: float | None = None) -> float:
+    """The largest step η that keeps the surrogate gap non-positive.
+
+    Args:
+        loss: the surrogate loss.
+        problem: gives K and X.
+        gamma: the exploration rate under bandit feedback; None for full information.
+
+    Returns:
+        η of Theorems 1-3 (full information) or κγ of Theorems 4-6 (bandit feedback).
+    """
+    K, X = problem.n_labels, problem.norm_bound
+    full = {
+        "logistic": _LN2 / (2 * K * X**2),
+        "hinge": (K - 1) / (K**2 * X**2),
+        "smooth_hinge": 1 / (4 * K * X**2),
+    }[loss]
+    return full if gamma is None else full * gamma / K
+
+
+def tuned_exploration(loss: LossName, problem: Problem, radius: float, horizon: int) -> float:
+    """γ that Theorems 4-6 tune for a known number of rounds T = horizon; in (0, 1]."""
+    K, X, D = problem.n_labels, problem.norm_bound, radius
+    squared = {
+        "logistic": K**2 * X**2 * D**2 / _LN2,
+        "hinge": K**4 * X**2 * D**2 / (2 * (K - 1) ** 2),
+        "smooth_hinge": 2 * K**2 * X**2 * D**2,
+    }[loss]
+    return float(min(1.0, math.sqrt(squared / horizon)))
+
+
+def anytime_constant(loss: LossName, problem: Problem, radius: float) -> float:
+    """The constant c of γ_t = min(1, c/√t), (D/2) sqrt(K / (κ (K - 1))): no horizon, for a factor √2."""
+    K = problem.n_labels
+    kappa = safe_step(loss, problem, gamma=1.0)
+    return float(radius / 2 * math.sqrt(K / (kappa * (K - 1))))

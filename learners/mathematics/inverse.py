@@ -1,0 +1,184 @@
+"""The inverse of a matrix that grows, kept beside the matrix: checked now and then, and computed anew where it drifted.
+
+A⁻¹ is kept by rank-one downdates (Sherman and Morrison 1950), each of which leaves an error of about 1e-16 times the
+condition number of A in it; the errors add up. A itself is a sum and keeps its digits. So A is kept too, with the
+right side θ of the weights w = A⁻¹θ. After every `CHECK_EVERY` updates A⁻¹ and w are tested against them, and where
+one fails both are computed from A and θ, by Cholesky's factor. All matrices are packed lower triangles.
+
+The test takes the same vector each time, and the rebuild the same steps, so all workers keep the same bits.
+"""
+
+import numpy as np
+
+from learners.base import FloatArray, IntArray, Problem, refusal
+from learners.kernels import compiled
+from learners.mathematics.ball import largest_diagonal, packed_cholesky, packed_product
+from learners.mathematics.linear_algebra import packed_solve_lower, packed_solve_upper, squared_norm
+
+CHECK_EVERY = 500
+"""Updates between two checks."""
+
+LARGEST_GROWTH = 1e7
+"""X² / (p a): what an update may at most add to the condition number of A in a new model, but for a factor of 2."""
+
+_TOLERANCE = 1e-8  # of ‖A A⁻¹ r - r‖ / ‖r‖ and ‖A w - θ‖ / ‖θ‖
+_GOLDEN = 0.6180339887498949  # multiples of it spread evenly over the unit interval
+_MOST_SHIFTS = 400
+
+
+def upkeep_cost(n: int) -> int:
+    """Multiply-adds of a check and a rebuild of size n, spread over the updates between two checks."""
+    return (n**3 // 2 + 3 * n**2) // CHECK_EVERY
+
+
+@compiled
+def maintain(matrix: FloatArray, theta: FloatArray, least: float, inverse: FloatArray, w: FloatArray) -> None:
+    """Check the inverse and w (n,), and compute both anew from A and θ (n,) where one has drifted.
+
+    `least` > 0 is known to bound A's eigenvalues from below.
+    """
+    if not (_inverts(matrix, inverse, len(w)) and _solves(matrix, theta, w)):
+        rebuild(matrix, theta, least, inverse, w)
+
+
+@compiled
+def _inverts(matrix: FloatArray, inverse: FloatArray, n: int) -> bool:
+    r, v, back = np.empty(n), np.empty(n), np.empty(n)
+    for i in range(n):
+        r[i] = ((i + 1) * _GOLDEN) % 1.0 - 0.5
+    packed_product(inverse, r, v)
+    packed_product(matrix, v, back)
+    return _near(back, r)
+
+
+@compiled
+def _solves(matrix: FloatArray, theta: FloatArray, w: FloatArray) -> bool:
+    back = np.empty(len(w))
+    packed_product(matrix, w, back)
+    return _near(back, theta)
+
+
+@compiled
+def _near(back: FloatArray, wanted: FloatArray) -> bool:
+    """Whether ‖back - wanted‖ is a small share of ‖wanted‖; overwrites back. False for what is no number."""
+    for i in range(len(back)):
+        back[i] -= wanted[i]
+    return squared_norm(back) <= _TOLERANCE**2 * squared_norm(wanted)
+
+
+@compiled
+def rebuild(matrix: FloatArray, theta: FloatArray, least: float, inverse: FloatArray, w: FloatArray) -> None:
+    """Compute A⁻¹ and w = A⁻¹θ (n,) by Cholesky's factor of A: n³/2 multiply-adds.
+
+    A matrix that rounding has brought under `least` is raised by as much of I as it takes; one that cannot be
+    factored at all, which no run leads to, leaves inverse and w as they are.
+    """
+    n, factor = len(w), np.empty(len(matrix))
+    if not _factored(matrix, n, least, factor):
+        return
+    w[:] = theta
+    packed_solve_lower(factor, w)
+    packed_solve_upper(factor, w)
+    _invert_lower(factor, n)
+    _square(factor, n, inverse)
+
+
+@compiled
+def _factored(matrix: FloatArray, n: int, least: float, factor: FloatArray) -> bool:
+    shift = 0.0
+    for _ in range(_MOST_SHIFTS):
+        if packed_cholesky(matrix, shift, 0.5 * least, factor):
+            return True
+        shift = max(10.0 * shift, least, 1e-15 * largest_diagonal(matrix, n))
+    return False
+
+
+@compiled
+def _invert_lower(factor: FloatArray, n: int) -> None:
+    """Replace L by L⁻¹, row by row."""
+    fresh = np.empty(n)
+    for i in range(n):
+        start = i * (i + 1) // 2
+        fresh[: i + 1] = 0.0
+        for k in range(i):
+            above, share = factor[k * (k + 1) // 2 : k * (k + 1) // 2 + k + 1], factor[start + k]
+            for j in range(k + 1):
+                fresh[j] -= share * above[j]
+        own = 1.0 / factor[start + i]
+        for j in range(i):
+            factor[start + j] = fresh[j] * own
+        factor[start + i] = own
+
+
+@compiled
+def _square(lower: FloatArray, n: int, result: FloatArray) -> None:
+    """Write M'M to a packed triangle, for M = `lower`."""
+    result[:] = 0.0
+    for k in range(n):
+        row = lower[k * (k + 1) // 2 : k * (k + 1) // 2 + k + 1]
+        for i in range(k + 1):
+            own, into = row[i], result[i * (i + 1) // 2 : i * (i + 1) // 2 + i + 1]
+            for j in range(i + 1):
+                into[j] += own * row[j]
+
+
+@compiled
+def add_blocks(
+    packed: FloatArray, d: int, indices: IntArray, values: FloatArray, low: int, high: int, factor: float
+) -> None:
+    """Add factor · u u' to a packed triangle, u being x on block `low` of d rows and -x on block `high` > low."""
+    for position in range(len(values)):
+        i, x = indices[position], factor * values[position]
+        upper = (low * d + i) * (low * d + i + 1) // 2 + low * d
+        across = (high * d + i) * (high * d + i + 1) // 2 + low * d
+        lower = across - low * d + high * d
+        for other in range(len(values)):
+            j, product = indices[other], x * values[other]
+            packed[across + j] -= product
+            if j <= i:
+                packed[upper + j] += product
+                packed[lower + j] += product
+
+
+@compiled
+def add_square(packed: FloatArray, x: FloatArray, indices: IntArray) -> None:
+    """Add x x' to a packed triangle, for a dense x (n,) with non-zeros at these indices at most."""
+    for i in indices:
+        start, own = i * (i + 1) // 2, x[i]
+        for j in indices:
+            if j <= i:
+                packed[start + j] += own * x[j]
+
+
+def check_conditioning(problem: Problem, regularization: float, propensity: float) -> None:
+    """Refuse what lets the condition number of A grow by more than about 1e7 with each update.
+
+    Args:
+        problem: for X.
+        regularization: a, where A starts as a·I.
+        propensity: the least p: an update adds up to 2X²/p to A.
+
+    Raises:
+        pydantic.ValidationError: naming the regularization, with the least that will do.
+    """
+    least = problem.norm_bound**2 / propensity / LARGEST_GROWTH
+    if regularization < least:
+        reason = (
+            f"A's inverse would lose its digits: use a regularization of at least {least:.3g}, a smaller norm_bound"
+        )
+        raise refusal("regularization", f"{reason}, or more exploration")
+
+
+def product(matrix: FloatArray, vector: FloatArray) -> FloatArray:
+    """Return A v."""
+    result = np.empty(len(vector))
+    packed_product(matrix, vector, result)
+    return result
+
+
+def inverse_of(inverse: FloatArray, n: int) -> FloatArray:
+    """Return A, a packed triangle, from A⁻¹ alone: what a state of version 0.1.0 lacks."""
+    matrix, nothing = np.zeros_like(inverse), np.zeros(n)
+    least = max(1e-290, 1e-17 * float(largest_diagonal(inverse, n)))
+    rebuild(np.ascontiguousarray(inverse), nothing, least, matrix, nothing.copy())
+    return matrix

@@ -1,0 +1,90 @@
+"""The three multiclass surrogate losses of Gaptron, their gradients and their gap maps.
+
+Van der Hoeven 2020, "Exploiting the Surrogate Gap in Online Multiclass Classification", Table 1. Each loss
+is a function of the scores s = W x and the label y; its gradient in W is a vector of K coefficients times
+the context, c ⊗ x.
+"""
+
+import math
+from typing import Literal, TypeAlias
+
+from learners.base import FloatArray
+from learners.kernels import compiled
+from learners.mathematics.exploration import leader_except, softmax
+
+LossName: TypeAlias = Literal["logistic", "hinge", "smooth_hinge"]
+
+LOGISTIC, HINGE, SMOOTH_HINGE = 0, 1, 2
+# The theorem holds on either side of m* = β; with this slack rounding does not decide which one is taken.
+_TIE_SLACK = 1e-12
+
+LOSS_CODES: dict[str, int] = {"logistic": LOGISTIC, "hinge": HINGE, "smooth_hinge": SMOOTH_HINGE}
+
+
+@compiled
+def surrogate(loss: int, scores: FloatArray, y: int, coefficients: FloatArray) -> float:
+    """Value of the loss at label y; writes the gradient's coefficients c (K,), the gradient being c ⊗ x.
+
+    The logistic loss has base 2. The hinge loss is zero where the leader is right by a margin over
+    β = 1/K, as the gap map does not explore there (Theorem 2).
+    """
+    coefficients[:] = 0.0
+    if loss == LOGISTIC:
+        return _logistic(scores, y, coefficients)
+    rival = leader_except(scores, y)
+    margin = scores[y] - scores[rival]
+    if loss == HINGE:
+        value, slope = _hinge(margin, len(scores))
+    else:
+        value, slope = _smooth_hinge(margin)
+    coefficients[rival] = slope
+    coefficients[y] = -slope
+    return value
+
+
+@compiled
+def _logistic(scores: FloatArray, y: int, coefficients: FloatArray) -> float:
+    softmax(scores, coefficients)
+    value = -math.log2(coefficients[y])
+    coefficients[y] -= 1.0
+    for k in range(len(scores)):
+        coefficients[k] /= math.log(2.0)
+    return value
+
+
+@compiled
+def _hinge(margin: float, n_labels: int) -> tuple[float, float]:
+    if _clear(margin, n_labels):
+        return 0.0, 0.0
+    return 1.0 - margin, 1.0
+
+
+@compiled
+def _clear(margin: float, n_labels: int) -> bool:
+    """Whether a leader's margin reaches β = 1/K, where the hinge variant neither explores nor learns."""
+    return margin >= (1.0 - _TIE_SLACK) / n_labels
+
+
+@compiled
+def _smooth_hinge(margin: float) -> tuple[float, float]:
+    if margin <= 0.0:
+        return 1.0 - 2.0 * margin, 2.0
+    if margin < 1.0:
+        return (1.0 - margin) ** 2, 2.0 * (1.0 - margin)
+    return 0.0, 0.0
+
+
+@compiled
+def gap_share(loss: int, scores: FloatArray, top: int) -> float:
+    """The share a in [0, 1] of uniform exploration that the surrogate gap pays for, at leader `top`."""
+    if loss == LOGISTIC:
+        total = 0.0
+        for k in range(len(scores)):
+            total += math.exp(scores[k] - scores[top])
+        top_probability = 1.0 / total
+        return 1.0 if top_probability < 0.5 else 1.0 - top_probability
+    margin = scores[top] - scores[leader_except(scores, top)]
+    if loss == HINGE:
+        return 0.0 if _clear(margin, len(scores)) else 1.0 - margin
+    shortfall: float = 1.0 - min(1.0, margin)
+    return shortfall * shortfall

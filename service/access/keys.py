@@ -1,0 +1,184 @@
+"""API keys: what they allow, and who is asking. How they are made stands in `service.access.key_admin`.
+
+A key reads `wk_<id>_<secret>`. The id (12 hex digits) is no secret: the store has its record under it, logs may
+name it. The secret is 32 random bytes, so one SHA-256 of the whole key is all that need be stored: there is no
+dictionary of such keys to try, and a slow hash would only make requests slow.
+"""
+
+import hashlib
+import hmac
+import logging
+import re
+from collections import OrderedDict
+from collections.abc import Callable
+from fnmatch import translate
+from typing import Annotated, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from service.errors import ForbiddenError, ModelNotFoundError, UnauthenticatedError
+from service.store.access_tables import KeyTable
+
+_log = logging.getLogger(__name__)
+
+Scope = Literal["predict", "feedback", "read", "admin"]
+SCOPES: tuple[Scope, ...] = ("predict", "feedback", "read", "admin")
+
+_KEY = re.compile(r"wk_([0-9a-f]{12})_[0-9a-f]{64}")
+_MOST_CACHED = 4096
+_REFUSED = "the API key is not known, or no longer valid"
+
+# Names have no other characters (`service.schemas.models.NAME_PATTERN`); `*` stands for any of them.
+_GLOB = r"^[A-Za-z0-9._*-]{1,64}$"
+_LAST = "\x7f"  # behind every character of a name
+
+
+class Names:
+    """The names of models that a key is for: those that a glob matches, `*` standing for any characters."""
+
+    def __init__(self, glob: str) -> None:
+        self.glob = glob
+        self.all = glob == "*"
+        self._matches = re.compile(translate(glob)).match
+        prefix = glob.partition("*")[0]
+        self._prefix = prefix
+        self.before = prefix[:-1] + chr(ord(prefix[-1]) - 1) + _LAST if prefix else ""
+        """Is before every name of these, in the order of names, and behind every name before them."""
+
+    def __contains__(self, name: str) -> bool:
+        return self.all or self._matches(name) is not None
+
+    def ended_by(self, name: str) -> bool:
+        """Whether no name of these comes behind this one, in the order of names."""
+        return name > self._prefix and not name.startswith(self._prefix)
+
+
+class KeyRecord(BaseModel):
+    """What the store has of an API key."""
+
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True, hide_input_in_errors=True)
+
+    digest: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$", repr=False)]
+    """SHA-256 of the key, in hex."""
+    name: Annotated[str, Field(min_length=1, max_length=100)]
+    """Whose it is, for a person."""
+    scopes: Annotated[list[Scope], Field(min_length=1, max_length=len(SCOPES))]
+    """`admin` includes the others."""
+    models: Annotated[str, Field(pattern=_GLOB)] = "*"
+    """A glob of the names of models."""
+    limit: Annotated[str, Field(pattern=r"^[1-9][0-9]{0,8}/(second|minute|hour|day)$")] | None = None
+    """Most requests, such as `100/second`."""
+    created_at: Annotated[float, Field(ge=0, allow_inf_nan=False)]
+    """Seconds since the epoch."""
+    expires_at: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
+    """Seconds since the epoch; None for never."""
+
+    @model_validator(mode="after")
+    def _scopes_differ(self) -> Self:
+        if len(set(self.scopes)) < len(self.scopes):
+            raise ValueError("a scope is there twice")
+        return self
+
+
+class Caller:
+    """Who asks: an API key that was good a moment ago."""
+
+    def __init__(self, key_id: str, record: KeyRecord) -> None:
+        self.key_id = key_id
+        self.record = record
+        self.names = Names(record.models)
+        self.digest = bytes.fromhex(record.digest)
+        self.limit = record.limit
+        self._scopes = frozenset(SCOPES if "admin" in record.scopes else record.scopes)
+
+    def check_scope(self, scope: Scope) -> None:
+        """Lets pass who has the scope.
+
+        Raises:
+            ForbiddenError: if the key has not.
+        """
+        if scope not in self._scopes:
+            raise ForbiddenError(f"the API key has not the scope {scope!r}")
+
+    def check_model(self, name: str, field: str) -> None:
+        """Lets pass who may know of the model; the others learn nothing, not even whether it exists.
+
+        Raises:
+            ModelNotFoundError: in the words of a model that does not exist, blaming that field.
+        """
+        if name not in self.names:
+            raise ModelNotFoundError(f"there is no model {name!r}", field)
+
+    def check_new_model(self, name: str) -> None:
+        """Lets pass who may make a model of that name.
+
+        Raises:
+            ForbiddenError: if the key is for other names.
+        """
+        if name not in self.names:
+            raise ForbiddenError(f"the API key is for models named {self.names.glob!r}", "name")
+
+    def check_everything(self) -> None:
+        """Lets pass who may know of all models.
+
+        Raises:
+            ForbiddenError: if the key is for some only.
+        """
+        if not self.names.all:
+            raise ForbiddenError("the API key is not for all models")
+
+
+class Gatekeeper:
+    """Tells who is asking, from memory where it was asked a moment ago.
+
+    Args:
+        table: where the records are.
+        now: seconds since the epoch.
+        cache_seconds: how long a record is believed without another look: by so much a revocation may be late.
+    """
+
+    def __init__(self, table: KeyTable, now: Callable[[], float], cache_seconds: float) -> None:
+        self._table = table
+        self._now = now
+        self._cache_seconds = cache_seconds
+        self._cache: OrderedDict[str, tuple[float, Caller | None]] = OrderedDict()
+
+    async def identify(self, key: str) -> Caller:
+        """Whose key this is.
+
+        Raises:
+            UnauthenticatedError: if it is nobody's: malformed, unknown, expired or revoked.
+            StoreUnavailableError: if the store gives no answer.
+        """
+        shape = _KEY.fullmatch(key)
+        if shape is None:
+            raise UnauthenticatedError(_REFUSED)
+        now, key_id = self._now(), shape[1]
+        until, caller = self._cache.get(key_id, (0.0, None))
+        if not now < until <= now + self._cache_seconds:  # the clock may have been set back
+            caller = await self._look_up(key_id)
+        if caller is None or not hmac.compare_digest(hashlib.sha256(key.encode()).digest(), caller.digest):
+            raise UnauthenticatedError(_REFUSED)
+        if caller.record.expires_at is not None and caller.record.expires_at <= now:
+            raise UnauthenticatedError(_REFUSED)
+        return caller
+
+    async def _look_up(self, key_id: str) -> Caller | None:
+        record = read_record(key_id, await self._table.get(key_id))
+        caller = None if record is None else Caller(key_id, record)
+        self._cache[key_id] = self._now() + self._cache_seconds, caller
+        self._cache.move_to_end(key_id)
+        if len(self._cache) > _MOST_CACHED:
+            self._cache.popitem(last=False)
+        return caller
+
+
+def read_record(key_id: str, stored: bytes | None) -> KeyRecord | None:
+    """A record; None where there is none, or it cannot be read, as when something else wrote it."""
+    if stored is None:
+        return None
+    try:
+        return KeyRecord.model_validate_json(stored)
+    except ValidationError:
+        _log.error("the record of API key %r cannot be read: it admits nobody", key_id)
+        return None

@@ -1,0 +1,71 @@
+"""What openapi.json says of the door: which key each operation needs, how it is refused, and its body."""
+
+from typing import Any
+
+from fastapi import FastAPI
+
+from service import errors
+from service.api.middleware.access import need_of
+from service.api.responses import problem_types
+from service.api.responses.problems import documented
+
+_SCHEMES = {
+    "bearer": {
+        "type": "http",
+        "scheme": "bearer",
+        "description": "An API key, `wk_...`. Needed unless the service was started to answer without.",
+    },
+    "header": {"type": "apiKey", "in": "header", "name": "X-API-Key", "description": "The same key, where that suits."},
+}
+_REFUSALS = documented(
+    *(
+        problem_types.OF_ERROR[error]
+        for error in (
+            errors.UnauthenticatedError,
+            errors.ForbiddenError,
+            errors.RateLimitedError,
+            errors.WrongKeysError,
+            errors.OverloadedError,
+            errors.StoreUnavailableError,
+        )
+    )
+)
+_OF_ANY_BODY = (problem_types.OF_HTTP[408], problem_types.BODY_TOO_LARGE)
+_OF_BODIES = documented(*_OF_ANY_BODY, problem_types.INVALID_JSON, problem_types.UNSUPPORTED_MEDIA_TYPE)
+_OF_WEBHOOKS = documented(*_OF_ANY_BODY, problem_types.OF_ERROR[errors.OverloadedError])
+"""Their bodies are judged by their senders' signatures first, and refused as feedback if they are no JSON."""
+
+
+def describe_access(app: FastAPI) -> None:
+    """Adds it to the description that the application gives of itself."""
+    plain = app.openapi
+
+    def described() -> dict[str, Any]:
+        if app.openapi_schema is None:
+            app.openapi_schema = _with_access(plain())
+        return app.openapi_schema
+
+    app.openapi = described  # type: ignore[method-assign]
+
+
+def _with_access(api: dict[str, Any]) -> dict[str, Any]:
+    api["components"]["securitySchemes"] = _SCHEMES
+    for path, item in api["paths"].items():
+        for method, operation in item.items():
+            need = need_of(method.upper(), path)
+            operation["security"] = [] if need is None else [{scheme: [need.scope]} for scheme in _SCHEMES]
+            _add(operation["responses"], {} if need is None else _REFUSALS)
+            if "requestBody" in operation:
+                _add(operation["responses"], _OF_WEBHOOKS if need is None else _OF_BODIES)
+    return api
+
+
+def _add(answers: dict[str, Any], more: dict[str, Any]) -> None:
+    for status, added in more.items():
+        there = answers.setdefault(status, dict(added))
+        names = [*there["description"].split(", "), *added["description"].split(", ")]
+        there["description"] = ", ".join(dict.fromkeys(names))
+    # In the order of their numbers, good ones first.
+    ordered = sorted(answers.items())
+    answers.clear()
+    answers.update(ordered)

@@ -1,0 +1,118 @@
+"""Refuses requests while a worker has as many in flight as it takes, so that those it has are answered.
+
+Requests that need no key have places of their own, a tenth as many: clients without a key can fill those and no others.
+Where all places are taken, the request whose body has been on its way for longest loses its place to the new one, so
+that slow bodies keep nobody out.
+"""
+
+import asyncio
+from collections.abc import Awaitable
+
+from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from service.api.middleware.access import need_of
+from service.api.responses.problems import answer_to, answer_to_http
+from service.errors import OverloadedError
+
+_ALWAYS = frozenset({"/livez", "/readyz", "/v1/livez", "/v1/readyz"})
+_OPEN_SHARE = 10
+_LOST = HTTPException(408, "the body was still on its way when its place was needed", {"Connection": "close"})
+
+
+class InFlight:
+    """ASGI middleware. Health is always answered: a busy worker is not a dead one.
+
+    Args:
+        app: what the request is passed on to.
+        most: requests in flight; those that need no key have a tenth as many places beside, at least one.
+    """
+
+    def __init__(self, app: ASGIApp, most: int) -> None:
+        self._app = app
+        self._keyed = _Places(most)
+        self._open = _Places(max(1, most // _OPEN_SHARE))
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Passes the request on, unless there are too many of its kind."""
+        if scope["type"] != "http" or scope["path"] in _ALWAYS:
+            return await self._app(scope, receive, send)
+        places = self._open if need_of(scope["method"], scope["path"]) is None else self._keyed
+        if places.taken >= places.most and not places.make_room():
+            busy = OverloadedError(f"this worker has {places.most:,} such requests in flight, as many as it takes")
+            return await answer_to(busy)(scope, receive, send)
+        if not _has_body(scope):
+            return await places.hold(self._app(scope, receive, send))
+        return await self._let_in(places, scope, receive, send)
+
+    async def _let_in(self, places: "_Places", scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass on a request with a body, which may lose its place until the body is there."""
+        arrival = _Arrival(asyncio.current_task())
+        places.arriving[arrival] = None
+
+        async def watched() -> Message:
+            message = await receive()
+            if not message.get("more_body", False):
+                places.arriving.pop(arrival, None)
+            return message
+
+        try:
+            await places.hold(self._app(scope, watched, send))
+        except asyncio.CancelledError:
+            if not arrival.lost_place:
+                raise
+            await answer_to_http(_LOST)(scope, receive, send)
+        finally:
+            places.arriving.pop(arrival, None)
+
+
+class _Arrival:
+    """A request whose body is on its way."""
+
+    def __init__(self, task: "asyncio.Task[None] | None") -> None:
+        self._task = task
+        self.lost_place = False
+
+    def lose_place(self) -> None:
+        """End the wait for the body."""
+        self.lost_place = True
+        if self._task is not None:
+            self._task.cancel()
+
+
+class _Places:
+    """Places for requests of one kind.
+
+    Attributes:
+        arriving: the requests whose bodies are on their way, the oldest first.
+    """
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self.taken = 0
+        self.arriving: dict[_Arrival, None] = {}
+
+    def make_room(self) -> bool:
+        """Take the place of the oldest request whose body is not there yet; False if there is none."""
+        oldest = next(iter(self.arriving), None)
+        if oldest is None:
+            return False
+        del self.arriving[oldest]
+        oldest.lose_place()
+        return True
+
+    async def hold(self, request: "Awaitable[None]") -> None:
+        """Run a request in a place."""
+        self.taken += 1
+        try:
+            await request
+        finally:
+            self.taken -= 1
+
+
+def _has_body(scope: Scope) -> bool:
+    """Whether the head of a request announces a body."""
+    return any(
+        (name == b"content-length" and value != b"0") or name == b"transfer-encoding"
+        for name, value in scope["headers"]
+    )

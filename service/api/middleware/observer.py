@@ -1,0 +1,78 @@
+"""Observes every request from outside: its id and trace, one log line, one count."""
+
+import asyncio
+from collections.abc import Callable
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from service import request_context
+from service.api.responses.problems import answer_to, internal_error
+from service.errors import StoppingError
+from service.observability.request_id import accepted_request_id, trace_id
+from service.observability.telemetry import Telemetry
+from service.request_context import RequestContext
+
+_UNLOGGED = frozenset(("/livez", "/readyz", "/metrics"))
+"""Routes that are asked every few seconds: they are logged when they fail."""
+
+
+class Observer:
+    """ASGI middleware, the outermost of the application.
+
+    Args:
+        app: the application.
+        telemetry: where requests are counted and logged; gives ids to those that bring none.
+        now: seconds, on a clock that does not go back.
+    """
+
+    def __init__(self, app: ASGIApp, telemetry: Telemetry, now: Callable[[], float]) -> None:
+        self._app = app
+        self._metrics, self._log, self._new_id, self._span_trace_id = telemetry
+        self._now = now
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Passes the request on."""
+        if scope["type"] != "http":
+            return await self._app(scope, receive, send)
+        started, notes, status = self._now(), self._notes(scope), 0
+        request_context.current.set(notes)
+        answered_id = (b"x-request-id", notes.request_id.encode())
+
+        async def observed(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                message["headers"] = [*message.get("headers", ()), answered_id]
+            await send(message)
+
+        try:
+            await self._app(scope, receive, observed)
+        except asyncio.CancelledError:  # the server stops, and waits no longer
+            if status:
+                raise
+            await answer_to(StoppingError("this worker has stopped before it had an answer"))(scope, receive, observed)
+        except Exception:
+            if not status:  # else it broke in the middle of its answer
+                await internal_error()(scope, receive, observed)
+            status = 500
+            raise
+        finally:
+            self._tell(scope, status or 499, self._now() - started, notes)
+
+    def _notes(self, scope: Scope) -> RequestContext:
+        headers = dict(scope["headers"])
+        given, traceparent = headers.get(b"x-request-id"), headers.get(b"traceparent")
+        request_id = (given and accepted_request_id(given)) or self._new_id()
+        if self._span_trace_id is not None:
+            return RequestContext(request_id, self._span_trace_id())
+        return RequestContext(request_id, None if traceparent is None else trace_id(traceparent))
+
+    def _tell(self, scope: Scope, status: int, seconds: float, notes: RequestContext) -> None:
+        # The template of a router's path, so /predict and /v1/predict are one; a raw path would be without end.
+        route, method = getattr(scope.get("route"), "path", ""), scope["method"]
+        self._metrics.count_request(method, route, status, seconds)
+        if (status < 500 and route in _UNLOGGED) or not self._log.may_write(status):
+            return
+        if notes.model is None and route.startswith("/models/") and status != 422:  # 422: it may be no name
+            notes.model = scope["path_params"].get("name")
+        self._log.write(method, route, status, seconds, notes)

@@ -1,0 +1,55 @@
+"""`POST /feedback`, one by one and in batches."""
+
+from fastapi import APIRouter
+
+from service import errors
+from service.api.middleware.access import check_model, own_names
+from service.api.responses.batches import check_size, read_each, told
+from service.api.responses.direct_route import DirectRoute
+from service.api.responses.problems import responses
+from service.per_item import apply_to_valid, attempt_each
+from service.rounds.use_cases import RoundService
+from service.schemas.rounds import FeedbackAnswer, FeedbackBatchAnswer, FeedbackBatchRequest, FeedbackRequest
+
+_ERRORS = responses(
+    errors.ModelNotFoundError,
+    errors.PredictionNotFoundError,
+    errors.PredictionExpiredError,
+    errors.FeedbackConflictError,
+    errors.UnknownLabelError,
+    errors.WrongTruthError,
+    errors.InconsistentFeedbackError,
+    errors.LabelNeededError,
+    errors.BrokenPredictionError,
+    errors.NewerVersionError,
+    errors.StoreFullError,
+    errors.StoreCorruptError,
+)
+
+
+def router(rounds: RoundService, max_items: int) -> APIRouter:
+    """The routes of feedback."""
+    routes = APIRouter(tags=["rounds"], route_class=DirectRoute)
+
+    @routes.post("/feedback", responses=_ERRORS)
+    async def feedback(request: FeedbackRequest) -> FeedbackAnswer:
+        """Says whether a prediction was right. The same twice is answered as the first time: `duplicate`."""
+        return await rounds.give_feedback(_allowed(request))
+
+    @routes.post("/feedback/batch", responses=responses(errors.BatchTooLargeError))
+    async def feedback_batch(request: FeedbackBatchRequest) -> FeedbackBatchAnswer:
+        """Gives many feedbacks at once: an answer or a problem for each, in order."""
+        check_size(len(request.feedback), max_items, "feedback")
+
+        requests = read_each(FeedbackRequest, request.feedback)
+        answers = await apply_to_valid(
+            rounds.give_all, requests if own_names().all else attempt_each(_allowed, requests)
+        )
+        return FeedbackBatchAnswer(results=told(answers))
+
+    return routes
+
+
+def _allowed(request: FeedbackRequest) -> FeedbackRequest:
+    check_model(request.prediction_id.model, "prediction_id")
+    return request

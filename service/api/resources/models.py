@@ -1,0 +1,95 @@
+"""`/models`: create, list, read, delete."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Query, Request, Response
+
+from service import errors
+from service.api.middleware.access import check_new_model, own_names
+from service.api.responses.bodies import answer_with
+from service.api.responses.direct_route import DirectRoute
+from service.api.responses.problems import problem_of, responses
+from service.catalogue.catalogue import Catalogue
+from service.schemas.models import (
+    NAME_PATTERN,
+    ModelAnswer,
+    ModelDefinition,
+    ModelList,
+    ModelSummary,
+    UnreadableModel,
+)
+from service.store.stored_models import UnreadModel
+
+Name = Annotated[str, Path(pattern=NAME_PATTERN, description="The model's name.")]
+
+
+class CreatedRoute(DirectRoute):
+    """A route that makes a model and says where it is."""
+
+    def answer_headers(self, answer: ModelAnswer) -> dict[str, str]:
+        """See `DirectRoute.answer_headers`."""
+        return {"Location": f"/models/{answer.name}"}
+
+
+def router(catalogue: Catalogue) -> APIRouter:
+    """The routes of models."""
+    routes = APIRouter()
+    routes.include_router(_creation(catalogue))
+    routes.include_router(_reading(catalogue))
+    return routes
+
+
+def _creation(catalogue: Catalogue) -> APIRouter:
+    routes = APIRouter(prefix="/models", tags=["models"], route_class=CreatedRoute)
+
+    @routes.post(
+        "",
+        status_code=201,
+        responses=responses(
+            errors.ModelExistsError,
+            errors.UnknownAlgorithmError,
+            errors.HyperparameterError,
+            errors.ModelTooLargeError,
+            errors.ModelTooCostlyError,
+            errors.StoreFullError,
+        ),
+    )
+    async def create_model(definition: ModelDefinition) -> ModelAnswer:
+        """Creates a model."""
+        check_new_model(definition.name)
+        return await catalogue.create(definition)
+
+    return routes
+
+
+def _reading(catalogue: Catalogue) -> APIRouter:
+    routes = APIRouter(prefix="/models", tags=["models"])
+
+    @routes.get("", responses=responses())
+    async def list_models(
+        cursor: Annotated[str, Query(pattern=f"^$|{NAME_PATTERN}", description="As the last page gave it.")] = "",
+        limit: Annotated[int, Query(ge=1, le=1000, description="Most models on a page.")] = 100,
+    ) -> ModelList:
+        """Lists the models that the API key is for, by name, a page at a time."""
+        page = await catalogue.list(cursor, limit, own_names())
+        return ModelList(models=[_told(item) for item in page.models], next_cursor=page.next_cursor)
+
+    @routes.get(
+        "/{name}",
+        response_model=ModelAnswer,
+        responses=responses(errors.ModelNotFoundError, errors.NewerVersionError, errors.StoreCorruptError),
+    )
+    async def get_model(name: Name, request: Request) -> Response:
+        """Describes a model, and tells how many rounds it has seen."""
+        return await answer_with(request, await catalogue.get(name))
+
+    @routes.delete("/{name}", status_code=204, responses=responses(errors.ModelNotFoundError))
+    async def delete_model(name: Name) -> None:
+        """Deletes a model with its log. Predictions of it that are open get no feedback any more."""
+        await catalogue.delete(name)
+
+    return routes
+
+
+def _told(item: ModelSummary | UnreadModel) -> ModelSummary | UnreadableModel:
+    return UnreadableModel(name=item.name, problem=problem_of(item.error)) if isinstance(item, UnreadModel) else item

@@ -1,0 +1,56 @@
+"""`GET /models/{name}/rounds`: a model's log."""
+
+from collections.abc import AsyncIterator, Sequence
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+from fastapi.responses import StreamingResponse
+
+from service import errors
+from service.api.resources.models import Name
+from service.api.responses.problems import responses
+from service.catalogue.catalogue import Catalogue
+from service.compute import Compute
+from service.schemas.rounds import RoundLine
+
+_COST_PER_LINE = 20_000  # multiply-adds in the time that a line takes to be written
+_NDJSON = "application/x-ndjson"
+_SCHEMA = RoundLine.model_json_schema(ref_template="#/components/schemas/{model}")
+_SCHEMA.pop("$defs", None)  # the components of the whole document have them
+_RESPONSES = responses(errors.ModelNotFoundError, errors.StoreCorruptError) | {
+    200: {
+        "description": "A `RoundLine` in JSON on each line.",
+        "content": {_NDJSON: {"schema": _SCHEMA}},
+    }
+}
+
+
+def router(catalogue: Catalogue, compute: Compute) -> APIRouter:
+    """The route of logs.
+
+    Args:
+        catalogue: reads them.
+        compute: writes many lines.
+    """
+    routes = APIRouter(tags=["models"])
+
+    @routes.get("/models/{name}/rounds", response_class=StreamingResponse, responses=_RESPONSES)
+    async def list_rounds(
+        name: Name,
+        after: Annotated[int, Query(ge=0, le=2**53, description="The number of the last round already read.")] = 0,
+        limit: Annotated[int, Query(ge=1, le=10_000, description="Most rounds on a page.")] = 1000,
+    ) -> StreamingResponse:
+        """Reads the log, oldest round first. The last line's `round` is the `after` of the next page."""
+        parts = await catalogue.rounds(name, after, limit)
+        return StreamingResponse(_written(parts, compute), media_type=_NDJSON)
+
+    return routes
+
+
+async def _written(parts: AsyncIterator[Sequence[RoundLine]], compute: Compute) -> AsyncIterator[bytes]:
+    async for lines in parts:
+        yield await compute.run_costly(_COST_PER_LINE * len(lines), "", _dumped, lines)
+
+
+def _dumped(lines: Sequence[RoundLine]) -> bytes:
+    return "".join([line.model_dump_json() + "\n" for line in lines]).encode()

@@ -1,0 +1,1 @@
+"""How answers and problems are written."""

@@ -1,0 +1,50 @@
+"""Routes that read one JSON body and answer one, without FastAPI's general way between, a third of a request's time."""
+
+from collections.abc import Callable, Coroutine, Iterable
+from inspect import signature
+from typing import Any
+
+from fastapi import Request, Response
+from fastapi.routing import APIRoute
+from pydantic import TypeAdapter, ValidationError
+from starlette.requests import ClientDisconnect
+
+from service.api.responses.bodies import LARGE, answer_with, is_json, read_large
+
+
+class DirectRoute(APIRoute):
+    """A route whose function takes its body, a model, and nothing else, and answers a dataclass or a model.
+
+    What is wrong with a small request, FastAPI tells.
+    """
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """See `APIRoute.get_route_handler`."""
+        general, function, field = super().get_route_handler(), self.endpoint, self.body_field
+        if field is None or len(signature(function).parameters) > 1:
+            raise TypeError(f"{self.path} is to take its body and nothing else")
+        model: Any = field.field_info.annotation
+        reader, status = TypeAdapter[Any](model), self.status_code or 200
+        read = reader.validate_json
+
+        async def direct(request: Request) -> Response:
+            if not is_json(_content_type(request.scope["headers"])):
+                return await general(request)
+            try:
+                body = await request.body()
+                given = read(body) if len(body) < LARGE else await read_large(request, body, reader)
+            except (ValidationError, ClientDisconnect):
+                return await general(request)
+            answer = await function(given)
+            return await answer_with(request, answer, status, self.answer_headers(answer))
+
+        return direct
+
+    def answer_headers(self, answer: Any) -> dict[str, str]:  # noqa: ARG002  of a subclass
+        """The headers of an answer beside those of every one."""
+        return {}
+
+
+def _content_type(headers: Iterable[tuple[bytes, bytes]]) -> bytes | None:
+    """As the request declares it first."""
+    return next((value for name, value in headers if name == b"content-type"), None)

@@ -1,0 +1,230 @@
+"""The use cases around models: create, read, list, delete, and read their logs."""
+
+import contextlib
+from collections.abc import AsyncIterator, Callable, Sequence
+from functools import cache
+from typing import Any, Literal, NamedTuple
+
+import pydantic
+
+from learners.answers import answer_kind
+from learners.base import AnyLearner, Problem
+from learners.registry import ALL_LEARNERS, RECOMMENDED
+from service.access.keys import Names
+from service.catalogue.round_log import LogReader, moment
+from service.environment import Environment
+from service.errors import ModelExistsError, ModelNotFoundError, StoreError
+from service.models.model import Limits, Model, hyperparameters, new_model, reading_cost, stored_model
+from service.models.model_summary import Summary, read_summary, summary_of
+from service.schemas.learners import LearnerDescription, LearnerList
+from service.schemas.models import DamageNote, ModelAnswer, ModelDefinition, ModelSummary
+from service.schemas.rounds import RoundLine
+from service.store.damage import Damage
+from service.store.stored_models import ListedModel, ModelKey, StoredModel, UnreadModel
+
+_MOST_NOTES = 10
+"""Of damage, beside a model."""
+
+_COST_PER_LABEL = 1_000  # multiply-adds in the time that checking and writing a label takes
+
+
+class Page(NamedTuple):
+    """A page of models in the order of their names, and the name to continue after, if there may be more."""
+
+    models: list[ModelSummary | UnreadModel]
+    next_cursor: str | None
+
+
+class Catalogue:
+    """All models of a store.
+
+    Args:
+        environment: store, threads, clock and ids.
+        limits: what a new model may take.
+        forget: called with the name of each model that is deleted.
+    """
+
+    def __init__(self, environment: Environment, limits: Limits, forget: Callable[[str], None]) -> None:
+        self._store = environment.store
+        self._compute = environment.compute
+        self._now = environment.now
+        self._new_id = environment.new_id
+        self._limits = limits
+        self._forget = forget
+
+    async def create(self, definition: ModelDefinition) -> ModelAnswer:
+        """Stores a new model.
+
+        Raises:
+            ModelExistsError: if the name is taken.
+            InvalidInputError: if the learner is unknown, refuses a hyperparameter, or would be too large or too slow.
+        """
+        cost, incarnation = len(definition.labels) * _COST_PER_LABEL, self._new_id()
+        key, text, summary = await self._compute.run_costly(
+            cost, definition.name, self._written, definition, incarnation
+        )
+        if not await self._store.create_model(key, text, self._now(), summary):
+            raise ModelExistsError(f"there is a model {definition.name!r} already", "name")
+        return await self.get(definition.name)
+
+    async def get(self, name: str) -> ModelAnswer:
+        """The model of that name.
+
+        Raises:
+            ModelNotFoundError: if there is none.
+            StoreCorruptError: if it cannot be read.
+        """
+        stored = await self._stored(name)
+        found = (await self._store.read_damage(stored.key)).found[:_MOST_NOTES]
+        answer = _model_answer(stored, await self._read(stored))
+        return answer.model_copy(update={"damage": [_note(each) for each in found] or None})
+
+    def _written(self, definition: ModelDefinition, incarnation: str) -> tuple[ModelKey, str, str]:
+        """The key, the definition and the summary of a new model, as they are stored."""
+        model = new_model(definition, incarnation, self._limits)
+        text = model.definition.model_dump_json()
+        return model.key, text, summary_of(model, text).model_dump_json()
+
+    async def _read(self, stored: StoredModel) -> Model:
+        return await self._compute.run_costly(reading_cost(stored), stored.key.name, stored_model, stored)
+
+    async def list(self, cursor: str, limit: int, own: Names) -> Page:
+        """A page of models, those after the cursor; only of these names, the cursor included. Each fails alone."""
+        found: list[ListedModel | UnreadModel] = []
+        after: str | None = max(cursor, own.before)
+        while after is not None and len(found) < limit and not own.ended_by(after):
+            page = await self._store.list_models(after, limit)
+            found += [listed for listed in page.models if listed.name in own]
+            after = page.next_cursor
+        more = after is not None or len(found) > limit
+        models = [item for item in [await self._item(listed) for listed in found[:limit]] if item is not None]
+        return Page(models, found[limit - 1].name if more and len(found) >= limit else None)
+
+    async def check(self, name: str) -> None:
+        """Do nothing if the model of that name can be read, by what a list reads of it, or is gone.
+
+        Raises:
+            StoreCorruptError: if it cannot be read.
+        """
+        listed = await self._store.list_model(name)
+        if listed is not None:
+            await self._summary(listed)
+
+    async def _item(self, listed: ListedModel | UnreadModel) -> ModelSummary | UnreadModel | None:
+        if isinstance(listed, UnreadModel):
+            return listed
+        try:
+            summary = await self._summary(listed)
+        except StoreError as error:
+            return UnreadModel(listed.name, error)
+        return None if summary is None else _listed_answer(listed, summary)
+
+    async def _summary(self, listed: ListedModel) -> Summary | None:
+        """The summary of a model, made anew where it is missing or not to be believed; None where the model is gone."""
+        summary = read_summary(listed.summary, listed.definition_bytes)
+        if summary is not None:
+            return summary
+        stored = await self._store.get_model(listed.name)
+        if stored is None:
+            return None
+        model = await self._read(stored)
+        summary = summary_of(model, stored.definition)
+        with contextlib.suppress(StoreError):  # it is made again the next time
+            await self._store.keep_summary(model.key, summary.model_dump_json())
+        return summary
+
+    async def delete(self, name: str) -> None:
+        """Deletes a model with its log.
+
+        Raises:
+            ModelNotFoundError: if there is none.
+        """
+        if not await self._store.delete_model(name):
+            raise ModelNotFoundError(f"there is no model {name!r}", "name")
+        self._forget(name)
+
+    async def rounds(self, name: str, after: int, limit: int) -> AsyncIterator[Sequence[RoundLine]]:
+        """The first rounds behind a given one that the log still has and that can be read, oldest first, in parts.
+
+        Raises:
+            ModelNotFoundError: if there is no such model.
+        """
+        model = await self._read(await self._stored(name))
+        return await LogReader(model, self._store, self._compute).read(after, limit)
+
+    async def _stored(self, name: str) -> StoredModel:
+        stored = await self._store.get_model(name)
+        if stored is None:
+            raise ModelNotFoundError(f"there is no model {name!r}", "name")
+        return stored
+
+
+@cache
+def describe_learners() -> LearnerList:
+    """Every learner with its guarantee and the JSON Schema of its hyperparameters."""
+    return LearnerList(learners=[_description(cls) for _, cls in sorted(ALL_LEARNERS.items())])
+
+
+def _description(cls: type[AnyLearner]) -> LearnerDescription:
+    schema = pydantic.TypeAdapter(cls).json_schema()
+    schema.pop("$defs", None)
+    schema["properties"].pop("problem")
+    schema["description"] = schema["description"].partition("\n\nRaises:")[0]
+    schema["required"] = [name for name in schema.get("required", []) if name != "problem"]
+    return LearnerDescription(
+        algorithm=cls.algorithm,
+        answer=answer_kind(cls),
+        summary=(cls.__doc__ or "").partition("\n")[0],
+        guarantee=_default(cls).guarantee,
+        norm=cls.norm_policy,
+        norm_bound_on="length" if cls.context_norm == "euclidean" else "entries",
+        recommended=cls is RECOMMENDED,
+        hyperparameters=schema,
+    )
+
+
+def _default(cls: type[Any]) -> AnyLearner:
+    """The learner with its defaults, for the number of labels that every learner takes."""
+    learner: AnyLearner = cls(problem=Problem(n_labels=3, n_features=1))
+    return learner
+
+
+def _model_answer(stored: StoredModel, model: Model) -> ModelAnswer:
+    definition = model.definition
+    return ModelAnswer(
+        name=model.name,
+        features=definition.features,
+        learner=hyperparameters(model.learner),
+        guarantee=model.learner.guarantee,
+        window_seconds=definition.window_seconds,
+        late_feedback=definition.late_feedback,
+        retain_rounds=definition.retain_rounds,
+        created_at=moment(stored.created_at),
+        rounds_seen=stored.round_count,
+        predictions=stored.predictions,
+        correct=stored.correct,
+        labels=definition.labels,
+        damaged_rounds=stored.damaged,
+    )
+
+
+def _listed_answer(listed: ListedModel, summary: Summary) -> ModelSummary:
+    return ModelSummary(
+        name=listed.name,
+        features=summary.features,
+        learner=summary.learner,
+        window_seconds=summary.window_seconds,
+        late_feedback=summary.late_feedback,
+        retain_rounds=summary.retain_rounds,
+        created_at=moment(listed.created_at),
+        rounds_seen=listed.round_count,
+        predictions=listed.predictions,
+        correct=listed.correct,
+        label_count=summary.label_count,
+    )
+
+
+def _note(damage: Damage) -> DamageNote:
+    what: Literal["rounds", "snapshot"] = "snapshot" if damage.snapshot else "rounds"
+    found_at = moment(damage.found_at or 0.0)
+    return DamageNote(what=what, first=damage.first, last=damage.last, reason=damage.reason, found_at=found_at)

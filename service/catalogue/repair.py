@@ -1,0 +1,142 @@
+"""The use case of searching the store for what cannot be read. Nothing is changed."""
+
+from collections.abc import AsyncIterator, Iterator
+from typing import NamedTuple
+
+from learners.base import InvalidStateError
+from service.errors import ModelNotFoundError, NewerVersionError, StoreCorruptError
+from service.models.model import Model, stored_model
+from service.replicas.snapshot_state import read_state
+from service.store.base import LogEntry, Store
+from service.store.damage import Damage
+from service.store.records.blocks import check_block
+from service.store.records.log_entries import Stretch, begin_of, read_entries, read_page
+
+_PAGE = 512
+_MOST_MODELS = 10_000_000
+
+
+class Finding(NamedTuple):
+    """Something that cannot be read."""
+
+    model: str
+    what: str
+    reason: str
+    damaged: bool  # else a newer version wrote it
+
+    def __str__(self) -> str:
+        kind = "damaged" if self.damaged else "of a newer version, not searched"
+        return f"{self.model}: {self.what}: {kind}: {self.reason}"
+
+
+async def search(store: Store, name: str | None) -> AsyncIterator[Finding]:
+    """Yield what cannot be read of a model; of all models if none is named.
+
+    Raises:
+        ModelNotFoundError: if there is none of that name.
+    """
+    if name is not None and not await _is_there(store, name):
+        raise ModelNotFoundError(f"there is no model {name!r}", "model")
+    for each in [name] if name else await store.list_names(_MOST_MODELS):
+        async for finding in _search_model(store, each):
+            yield finding
+
+
+async def _is_there(store: Store, name: str) -> bool:
+    try:
+        return await store.get_model(name) is not None
+    except (KeyError, ValueError):  # it cannot be read
+        return True
+
+
+async def _search_model(store: Store, name: str) -> AsyncIterator[Finding]:
+    try:
+        stored = await store.get_model(name)
+        if stored is None:
+            return
+        model = stored_model(stored)
+    except NewerVersionError as error:
+        yield Finding(name, "definition", error.detail, damaged=False)
+        return
+    except (StoreCorruptError, KeyError, ValueError) as error:
+        yield Finding(name, "definition", str(error), damaged=True)
+        return
+    try:
+        async for finding in _search_life(store, model):
+            yield finding
+    except ModelNotFoundError:  # deleted while it was searched
+        return
+
+
+async def _search_life(store: Store, model: Model) -> AsyncIterator[Finding]:
+    recorded = (await store.read_damage(model.key)).found
+    for each in recorded:
+        yield Finding(model.name, f"{_named(each)}, on record", each.reason, damaged=True)
+    async for finding in _search_snapshot(store, model, recorded):
+        yield finding
+    async for finding in _search_log(store, model, recorded):
+        yield finding
+    async for finding in _search_predictions(store, model):
+        yield finding
+
+
+def _named(damage: Damage) -> str:
+    if damage.snapshot:
+        return f"snapshot of {damage.last} rounds"
+    return f"round {damage.first}" if damage.first == damage.last else f"rounds {damage.first} to {damage.last}"
+
+
+async def _search_snapshot(store: Store, model: Model, recorded: list[Damage]) -> AsyncIterator[Finding]:
+    what = "snapshot"
+    try:
+        snapshot = await store.load_snapshot(model.key)
+        if snapshot is None:
+            return
+        what = f"snapshot of {snapshot.round_count} rounds"
+        read_state(model.learner, snapshot.state)
+    except NewerVersionError as error:
+        yield Finding(model.name, what, error.detail, damaged=False)
+    except (InvalidStateError, ValueError) as error:
+        if all(_named(each) != what for each in recorded):
+            yield Finding(model.name, what, str(error), damaged=True)
+
+
+async def _search_log(store: Store, model: Model, recorded: list[Damage]) -> AsyncIterator[Finding]:
+    after, begun = 0, False
+    while True:
+        try:
+            entries = (await store.read_tail(model.key, after, _PAGE)).entries
+        except NewerVersionError as error:
+            yield Finding(model.name, f"log behind round {after}", error.detail, damaged=False)
+            return
+        if not entries:
+            return
+        if not begun:  # the rounds before the first entry may have been trimmed
+            after, begun = (begin_of(model.format, entries[0]) or 1) - 1, True
+        for finding in _damage_in(model, entries, after, recorded):
+            yield finding
+        after = entries[-1].last_round
+
+
+def _damage_in(model: Model, entries: list[LogEntry], after: int, recorded: list[Damage]) -> Iterator[Finding]:
+    rounds = [each for each in recorded if not each.snapshot]
+    stretches: list[Stretch]
+    try:
+        stretches = [read_entries(model.format, entries, after, rounds)]
+    except StoreCorruptError as error:
+        yield Finding(model.name, "log", error.detail, damaged=True)
+        stretches = read_page(model.format, entries)
+    for stretch in stretches:
+        for each in stretch.damaged:
+            yield Finding(model.name, _named(each), each.reason, damaged=True)
+
+
+async def _search_predictions(store: Store, model: Model) -> AsyncIterator[Finding]:
+    async for block in store.scan_blocks(model.key):
+        what = f"prediction {block.id}"
+        try:
+            check_block(model.format, block.record)
+        except NewerVersionError as error:
+            yield Finding(model.name, what, error.detail, damaged=False)
+        except StoreCorruptError as error:
+            yield Finding(model.name, what, error.detail, damaged=True)

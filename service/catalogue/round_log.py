@@ -1,0 +1,105 @@
+"""A model's log as clients read it: line by line, in parts."""
+
+from bisect import bisect_left
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+from learners.base import NO_LABEL, Contexts
+from service.compute import Compute
+from service.models.answer_kinds import NOTHING
+from service.models.model import Model
+from service.prediction_id import PredictionId
+from service.schemas.rounds import RoundLine
+from service.store.base import LogEntry, Store
+from service.store.records.log_entries import read_page
+from service.store.records.records import Table
+
+_PART_BYTES = 2**19
+"""Of the log, that are read at once."""
+
+_COST_PER_BYTE = 100  # multiply-adds in the time that a byte of the log takes to become JSON
+
+
+class _Part(NamedTuple):
+    """Lines that follow each other, and the last round that was read; None at the end of the log."""
+
+    lines: list[RoundLine]
+    last: int | None
+
+
+class LogReader:
+    """Reads the log of one model.
+
+    Args:
+        model: whose log it is.
+        store: where it is.
+        compute: makes lines of many bytes.
+    """
+
+    def __init__(self, model: Model, store: Store, compute: Compute) -> None:
+        self._model = model
+        self._store = store
+        self._compute = compute
+
+    async def read(self, after: int, limit: int) -> AsyncIterator[Sequence[RoundLine]]:
+        """Lines of the first rounds behind a given one, at most `limit`, in parts; the first part is read at once.
+
+        Raises:
+            ModelNotFoundError: if this incarnation of the model is gone.
+        """
+        return self._parts(await self._part(after, limit), limit)
+
+    async def _parts(self, part: _Part, limit: int) -> AsyncIterator[Sequence[RoundLine]]:
+        while True:
+            if part.lines:
+                yield part.lines
+            limit -= len(part.lines)
+            if part.last is None or limit <= 0:
+                return
+            part = await self._part(part.last, limit)
+
+    async def _part(self, after: int, limit: int) -> _Part:
+        model = self._model
+        most = max(1, min(limit, _PART_BYTES // model.format.round_bytes))
+        entries = (await self._store.read_tail(model.key, after, most)).entries
+        cost = sum(len(entry.payload) for entry in entries) * _COST_PER_BYTE
+        lines = await self._compute.run_costly(cost, model.name, _lines_after, model, entries, after)
+        return _Part(lines[:limit], entries[-1].last_round if entries else None)
+
+
+def _lines_after(model: Model, entries: list[LogEntry], after: int) -> list[RoundLine]:
+    return [line for line in _round_lines(model, entries) if line.round > after]
+
+
+def _round_lines(model: Model, entries: list[LogEntry]) -> Iterator[RoundLine]:
+    blocks, ends = [entry.block for entry in entries], [entry.last_round for entry in entries]
+    for stretch in read_page(model.format, entries):
+        if stretch.rows is not None:
+            yield from _lines(model, *stretch.rows, lambda number: blocks[bisect_left(ends, number)])
+
+
+def _lines(model: Model, table: Table, contexts: Contexts, block_of: Callable[[int], str]) -> Iterator[RoundLine]:
+    for i, line in enumerate(table):
+        (shown,), truth = model.answers.show(table["output"][i : i + 1]), table["truth"][i : i + 1]
+        (right,) = [NOTHING] if (truth == NO_LABEL).all() else model.answers.show(truth)
+        id_ = PredictionId(model.name, block_of(int(line["round"])), int(line["token"]))
+        yield RoundLine(
+            round=int(line["round"]),
+            prediction_id=str(id_),
+            label=shown.label,
+            labels=shown.labels,
+            propensity=float(line["propensity"]) or None,
+            correct=bool(line["correct"]),
+            true_label=right.label,
+            true_labels=right.labels,
+            context=model.contexts.show(contexts, i),
+            rounds_seen=int(line["rounds_seen"]),
+            predicted_at=moment(line["predicted_at"]),
+            feedback_at=moment(line["feedback_at"]),
+        )
+
+
+def moment(seconds: Any) -> datetime:
+    """Seconds since the epoch as a client reads them."""
+    return datetime.fromtimestamp(float(seconds), UTC)

@@ -1,0 +1,135 @@
+"""Uvicorn's HTTP protocol, with a deadline wherever a client may keep a connection waiting.
+
+Uvicorn times idle connections between requests only. `body_limit` times bodies that the application reads;
+here are the head of a request, the rest of a body that was answered early, and an answer that nobody reads.
+"""
+
+import asyncio
+from typing import Any, NamedTuple
+
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+_MOST_HEAD_BYTES = 65_536
+_TOO_LATE = b"HTTP/1.1 408 Request Timeout\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
+_TOO_LONG = b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
+
+
+class Deadlines(NamedTuple):
+    """How long a client may keep a connection waiting, in seconds."""
+
+    head: float  # from the first byte, or the connection, to the end of the head; and from one look at a reader to next
+    unread_body: float  # from an early answer to the end of the body
+    min_rate: float  # bytes a second that a reader must take
+
+
+class TimedProtocol(HttpToolsProtocol):
+    """One connection.
+
+    Args:
+        deadlines: of each stage.
+        settings: as uvicorn's protocol takes them.
+    """
+
+    def __init__(self, *, deadlines: Deadlines, **settings: Any) -> None:
+        super().__init__(**settings)
+        self._deadlines = deadlines
+        self._timer: asyncio.TimerHandle | None = None
+        self._reader_timer: asyncio.TimerHandle | None = None
+        self._in_head = False
+        self._head_bytes = 0  # but for those of its first packet
+        self._in_body = False
+
+    # --- the head, and the rest of a body that was answered early
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """See `asyncio.Protocol`."""
+        super().connection_made(transport)
+        self._arm(self._deadlines.head)
+
+    def data_received(self, data: bytes) -> None:
+        """See `asyncio.Protocol`."""
+        was_in_head = self._in_head
+        super().data_received(data)
+        if was_in_head and self._in_head:
+            self._head_bytes += len(data)
+            if self._head_bytes > _MOST_HEAD_BYTES:
+                self._end(_TOO_LONG)
+        if self._timer is None and not self._in_body and (self.cycle is None or self.cycle.response_complete):
+            self._arm(self.timeout_keep_alive)  # which uvicorn has given up for these bytes
+
+    def on_message_begin(self) -> None:
+        """See `httptools`."""
+        super().on_message_begin()
+        self._in_head, self._head_bytes = True, 0
+        if self.cycle is not None:
+            self._arm(self._deadlines.head)
+
+    def on_headers_complete(self) -> None:
+        """See `httptools`."""
+        self._in_head, self._in_body = False, True
+        self._disarm()
+        super().on_headers_complete()
+
+    def on_message_complete(self) -> None:
+        """See `httptools`."""
+        self._in_body = False
+        self._disarm()
+        super().on_message_complete()
+
+    def on_response_complete(self) -> None:
+        """See `uvicorn`."""
+        super().on_response_complete()
+        if self._in_body:
+            self._arm(self._deadlines.unread_body)
+
+    def _arm(self, seconds: float) -> None:
+        self._disarm()
+        self._timer = self.loop.call_later(seconds, self._expire)
+
+    def _disarm(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _expire(self) -> None:
+        self._timer = None
+        if self.cycle is not None and not self.cycle.response_complete:  # a head behind a request under way
+            self._arm(self._deadlines.head)
+        else:
+            self._end(_TOO_LATE if self._in_head else b"")
+
+    def _end(self, last_words: bytes) -> None:
+        if not self.transport.is_closing():
+            self.transport.write(last_words)
+            self.transport.close()
+
+    # --- the reader of an answer
+
+    def pause_writing(self) -> None:
+        """See `asyncio.Protocol`."""
+        super().pause_writing()
+        self._look_at_reader(None)
+
+    def resume_writing(self) -> None:
+        """See `asyncio.Protocol`."""
+        super().resume_writing()
+        self._leave_reader()
+
+    def _look_at_reader(self, unread_before: int | None) -> None:
+        """Cut off who takes less than is asked for, between one look and the next."""
+        unread = self.transport.get_write_buffer_size()
+        if unread_before is not None and unread_before - unread < self._deadlines.min_rate * self._deadlines.head:
+            self.transport.abort()
+            return
+        self._reader_timer = self.loop.call_later(self._deadlines.head, self._look_at_reader, unread)
+
+    def _leave_reader(self) -> None:
+        if self._reader_timer is not None:
+            self._reader_timer.cancel()
+            self._reader_timer = None
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """See `asyncio.Protocol`."""
+        self._disarm()
+        super().connection_lost(exc)
+        self._leave_reader()

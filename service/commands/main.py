@@ -1,0 +1,64 @@
+"""The command `wager`.
+
+Exit codes of `wager serve`: 0 after a stop by signal, 2 for wrong settings,
+3 when the application did not start, 4 when the address cannot be listened on,
+5 when the embedded store cannot run.
+"""
+
+from typing import Annotated
+
+import typer
+
+from service import __version__
+from service.commands import keys
+from service.commands.options import EXIT_REFUSED, fail
+from service.commands.repair import repair
+from service.commands.serve import serve
+from service.load.command import load
+from service.processes import leave_threads_behind
+
+app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
+
+
+def main() -> None:
+    """Run the command line; the entry point of `wager`."""
+    try:
+        app(prog_name="wager")
+    except SystemExit as ended:
+        if isinstance(ended.code, int):
+            leave_threads_behind(ended.code)
+        raise
+
+
+@app.callback()
+def wager() -> None:
+    """An online prediction service that learns from right-or-wrong feedback."""
+
+
+@app.command()
+def version() -> None:
+    """Print the version."""
+    typer.echo(__version__)
+
+
+app.command()(serve)
+
+
+@app.command()
+def demo(
+    url: Annotated[str | None, typer.Option(help="Service to use; else one is started.")] = None,
+    rounds: Annotated[int, typer.Option(min=1, help="Predictions to make.")] = 5000,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the generated data.")] = 1,
+) -> None:
+    """Watch a model learn ten classes from right-or-wrong feedback, over HTTP."""
+    from service.commands.demo import DemoError, run
+
+    try:
+        run(url, rounds, seed)
+    except DemoError as error:
+        fail(str(error), EXIT_REFUSED)
+
+
+app.command()(load)
+app.command()(repair)
+app.add_typer(keys.app, name="keys")

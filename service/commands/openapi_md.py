@@ -1,0 +1,237 @@
+"""`python -m service.commands.openapi_md` prints openapi.md: the HTTP interface, from the application's schema."""
+
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from service.api.responses.problem_types import every_kind
+from service.api.responses.problems import TYPE_PREFIX, problem_of_validation
+from service.app import create_app
+from service.catalogue.catalogue import describe_learners
+from service.commands.json_schema import Schema, Schemas, code, need, pretty
+from service.settings import Settings
+
+_METHODS = ("get", "post", "put", "patch", "delete")
+_JSON = "application/json"
+
+_CONVENTIONS = """\
+- **Paths.** Every path below is there twice: as written, and under `/v1`.
+- **Bodies** are JSON, sent as `Content-Type: application/json`, at most {mebibytes} MiB (`WAGER_MAX_BODY_BYTES`).
+  They are read strictly: an unknown field, a number written as a string, a NaN or an infinity is refused, and named.
+- **API keys.** Where the service asks for them (unless told that it is on loopback, or to ask nobody), send one as
+  `Authorization: Bearer wk_...`, or as `X-API-Key`. Each operation names the scope that it needs; `admin` includes the
+  others. A key may be for some models only: all others are to it as if they were not there. Health and this
+  description are open to everybody; what is not described here, such as metrics, needs a key for all models.
+- **Limits.** A key may have a limit of requests in a time; `RateLimit-Policy` and `RateLimit` say where it stands, and
+  429 comes with `Retry-After`. A batch is one request.
+- **Times** are in UTC, as RFC 3339 writes them.
+- **Trying again** is safe. `POST /predict` with a `prediction_id` of yours, sent again with the same context, is
+  answered with the stored prediction: the same label, the same propensity. Feedback counts once, however often it is
+  sent: the same again is a `duplicate`, the contrary is refused.
+- **Reading your writes.** A prediction asked for after feedback was answered has learned from it, on every worker.
+- **Batches** of at most {items} items (`WAGER_MAX_BATCH_ITEMS`) are answered 200, with an answer or a problem for each
+  item, in order.
+- **Errors** are `application/problem+json` (RFC 9457): see [Problems](#problems). With 503 and 507 comes
+  `Retry-After`. A body that takes longer than {seconds:g} s to arrive is answered 408."""
+
+_PROBLEMS = """\
+Every error is answered with a [Problem](#problem). Its `type` is `{prefix}` and one of these names, which do not
+change. For example:"""
+
+_PROBLEM = problem_of_validation([{"type": "missing", "loc": ("context",), "msg": "Field required"}])
+_MOMENT = "2026-11-21T09:30:00Z"
+_SURE, _RARE = 0.9666666666666667, 0.016666666666666666
+_KINDS = {
+    "label": "one of the labels, as `label`",
+    "level": "one of the labels, which stand from the lowest level to the highest, as `label`",
+    "label-set": "any set of the labels, as `labels`",
+    "ranking": "all labels in an order, the first one first, as `labels`",
+}
+
+_SAMPLES: dict[str, Sequence[Any]] = {  # what the examples tell
+    "Problem": [_PROBLEM.model_dump(exclude_none=True)],
+    "algorithm": ["squarecb"],
+    "context": [[0.6, 0.8, 0.0]],
+    "contexts": [[[0.6, 0.8, 0.0], [0.0, 0.6, 0.8]]],
+    "correct": [True, 871],
+    "created_at": [_MOMENT],
+    "distribution": [{"billing": _SURE, "technical": _RARE, "other": _RARE}],
+    "Health": [{"status": "alive"}],
+    "LearnerDescription": [learner.model_dump() for learner in describe_learners().learners if learner.recommended],
+    "durability": ["acknowledged feedback survives a crash of the store; a loss of power may lose the last second"],
+    "expires_at": [_MOMENT],
+    "guarantee": [learner.guarantee for learner in describe_learners().learners if learner.recommended],
+    "include_distribution": [True],
+    "label": ["billing"],
+    "labels": [["billing", "technical", "other"]],
+    "label_count": [3],
+    "late_feedback": ["reject"],
+    "learner": [{"algorithm": "squarecb", "gap_scale": 8.0}],
+    "model": ["tickets"],
+    "next_cursor": ["tickets"],
+    "norm": ["unit"],
+    "norm_bound_on": ["length"],
+    "name": ["tickets"],
+    "prediction_id": ["tickets:order-4711"],
+    "prediction_ids": [["order-4712", "order-4713"]],
+    "predictions": [1100],
+    "propensity": [_SURE],
+    "retain_rounds": [100_000],
+    "round": [1025],
+    "rounds_seen": [1024],
+    "size": [3],
+    "store": ["Valkey 9.1.2"],
+    "reason": [None],
+    "warnings": [[]],
+    "window_seconds": [3600.0],
+}
+
+
+def main() -> None:
+    """Prints the page."""
+    sys.stdout.write(page())
+
+
+def page() -> str:
+    """The whole of openapi.md: the same for the same code, whatever the environment."""
+    settings = Settings.model_construct(store_url="redis://nowhere")  # unlike Settings(), reads no environment
+    return "\n\n".join(part for part in _parts(create_app(settings).openapi(), settings) if part) + "\n"
+
+
+def _parts(api: Schema, settings: Settings) -> Iterator[str]:
+    schemas = Schemas(api["components"]["schemas"], _SAMPLES)
+    operations = [
+        (method, path, item[method]) for path, item in api["paths"].items() for method in _METHODS if method in item
+    ]
+    yield f"# {api['info']['title']} {api['info']['version']}: the HTTP interface"
+    yield "Written by `make openapi` from the code; change it there. A running service shows the same at `/docs`."
+    yield str(api["info"]["description"])
+    yield _table(["Call", "Does"], ([f"[`{m.upper()} {p}`]({_anchor(op)})", _first(op)] for m, p, op in operations))
+    yield "## Conventions"
+    yield _CONVENTIONS.format(
+        mebibytes=settings.max_body_bytes // 2**20,
+        items=settings.max_batch_items,
+        seconds=settings.body_timeout_seconds,
+    )
+    for tag in dict.fromkeys(operation["tags"][0] for _, _, operation in operations):
+        yield f"## {tag.capitalize()}"
+        for method, path, operation in operations:
+            if operation["tags"][0] == tag:
+                yield from _operation(method, path, operation, schemas)
+    yield from _learners(schemas)
+    yield from _answers(operations, schemas)
+    yield from _problems()
+
+
+def _anchor(operation: Schema) -> str:
+    return "#" + str(operation["summary"]).lower().replace(" ", "-")
+
+
+def _first(operation: Schema) -> str:
+    """The first sentence of the description."""
+    return str(operation["description"]).split(". ")[0].rstrip(".").replace("\n", " ") + "."
+
+
+def _operation(method: str, path: str, operation: Schema, schemas: Schemas) -> Iterator[str]:
+    yield f"### {operation['summary']}"
+    yield f"`{method.upper()} {path}`"
+    yield operation["description"]
+    yield from (f"*Needs an API key with the scope* `{scopes[0]}`." for scopes in _scopes(operation))
+    yield _table(
+        ["Parameter", "In", "Type", "Default", "Description"],
+        (_parameter_row(each, schemas) for each in operation.get("parameters", [])),
+    )
+    body = operation.get("requestBody", {}).get("content", {}).get(_JSON)
+    if body is not None:
+        (fields,) = schemas.objects(body["schema"])
+        yield _table(["Field", "Type", "Default", "Description"], schemas.rows(fields, expand=True))
+        yield f"For example:\n\n{_fence(schemas.example(body['schema'], full=False))}"
+    yield from _responses(operation["responses"], schemas)
+
+
+def _scopes(operation: Schema) -> list[list[str]]:
+    """The scopes of the first way to show a key, if one is needed."""
+    return [next(iter(each.values())) for each in operation["security"][:1]]
+
+
+def _parameter_row(parameter: Schema, schemas: Schemas) -> list[str]:
+    schema = parameter["schema"]
+    words = schemas.words(schema, link=True)
+    default = need(schema, parameter.get("required", False))
+    return [f"`{parameter['name']}`", parameter["in"], words, default, parameter.get("description", "")]
+
+
+def _responses(responses: Schema, schemas: Schemas) -> Iterator[str]:
+    rows = (_response_row(status, response, schemas) for status, response in responses.items())
+    yield _table(["Status", "Answer", "Meaning"], rows)
+    for status, response in responses.items():
+        schema = response.get("content", {}).get(_JSON, {}).get("schema")
+        if schema and status.startswith("2"):
+            yield f"An answer:\n\n{_fence(schemas.example(schema, full=True))}"
+
+
+def _response_row(status: str, response: Schema, schemas: Schemas) -> list[str]:
+    content = response.get("content", {})
+    own = "" if response["description"] == "Successful Response" else response["description"]
+    described = [each["schema"] for each in content.values() if schemas.objects(each.get("schema", {}))]
+    if not described:
+        return [status, ", ".join(code(kind) for kind in content) or "nothing", own or "Done"]
+    return [status, schemas.words(described[0], link=True), own or schemas.describe(described[0])]
+
+
+def _learners(schemas: Schemas) -> Iterator[str]:
+    yield "## Learners"
+    yield "What `learner` may be when a model is created: an `algorithm`, with any of its hyperparameters."
+    for learner in describe_learners().learners:
+        yield f"### {learner.algorithm}"
+        yield learner.summary + (" What a model gets that names no learner." if learner.recommended else "")
+        yield f"*Answers:* {_KINDS[learner.answer]}. *Guarantee:* {learner.guarantee}"
+        yield _table(
+            ["Hyperparameter", "Type", "Default", "Description"], schemas.rows(learner.hyperparameters, expand=True)
+        )
+
+
+def _answers(operations: Iterable[tuple[str, str, Schema]], schemas: Schemas) -> Iterator[str]:
+    """The objects that answers are made of."""
+    found: dict[str, Schema] = {}
+
+    def collect(schema: Schema) -> None:
+        for each in schemas.objects(schema):
+            if each["title"] not in found:
+                found[each["title"]] = each
+                for field in each["properties"].values():
+                    collect(field)
+
+    for _, _, operation in operations:
+        for response in operation["responses"].values():
+            for content in response.get("content", {}).values():
+                collect(content.get("schema", {}))
+    yield "## Answers"
+    for title in sorted(found):
+        yield f"### {title}"
+        yield found[title].get("description", "")
+        rows = ([name, words, description] for name, words, _, description in schemas.rows(found[title], expand=False))
+        yield _table(["Field", "Type", "Description"], rows)
+
+
+def _problems() -> Iterator[str]:
+    yield "## Problems"
+    yield _PROBLEMS.format(prefix=TYPE_PREFIX)
+    yield _fence(_SAMPLES["Problem"][0])
+    rows = ([code(kind.slug), str(kind.status), f"{kind.title}."] for kind in every_kind())
+    yield _table(["Type", "Status", "Meaning"], rows)
+
+
+def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table, or nothing where it has no rows."""
+    cells = [[cell.replace("|", "\\|").replace("\n", " ") for cell in row] for row in rows]
+    lines = [heads, ["---"] * len(heads), *cells]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines) if cells else ""
+
+
+def _fence(value: Any) -> str:
+    return f"```json\n{pretty(value)}\n```"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""A small HTTP client and what drives it."""

@@ -1,0 +1,116 @@
+"""One endpoint under load, in this process: as an open loop or as a closed one."""
+
+import asyncio
+import time
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from service.load.http.client import Client, Done
+from service.load.http.sender import OK, Bound, MeasuredSender
+from service.load.http.target import Target
+from service.load.timing.arrivals import times_within
+from service.load.timing.histogram import Histogram
+from service.load.timing.measured import Measured
+from service.load.timing.pacer import Pacer
+
+
+class Requests(NamedTuple):
+    """What to send."""
+
+    method: str
+    path: str
+    bodies: Iterable[bytes]  # one for each request; a loop ends early where they end
+    keep: Callable[[bytes], None] | None = None  # takes the body of each answer of status 200
+
+    def encoded(self, target: Target) -> Iterator[bytes]:
+        """Return the bytes of each request, one at a time."""
+        return (target.request(self.method, self.path, body) for body in self.bodies)
+
+
+class Pace(NamedTuple):
+    """When to send it."""
+
+    rate: float  # requests per second
+    seconds: float  # how long to measure
+    warm_up: float = 0.0  # seconds at the same rate before that, not measured
+    in_flight: int = 1000  # most requests under way, waiting for a connection or for an answer
+    seed: int = 0  # decides the moments
+
+
+class Run(NamedTuple):
+    """What an open loop brought."""
+
+    measured: Measured  # latencies from when requests were due
+    lag: Histogram  # how late the driver started them
+
+
+async def open_loop(client: Client, requests: Requests, pace: Pace) -> Run:
+    """Sends requests at the times of a Poisson process, whatever becomes of the earlier ones."""
+    start = time.perf_counter()
+    bound, pacer, all_sent = Bound(pace.in_flight), Pacer(), asyncio.Event()
+    sender = MeasuredSender(client, bound, start + pace.warm_up, start + pace.warm_up + pace.seconds)
+    times = times_within(pace.rate, pace.warm_up + pace.seconds, np.random.default_rng(pace.seed))
+    left = zip(times, requests.bodies, strict=False)
+
+    def plan_next() -> None:
+        following = next(left, None)
+        if following is None:
+            all_sent.set()
+        else:
+            pacer.at(start + following[0], lambda due: arrive(due, following[1]))
+
+    def arrive(due: float, body: bytes) -> None:
+        sender.send(due, client.target.request(requests.method, requests.path, body), answered)
+        plan_next()
+
+    def answered(status: int, body: bytes) -> None:
+        if requests.keep is not None and status == OK:
+            requests.keep(body)
+
+    plan_next()
+    await all_sent.wait()
+    await bound.drained()
+    pacer.stop()
+    return Run(sender.measured, pacer.lag)
+
+
+async def closed_loop(
+    client: Client,
+    requests: Iterable[bytes],
+    connections: int,
+    seconds: float = float("inf"),
+    answered: Done = lambda _status, _body: None,
+) -> Measured:
+    """Send requests as fast as they are answered, `connections` at a time, until they or the seconds end.
+
+    Latencies of a closed loop leave out the waiting of requests that were not sent because earlier ones were
+    slow; they compare servers under the same load and are no promise to a user.
+
+    Args:
+        client: has at least as many connections.
+        requests: bytes of whole requests, as `Requests.encoded` makes them; several loops may share an iterator.
+        connections: requests under way at once.
+        seconds: how long to send and measure.
+        answered: called with the status and the body of each answer.
+    """
+    start = time.perf_counter()
+    bound, left = Bound(connections), iter(requests)
+    sender = MeasuredSender(client, bound, start, start + seconds)
+
+    def go_on() -> None:
+        now = time.perf_counter()
+        request = next(left, None) if now < start + seconds else None
+        if request is not None:
+            sender.send(now, request, on_answer)
+
+    def on_answer(status: int, body: bytes) -> None:
+        answered(status, body)
+        go_on()
+
+    for _ in range(connections):
+        go_on()
+    await bound.drained()
+    sender.measured.seconds = min(seconds, time.perf_counter() - start)
+    return sender.measured

@@ -1,0 +1,1 @@
+"""When requests are due, and how long they take."""

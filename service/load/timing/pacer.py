@@ -1,0 +1,46 @@
+"""Things that are due at given moments, started then, whatever has become of the earlier ones."""
+
+import heapq
+import time
+from collections.abc import Callable
+
+from service.load.timing.alarm import make_alarm
+from service.load.timing.histogram import Histogram
+
+Action = Callable[[float], None]
+"""Takes the moment at which it was due."""
+
+
+class Pacer:
+    """Starts actions when they are due, in the running event loop; times are those of `time.perf_counter`.
+
+    Attributes:
+        lag: How late actions were started: what the driver itself added to the latencies.
+    """
+
+    def __init__(self) -> None:
+        self.lag = Histogram()
+        self._due: list[tuple[float, int, Action]] = []
+        self._order = 0  # between actions due at one moment
+        self._alarm = make_alarm(self._ring)
+
+    def at(self, due: float, action: Action) -> None:
+        """Plans an action."""
+        self._order += 1
+        heapq.heappush(self._due, (due, self._order, action))
+        if self._due[0][1] == self._order:
+            self._alarm.set(due)
+
+    def stop(self) -> list[tuple[float, Action]]:
+        """Starts nothing more; what is left, by its moment."""
+        self._alarm.close()
+        left, self._due = sorted(self._due), []
+        return [(due, action) for due, _, action in left]
+
+    def _ring(self) -> None:
+        while self._due and self._due[0][0] <= (now := time.perf_counter()):
+            due, _, action = heapq.heappop(self._due)
+            self.lag.add(now - due)
+            action(due)
+        if self._due:
+            self._alarm.set(self._due[0][0])

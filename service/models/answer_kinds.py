@@ -1,0 +1,174 @@
+"""The kinds of answer a model may give: how one is shown, and how a truth is read.
+
+A new kind is a class here, a form in `service.store.records.answer_codec`, and a line in `answers_of`.
+"""
+
+import sys
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from learners.answers import answer_kind
+from learners.base import AnyLearner, IntArray
+from service.errors import UnknownLabelError, WrongTruthError
+from service.schemas.rounds import FeedbackRequest
+from service.store.records.answer_codec import AnswerCodec, label_bytes, label_codec, label_set_codec, ranking_codec
+
+
+class Shown(NamedTuple):
+    """An answer in the words of the model; one of the two is None."""
+
+    label: str | None
+    labels: list[str] | None
+
+
+NOTHING = Shown(None, None)
+
+
+class Answers(Protocol):
+    """One kind of answer, for a model with K labels."""
+
+    form: AnswerCodec
+    truth_field: str  # where feedback tells the truth
+    has_distribution: bool  # whether every label has a probability that can be told
+
+    @property
+    def choices(self) -> int | None:
+        """How many answers are possible, where an answer is one label."""
+
+    @property
+    def table_bytes(self) -> int:
+        """Memory that its own tables of the labels take, the labels not counted."""
+
+    def show(self, outputs: npt.NDArray[Any]) -> list[Shown]:
+        """Answers, or truths that are known, (n, ...) as the form has them, as a client is told them."""
+
+    def read(self, feedback: FeedbackRequest) -> bytes | None:
+        """The truth that a client tells; None where it tells none.
+
+        Raises:
+            UnknownLabelError: if it names a label that the model does not have.
+            WrongTruthError: if the model could not have answered it.
+        """
+
+
+class _Labels:
+    """What all kinds keep of the labels."""
+
+    def __init__(self, labels: Sequence[str]) -> None:
+        self._labels = labels
+        self._numbers = {label: k for k, label in enumerate(labels)}
+
+    @property
+    def table_bytes(self) -> int:
+        """See `Answers.table_bytes`."""
+        return sys.getsizeof(self._numbers) + len(self._numbers) * sys.getsizeof(len(self._numbers))
+
+
+class SingleLabels(_Labels):
+    """One of the labels, whether they have an order or not."""
+
+    truth_field = "true_label"
+    has_distribution = True
+    choices: int | None
+
+    def __init__(self, labels: Sequence[str]) -> None:
+        super().__init__(labels)
+        self.form = label_codec(len(labels))
+        self.choices = len(labels)
+
+    def show(self, outputs: npt.NDArray[Any]) -> list[Shown]:
+        """See `Answers.show`."""
+        labels = self._labels
+        return [Shown(labels[k], None) for k in outputs.tolist()]
+
+    def read(self, feedback: FeedbackRequest) -> bytes | None:
+        """See `Answers.read`."""
+        if feedback.true_labels is not None:
+            raise WrongTruthError("this model answers one label: give true_label", "true_labels")
+        if feedback.true_label is None:
+            return None
+        try:
+            return label_bytes(self._numbers[feedback.true_label])
+        except KeyError:
+            raise UnknownLabelError(f"the model has no label {feedback.true_label!r}", "true_label") from None
+
+
+class LabelSets(_Labels):
+    """Any subset of the labels."""
+
+    truth_field = "true_labels"
+    has_distribution = True
+    choices: int | None = None
+
+    def __init__(self, labels: Sequence[str]) -> None:
+        super().__init__(labels)
+        self.form = label_set_codec(len(labels))
+
+    def show(self, outputs: npt.NDArray[Any]) -> list[Shown]:
+        """See `Answers.show`."""
+        return [Shown(None, [self._labels[k] for k in np.flatnonzero(row).tolist()]) for row in outputs]
+
+    def read(self, feedback: FeedbackRequest) -> bytes | None:
+        """See `Answers.read`."""
+        numbers = _different_numbers(feedback, self._numbers, "a set of labels")
+        if numbers is None:
+            return None
+        members = np.zeros(len(self._labels), dtype=np.int64)
+        members[numbers] = 1
+        return self.form.encode(members)[0]
+
+
+class Rankings(_Labels):
+    """All labels, in some order."""
+
+    truth_field = "true_labels"
+    has_distribution = False
+    choices: int | None = None
+
+    def __init__(self, labels: Sequence[str]) -> None:
+        super().__init__(labels)
+        self.form = ranking_codec(len(labels))
+
+    def show(self, outputs: npt.NDArray[Any]) -> list[Shown]:
+        """See `Answers.show`."""
+        return [Shown(None, [self._labels[k] for k in row]) for row in outputs.tolist()]
+
+    def read(self, feedback: FeedbackRequest) -> bytes | None:
+        """See `Answers.read`."""
+        numbers = _different_numbers(feedback, self._numbers, "a ranking of all labels")
+        if numbers is None:
+            return None
+        if len(numbers) < len(self._labels):
+            detail = f"a ranking has all {len(self._labels)} labels of the model, and these are {len(numbers)}"
+            raise WrongTruthError(detail, "true_labels")
+        return self.form.encode(numbers)[0]
+
+
+def _different_numbers(feedback: FeedbackRequest, numbers: dict[str, int], answer: str) -> IntArray | None:
+    """Where each of the true labels stands in the model's list."""
+    if feedback.true_label is not None:
+        raise WrongTruthError(f"this model answers {answer}: give true_labels", "true_label")
+    if feedback.true_labels is None:
+        return None
+    found: dict[int, str] = {}
+    for i, label in enumerate(feedback.true_labels):
+        if label not in numbers:
+            raise UnknownLabelError(f"the model has no label {label!r}", f"true_labels.{i}")
+        if numbers[label] in found:
+            raise WrongTruthError(f"{label!r} is there twice", f"true_labels.{i}")
+        found[numbers[label]] = label
+    return np.array(list(found), dtype=np.int64)
+
+
+def answers_of(learner: AnyLearner, labels: Sequence[str]) -> Answers:
+    """The kind that a learner gives."""
+    match answer_kind(learner):
+        case "label-set":
+            return LabelSets(labels)
+        case "ranking":
+            return Rankings(labels)
+        case _:
+            return SingleLabels(labels)

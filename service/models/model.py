@@ -1,0 +1,223 @@
+"""A model: its definition, and the learner, labels and record format that follow from it."""
+
+import dataclasses
+import json
+from functools import cached_property
+from typing import Any
+
+import pydantic
+
+from learners.base import AnyLearner, Problem
+from learners.errors import StateTooLargeError, StepTooCostlyError
+from learners.new_models import check_evidence_size, check_new, check_state_size, check_step_cost
+from learners.registry import ALL_LEARNERS, RECOMMENDED
+from service.contexts.kind import ContextKind
+from service.contexts.registry import Features, context_kind
+from service.errors import (
+    HyperparameterError,
+    InvalidInputError,
+    ModelTooCostlyError,
+    ModelTooLargeError,
+    NewerVersionError,
+    StoreCorruptError,
+    UnknownAlgorithmError,
+    UnknownHyperparameterError,
+)
+from service.models.answer_kinds import Answers, answers_of
+from service.models.norm_policy import ContextCheck
+from service.schemas.models import LearnerChoice, ModelDefinition
+from service.store.base import FeedbackRules
+from service.store.records.records import RecordFormat
+from service.store.stored_models import ModelKey, StoredModel
+
+FORGET_AFTER = 3600.0
+"""Seconds a prediction is remembered behind its window, so that late feedback is told from unknown."""
+
+_UNKNOWN = {"extra_forbidden", "literal_error", "union_tag_invalid"}
+"""What pydantic calls a field, or the value of one, that is not known."""
+
+
+_COST_PER_CHARACTER = 50  # multiply-adds in the time that reading a character of a definition takes
+
+
+@dataclasses.dataclass(frozen=True)
+class Limits:
+    """What a new model may take."""
+
+    state_bytes: int
+    step_cost: int  # multiply-adds of one decision or update
+    evidence_bytes: int = 65_536  # kept of each prediction until its feedback
+
+
+@dataclasses.dataclass(frozen=True)
+class Model:
+    """One life of a model, as every worker understands it."""
+
+    key: ModelKey
+    definition: ModelDefinition
+    learner: AnyLearner
+
+    @cached_property
+    def name(self) -> str:
+        """The model's name."""
+        return self.key.name
+
+    @cached_property
+    def answers(self) -> Answers:
+        """The kind of its answers."""
+        return answers_of(self.learner, self.definition.labels)
+
+    @cached_property
+    def format(self) -> RecordFormat:
+        """The bytes of its predictions and rounds."""
+        return RecordFormat(self.answers.form, self.learner.evidence_size, self.contexts.codec)
+
+    @cached_property
+    def contexts(self) -> ContextKind[Any]:
+        """The kind of its contexts."""
+        return context_kind(self.definition.features)
+
+    @cached_property
+    def norm(self) -> ContextCheck:
+        """What its contexts must keep to, beside their kind."""
+        features = self.definition.features
+        return ContextCheck(self.contexts, features.norm, features.norm_bound, self.learner.context_norm)
+
+    @cached_property
+    def keep_seconds(self) -> float:
+        """How long the store remembers a prediction."""
+        return self.definition.window_seconds + FORGET_AFTER
+
+    @cached_property
+    def feedback_rules(self) -> FeedbackRules:
+        """How the store judges feedback."""
+        accepts_late = self.definition.late_feedback == "accept"
+        return FeedbackRules(accepts_late, self.learner.needs_true_label, self.format.shape)
+
+
+def build_learner(definition: ModelDefinition) -> AnyLearner:
+    """The learner a definition asks for.
+
+    Raises:
+        UnknownAlgorithmError: if there is no such algorithm.
+        HyperparameterError: if the learner refuses one.
+    """
+    return choose_learner(definition.learner, len(definition.labels), definition.features)
+
+
+def check_limits(learner: AnyLearner, limits: Limits) -> None:
+    """Refuse a learner that takes more than a new model may.
+
+    Raises:
+        ModelTooLargeError: if its state, or what it keeps of a prediction, would be too large.
+        ModelTooCostlyError: if one decision or update would take too long.
+    """
+    try:
+        check_state_size(learner, limits.state_bytes)
+        check_evidence_size(learner, limits.evidence_bytes)
+        check_step_cost(learner, limits.step_cost)
+    except StateTooLargeError as error:
+        raise ModelTooLargeError(str(error), "learner.algorithm") from error
+    except StepTooCostlyError as error:
+        raise ModelTooCostlyError(str(error), "learner.algorithm") from error
+
+
+def choose_learner(choice: LearnerChoice | None, n_labels: int, features: Features) -> AnyLearner:
+    """The learner of a choice, the recommended one without it, whatever the size of its state.
+
+    Raises:
+        UnknownAlgorithmError: if there is no such algorithm.
+        HyperparameterError: if the learner refuses one.
+    """
+    choice = choice or LearnerChoice(algorithm=RECOMMENDED.algorithm)
+    if choice.algorithm not in ALL_LEARNERS:
+        detail = f"there is no algorithm {choice.algorithm!r}; known are {', '.join(sorted(ALL_LEARNERS))}"
+        raise UnknownAlgorithmError(detail, "learner.algorithm")
+    return _validated(choice, Problem(n_labels, features.size, features.norm_bound))
+
+
+def _validated(choice: LearnerChoice, problem: Problem) -> AnyLearner:
+    hyperparameters = choice.model_extra or {}
+    known = dataclasses.fields(ALL_LEARNERS[choice.algorithm])
+    unknown = sorted(set(hyperparameters) - {field.name for field in known if field.name != "problem"})
+    if unknown:
+        raise UnknownHyperparameterError(f"{choice.algorithm} has no such hyperparameter", f"learner.{unknown[0]}")
+    try:
+        learner: AnyLearner = ALL_LEARNERS[choice.algorithm](problem=problem, **hyperparameters)
+    except pydantic.ValidationError as error:
+        raise _as_hyperparameter_error(error) from error
+    return learner
+
+
+def _as_hyperparameter_error(error: pydantic.ValidationError) -> HyperparameterError:
+    first = error.errors(include_url=False, include_input=False)[0]
+    # Behind the field's name the path tells which member of a union was tried; that is no place in the request.
+    field = ".".join(["learner", *(str(part) for part in first["loc"][:1])])
+    messages = [e["msg"].removeprefix("Value error, ") for e in error.errors() if e["loc"][:1] == first["loc"][:1]]
+    return HyperparameterError("; or: ".join(messages), field)
+
+
+def hyperparameters(learner: AnyLearner) -> dict[str, Any]:
+    """Algorithm and every hyperparameter of a learner, as JSON values."""
+    fields = pydantic.TypeAdapter(type(learner)).dump_python(learner, mode="json")
+    return {"algorithm": learner.algorithm} | {name: fields[name] for name in fields if name != "problem"}
+
+
+def new_model(definition: ModelDefinition, incarnation: str, limits: Limits) -> Model:
+    """A model that is not yet stored, its learner's choice written out, so that no later default changes it.
+
+    Raises:
+        InvalidInputError: as `build_learner` and `check_limits`, and for what is refused to new models alone.
+    """
+    learner = build_learner(definition)
+    check_limits(learner, limits)
+    try:
+        check_new(learner)
+    except pydantic.ValidationError as error:
+        raise _as_hyperparameter_error(error) from error
+    written_out = {"learner": LearnerChoice(**hyperparameters(learner)), "features": _features(definition, learner)}
+    complete = definition.model_copy(update=written_out)
+    return Model(ModelKey(definition.name, incarnation), complete, learner)
+
+
+def _features(definition: ModelDefinition, learner: AnyLearner) -> Features:
+    """The features with the learner's norm policy, where the definition names none."""
+    features = definition.features
+    if learner.context_norm == "maximum" and features.norm_bound > 1.0:
+        detail = (
+            f"the experts of {learner.algorithm} answer from -1 to 1: leave norm_bound at 1, and divide the contexts"
+        )
+        raise HyperparameterError(detail, "features.norm_bound")
+    if "norm" in features.model_fields_set:
+        return features
+    return features.model_copy(update={"norm": learner.norm_policy})
+
+
+def reading_cost(stored: StoredModel) -> int:
+    """Multiply-adds in the time that `stored_model` takes."""
+    return len(stored.definition) * _COST_PER_CHARACTER
+
+
+def stored_model(stored: StoredModel) -> Model:
+    """The model that a store has.
+
+    Raises:
+        NewerVersionError: if its definition has what this version does not know.
+        StoreCorruptError: if it cannot be read.
+    """
+    try:
+        definition = ModelDefinition.model_validate(json.loads(stored.definition))
+        learner = build_learner(definition)
+    except (ValueError, RecursionError, InvalidInputError) as error:
+        if _is_newer(error):
+            detail = f"a newer version wrote the definition of model {stored.key.name!r}: {error}"
+            raise NewerVersionError(detail) from error
+        raise StoreCorruptError(f"the definition of model {stored.key.name!r} cannot be read: {error}") from error
+    return Model(stored.key, definition, learner)
+
+
+def _is_newer(error: Exception) -> bool:
+    """Whether a definition is whole, and has fields, choices, algorithms or hyperparameters that are unknown here."""
+    if isinstance(error, pydantic.ValidationError):
+        return all(each["type"] in _UNKNOWN for each in error.errors(include_url=False, include_input=False))
+    return isinstance(error, (UnknownAlgorithmError, UnknownHyperparameterError))

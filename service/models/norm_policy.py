@@ -1,0 +1,43 @@
+"""Which contexts a model refuses for their size: those beyond its bound, where its policy is to reject them."""
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from learners.base import ContextNorm, NormPolicy
+from service.contexts.kind import ContextKind
+from service.contexts.registry import GivenContext
+from service.errors import NormExceededError
+
+
+class ContextCheck(NamedTuple):
+    """A norm policy with its bound, and the norm that the bound is on."""
+
+    kind: ContextKind[Any]
+    policy: NormPolicy
+    bound: float
+    norm: ContextNorm
+
+    def check(self, context: GivenContext, numbers: Sequence[float]) -> None:
+        """Refuse a context beyond the bound, if that is the policy.
+
+        Args:
+            context: as given.
+            numbers: those in it.
+
+        Raises:
+            NormExceededError: naming the entry, where the bound is on each entry.
+        """
+        if self.policy != "reject":
+            return
+        if self.norm == "maximum":
+            self._check_entries(context, numbers)
+        elif math.hypot(*numbers) > self.bound:
+            detail = f"the context's norm is {math.hypot(*numbers):.6g}, more than {self.bound:g}"
+            raise NormExceededError(detail, "context")
+
+    def _check_entries(self, context: GivenContext, numbers: Sequence[float]) -> None:
+        for position, number in enumerate(numbers):
+            if abs(number) > self.bound:
+                feature, field = self.kind.entry(context, position)
+                raise NormExceededError(f"feature {feature} is {number:.6g}, beyond ±{self.bound:g}", field)

@@ -1,0 +1,210 @@
+"""The use case of watching: what the store knows about its models, as Prometheus' metric families.
+
+Nothing here is summed over workers, and nothing costs more where the history is longer.
+"""
+
+import asyncio
+import itertools
+import math
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from typing import NamedTuple
+
+from prometheus_client.metrics_core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    Metric,
+    SummaryMetricFamily,
+)
+
+from service.errors import NewerVersionError, StoreCorruptError, StoreError
+from service.replicas.statistics import DELAY_BOUNDS, PROPENSITY_BOUNDS, SLOTS, RoundStatistics, decode_statistics
+from service.store.base import FeedbackStatus, ModelStats, Store, StoreLoad
+
+_MICRO = 1e6
+_UNREADABLE = (StoreCorruptError, NewerVersionError)
+
+
+class WatchedModel(NamedTuple):
+    """A model's figures, and the counts of its published statistics."""
+
+    stats: ModelStats
+    statistics: RoundStatistics
+
+
+Check = Callable[[str], Awaitable[None]]
+
+
+class ModelMetrics:
+    """Reads the figures of some models.
+
+    Args:
+        store: where they are.
+        now: seconds since the epoch.
+        names: of the models to tell of; empty for the first ones in the order of their names, so that the set of
+            series does not change with the traffic.
+        most: how many models to tell of at most.
+        check: raises `StoreCorruptError` where the model of a name cannot be read.
+    """
+
+    def __init__(self, store: Store, now: Callable[[], float], names: Sequence[str], most: int, check: Check) -> None:
+        self._store = store
+        self._check = check
+        self._now = now
+        self._names = names[:most]
+        self._most = most
+
+    async def read(self) -> list[Metric]:
+        """All families; where the store does not answer, only that it does not."""
+        up = GaugeMetricFamily("wager_store_up", "1 where the store answers, else 0.")
+        try:
+            load = await self._store.read_load()
+            names = self._names or await self._store.list_names(self._most)
+            found = await asyncio.gather(*(self._figures(name) for name in names))
+        except StoreError:
+            up.add_metric((), 0)
+            return [up]
+        up.add_metric((), 1)
+        readable = [stats for stats in found if isinstance(stats, ModelStats)]
+        unreadable = sum(isinstance(stats, _UNREADABLE) for stats in found)
+        watched = [WatchedModel(stats, _statistics_of(stats)) for stats in readable]
+        return [up, *_of_store(load, len(watched), unreadable), *_of_models(watched, self._now())]
+
+    async def _figures(self, name: str) -> ModelStats | StoreCorruptError | NewerVersionError | None:
+        try:
+            await self._check(name)
+            return await self._store.read_model_stats(name)
+        except _UNREADABLE as error:
+            return error
+
+
+def _statistics_of(stats: ModelStats) -> RoundStatistics:
+    try:
+        return decode_statistics(stats.statistics)
+    except ValueError:  # none yet, or another version's
+        return RoundStatistics()
+
+
+def _of_store(load: StoreLoad, watched: int, unreadable: int) -> Iterator[Metric]:
+    left_out = max(0, load.models - watched - unreadable)
+    facts = {
+        "wager_store_memory_bytes": ("Memory that the store uses; of a cluster, the fullest server.", load.memory),
+        "wager_store_memory_limit_bytes": ("Memory that the store may use, or its machine has.", load.memory_limit),
+        "wager_models": ("Models in the store.", load.models),
+        "wager_models_left_out": ("Models without series here: the limit is reached.", left_out),
+        "wager_models_unreadable": ("Models without series here: they cannot be read.", unreadable),
+    }
+    for name, (text, value) in facts.items():
+        yield GaugeMetricFamily(name, text, value)
+
+
+def _of_models(watched: Sequence[WatchedModel], now: float) -> Iterator[Metric]:
+    for name, (text, number) in _COUNTERS.items():
+        counter = CounterMetricFamily(name, text, labels=("model",))
+        for model in watched:
+            counter.add_metric((model.stats.name,), number(model))
+        yield counter
+    for name, (text, value) in _GAUGES.items():
+        gauge = GaugeMetricFamily(name, text, labels=("model",))
+        for model in watched:
+            if (told := value(model)) is not None:
+                gauge.add_metric((model.stats.name,), told)
+        yield gauge
+    open_ones = GaugeMetricFamily("wager_open_predictions", _OPEN_TEXT, labels=("model",))
+    for model in watched:
+        open_ones.add_metric((model.stats.name,), _open_predictions(model, now))
+    yield open_ones
+    yield _feedback(watched)
+    yield _accuracy(watched)
+    yield from _distributions(watched)
+
+
+_COUNTERS: dict[str, tuple[str, Callable[[WatchedModel], float]]] = {
+    "wager_predictions": ("Predictions stored.", lambda m: m.stats.predictions),
+    "wager_correct": ("Rounds whose answer was right.", lambda m: m.stats.correct),
+    "wager_folded_rounds": ("Rounds that a worker has learned from and counted.", lambda m: m.stats.statistics_rounds),
+    "wager_inverse_propensity": ("Sum of 1/p over the rounds.", lambda m: m.statistics.weights),
+    "wager_inverse_propensity_squared": ("Sum of 1/p² over the rounds.", lambda m: m.statistics.squared_weights),
+    "wager_correct_inverse_propensity": ("Sum of 1/p over the right ones.", lambda m: m.statistics.correct_weights),
+}
+
+_GAUGES: dict[str, tuple[str, Callable[[WatchedModel], float | None]]] = {
+    "wager_fold_lag_rounds": (
+        "Rounds in the log that no worker has told to have learned from.",
+        lambda m: max(0, m.stats.round_count - m.stats.statistics_rounds),
+    ),
+    "wager_snapshot_lag_rounds": (
+        "Rounds in the log behind the latest snapshot.",
+        lambda m: max(0, m.stats.round_count - m.stats.snapshot_rounds),
+    ),
+    "wager_snapshot_timestamp_seconds": ("When the latest snapshot was written.", lambda m: m.stats.snapshot_at),
+    "wager_damaged_rounds": ("Rounds that cannot be read, and are left out.", lambda m: m.stats.damaged),
+    "wager_labels": ("Labels that an answer is one of.", lambda m: m.statistics.labels),
+    "wager_effective_sample_size_rounds": (
+        "Rounds that the estimate for the uniform policy is worth: (sum of 1/p)² / sum of 1/p².",
+        lambda m: m.statistics.weights**2 / m.statistics.squared_weights if _has_uniform(m) else None,
+    ),
+}
+
+_OPEN_TEXT = f"Predictions that wait for feedback in their window, to within 1/{SLOTS} of it."
+
+
+def _open_predictions(model: WatchedModel, now: float) -> int:
+    """Those of the last window less those that are rounds by now."""
+    stats, statistics = model
+    first = int(now // statistics.slot_seconds) - SLOTS + 1
+    before = max((slot for slot in stats.predictions_by if slot < first), default=None)
+    made = stats.predictions - (0 if before is None else stats.predictions_by[before])
+    closed = sum(n for slot, n in statistics.recent if slot >= first)
+    return max(0, made - closed - (stats.round_count - stats.statistics_rounds))
+
+
+def _feedback(watched: Sequence[WatchedModel]) -> Metric:
+    family = CounterMetricFamily("wager_feedback", "Feedback, by what became of it.", labels=("model", "status"))
+    for stats, _ in watched:
+        counted = dict.fromkeys(FeedbackStatus, 0) | stats.refused | {FeedbackStatus.RECORDED: stats.round_count}
+        for status, count in counted.items():
+            family.add_metric((stats.name, status), count)
+    return family
+
+
+def _accuracy(watched: Sequence[WatchedModel]) -> Metric:
+    text = "Fraction of right answers: as served, and as estimated for answers drawn uniformly (IPS and SNIPS)."
+    family = GaugeMetricFamily("wager_accuracy_ratio", text, labels=("model", "policy", "estimator"))
+    for model in watched:
+        (stats, statistics), name = model, model.stats.name
+        if stats.round_count:
+            family.add_metric((name, "served", "mean"), stats.correct / stats.round_count)
+        if _has_uniform(model):
+            ips = statistics.correct_weights / (statistics.weighed * (statistics.labels or math.nan))
+            family.add_metric((name, "uniform", "ips"), ips)
+            family.add_metric((name, "uniform", "snips"), statistics.correct_weights / statistics.weights)
+    return family
+
+
+def _has_uniform(model: WatchedModel) -> bool:
+    """Whether drawing uniformly is a policy of this model, and there is a round to judge it by."""
+    return model.statistics.labels is not None and model.statistics.weighed > 0
+
+
+def _distributions(watched: Sequence[WatchedModel]) -> Iterator[Metric]:
+    delays = HistogramMetricFamily(
+        "wager_feedback_delay_seconds", "Time from a prediction to its feedback.", labels=("model",)
+    )
+    propensities = HistogramMetricFamily("wager_propensity", "Propensities of the rounds.", labels=("model",))
+    entropy = SummaryMetricFamily(
+        "wager_surprisal_nats", "-ln p of the rounds: its mean estimates the distributions' entropy.", labels=("model",)
+    )
+    for stats, statistics in watched:
+        delays.add_metric((stats.name,), _cumulated(DELAY_BOUNDS, statistics.delays), statistics.delay_seconds)
+        propensities.add_metric(
+            (stats.name,), _cumulated(PROPENSITY_BOUNDS, statistics.propensities), statistics.propensity_sum
+        )
+        entropy.add_metric((stats.name,), statistics.weighed, statistics.surprisal_micronats / _MICRO)
+    yield from (delays, propensities, entropy)
+
+
+def _cumulated(bounds: Sequence[float], buckets: Sequence[int]) -> list[tuple[str, float]]:
+    """Buckets as Prometheus wants them: each holds those below it, the last one all."""
+    totals = itertools.accumulate(buckets)
+    return list(zip([*(repr(bound) for bound in bounds), "+Inf"], totals, strict=True))

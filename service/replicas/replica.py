@@ -1,0 +1,235 @@
+"""A worker's copy of a model's state: a cache of the fold, never the truth."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+from learners.base import IntArray, InvalidStateError, Rounds, state_bytes
+from learners.codec import encode_state
+from service.compute import FIRST_CALL, Compute, steps_in_slice
+from service.errors import ModelNotFoundError, StoreCorruptError
+from service.models.model import Model
+from service.replicas.guarded_fold import learn
+from service.replicas.quarantine import Quarantine
+from service.replicas.snapshot_state import read_state
+from service.replicas.statistics import StatisticsAccumulator, counted_rounds
+from service.store.base import LogEntry, Seen, Snapshot, Store, Tail
+from service.store.records.log_entries import begin_of, moment_of
+
+_T = TypeVar("_T")
+
+TAIL_LIMIT = 512
+"""Most rounds read at once while a request waits for the reply, which holds up the store."""
+
+_STRETCH_COST = 1_000_000_000
+"""Multiply-adds, about a second, after which a fold asks whether its model still exists."""
+
+
+_STRETCH_BYTES = 2**22
+"""Most bytes of rounds with dense contexts that are read at once."""
+
+
+_MOST_LOADS = 5
+"""How often a snapshot is started from before it counts as damaged: other workers may replace it and trim the log."""
+
+TYPICAL_NONZEROS = 1000
+"""Entries of a sparse context that the cost of a fold is estimated with before any is read."""
+
+
+class Replica:
+    """The state of one model at some round of its log.
+
+    A fold changes `state` in place: only the holder of `lock` may read it.
+
+    Args:
+        model: whose log it folds.
+        store: where the log is.
+        compute: runs what takes long.
+    """
+
+    def __init__(self, model: Model, store: Store, compute: Compute) -> None:
+        self.model = model
+        self.lock = asyncio.Lock()
+        self.round_count = 0
+        self.snapshot_rounds = 0
+        self.state: Any = None
+        self._last_at: bytes | None = None  # when the last of the rounds came, as its entry has it
+        self._quarantine = Quarantine(model, store)
+        self.bytes = state_bytes(model.learner)
+        self.statistics = StatisticsAccumulator(model.format, model.answers.choices, model.definition.window_seconds)
+        self._folded = False
+        self._store = store
+        self._compute = compute
+        self._given_up = False
+        self._loads = 0  # of the snapshot, in one call of `catch_up_locked`
+        each = model.learner.fold_cost(min(model.definition.features.size, TYPICAL_NONZEROS))
+        most = min(_STRETCH_COST // each, _STRETCH_BYTES // model.format.round_bytes)
+        self._limit = max(1, min(TAIL_LIMIT, most))
+
+    @property
+    def seen(self) -> Seen:
+        """What the state takes into account."""
+        return Seen(self.round_count, self._limit, self._last_at, damage=self._quarantine.version)
+
+    def give_up(self) -> None:
+        """End what is being folded, before its next slice: the model is gone."""
+        self._given_up = True
+
+    async def catch_up(self) -> None:
+        """Fold every round that the log has by now.
+
+        Raises:
+            WagerError: as `catch_up_locked`.
+        """
+        async with self.lock:
+            await self.catch_up_locked()
+
+    async def catch_up_locked(self, tail: Tail | None = None) -> None:
+        """Fold every round that the log has by now. Call with `lock` held.
+
+        Args:
+            tail: what the log has from this replica's last round on, if the caller has just read it.
+
+        Raises:
+            ModelNotFoundError: if this incarnation of the model is gone.
+            StoreCorruptError: if rounds are missing, or a snapshot that cannot be done without is damaged.
+            NewerVersionError: if a newer version wrote some of it.
+            StoreUnavailableError: if the store does not answer.
+        """
+        if self.state is None:
+            await self._load()
+            tail = None
+        tail = tail or await self._read_tail()
+        target, self._loads = tail.round_count, 0
+        await self._take(tail)
+        while self.round_count < target:
+            tail = await self._read_tail()
+            target = min(target, tail.round_count)
+            await self._take(tail)
+
+    async def snapshot(self) -> None:
+        """Writes a snapshot of the state, unless the store has one that has seen more."""
+        async with self.lock:
+            if self.state is None or self.round_count <= self.snapshot_rounds:
+                return
+            rounds, statistics = self.round_count, self.statistics.counts().encode()
+            last_at, damage = self._last_at, self._quarantine.version
+            state = await self._run(self.bytes, encode_state, self.model.learner, self.state)
+        retained = self.model.definition.retain_rounds
+        snapshot = Snapshot(rounds, state, last_at, statistics, damage)
+        kept = await self._store.save_snapshot(self.model.key, snapshot, retained)
+        self.snapshot_rounds = max(self.snapshot_rounds, kept)
+
+    async def _read_tail(self) -> Tail:
+        return await self._store.read_tail(self.model.key, max(self.round_count - 1, 0), self._limit + 1)
+
+    def _contradicts(self, tail: Tail) -> bool:
+        """Whether the log is not the one this state is of: rounds that it had are gone, or others in their place."""
+        first = tail.entries[0] if tail.entries else None
+        if first is None or not self._holds_last(first):
+            return tail.round_count < self.round_count
+        there, self._last_at = self._last_at, moment_of(first)
+        return first.last_round != self.round_count or (there is not None and there != self._last_at)
+
+    def _holds_last(self, entry: LogEntry) -> bool:
+        """Whether the last of the rounds seen is in an entry, as far as can be told."""
+        begin = entry.last_round if entry.last_round == self.round_count else begin_of(self.model.format, entry)
+        return begin is not None and begin <= self.round_count <= entry.last_round
+
+    async def _take(self, tail: Tail) -> None:
+        """Folds a tail, or starts from the snapshot where the log no longer has the round that comes next."""
+        heeds = tail.damage == self._quarantine.version or not await self._quarantine.heed(self.round_count)
+        if not heeds or self._contradicts(tail):
+            self.state = None
+            await self._load()
+            return
+        entries = [entry for entry in tail.entries if entry.last_round > self.round_count]
+        if entries:
+            # Nothing is trimmed that no snapshot has seen: where there is none, the log begins with round 1.
+            after = self.round_count if len(entries) < len(tail.entries) else None
+            if after is None and self.round_count == 0 and begin_of(self.model.format, entries[0]) is None:
+                after = 0
+            gap = begin_of(self.model.format, entries[0], after) != self.round_count + 1
+        else:
+            gap = tail.round_count > self.round_count
+        await (self._load() if gap else self._fold(entries))
+
+    async def _load(self) -> None:
+        """Starts from the snapshot, or from nothing where there is none."""
+        # The record of damage behind the snapshot, which has heeded all that is recorded of its rounds.
+        snapshot = await self._store.load_snapshot(self.model.key)
+        if self.state is not None and (snapshot is None or snapshot.round_count <= self.round_count):
+            raise StoreCorruptError(f"the log of model {self.model.name!r} lacks round {self.round_count + 1}")
+        await self._quarantine.heed(0)
+        self._last_at, self._loads = None, self._loads + 1
+        if snapshot is not None:
+            try:
+                if self._loads > _MOST_LOADS or counted_rounds(snapshot.statistics) > snapshot.round_count:
+                    raise InvalidStateError("its number of rounds is wrong")
+                state = await self._run(FIRST_CALL, read_state, self.model.learner, snapshot.state)
+            except InvalidStateError as error:
+                await self._do_without(snapshot, error)
+            else:
+                self.state, self.round_count, self.snapshot_rounds = state, snapshot.round_count, snapshot.round_count
+                self.statistics.restart(snapshot.statistics)
+                return
+        self.state = await self._run(FIRST_CALL, self.model.learner.init)
+        self.round_count = self.snapshot_rounds = 0
+        self.statistics.restart(b"")
+
+    async def _do_without(self, snapshot: Snapshot, error: InvalidStateError) -> None:
+        """Records that a snapshot is damaged, and refuses to go on if the log no longer begins with round 1."""
+        self.state = None
+        await self._store.mark_snapshot(self.model.key, snapshot.round_count, str(error))
+        entries = (await self._store.read_tail(self.model.key, 0, 1)).entries
+        if not entries or begin_of(self.model.format, entries[0]) != 1:
+            detail = f"the snapshot of model {self.model.name!r} cannot be read: {error}"
+            raise StoreCorruptError(detail) from error
+
+    async def _fold(self, entries: Sequence[LogEntry]) -> None:
+        if not entries:
+            return
+        stretch = await self._quarantine.read(entries, self.round_count)
+        if stretch is None:
+            await self._load()
+            return
+        if stretch.rows is not None:
+            if not await self._learn(self.model.format.rounds_of(*stretch.rows), stretch.rows[0]["round"]):
+                await self._load()
+                return
+            self.statistics.take(stretch.records, len(stretch.rows[0]))
+        self.round_count, self._last_at = entries[-1].last_round, moment_of(entries[-1])
+
+    async def _learn(self, rounds: Rounds, numbers: IntArray) -> bool:
+        """Learns from all rounds but those that no learner can; False if the snapshot is to be started from.
+
+        Between two slices of rounds other models get a turn, and a fold that is given up ends.
+        """
+        learner, done, unchecked = self.model.learner, 0, 0
+        each = learner.fold_cost(rounds.contexts.mean_nonzeros)
+        size = steps_in_slice(each, learner.fold_overhead)
+        state, self.state = self.state, None  # if the fold is cut short, its half-changed state must never be used
+        while done < rounds.n:
+            ahead = rounds.rows(done, min(done + size, rounds.n)) if done or rounds.n > size else rounds
+            cost = ahead.n * each + learner.fold_overhead
+            unchecked = await self._check_now_and_then(unchecked + cost)
+            state, n = await self._run(cost if self._folded else FIRST_CALL, learn, learner, state, ahead)
+            self._folded, done = True, done + n
+            if n < ahead.n:
+                if not await self._quarantine.add(int(numbers[done]), "the learner cannot learn from it"):
+                    return False
+                done += 1
+        self.state = state
+        return True
+
+    async def _check_now_and_then(self, cost: int) -> int:
+        """Refuses to go on where the model is gone; asks the store where the cost is high, which is 0 from then on."""
+        if self._given_up:
+            raise ModelNotFoundError(f"there is no model {self.model.name!r}", "model")
+        if cost <= _STRETCH_COST:
+            return cost
+        await self._store.read_tail(self.model.key, self.round_count, 1)
+        return 0
+
+    async def _run(self, cost: int, function: Callable[..., _T], *args: Any) -> _T:
+        return await self._compute.run_costly(cost, self.model.name, function, *args)

@@ -1,0 +1,49 @@
+"""Where one worker makes the predictions of one model, takes its feedback, and keeps its replica up."""
+
+import asyncio
+from collections.abc import Awaitable, Sequence
+
+from service.environment import Environment
+from service.models.model import Model
+from service.replicas.replica import Replica
+from service.replicas.upkeep import Upkeep
+from service.rounds.feedback import FeedbackJoiner
+from service.rounds.prediction_requests import PredictionRequest
+from service.rounds.predictor import Predictor
+from service.schemas.rounds import FeedbackAnswer, FeedbackRequest, PredictAnswer
+
+
+class ModelSession:
+    """One worker's place for one model."""
+
+    def __init__(self, model: Model, environment: Environment) -> None:
+        self.model = model
+        self.replica = Replica(model, environment.store, environment.compute)
+        self._upkeep = Upkeep(self.replica, environment.store, environment.now)
+        self._predictor = Predictor(self.replica, environment, self._upkeep)
+        self._feedback = FeedbackJoiner(model, environment, self._upkeep)
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing is under way here."""
+        return self._predictor.idle and self._feedback.idle and self._upkeep.idle
+
+    def predict(self, request: PredictionRequest) -> asyncio.Future[PredictAnswer]:
+        """See `Predictor.predict`."""
+        return self._predictor.predict(request)
+
+    def predict_all(self, requests: Sequence[PredictionRequest]) -> Awaitable[list[PredictAnswer | Exception]]:
+        """See `Predictor.predict_all`."""
+        return self._predictor.predict_all(requests)
+
+    def give_feedback(self, request: FeedbackRequest) -> Awaitable[FeedbackAnswer]:
+        """See `FeedbackJoiner.give`."""
+        return self._feedback.give(request)
+
+    def give_all(self, requests: Sequence[FeedbackRequest]) -> Awaitable[list[FeedbackAnswer | Exception]]:
+        """See `FeedbackJoiner.give_all`."""
+        return self._feedback.give_all(requests)
+
+    def maintain(self) -> Awaitable[None]:
+        """See `Upkeep.run`."""
+        return self._upkeep.run()

@@ -1,0 +1,1 @@
+"""Connections to servers, clusters and Sentinels."""

@@ -1,0 +1,166 @@
+"""What the URL of a store says. Understands one server, a cluster, and servers watched by Sentinel."""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
+
+FORMS = "redis://, redis+cluster:// or redis+sentinel:// (rediss for TLS in each), or unix://"
+
+_STORE_PORT = 6379
+_SENTINEL_PORT = 26379
+
+
+class Kind(StrEnum):
+    """How the servers behind a URL hang together."""
+
+    SERVER = "redis"
+    CLUSTER = "redis+cluster"
+    SENTINEL = "redis+sentinel"
+    SOCKET = "unix"
+
+
+_OPTIONS = {
+    Kind.SERVER: {"db", "username", "password"},
+    Kind.SOCKET: {"db", "username", "password"},
+    Kind.CLUSTER: set[str](),
+    Kind.SENTINEL: {"sentinel_username", "sentinel_password"},
+}
+
+
+class Node(NamedTuple):
+    """Where a server listens."""
+
+    host: str
+    port: int
+
+
+class User(NamedTuple):
+    """Who asks; None for the nameless user, and for no password."""
+
+    name: str | None = None
+    password: str | None = None
+
+
+class TlsFiles(NamedTuple):
+    """PEM files for TLS; without an authority's, the system's authorities are believed."""
+
+    ca: Path | None = None
+    certificate: Path | None = None
+    key: Path | None = None
+
+
+NO_FILES = TlsFiles()
+
+
+class StoreAddress(NamedTuple):
+    """A store's URL, understood."""
+
+    kind: Kind
+    tls: bool
+    nodes: list[Node]  # none of a socket; of a cluster or of Sentinels as many as were named
+    path: str  # of the socket, else ""
+    service: str  # the name that Sentinels watch the servers by, else ""
+    db: int
+    user: User
+    sentinel_user: User
+
+
+def parse_store_url(url: str) -> StoreAddress:
+    """Understands a store's URL.
+
+    Raises:
+        ValueError: with what must be instead; it does not repeat the URL, which may hold a password.
+    """
+    parts = urlsplit(url)
+    tls = parts.scheme.startswith("rediss")
+    kind = _kind(parts.scheme)
+    options = _options(kind, parts)
+    userinfo, _, hosts = parts.netloc.rpartition("@")
+    path = unquote(parts.path)
+    service, db = _service_and_db(kind, path, options)
+    return StoreAddress(
+        kind=kind,
+        tls=tls,
+        nodes=_nodes(kind, hosts),
+        path=_socket_path(path) if kind is Kind.SOCKET else "",
+        service=service,
+        db=db,
+        user=_user(userinfo, options.get("username"), options.get("password")),
+        sentinel_user=User(options.get("sentinel_username"), options.get("sentinel_password")),
+    )
+
+
+def _kind(scheme: str) -> Kind:
+    plain = "redis" + scheme.removeprefix("rediss") if scheme.startswith("rediss") else scheme
+    try:
+        return Kind(plain)
+    except ValueError:
+        raise ValueError(f"must begin with {FORMS}") from None
+
+
+def _options(kind: Kind, parts: SplitResult) -> dict[str, str]:
+    if parts.fragment:
+        raise ValueError("must not have a #: write %23 where it belongs to the password")
+    options = dict(parse_qsl(parts.query, keep_blank_values=True))
+    unknown = sorted(options.keys() - _OPTIONS[kind])
+    if unknown:
+        known = ", ".join(sorted(_OPTIONS[kind])) or "none"
+        raise ValueError(f"has the unknown option {unknown[0]!r}; known with {kind}:// are: {known}")
+    return options
+
+
+def _nodes(kind: Kind, hosts: str) -> list[Node]:
+    if kind is Kind.SOCKET:
+        return []
+    names = hosts.split(",")
+    if kind is Kind.SERVER and len(names) > 1:
+        raise ValueError("must name one host; several are for redis+cluster:// and redis+sentinel://")
+    return [_node(name, _SENTINEL_PORT if kind is Kind.SENTINEL else _STORE_PORT) for name in names]
+
+
+def _node(text: str, default_port: int) -> Node:
+    try:
+        parts = urlsplit(f"//{text}")
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        raise ValueError("must have a number from 1 to 65535 as each port") from None
+    if not host:
+        raise ValueError("must name a host: redis://host:6379/0, redis+cluster://host:6379,host:6380")
+    if port == 0:
+        raise ValueError("must have a number from 1 to 65535 as each port")
+    return Node(host, port or default_port)
+
+
+def _socket_path(path: str) -> str:
+    if not path:
+        raise ValueError("must name the path of a socket: unix:///path/to/socket")
+    return path
+
+
+def _service_and_db(kind: Kind, path: str, options: dict[str, str]) -> tuple[str, int]:
+    """The service's name and the number of the database, from the path and the options."""
+    if kind is Kind.SOCKET:
+        return "", _db(options.get("db", ""))
+    service, _, db = path.strip("/").rpartition("/")
+    if kind is Kind.SENTINEL:
+        service, db = (service, db) if service else (db, "")
+        if not service:
+            raise ValueError("must name the service that Sentinel watches: redis+sentinel://host:26379/service-name")
+        return service, _db(db)
+    if kind is Kind.CLUSTER and db not in {"", "0"}:
+        raise ValueError("must not name a database: a cluster has only number 0")
+    if service:
+        raise ValueError("must have nothing but the number of a database as its path: redis://host:6379/0")
+    return "", _db(options.get("db", db))
+
+
+def _db(text: str) -> int:
+    if text and not text.isdecimal():
+        raise ValueError("must have a number as its database: redis://host:6379/0")
+    return int(text or 0)
+
+
+def _user(userinfo: str, name: str | None, password: str | None) -> User:
+    before, _, after = userinfo.partition(":")
+    return User(unquote(before) or name, unquote(after) or password)

@@ -1,0 +1,119 @@
+"""What a store promises: read from it, and said in a sentence."""
+
+from collections.abc import Sequence
+from importlib import resources
+from typing import Any
+
+from redis.exceptions import ResponseError
+
+from service.errors import StoreUnavailableError
+from service.store.base import StoreReadiness
+from service.store.connections.addresses import Kind
+from service.store.connections.connections import Call, Primary
+
+OF_A_CLUSTER = "the store is a server of a cluster, which has a part of the models: give redis+cluster:// as its URL"
+"""Said where the connection knows of one server only."""
+
+_PROBE = resources.files("service.store").joinpath("lua", "probe.lua").read_bytes()
+_PROBE_MILLISECONDS = 10_000
+
+_PERSISTENCE = {
+    ("yes", "always"): "acknowledged feedback survives a crash of the store and a loss of power",
+    (
+        "yes",
+        "everysec",
+    ): "acknowledged feedback survives a crash of the store; a loss of power may lose the last second",
+    ("yes", "no"): "acknowledged feedback survives a crash of the store; a loss of power may lose some seconds",
+}
+_NO_PERSISTENCE = "acknowledged feedback is lost when the store stops: its append-only file is off"
+_UNKNOWN_PERSISTENCE = "not known: the store does not allow its configuration to be read"
+_WEAKER = [*_PERSISTENCE.values(), _UNKNOWN_PERSISTENCE, _NO_PERSISTENCE]
+_SPLIT = (
+    "what was acknowledged may be lost when Sentinels replace a primary that workers still reach: "
+    "set min-replicas-to-write to 1"
+)
+_MODES = ("redis_mode", "server_mode")  # as Redis and as Valkey name it
+_UNKNOWN_VERSION = "not known: the store does not allow its version to be read"
+
+
+async def read_readiness(servers: Sequence[Primary], kind: Kind, write: Call | None) -> StoreReadiness:
+    """Asks the servers that take writes for their versions and configurations, and writes to each.
+
+    Args:
+        servers: the one, or those of a cluster.
+        kind: how they hang together, to the connection's knowledge.
+        write: sends the write to the one server as feedback is sent, where that is another way than its own.
+
+    Returns:
+        Each version and warning once; of promises the weakest.
+
+    Raises:
+        redis.exceptions.RedisError: if one refuses the write.
+        StoreUnavailableError: if one runs no scripts, may evict what it holds, or is of a cluster that the connection
+            does not know of.
+    """
+    facts = [await _read_server(server.call, kind) for server in servers]
+    for server in servers:
+        await _write(write or server.call, server.probe)
+    weakest = max((each.persistence for each in facts), key=_WEAKER.index)
+    warnings = dict.fromkeys(warning for each in facts for warning in each.warnings)
+    return StoreReadiness(", ".join(sorted({each.version for each in facts})), weakest, list(warnings))
+
+
+async def _write(call: Call, probe: str | None) -> None:
+    """Writes by a script, as all else is written: what a full disk or memory refuses, only a write shows."""
+    if probe is not None and await call("EVAL", _PROBE, 1, probe, _PROBE_MILLISECONDS) != 1:
+        raise StoreUnavailableError("the store runs no Lua scripts")
+
+
+async def _read_server(call: Call, kind: Kind) -> StoreReadiness:
+    info = await _read_info(call)
+    if kind is not Kind.CLUSTER and any(info.get(mode) == "cluster" for mode in _MODES):
+        raise StoreUnavailableError(OF_A_CLUSTER)
+    config = await _read_config(call)
+    _refuse_eviction(config)
+    persistence, warnings = _persistence(config)
+    if kind is Kind.SENTINEL and config and config.get("min-replicas-to-write") == "0":
+        warnings.append(_SPLIT)
+    return StoreReadiness(_version(info), persistence, warnings)
+
+
+async def _read_config(call: Call) -> dict[str, str] | None:
+    try:
+        pairs = await call("CONFIG", "GET", "maxmemory*", "appendonly", "appendfsync", "min-replicas-to-write")
+    except ResponseError:  # managed stores hide the command
+        return None
+    items = pairs.items() if isinstance(pairs, dict) else zip(pairs[::2], pairs[1::2], strict=True)
+    return {_text(name): _text(value) for name, value in items}
+
+
+def _refuse_eviction(config: dict[str, str] | None) -> None:
+    if config and config["maxmemory"] != "0" and config["maxmemory-policy"] != "noeviction":
+        policy = config["maxmemory-policy"]
+        raise StoreUnavailableError(f"the store may evict models: set its maxmemory-policy {policy!r} to 'noeviction'")
+
+
+def _persistence(config: dict[str, str] | None) -> tuple[str, list[str]]:
+    if config is None:
+        return _UNKNOWN_PERSISTENCE, []
+    sentence = _PERSISTENCE.get((config["appendonly"], config["appendfsync"]), _NO_PERSISTENCE)
+    return sentence, [sentence] if sentence == _NO_PERSISTENCE else []
+
+
+async def _read_info(call: Call) -> dict[str, Any]:
+    try:
+        info: dict[str, Any] = await call("INFO", "server")
+    except ResponseError:
+        return {}
+    return info
+
+
+def _version(info: dict[str, Any]) -> str:
+    for program, field in (("Valkey", "valkey_version"), ("Redis", "redis_version")):
+        if field in info:
+            return f"{program} {info[field]}"
+    return _UNKNOWN_VERSION
+
+
+def _text(value: Any) -> str:
+    return value.decode() if isinstance(value, bytes) else str(value)

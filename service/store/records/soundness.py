@@ -1,0 +1,62 @@
+"""What the numbers of a prediction may be. Asked before one is stored, and again wherever one is read."""
+
+import functools
+import operator
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from learners.base import BoolArray, Contexts, FloatArray
+from service.store.records.answer_codec import AnswerCodec
+
+LATEST = 253_402_300_800.0
+"""Seconds since the epoch: the year 10000, which no clock shows and no date has."""
+
+MOST_ROUNDS = 2**53
+"""In a log: the store's scripts count in float64."""
+
+_LEAST = 5e-324
+"""The smallest float64 above 0."""
+
+
+class Numbers(NamedTuple):
+    """Of n predictions."""
+
+    outputs: npt.NDArray[Any]  # (n, ...), the answers as the form has them
+    propensities: FloatArray  # (n,)
+    residual_uniforms: FloatArray  # (n,)
+    evidence: FloatArray  # (n, E)
+    contexts: Contexts
+    moments: tuple[FloatArray | float, ...]  # (n,) each, or one for all: seconds since the epoch
+
+
+def sound_rows(form: AnswerCodec, numbers: Numbers) -> BoolArray:
+    """Which of n predictions a learner may learn from, (n,)."""
+    return functools.reduce(operator.and_, (mask for _, mask in _columns(form, numbers)))
+
+
+def faults(form: AnswerCodec, numbers: Numbers) -> list[str]:
+    """The names of the numbers that are impossible in one of the predictions, or in several."""
+    return [name for name, mask in _columns(form, numbers) if not mask.all()]
+
+
+def _columns(form: AnswerCodec, numbers: Numbers) -> Iterator[tuple[str, BoolArray]]:
+    outputs, p, residual_uniforms, evidence, contexts, moments = numbers
+    yield "output", form.possible(outputs)
+    yield "propensity", (p >= (0.0 if form.vanishing else _LEAST)) & (p <= 1.0)
+    yield "residual_uniform", (residual_uniforms >= 0.0) & (residual_uniforms < 1.0)
+    yield "evidence", np.logical_and.reduce(np.isfinite(evidence), axis=1)
+    yield "context", _finite_rows(contexts)
+    for moment in moments:
+        seconds: FloatArray = np.full(p.shape, moment)
+        possible: BoolArray = (seconds >= 0.0) & (seconds < LATEST)
+        yield "moment", possible
+
+
+def _finite_rows(contexts: Contexts) -> BoolArray:
+    finite, rows = np.isfinite(contexts.values), np.ones(contexts.n, np.bool_)
+    if not finite.all():
+        rows[np.searchsorted(contexts.starts, np.flatnonzero(~finite), side="right") - 1] = False
+    return rows

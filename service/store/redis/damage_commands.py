@@ -1,0 +1,92 @@
+"""What a store over the Redis protocol does about damage: keep a record of it, and search for it."""
+
+from abc import ABC, abstractmethod
+from collections.abc import AsyncIterator, Sequence
+from typing import Any
+
+from service.errors import ModelNotFoundError
+from service.store import keys
+from service.store.base import Block
+from service.store.connections.connections import Connection
+from service.store.damage import Damage, DamageRecord, decode_damage
+from service.store.redis.driver_errors import translating_errors
+from service.store.redis.scripts import Script, script
+from service.store.stored_models import ModelKey
+
+_RECORD_DAMAGE = script("record_damage")
+_MARK_SNAPSHOT = script("mark_snapshot")
+
+_SNAPSHOT_IS_AHEAD = -1
+_SCAN_COUNT = 1000
+
+
+class DamageCommands(ABC):
+    """The part of `service.store.redis.redis_store.RedisStore` that damage concerns."""
+
+    _connection: Connection
+
+    @abstractmethod
+    async def _call(self, *command: Any) -> Any:
+        """Send one command."""
+
+    @abstractmethod
+    async def _run(self, script: Script, named: Sequence[str], args: Sequence[Any]) -> Any:
+        """Run a script on some keys."""
+
+    @translating_errors
+    async def record_damage(self, key: ModelKey, found: Sequence[Damage]) -> bool:
+        """See `Store.record_damage`."""
+        ranges = [part for each in found for part in (each.first, each.last, each.entry, each.reason)]
+        return await self._record(_RECORD_DAMAGE, key, ranges) != _SNAPSHOT_IS_AHEAD
+
+    @translating_errors
+    async def mark_snapshot(self, key: ModelKey, rounds: int, reason: str) -> None:
+        """See `Store.mark_snapshot`."""
+        await self._record(_MARK_SNAPSHOT, key, [rounds, reason])
+
+    async def _record(self, script: Script, key: ModelKey, args: Sequence[Any]) -> int:
+        named = [keys.model(key.name), keys.snapshot(*key), keys.damage(*key)]
+        reply = await self._run(script, named, [key.incarnation, *args])
+        if reply is not None:
+            await self._call("ZADD", keys.DAMAGED, 0, key.name)
+        if await self._call("HGET", keys.model(key.name), "incarnation") != key.incarnation.encode():
+            await self._call("ZREM", keys.DAMAGED, key.name)
+            raise ModelNotFoundError(f"there is no model {key.name!r}", "model")
+        return int(reply)
+
+    @translating_errors
+    async def read_damage(self, key: ModelKey) -> DamageRecord:
+        """See `Store.read_damage`."""
+        # The version first: what comes between the two reads is read again.
+        version = await self._call("HGET", keys.model(key.name), "damage")
+        return DamageRecord(int(version or 0), decode_damage(await self._call("HGETALL", keys.damage(*key))))
+
+    @translating_errors
+    async def list_damaged(self, limit: int) -> list[str]:
+        """See `Store.list_damaged`."""
+        names = await self._call("ZRANGE", keys.DAMAGED, "-", "+", "BYLEX", "LIMIT", 0, limit)
+        return [name.decode() for name in names]
+
+    async def scan_blocks(self, key: ModelKey) -> AsyncIterator[Block]:
+        """See `Store.scan_blocks`."""
+        prefix = keys.block(*key, "")
+        for server in await self._primaries():
+            cursor = None
+            while cursor != 0:
+                cursor, found = await self._scan(server.call, cursor or 0, f"{prefix}*")
+                for named, record in found:
+                    yield Block(named.removeprefix(prefix), record)
+
+    @translating_errors
+    async def _primaries(self) -> list[Any]:
+        return list(await self._connection.primaries())
+
+    @translating_errors
+    async def _scan(self, server: Any, cursor: int, pattern: str) -> tuple[int, list[tuple[str, bytes]]]:
+        """A page of keys with their values, and where the next one begins; 0 behind the last."""
+        following, found = await server("SCAN", cursor, "MATCH", pattern, "COUNT", _SCAN_COUNT)
+        if isinstance(following, dict):  # as the client of a cluster has it, by server
+            (following,) = following.values()
+        named = [each.decode() for each in found]
+        records = [(name, await self._call("GET", name)) for name in named]
+        return int(following), [(name, record) for name, record in records if record is not None]

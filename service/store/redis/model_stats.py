@@ -1,0 +1,73 @@
+"""What a store tells whoever watches it: a few small reads for each model, whatever the length of its log."""
+
+import asyncio
+import math
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+
+from service.store import keys
+from service.store.base import FeedbackStatus, ModelStats, StoreLoad
+from service.store.redis.model_hash import corrupt, count
+
+_Call = Callable[..., Awaitable[Any]]
+
+_SLOT = b"s:"
+_COUNTERS = ("rounds", "predictions", "correct")
+_FIELDS = ("incarnation", *_COUNTERS, "damaged", *(f"refused:{status}" for status in FeedbackStatus))
+
+
+async def read_model_stats(call: _Call, name: str) -> ModelStats | None:
+    """The figures of a model; None if there is none of that name.
+
+    Raises:
+        StoreCorruptError: if a counter is missing, or is no number.
+    """
+    values = await call("HMGET", keys.model(name), *_FIELDS)
+    if values == [None] * len(values):
+        return None
+    if values[0] is None:
+        raise corrupt(name, "its incarnation is missing")
+    incarnation = values[0].decode(errors="replace")
+    statistics, (snapshot_rounds, snapshot_at) = await asyncio.gather(
+        call("HGETALL", keys.statistics(name, incarnation)),
+        call("HMGET", keys.snapshot(name, incarnation), "rounds", "at"),
+    )
+    rounds, predictions, correct = (count(name, *pair) for pair in zip(_COUNTERS, values[1:4], strict=True))
+    damaged = count(name, "damaged", values[4] or b"0")
+    refused = zip(FeedbackStatus, values[5:], strict=True)
+    return ModelStats(
+        name=name,
+        round_count=rounds,
+        predictions=predictions,
+        correct=correct,
+        refused={status: count(name, f"refused:{status}", there) for status, there in refused if there is not None},
+        snapshot_rounds=count(name, "rounds of its snapshot", snapshot_rounds or b"0"),
+        snapshot_at=None if snapshot_at is None else float(count(name, "seconds of its snapshot", snapshot_at)),
+        statistics_rounds=count(name, "rounds of its tally", statistics.get(b"rounds", b"0")),
+        statistics=statistics.get(b"tally", b""),
+        predictions_by=_by_slot(name, statistics),
+        damaged=damaged,
+    )
+
+
+async def read_load(servers: Sequence[_Call], call: _Call) -> StoreLoad:
+    """How much memory the store uses, of how much, and how many models are listed.
+
+    Args:
+        servers: a way to each server that takes writes; what is told of memory is of the fullest.
+        call: sends a command to the server that has its keys.
+    """
+    *infos, models = await asyncio.gather(*(server("INFO", "memory") for server in servers), call("ZCARD", keys.MODELS))
+    used, limit = max(map(_memory, infos), key=lambda memory: memory[0] / (memory[1] or math.inf))
+    return StoreLoad(used, limit, int(models))
+
+
+def _memory(info: dict[str, Any]) -> tuple[int, int]:
+    """Bytes used, and the most that may be; 0 where that is not told."""
+    return int(info["used_memory"]), int(info.get("maxmemory", 0)) or int(info.get("total_system_memory", 0))
+
+
+def _by_slot(name: str, statistics: dict[bytes, bytes]) -> dict[int, int]:
+    """How many predictions there were by the end of each slot of time."""
+    slots = {field[len(_SLOT) :]: value for field, value in statistics.items() if field.startswith(_SLOT)}
+    return {count(name, "slots of its tally", slot): count(name, "slots", value) for slot, value in slots.items()}

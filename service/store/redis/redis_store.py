@@ -1,0 +1,287 @@
+"""The store over the Redis protocol: Redis 7.0 or later, or Valkey 8 or later.
+
+Every change is one Lua script on the keys of one model, so it happens whole or not at all, and on one shard. The
+client never repeats a command that may have run: a write whose reply was lost is the caller's to repeat, and the
+scripts let it.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+from redis import exceptions
+
+from service.errors import ModelNotFoundError, NewerVersionError, StoreError, StoreUnavailableError
+from service.store import keys
+from service.store.base import (
+    Block,
+    Feedback,
+    FeedbackResult,
+    FeedbackRules,
+    LogEntry,
+    ModelStats,
+    PublishedStatistics,
+    Seen,
+    Snapshot,
+    StoreLoad,
+    StoreReadiness,
+    Tail,
+)
+from service.store.connections.addresses import NO_FILES, TlsFiles
+from service.store.connections.connections import Connection, connect
+from service.store.connections.readiness import read_readiness
+from service.store.connections.replication import Confirmed
+from service.store.redis.damage_commands import DamageCommands
+from service.store.redis.driver_errors import translating_errors
+from service.store.redis.feedback_codec import by_block, in_order
+from service.store.redis.model_hash import NAME_ERRORS, read_listed, read_model
+from service.store.redis.model_stats import read_load, read_model_stats
+from service.store.redis.scripts import Script, script
+from service.store.redis.snapshot_parts import digest, joined
+from service.store.stored_models import ListedModel, ModelKey, ModelPage, StoredModel, UnreadModel
+
+_BULK_PATIENCE = 30
+"""How many times longer than for other replies one waits for a snapshot, which may have many megabytes."""
+
+_PART_BYTES = 2**20
+"""Of a snapshot: what the store takes in a millisecond or two."""
+
+_COMING_SECONDS = 3600
+"""After which the store forgets the parts of a snapshot that was never finished."""
+
+_Connection: TypeAlias = Connection | Confirmed
+
+_SNAPSHOT_FIELDS = {b"rounds", b"tally", b"at", b"damaged"}
+"""Beside the parts of the state, whose names are numbers."""
+
+_ENTRY_FIELDS = [b"p", b"r"]
+
+_CREATE_MODEL = script("create_model")
+_LIST_MODEL = script("list_model")
+_KEEP_SUMMARY = script("keep_summary")
+_DELETE_MODEL = script("delete_model")
+_ADD_PREDICTIONS = script("read_entries", "add_predictions")
+_ADD_FEEDBACK = script("add_feedback")
+_READ_TAIL = script("read_entries", "read_tail")
+_SAVE_SNAPSHOT = script("read_entries", "save_snapshot")
+_PUBLISH_STATISTICS = script("publish_tally")
+
+
+class RedisStore(DamageCommands):
+    """Implements `service.store.base.Store`.
+
+    Args:
+        url: as `service.store.connections.addresses` understands it.
+        timeout: seconds to wait for a connection, and for each reply.
+        tls: files for TLS, where the URL asks for it.
+        replicas: how many must have a feedback before it is acknowledged.
+    """
+
+    def __init__(self, url: str, timeout: float, tls: TlsFiles = NO_FILES, replicas: int = 0) -> None:
+        self._connection = connect(url, timeout, tls)
+        self._confirmed = Confirmed(self._connection, replicas, timeout / 2)
+        self._bulk = connect(url, timeout, tls, _BULK_PATIENCE)
+        self._turn = asyncio.Semaphore(32)  # commands in flight; more wait their turn
+
+    @translating_errors
+    async def create_model(self, key: ModelKey, definition: str, now: float, summary: str = "") -> bool:
+        """See `Store.create_model`."""
+        # Listed before and after: a deletion of an earlier model of this name may run between the two.
+        await self._call("ZADD", keys.MODELS, 0, key.name)
+        args = (key.incarnation, definition, repr(now), summary)
+        created = bool(await self._run(_CREATE_MODEL, [keys.model(key.name)], args))
+        if created:
+            await self._call("ZADD", keys.MODELS, 0, key.name)
+        return created
+
+    @translating_errors
+    async def get_model(self, name: str) -> StoredModel | None:
+        """See `Store.get_model`."""
+        return read_model(name, await self._call("HGETALL", keys.model(name)))
+
+    @translating_errors
+    async def list_models(self, after: str, limit: int) -> ModelPage:
+        """See `Store.list_models`."""
+        start = b"(" + after.encode(errors=NAME_ERRORS) if after else "-"
+        raw = await self._call("ZRANGE", keys.MODELS, start, "+", "BYLEX", "LIMIT", 0, limit)
+        names = [name.decode(errors=NAME_ERRORS) for name in raw]
+        found = await asyncio.gather(*(self._list_or_say_why(name) for name in names))
+        cursor = names[-1] if len(names) == limit else None
+        return ModelPage([model for model in found if model is not None], cursor)
+
+    @translating_errors
+    async def list_model(self, name: str) -> ListedModel | None:
+        """See `Store.list_model`."""
+        return read_listed(name, await self._run(_LIST_MODEL, [keys.model(name)], ()))
+
+    @translating_errors
+    async def keep_summary(self, key: ModelKey, summary: str) -> bool:
+        """See `Store.keep_summary`."""
+        return bool(await self._run(_KEEP_SUMMARY, [keys.model(key.name)], (key.incarnation, summary)))
+
+    @translating_errors
+    async def delete_model(self, name: str) -> bool:
+        """See `Store.delete_model`."""
+        own = await self._incarnation(name) or b""
+        named = keys.lasting(name, own.decode(errors="replace"))
+        deleted = bool(await self._run(_DELETE_MODEL, named, [own]))
+        await self._call("ZREM", keys.MODELS, name)
+        await self._call("ZREM", keys.DAMAGED, name)
+        if await self._incarnation(name) is not None:  # a new model has taken the name
+            await self._call("ZADD", keys.MODELS, 0, name)
+        return deleted
+
+    @translating_errors
+    async def add_predictions(
+        self, key: ModelKey, blocks: Sequence[Block], keep_seconds: float, seen: Seen | None
+    ) -> list[bytes | None] | Tail:
+        """See `Store.add_predictions`."""
+        named = [*_model_and_log(key), *(keys.block(*key, block.id) for block in blocks)]
+        rounds, limit, last_at, newer, damage = seen or Seen(-1, 0)
+        args = [key.incarnation, rounds, last_at or b"", int(newer), limit, damage, round(keep_seconds * 1000)]
+        reply = await self._run(_ADD_PREDICTIONS, named, [*args, *(block.record for block in blocks)])
+        total, items, *version = _unless_gone(key, reply)
+        there: list[bytes | None] = items
+        return there if total is None else _tail(total, items, *version)
+
+    @translating_errors
+    async def add_feedback(
+        self, key: ModelKey, feedback: Sequence[Feedback], rules: FeedbackRules, now: float
+    ) -> list[FeedbackResult]:
+        """See `Store.add_feedback`."""
+        order, said = by_block(feedback)
+        named = [*_model_and_log(key), *(keys.block(*key, block) for block in said)]
+        args: list[Any] = [key.incarnation, repr(now), int(rules.accept_late), int(rules.label_needed), *rules.shape]
+        for block, parts in said.items():
+            args += (block, b"".join(parts))
+        replies = _unless_gone(key, await self._run(_ADD_FEEDBACK, named, args, self._confirmed))
+        return in_order(order, said, replies)
+
+    @translating_errors
+    async def read_tail(self, key: ModelKey, after: int, limit: int) -> Tail:
+        """See `Store.read_tail`."""
+        reply = await self._run(_READ_TAIL, _model_and_log(key), [key.incarnation, after + 1, limit])
+        return _tail(*_unless_gone(key, reply))
+
+    @translating_errors
+    async def load_snapshot(self, key: ModelKey) -> Snapshot | None:
+        """See `Store.load_snapshot`."""
+        fields = await self._call("HGETALL", keys.snapshot(*key), connection=self._bulk)
+        if not fields:
+            return None
+        if unknown := sorted(name for name in fields if not name.isdigit() and name not in _SNAPSHOT_FIELDS):
+            raise NewerVersionError(f"the snapshot of model {key.name!r} has a field {unknown[0]!r}")
+        parts = [fields[name] for name in sorted(fields) if name.isdigit()]
+        state = parts[0] if len(parts) == 1 else await asyncio.to_thread(joined, parts)
+        return Snapshot(int(fields.get(b"rounds", 0)), state, statistics=fields.get(b"tally", b""))
+
+    @translating_errors
+    async def save_snapshot(self, key: ModelKey, snapshot: Snapshot, retain_rounds: int) -> int:
+        """See `Store.save_snapshot`."""
+        # Its parts are put elsewhere one by one: a large state in one command would hold up the store for everyone.
+        # Named by what is in it: two workers that write the same one at once do each other no harm.
+        name = await asyncio.to_thread(digest, snapshot)
+        coming = keys.coming_snapshot(*key, name)
+        starts = range(0, max(len(snapshot.state), 1), _PART_BYTES)
+        for number, start in enumerate(starts):
+            part = snapshot.state[start : start + _PART_BYTES]
+            await self._call("HSET", coming, f"{number:06d}", part, connection=self._bulk)
+            await self._call("EXPIRE", coming, _COMING_SECONDS)
+        named = [*_model_and_log(key), keys.snapshot(*key), coming]
+        args = [
+            *(key.incarnation, snapshot.round_count, snapshot.last_at or b""),
+            *(len(starts), retain_rounds, snapshot.statistics, snapshot.damage),
+        ]
+        return int(_unless_gone(key, await self._run(_SAVE_SNAPSHOT, named, args, connection=self._bulk)))
+
+    @translating_errors
+    async def publish_statistics(self, key: ModelKey, published: PublishedStatistics) -> int:
+        """See `Store.publish_statistics`."""
+        named = [keys.model(key.name), keys.statistics(*key)]
+        return int(_unless_gone(key, await self._run(_PUBLISH_STATISTICS, named, [key.incarnation, *published])))
+
+    @translating_errors
+    async def read_model_stats(self, name: str) -> ModelStats | None:
+        """See `Store.read_model_stats`."""
+        return await read_model_stats(self._call, name)
+
+    @translating_errors
+    async def list_names(self, limit: int) -> list[str]:
+        """See `Store.list_names`."""
+        names = await self._call("ZRANGE", keys.MODELS, "-", "+", "BYLEX", "LIMIT", 0, limit)
+        return [name.decode() for name in names if name.isascii()]
+
+    @translating_errors
+    async def read_load(self) -> StoreLoad:
+        """See `Store.read_load`."""
+        return await read_load([server.call for server in await self._connection.primaries()], self._call)
+
+    @translating_errors
+    async def check(self) -> StoreReadiness:
+        """See `Store.check`."""
+        servers = await self._connection.primaries()
+        try:
+            facts = await read_readiness(servers, self._connection.kind, self._confirmed.way)
+        except exceptions.OutOfMemoryError as error:
+            raise StoreUnavailableError("the store refuses writes: it has reached its memory limit") from error
+        return self._confirmed.promised(facts)
+
+    @translating_errors
+    async def command(self, *words: Any) -> Any:
+        """One command, for what stands beside the models (`service.store.redis.api_keys`)."""
+        return await self._call(*words)
+
+    async def close(self) -> None:
+        """See `Store.close`."""
+        await self._connection.close()
+        await self._bulk.close()
+
+    async def _list_or_say_why(self, name: str) -> ListedModel | UnreadModel | None:
+        if not name.isascii():
+            return None  # no request can name it, and no service made it
+        try:
+            return await self.list_model(name)
+        except StoreError as error:
+            return UnreadModel(name, error)
+
+    async def _incarnation(self, name: str) -> bytes | None:
+        """The incarnation under a name; None where there is none, or something that is no model."""
+        try:
+            found: bytes | None = await self._call("HGET", keys.model(name), "incarnation")
+        except exceptions.ResponseError as error:
+            if not str(error).startswith("WRONGTYPE"):
+                raise
+            return None
+        return found
+
+    async def _run(
+        self, script: Script, named: Sequence[str], args: Sequence[Any], connection: _Connection | None = None
+    ) -> Any:
+        try:
+            return await self._call("EVALSHA", script.sha, len(named), *named, *args, connection=connection)
+        except exceptions.NoScriptError:
+            return await self._call("EVAL", script.source, len(named), *named, *args, connection=connection)
+
+    async def _call(self, *command: Any, connection: _Connection | None = None) -> Any:
+        async with self._turn:
+            return await (connection or self._connection).call(*command)
+
+
+def _model_and_log(key: ModelKey) -> list[str]:
+    return [keys.model(key.name), keys.log(*key)]
+
+
+def _unless_gone(key: ModelKey, reply: Any) -> Any:
+    if reply is None:
+        raise ModelNotFoundError(f"there is no model {key.name!r}", "model")
+    return reply
+
+
+def _tail(rounds: bytes, entries: list[tuple[bytes, list[bytes]]], damage: bytes) -> Tail:
+    return Tail(int(rounds), [_log_entry(*entry) for entry in entries], int(damage))
+
+
+def _log_entry(number: bytes, fields: list[bytes]) -> LogEntry:
+    if fields[::2] != _ENTRY_FIELDS:
+        raise NewerVersionError(f"round {number.decode()} of the log has fields that this version does not know")
+    return LogEntry(int(number[:-2]), fields[1].decode(errors="replace"), fields[3])

@@ -1,0 +1,147 @@
+"""AdaHedge with abstention against Appendix E of the Gaptron paper: the trace, Theorem 7, the edges."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pydantic
+import pytest
+
+from learners.algorithms.improper.adahedge import AdaHedge, AdaHedgeState
+from learners.base import NO_LABEL, Contexts, FloatArray, Problem
+from tests.learners.test_traces import MICRO, TOLERANCE
+from tests.learners.worlds import as_sparse, assert_close, bits, copied, one_round
+
+NONE = np.empty(0)
+
+
+def fold_one(learner: AdaHedge, state: AdaHedgeState, experts: FloatArray, truth: int) -> AdaHedgeState:
+    """The state after one round; what was answered does not matter."""
+    return learner.fold(state, one_round(experts, 0, 1.0, truth, NONE))
+
+
+def test_micro_trace() -> None:
+    """Weights, answers, Δ and losses of the trace are the learner's."""
+    learner = AdaHedge(problem=Problem(3, 3))
+    state = learner.init()
+    for expected in MICRO["abstention_adahedge"]["rounds"]:
+        w, experts = learner.weights(state), np.array(expected["experts"], dtype=np.float64)
+        p = learner.decide(state, Contexts.dense(experts)).distributions[0]
+        loss = (1 - expected["y"] * experts) / 2
+        state = fold_one(learner, state, experts, int(expected["y"] == 1))
+        assert_close((w, w @ experts), (expected["weights"], expected["ybar"]), TOLERANCE)
+        assert_close((p[2], p[int(expected["ystar"] == 1)]), (expected["p_abstain"], abs(expected["ybar"])), TOLERANCE)
+        assert_close(w @ loss**2 - (w @ loss) ** 2, expected["v"], TOLERANCE)
+        assert_close((state.mixability_gap, state.losses), (expected["Delta"], expected["L"]), TOLERANCE)
+
+
+# --- Theorem 7
+
+
+def random_world(rng: np.random.Generator, n: int, d: int) -> tuple[FloatArray, FloatArray]:
+    """Experts from useless to good, some of them undecided, and the outcomes ±1."""
+    y = rng.choice([-1.0, 1.0], n)
+    right = rng.random((n, d)) < np.linspace(0.4, 0.9, d)
+    return np.where(right, y[:, None], -y[:, None]) * rng.choice([0.3, 1.0], (n, d)), y
+
+
+def expert_world(rng: np.random.Generator, n: int, d: int) -> tuple[FloatArray, FloatArray]:
+    """The last expert is always right, the others know nothing."""
+    y = rng.choice([-1.0, 1.0], n)
+    return np.column_stack([rng.choice([-1.0, 1.0], (n, d - 1)), y]), y
+
+
+def flipping_world(rng: np.random.Generator, n: int, d: int) -> tuple[FloatArray, FloatArray]:
+    """Every expert is right and wrong in turn, half of them against the other half."""
+    signs = np.where(np.arange(d) % 2, 1.0, -1.0) * np.where(np.arange(n) % 2, 1.0, -1.0)[:, None]
+    return signs, np.where(rng.random(n) < 0.5, 1.0, -1.0)
+
+
+def contrary_world(rng: np.random.Generator, n: int, d: int) -> tuple[FloatArray, FloatArray]:
+    """All experts agree, and all of them flip against the outcome at once, in blocks."""
+    y = rng.choice([-1.0, 1.0], n)
+    return np.tile((y * np.where(np.arange(n) // 20 % 2, 1.0, -1.0))[:, None], d), y
+
+
+@pytest.mark.parametrize("d", [1, 2, 10])
+@pytest.mark.parametrize("make", [random_world, expert_world, flipping_world, contrary_world])
+def test_theorem_7(make: Callable[[np.random.Generator, int, int], tuple[FloatArray, FloatArray]], d: int) -> None:
+    """The expected cost exceeds the best expert's loss by no more than the theorem's bound."""
+    rng = np.random.default_rng(d)
+    learner, (experts, y) = AdaHedge(problem=Problem(3, d)), make(rng, 600, d)
+    state, costs = learner.init(), rng.uniform(0.1, 0.4, 600)
+    cost, variance = 0.0, 0.0
+    for advice, outcome, c in zip(experts, y, costs, strict=True):
+        w, loss = learner.weights(state), (1 - outcome * advice) / 2
+        p = learner.decide(state, Contexts.dense(advice)).distributions[0]
+        cost += p[int(outcome < 0)] + p[2] * c
+        variance += w @ loss**2 - (w @ loss) ** 2
+        state = fold_one(learner, state, advice, int(outcome > 0))
+    slack = min(np.log(d) / (1 - 2 * costs.max()), 2 * np.sqrt(np.log(d) * max(variance, 0.0)))
+    assert_close(state.losses, ((1 - y[:, None] * experts) / 2).sum(axis=0), 1e-9)
+    assert cost <= state.losses.min() + slack + 4 / 3 * np.log(d) + 2
+
+
+def test_theorem_7_asks_for_learning() -> None:
+    """Uniform weights break the bound where one expert of ten knows: the law above can fail."""
+    experts, y = expert_world(np.random.default_rng(10), 600, 10)
+    mean = experts.mean(axis=1)
+    cost = np.sum(np.abs(mean) * (mean * y < 0) + 0.25 * (1 - np.abs(mean)))
+    assert cost > 2 * (np.log(10) / (1 - 0.5) + 4 / 3 * np.log(10) + 2)
+
+
+# --- the edges
+
+
+def test_first_weights_are_uniform_over_the_best() -> None:
+    """While Δ = 0 the weights are shared by the experts of the least loss."""
+    learner = AdaHedge(problem=Problem(3, 4))
+    assert_close(learner.weights(learner.init()), np.full(4, 0.25), 1e-15)
+    state = learner.init()._replace(losses=np.array([1.0, 0.5, 2.0, 0.5]))
+    assert_close(learner.weights(state), [0.0, 0.5, 0.0, 0.5], 1e-15)
+
+
+def test_predictions_outside_are_taken_as_the_nearer_end() -> None:
+    """Predictions beyond ±1 decide and teach as ±1 do, to the bit."""
+    learner = AdaHedge(problem=Problem(3, 2, 100.0))
+    state = fold_one(learner, learner.init(), np.array([0.5, -0.2]), 1)
+    wild, tame = np.array([9.0, -70.0]), np.array([1.0, -1.0])
+    assert bits(learner.decide(state, Contexts.dense(wild))) == bits(learner.decide(state, Contexts.dense(tame)))
+    assert bits(fold_one(learner, copied(state), wild, 0)) == bits(fold_one(learner, copied(state), tame, 0))
+
+
+def test_an_expert_that_says_nothing_is_charged_half() -> None:
+    """A prediction that is not in a sparse context is a 0, and costs 1/2."""
+    learner = AdaHedge(problem=Problem(3, 3))
+    one = one_round(np.array([0.4, 0.0, -1.0]), 0, 1.0, 1, NONE)
+    state = learner.fold(learner.init(), one._replace(contexts=as_sparse(one.contexts)))
+    assert bits(state) == bits(learner.fold(learner.init(), one))
+    assert_close(state.losses, [0.3, 0.5, 1.0], 1e-15)
+
+
+@pytest.mark.parametrize("truth", [2, NO_LABEL])
+def test_truth_that_is_no_answer_is_only_counted(truth: int) -> None:
+    """To abstain is never the truth: such a round changes nothing but the count."""
+    learner = AdaHedge(problem=Problem(3, 2))
+    state = fold_one(learner, learner.init(), np.array([0.5, -0.2]), 1)
+    after = fold_one(learner, copied(state), np.array([1.0, 0.3]), truth)
+    assert bits(after._replace(rounds=state.rounds)) == bits(state)
+    assert int(after.rounds) == 2
+
+
+@pytest.mark.parametrize("gap", [0.0, 5e-324, 1e-300, 1e-12, 1e300])
+def test_any_gap_and_losses_give_weights(gap: float) -> None:
+    """From the least Δ to the largest, with losses near and far, weights sum to 1 and Δ stays finite."""
+    for d in (1, 3):
+        learner = AdaHedge(problem=Problem(3, d))
+        for step in (0.0, 1e-17, 1e9):
+            losses: FloatArray = np.arange(d, dtype=np.float64) * step
+            state = learner.init()._replace(losses=losses, mixability_gap=np.array(gap))
+            assert_close(learner.weights(state).sum(), 1.0, 1e-12)
+            assert np.isfinite(fold_one(learner, state, np.linspace(-1, 1, d), 1).mixability_gap)
+
+
+def test_other_problems_are_refused() -> None:
+    """Without exactly two answers and the third, to abstain, there is no such learner."""
+    for K in (2, 4):
+        with pytest.raises(pydantic.ValidationError, match="exactly 3 labels"):
+            AdaHedge(problem=Problem(K, 5))

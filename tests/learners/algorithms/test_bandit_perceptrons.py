@@ -1,0 +1,272 @@
+"""Bandit perceptrons, linear and kernelised, against Fakcharoenphol and Prompak 2019: traces and the mistake bound."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pydantic
+import pytest
+
+from learners.algorithms.first_order.bandit_perceptrons import (
+    BanditPerceptrons,
+    BanditPerceptronsKernel,
+    rational_kernel,
+)
+from learners.base import Contexts, FloatArray, Problem
+from tests.learners.test_traces import LONG, MICRO, TOLERANCE, long_world
+from tests.learners.worlds import (
+    World,
+    as_sparse,
+    assert_close,
+    bits,
+    copied,
+    is_finite,
+    make_world,
+    matrix,
+    one_round,
+    play,
+    random_rounds,
+    unit_rows,
+)
+
+PROBLEM = Problem(4, 5)
+RULES = {"paper": False, "full": True}
+
+
+def with_kernel(name: str, problem: Problem, **others: Any) -> BanditPerceptronsKernel:
+    """The kernel learner of a trace called …_linear_full, …_rational_paper and so on."""
+    _, _, kernel, rule = name.split("_")
+    choice: Any = {"kernel": kernel, "use_known_label": RULES[rule], **others}
+    return BanditPerceptronsKernel(problem=problem, **choice)
+
+
+def scores_of(learner: BanditPerceptronsKernel, state: Any, x: FloatArray) -> FloatArray:
+    """The scores (K,) from the support, in plain numpy."""
+    products = state.support.T @ x
+    gram = 1 / (1 - products / 2) if learner.kernel == "rational" else products
+    return np.asarray(gram @ state.coefficients)
+
+
+def support_of(state: Any, label: int) -> list[tuple[tuple[float, ...], float]]:
+    """Support vectors and signs of one label, sorted."""
+    signs = state.coefficients[:, label]
+    return sorted((tuple(state.support[:, j].tolist()), float(signs[j])) for j in np.flatnonzero(signs))
+
+
+# --- traces
+
+
+@pytest.mark.parametrize("name", [name for name in MICRO if name.startswith("bandit_perceptrons")])
+def test_micro_trace(name: str) -> None:
+    """Scores, distributions and the support of every label are the trace's, for both kernels and both rules."""
+    learner = with_kernel(name, Problem(3, 2), max_support=8)
+    state = learner.init()
+    for expected in MICRO[name]["rounds"]:
+        x, label = np.array(expected["x"]), expected["yhat"]
+        decisions = learner.decide(state, Contexts.dense(x))
+        p = decisions.distributions[0]
+        assert_close((scores_of(learner, state, x), p), (expected["scores"], expected["p"]), TOLERANCE)
+        assert decisions.evidence[0, 0] == (not expected["S"])
+        state = learner.fold(state, one_round(x, label, p[label], expected["y"], decisions.evidence))
+        for k in range(3):
+            assert support_of(state, k) == sorted((tuple(v), float(sign)) for v, sign in expected["J"][k])
+
+
+@pytest.mark.parametrize("name", [name for name in LONG if name.startswith("bandit_perceptrons")])
+def test_long_trace(name: str) -> None:
+    """After 300 rounds mistakes, the size of each label's support and the last scores are the trace's."""
+    learner, world, expected = with_kernel(name, PROBLEM), long_world(), LONG[name]
+    T = expected["T"]
+    steps = list(play(learner, World(world.contexts[:T], world.truth[:T], world.uniforms[:T])))
+    state, last = steps[-1], matrix(steps[-1].round.contexts)[0]
+    assert sum(not bool(step.round.correct[0]) for step in steps) == expected["mistakes"]
+    assert [len(support_of(state.after, k)) for k in range(4)] == expected["support"]
+    assert_close(scores_of(learner, state.after, last).sum(), expected["score_sum_last"], TOLERANCE)
+    assert int(state.after.updates) == sum(expected["support"])
+
+
+# --- the kernel
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_linear_kernel_is_the_linear_learner(known: bool) -> None:
+    """With the linear kernel the weights, decisions and updates are those of the linear learner, in every round."""
+    kernel = BanditPerceptronsKernel(problem=PROBLEM, kernel="linear", use_known_label=known)
+    linear: BanditPerceptrons = BanditPerceptrons(problem=PROBLEM, use_known_label=known)
+    world = make_world(1, 400, PROBLEM)
+    for one, two in zip(play(kernel, world), play(linear, world), strict=True):
+        assert_close(one.distribution, two.distribution, 1e-12)
+        assert_close(one.after.support @ one.after.coefficients, two.after.weights, 1e-9)
+        assert int(one.after.updates) == int(two.after.updates)
+
+
+def test_rational_kernel() -> None:
+    """On the unit ball k is 1/(1 - ⟨x, x'⟩/2), its Gram matrix positive semidefinite, k(x, x) ≤ 2; it ends there."""
+    rng = np.random.default_rng(0)
+    x = unit_rows(rng, 40, 3) * rng.uniform(0, 1, 40)[:, None]
+    gram = np.array([[rational_kernel(float(a @ b)) for b in x] for a in x])
+    assert_close(gram, 1 / (1 - x @ x.T / 2), 1e-12)
+    assert np.linalg.eigvalsh(gram).min() >= -1e-12
+    assert gram.diagonal().max() <= 2.0
+    assert [rational_kernel(product) for product in (1.0, 2.0, 1e300, -1e300)] == [2.0, 2.0, 2.0, 2 / 3]
+
+
+def test_other_norm_bounds_are_refused() -> None:
+    """The kernel has a pole at ⟨x, x'⟩ = 2, so contexts must be scaled to the unit ball."""
+    for bound in (0.5, 1.1):
+        with pytest.raises(pydantic.ValidationError, match="unit ball"):
+            BanditPerceptronsKernel(problem=Problem(4, 5, bound))
+
+
+def disc_and_ring(seed: int, n: int) -> World:
+    """Label 0 in a disc, label 1 on the ring around it: no plane separates them."""
+    rng = np.random.default_rng(seed)
+    truth = rng.integers(0, 2, n)
+    return World(unit_rows(rng, n, 2) * np.where(truth, 1.0, 0.3)[:, None], truth, rng.random(n))
+
+
+def test_kernel_learns_what_no_plane_separates() -> None:
+    """On a disc and a ring the kernel stops erring, the linear learner does not."""
+    world, late = disc_and_ring(0, 1500), slice(1000, None)
+    errors = {}
+    for learner in (BanditPerceptronsKernel(problem=Problem(2, 2)), BanditPerceptrons(problem=Problem(2, 2))):
+        wrong = np.array([not bool(step.round.correct[0]) for step in play(learner, world)])
+        errors[learner.algorithm] = wrong[late].mean()
+    assert errors["bandit-perceptrons-kernel"] < 0.02
+    assert errors["bandit-perceptrons"] > 0.2
+
+
+# --- the support
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_context_met_again_reuses_its_place(order: int) -> None:
+    """The support holds no context twice, however often and for how many labels it corrects, dense or sparse."""
+    learner = BanditPerceptronsKernel(problem=Problem(3, 2), max_support=3)
+    state = learner.init()
+    met = [([1.0, 0.0], 0), ([0.0, 1.0], 1), ([1.0, 0.0], 2), ([1.0, 0.5], 0)]
+    for x, truth in [*met[::order], met[0]]:
+        for label in (truth, (truth + 1) % 3):
+            rounds = one_round(x, label, 1.0, truth, np.zeros(1))
+            state = learner.fold(state, rounds._replace(contexts=as_sparse(rounds.contexts)))
+    assert int(state.used) == 3
+    assert int(state.refused) == 0
+    assert sorted(map(tuple, state.support.T.tolist())) == [(0.0, 1.0), (1.0, 0.0), (1.0, 0.5)]
+
+
+def test_full_support_refuses_and_counts() -> None:
+    """Once full, the support stays as it is; new contexts are counted, and old ones still change coefficients."""
+    learner = BanditPerceptronsKernel(problem=PROBLEM, max_support=6)
+    steps = list(play(learner, make_world(2, 300, PROBLEM)))
+    full = [step for step in steps if int(step.before.used) == 6]
+    for step in full:
+        refused = int(step.after.refused) - int(step.before.refused)
+        assert bits(step.after[:3]) == bits(step.before[:3])
+        assert int(step.after.updates) == int(step.before.updates)
+        assert refused in (0, 1)
+    state = full[-1].after
+    assert int(state.refused) > 0
+    again = one_round(state.support[:, 2].copy(), 1, 1.0, 1, np.ones(1))
+    changed = [learner.fold(copied(state), again._replace(labels=np.array([k]))) for k in range(4)]
+    assert any(int(after.updates) > int(state.updates) for after in changed)
+    assert all(int(after.refused) == int(state.refused) for after in changed)
+
+
+def test_count_from_outside_does_not_lead_out_of_the_support() -> None:
+    """A stored count far over the support's size is taken as a full support."""
+    learner = BanditPerceptronsKernel(problem=PROBLEM, max_support=4)
+    state = learner.init()._replace(used=np.array(2**62))
+    rounds = random_rounds(0, 50, learner)
+    after = learner.fold(copied(state), rounds)
+    assert is_finite(after)
+    assert int(after.refused) > 0
+    assert np.isfinite(learner.decide(after, rounds.contexts).distributions).all()
+
+
+# --- the rule
+
+
+def test_no_claim_draws_from_all_labels_alike() -> None:
+    """Where every score is negative the answer is uniform and the evidence 1; otherwise a point mass, evidence 0."""
+    learner = BanditPerceptrons(problem=Problem(3, 1))
+    state = learner.init()._replace(weights=np.array([[-1.0, -2.0, -0.5]]))
+    decisions = learner.decide(state, Contexts.dense([[1.0], [-1.0]]))
+    assert_close(decisions.distributions, [[1 / 3, 1 / 3, 1 / 3], [0, 1, 0]], 1e-15)
+    assert decisions.evidence.ravel().tolist() == [1.0, 0.0]
+
+
+CASES: Sequence[tuple[float, bool, bool, bool, float]] = [
+    # score of the label served, nobody claimed, correct, known labels used, change of that label's weight
+    (-1.0, True, True, False, 1.0),
+    (1.0, True, True, False, 0.0),  # came late: no longer errs
+    (1.0, False, False, False, -1.0),
+    (-1.0, False, False, False, 0.0),  # came late: no longer errs
+    (1.0, True, False, True, 0.0),  # a wrong guess without a claim teaches nothing
+    (-1.0, False, True, False, 0.0),
+    (-1.0, False, True, True, 1.0),
+]
+
+
+@pytest.mark.parametrize(("score", "nobody", "correct", "known", "change"), CASES)
+def test_a_perceptron_is_corrected_only_if_it_errs_now(
+    score: float, nobody: bool, correct: bool, known: bool, change: float
+) -> None:
+    """The stored claim says which correction may happen, the present sign whether it does."""
+    learner: BanditPerceptrons = BanditPerceptrons(problem=Problem(3, 1), use_known_label=known)
+    state = learner.init()._replace(weights=np.array([[-3.0, score, -3.0]]))
+    after = learner.fold(state, one_round([1.0], 1, 1.0, 1 if correct else 0, np.array([float(nobody)])))
+    assert_close(after.weights, [[-3.0, score + change, -3.0]], 1e-15)
+    assert int(after.updates) == (change != 0.0)
+
+
+# --- the bound
+
+
+def separable(seed: int, n: int, K: int) -> tuple[World, float]:
+    """Unit contexts near (e_y, 1)/√2 in K + 1 dimensions, and the least strong margin γ/2 of w_k ∝ (e_k, -1/2)."""
+    rng = np.random.default_rng(seed)
+    truth = rng.integers(0, K, n)
+    x = np.column_stack([np.eye(K)[truth], np.ones(n)]) + 0.1 * rng.normal(size=(n, K + 1))
+    x /= np.linalg.norm(x, axis=1, keepdims=True)
+    w = np.column_stack([np.eye(K), np.full(K, -0.5)]) / np.sqrt(1.25 * K)
+    margins = (x @ w.T) * np.where(np.eye(K)[truth] > 0, 1.0, -1.0)
+    kept = margins.min(axis=1) > 0.3 * np.median(margins.min(axis=1))
+    return World(x[kept], truth[kept], rng.random(kept.sum())), 2.0 * float(margins[kept].min())
+
+
+def lived_late(learner: Any, world: World, delay: int) -> tuple[int, int]:
+    """Mistakes and updates where every feedback comes `delay` predictions late."""
+    state, waiting, mistakes = learner.init(), [], 0
+    for x, y, u in zip(world.contexts, world.truth, world.uniforms, strict=True):
+        decisions = learner.decide(state, Contexts.dense(x))
+        p = decisions.distributions[0]
+        label = min(int(np.searchsorted(np.cumsum(p), u, side="right")), len(p) - 1)
+        mistakes += int(label != y)
+        waiting.append(one_round(x, label, p[label], int(y), decisions.evidence))
+        if len(waiting) > delay:
+            state = learner.fold(state, waiting.pop(0))
+    return mistakes, int(state.updates)
+
+
+@pytest.mark.parametrize("delay", [0, 4])
+@pytest.mark.parametrize("known", [True, False])
+def test_mistake_bound(known: bool, delay: int) -> None:
+    """Updates are at most ⌊4/γ²⌋ in every run, mean mistakes (K - 1)(1 + delay) times that."""
+    learner: BanditPerceptrons = BanditPerceptrons(problem=Problem(3, 4), use_known_label=known)
+    ratios = []
+    for seed in range(20):
+        world, margin = separable(seed, 250, 3)
+        most = int(4 / margin**2)
+        mistakes, updates = lived_late(learner, world, delay)
+        assert 0 < updates <= most
+        ratios.append(mistakes / (2 * (1 + delay) * most))
+    assert np.mean(ratios) <= 1.0
+
+
+def test_mistake_bound_of_the_kernel() -> None:
+    """With the kernel updates are at most ⌊4·2/γ²⌋, where its feature space separates with strong margin γ/2."""
+    world, margin = separable(3, 250, 3)  # ⟨x, x'⟩/2 is a part of k: the margin there is at least that over √2
+    learner = BanditPerceptronsKernel(problem=Problem(3, 4))
+    mistakes, updates = lived_late(learner, world, 0)
+    assert 0 < updates <= int(4 * 2 / (margin**2 / 2))
+    assert mistakes < len(world.truth) / 4

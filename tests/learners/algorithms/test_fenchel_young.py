@@ -1,0 +1,240 @@
+"""The logistic learner of Fenchel-Young losses against its paper: traces, decoding, steps, the theorem's bound."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pydantic
+import pytest
+
+from learners.algorithms.fenchel_young.fenchel_young import FenchelYoung, decode
+from learners.base import NO_LABEL, Contexts, FloatArray, Problem
+from tests.learners.formulas import LN2, gradient, losses_of, projected
+from tests.learners.test_traces import long_teacher, long_world
+from tests.learners.worlds import (
+    assert_close,
+    bits,
+    expected_mistakes,
+    is_finite,
+    make_world,
+    one_round,
+    pick,
+    play,
+    random_rounds,
+)
+
+DATA = Path(__file__).parent.parent.parent / "data"
+MICRO: dict[str, Any] = json.loads((DATA / "traces.json").read_text())
+LONG: dict[str, Any] = json.loads((DATA / "long_traces.json").read_text())
+SMALL = Problem(3, 2)
+RUNS: dict[str, dict[str, Any]] = {
+    "ogd": {},
+    "ogd_big": {"learning_rate": 2.0, "radius": 1.5},
+    "adaogd": {"learning_rate": "adaptive", "radius": 2.0},
+    "paramfree": {"learning_rate": "parameter-free"},
+}
+LEAST_CONSTANT = 1.0 / (2.0 * (1.0 - LN2) * LN2)  # of Theorem 5.1, times X²‖U‖²
+
+
+def answers(s: FloatArray) -> FloatArray:
+    """The distributions (n, K) for rows of scores (n, K)."""
+    result = np.empty_like(s)
+    for i in range(len(s)):
+        decode(s[i], result[i])
+    return result
+
+
+def softmaxes(s: FloatArray) -> FloatArray:
+    """Rows of softmax."""
+    e = np.exp(s - s.max(axis=1, keepdims=True))
+    return np.asarray(e / e.sum(axis=1, keepdims=True))
+
+
+# --- traces
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_micro_trace(name: str) -> None:
+    """Scores, softmax, mixing, answer, losses and weights of every round are the trace's."""
+    learner = FenchelYoung(problem=SMALL, **RUNS[name])
+    state = learner.init()
+    for expected in MICRO[f"fy_multiclass_{name}"]["rounds"]:
+        (distribution,), (theta,) = learner.decide(state, Contexts.dense(expected["x"]))
+        y, sigma = expected["y"], softmaxes(theta[None])[0]
+        actual = {"theta": theta, "yhat": sigma, "ystar": theta.argmax(), "P": distribution}
+        actual |= {"p_mix": min(1.0, 2.0 * (1.0 - sigma.max())), "expected_01": 1.0 - distribution[y]}
+        actual |= {"S_log2": -np.log2(sigma[y])}
+        state = learner.fold(state, one_round(expected["x"], 0, 1.0, y, theta))
+        actual |= {"W": learner.weights(state)}
+        for key in expected.keys() - {"x", "y"}:
+            assert_close(actual[key], expected[key], 1e-9)
+
+
+def test_long_trace() -> None:
+    """After 500 rounds weights, expected mistakes, comparator's loss and bound of Theorem 5.1 are the trace's."""
+    expected, world, U = LONG["fy_logistic_thm51"], long_world(), 2.0 * long_teacher()
+    learner = FenchelYoung(problem=Problem(4, 5))
+    steps = list(play(learner, world))
+    W, theirs = learner.weights(steps[-1].after), losses_of("logistic", world.contexts @ U.T, world.truth).sum()
+    mistakes = sum(1.0 - s.distribution[y] for s, y in zip(steps, world.truth, strict=True))
+    assert_close(W, expected["W"], 1e-9)
+    assert_close(np.linalg.norm(W), expected["normF"], 1e-9)
+    assert_close(mistakes, expected["expected_mistakes"], 1e-9)
+    assert_close(theirs, expected["comparator_loss_2U"], 1e-9)
+    assert_close(theirs + LEAST_CONSTANT * np.sum(U**2), expected["theorem_bound"], 1e-9)
+    assert mistakes <= expected["theorem_bound"]
+
+
+# --- the answer
+
+
+@pytest.mark.parametrize("K", range(2, 9))
+def test_answer_is_the_closed_form(K: int) -> None:
+    """P = q σ + (1 - q) e_y*; the leader gets 1 - 2(1 - σ)² where σ >= 1/2, and all is a plain softmax below."""
+    rng = np.random.default_rng(K)
+    s = np.concatenate(
+        [np.zeros((1, K)), *(scale * rng.normal(size=(100, K)) for scale in (0.1, 1.0, 5.0, 1e3, 1e100))]
+    )
+    P, sigma = answers(s), softmaxes(s)
+    top, rows = s.argmax(axis=1), np.arange(len(s))
+    q = np.minimum(1.0, 2.0 * (1.0 - sigma.max(axis=1)))[:, None]
+    assert_close(P, q * sigma + (1.0 - q) * np.eye(K)[top], 1e-12)
+    expected = np.where(sigma[rows, top] >= 0.5, 1.0 - 2.0 * (1.0 - sigma[rows, top]) ** 2, sigma[rows, top])
+    assert_close(P[rows, top], expected, 1e-12)
+
+
+@pytest.mark.parametrize("K", range(2, 9))
+def test_mistakes_are_paid_for_by_the_loss(K: int) -> None:
+    """The probability to err is at most ln 2 times the base-2 loss, in fact at most 0.5176 times."""
+    rng = np.random.default_rng(K)
+    s = np.concatenate([scale * rng.normal(size=(2000, K)) for scale in (0.01, 0.3, 1.0, 3.0, 30.0)])
+    P = answers(s)
+    for y in range(K):
+        losses = losses_of("logistic", s, np.full(len(s), y))
+        assert ((1.0 - P[:, y]) <= 0.5176 * losses + 1e-12).all()
+
+
+def test_greatest_share_is_reached() -> None:
+    """With two labels the ratio of error and loss comes up to 0.51759, so a weaker answer would be noticed."""
+    s = np.stack([np.linspace(-3.0, 3.0, 20_001), np.zeros(20_001)], axis=1)
+    ratios = (1.0 - answers(s)[:, 0]) / losses_of("logistic", s, np.zeros(len(s), dtype=np.int64))
+    assert abs(ratios.max() - 0.51759) < 1e-5
+
+
+# --- the steps
+
+
+def test_steps_are_the_formulas() -> None:
+    """Fixed and adaptive steps, projected, from gradients at the scores of the prediction, however stale."""
+    problem = Problem(4, 5, 2.0)
+    for settings, step in (
+        ({}, (1.0 - LN2) * LN2 / 4.0),
+        ({"learning_rate": 0.7, "radius": 0.9}, 0.7),
+        ({"learning_rate": "adaptive", "radius": 1.3}, None),
+    ):
+        learner = FenchelYoung(problem=problem, **settings)
+        rounds, W, total = random_rounds(5, 60, learner), np.zeros((4, 5)), 0.0
+        for t in range(rounds.n):
+            x = rounds.contexts.values.reshape(-1, 5)[t]
+            G = gradient("logistic", rounds.evidence[t], int(rounds.true_labels[t]), x)
+            total += np.sum(G**2)
+            eta = 2.0 * 1.3 / np.sqrt(2.0 * total) if step is None else step
+            W = projected(W - eta * G, learner.radius or np.inf)
+        assert_close(learner.weights(learner.fold(learner.init(), rounds)), W, 1e-9)
+
+
+def test_rounds_without_a_known_label_teach_nothing() -> None:
+    """No label, or one from outside: the round is counted, and nothing else changes."""
+    learner = FenchelYoung(problem=SMALL)
+    rounds = random_rounds(1, 3, learner)._replace(true_labels=np.array([NO_LABEL, 3, 2**40]))
+    state = learner.fold_unchecked(learner.init(), rounds)
+    assert int(state.rounds) == 3
+    assert bits(state._replace(rounds=np.zeros((), dtype=np.int64))) == bits(learner.init())
+
+
+def test_parameter_free_wealth_is_bounded() -> None:
+    """Many late rounds in one direction, which make the bettor rich, lead to finite weights and decisions."""
+    learner = FenchelYoung(problem=Problem(3, 2, 1e-6), learning_rate="parameter-free")
+    rounds = pick(random_rounds(2, 1, learner)._replace(evidence=np.zeros((1, 3))), np.zeros(20_000, dtype=np.int64))
+    state = learner.fold(learner.init(), rounds)
+    assert state.wealth > 1e50
+    assert is_finite(state)
+    assert np.isfinite(learner.weights(state)).all()
+    assert np.isfinite(learner.decide(state, rounds.contexts).distributions).all()
+
+
+def test_parameter_free_does_not_depend_on_the_unit_of_contexts() -> None:
+    """Contexts and their bound in another unit give the same decisions: the first wealth is 1/X."""
+    decisions = []
+    for unit in (1.0, 1e-3):
+        problem, world = Problem(3, 2, unit), make_world(3, 200, Problem(3, 2))
+        world = world._replace(contexts=world.contexts * unit)
+        learner = FenchelYoung(problem=problem, learning_rate="parameter-free")
+        decisions.append(np.array([step.distribution for step in play(learner, world)]))
+    assert_close(decisions[1], decisions[0], 1e-9)
+
+
+@pytest.mark.parametrize("extremes", [(1e-6, 1e6, 1e-6), (1e6, 1e6, 1e6), (1e6, 5e-324, 1e-6), (1e-6, 1e6, 1e6)])
+def test_extreme_hyperparameters_keep_everything_finite(extremes: tuple[float, float, float]) -> None:
+    """The ends of the ranges of X, η and D lead to finite states and decisions."""
+    X, eta, radius = extremes
+    for settings in (
+        {"learning_rate": eta},
+        {"learning_rate": eta, "radius": radius},
+        {"learning_rate": "adaptive", "radius": radius},
+    ):
+        learner = FenchelYoung(problem=Problem(3, 2, X), **settings)
+        steps = list(play(learner, make_world(5, 200, learner.problem)))
+        assert all(is_finite(step.after) and np.isfinite(step.distribution).all() for step in steps)
+        if learner.radius is not None:
+            assert np.linalg.norm(learner.weights(steps[-1].after)) <= radius * (1 + 1e-9)
+
+
+@pytest.mark.parametrize(
+    "settings", [{"learning_rate": "adaptive"}, {"learning_rate": "parameter-free", "radius": 1.0}]
+)
+def test_contradictions_are_refused(settings: dict[str, Any]) -> None:
+    """An adaptive step needs its ball, a parameter-free one has none."""
+    with pytest.raises(pydantic.ValidationError, match="radius"):
+        FenchelYoung(problem=SMALL, **settings)
+
+
+# --- bounds
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.3])
+@pytest.mark.parametrize("X", [0.5, 3.0])
+def test_expected_mistakes_keep_to_theorem_51(noise: float, X: float) -> None:
+    """Expected mistakes are at most any comparator's loss plus X²‖U‖²/(2(1 - ln 2) ln 2)."""
+    problem = Problem(5, 6, X)
+    world = make_world(13, 600, problem, noise)
+    learner = FenchelYoung(problem=problem)
+    mistakes, own = expected_mistakes(learner, world), list(play(learner, world))[-1].after
+    teacher = np.linalg.lstsq(world.contexts, np.eye(5)[world.truth], rcond=None)[0].T
+    for U in (np.zeros((5, 6)), learner.weights(own), *(c * teacher for c in (0.3, 1.0, 3.0))):
+        bound = losses_of("logistic", world.contexts @ U.T, world.truth).sum() + LEAST_CONSTANT * X**2 * np.sum(U**2)
+        assert mistakes <= bound
+
+
+def test_expected_mistakes_keep_to_the_adaptive_bound() -> None:
+    """Appendix E.1: with b = 2X²/ln 2 and the ball's diameter B, 2(1 - a)bB²/a on top of any U in the ball."""
+    problem, radius = Problem(5, 6), 2.0
+    world = make_world(13, 600, problem)
+    learner = FenchelYoung(problem=problem, learning_rate="adaptive", radius=radius)
+    excess = 2.0 * LN2 * (2.0 / LN2) * (2.0 * radius) ** 2 / (1.0 - LN2)
+    U = learner.weights(list(play(learner, world))[-1].after)
+    assert np.linalg.norm(U) <= radius + 1e-9
+    assert expected_mistakes(learner, world) <= losses_of("logistic", world.contexts @ U.T, world.truth).sum() + excess
+
+
+@pytest.mark.parametrize(
+    "settings", [{}, {"learning_rate": "adaptive", "radius": 20.0}, {"learning_rate": "parameter-free"}]
+)
+def test_it_learns(settings: dict[str, Any]) -> None:
+    """On separable data errors get rare, with every step."""
+    problem = Problem(3, 4)
+    world = make_world(17, 3000, problem, noise=0.0)
+    learner = FenchelYoung(problem=problem, **settings)
+    P = np.array([step.distribution for step in play(learner, world)])
+    assert (1.0 - P[np.arange(3000), world.truth])[-500:].mean() < 0.15

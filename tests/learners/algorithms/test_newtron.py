@@ -1,0 +1,279 @@
+"""Newtron and PNewtron against Hazan and Kale 2011: traces, the gradient's estimate, the ball."""
+
+from typing import Any
+
+import numpy as np
+import pydantic
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from learners.algorithms.second_order.newtron import Newtron
+from learners.algorithms.second_order.pnewtron import PNewtron, ball_of
+from learners.base import AnyLearner, Contexts, FloatArray, Problem
+from learners.mathematics.ball import ball_minimizer, packed_product
+from learners.mathematics.logistic_estimate import gradient_estimate
+from tests.learners.test_traces import LONG, MICRO, TOLERANCE, long_world
+from tests.learners.worlds import (
+    LAWS,
+    World,
+    as_sparse,
+    assert_close,
+    copied,
+    is_finite,
+    join,
+    make_world,
+    one_round,
+    pack,
+    pick,
+    play,
+    unpacked,
+)
+
+PROBLEM = Problem(3, 4)
+
+
+def weights(learner: Any, state: Any) -> FloatArray:
+    """W (K, d), in the ball."""
+    w: FloatArray = learner.weights(state) if isinstance(learner, PNewtron) else state.weights.T
+    return w
+
+
+def diagonal(state: Any) -> FloatArray:
+    """The diagonal of A, ordered by label, then feature."""
+    return np.diag(unpacked(state.matrix)) if hasattr(state, "matrix") else state.diagonal.T.ravel()
+
+
+def linear(state: Any) -> FloatArray:
+    """b, ordered by label, then feature."""
+    b: FloatArray = state.linear if hasattr(state, "matrix") else -state.diagonal * state.weights
+    return b.T.ravel()
+
+
+def softmax(s: FloatArray) -> FloatArray:
+    """Softmax of scores (K,)."""
+    p = np.exp(s - s.max())
+    return np.asarray(p / p.sum())
+
+
+# --- traces
+
+
+MICRO_RUNS = [
+    ("newtron_full_ball", Newtron(problem=Problem(3, 2), exploration=0.3, beta=0.5, radius=1.0)),
+    ("pnewtron_scale", PNewtron(problem=Problem(3, 2), exploration=0.3, beta=0.5, radius=1.0)),
+    ("pnewtron_none", PNewtron(problem=Problem(3, 2), exploration=0.3, beta=0.01, radius=1.0, projection="none")),
+]
+
+
+@pytest.mark.parametrize(("name", "learner"), MICRO_RUNS, ids=[name for name, _ in MICRO_RUNS])
+def test_micro_trace(name: str, learner: Any) -> None:
+    """Distributions, estimates, A, b and W of eight rounds are the trace's."""
+    state, c = learner.init(), np.empty(3)
+    for expected in MICRO[name]["rounds"]:
+        decisions = learner.decide(state, Contexts.dense(expected["x"]))
+        s, p, label = decisions.evidence[0], decisions.distributions[0], expected["sampled"]
+        kappa = gradient_estimate(learner.alpha, s, label, label == expected["y"], p[label], c)
+        state = learner.fold(state, one_round(expected["x"], label, p[label], expected["y"], s))
+        assert_close((softmax(learner.alpha * s), p), (expected["scores"], expected["p"]), TOLERANCE)
+        assert_close((np.outer(c, expected["x"]).ravel(), kappa), (expected["grad"], expected["kappa"]), TOLERANCE)
+        assert_close((diagonal(state), linear(state)), (expected["Adiag"], expected["b"]), TOLERANCE)
+        assert_close(weights(learner, state), expected["W"], TOLERANCE)
+
+
+LONG_RUNS: list[tuple[str, AnyLearner]] = [
+    ("newtron", Newtron(problem=Problem(4, 5), exploration=0.1, radius=1.0)),
+    ("pnewtron_scale", PNewtron(problem=Problem(4, 5), exploration=0.1, radius=1.0)),
+    ("pnewtron_none", PNewtron(problem=Problem(4, 5), exploration=0.1, radius=1.0, projection="none")),
+]
+
+
+@pytest.mark.parametrize(("name", "learner"), LONG_RUNS, ids=[name for name, _ in LONG_RUNS])
+def test_long_trace(name: str, learner: AnyLearner) -> None:
+    """After 500 rounds weights, their norm and the mistakes are the trace's."""
+    steps, expected = list(play(learner, long_world())), LONG[name]
+    assert_close(weights(learner, steps[-1].after), expected["W"], TOLERANCE)
+    assert_close(np.linalg.norm(weights(learner, steps[-1].after)), expected["normF"], TOLERANCE)
+    assert sum(not bool(step.round.correct[0]) for step in steps) == expected["mistakes"]
+
+
+BOTH = pytest.mark.parametrize("cls", [Newtron, PNewtron])
+
+
+@BOTH
+def test_matrix_starts_as_one_over_the_radius(cls: Any) -> None:
+    """A = I/D, D being 10/X where it is not given."""
+    assert_close(diagonal(cls(problem=PROBLEM, radius=2.5).init()), np.full(12, 0.4), 0.0)
+    assert_close(diagonal(cls(problem=Problem(3, 4, 2.0)).init()), np.full(12, 0.2), 0.0)
+
+
+@BOTH
+def test_anytime_exploration(cls: Any) -> None:
+    """γ_t = min(1, √(K/t)) for t = rounds + 1."""
+    learner = cls(problem=PROBLEM)
+    state = learner.init()
+    state.weights[0] = 0.0, 0.1, 0.3
+    for rounds in (0, 1, 2, 3, 99, 10_000):
+        state.rounds[()] = rounds
+        decisions, rate = (
+            learner.decide(state, Contexts.dense([1.0, 0.0, 0.0, 0.0])),
+            min(1.0, (3 / (rounds + 1)) ** 0.5),
+        )
+        expected = (1.0 - rate) * softmax(10.0 * decisions.evidence[0]) + rate / 3.0
+        assert_close(decisions.distributions[0], expected, 1e-12)
+
+
+# --- the gradient's estimate
+
+
+def mean_estimate(p: FloatArray, played: FloatArray, y: int, own: float) -> FloatArray:
+    """E[c] over the label drawn, in plain numpy; `own` is the factor of the label served, (K - 1)/K if right."""
+    K, total = len(p), np.zeros(len(p))
+    for label in range(K):
+        size = (p[label] - (label == y)) / played[label]
+        c = np.full(K, -1 / K)
+        c[label] = own
+        total += played[label] * size * c
+    return total
+
+
+@pytest.mark.parametrize("K", [2, 3, 9])
+def test_estimate_is_unbiased(K: int) -> None:
+    """Over the label drawn, c is softmax(α s) - e_y in expectation, whatever label is right."""
+    rng = np.random.default_rng(K)
+    for y in range(K):
+        s, total, c = rng.normal(size=K), np.zeros(K), np.empty(K)
+        p = softmax(2.0 * s)
+        played = 0.8 * p + 0.2 / K
+        for label in range(K):
+            kappa = gradient_estimate(2.0, s, label, label == y, played[label], c)
+            total += played[label] * c
+            assert kappa == (played[label] if label == y else 1.0)
+        assert_close(total, p - np.eye(K)[y], 1e-12)
+        assert_close(total, mean_estimate(p, played, y, (K - 1) / K), 1e-12)
+
+
+def test_published_estimate_is_biased() -> None:
+    """The published 1/K on the label served is not the gradient in expectation: the law above would see it."""
+    p = np.array([0.7, 0.2, 0.1])
+    wrong = mean_estimate(p, 0.8 * p + 0.2 / 3, 1, 1 / 3)
+    assert np.abs(wrong - (p - np.eye(3)[1])).max() > 0.2
+
+
+# --- the ball
+
+
+@LAWS
+@given(st.integers(0, 10**6), st.integers(1, 12), st.floats(-6, 6), st.floats(-3, 3))
+def test_minimizer_in_the_ball(seed: int, n: int, log_linear: float, log_radius: float) -> None:
+    """W is in the ball, and -(A w + b) = μ w with μ ≥ 0, μ = 0 inside: the conditions of the minimum."""
+    rng = np.random.default_rng(seed)
+    root, radius = rng.normal(size=(n, n)), 10.0**log_radius
+    A = root @ root.T + 0.1 * np.eye(n)
+    b, w = 10.0**log_linear * rng.normal(size=n), np.empty(n)
+    ball_minimizer(pack(A), b, radius, 0.1, w)
+    assert np.linalg.norm(w) <= radius * (1 + 1e-12)
+    shift = max(0.0, float(-(A @ w + b) @ w / (w @ w)))
+    if np.linalg.norm(w) < radius * (1 - 1e-9):
+        assert shift <= 1e-9 * np.linalg.norm(A)
+    assert np.linalg.norm(A @ w + b + shift * w) <= 1e-8 * np.linalg.norm(b)
+
+
+def test_minimizer_outlives_any_matrix() -> None:
+    """A matrix that no run leads to (zero, indefinite, huge) gives finite weights in the ball."""
+    n = 20
+    for A in (np.zeros((n, n)), -np.ones((n, n)), np.full((n, n), 1e200), -1e300 * np.eye(n)):
+        w = np.empty(n)
+        ball_minimizer(pack(A), np.ones(n), 2.0, 0.1, w)
+        assert np.linalg.norm(w) <= 2.0 * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("n", [1, 2, 7])
+def test_packed_product(n: int) -> None:
+    """A packed triangle times a vector is the square times it, zeros of the vector included."""
+    rng = np.random.default_rng(n)
+    A, v, result = rng.normal(size=(n, n)), rng.normal(size=n) * (np.arange(n) % 2), np.empty(n)
+    packed_product(pack(A + A.T), v, result)
+    assert_close(result, (A + A.T) @ v, 1e-12)
+
+
+# --- the state
+
+
+@pytest.mark.parametrize("learner", [Newtron(problem=PROBLEM), PNewtron(problem=PROBLEM)])
+def test_order_of_arrival_does_not_matter(learner: AnyLearner) -> None:
+    """Late feedback in any order leads to the same state, up to rounding."""
+    rounds = join(list(play(learner, make_world(5, 300, PROBLEM))))
+    shuffled = pick(rounds, np.random.default_rng(1).permutation(300))
+    assert_close(learner.fold(learner.init(), shuffled), learner.fold(learner.init(), rounds), 1e-9)
+
+
+TEMPERED: list[PNewtron] = [  # weights stay small, jump, are never scaled
+    PNewtron(problem=PROBLEM),
+    PNewtron(problem=PROBLEM, beta=1e-9, radius=1e6),
+    PNewtron(problem=PROBLEM, exploration=1e-3, projection="none"),
+]
+
+
+@pytest.mark.parametrize("learner", TEMPERED, ids=["small", "jumping", "unscaled"])
+def test_running_norm_is_the_norm(learner: PNewtron) -> None:
+    """The squared norm kept from round to round is that of the weights, and the scaled ones are in the ball."""
+    for step in play(learner, make_world(6, 400, PROBLEM)):
+        assert_close(step.after.squared_norm / np.sum(step.after.weights**2), 1.0, 1e-9)
+        if learner.projection == "scale":
+            assert np.linalg.norm(learner.weights(step.after)) <= ball_of(learner) * (1 + 1e-9)
+
+
+def test_running_norm_survives_sparse_contexts() -> None:
+    """Rows that leave features out move only the others' weights, and the norm with them."""
+    learner, world = PNewtron(problem=PROBLEM), make_world(8, 200, PROBLEM)
+    world.contexts[np.random.default_rng(0).random(world.contexts.shape) < 0.6] = 0.0
+    rounds = join(list(play(learner, world)))
+    state = learner.fold(learner.init(), rounds._replace(contexts=as_sparse(rounds.contexts)))
+    assert_close(state.squared_norm, np.sum(state.weights**2), 1e-9)
+
+
+def test_running_norm_survives_a_collapse() -> None:
+    """Where one round shrinks the weights by orders of magnitude, the norm keeps its digits all the same."""
+    learner: PNewtron = PNewtron(problem=Problem(2, 1), beta=1e6, radius=1e6)
+    state = learner.init()
+    state.weights[:] = [[1e12, 3e12]]
+    state.squared_norm[()] = 1e25
+    after = learner.fold(state, one_round([1.0], 0, 0.5, 0, np.zeros(2)))
+    assert np.abs(after.weights).max() < 100.0
+    assert_close(after.squared_norm / np.sum(after.weights**2), 1.0, 1e-12)
+
+
+def test_unprojected_weights_are_cut_before_they_overflow() -> None:
+    """Random labels on one context drive the weights without projection to their limit, and no further."""
+    problem, n = Problem(2, 300), 6000
+    rng = np.random.default_rng(0)
+    world = World(np.full((n, 300), 300**-0.5), rng.integers(0, 2, n), rng.random(n))
+    learner: PNewtron = PNewtron(problem=problem, projection="none", beta=1.0)
+    state = list(play(learner, world))[-1].after
+    assert is_finite(state)
+    assert np.abs(state.weights).max() == 1e75
+    assert np.isfinite(learner.decide(state, Contexts.dense(world.contexts[:1])).distributions).all()
+
+
+def test_full_matrix_of_too_large_a_curvature_is_refused() -> None:
+    """β D X² over 1e9 is refused: the matrix would lose its digits."""
+    Newtron(problem=Problem(3, 4, 1e5), radius=1.0)
+    with pytest.raises(pydantic.ValidationError, match="at most 1e9"):
+        Newtron(problem=Problem(3, 4, 1e6), radius=1.0)
+
+
+def test_weights_follow_from_the_sums_alone() -> None:
+    """W of Newtron is a function of A and b: a fold of nothing to learn from leaves it to the bit."""
+    learner = Newtron(problem=PROBLEM)
+    state = list(play(learner, make_world(9, 60, PROBLEM)))[-1].after
+    silent = one_round(np.zeros(4), 0, 1.0, 1, np.zeros(3))
+    assert learner.fold(copied(state), silent).weights.tobytes() == state.weights.tobytes()
+
+
+def test_learns() -> None:
+    """On a noiseless world both err in the last rounds less than half as often as in the first."""
+    world = make_world(10, 3000, PROBLEM, noise=0.0)
+    for learner in (Newtron(problem=PROBLEM, radius=5.0), PNewtron(problem=PROBLEM, radius=5.0)):
+        right = np.array([step.distribution[y] for step, y in zip(play(learner, world), world.truth, strict=True)])
+        assert np.mean(1 - right[-500:]) < 0.5 * np.mean(1 - right[:100])

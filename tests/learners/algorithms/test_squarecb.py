@@ -1,0 +1,152 @@
+"""SquareCB: the regression against a plain one, the exploration against its lemma, the guarantee on a run."""
+
+import math
+
+import numpy as np
+import pytest
+
+from learners.algorithms.first_order.squarecb import SquareCb, SquareCbState
+from learners.base import NO_LABEL, Contexts, FloatArray, Problem, Rounds
+from learners.mathematics.exploration import draw, weigh_by_gap
+
+K, D, C = 3, 4, 4.0
+
+
+def play_once(learner: SquareCb, state: SquareCbState, x: FloatArray, label: int, correct: bool) -> None:
+    """Folds one round, of a propensity that the regression takes no notice of."""
+    one = Rounds(
+        Contexts.dense(x),
+        np.array([label]),
+        np.array([0.3]),
+        np.array([correct]),
+        np.array([NO_LABEL]),
+        np.empty((1, 0)),
+        np.zeros(1),
+    )
+    learner.fold(state, one)
+
+
+class Plain:
+    """Normalized adaptive logistic regression, one label after the other, as slowly as it is written."""
+
+    def __init__(self, learning_rate: float) -> None:
+        self.learning_rate, self.t, self.N = learning_rate, 0, 0.0
+        self.W, self.G, self.S = np.zeros((K, D)), np.zeros((K, D)), np.zeros(D)
+
+    def probabilities(self, x: FloatArray) -> FloatArray:
+        """f_k for every label."""
+        return np.asarray(1.0 / (1.0 + np.exp(-self.W @ x)))
+
+    def learn(self, x: FloatArray, k: int, reward: float) -> None:
+        """One round."""
+        for i in np.flatnonzero(np.abs(x) > self.S):
+            self.W[:, i] *= self.S[i] / abs(x[i])
+            self.S[i] = abs(x[i])
+        there = np.flatnonzero(x)
+        self.N += float(np.sum((x[there] / self.S[there]) ** 2))
+        self.t += 1
+        g = (self.probabilities(x)[k] - reward) * x[there]
+        self.G[k, there] += g**2
+        step = self.learning_rate * math.sqrt(self.t / self.N)
+        moved = self.W[k, there] - step * g / (self.S[there] * np.sqrt(self.G[k, there]))
+        self.W[k, there] = np.clip(moved, -20.0 / self.S[there], 20.0 / self.S[there])
+
+
+@pytest.mark.parametrize("learning_rate", [0.5, 100.0])
+def test_the_regression_is_the_plain_one(learning_rate: float) -> None:
+    """Features that come and go, that grow, and steps so large that weights are held."""
+    rng = np.random.default_rng(3)
+    learner = SquareCb(problem=Problem(K, D), learning_rate=learning_rate)
+    state, plain = learner.init(), Plain(learning_rate)
+    for t in range(300):
+        x = rng.normal(size=D) * (rng.random(D) < 0.6) * (1.0 + t / 50)
+        k, correct = int(rng.integers(K)), bool(rng.random() < 0.4)
+        if not x.any():
+            continue
+        play_once(learner, state, x, k, correct)
+        plain.learn(x, k, float(correct))
+        np.testing.assert_allclose(state.weights.T, plain.W, rtol=1e-9, atol=1e-12)
+    assert (np.abs(plain.W) * plain.S).max() == pytest.approx(20.0) or learning_rate < 1.0
+
+
+def test_the_exploration_is_the_formula() -> None:
+    """1/(K + γ_t (f_leader - f_k)), and a share of uniform answers beside."""
+    learner = SquareCb(problem=Problem(K, 1), gap_scale=C, least_exploration=0.1)
+    state = learner.init()
+    state.weights[:] = [[0.0, 2.0, -1.0]]
+    state.rounds[()] = 24
+    gamma = C * math.sqrt(K * 25)
+    f = 1.0 / (1.0 + np.exp([0.0, -2.0, 1.0]))
+    first, last = 1 / (K + gamma * (f[1] - f[0])), 1 / (K + gamma * (f[1] - f[2]))
+    wanted = 0.9 * np.array([first, 1.0 - first - last, last]) + 0.1 / K
+    assert learner.decide(state, Contexts.dense([[1.0]])).distributions[0] == pytest.approx(wanted, rel=1e-13)
+
+
+def excess(predicted: FloatArray, true: FloatArray, gap_weight: float, played_weight: float) -> float:
+    """The left side of Lemma 3, less its right side 2K/γ."""
+    p = np.empty(len(true))
+    weigh_by_gap(predicted, played_weight, 0.0, p)
+    paid = p @ (true.max() - true) - gap_weight / 4 * (p @ (predicted - true) ** 2)
+    return float(paid - 2 * len(true) / gap_weight)
+
+
+def test_regret_is_paid_for_by_the_error_of_the_regression() -> None:
+    """Foster and Rakhlin's Lemma 3, for random, tied and extreme predictions; a greedier play breaks it."""
+    rng = np.random.default_rng(8)
+    worst = greedy = -math.inf
+    for _ in range(20_000):
+        n, gamma = int(rng.integers(2, 9)), float(np.exp(rng.uniform(0, 7)))
+        predicted, true = np.round(rng.random((2, n)), int(rng.integers(0, 4)))
+        worst = max(worst, excess(predicted, true, gamma, gamma))
+        greedy = max(greedy, excess(predicted, true, gamma, 100 * gamma))
+    assert worst <= 0.0 < greedy
+
+
+def divergence(true: FloatArray, predicted: FloatArray) -> FloatArray:
+    """The expected log loss that a prediction has over the true chance, in nats."""
+    return np.asarray(true * np.log(true / predicted) + (1 - true) * np.log((1 - true) / (1 - predicted)))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_guarantee_holds_on_a_run(seed: int) -> None:
+    """Expected mistakes over the best label's <= √(K T) (4/c + c R/8), where chances are logistic."""
+    rng = np.random.default_rng(seed)
+    T, learner = 3000, SquareCb(problem=Problem(K, D), gap_scale=C)
+    state, U = learner.init(), rng.normal(size=(D, K))
+    regret = R = 0.0
+    for _ in range(T):
+        x = rng.normal(size=(1, D))
+        true = 1.0 / (1.0 + np.exp(-(x @ U)[0]))
+        p = learner.decide(state, Contexts.dense(x)).distributions
+        predicted = 1.0 / (1.0 + np.exp(-(x @ state.weights)[0]))
+        regret += float(p[0] @ (true.max() - true))
+        R += float(p[0] @ divergence(true, predicted))
+        label = int(draw(p, rng.random(1))[0][0])
+        play_once(learner, state, x, label, bool(rng.random() < true[label]))
+    assert 0.0 < regret <= math.sqrt(K * T) * (4 / C + C * R / 8)
+    assert regret < 0.1 * T * float(np.mean(np.ptp(1.0 / (1.0 + np.exp(-rng.normal(size=(999, D)) @ U)), axis=1)))
+
+
+def test_the_units_of_the_features_do_not_matter() -> None:
+    """Other units, other weights, the same answers."""
+    rng = np.random.default_rng(4)
+    learner, units = SquareCb(problem=Problem(K, D, norm_bound=1e6)), np.array([1e-3, 1.0, 37.0, 1e4])
+    one, other = learner.init(), learner.init()
+    for _ in range(200):
+        x, k, correct = rng.normal(size=D), int(rng.integers(K)), bool(rng.random() < 0.5)
+        play_once(learner, one, x, k, correct)
+        play_once(learner, other, x * units, k, correct)
+    x = rng.normal(size=(5, D))
+    first = learner.decide(one, Contexts.dense(x)).distributions
+    assert learner.decide(other, Contexts.dense(x * units)).distributions == pytest.approx(first, rel=1e-9)
+
+
+@pytest.mark.parametrize("tiny", [1e-300, 1e-150, 5e-324])
+def test_numbers_too_small_to_square_do_no_harm(tiny: float) -> None:
+    """The state stays finite, and the next good context is learned from."""
+    learner = SquareCb(problem=Problem(2, 1))
+    state = learner.init()
+    for x in (tiny, 0.0, 1.0):
+        play_once(learner, state, np.array([x]), 0, True)
+    assert all(np.isfinite(array).all() for array in state)
+    assert learner.decide(state, Contexts.dense([[1.0]])).distributions[0, 0] > 0.5

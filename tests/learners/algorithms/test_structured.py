@@ -1,0 +1,298 @@
+"""The learners of label sets, rankings and levels: their answers by enumeration, and the theorems' bounds."""
+
+import itertools
+import math
+from typing import Any
+
+import numpy as np
+import pydantic
+import pytest
+
+from learners.algorithms.fenchel_young.fenchel_young import FenchelYoung
+from learners.algorithms.fenchel_young.fenchel_young_multilabel import FenchelYoungLabelSet
+from learners.algorithms.fenchel_young.fenchel_young_ordinal import FenchelYoungLevel
+from learners.algorithms.fenchel_young.fenchel_young_ranking import FenchelYoungRanking
+from learners.algorithms.fenchel_young.structured import Structured
+from learners.answers import draw_answers, uniforms_per_answer
+from learners.base import NO_LABEL, Contexts, Decisions, FloatArray, IntArray, Problem, Rounds
+from learners.mathematics.exploration import LEAST_PROPENSITY
+from learners.output_spaces import Multiclass
+from tests.learners.worlds import assert_close, bits, copied, one_round, unit_rows
+
+KINDS: dict[str, tuple[type[Any], int, dict[str, Any]]] = {
+    "label-set": (FenchelYoungLabelSet, 4, {}),
+    "birkhoff": (FenchelYoungRanking, 3, {"polytope": "birkhoff"}),
+    "permutahedron": (FenchelYoungRanking, 4, {}),
+    "level": (FenchelYoungLevel, 6, {}),
+}
+EACH_KIND = pytest.mark.parametrize("kind", KINDS)
+N_FEATURES = 4
+
+
+def make(kind: str, n_labels: int | None = None, **more: Any) -> Any:
+    """A learner of this kind, with a few labels."""
+    cls, K, settings = KINDS[kind]
+    return cls(problem=Problem(n_labels or K, N_FEATURES), **settings, **more)
+
+
+def every_answer(learner: Any) -> IntArray:
+    """All answers, as the learner counts them."""
+    K = learner.problem.n_labels
+    if isinstance(learner, FenchelYoungLevel):
+        return np.arange(K)
+    if isinstance(learner, FenchelYoungLabelSet):
+        return np.array(list(itertools.product((0, 1), repeat=K)))
+    return np.array(list(itertools.permutations(range(K))))
+
+
+def some_means(learner: Any, seed: int, n: int = 30) -> FloatArray:
+    """Means ŷ (n, D) of small and large scores."""
+    rng, D = np.random.default_rng(seed), learner.space.dimension
+    scales = learner.space.constants.strong_convexity * np.exp(rng.normal(size=(n, 1)))
+    return np.array([learner.space.decode(theta) for theta in scales * rng.normal(size=(n, D))])
+
+
+# --- answers
+
+
+@EACH_KIND
+def test_answers_are_the_vertices(kind: str) -> None:
+    """Each answer has a vertex of its own, and is found again from it."""
+    learner = make(kind)
+    answers = every_answer(learner)
+    vertices = learner.vertices(answers)
+    assert all(learner.space.contains(vertex) for vertex in vertices)
+    assert len(np.unique(vertices, axis=0)) == len(answers)
+    if not isinstance(learner, FenchelYoungLevel):
+        assert (learner.rows(vertices) == answers).all()
+
+
+@pytest.mark.parametrize(
+    ("kind", "answer", "vertex"),
+    [
+        ("label-set", [1, 0, 0, 1], [1, 0, 0, 1]),
+        ("permutahedron", [2, 0, 3, 1], [3, 1, 4, 2]),  # points of labels 0, 1, 2, 3
+        ("birkhoff", [2, 0, 1], [0, 1, 0, 0, 0, 1, 1, 0, 0]),  # label 0 at place 1, 1 at 2, 2 at 0
+        ("level", 2, [1, 1, 0, 0, 0]),
+    ],
+)
+def test_vertices_by_hand(kind: str, answer: Any, vertex: list[float]) -> None:
+    """What a set, a ranking (first label first) and a level are as vectors."""
+    assert make(kind).vertices(np.array([answer]))[0].tolist() == vertex
+
+
+@EACH_KIND
+def test_propensities_are_the_law_of_the_draws(kind: str) -> None:
+    """The propensity of a drawn answer is its probability by the space, and answers come as often as that."""
+    learner, n = make(kind), 8_000
+    answers = every_answer(learner)
+    number = {row.tobytes(): i for i, row in enumerate(answers)}
+    for mean in some_means(learner, 3, 4):
+        law = np.array([learner.space.probability(mean, v) for v in learner.vertices(answers)])
+        assert law.sum() == pytest.approx(1.0)
+        decisions = decided(learner, np.tile(mean, (n, 1)), law)
+        uniforms = np.random.default_rng(4).random((n, uniforms_per_answer(learner)))
+        drawn = draw_answers(learner, decisions, uniforms)
+        which = [number[row.tobytes()] for row in drawn.labels]
+        assert_close(drawn.propensities, law[which], 1e-12)
+        counts = np.bincount(which, minlength=len(answers))
+        assert (np.abs(counts - n * law) <= 5.0 * np.sqrt(n * law * (1.0 - law)) + 1.0).all()
+
+
+def decided(learner: Structured, means: FloatArray, law: FloatArray) -> Decisions:
+    """Decisions with these means."""
+    levels = isinstance(learner, FenchelYoungLevel)
+    return Decisions(np.tile(law, (len(means), 1)) if levels else np.empty((len(means), 0)), means)
+
+
+def test_level_distributions_are_the_law() -> None:
+    """The distribution over the levels is the space's, by enumeration, for learned weights."""
+    learner = make("level", learning_rate=20.0)
+    x, truths, _ = teach(learner, 5, 80, 0.1)
+    _, state, _ = live(learner, x, truths)
+    decisions = learner.decide(state, Contexts.dense(x))
+    V = learner.vertices(every_answer(learner))
+    expected = [[learner.space.probability(mean, v) for v in V] for mean in decisions.evidence]
+    assert np.abs(decisions.distributions - np.array(expected)).max() <= 1e-12
+    assert (decisions.distributions.max(axis=1) < 0.99).any()
+    gaps = np.linalg.norm(decisions.evidence - (decisions.evidence > 0.5), axis=1)
+    assert ((gaps > 0.01) & (gaps < 0.4)).any()  # where the nearest has a chance of its own
+
+
+def test_chances_of_a_set_are_marginals() -> None:
+    """What is told of a set are the probabilities of each label to be in it, by enumeration."""
+    learner = make("label-set")
+    answers, means = every_answer(learner), some_means(learner, 6)
+    law = np.array([[learner.space.probability(mean, v) for v in learner.vertices(answers)] for mean in means])
+    assert_close(learner.probabilities(means), law @ answers, 1e-12)
+
+
+def test_vanishing_propensities_are_the_least() -> None:
+    """A set of undecided labels whose probability underflows gets the least propensity; a likelier one its own."""
+    for K, expected in ((900, 0.5**900), (1050, LEAST_PROPENSITY), (1200, LEAST_PROPENSITY)):
+        learner = make("label-set", K)
+        decisions = Decisions(np.empty((1, 0)), np.full((1, K), 0.5))
+        drawn = learner.draw(decisions, np.full((1, learner.n_uniforms), 0.25))
+        assert drawn.propensities[0] == pytest.approx(expected, rel=1e-9, abs=0.0)
+
+
+def test_multiclass_is_the_learner_of_labels() -> None:
+    """Over the simplex the answers are those of `fenchel-young`, with scores in bits."""
+    space, labels = Multiclass(n_labels=4), FenchelYoung(problem=Problem(4, 4, 1.0), learning_rate=2.0)
+    rng, state = np.random.default_rng(5), labels.init()
+    for one, y in zip(unit_rows(rng, 100, 4), rng.integers(0, 4, 100), strict=True):
+        distributions, evidence = labels.decide(state, Contexts.dense(one))
+        mean = space.decode(evidence[0] / math.log(2.0))
+        assert_close([space.probability(mean, v) for v in np.eye(4)], distributions[0], 1e-9)
+        state = labels.fold(state, one_round(one, 0, 1.0, int(y), evidence))
+
+
+# --- learning
+
+
+def teach(learner: Structured, seed: int, n: int, noise: float) -> tuple[FloatArray, IntArray, FloatArray]:
+    """Unit contexts (n, 4), true answers by a noisy linear teacher, and the teacher (D, 4)."""
+    rng, space = np.random.default_rng(seed), learner.space
+    U = 3.0 * space.constants.strong_convexity * rng.normal(size=(space.dimension, N_FEATURES))
+    x = unit_rows(rng, n, N_FEATURES)
+    theta = x @ U.T + noise * space.constants.strong_convexity * rng.normal(size=(n, space.dimension))
+    answers = every_answer(learner)
+    V = learner.vertices(answers)
+    nearest = [space.nearest(space.decode(t)) for t in theta]
+    return x, answers[[int(np.flatnonzero((vertex == V).all(axis=1))[0]) for vertex in nearest]], U
+
+
+def live(learner: Any, x: FloatArray, truths: IntArray, seed: int = 0) -> tuple[FloatArray, Any, FloatArray]:
+    """Expected target loss of each round, the last state, and the loss of what was drawn."""
+    state, expected, suffered, rng = learner.init(), [], [], np.random.default_rng(seed)
+    for one, truth in zip(x, truths, strict=True):
+        contexts = Contexts.dense(one)
+        decisions, y = learner.decide(state, contexts), truth[None]
+        drawn = draw_answers(learner, decisions, rng.random((1, uniforms_per_answer(learner))))
+        vertex = learner.vertices(y)[0]
+        expected.append(learner.space.expected_loss(decisions.evidence[0], vertex))
+        suffered.append(learner.space.target_loss(learner.vertices(drawn.labels)[0], vertex))
+        correct = np.array([np.array_equal(drawn.labels[0], truth)])
+        rounds = Rounds(
+            contexts, drawn.labels, drawn.propensities, correct, y, decisions.evidence, drawn.residual_uniforms
+        )
+        state = learner.fold(copied(state), rounds)
+    return np.array(expected), state, np.array(suffered)
+
+
+def surrogate_loss(learner: Structured, U: FloatArray, x: FloatArray, truths: IntArray) -> float:
+    """What the theorems compare with: the sum of S over the rounds, for fixed weights (D, d)."""
+    return sum(learner.space.surrogate(U @ one, y) for one, y in zip(x, learner.vertices(truths), strict=True))
+
+
+@EACH_KIND
+@pytest.mark.parametrize("noise", [0.0, 2.0])
+@pytest.mark.parametrize(
+    "settings",
+    [{}, {"learning_rate": "adaptive", "radius": 8.0}, {"learning_rate": "high-probability"}],
+    ids=lambda settings: settings.get("learning_rate", "theorem"),
+)
+def test_loss_keeps_to_the_bound(kind: str, noise: float, settings: dict[str, Any]) -> None:
+    """Theorems 4.2 and 4.3 and Appendix E.1: loss <= surrogate loss of U + bound, for several U."""
+    learner = make(kind, **settings)
+    x, truths, teacher = teach(learner, 11, 300, noise)
+    expected, state, suffered = live(learner, x, truths)
+    total = suffered.sum() if learner.learning_rate == "high-probability" else expected.sum()
+    for U in (0.0 * teacher, 0.3 * teacher, teacher, learner.weights(state)):
+        norm = float(np.linalg.norm(U))
+        if norm <= settings.get("radius", math.inf) + 1e-9:
+            assert total <= surrogate_loss(learner, U, x, truths) + learner.regret_bound(norm, failure=0.01)
+
+
+@EACH_KIND
+@pytest.mark.parametrize(
+    "settings",
+    [{}, {"learning_rate": "parameter-free"}, {"learning_rate": "adaptive", "radius": 20.0}],
+    ids=lambda settings: settings.get("learning_rate", "theorem"),
+)
+def test_it_learns(kind: str, settings: dict[str, Any]) -> None:
+    """The later losses are far below those of untaught answers."""
+    learner = make(kind, **settings)
+    x, truths, _ = teach(learner, 19, 600, 0.2)
+    expected, _, _ = live(learner, x, truths)
+    mean = learner.space.decode(np.zeros(learner.space.dimension))
+    untaught = [learner.space.expected_loss(mean, y) for y in learner.vertices(truths[400:])]
+    assert expected[400:].mean() < 0.6 * np.mean(untaught)
+
+
+@EACH_KIND
+def test_steps_are_the_formulas(kind: str) -> None:
+    """W moves by -η (ŷ - y) x', and is projected onto the ball."""
+    adaptive: dict[str, Any] = {"learning_rate": "adaptive", "radius": 0.9}
+    runs: list[dict[str, Any]] = [{}, {"learning_rate": 0.7}, {"learning_rate": 0.7, "radius": 0.5}, adaptive]
+    for settings in runs:
+        learner = make(kind, **settings)
+        x, truths, _ = teach(learner, 2, 20, 1.0)
+        means, radius = some_means(learner, 9, 20), settings.get("radius", math.inf)
+        W, squares, state = np.zeros((learner.n_scores, N_FEATURES)), 0.0, learner.init()
+        for t in range(20):
+            y, ones = truths[t : t + 1], np.ones(1)
+            G = np.outer(means[t] - learner.vertices(y)[0], x[t])
+            squares += float((G**2).sum())
+            fixed = settings.get("learning_rate", 2.0 * min(0.5, learner.surrogate_gap) / learner.smoothness)
+            W = W - G * (2.0 * radius / math.sqrt(2.0 * squares) if settings is adaptive else fixed)
+            W *= min(1.0, radius / max(float(np.linalg.norm(W)), 1e-300))
+            one = Rounds(Contexts.dense(x[t]), y, ones, ones > 0, y, means[t : t + 1], 0.0 * ones)
+            state = learner.fold(state, one)
+            assert_close(learner.weights(state), W, 1e-9)
+
+
+@EACH_KIND
+def test_unknown_truths_and_foreign_evidence(kind: str) -> None:
+    """A round without its truth is only counted, and no evidence moves the weights further than a mean could."""
+    learner = make(kind, learning_rate=1.0)
+    x, truths, _ = teach(learner, 2, 1, 0.0)
+    empty = np.zeros((1, learner.evidence_size))
+    one = Rounds(Contexts.dense(x), truths, np.ones(1), np.ones(1, bool), truths, empty, np.zeros(1))
+    unknown = learner.fold(learner.init(), one._replace(true_labels=np.full_like(truths, NO_LABEL)))
+    assert bits(unknown) == bits(learner.init()._replace(rounds=np.array(1)))
+    far = learner.fold(learner.init(), one._replace(evidence=empty + 1e300))
+    assert np.abs(learner.weights(far)).max() <= learner.space.largest_entry
+
+
+# --- hyperparameters
+
+
+@pytest.mark.parametrize(
+    ("kind", "n_labels", "settings", "field", "reason"),
+    [
+        ("label-set", 4, {"regularization": 2.0}, "regularization", "use one above 2"),
+        ("level", 5, {"regularization": 2.0}, "regularization", "use one above 2"),
+        ("permutahedron", 3, {"regularization": 1.0}, "regularization", "use one above 1"),
+        ("permutahedron", 3, {"sharpness": 1.0}, "sharpness", "takes a regularization"),
+        ("birkhoff", 3, {"regularization": 1.0}, "regularization", "takes a sharpness"),
+        ("birkhoff", 3, {"sharpness": 2.0}, "sharpness", "less than 2"),
+        ("birkhoff", 21, {}, "polytope", "at most 20 labels; use polytope permutahedron"),
+        ("birkhoff", 1001, {}, "polytope", "at most 20 labels; use fenchel-young-label-set"),
+        ("permutahedron", 1001, {}, "polytope", "at most 1000 labels; use fenchel-young-label-set"),
+    ],
+)
+def test_what_the_theory_excludes_is_refused(
+    kind: str, n_labels: int, settings: dict[str, Any], field: str, reason: str
+) -> None:
+    """A regularizer too weak, or labels too many, are refused by the field's name, with what to use instead."""
+    with pytest.raises(pydantic.ValidationError, match=reason) as caught:
+        make(kind, n_labels, **settings)
+    assert [error["loc"] for error in caught.value.errors()] == [(field,)]
+
+
+@EACH_KIND
+@pytest.mark.parametrize(
+    "settings", [{"learning_rate": "adaptive"}, {"learning_rate": "parameter-free", "radius": 1.0}], ids=str
+)
+def test_contradictions_are_refused(kind: str, settings: dict[str, Any]) -> None:
+    """An adaptive step needs its ball, a parameter-free one has none."""
+    with pytest.raises(pydantic.ValidationError, match="radius"):
+        make(kind, **settings)
+
+
+@pytest.mark.parametrize("rate", [0.5, "parameter-free"])
+def test_no_theorem_is_made_up(rate: Any) -> None:
+    """A fixed step, and the parameter-free one, have no constants to tell."""
+    with pytest.raises(ValueError, match="no theorem"):
+        make("label-set", learning_rate=rate).regret_bound(1.0)

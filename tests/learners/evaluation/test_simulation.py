@@ -1,0 +1,141 @@
+"""A simulation is the plain loop of decide, draw and fold, to the bit, for every learner."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+from learners.algorithms.first_order.perceptron import Perceptron
+from learners.algorithms.first_order.uniform import Uniform, UniformState
+from learners.answers import is_structured
+from learners.base import NO_LABEL, AnyLearner, Contexts, IntArray, Problem, Rounds
+from learners.compiled_learner import CompiledLearner
+from learners.evaluation.simulation import Simulation, simulate
+from learners.kernels import call_by_state
+from learners.mathematics.exploration import draw
+from tests.learners.implementations import IMPLEMENTATIONS, Case
+from tests.learners.worlds import World, as_sparse, bits, make_world
+
+PROBLEM = Problem(4, 5)
+N = 200
+
+
+class Setting(NamedTuple):
+    """A learner, and a world as it sees it."""
+
+    learner: AnyLearner
+    contexts: Contexts
+    world: World
+
+    def play(self, start: int = 0, stop: int = N, state: Any = None) -> Simulation:
+        """Simulates some of the rounds."""
+        return simulate(
+            self.learner,
+            some(self.contexts, start, stop),
+            self.world.truth[start:stop],
+            self.world.uniforms[start:stop],
+            state,
+        )
+
+
+@pytest.fixture(params=["dense", "sparse"])
+def kind(request: pytest.FixtureRequest) -> str:
+    """Both forms of contexts."""
+    return str(request.param)
+
+
+LABELLERS = [case for case in IMPLEMENTATIONS if not is_structured(case.learner)]
+
+
+@pytest.fixture(params=LABELLERS, ids=str)
+def setting(request: pytest.FixtureRequest, kind: str) -> Setting:
+    """Each implementation in turn, in a small world with zeros in it."""
+    case: Case = request.param
+    learner = case.at(PROBLEM)
+    world = make_world(11, N, learner.problem)
+    world.contexts[np.random.default_rng(12).random(world.contexts.shape) < 0.3] = 0.0
+    contexts = Contexts.dense(world.contexts)
+    return Setting(learner, contexts if kind == "dense" else as_sparse(contexts), world)
+
+
+def some(contexts: Contexts, start: int, stop: int) -> Contexts:
+    """The contexts from one to another, in arrays of their own."""
+    starts, indices, values, shared = contexts
+    first, last = starts[start], starts[stop]
+    own = indices if shared else indices[first:last].copy()
+    return Contexts(starts[start : stop + 1] - first, own, values[first:last].copy(), shared)
+
+
+def plain_loop(setting: Setting) -> Simulation:
+    """What a simulation is, one context at a time through the learner's verbs."""
+    learner, contexts, world = setting
+    state, rows = learner.init(), []
+    for t in range(N):
+        context, truth = some(contexts, t, t + 1), world.truth[t : t + 1]
+        distributions, evidence = learner.decide(state, context)
+        labels, propensities, residual_uniforms = draw(distributions, world.uniforms[t : t + 1])
+        told: IntArray = truth if learner.needs_true_label else np.array([NO_LABEL])
+        rounds = Rounds(context, labels, propensities, labels == truth, told, evidence, residual_uniforms)
+        state = learner.fold(state, rounds)
+        rows.append((labels[0], propensities[0], labels[0] != truth[0]))
+    labels, propensities, mistakes = (np.array(column) for column in zip(*rows, strict=True))
+    return Simulation(labels, propensities, mistakes, state)
+
+
+def test_a_simulation_is_the_plain_loop(setting: Setting) -> None:
+    """Labels, propensities, mistakes and the last state are those of decide, draw and fold, to the bit."""
+    simulation, expected = setting.play(), plain_loop(setting)
+    assert bits(simulation) == bits(expected)
+    assert [column.dtype for column in simulation[:3]] == [np.int64, np.float64, np.bool_]
+    assert type(simulation.state) is setting.learner.state_type
+
+
+def test_a_simulation_can_be_cut(setting: Setting) -> None:
+    """Played on from the state where the last part ended, the parts are the whole."""
+    whole, state, parts = setting.play(), setting.learner.init(), []
+    for start, stop in ((0, 0), (0, 70), (70, 71), (71, N)):
+        parts.append(setting.play(start, stop, state))
+        state = parts[-1].state
+    joined = [np.concatenate(column) for column in zip(*(part[:3] for part in parts), strict=True)]
+    assert bits((*joined, state)) == bits(whole)
+
+
+def test_a_given_state_is_continued_in_place() -> None:
+    """The arrays of a compiled learner's state are the ones that were given, and a fresh run leaves them alone."""
+    learner, world = Uniform(problem=PROBLEM), make_world(1, N, PROBLEM)
+    setting, state = Setting(learner, Contexts.dense(world.contexts), world), learner.init()
+    assert setting.play(state=state).state is state
+    setting.play()
+    assert int(state.rounds) == N
+
+
+def test_a_type_of_state_belongs_to_one_learner() -> None:
+    """Kernels are told apart by the type of the state: others for the same type are refused, not mistaken."""
+    kernels = Uniform(problem=PROBLEM).kernels
+    call_by_state(UniformState, kernels)
+    with pytest.raises(TypeError, match="UniformState has other kernels"):
+        call_by_state(UniformState, kernels._replace(fold=Perceptron(problem=PROBLEM).kernels.fold))
+
+
+def test_most_learners_are_compiled() -> None:
+    """Of the learners of the list, these alone are played in Python."""
+    slow = {case.learner.algorithm for case in LABELLERS if not issubclass(case.learner, CompiledLearner)}
+    assert slow == {"folklore", "folklore-bandit", "adaboost-olm", "fenchel-young-level"}
+
+
+@pytest.mark.parametrize(
+    ("truth", "uniforms", "complaint"),
+    [
+        ([0, 1], [0.5, 0.5, 0.5], r"true_labels: .*\(3,\), not \(2,\)"),
+        ([0, 1, 2], [0.5], r"uniforms: .*\(3,\), not \(1,\)"),
+        ([0, 1, 4], [0.5, 0.5, 0.5], "true_labels: must be from 0 to 3"),
+        ([0, -1, 2], [0.5, 0.5, 0.5], "true_labels: must be from 0 to 3"),
+        ([0, 1, 2], [0.5, 1.0, 0.5], "below 1"),
+        ([0, 1, 2], [0.5, float("nan"), 0.5], "below 1"),
+    ],
+)
+def test_wrong_arrays_are_refused(truth: list[int], uniforms: list[float], complaint: str) -> None:
+    """Compiled code is handed no index that would leave its arrays."""
+    learner = Uniform(problem=PROBLEM)
+    with pytest.raises(ValueError, match=complaint):
+        simulate(learner, Contexts.dense(np.zeros((3, 5))), np.array(truth), np.array(uniforms))

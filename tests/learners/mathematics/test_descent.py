@@ -1,0 +1,50 @@
+"""Fenchel-Young descent by hand: the steps of the theorems, their bounds, and the norm that is tracked."""
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from learners.algorithms.fenchel_young.fenchel_young import FenchelYoung
+from learners.algorithms.fenchel_young.fenchel_young_multilabel import FenchelYoungLabelSet
+from learners.base import NO_LABEL, Contexts, Problem, Rounds
+from tests.learners.worlds import assert_close, pick, random_rounds
+
+A, B = 3 / 4, 9 / 4  # of sets of four labels with λ = 8 and X = 3, for which γ = 1/2, ν = 1, and the diameter is 2
+
+
+@pytest.mark.parametrize(
+    ("rate", "step", "bound"),
+    [
+        ("theorem", 1.0 / B, (1.0 - A) * B * 25.0),  # m = 1/2, as a is more
+        ("high-probability", A / B, ((1.0 - A) * B * 25.0 / (1.0 - A / 2.0) + math.log(50.0)) / A),
+        ("adaptive", 6.0 / math.sqrt(5.0), 2.0 * (1.0 - A) * B * (2.0 * 6.0) ** 2 / A),  # as far as the ball
+    ],
+)
+def test_steps_and_bounds_by_hand(rate: Any, step: float, bound: float) -> None:
+    """Theorems 4.2 and 4.3 and Appendix E.1, for a U of norm 5 and a probability of 0.98."""
+    ball: dict[str, Any] = {"radius": 6.0} if rate == "adaptive" else {}
+    learner = FenchelYoungLabelSet(problem=Problem(4, 4, 3.0), regularization=8.0, learning_rate=rate, **ball)
+    x, truth, ones = np.array([1.0, 0.0, 0.0, -2.0]), np.array([[0, 1, 0, 0]]), np.ones(1)
+    one = Rounds(Contexts.dense(x), 1 - truth, ones, ones < 0, truth, np.zeros((1, 4)), 0.0 * ones)
+    assert_close(learner.weights(learner.fold(learner.init(), one)), step * np.outer(truth[0], x), 1e-12)
+    assert learner.regret_bound(5.0, failure=0.02) == pytest.approx(bound)
+
+
+def test_norm_is_computed_afresh_every_65536_rounds() -> None:
+    """The tracked norm is then that of the direction, so that rounding does not add up for ever."""
+    learner = FenchelYoung(problem=Problem(3, 2))
+    unknown = random_rounds(1, 2, learner)._replace(true_labels=np.array([NO_LABEL, NO_LABEL]))
+    drifted = learner.init()._replace(direction=np.full((2, 3), 0.5), squared_norm=np.array(7.0))
+    state = learner.fold(drifted._replace(rounds=np.array(65_534)), pick(unknown, [0]))
+    assert state.squared_norm == 7.0
+    assert learner.fold(state, pick(unknown, [1])).squared_norm == 6 * 0.5**2
+
+
+def test_the_whole_wealth_is_bet() -> None:
+    """W = v · wealth · u / X, also where the bettor has become rich."""
+    learner = FenchelYoung(problem=Problem(3, 2, 4.0), learning_rate="parameter-free")
+    u = np.array([[0.1, -0.2, 0.1], [0.3, 0.0, -0.3]])
+    state = learner.init()._replace(direction=u, wealth=np.array(7.0), fraction=np.array(0.25))
+    assert_close(learner.weights(state), 0.25 * 7.0 * u.T / 4.0, 1e-15)

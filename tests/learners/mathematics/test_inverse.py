@@ -1,0 +1,292 @@
+"""Inverses that are kept: they do not drift, are computed anew where they have, and old states gain what this takes."""
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+import pydantic
+import pytest
+import safetensors.numpy
+
+from learners import codec
+from learners.algorithms.second_order.epsilon_greedy_ridge import EpsilonGreedyRidge
+from learners.algorithms.second_order.soba import Soba
+from learners.algorithms.second_order.soba_low_rank import SobaLowRank
+from learners.base import AnyLearner, FloatArray, InvalidStateError, Problem, Rounds
+from learners.mathematics.inverse import CHECK_EVERY, LARGEST_GROWTH, add_blocks, add_square, inverse_of, rebuild
+from learners.new_models import check_new
+from tests.learners.worlds import (
+    assert_close,
+    bits,
+    copied,
+    is_finite,
+    matrix,
+    one_round,
+    pack,
+    pick,
+    random_rounds,
+    soba_inverse,
+    unit_rows,
+    unpacked,
+)
+
+PROBLEM = Problem(3, 5)
+
+
+class StoredPrediction(NamedTuple):
+    """One inverse in a state, with what it is checked against."""
+
+    matrix: FloatArray  # (n, n), A
+    inverse: FloatArray  # (n, n)
+    theta: FloatArray  # (n,)
+    w: FloatArray  # (n,)
+
+    def error(self) -> float:
+        """The largest entry of A⁻¹A - I."""
+        return float(np.abs(self.inverse @ self.matrix - np.eye(len(self.w))).max())
+
+
+def kept(state: Any) -> StoredPrediction:
+    """SOBA's, or that of the first label."""
+    if hasattr(state, "theta"):
+        columns = state.theta.T.ravel(), state.weights.T.ravel()
+        return StoredPrediction(unpacked(state.matrix), unpacked(state.inverse), *columns)
+    return StoredPrediction(
+        unpacked(state.matrices[0]), unpacked(state.inverses[0]), state.targets[:, 0], state.weights[:, 0]
+    )
+
+
+def damaged(state: Any, sign: float) -> Any:
+    """The state with an inverse that is far off: half as large, or less than zero."""
+    name = "inverse" if hasattr(state, "inverse") else "inverses"
+    changed = copied(state)
+    getattr(changed, name)[...] *= sign * 0.5
+    return changed
+
+
+def accepted_rounds(learner: AnyLearner, seed: int, n: int, propensity: float) -> Rounds:
+    """Rounds of label 0, all right, with contexts of the largest norm."""
+    rng = np.random.default_rng(seed)
+    rounds = random_rounds(seed, n, learner)
+    x = learner.problem.norm_bound * unit_rows(rng, n, learner.problem.n_features)
+    rounds.contexts.values[:] = x.ravel()
+    labels, right = np.zeros(n, np.int64), np.ones(n, np.bool_)
+    return rounds._replace(labels=labels, propensities=np.full(n, propensity), correct=right, true_labels=labels)
+
+
+def lenient(learner: AnyLearner) -> Any:
+    """A first state, in which SOBA accepts every right round."""
+    state = learner.init()
+    if hasattr(state, "margin_sum"):
+        state.margin_sum[()] = 1e9
+    return state
+
+
+LEARNERS = [Soba(problem=PROBLEM, exploration=0.1), EpsilonGreedyRidge(problem=PROBLEM)]
+EACH = pytest.mark.parametrize("learner", LEARNERS, ids=lambda one: str(one.algorithm))
+
+
+# --- what is kept
+
+
+@EACH
+def test_the_matrix_is_the_sum_of_the_updates(learner: AnyLearner) -> None:
+    """A is the inverse of A⁻¹, and w solves A w = θ, after any number of updates, at a check and between."""
+    state, rounds = lenient(learner), accepted_rounds(learner, 1, CHECK_EVERY + 20, 0.1)
+    for t in range(rounds.n):
+        state = learner.fold(state, pick(rounds, [t]))
+        if t % 40 == 0 or t >= CHECK_EVERY - 2:
+            one = kept(state)
+            assert one.error() <= 1e-9
+            assert_close(one.matrix @ one.w, one.theta, 1e-9)
+
+
+@EACH
+def test_a_damaged_inverse_is_computed_anew(learner: AnyLearner) -> None:
+    """The update after which the check is due makes A⁻¹ and w exact again; the ones before leave them wrong."""
+    rounds = accepted_rounds(learner, 2, CHECK_EVERY, 0.1)
+    state = learner.fold(lenient(learner), pick(rounds, np.arange(CHECK_EVERY - 1)))
+    state = damaged(state, 1.0)
+    assert kept(state).error() >= 0.4
+    one = kept(learner.fold(state, pick(rounds, [CHECK_EVERY - 1])))
+    assert one.error() <= 1e-9
+    assert_close(one.w, np.linalg.solve(one.matrix, one.theta), 1e-9)
+
+
+@EACH
+def test_an_indefinite_inverse_is_mended_early(learner: AnyLearner) -> None:
+    """An inverse below zero teaches nothing, and is computed anew within 50 rounds."""
+    state = damaged(learner.fold(lenient(learner), accepted_rounds(learner, 3, 60, 0.1)), -1.0)
+    state = learner.fold(state, accepted_rounds(learner, 4, 60, 0.1))
+    assert is_finite(state)
+    assert kept(state).error() <= 1e-9
+
+
+@EACH
+def test_rebuilds_do_not_depend_on_the_batch(learner: AnyLearner) -> None:
+    """Rounds one by one, in batches, and all at once: the same bits across checks and rebuilds."""
+    rounds = accepted_rounds(learner, 5, 3 * CHECK_EVERY, 0.02)
+    start = damaged(learner.fold(lenient(learner), accepted_rounds(learner, 6, 100, 0.1)), 1.0)
+    whole = learner.fold(copied(start), rounds)
+    for size in (1, 7):
+        state = copied(start)
+        for first in range(0, rounds.n, size):
+            state = learner.fold(state, pick(rounds, np.arange(first, min(first + size, rounds.n))))
+        assert bits(state) == bits(whole)
+
+
+# --- the bound of new models
+
+
+def hardest(K: int, d: int, gamma: float) -> Soba:
+    """SOBA at the very bound of new models."""
+    a = K / (gamma * LARGEST_GROWTH) * (1.0 + 1e-12)
+    learner = Soba(problem=Problem(K, d), regularization=a, exploration=gamma)
+    check_new(learner)
+    return learner
+
+
+@pytest.mark.parametrize(("K", "d", "gamma"), [(3, 5, 1e-6), (2, 8, 0.02)])
+def test_no_new_model_drifts(K: int, d: int, gamma: float) -> None:
+    """At the bound, with all rounds right at the least propensity: A⁻¹A = I to 1e-3 and A⁻¹ > 0 for 60,000 rounds."""
+    learner = hardest(K, d, gamma)
+    state = learner.init()
+    for seed in range(30):
+        rounds = random_rounds(seed, 2000, learner)
+        rounds = rounds._replace(propensities=np.full(2000, gamma / K), correct=np.ones(2000, np.bool_))
+        state = learner.fold(state, rounds)
+        one = kept(state)
+        assert one.error() <= 1e-3
+        assert np.linalg.eigvalsh(one.inverse).min() > 0.0
+    assert int(state.updates) > 5000
+
+
+REFUSED: list[AnyLearner] = [
+    Soba(problem=Problem(3, 5, 30.0), regularization=1e-6, exploration=0.02),
+    Soba(problem=Problem(3, 5), regularization=1e-6, exploration=1e-6),
+    Soba(problem=Problem(3, 5, 1e4)),
+    SobaLowRank(problem=Problem(3, 5, 30.0), regularization=1e-6, exploration=0.02),
+    EpsilonGreedyRidge(problem=Problem(3, 5, 1e4), regularization=0.5),
+]
+
+
+@pytest.mark.parametrize("learner", REFUSED, ids=str)
+def test_new_models_are_bounded(learner: Any) -> None:
+    """X²K/(γa) above 1e7 is refused to new models, with the regularization that will do; a definition still builds."""
+    with pytest.raises(pydantic.ValidationError, match="use a regularization of at least") as error:
+        check_new(learner)
+    assert error.value.errors()[0]["loc"] == ("regularization",)
+    least = float(str(error.value).split("at least ")[1].split(",")[0])
+    fields = {"regularization": least * 1.01}
+    if least <= 1e6:
+        check_new(type(learner)(problem=learner.problem, exploration=learner.exploration, **fields))
+
+
+def test_defaults_are_no_less_allowed_than_before() -> None:
+    """The default regularization will do for contexts up to a norm of 25, of up to 200 labels."""
+    for K in (2, 20, 200):
+        for cls in (Soba, SobaLowRank, EpsilonGreedyRidge):
+            check_new(cls(problem=Problem(K, 3, 25.0)))
+
+
+# --- states of version 0.1.0
+
+
+def without_the_new(learner: Any, state: Any) -> bytes:
+    """The state as version 0.1.0 wrote it."""
+    arrays = {name: array for name, array in state._asdict().items() if name not in learner.added_arrays}
+    return safetensors.numpy.save(arrays, metadata={"learner": codec.identity(learner)})
+
+
+@EACH
+def test_an_older_state_opens_and_folds_on(learner: AnyLearner) -> None:
+    """Without the arrays that 0.1.0 lacks a state gains them, and goes on as the whole one, past the next check."""
+    state = learner.fold(lenient(learner), accepted_rounds(learner, 7, 700, 0.1))
+    opened = codec.decode_state(learner, without_the_new(learner, state))
+    assert_close(tuple(kept(opened)), tuple(kept(state)), 1e-9)
+    more = accepted_rounds(learner, 8, CHECK_EVERY + 100, 0.1)
+    assert_close(tuple(kept(learner.fold(opened, more))), tuple(kept(learner.fold(state, more))), 1e-9)
+
+
+@EACH
+def test_a_state_that_lacks_some_of_the_new_is_refused(learner: Any) -> None:
+    """No version has written one."""
+    for name in learner.added_arrays:
+        arrays = {key: array for key, array in learner.init()._asdict().items() if key != name}
+        with pytest.raises(InvalidStateError, match=name):
+            codec.decode_state(learner, safetensors.numpy.save(arrays, metadata={"learner": codec.identity(learner)}))
+
+
+@EACH
+def test_older_states_of_any_numbers_are_opened_or_refused(learner: Any) -> None:
+    """An inverse that no run leads to gives a finite state that can be used, or is refused."""
+    for value in (-1.0, 0.0, 1e300, -1e300):
+        state = damaged(learner.init(), 0.0)
+        getattr(state, "inverse" if hasattr(state, "inverse") else "inverses")[...] = value
+        try:
+            opened = codec.decode_state(learner, without_the_new(learner, state))
+        except InvalidStateError:
+            continue
+        assert is_finite(learner.fold(opened, random_rounds(1, 200, learner)))
+
+
+# --- the parts
+
+
+@pytest.mark.parametrize("n", [1, 2, 9, 40])
+def test_rebuild_is_the_inverse(n: int) -> None:
+    """A⁻¹ and A⁻¹θ are numpy's; and what is inverted twice is itself."""
+    rng = np.random.default_rng(n)
+    root, theta = rng.normal(size=(n, n)), rng.normal(size=n)
+    A = np.eye(n) + root @ root.T
+    inverse, w = np.full(n * (n + 1) // 2, np.nan), np.full(n, np.nan)
+    rebuild(pack(A), theta, 1.0, inverse, w)
+    assert_close(unpacked(inverse), np.linalg.inv(A), 1e-11)
+    assert_close(w, np.linalg.solve(A, theta), 1e-11)
+    assert_close(unpacked(inverse_of(inverse, n)), A, 1e-9)
+
+
+def test_a_matrix_that_rounding_has_brought_below_zero_is_raised() -> None:
+    """The inverse of a matrix with an eigenvalue below its bound is positive and finite."""
+    inverse, w = np.zeros(3), np.zeros(2)
+    rebuild(pack(np.array([[1e18, 1e18], [1e18, 1e18 - 128.0]])), np.ones(2), 1.0, inverse, w)
+    assert math.isfinite(float(np.abs(inverse).sum() + np.abs(w).sum()))
+    assert np.diag(unpacked(inverse)).min() > 0.0
+
+
+def test_sums_by_blocks_are_outer_products() -> None:
+    """Adding u u' by blocks and x x' by non-zeros, indices in any order, is what numpy adds."""
+    x, indices = np.array([0.0, 2.0, -1.0, 0.5]), np.array([3, 1, 2])
+    packed = pack(np.eye(12))
+    add_blocks(packed, 4, indices, x[indices], 0, 2, 3.0)
+    u = np.concatenate([x, np.zeros(4), -x])
+    assert_close(unpacked(packed), np.eye(12) + 3.0 * np.outer(u, u), 1e-15)
+    square = pack(np.eye(4))
+    add_square(square, x, indices)
+    assert_close(unpacked(square), np.eye(4) + np.outer(x, x), 1e-15)
+
+
+def test_low_rank_soba_keeps_its_digits_at_the_bound() -> None:
+    """Its factor's rows are never changed: at the bound of new models it gives A⁻¹ of the same rounds, to 1e-3."""
+    a = 3 / (1e-6 * LARGEST_GROWTH) * (1.0 + 1e-12)
+    learner = SobaLowRank(problem=Problem(3, 5), regularization=a, exploration=1e-6, max_updates=600)
+    check_new(learner)
+    rounds = random_rounds(1, 3000, learner)
+    rounds = rounds._replace(propensities=np.full(3000, 1e-6 / 3), correct=np.ones(3000, np.bool_))
+    twin = Soba(problem=Problem(3, 5), regularization=a, exploration=1e-6)
+    state, other = learner.init(), twin.init()
+    while int(other.updates) < 600:
+        some = pick(rounds, np.arange(int(state.rounds), int(state.rounds) + 20))
+        state, other = learner.fold(state, some), twin.fold(other, some)
+    few = matrix(rounds.contexts)[:1]
+    assert len(few) == 1
+    assert_close(soba_inverse(state, a) * a, kept(other).inverse * a, 1e-3)
+
+
+def test_a_first_round_changes_what_it_should() -> None:
+    """A, θ and the counts after one accepted round, by hand."""
+    learner = Soba(problem=Problem(2, 1), regularization=2.0, exploration=0.5)
+    state = learner.fold(learner.init(), one_round([0.5], 1, 0.25, 1, np.empty(0)))
+    assert_close(unpacked(state.matrix), [[3.0, -1.0], [-1.0, 3.0]], 1e-15)
+    assert_close(state.theta, [[-2.0, 2.0]], 1e-15)
+    assert (int(state.updates), int(state.unchecked)) == (1, 1)

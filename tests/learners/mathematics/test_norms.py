@@ -1,0 +1,94 @@
+"""The norm bound that every theorem assumes holds for whatever contexts come in."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from learners.base import Contexts, FloatArray, NormPolicy
+from learners.mathematics.norms import within_bound
+from tests.learners.worlds import LAWS
+
+FINITE = st.floats(allow_nan=False, allow_infinity=False)
+MAGNITUDES = FINITE | st.sampled_from([0.0, -0.0, 5e-324, 1e-320, -1e-310, 1e-160, 1.0, 1e160, 1e200, 1e308, -1.7e308])
+MATRICES = hnp.arrays(np.float64, st.tuples(st.integers(1, 4), st.integers(1, 6)), elements=MAGNITUDES)
+BOUNDS = st.floats(1e-6, 1e6)
+
+
+def bounded(matrix: FloatArray, policy: NormPolicy, bound: float) -> FloatArray:
+    """The rows of a matrix under a policy."""
+    return within_bound(Contexts.dense(matrix), policy, bound).values.reshape(matrix.shape)
+
+
+def norms(rows: FloatArray) -> list[float]:
+    """Euclidean norms without overflow or underflow on the way; infinite where they do not fit a float."""
+    return [math.hypot(*row) for row in rows]
+
+
+@LAWS
+@given(MATRICES, BOUNDS, st.sampled_from(["unit", "scale"]))
+def test_rows_come_within_the_bound(matrix: FloatArray, bound: float, policy: NormPolicy) -> None:
+    """No row that leaves is longer than X, whatever came, and what came is not changed."""
+    before = matrix.tobytes()
+    result = bounded(matrix, policy, bound)
+    assert result.shape == matrix.shape
+    assert max(norms(result)) <= bound * (1 + 1e-12)
+    assert matrix.tobytes() == before
+
+
+@LAWS
+@given(MATRICES, BOUNDS)
+def test_unit_rows_have_the_norm_x(matrix: FloatArray, bound: float) -> None:
+    """`unit`: every row has norm X, down to the smallest numbers there are; zero rows stay zero."""
+    for norm, row in zip(norms(bounded(matrix, "unit", bound)), matrix, strict=True):
+        assert norm == (pytest.approx(bound, rel=1e-12) if row.any() else 0.0)
+
+
+@LAWS
+@given(MATRICES, BOUNDS)
+def test_scale_touches_only_what_is_too_long(matrix: FloatArray, bound: float) -> None:
+    """`scale`: rows within the bound keep their bits, the others get norm X."""
+    result = bounded(matrix, "scale", bound)
+    for row, before, after in zip(matrix, norms(matrix), result, strict=True):
+        if before <= bound * (1 - 1e-12):
+            assert after.tobytes() == row.tobytes()
+        elif before > bound * (1 + 1e-12):
+            assert math.hypot(*after) == pytest.approx(bound, rel=1e-12)
+
+
+@LAWS
+@given(MATRICES, BOUNDS, st.sampled_from(["unit", "scale"]))
+def test_direction_is_kept(matrix: FloatArray, bound: float, policy: NormPolicy) -> None:
+    """A row that is scaled points where it pointed."""
+    for row, result in zip(matrix, bounded(matrix, policy, bound), strict=True):
+        largest = np.abs(row).argmax()
+        if row[largest]:
+            np.testing.assert_allclose(result / result[largest], row / row[largest], rtol=1e-9, atol=1e-300)
+
+
+@LAWS
+@given(MATRICES, BOUNDS)
+def test_reject_changes_nothing(matrix: FloatArray, bound: float) -> None:
+    """`reject`: the rows are handed back to the bit; refusing is the caller's part."""
+    assert bounded(matrix, "reject", bound).tobytes() == matrix.tobytes()
+
+
+@LAWS
+@given(MATRICES, BOUNDS, st.sampled_from(["unit", "scale", "reject"]))
+def test_zeros_left_out_change_nothing(matrix: FloatArray, bound: float, policy: NormPolicy) -> None:
+    """A context without its zeros has the numbers of the one with them, to the last digits."""
+    kept = (matrix != 0) | (np.arange(matrix.shape[1]) == 0)  # an entry at least
+    sparse = Contexts.sparse(kept.sum(axis=1), np.nonzero(kept)[1], matrix[kept])
+    result = within_bound(sparse, policy, bound)
+    np.testing.assert_allclose(result.values, bounded(matrix, policy, bound)[kept], rtol=1e-14)
+    assert result.starts is sparse.starts
+    assert result.indices is sparse.indices
+
+
+@pytest.mark.parametrize("policy", ["unit", "scale", "reject"])
+def test_no_rows_are_no_rows(policy: NormPolicy) -> None:
+    """An empty batch stays empty."""
+    assert bounded(np.empty((0, 3)), policy, 1.0).shape == (0, 3)

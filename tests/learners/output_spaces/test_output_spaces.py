@@ -1,0 +1,349 @@
+"""The output spaces: traces, exact laws by enumeration, Lemma 3.1."""
+
+import itertools
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pydantic
+import pytest
+from scipy.optimize import linear_sum_assignment
+
+from learners.base import FloatArray
+from learners.output_spaces import AnyOutputSpace, Matching, Multiclass, Multilabel, Ordinal, OutputSpace, Ranking
+from learners.output_spaces.balancing import balance
+from learners.output_spaces.birkhoff import below_best, best_assignment, decompose
+from learners.output_spaces.isotonic import nonincreasing_fit
+from tests.learners.worlds import assert_close
+
+MICRO: dict[str, Any] = json.loads((Path(__file__).parent.parent.parent / "data" / "traces.json").read_text())
+TRACED: dict[str, OutputSpace] = {
+    "multilabel": Multilabel(n_labels=3, regularization=4.0),
+    "birkhoff": Matching(n_items=3),
+    "permutahedron": Ranking(n_items=4, regularization=1.0),
+    "ordinal": Ordinal(n_steps=4, regularization=3.0),
+}
+SPACES: list[Any] = [
+    *(Multiclass(n_labels=2), Multiclass(n_labels=5, regularization=3.0)),
+    *(Multilabel(n_labels=1), Multilabel(n_labels=4)),
+    *(Matching(n_items=2), Matching(n_items=3, sharpness=1.9), Matching(n_items=4)),
+    *(Ranking(n_items=2), Ranking(n_items=3), Ranking(n_items=5)),
+    *(Ordinal(n_steps=1), Ordinal(n_steps=6)),
+]
+EACH_SPACE = pytest.mark.parametrize("space", SPACES, ids=lambda space: f"{space.name}-{space.dimension}")
+SCALES = (0.01, 0.3, 1.0, 3.0, 8.0)
+
+
+def vertices(space: OutputSpace) -> FloatArray:
+    """All outputs of a space (V, D)."""
+    D = space.dimension
+    if isinstance(space, Multiclass):
+        return np.eye(D)
+    if isinstance(space, Multilabel):
+        return np.array(list(itertools.product((0.0, 1.0), repeat=D)))
+    if isinstance(space, Matching):
+        eye = np.eye(space.n_items)
+        return np.array([eye[list(p)].reshape(-1) for p in itertools.permutations(range(space.n_items))])
+    if isinstance(space, Ranking):
+        return np.array(list(itertools.permutations(np.arange(1.0, D + 1.0))))
+    return np.tri(D + 1, D, -1)
+
+
+def regulariser(space: Any, points: FloatArray) -> FloatArray:
+    """Ψ of points (n, D) of the hull."""
+    if isinstance(space, Multiclass | Matching):
+        entropy = -(points * np.log(np.maximum(points, 1e-300))).sum(axis=1)
+        return np.asarray(-entropy * (space.regularization if isinstance(space, Multiclass) else 1 / space.sharpness))
+    return np.asarray(space.constants.strong_convexity / 2 * (points**2).sum(axis=1))
+
+
+def random_scores(space: OutputSpace, seed: int, n: int = 12) -> FloatArray:
+    """Rows of scores, small and large, with ties, zeros included."""
+    rng = np.random.default_rng(seed)
+    rows = [scale * space.constants.strong_convexity * rng.normal(size=(n, space.dimension)) for scale in SCALES]
+    tied = np.round(rng.normal(size=(n, space.dimension)))
+    return np.concatenate([np.zeros((1, space.dimension)), tied, *rows])
+
+
+# --- traces
+
+
+@pytest.mark.parametrize("name", TRACED)
+def test_micro_trace(name: str) -> None:
+    """Mean, nearest vertex, mixing, answer, loss and expected target loss of every round are the trace's."""
+    space, trace = TRACED[name], MICRO[f"fy_{name}"]
+    constants = space.constants
+    assert_close(tuple(constants[:3]), (trace["gamma"], trace["nu"], trace["lam"]), 1e-9)
+    for expected in trace["rounds"]:
+        theta, y = np.array(expected["theta"], dtype=np.float64), np.array(expected["y"])
+        mean = space.decode(theta)
+        nearest = space.nearest(mean)
+        actual = {"yhat": mean, "ystar": nearest, "delta": space.distance(mean, nearest), "p": space.mixing(mean)}
+        actual |= {"S": space.surrogate(theta, y), "expected_L": space.expected_loss(mean, y)}
+        for key, value in actual.items():
+            assert_close(value, expected[key], 1e-9)
+        for vertex in vertices(space):
+            written = ",".join(f"{entry:.0f}" for entry in vertex)
+            assert_close(space.probability(mean, vertex), expected["P"].get(written, 0.0), 1e-9)
+
+
+# --- constants
+
+
+@EACH_SPACE
+def test_constants_are_those_of_the_vertices(space: OutputSpace) -> None:
+    """ν and the diameter are the least and greatest distances, γ and κ bound what they say, L is in [0, 1]."""
+    V, constants = vertices(space), space.constants
+    pairs = [(a, b) for a, b in itertools.permutations(V[:130], 2)]
+    distances = np.array([space.distance(a, b) for a, b in pairs])
+    losses = np.array([space.target_loss(a, b) for a, b in pairs])
+    assert_close(distances.min(), constants.nu, 1e-12)
+    assert_close(distances.max(), constants.diameter, 1e-12)
+    assert (losses <= constants.gamma * distances + 1e-12).all()
+    assert losses.min() > 0.0
+    assert losses.max() <= 1.0 + 1e-12
+    assert all(space.target_loss(v, v) == 0.0 for v in V)
+    euclidean = np.array([np.linalg.norm(a - b) for a, b in pairs])
+    assert (euclidean <= constants.kappa * distances + 1e-12).all()
+    assert 0.0 < constants.loss_share < 1.0
+
+
+@pytest.mark.parametrize("d", [3, 4, 5])
+def test_ranking_loss_is_as_steep_as_it_says(d: int) -> None:
+    """γ is the exact supremum over the vertices; the paper's printed γ is exceeded (negative control)."""
+    space = Ranking(n_items=d)
+    pairs = list(itertools.permutations(vertices(space), 2))
+    steepest = max(space.target_loss(a, b) / space.distance(a, b) for a, b in pairs)
+    printed = math.sqrt((2 * d + 1) / (6 * d * (d + 1))) / (d - 1)
+    assert_close(steepest, space.constants.gamma, 1e-12)
+    assert steepest > printed * 1.01
+
+
+@EACH_SPACE
+def test_contains_the_vertices_alone(space: OutputSpace) -> None:
+    """Every vertex is in the space, and what lies between or outside is not."""
+    V = vertices(space)
+    assert all(space.contains(v) for v in V)
+    wrong = [V[0] + 1e-9, V[0] + 2.0, V[0] + np.nan, V[0] - np.inf, V[0, :-1], V[:1], np.append(V[0], 0.0)]
+    assert not any(space.contains(v) for v in wrong)
+    assert not any(space.probability(space.decode(np.zeros(space.dimension)), v) for v in wrong)
+
+
+@pytest.mark.parametrize(
+    ("space", "wrong"),
+    [
+        (Multiclass(n_labels=3), [1.0, 1.0, 0.0]),
+        (Multilabel(n_labels=2), [0.0, 2.0]),
+        (Matching(n_items=2), [1.0, 0.0, 1.0, 0.0]),
+        (Ranking(n_items=3), [3.0, 1.0, 1.0]),
+        (Ordinal(n_steps=3), [1.0, 0.0, 1.0]),
+    ],
+    ids=lambda one: type(one).__name__,
+)
+def test_what_looks_like_a_vertex(space: OutputSpace, wrong: list[float]) -> None:
+    """The right numbers in the wrong places are no output."""
+    assert not space.contains(np.array(wrong))
+
+
+@pytest.mark.parametrize(
+    ("cls", "sizes"),
+    [
+        (Multiclass, {"n_labels": 3, "regularization": 1.0}),
+        (Multilabel, {"n_labels": 16, "regularization": 1.0}),
+        (Ordinal, {"n_steps": 16, "regularization": 1.0}),
+        (Matching, {"n_items": 3, "sharpness": 2.0}),
+        (Ranking, {"n_items": 3, "regularization": 1.0}),
+    ],
+)
+def test_too_weak_a_regulariser_is_refused(cls: Any, sizes: dict[str, Any]) -> None:
+    """Where 4γ/(λν) reaches 1 nothing is proved."""
+    with pytest.raises(pydantic.ValidationError):
+        cls(**sizes)
+
+
+@EACH_SPACE
+def test_spaces_survive_json(space: OutputSpace) -> None:
+    """A space written as JSON and read back as any space is the same one."""
+    adapter: pydantic.TypeAdapter[Any] = pydantic.TypeAdapter(AnyOutputSpace)
+    assert adapter.validate_json(adapter.dump_json(space)) == space
+
+
+# --- decoding
+
+
+@EACH_SPACE
+def test_mean_maximises(space: OutputSpace) -> None:
+    """No point between ŷ and any vertex has a greater ⟨θ, y⟩ - Ψ(y), and ŷ is in the hull by its own law."""
+    V = vertices(space)
+    for theta in random_scores(space, 1):
+        mean = space.decode(theta)
+        best = theta @ mean - regulariser(space, mean[None])[0]
+        for share in (1e-3, 0.1, 1.0):
+            points = (1 - share) * mean + share * V
+            assert (points @ theta - regulariser(space, points) <= best + 1e-9 * (1.0 + np.abs(theta).max())).all()
+
+
+@EACH_SPACE
+def test_random_vertex_has_the_mean(space: OutputSpace) -> None:
+    """The law of ỹ sums to 1 and its mean is ŷ, exactly."""
+    V = vertices(space)
+    for theta in random_scores(space, 2, 4):
+        mean = space.decode(theta)
+        law = np.array([space.vertex_probability(mean, v) for v in V])
+        assert law.min() >= 0.0
+        assert_close(law.sum(), 1.0, 1e-10)
+        assert_close(law @ V, mean, 1e-10)
+
+
+@EACH_SPACE
+def test_answers_follow_their_law(space: OutputSpace) -> None:
+    """Frequencies of drawn answers are the probabilities, within five standard deviations."""
+    rng, V, n = np.random.default_rng(3), vertices(space), 4000
+    theta = 0.7 * space.constants.strong_convexity * rng.normal(size=space.dimension)
+    if isinstance(space, Ordinal):  # else most of the steps would be alike
+        theta = 0.5 * np.sort(np.abs(theta))[::-1]
+    mean = space.decode(theta)
+    answers = np.array([space.sample(theta, u) for u in rng.random((n, space.n_uniforms))])
+    counts = np.array([(answers == v).all(axis=1).sum() for v in V])
+    P = np.array([space.probability(mean, v) for v in V])
+    assert counts.sum() == n
+    assert_close(P.sum(), 1.0, 1e-10)
+    assert (np.abs(counts - n * P) <= 5.0 * np.sqrt(n * P * (1.0 - P)) + 1e-9).all()
+
+
+@EACH_SPACE
+def test_nearest_is_nearest(space: OutputSpace) -> None:
+    """No vertex is nearer to ŷ than y*, which the answer is where the mixing is 0."""
+    V = vertices(space)
+    for theta in random_scores(space, 4, 6):
+        mean = space.decode(theta)
+        nearest = space.nearest(mean)
+        assert space.distance(nearest, mean) <= min(space.distance(v, mean) for v in V) + 1e-9
+        assert_close(space.mixing(mean), min(1.0, 2.0 * space.distance(nearest, mean) / space.constants.nu), 1e-12)
+        last = np.full(space.n_uniforms, 1.0 - 1e-16)
+        assert space.contains(space.randomize(mean, last))
+
+
+# --- losses
+
+
+@EACH_SPACE
+def test_surrogate_is_the_formula(space: OutputSpace) -> None:
+    """S = Ψ*(θ) + Ψ(y) - ⟨θ, y⟩ for every vertex."""
+    V = vertices(space)
+    for theta in random_scores(space, 5, 6):
+        mean = space.decode(theta)
+        conjugate = theta @ mean - regulariser(space, mean[None])[0]
+        expected = conjugate + regulariser(space, V) - V @ theta
+        assert_close(np.array([space.surrogate(theta, v) for v in V]), expected, 1e-9)
+
+
+@EACH_SPACE
+def test_surrogate_pays_for_the_expected_loss(space: OutputSpace) -> None:
+    """Lemma 3.1: E[L] <= 4γ/(λν) S for all scores and truths, E[L] being what the law gives; S >= (λ/2)‖y - ŷ‖²."""
+    V, constants = vertices(space), space.constants
+    for theta in random_scores(space, 6, 6):
+        mean = space.decode(theta)
+        P = np.array([space.probability(mean, v) for v in V])
+        for y in V:
+            S, expected = space.surrogate(theta, y), space.expected_loss(mean, y)
+            assert_close(P @ np.array([space.target_loss(v, y) for v in V]), expected, 1e-9)
+            assert expected <= constants.loss_share * S + 1e-9
+            assert constants.strong_convexity / 2 * space.distance(y, mean) ** 2 <= S + 1e-9
+
+
+@EACH_SPACE
+def test_surrogate_is_zero_at_the_mean_alone(space: OutputSpace) -> None:
+    """S vanishes where ŷ is the truth, which strong scores reach, and nowhere else."""
+    for y in vertices(space):
+        theta = 100.0 * space.constants.strong_convexity * (2.0 * y - 1.0)
+        assert_close(space.decode(theta), y, 1e-9)
+        assert space.surrogate(theta, y) < 1e-9
+    for theta in random_scores(space, 7, 6):
+        mean = space.decode(theta)
+        S = np.array([space.surrogate(theta, v) for v in vertices(space)])
+        far = np.array([space.distance(v, mean) for v in vertices(space)]) > 1e-4
+        assert S.min() >= 0.0
+        assert (S[far] > 0.0).all()
+
+
+@pytest.mark.parametrize("n", [3, 30])
+@pytest.mark.parametrize("scale", [1e3, 1e9, 1e18])
+def test_huge_scores_are_decoded(n: int, scale: float) -> None:
+    """Scores far beyond any use give finite means in range, and vertices as answers."""
+    rng = np.random.default_rng(n)
+    spaces = (Multiclass(n_labels=n), Multilabel(n_labels=n), Ordinal(n_steps=n), Ranking(n_items=n))
+    for space in (*spaces, Matching(n_items=n)):
+        for theta in scale * rng.normal(size=(3, space.dimension)):
+            mean = space.decode(theta)
+            assert np.isfinite(mean).all()
+            assert space.contains(space.sample(theta, np.zeros(space.n_uniforms)))
+            assert space.contains(space.nearest(mean))
+            assert np.isfinite(space.surrogate(theta, space.nearest(mean)))
+            if isinstance(space, Matching):
+                assert_close(mean.reshape(n, n).sum(axis=0), np.ones(n), 1e-12)
+                assert_close(mean.reshape(n, n).sum(axis=1), np.ones(n), 1e-12)
+
+
+@pytest.mark.parametrize("n", [2, 5, 20])
+@pytest.mark.parametrize("scale", [1.0, 30.0, 1e3, 1e6, 1e18])
+def test_the_mean_of_matchings_is_exact(n: int, scale: float) -> None:
+    """Rows and columns sum to 1 to 1e-9 before any rounding, however sharp the scores, tied ones among them."""
+    rng = np.random.default_rng(n)
+    lines = scale * np.outer(np.arange(n), rng.normal(size=n))
+    ties = scale * rng.choice([0.0, -1.0], size=(5, n, n), p=[0.3, 0.7])
+    for scores in (lines, *ties, *(scale * rng.normal(size=(5, n, n)))):
+        mean = balance(below_best(scores))
+        assert np.abs(mean.sum(axis=0) - 1.0).max() <= 1e-9
+        assert np.abs(mean.sum(axis=1) - 1.0).max() <= 1e-9
+
+
+@pytest.mark.parametrize("scale", [1.0, 3.0, 10.0])
+def test_the_mean_of_matchings_is_where_sweeps_lead(scale: float) -> None:
+    """After a hundred thousand alternate scalings the matrix is the mean, to 1e-9."""
+    rng = np.random.default_rng(7)
+    for scores in (scale * rng.normal(size=(5, 5)), scale * np.round(rng.normal(size=(5, 5)))):
+        u = np.zeros((5, 1))
+        for _ in range(100_000):
+            v = -np.logaddexp.reduce(scores + u, axis=0, keepdims=True)
+            u = -np.logaddexp.reduce(scores + v, axis=1, keepdims=True)
+        assert_close(Matching(n_items=5).decode(scores.reshape(-1)), np.exp(scores + u + v).reshape(-1), 1e-9)
+
+
+# --- the parts
+
+
+@pytest.mark.parametrize("n", [1, 2, 5, 12])
+def test_isotonic_fit(n: int) -> None:
+    """The fit is the min-max of averages."""
+    for values in np.round(np.random.default_rng(n).normal(size=(20, n)), 1):
+        sums = np.concatenate([[0.0], np.cumsum(values)])
+        expected = [
+            min(max((sums[b] - sums[a]) / (b - a) for b in range(i + 1, n + 1)) for a in range(i + 1)) for i in range(n)
+        ]
+        assert_close(nonincreasing_fit(values), expected, 1e-12)
+
+
+@pytest.mark.parametrize("n", [1, 2, 5, 30])
+def test_best_assignment(n: int) -> None:
+    """The total is that of scipy's assignment, ties and penalties included."""
+    rng = np.random.default_rng(n)
+    for gains in (*rng.normal(size=(10, n, n)), *np.round(rng.normal(size=(10, n, n))), np.zeros((n, n))):
+        columns = best_assignment(gains)
+        assert sorted(columns) == list(range(n))
+        rows, theirs = linear_sum_assignment(-gains)
+        assert_close(gains[np.arange(n), columns].sum(), gains[rows, theirs].sum(), 1e-9)
+
+
+@pytest.mark.parametrize("n", [2, 7, 15])
+def test_decomposition(n: int) -> None:
+    """The mixture of the permutations is the matrix, with at most n² of them."""
+    for theta in np.random.default_rng(n).normal(size=(5, n * n)):
+        mean = Matching(n_items=n).decode(theta)
+        weights, permutations = decompose(mean.reshape(n, n))
+        mixture = sum(w * np.eye(n)[p] for w, p in zip(weights, permutations, strict=True))
+        assert len(weights) <= n * n
+        assert weights.min() > 0.0
+        assert_close(mixture, mean.reshape(n, n), 1e-10)

@@ -1,0 +1,263 @@
+"""The laws of access: every operation of the API x what a key may lack. A new operation is covered by being there."""
+
+import asyncio
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import httpx2
+import pytest
+
+from service.access.key_admin import IssuedKey, KeyAdmin
+from service.access.keys import SCOPES, Scope
+from service.api.middleware.access import need_of
+from service.app import create_app
+from service.settings import Settings
+from service.store.redis.api_keys import ApiKeyTable
+from service.store.redis.redis_store import RedisStore
+from tests.service.keyed import bearer, desk_at
+from tests.service.sample_models import definition
+from tests.service.workers import START, Clock, worker
+
+OWN, FOREIGN, ABSENT = "shop-own", "hidden-there", "hidden-absent"
+X = [0.6, 0.8, 0.0]
+_API: dict[str, Any] = create_app(Settings(store_url="unix:///nowhere/valkey.sock", auth="required")).openapi()
+OPERATIONS = [(method.upper(), path) for path, item in _API["paths"].items() for method in item]
+CLOSED = [each for each in OPERATIONS if need_of(*each) is not None]
+OPEN = [each for each in OPERATIONS if need_of(*each) is None]
+
+BODIES: dict[str, Any] = {  # what each operation is asked about a model; the others name theirs in the path
+    "/predict": lambda name: {"model": name, "context": X},
+    "/predict/batch": lambda name: {"model": name, "contexts": [X], "include_distribution": True},
+    "/feedback": lambda name: {"prediction_id": f"{name}:made", "correct": True},
+    "/feedback/batch": lambda name: {"feedback": [{"prediction_id": f"{name}:made", "correct": True}]},
+    "/models": definition,
+}
+UNNAMED = {"/learners", "/metrics"}
+"""Closed operations that concern no model."""
+each_closed = pytest.mark.parametrize(("method", "path"), CLOSED, ids=str)
+each_prefix = pytest.mark.parametrize("prefix", ["", "/v1"], ids=["root", "v1"])
+
+
+class Guarded(NamedTuple):
+    """A worker that asks for keys, with models of two owners."""
+
+    client: httpx2.AsyncClient
+    clock: Clock
+    session: KeyAdmin
+
+    async def ask(self, method: str, path: str, name: str, key: IssuedKey | None, prefix: str = "") -> httpx2.Response:
+        """Asks an operation about a model."""
+        body = BODIES[path](name) if method == "POST" and path in BODIES else None
+        return await self.client.request(
+            method, prefix + path.format(name=name), json=body, headers={} if key is None else bearer(key)
+        )
+
+
+@pytest.fixture
+def guarded(store_url: str, runner: asyncio.Runner) -> Iterator[Guarded]:
+    """Looks keys up at each request. The models OWN and FOREIGN are there, each with an open prediction `made`."""
+    clock, store = Clock(), RedisStore(store_url, timeout=10.0)
+    context = worker(store_url, clock=clock, auth="required", key_cache_seconds=0.0, max_distribution_numbers=1000)
+    built = Guarded(runner.run(context.__aenter__()), clock, desk_at(ApiKeyTable(store.command), clock))
+    admin = runner.run(built.session.create("the tests", ["admin"]))
+
+    async def set_up() -> None:
+        for name in (OWN, FOREIGN):
+            await built.client.delete(f"/models/{name}", headers=bearer(admin))
+            made = await built.client.post("/models", json=definition(name), headers=bearer(admin))
+            assert made.status_code == 201, made.text
+            body = {"model": name, "context": X, "prediction_id": "made"}
+            assert (await built.client.post("/predict", json=body, headers=bearer(admin))).status_code == 200
+
+    runner.run(set_up())
+    yield built
+    runner.run(context.__aexit__(None, None, None))
+    runner.run(store.close())
+
+
+def problem(response: httpx2.Response, status: int, slug: str) -> dict[str, Any]:
+    """The problem of an answer, which must be this one."""
+    assert response.headers["content-type"] == "application/problem+json", response.text
+    body: dict[str, Any] = response.json()
+    assert (response.status_code, body["type"]) == (status, f"urn:wager:problem:{slug}"), response.text
+    return body
+
+
+def told(response: httpx2.Response, name: str) -> tuple[int, str, list[str]]:
+    """Everything that an answer tells, the model's name and the request's id made neutral."""
+    text = response.text.replace(name, "NAME").replace(response.headers["x-request-id"], "ID")
+    return response.status_code, text, sorted(response.headers)
+
+
+def test_every_operation_is_covered() -> None:
+    """Each operation that needs a key names a model in its path, or has a body here, or concerns no model."""
+    named = {path for _, path in CLOSED if "{name}" in path}
+    assert {path for _, path in CLOSED} == named | set(BODIES) | UNNAMED
+    assert {path for _, path in OPEN} == {"/livez", "/readyz", "/webhooks/feedback"}
+
+
+@each_closed
+@each_prefix
+async def test_without_a_key_nothing_is_answered(guarded: Guarded, method: str, path: str, prefix: str) -> None:
+    """No key, a malformed, unknown or altered one: 401, the same for all but the first, whatever the model."""
+    good = await guarded.session.create("good", ["admin"])
+    first = await guarded.ask(method, path, OWN, None, prefix)
+    assert first.headers["www-authenticate"].startswith("Bearer ")
+    problem(first, 401, "invalid-api-key")
+    other = "0" if good.text[-1] != "0" else "1"
+    altered = [good.text[:-1] + other, good.text[:-1], good.text.upper(), f"wk_{'0' * 12}_{'0' * 64}", "wk_"]
+    answers = [told(await guarded.ask(method, path, OWN, IssuedKey("", text), prefix), OWN) for text in altered]
+    assert {answer[0] for answer in answers} == {401}
+    assert len({answer[1] for answer in answers}) == 1
+
+
+@each_closed
+async def test_a_key_that_has_ended_is_as_unknown(guarded: Guarded, method: str, path: str) -> None:
+    """Expired and revoked keys are answered as keys that never were."""
+    never = IssuedKey("0" * 12, f"wk_{'0' * 12}_{'0' * 64}")
+    expiring, revoked = [await guarded.session.create("x", ["admin"], expires_in=span) for span in (60.0, None)]
+    await guarded.session.revoke(revoked.id)
+    guarded.clock.now = START + 60.0
+    answers = [told(await guarded.ask(method, path, OWN, key), OWN) for key in (never, expiring, revoked)]
+    assert answers[0] == answers[1] == answers[2]
+    assert answers[0][0] == 401
+
+
+@each_closed
+@pytest.mark.parametrize("scope", SCOPES)
+async def test_a_key_opens_what_its_scope_says(guarded: Guarded, method: str, path: str, scope: Scope) -> None:
+    """One scope opens its own operations and no others; admin opens all."""
+    key = await guarded.session.create("one scope", [scope])
+    response = await guarded.ask(method, path, OWN, key)
+    need = need_of(method, path)
+    assert need is not None
+    if scope in (need.scope, "admin"):
+        assert response.status_code not in (401, 403), response.text
+    else:
+        problem(response, 403, "not-allowed")
+        assert 'error="insufficient_scope"' in response.headers["www-authenticate"]
+
+
+@each_closed
+@each_prefix
+async def test_models_of_others_cannot_be_told_from_none(guarded: Guarded, method: str, path: str, prefix: str) -> None:
+    """A key for `shop-*` gets the same answer for another's model and for none, and changes nothing of it."""
+    key, everything = (
+        await guarded.session.create("shop", ["admin"], "shop-*"),
+        await guarded.session.create("a", ["admin"]),
+    )
+    if path in UNNAMED:  # /metrics tells of every model
+        status = (await guarded.ask(method, path, FOREIGN, key, prefix)).status_code
+        assert status == (403 if path == "/metrics" else 200)
+        return
+    before = (await guarded.client.get(f"/models/{FOREIGN}", headers=bearer(everything))).json()
+    there, absent = [await guarded.ask(method, path, name, key, prefix) for name in (FOREIGN, ABSENT)]
+    assert told(there, FOREIGN) == told(absent, ABSENT)
+    assert (await guarded.client.get(f"/models/{FOREIGN}", headers=bearer(everything))).json() == before
+    if path != "/models":
+        assert "model-not-found" in there.text
+        own = await guarded.ask(method, path, OWN, key, prefix)
+        assert "model-not-found" not in own.text
+    elif method == "POST":
+        problem(there, 403, "not-allowed")
+
+
+async def test_a_batch_too_large_tells_nothing_of_others(guarded: Guarded) -> None:
+    """Limits that follow from a model's labels are not applied to another's model."""
+    key = await guarded.session.create("shop", ["predict"], "shop-*")
+    answers = []
+    for name in (FOREIGN, ABSENT):
+        body = {"model": name, "contexts": [X] * 1000, "include_distribution": True}
+        answers.append(told(await guarded.client.post("/predict/batch", json=body, headers=bearer(key)), name))
+    assert answers[0] == answers[1]
+
+
+async def test_a_list_has_the_keys_own_models_only(guarded: Guarded) -> None:
+    """Pages hold the models that the glob matches, in order, and no cursor names another's."""
+    everything = await guarded.session.create("a", ["admin"])
+    names = ["list-0", "list-a-1", "list-a-2", "list-b-1", "list-b-2", "lisu"]
+    for name in names:
+        await guarded.client.post("/models", json=definition(name), headers=bearer(everything))
+    for glob, own in {
+        "list-b-*": ["list-b-1", "list-b-2"],
+        "list*-1": ["list-a-1", "list-b-1"],
+        "list-0": ["list-0"],
+        "list-a-1*": ["list-a-1"],
+        "list-*": names[:5],
+        "list-*-*": names[1:5],
+        "none-*": [],
+    }.items():
+        key = await guarded.session.create("own", ["read"], glob)
+        for limit in (1, 2, 1000):
+            found: list[str] = []
+            cursor: str | None = ""
+            while cursor is not None:
+                parameters = {"cursor": cursor, "limit": str(limit)}
+                page = (await guarded.client.get("/models", params=parameters, headers=bearer(key))).json()
+                found += [model["name"] for model in page["models"]]
+                cursor = page["next_cursor"]
+                assert cursor is None or cursor in own
+            assert found == own, glob
+    for name in names:
+        await guarded.client.delete(f"/models/{name}", headers=bearer(everything))
+
+
+@pytest.mark.parametrize(
+    "path", ["/", "/metrics", "/predict/", "//predict", "/models/", "/v1/v1/predict", "/v2/models/x"]
+)
+@pytest.mark.parametrize("method", ["GET", "POST", "PUT", "OPTIONS", "HEAD"])
+async def test_what_is_not_there_is_closed(guarded: Guarded, method: str, path: str) -> None:
+    """Paths that are named nowhere need a key, and one for all models: a new route is closed until it is opened."""
+    assert (await guarded.client.request(method, path)).status_code == 401
+    key = await guarded.session.create("shop", ["predict", "feedback", "read"], "shop-*")
+    assert (await guarded.client.request(method, path, headers=bearer(key))).status_code in (403, 404)
+    reader = await guarded.session.create("reader", ["read"])
+    refused = (await guarded.client.request(method, path, headers=bearer(reader))).status_code == 403
+    assert refused == (method != "GET")
+
+
+@pytest.mark.parametrize("trick", ["shop-own%2F..%2Fhidden-there", "shop-own/../hidden-there", "%2e%2e/hidden-there"])
+async def test_a_path_in_a_name_leads_nowhere(guarded: Guarded, trick: str) -> None:
+    """No spelling of a path gets past the glob."""
+    key = await guarded.session.create("shop", ["admin"], "shop-*")
+    for method in ("GET", "DELETE"):
+        response = await guarded.client.request(method, f"/models/{trick}", headers=bearer(key))
+        assert response.status_code in (404, 405)
+        assert "created_at" not in response.text
+
+
+@pytest.mark.parametrize("path", ["/livez", "/readyz", "/docs", "/docs/docs.js", "/openapi.json"])
+async def test_some_is_for_everybody(guarded: Guarded, path: str) -> None:
+    """Health and the description of the API need no key."""
+    assert (await guarded.client.get(path)).status_code == 200
+
+
+async def test_a_key_comes_in_either_header(guarded: Guarded) -> None:
+    """`Authorization: Bearer` in any case, or `X-API-Key`; the first where both are there."""
+    key = await guarded.session.create("x", ["read"])
+    for headers, status in [
+        ({"Authorization": f"bearer {key.text}"}, 200),
+        ({"X-API-Key": key.text}, 200),
+        ({"Authorization": "Basic eDp5", "X-API-Key": key.text}, 200),
+        ({"Authorization": "Bearer wrong", "X-API-Key": key.text}, 401),
+        ({"Authorization": key.text}, 401),
+        ({"Cookie": f"key={key.text}"}, 401),
+    ]:
+        assert (await guarded.client.get("/learners", headers=headers)).status_code == status, headers
+    assert (await guarded.client.get(f"/learners?key={key.text}")).status_code == 401
+
+
+async def test_keys_off_asks_for_none(store_url: str) -> None:
+    """On loopback, unless set, nobody needs a key, and a wrong one is not looked at."""
+    async with worker(store_url) as client:
+        assert (await client.get("/models", headers=bearer("wrong"))).status_code == 200
+
+
+async def test_no_key_is_in_logs_or_answers(guarded: Guarded, caplog: pytest.LogCaptureFixture) -> None:
+    """Whatever becomes of a request, its key is not repeated."""
+    caplog.set_level(0)
+    key = await guarded.session.create("x", ["read"], limit="1/day")
+    for _ in range(3):
+        response = await guarded.client.get("/models/none", headers=bearer(key))
+        assert key.text not in f"{response.text}{response.headers}"
+    assert key.text not in caplog.text

@@ -1,0 +1,137 @@
+"""No input breaks it: everything wrong is answered with a problem that names the field, and nothing changes."""
+
+import asyncio
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import httpx2
+import pytest
+
+from tests.servers import raw
+from tests.service.bad_requests import (
+    DEFECTS,
+    FULL_INFORMATION,
+    LABEL_SET,
+    MODEL,
+    MOST_BYTES,
+    RANKING,
+    REFUSED,
+    Refused,
+    X,
+)
+from tests.service.sample_models import definition
+from tests.service.workers import START, Clock, worker
+
+MODELS = (MODEL, FULL_INFORMATION, LABEL_SET, RANKING)
+
+
+class Stage(NamedTuple):
+    """A worker with some models, which have an open, a closed and an expired prediction."""
+
+    runner: asyncio.Runner
+    client: httpx2.AsyncClient
+    store_url: str
+    baseline: list[str | int]  # everything, before the first request
+
+    def send(self, request: Refused) -> httpx2.Response:
+        """Sends a request as it is."""
+        headers = {} if request.content is None else {"content-type": request.content_type}
+        return self.runner.run(
+            self.client.request(request.method, request.path, content=request.stream(), headers=headers)
+        )
+
+    def post(self, path: str, **body: Any) -> None:
+        """Posts what must succeed."""
+        response = self.runner.run(self.client.post(path, json=body))
+        assert response.status_code < 300, response.text
+
+    def everything(self) -> list[str | int]:
+        """The models, their logs, and the number of keys in the store but the statistics, which upkeep publishes."""
+        paths = [f"/models/{name}{more}" for name in MODELS for more in ("", "/rounds")]
+        told = [self.runner.run(self.client.get(path)).text for path in paths]
+        with raw(self.store_url) as store:
+            kept = [key for key in store.scan_iter("*", 10_000) if not key.endswith((b":tally", b"probe"))]
+            return [*told, len(kept)]
+
+
+async def prepare(store_url: str) -> None:
+    """The models, with a prediction whose window has closed by the time that tests begin."""
+    features = {"kind": "dense", "size": 3, "norm": "reject"}
+    full = {"algorithm": "gaptron", "information": "full"}
+    async with worker(store_url, Clock(START - 61.0)) as client:
+        for path, body in [
+            ("/models", definition(MODEL, features=features, window_seconds=60.0)),
+            ("/models", definition(FULL_INFORMATION, learner=full)),
+            ("/models", definition(LABEL_SET, learner={"algorithm": "fenchel-young-label-set"})),
+            ("/models", definition(RANKING, learner={"algorithm": "fenchel-young-ranking"})),
+            ("/predict", {"model": MODEL, "context": X, "prediction_id": "expired"}),
+        ]:
+            assert (await client.post(path, json=body)).status_code < 300
+
+
+@pytest.fixture(scope="module")
+def stage(store_url: str) -> Iterator[Stage]:
+    """One worker for the whole table, as nothing may change. Its clock stands still, so it writes no snapshot."""
+    with asyncio.Runner() as runner:
+        runner.run(prepare(store_url))
+        context = worker(store_url, max_body_bytes=MOST_BYTES)
+        built = Stage(runner, runner.run(context.__aenter__()), store_url, [])
+        for name, own in [
+            (MODEL, "closed"),
+            (MODEL, "open"),
+            (FULL_INFORMATION, "open"),
+            (LABEL_SET, "open"),
+            (RANKING, "open"),
+        ]:
+            built.post("/predict", model=name, context=X, prediction_id=own)
+        built.post("/feedback", prediction_id=f"{MODEL}:closed", correct=True)
+        yield built._replace(baseline=built.everything())
+        runner.run(context.__aexit__(None, None, None))
+
+
+def test_the_table_has_no_request_twice() -> None:
+    """Each line of the table is another request."""
+    assert len({request._replace(id="") for request in REFUSED}) == len(REFUSED)
+    assert len({request.id for request in REFUSED}) == len(REFUSED)
+
+
+def held(request: Refused) -> Any:
+    """The line of the table as a parameter, with the defect that it shows, if any."""
+    reason = DEFECTS.get(request.id)
+    return pytest.param(request, id=request.id, marks=[pytest.mark.xfail(strict=True, reason=reason)] if reason else [])
+
+
+@pytest.mark.parametrize("request_", [held(request) for request in REFUSED])
+def test_bad_input_is_refused_and_changes_nothing(stage: Stage, request_: Refused) -> None:
+    """The answer is the expected problem, naming the field, and models, logs and store are as before."""
+    response = stage.send(request_)
+    assert response.headers["content-type"] == "application/problem+json"
+    problem = response.json()
+    slug = problem["type"].removeprefix("urn:wager:problem:")
+    assert (response.status_code, slug, problem.get("field")) == (request_.status, request_.slug, request_.field)
+    assert problem["status"] == response.status_code
+    assert problem["title"]
+    assert problem["detail"]
+    assert stage.everything() == stage.baseline
+
+
+@pytest.mark.parametrize(
+    ("path", "before", "item", "after"),
+    [
+        ("/predict", b'{"model":"bad-input","context":[', b'""', b"]}"),
+        ("/models", b'{"name":"bad-input-new","labels":[', b"0", b"]}"),
+        ("/predict", b'{"model":"bad-input","context":[0.6,0.8,0.0]', b',"%d":0', b"}"),
+        ("/predict/batch", b'{"model":"bad-input","contexts":[[1.0]],"prediction_ids":[', b"0", b"]}"),
+    ],
+    ids=["context", "labels", "fields", "ids"],
+)
+def test_a_problem_has_a_bound(stage: Stage, path: str, before: bytes, item: bytes, after: bytes) -> None:
+    """However many parts of a request are wrong, the answer lists some, and is not much larger than the request."""
+    if b"%d" in item:
+        content = before + b"".join(item % number for number in range(2000)) + after
+    else:
+        content = before + b",".join([item] * 5000) + after
+    response = stage.send(Refused("", "POST", path, content, 422, "", None))
+    assert response.status_code == 422
+    assert len(response.json().get("errors", [])) <= 100
+    assert len(response.content) <= 2 * len(content)

@@ -1,0 +1,130 @@
+"""A direct route answers as FastAPI's own does, whatever it is sent."""
+
+import json
+from typing import Any
+
+import httpx2
+import pytest
+from fastapi import APIRouter, FastAPI
+
+from service.api.responses import problems
+from service.api.responses.direct_route import DirectRoute
+from service.schemas.rounds import FeedbackRequest, PredictRequest
+
+JSON = "application/json"
+
+NUMBERS = [
+    *("1", "1.0", "-0.0", "1E5", "4.9e-324", "9007199254740993", "9223372036854775808", "123456789012345678901.5"),
+    *("1e400", "NaN", "-Infinity", "01", "1.", ".5", "9" * 400, "9" * 5000, "true", "null", '"1"', "[1]", "{}"),
+]
+PREDICTIONS = [
+    *(f'{{"model":"m","context":[0.5,{number}]}}' for number in NUMBERS),
+    *(f'{{"model":"m","context":{number}}}' for number in NUMBERS),
+    *(f'{{"model":"m","context":{{"indices":[{number}],"values":[{number}]}}}}' for number in NUMBERS),
+    *(f'{{"model":"m","context":[1],"include_distribution":{number}}}' for number in NUMBERS),
+    '{"model":"m","model":"n","context":[1],"context":[2]}',
+    '{"model":"!","context":[1],"model":"m"}',
+    '{"model":"m","context":[1],"model":"!"}',
+    '{"model":"m","context":[1],"more":1}',
+    *('{"model":"m","context":[1]} ', '{"model":"m","context":[1]}x', '{"model":"m","context":[1],}', "[]", "", "{"),
+]
+FEEDBACK = [
+    *(f'{{"prediction_id":"m:1","correct":{number}}}' for number in NUMBERS),
+    *(f'{{"prediction_id":"m:1","true_labels":["a",{number}]}}' for number in NUMBERS),
+    *(f'{{"prediction_id":"m:1","true_label":"{label}"}}' for label in ("\\ud800", "\\u0000", "\t", "é", "")),
+]
+TYPES: list[tuple[str, ...]] = [
+    *((), ("",), (JSON,), ("application/json; charset=utf-8",), ("Application/JSON",), ("application/ld+json",)),
+    *(("text/plain",), ("text/plain", JSON), (JSON, "text/plain")),
+]
+
+
+@pytest.fixture(scope="module")
+def app() -> FastAPI:
+    """An application with the same functions behind /direct and /plain."""
+    app = FastAPI()
+    problems.install(app)
+    for prefix, route_class in (("/direct", DirectRoute), ("/plain", None)):
+        routes = APIRouter() if route_class is None else APIRouter(route_class=route_class)
+
+        @routes.post("/predict")
+        async def predict(request: PredictRequest) -> PredictRequest:
+            return request
+
+        @routes.post("/feedback")
+        async def feedback(request: FeedbackRequest) -> FeedbackRequest:
+            return request
+
+        app.include_router(routes, prefix=prefix)
+    return app
+
+
+async def _post(app: FastAPI, path: str, body: bytes, types: tuple[str, ...] = (JSON,)) -> httpx2.Response:
+    headers = [("Content-Type", value) for value in types]
+    async with httpx2.AsyncClient(transport=httpx2.ASGITransport(app), base_url="http://wager") as client:
+        return await client.post(path, content=body, headers=headers)
+
+
+async def _answers(
+    app: FastAPI, path: str, body: bytes, types: tuple[str, ...] = (JSON,)
+) -> list[tuple[int, str, Any]]:
+    answers = [await _post(app, way + path, body, types) for way in ("/direct", "/plain")]
+    return [(answer.status_code, answer.headers["content-type"], answer.json()) for answer in answers]
+
+
+@pytest.mark.parametrize(
+    ("path", "body"), [("/predict", b) for b in PREDICTIONS] + [("/feedback", b) for b in FEEDBACK]
+)
+async def test_it_reads_and_refuses_the_same_bodies(app: FastAPI, path: str, body: str) -> None:
+    """The same answer, good or bad."""
+    direct, plain = await _answers(app, path, body.encode())
+    assert direct == plain
+
+
+@pytest.mark.parametrize("types", TYPES, ids=repr)
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "latin-1"])
+async def test_it_reads_the_same_kinds_of_body(app: FastAPI, types: tuple[str, ...], encoding: str) -> None:
+    """Whatever the body is declared to be, and however it is written."""
+    body = '{"prediction_id":"m:1","true_label":"é"}'.encode(encoding)
+    direct, plain = await _answers(app, "/feedback", body, types)
+    assert direct == plain
+
+
+async def test_most_bodies_are_read_without_fastapi(app: FastAPI, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else there would be no use in it: FastAPI's way parses by `json.loads`."""
+
+    def refuse(*_: object) -> None:
+        raise AssertionError("parsed by FastAPI")
+
+    monkeypatch.setattr(json, "loads", refuse)
+    answer = await _post(app, "/direct/predict", b'{"model":"m","context":[1]}')
+    assert answer.status_code == 200
+
+
+@pytest.mark.parametrize("path", ["/direct", "/plain"])
+async def test_a_client_that_goes_away_is_no_fault_of_the_service(app: FastAPI, path: str) -> None:
+    """Both ways take a body that is cut off for a bad request."""
+    sent: list[int] = []
+    head = {"type": "http", "method": "POST", "path": f"{path}/predict", "query_string": b"", "root_path": ""}
+
+    async def send(message: dict[str, object]) -> None:
+        if message["type"] == "http.response.start":
+            assert isinstance(message["status"], int)
+            sent.append(message["status"])
+
+    async def receive() -> dict[str, object]:
+        return {"type": "http.disconnect"}
+
+    await app({**head, "headers": [(b"content-type", b"application/json")]}, receive, send)  # type: ignore[arg-type]
+    assert sent == [400]
+
+
+def test_a_function_that_takes_more_is_refused() -> None:
+    """It would never be given the rest."""
+    routes = APIRouter(route_class=DirectRoute)
+    with pytest.raises(TypeError, match="/feedback is to take its body and nothing else"):
+
+        @routes.post("/feedback")
+        async def feedback(request: FeedbackRequest, more: int) -> FeedbackRequest:
+            del more
+            return request

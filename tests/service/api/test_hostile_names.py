@@ -1,0 +1,78 @@
+"""Names and ids that would be something else to a shell, a path, Lua or the store's protocol are only names, or no."""
+
+import httpx2
+import pytest
+import redis
+
+from service.store.redis.api_keys import ApiKeyTable
+from service.store.redis.redis_store import RedisStore
+from tests.service.sample_models import definition
+
+REFUSED = [
+    "a}:model",
+    "{b}",
+    "a:b",
+    "a b",
+    "a\r\nSET x 1",
+    "a\x00b",
+    "../a",
+    "a/../b",
+    "..",
+    "-",
+    "a'..redis.call('FLUSHALL')..'",
+    "a]] return redis.call('FLUSHALL') --[[",
+    "*",
+    "é",
+    "a" * 65,
+]
+TAKEN = ["a..", "a-_.", "0", "FLUSHALL", "nil", "a" * 64]
+IDS = ["../../m", "a/b", "@all", "a=b+c~", "." * 3, "p:..", "a" * 128]
+X = [0.6, 0.8, 0.0]
+
+
+@pytest.mark.parametrize("hostile", REFUSED)
+async def test_a_hostile_name_is_refused(client: httpx2.AsyncClient, store_url: str, hostile: str) -> None:
+    """It is 422 wherever a name or an id may stand, and no key of the store speaks of it."""
+    with redis.Redis.from_url(store_url) as raw:
+        before = sorted(raw.keys("*"))
+        for path, body in [
+            ("/models", definition(hostile)),
+            ("/predict", {"model": hostile, "context": X}),
+            ("/feedback", {"prediction_id": f"{hostile}:a", "correct": True}),
+        ]:
+            response = await client.post(path, json=body)
+            assert 400 <= response.status_code < 500, (path, response.text)
+        assert sorted(raw.keys("*")) == before
+
+
+@pytest.mark.parametrize("name", TAKEN)
+async def test_a_strange_name_is_a_name(client: httpx2.AsyncClient, name: str) -> None:
+    """What the rule allows works like any other, whatever it would mean elsewhere."""
+    await client.delete(f"/models/{name}")
+    assert (await client.post("/models", json=definition(name))).status_code == 201
+    for own_id in IDS:
+        body = {"model": name, "context": X, "prediction_id": own_id}
+        made = await client.post("/predict", json=body)
+        if ":" in own_id:
+            assert made.status_code == 422
+            continue
+        assert made.json()["prediction_id"] == f"{name}:{own_id}"
+        said = {"prediction_id": f"{name}:{own_id}", "correct": True}
+        assert (await client.post("/feedback", json=said)).json()["status"] == "recorded"
+    assert (await client.get(f"/models/{name}")).json()["rounds_seen"] == len(IDS) - 1
+    assert (await client.delete(f"/models/{name}")).status_code == 204
+
+
+@pytest.mark.parametrize("key_id", [*REFUSED, "", "wager:models"])
+async def test_an_id_of_a_key_is_only_a_field(store: RedisStore, store_url: str, key_id: str) -> None:
+    """Whatever an operator types as the id of a key, nothing but that field of the keys' hash is touched."""
+    table = ApiKeyTable(store.command)
+    with redis.Redis.from_url(store_url) as raw:
+        before = sorted(raw.keys("*"))
+        assert not await table.replace(key_id, b"{}")
+        assert not await table.remove(key_id)
+        assert await table.add(key_id, b"redis.call('FLUSHALL')")
+        assert await table.replace(key_id, b"' .. nil")
+        assert await table.get(key_id) == b"' .. nil"
+        assert await table.remove(key_id)
+        assert set(raw.keys("*")) - {b"wager:api-keys"} == set(before) - {b"wager:api-keys"}

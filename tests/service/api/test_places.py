@@ -1,0 +1,49 @@
+"""The laws of places: slow bodies keep nobody out, and a stop is answered as a problem."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import httpx2
+import pytest
+
+from tests.service.sample_models import definition
+from tests.service.workers import worker
+
+MOST = 10
+
+
+async def never_ending(begun: asyncio.Semaphore) -> AsyncIterator[bytes]:
+    """A body that begins and goes no further."""
+    yield b"{"
+    begun.release()
+    await asyncio.Event().wait()
+
+
+async def test_slow_bodies_lose_their_places(store_url: str, name: str) -> None:
+    """However many bodies are on their way, a whole request gets a place; the oldest of them is answered 408."""
+    async with worker(store_url, max_requests_in_flight=MOST) as client:
+        assert (await client.post("/models", json=definition(name))).status_code == 201
+        begun = asyncio.Semaphore(0)
+        slow = [asyncio.create_task(client.post("/predict", content=never_ending(begun))) for _ in range(MOST)]
+        for _ in slow:
+            await begun.acquire()
+        for _ in range(3):
+            answer = await client.post("/predict", json={"model": name, "context": [1.0, 0.0, 0.0]})
+            assert answer.status_code == 200
+        lost = [task for task in slow if task.done()]
+        assert lost == slow[: len(lost)]
+        assert [task.result().status_code for task in lost] == [408] * len(lost)
+        assert 1 <= len(lost) <= 3
+        assert all(task.result().json()["type"] == "urn:wager:problem:slow-body" for task in lost)
+        for task in slow:
+            task.cancel()
+        await asyncio.wait(slow)
+
+
+@pytest.mark.parametrize("path", ["/models", "/metrics"])
+async def test_requests_without_a_body_keep_their_places(store_url: str, path: str) -> None:
+    """A request that waits for its answer is not one whose body is slow."""
+    async with worker(store_url, max_requests_in_flight=1) as client:
+        answers: list[httpx2.Response] = await asyncio.gather(*(client.get(path) for _ in range(5)))
+        assert {answer.status_code for answer in answers} <= {200, 503}
+        assert 200 in {answer.status_code for answer in answers}

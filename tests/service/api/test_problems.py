@@ -1,0 +1,78 @@
+"""The laws of errors: each has its kind, and nothing that goes wrong tells more than it should."""
+
+import inspect
+import re
+
+import httpx2
+import pytest
+from fastapi import FastAPI
+
+from service import errors
+from service.api.responses import problem_types, problems
+from service.schemas.problems import Problem
+
+ERRORS = [cls for _, cls in inspect.getmembers(errors, inspect.isclass) if issubclass(cls, errors.WagerError)]
+LEAVES = [cls for cls in ERRORS if not cls.__subclasses__()]
+
+
+def ancestors_in_docstring() -> dict[str, str]:
+    """Each error with its parent, as the tree at the top of the file draws them."""
+    lines = [line for line in (errors.__doc__ or "").splitlines() if "Error" in line]
+    parents, path = {}, [lines[0]]
+    for line in lines[1:]:
+        match = re.match(r"([│├└─ ]+)(\w+Error)", line)
+        assert match is not None
+        depth = len(match[1]) // 4
+        parents[match[2]] = path[depth - 1]
+        path = [*path[:depth], match[2]]
+    return parents
+
+
+def test_the_tree_is_drawn_as_it_is() -> None:
+    """The docstring of `service.errors` draws every error under its parent."""
+    actual = {cls.__name__: cls.__bases__[0].__name__ for cls in ERRORS if cls is not errors.WagerError}
+    assert ancestors_in_docstring() == actual
+
+
+@pytest.mark.parametrize("error", LEAVES, ids=lambda cls: str(cls.__name__))
+def test_every_error_has_its_kind(error: type[errors.WagerError]) -> None:
+    """Each error that can be raised becomes a problem of its own type, which tells detail and field."""
+    problem = problems.problem_of(error("what happened", "context.3"))
+    assert (problem.detail, problem.field) == ("what happened", "context.3")
+    assert problem.type.startswith(problems.TYPE_PREFIX)
+    others = [problems.problem_of(other("")).type for other in LEAVES if other is not error]
+    assert problem.type not in others
+
+
+def test_kinds_are_distinct_and_well_formed() -> None:
+    """No two kinds share a name; names are lower case with hyphens; each is an error with a title."""
+    every = problem_types.every_kind()
+    assert len({kind.slug for kind in every}) == len(every)
+    for kind in every:
+        assert re.fullmatch(r"[a-z]+(-[a-z]+)*", kind.slug)
+        assert 400 <= kind.status < 600
+        assert kind.title
+
+
+def test_no_error_is_answered_with_410() -> None:
+    """A sender of webhooks takes 410 as a wish to be left alone for ever."""
+    assert 410 not in {kind.status for kind in problem_types.every_kind()}
+
+
+async def test_an_unexpected_error_keeps_its_words_to_itself(caplog: pytest.LogCaptureFixture) -> None:
+    """A defect is answered with 500 and a problem that tells nothing of the inside; the log has it all."""
+    app = FastAPI()
+    problems.install(app)
+
+    @app.get("/")
+    async def broken() -> None:
+        raise KeyError("redis://user:secret@host")
+
+    transport = httpx2.ASGITransport(app=app, raise_app_exceptions=False)
+    async with httpx2.AsyncClient(transport=transport, base_url="http://worker") as client:
+        response = await client.get("/")
+    assert response.headers["content-type"] == problems.MEDIA_TYPE
+    assert Problem.model_validate(response.json()).type == f"{problems.TYPE_PREFIX}internal-error"
+    assert response.status_code == 500
+    assert "secret" not in response.text
+    assert "secret" in caplog.text

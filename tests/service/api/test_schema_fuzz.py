@@ -1,0 +1,177 @@
+"""Schemathesis over the whole API as openapi.json describes it, in a service that asks for keys.
+
+Nothing is answered with 5xx, every answer is one that is described, and what needs a key is refused without.
+"""
+
+import asyncio
+import json
+from collections.abc import Iterator
+from functools import cache
+from typing import Any, NamedTuple
+
+import httpx2
+import jsonschema_rs
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+from schemathesis import GenerationMode
+
+from service.access.key_admin import IssuedKey
+from service.api.middleware.access import need_of
+from service.app import create_app
+from service.settings import Settings
+from service.store.redis.api_keys import ApiKeyTable
+from service.store.redis.redis_store import RedisStore
+from tests.service.keyed import bearer, desk_at
+from tests.service.sample_models import definition
+from tests.service.workers import worker
+
+_APP = create_app(Settings(store_url="unix:///nowhere/valkey.sock", auth="required"))
+SCHEMA = schemathesis.openapi.from_dict(_APP.openapi())
+OPERATIONS: list[Any] = [each.ok() for each in list[Any](SCHEMA.get_all_operations())]
+FUZZ = settings(
+    deadline=None,
+    derandomize=True,
+    max_examples=40,
+    phases=[Phase.explicit, Phase.generate],
+    suppress_health_check=list(HealthCheck),
+)
+COMPONENTS = _APP.openapi()["components"]
+# What a generated path that is no path of the operation is answered.
+NO_PATH = {"urn:wager:problem:no-such-path", "urn:wager:problem:method-not-allowed"}
+MODEL = "schema-fuzz"
+
+
+class Asked(NamedTuple):
+    """A worker that asks for keys, and one that opens it."""
+
+    runner: asyncio.Runner
+    client: httpx2.AsyncClient
+    key: IssuedKey
+
+
+@pytest.fixture(scope="module")
+def asked(store_url: str) -> Iterator[Asked]:
+    """One worker for all examples; with a model in its store."""
+    with asyncio.Runner() as runner:
+        context, store = worker(store_url, auth="required"), RedisStore(store_url, timeout=10.0)
+        client = runner.run(context.__aenter__())
+        key = runner.run(desk_at(ApiKeyTable(store.command)).create("fuzz", ["admin"]))
+        runner.run(client.post("/models", json=definition(MODEL), headers=bearer(key)))
+        yield Asked(runner, client, key)
+        runner.run(context.__aexit__(None, None, None))
+        runner.run(store.close())
+
+
+def sent(asked: Asked, case: Any, headers: dict[str, str]) -> httpx2.Response | None:
+    """The answer to a generated case; None where no client can send it."""
+    request = case.as_transport_kwargs(base_url="http://worker")
+    own = {str(name): str(value) for name, value in request.get("headers", {}).items() if name.lower() != "user-agent"}
+    body = {name: request[name] for name in ("json", "data") if name in request}
+    content = {"json": body["json"]} if "json" in body else {"content": body.get("data")}
+    try:
+        built = asked.client.build_request(
+            case.method, request["url"], params=request.get("params"), headers=own | headers, **content
+        )
+    except (UnicodeError, ValueError, TypeError, httpx2.InvalidURL):
+        return None
+    return asked.runner.run(asked.client.send(built))
+
+
+def refutable(operation: Any) -> bool:
+    """Whether a request of it can be wrong."""
+    raw = operation.definition.raw
+    return bool(raw.get("parameters") or raw.get("requestBody"))
+
+
+def check_described(described: dict[str, Any], response: httpx2.Response) -> None:
+    """The answer has a status that the operation describes, and there its type and schema; a problem is named there."""
+    media_type = response.headers.get("content-type", "").partition(";")[0]
+    if media_type == "application/problem+json" and response.json()["type"] in NO_PATH:
+        described = {str(response.status_code): {"description": "", "content": {media_type: {"schema": PROBLEM}}}}
+    answer = described[str(response.status_code)]
+    if response.status_code == 204:
+        return
+    schema = answer["content"][media_type]["schema"]
+    if media_type.endswith("json") and media_type != "application/x-ndjson":
+        validator_of(json.dumps(schema)).validate(response.json())
+    if response.status_code >= 400:
+        problem = response.json()
+        assert problem["status"] == response.status_code
+        slug = problem["type"].removeprefix("urn:wager:problem:")
+        assert response.status_code == 422 or problem["type"] in NO_PATH or f"`{slug}`" in answer["description"]
+
+
+PROBLEM = {"$ref": "#/components/schemas/Problem"}
+
+
+@cache
+def validator_of(schema: str) -> Any:
+    """A validator of a schema of the document."""
+    return jsonschema_rs.validator_for(json.loads(schema) | {"components": COMPONENTS})
+
+
+MODES = [
+    pytest.param(operation, mode, id=f"{operation.label}-{mode.value}")
+    for operation in OPERATIONS
+    for mode in GenerationMode
+    if mode is GenerationMode.POSITIVE or refutable(operation)
+]
+
+
+@pytest.mark.parametrize(("operation", "mode"), MODES)
+def test_every_answer_is_described(asked: Asked, operation: Any, mode: GenerationMode) -> None:
+    """With a key: no 5xx, and a status and a body that the description has; valid and invalid requests."""
+
+    @FUZZ
+    @given(st.data())
+    def check(data: st.DataObject) -> None:
+        case = data.draw(operation.as_strategy(generation_mode=mode))
+        response = sent(asked, case, bearer(asked.key))
+        if response is None:
+            return
+        assert response.status_code < 500, response.text
+        check_described(operation.definition.raw["responses"], response)
+
+    check()
+
+
+@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda each: each.label)
+def test_nothing_is_answered_without_a_key(asked: Asked, operation: Any) -> None:
+    """Without a key, whatever is sent to what needs one is 401."""
+
+    @FUZZ
+    @given(st.data())
+    def check(data: st.DataObject) -> None:
+        case = data.draw(operation.as_strategy(generation_mode=GenerationMode.POSITIVE))
+        response = sent(asked, case, {"Authorization": "Bearer wk_none"})
+        if response is not None and need_of(case.method.upper(), operation.path) is not None:
+            assert response.status_code in {401, 429}, response.text  # 429 after too many wrong keys
+            check_described(operation.definition.raw["responses"], response)
+
+    check()
+
+
+BODIES: dict[str, tuple[int, dict[str, Any]]] = {
+    "no JSON": (400, {"content": b"{", "headers": {"content-type": "application/json"}}),
+    "as text": (415, {"content": b"{}", "headers": {"content-type": "text/plain"}}),
+    "too large": (413, {"content": b" " * (4 * 2**20 + 1), "headers": {"content-type": "application/json"}}),
+    "another type": (422, {"json": []}),
+    "empty": (422, {"json": {}}),
+    "nothing": (422, {"content": b"", "headers": {"content-type": "application/json"}}),
+    "many wrong fields": (422, {"json": dict.fromkeys("abcdefghijklmnopqrstuvwxyz")}),
+}
+
+
+@pytest.mark.parametrize("case", BODIES)
+@pytest.mark.parametrize("operation", [each for each in OPERATIONS if "requestBody" in each.definition.raw], ids=str)
+def test_a_wrong_body_is_answered_as_described(asked: Asked, operation: Any, case: str) -> None:
+    """Every way in which a body may be wrong is described where there is one."""
+    status, request = BODIES[case]
+    headers = request.get("headers", {}) | bearer(asked.key)
+    response = asked.runner.run(asked.client.request("POST", operation.path, **request | {"headers": headers}))
+    assert response.status_code in ({status} if need_of("POST", operation.path) else {401, 413})
+    check_described(operation.definition.raw["responses"], response)
+    for wrong in response.json().get("errors", ()):
+        assert wrong.keys() == {"field", "detail"}

@@ -1,0 +1,295 @@
+"""The laws of signed feedback: what is let in, what is answered, and that no header breaks it."""
+
+import asyncio
+import base64
+import contextlib
+import hashlib
+import hmac
+import json
+from collections.abc import AsyncIterator, Iterator
+from typing import Any, NamedTuple
+
+import httpx2
+import pydantic
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from service.errors import InvalidInputError, SignatureError
+from service.rounds.webhooks import TOLERANCE_SECONDS, Verifier, read_feedback
+from tests.service.sample_models import definition
+from tests.service.workers import START, Clock, worker
+
+NOW = int(START)
+SECRET, OLDER, FOREIGN = (f"whsec_{base64.b64encode(bytes([i]) * 32).decode()}" for i in (1, 2, 3))
+X = [0.6, 0.8, 0.0]
+FUZZ = settings(
+    deadline=None, derandomize=True, max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+
+# From the specification of Standard Webhooks 1.0: secret, id, timestamp, body and signature.
+VECTOR = (
+    "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw",
+    "msg_p5jXN8AQM9LWM0D4loKWxJek",
+    1614265330,
+    b'{"test": 2432232314}',
+    "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=",
+)
+
+
+def signed(body: bytes, secret: str = SECRET, at: int = NOW, message_id: str = "msg_1") -> dict[str, str]:
+    """The headers of a sender that signs with a secret."""
+    text = f"{message_id}.{at}.".encode() + body
+    key = base64.b64decode(secret.removeprefix("whsec_"))
+    signature = base64.b64encode(hmac.new(key, text, hashlib.sha256).digest()).decode()
+    return {"webhook-id": message_id, "webhook-timestamp": str(at), "webhook-signature": f"v1,{signature}"}
+
+
+class Hooked(NamedTuple):
+    """A worker that takes webhooks, and asks for keys otherwise; with a model whose predictions are stored."""
+
+    runner: asyncio.Runner
+    client: httpx2.AsyncClient
+    name: str
+
+    async def send(self, body: Any, headers: dict[str, str] | None = None, **more: str) -> httpx2.Response:
+        """Sends a webhook, signed if no headers are given."""
+        content = body if isinstance(body, bytes) else json.dumps(body).encode()
+        return await self.client.post(
+            "/webhooks/feedback", content=content, headers=(signed(content) if headers is None else headers) | more
+        )
+
+    async def predict(self, own_id: str) -> str:
+        """Makes a prediction; its id."""
+        body = {"model": self.name, "context": X, "prediction_id": own_id}
+        response = await self.client.post("/predict", json=body)
+        assert response.status_code == 200, response.text
+        return f"{self.name}:{own_id}"
+
+
+@pytest.fixture
+def hooked(store_url: str, runner: asyncio.Runner, name: str) -> Iterator[Hooked]:
+    """Signed with SECRET or OLDER."""
+    context = worker(store_url, webhook_secrets=f"{SECRET},{OLDER}")
+    built = Hooked(runner, runner.run(context.__aenter__()), name)
+    assert runner.run(built.client.post("/models", json=definition(name))).status_code == 201
+    yield built
+    runner.run(context.__aexit__(None, None, None))
+
+
+def status_of(response: httpx2.Response) -> tuple[int, str]:
+    """Code, and what became of it or the type of the problem."""
+    body = response.json()
+    return response.status_code, body.get("type", "").removeprefix("urn:wager:problem:") or body["status"]
+
+
+def test_the_published_vector_is_right() -> None:
+    """The example of the specification is let in, at its time."""
+    secret, message_id, at, body, signature = VECTOR
+    headers = {"webhook-id": message_id, "webhook-timestamp": str(at), "webhook-signature": signature}
+    Verifier([secret], Clock(at)).verify(headers, body)
+
+
+async def test_a_webhook_is_recorded_once(hooked: Hooked) -> None:
+    """The first delivery is recorded, its replays and retries are duplicates, the contrary is a conflict."""
+    body = {"prediction_id": await hooked.predict("a"), "correct": True}
+    first = await hooked.send(body)
+    assert status_of(first) == (200, "recorded")
+    assert first.json()["feedback"]["round"] == 1
+    retry = json.dumps(body).encode()
+    for headers in (None, signed(retry, at=NOW + 60), signed(retry, message_id="other"), signed(retry, OLDER)):
+        assert status_of(await hooked.send(retry, headers)) == (200, "duplicate")
+    assert status_of(await hooked.send(body | {"correct": False})) == (409, "feedback-conflict")
+    assert (await hooked.client.get(f"/models/{hooked.name}")).json()["rounds_seen"] == 1
+
+
+def events(prediction_id: str) -> dict[str, tuple[Any, dict[str, str]]]:
+    """Bodies and headers that all say the same."""
+    attributes = {"specversion": "1.0", "id": "1", "source": "/shop", "type": "com.shop.clicked"}
+    said = {"prediction_id": prediction_id, "correct": True}
+    binary = {f"ce-{name}": value for name, value in attributes.items()}
+    structured = {"content-type": "application/cloudevents+json; charset=utf-8"}
+    as_json = {"content-type": "application/json"}
+    return {
+        "plain": (said, {}),
+        "envelope": ({"type": "click", "timestamp": "2026-11-21T09:30:00Z", "data": said}, as_json),
+        "structured": (attributes | {"data": said}, structured),
+        "structured, by subject": (attributes | {"subject": prediction_id, "data": {"correct": True}}, structured),
+        "structured, with time": (attributes | {"time": "2026-11-21T09:30:00Z", "data": said}, structured),
+        "binary": (said, binary | as_json),
+        "binary, by subject": ({"correct": True}, binary | as_json | {"ce-subject": prediction_id}),
+    }
+
+
+async def test_every_form_says_the_same(hooked: Hooked) -> None:
+    """Bare, in an envelope, as a CloudEvent in both modes; as any of them the feedback is recorded."""
+    for number, form in enumerate(events("")):
+        body, headers = events(await hooked.predict(f"f{number}"))[form]
+        response = await hooked.send(json.dumps(body).encode(), None, **headers)
+        assert status_of(response) == (200, "recorded"), (form, response.text)
+
+
+async def test_what_cannot_be_joined_is_ignored(hooked: Hooked) -> None:
+    """An unknown prediction or model is answered with a reason: sent again, it would fare no better."""
+    for prediction_id, slug in [(f"{hooked.name}:none", "prediction-not-found"), ("none:a", "model-not-found")]:
+        response = await hooked.send({"prediction_id": prediction_id, "correct": True})
+        assert status_of(response) == (200, "ignored")
+        assert response.json()["reason"]["type"].endswith(slug)
+
+
+@pytest.mark.parametrize(
+    ("body", "headers"),
+    [
+        (b"", {}),
+        (b"{", {}),
+        (b"[" * 100_000, {}),
+        (b"[]", {}),
+        (b"NaN", {}),
+        (b'{"type": "x", "data": 3}', {}),
+        (b'{"prediction_id": "m:a", "correct": 1}', {}),
+        (b'{"prediction_id": "m:a"}', {}),
+        (b'{"prediction_id": "../m:a", "correct": true}', {}),
+        (b'{"correct": true}', {"ce-id": "1"}),
+        (b"{}", {"content-type": "application/cloudevents+json"}),
+        (b"[]", {"content-type": "application/cloudevents+json"}),
+        (b"[" * 100_000, {"content-type": "application/cloudevents+json"}),
+        (b'{"specversion": 7, "time": 3}', {"content-type": "application/cloudevents+json"}),
+        (b"text", {"ce-id": "1", "ce-source": "/", "ce-type": "t", "ce-specversion": "1.0", "ce-time": "yesterday"}),
+    ],
+    ids=lambda value: str(value)[:50],
+)
+async def test_what_says_nothing_is_refused(hooked: Hooked, body: bytes, headers: dict[str, str]) -> None:
+    """A signed body that is no feedback is 422 or 400, never 5xx and never 410."""
+    response = await hooked.send(body, None, **headers)
+    assert response.status_code == 422, response.text
+    assert response.headers["content-type"] == "application/problem+json"
+
+
+BODY = b'{"prediction_id": "m:a", "correct": true}'
+GOOD = signed(BODY)
+BAD: dict[str, dict[str, str]] = {
+    "nothing": {},
+    "no id": {k: v for k, v in GOOD.items() if k != "webhook-id"},
+    "empty id": GOOD | {"webhook-id": ""},
+    "another id": GOOD | {"webhook-id": "msg_2"},
+    "another time": GOOD | {"webhook-timestamp": str(NOW + 1)},
+    "stale": signed(BODY, at=NOW - TOLERANCE_SECONDS - 1),
+    "ahead": signed(BODY, at=NOW + TOLERANCE_SECONDS + 1),
+    "foreign secret": signed(BODY, FOREIGN),
+    "another body": signed(BODY + b" "),
+    "no version": GOOD | {"webhook-signature": GOOD["webhook-signature"].removeprefix("v1,")},
+    "another version": GOOD | {"webhook-signature": GOOD["webhook-signature"].replace("v1,", "v1a,")},
+    "garbage": GOOD | {"webhook-signature": "garbage"},
+    "short": GOOD | {"webhook-signature": "v1,a"},
+    "blanks": GOOD | {"webhook-signature": "  "},
+    "time with a sign": GOOD | {"webhook-timestamp": f"+{NOW}"},
+    "time with a point": GOOD | {"webhook-timestamp": f"{NOW}.0"},
+    "huge time": GOOD | {"webhook-timestamp": "9" * 400},
+    "other digits": GOOD | {"webhook-timestamp": "1٨00000000"},
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_a_wrong_signature_is_refused(case: str) -> None:
+    """Each is refused with SignatureError, and nothing else is raised."""
+    with pytest.raises(SignatureError):
+        Verifier([SECRET, OLDER], Clock(NOW)).verify(BAD[case], BODY)
+
+
+async def test_a_wrong_signature_is_answered_401(hooked: Hooked) -> None:
+    """Over HTTP as well, before the body is looked at."""
+    for case, headers in BAD.items():
+        if all(value.isascii() for value in headers.values()):
+            assert status_of(await hooked.send(b"{", headers)) == (401, "invalid-signature"), case
+
+
+SEEN_BY_THE_BODY = {"another id", "another time", "foreign secret", "another body"}
+
+
+async def test_a_body_is_not_waited_for_where_the_headers_will_do(hooked: Hooked, store_url: str) -> None:
+    """What its headers condemn is refused though its body never comes; so is everything where there is no secret."""
+
+    async def never() -> AsyncIterator[bytes]:
+        await asyncio.Event().wait()
+        yield b""
+
+    async def refused(client: httpx2.AsyncClient, headers: dict[str, str]) -> tuple[int, str]:
+        async with asyncio.timeout(5.0):
+            return status_of(await client.post("/webhooks/feedback", content=never(), headers=headers))
+
+    cases = [case for case in BAD if case not in SEEN_BY_THE_BODY and all(map(str.isascii, BAD[case].values()))]
+    assert len(cases) > 10
+    for case in cases:
+        assert await refused(hooked.client, BAD[case]) == (401, "invalid-signature"), case
+    async with worker(store_url) as client:
+        assert await refused(client, GOOD) == (401, "invalid-signature")
+
+
+@pytest.mark.parametrize("secret", [SECRET, OLDER])
+@pytest.mark.parametrize("at", [NOW - TOLERANCE_SECONDS, NOW, NOW + TOLERANCE_SECONDS])
+def test_a_right_signature_is_let_in(secret: str, at: int) -> None:
+    """Of either secret, beside others, under either name of the headers, as old as may be."""
+    headers = signed(BODY, secret, at)
+    several = headers | {"webhook-signature": f"v1a,x garbage {headers['webhook-signature']} v1,"}
+    svix = {name.replace("webhook-", "svix-"): value for name, value in headers.items()}
+    for each in (headers, several, svix):
+        Verifier([SECRET, OLDER], Clock(NOW)).verify(each, BODY)
+
+
+@FUZZ
+@given(
+    st.dictionaries(st.sampled_from(sorted(GOOD)), st.text() | st.binary().map(lambda raw: raw.decode("latin-1"))),
+    st.binary() | st.just(BODY),
+)
+def test_no_header_breaks_it(headers: dict[str, str], body: bytes) -> None:
+    """Any text in any header, any bytes in the body: refused, and nothing else raised."""
+    if body == BODY and GOOD | headers == GOOD:
+        return
+    with pytest.raises(SignatureError):
+        Verifier([SECRET], Clock(NOW)).verify(GOOD | headers, body)
+
+
+ATTRIBUTES = ("specversion", "id", "source", "type", "time", "subject", "datacontenttype", "dataschema", "data", "x")
+ANYTHING = st.none() | st.booleans() | st.integers() | st.text(max_size=8) | st.just("1.0") | st.just("0.3")
+EVENTS = st.dictionaries(st.sampled_from(ATTRIBUTES), ANYTHING | st.dictionaries(st.text(max_size=3), ANYTHING))
+
+
+@FUZZ
+@given(
+    st.dictionaries(st.sampled_from([f"ce-{name}" for name in ATTRIBUTES]), st.text(max_size=8) | st.just("1.0")),
+    st.sampled_from(["application/json", "application/cloudevents+json", "text/plain", "é"]),
+    st.binary(max_size=8) | EVENTS.map(lambda event: json.dumps(event).encode()),
+)
+def test_no_event_breaks_it(headers: dict[str, str], media_type: str, body: bytes) -> None:
+    """Whatever a sender signs is feedback, or is refused as what it is not."""
+    with contextlib.suppress(InvalidInputError, pydantic.ValidationError):
+        read_feedback(headers | {"content-type": media_type}, body)
+
+
+@FUZZ
+@given(st.integers(0, len(GOOD["webhook-signature"]) - 1), st.characters())
+def test_no_changed_character_is_let_in(place: int, character: str) -> None:
+    """A signature with one character changed is refused."""
+    right = GOOD["webhook-signature"]
+    wrong = right[:place] + character + right[place + 1 :]
+    if wrong != right:
+        with pytest.raises(SignatureError):
+            Verifier([SECRET], Clock(NOW)).verify(GOOD | {"webhook-signature": wrong}, BODY)
+
+
+async def test_raw_bytes_in_headers_are_answered(hooked: Hooked) -> None:
+    """Bytes that are no text in any of the headers get a 4xx."""
+    for raw in (b"\xff\xfe", b"v1,\xff", b"\xc3\xa9", b"1" * 5000):
+        for name in (*GOOD, "content-type", "ce-id", "ce-time"):
+            headers: list[Any] = [(key.encode(), value.encode()) for key, value in signed(b"{}").items() if key != name]
+            headers.append((name.encode(), raw))
+            response = await hooked.client.post("/webhooks/feedback", content=b"{}", headers=headers)
+            assert 400 <= response.status_code < 500, (name, raw)
+            assert response.status_code != 410
+
+
+async def test_without_secrets_there_are_no_webhooks(store_url: str) -> None:
+    """A service that has no secret refuses all, also what is signed with an empty one."""
+    async with worker(store_url) as client:
+        response = await client.post("/webhooks/feedback", content=BODY, headers=signed(BODY, "whsec_"))
+        assert status_of(response) == (401, "invalid-signature")

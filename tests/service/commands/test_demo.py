@@ -1,0 +1,68 @@
+"""The laws of `wager demo`."""
+
+import re
+import tempfile
+from pathlib import Path
+
+import httpx2
+import pytest
+from typer.testing import CliRunner
+
+from service.commands import demo
+from service.commands.main import app
+from tests.servers import free_port
+from tests.service.wager import Wager
+
+
+@pytest.fixture(autouse=True)
+def _no_service_beside_the_test(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The demonstration finds no service by itself, and puts what it makes into this test's folder."""
+    monkeypatch.setattr(demo, "DEFAULT_URL", f"http://127.0.0.1:{free_port()}")
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+
+
+def share_of(row: str, printed: str) -> float:
+    """The percentage in a row of the printed table."""
+    found = re.search(rf"{row} *│ *([0-9.]+)%", printed)
+    assert found, printed
+    return float(found[1])
+
+
+def test_a_model_learns_before_your_eyes(
+    live: Wager, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The table shows a model at the service asked for beating every single label; then the model is deleted."""
+    monkeypatch.setattr(demo, "_CLASSES", 3)  # learned in few rounds, whatever the luck of the draws
+    demo.run(live.url, 800, 1)
+    printed = capsys.readouterr().out
+    assert f"Service    {live.url}\n" in printed
+    assert share_of("all rounds", printed) > share_of("always the best label", printed)
+    assert len(re.findall(r"\d+ to \d+ ", printed)) == 10
+    assert "1600 requests in" in printed
+    assert httpx2.get(f"{live.url}/models").json()["models"] == []
+
+
+def test_it_needs_nothing_and_leaves_nothing(tmp_path: Path) -> None:
+    """`wager demo` starts a service of its own where none runs, and leaves neither that nor its data behind."""
+    result = CliRunner().invoke(app, ["demo", "--rounds", "20"])
+    assert result.exit_code == 0, result.output
+    found = re.search(r"Service {4}(http:\S+), started for this demonstration\n", result.stdout)
+    assert found, result.stdout
+    assert "40 requests in" in result.stdout
+    assert list(tmp_path.iterdir()) == []
+    with pytest.raises(httpx2.ConnectError):
+        httpx2.get(found[1])
+
+
+def test_a_service_that_is_not_there_is_named() -> None:
+    """`wager demo --url` ends with code 1 and one line where nothing answers."""
+    result = CliRunner().invoke(app, ["demo", "--url", demo.DEFAULT_URL])
+    assert result.exit_code == 1
+    assert result.stderr == f"wager: no service is ready at {demo.DEFAULT_URL}\n"
+
+
+def test_the_data_follow_from_the_seed() -> None:
+    """The same seed brings the same contexts, all of length 1, and labels; another seed brings others."""
+    first, again, other = (list(demo.examples(50, seed)) for seed in (1, 1, 2))
+    assert first == again != other
+    assert all(sum(number**2 for number in context) == pytest.approx(1.0) for context, _ in first)

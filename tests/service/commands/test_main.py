@@ -1,0 +1,92 @@
+"""The laws of the command line."""
+
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from service import __version__
+from service.commands.main import app
+from service.commands.options import EXIT_ADDRESS, EXIT_SETTINGS, EXIT_STORE
+from service.settings import Settings
+
+
+@pytest.fixture(autouse=True)
+def _clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in Settings.model_fields:
+        monkeypatch.delenv(f"WAGER_{name.upper()}", raising=False)
+
+
+@pytest.fixture(autouse=True)
+def _unchanged_process(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Commands run inside the test process: undo what they do to it."""
+    for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
+        monkeypatch.setenv(name, "1")
+    handler = signal.getsignal(signal.SIGTERM)
+    yield
+    signal.signal(signal.SIGTERM, handler)
+
+
+def wager(*arguments: str) -> Result:
+    """Run `wager` with these arguments inside this process."""
+    return CliRunner().invoke(app, arguments)
+
+
+def test_version_is_printed() -> None:
+    """`wager version` prints the version of the package and nothing else."""
+    assert wager("version").output == f"{__version__}\n"
+
+
+def test_version_is_light() -> None:
+    """`wager version` imports neither the web framework, nor numpy, nor the store's client."""
+    code = (
+        "import sys; from service.commands.main import app\n"
+        "try: app(['version'])\n"
+        "except SystemExit: pass\n"
+        "heavy = {'fastapi', 'numpy', 'redis', 'uvicorn', 'pydantic_settings'} & set(sys.modules)\n"
+        "sys.exit(f'imported {heavy}' if heavy else 0)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
+
+
+def test_every_wrong_setting_has_its_own_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wrong settings end `wager serve` with code 2 and one line each, naming the variable."""
+    monkeypatch.setenv("WAGER_WORKERS", "many")
+    result = wager("serve", "--port", "0", "--store-url", "http://user:secret@host")
+    assert result.exit_code == EXIT_SETTINGS
+    assert [line.split("):")[0] for line in result.stderr.splitlines()] == [
+        "wager: port (WAGER_PORT",
+        "wager: store_url (WAGER_STORE_URL",
+        "wager: workers (WAGER_WORKERS",
+    ]
+    assert "secret" not in result.output
+
+
+def test_a_taken_port_is_refused_before_the_store_starts(tmp_path: Path) -> None:
+    """A port in use ends `wager serve` with its own code, and no data directory is made."""
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        port = str(other.getsockname()[1])
+        result = wager("serve", "--port", port, "--data-dir", str(tmp_path / "data"))
+    assert result.exit_code == EXIT_ADDRESS
+    assert f"port {port}: Address already in use" in result.stderr
+    assert not (tmp_path / "data").exists()
+
+
+def test_a_store_that_cannot_run_has_its_own_code(tmp_path: Path) -> None:
+    """A data directory that is a file ends `wager serve` with a code and a message of its own."""
+    path = tmp_path / "file"
+    path.touch()
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = str(probe.getsockname()[1])
+    result = wager("serve", "--port", port, "--data-dir", str(path))
+    assert result.exit_code == EXIT_STORE
+    assert result.stderr.startswith("wager: the embedded store cannot start")
+    assert str(path) in result.stderr

@@ -1,0 +1,205 @@
+"""The laws of the API's description: openapi.json, and openapi.md made from it."""
+
+import asyncio
+import dataclasses
+import inspect
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import httpx2
+import pydantic
+import pytest
+
+from service.api.responses import problem_types, problems
+from service.app import create_app
+from service.settings import Settings
+
+_ROOT = Path(__file__).parents[3]
+_PAGE = (_ROOT / "openapi.md").read_text()
+_API: dict[str, Any] = create_app(Settings(store_url="unix:///nowhere/valkey.sock")).openapi()
+_CODE = re.compile(r"```.*?```|`[^`\n]*`", re.DOTALL)
+_TYPES = {"string", "integer", "number", "boolean", "array", "object", "null"}
+
+
+class Operation(NamedTuple):
+    """An operation of openapi.json."""
+
+    method: str
+    path: str
+    about: dict[str, Any]
+
+
+OPERATIONS = [
+    Operation(method.upper(), path, about) for path, item in _API["paths"].items() for method, about in item.items()
+]
+each_operation = pytest.mark.parametrize("operation", OPERATIONS, ids=lambda each: each.about["operationId"])
+
+
+def section(operation: Operation) -> str:
+    """What openapi.md says about an operation."""
+    call = f"\n\n`{operation.method} {operation.path}`\n\n"
+    (one,) = (part for part in re.split(r"\n(?=##)", _PAGE) if call in part)
+    return one
+
+
+def example(operation: Operation, heading: str) -> str | None:
+    """The JSON under a heading in an operation's section of openapi.md."""
+    found = re.search(rf"{heading}:\n\n```json\n(.*?)\n```", section(operation), re.DOTALL)
+    return found and found[1]
+
+
+def validate(schema: dict[str, Any], text: str) -> None:
+    """Reads a text as the model, pydantic's or a dataclass, that a schema refers to.
+
+    Raises:
+        pydantic.ValidationError: if it is not valid.
+    """
+    name = schema["$ref"].rpartition("/")[2]
+    schemas = [vars(module) for path, module in sys.modules.items() if path.startswith("service.schemas.")]
+    classes = [each for names in schemas for each in names.values() if dataclasses.is_dataclass(each)]
+    models: set[Any] = {*descendants(pydantic.BaseModel), *classes}
+    (model,) = (each for each in models if each.__name__ == name)
+    pydantic.TypeAdapter(model).validate_json(text)
+
+
+def descendants(cls: type[Any]) -> Iterator[type[Any]]:
+    """Every class that inherits from this one."""
+    for child in cls.__subclasses__():
+        yield child
+        yield from descendants(child)
+
+
+def inside(value: Any) -> Iterator[dict[str, Any]]:
+    """Every object in a JSON value."""
+    if isinstance(value, dict):
+        yield value
+    for each in value.values() if isinstance(value, dict) else value if isinstance(value, list) else []:
+        yield from inside(each)
+
+
+# --- openapi.md
+
+
+def test_the_page_is_what_the_code_says() -> None:
+    """The command prints openapi.md to the byte, whatever the environment. Else: `make openapi`."""
+    strange = {
+        "PYTHONHASHSEED": "7",
+        "PYTHONPATH": str(_ROOT),
+        "WAGER_MAX_BATCH_ITEMS": "2",
+        "WAGER_STORE_URL": "http:",
+    }
+    command = [sys.executable, "-m", "service.commands.openapi_md"]
+    printed = subprocess.run(
+        command, env=os.environ | strange, capture_output=True, check=True, encoding="utf-8"
+    ).stdout
+    assert printed == _PAGE
+
+
+@each_operation
+def test_every_example_is_valid(operation: Operation) -> None:
+    """Each body asked for has an example, each JSON object answered too, and they are valid."""
+    asked = operation.about.get("requestBody", {}).get("content", {}).get("application/json")
+    assert (asked is None) == (example(operation, "For example") is None)
+    if asked is not None:
+        validate(asked["schema"], example(operation, "For example") or "")
+    for status, response in operation.about["responses"].items():
+        answered = response.get("content", {}).get("application/json")
+        if status.startswith("2") and answered is not None:
+            validate(answered["schema"], example(operation, "An answer") or "")
+
+
+async def test_the_examples_work(client: httpx2.AsyncClient) -> None:
+    """The examples, sent to a running service one after another, are answered as the page says."""
+    named = {each.about["operationId"]: each for each in OPERATIONS}
+    story = ["create_model", "predict", "feedback", "predict_batch", "feedback_batch", "get_model", "delete_model"]
+    for operation in (named[each] for each in story):
+        path = operation.path.format(name="tickets")
+        content = example(operation, "For example")
+        headers = {"Content-Type": "application/json"} if content else {}
+        response = await client.request(operation.method, path, content=content, headers=headers)
+        assert str(response.status_code) == next(iter(operation.about["responses"])), response.text
+        assert problems.TYPE_PREFIX not in response.text
+
+
+def test_every_link_of_the_page_has_its_heading() -> None:
+    """No link leads nowhere, no two headings share a name, and every operation is in the table at the top."""
+    headings = [line.lstrip("# ").lower().replace(" ", "-") for line in _PAGE.splitlines() if line.startswith("##")]
+    links = re.findall(r"\]\(#([^)]*)\)", _PAGE)
+    assert len(set(headings)) == len(headings)
+    assert set(links) <= set(headings)
+    assert all(f"[`{each.method} {each.path}`](#" in _PAGE for each in OPERATIONS)
+
+
+def test_the_page_holds_no_html() -> None:
+    """Outside of code there is no `<`, and all rows of a table have as many cells as its head."""
+    assert "<" not in _CODE.sub("", _PAGE)
+    for table in re.findall(r"(?:^\|.*\|\n)+", _PAGE, re.MULTILINE):
+        assert len({len(re.findall(r"(?<!\\)\|", row)) for row in table.splitlines()}) == 1, table
+
+
+def test_every_problem_is_in_the_table() -> None:
+    """Each type of problem that the service can write has its row, with its status."""
+    rows = dict(re.findall(r"\n\| `([a-z-]+)` \| (\d{3}) \|", _PAGE))
+    written = set(re.findall(r'"([a-z]+(?:-[a-z]+)+)"', inspect.getsource(problem_types)))
+    assert written == set(rows)
+    assert {kind.slug: str(kind.status) for kind in problem_types.OF_ERROR.values()}.items() <= rows.items()
+
+
+# --- openapi.json
+
+
+@each_operation
+def test_every_operation_says_what_it_does(operation: Operation) -> None:
+    """Each has a summary, a description, one tag, and a description of each answer, a good one among them."""
+    about = operation.about
+    assert about["summary"]
+    assert about["description"].endswith(".")
+    assert len(about["tags"]) == 1
+    assert all(response["description"] for response in about["responses"].values())
+    assert [status for status in about["responses"] if status.startswith("2")] == [next(iter(about["responses"]))]
+
+
+def test_operation_ids_are_unique_names() -> None:
+    """No two operations share an id, and each can be a function's name in a generated client."""
+    ids = [each.about["operationId"] for each in OPERATIONS]
+    assert len(set(ids)) == len(ids)
+    assert all(each.isidentifier() for each in ids)
+
+
+@each_operation
+def test_parameters_are_declared(operation: Operation) -> None:
+    """The names in a path are its path parameters, all of them required; a body is asked for by some methods only."""
+    parameters = operation.about.get("parameters", [])
+    in_path = {each["name"] for each in parameters if each["in"] == "path" and each["required"]}
+    assert in_path == set(re.findall(r"\{(\w+)\}", operation.path))
+    assert len({(each["name"], each["in"]) for each in parameters}) == len(parameters)
+    assert operation.method in {"POST", "PUT", "PATCH"} or "requestBody" not in operation.about
+
+
+def test_the_document_is_openapi_3_1() -> None:
+    """The document has what 3.1 requires, every reference leads somewhere, and every type is one of JSON Schema."""
+    assert _API["openapi"].startswith("3.1.")
+    assert {"title", "version", "description", "license"} <= set(_API["info"])
+    assert set(_API) <= {"openapi", "info", "servers", "paths", "components", "security", "tags", "webhooks"}
+    assert all(re.fullmatch(r"/[a-z_{}./-]*", path) for path in _API["paths"])
+    references = {each["$ref"] for each in inside(_API) if "$ref" in each}
+    assert references == {f"#/components/schemas/{name}" for name in _API["components"]["schemas"]}
+    for schema in inside(_API["components"]["schemas"]):
+        kind = schema.get("type", "object")
+        assert isinstance(kind, dict) or kind in _TYPES  # a dict is a property that is called `type`
+
+
+def test_the_service_serves_the_same_document() -> None:
+    """`/openapi.json` is what the page was made from."""
+
+    async def ask() -> Any:
+        transport = httpx2.ASGITransport(app=create_app(Settings(store_url="unix:///nowhere/valkey.sock")))
+        async with httpx2.AsyncClient(transport=transport, base_url="http://wager") as client:
+            return (await client.get("/openapi.json")).json()
+
+    assert asyncio.run(ask()) == _API

@@ -1,0 +1,225 @@
+"""The laws of the open loop, the closed loop and their client."""
+
+import asyncio
+import itertools
+import time
+from collections.abc import Callable
+
+import pytest
+
+from service.load.http.client import Answer, Client
+from service.load.http.errors import LoadError
+from service.load.http.loops import Pace, Requests, closed_loop, open_loop
+from service.load.http.target import Target
+from service.load.timing.alarm import Alarm, _LoopAlarm, make_alarm
+from service.load.timing.pacer import Pacer
+from tests.servers import free_port
+from tests.service.load.world_server import Reply, conversing, serving
+
+STALL = 0.5  # seconds
+RATE = 400.0
+ENDLESS = Requests("POST", "/predict", itertools.repeat(b"{}"))
+
+
+class Staller:
+    """Stops answering at its 50th request, for `STALL` seconds."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    async def answer(self, _method: str, _path: str, _body: bytes) -> Reply:
+        """One request."""
+        self.asked += 1
+        if self.asked == 50:
+            time.sleep(STALL)  # noqa: ASYNC251 - the fault itself; it holds up the driver too, as on a small machine
+        return 200, {}
+
+
+class HoldingServer:
+    """Holds back every answer from its 50th request on, until it is told to go on."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+        self.go_on = asyncio.Event()
+
+    async def answer(self, _method: str, _path: str, _body: bytes) -> Reply:
+        """One request."""
+        self.asked += 1
+        if self.asked == 50:
+            asyncio.get_running_loop().call_later(STALL, self.go_on.set)
+        if self.asked >= 50:
+            await self.go_on.wait()
+        return 200, {}
+
+
+async def test_a_stall_shows_in_the_latencies() -> None:
+    """All that was due during a stall has waited: nothing was left out because the server was slow."""
+    async with serving(HoldingServer().answer) as url, Client(Target.parse(url), 4) as client:
+        measured, _ = await open_loop(client, ENDLESS, Pace(RATE, seconds=1.0, seed=1))
+    assert measured.due == len(measured.latency) == pytest.approx(RATE, rel=0.2)
+    # Of the 200 or so that were due in the stall, half waited for more than half of it.
+    assert measured.latency.percentile(100 - 100 * 0.8 * RATE * STALL / 2 / measured.due) > STALL / 2
+    assert measured.latency.percentile(99) > 0.9 * STALL
+    assert measured.latency.greatest >= STALL
+    assert measured.not_sent == measured.no_answer == measured.refused == 0
+
+
+async def test_a_closed_loop_hides_the_same_stall() -> None:
+    """Why it is not called a latency of users: one request of each connection has seen the stall."""
+    requests = Requests("POST", "/predict", itertools.repeat(b"{}", 1000))
+    async with serving(HoldingServer().answer) as url, Client(Target.parse(url), 4) as client:
+        measured = await closed_loop(client, requests.encoded(client.target), connections=4)
+    assert measured.due == measured.answered == len(measured.latency) == 1000
+    assert measured.latency.percentile(99) < STALL / 2
+    assert measured.latency.greatest >= STALL
+
+
+async def test_a_late_driver_does_not_hide_it_either() -> None:
+    """Where the driver itself was held up, latencies count from when requests were due, and its lag is told."""
+    async with serving(Staller().answer) as url, Client(Target.parse(url), 4) as client:
+        measured, lag = await open_loop(client, ENDLESS, Pace(RATE, seconds=1.0, seed=1))
+    assert measured.latency.percentile(95) > STALL / 2
+    assert lag.greatest > STALL / 2
+
+
+async def test_what_finds_no_room_is_counted_and_not_sent() -> None:
+    """Beyond the bound nothing is sent, nothing is forgotten: due = answered + not sent."""
+    server = HoldingServer()
+    async with serving(server.answer) as url, Client(Target.parse(url), 4) as client:
+        measured, _ = await open_loop(client, ENDLESS, Pace(RATE, seconds=1.0, in_flight=10, seed=1))
+    assert measured.not_sent > 0.5 * RATE * STALL
+    assert measured.due == measured.not_sent + len(measured.latency)
+    assert server.asked == len(measured.latency)
+
+
+async def test_the_warm_up_is_not_measured() -> None:
+    """Requests of the warm-up are sent, and counted nowhere."""
+    kept: list[bytes] = []
+
+    async def answer(_method: str, _path: str, body: bytes) -> Reply:
+        return 200, body
+
+    bodies = (str(i).encode() for i in itertools.count())
+    async with serving(answer) as url, Client(Target.parse(url), 4) as client:
+        measured, _ = await open_loop(client, Requests("POST", "/", bodies, kept.append), Pace(RATE, 0.2, warm_up=0.3))
+    assert sorted(map(int, kept)) == list(range(len(kept)))
+    assert 0 < measured.due < 0.6 * len(kept)
+    assert measured.seconds == pytest.approx(0.2)
+
+
+@pytest.mark.parametrize("status", [429, 500, None])
+async def test_failures_count_as_such_and_with_their_time(status: int | None) -> None:
+    """A refusal and a lost connection are in the latencies and in counts of their own, and no achievement."""
+
+    async def answer(_method: str, _path: str, _body: bytes) -> Reply:
+        return None if status is None else (status, {})
+
+    requests = Requests("POST", "/", itertools.repeat(b"{}", 20))
+    async with serving(answer) as url, Client(Target.parse(url), 4) as client:
+        measured = await closed_loop(client, requests.encoded(client.target), connections=4)
+    assert (measured.no_answer, measured.refused) == ((20, 0) if status is None else (0, 20))
+    assert measured.answered == 0
+    assert len(measured.latency) == 20
+
+
+async def test_an_answer_that_does_not_come_is_given_up() -> None:
+    """After the timeout a request is without an answer, on its connection as well as in line for one."""
+    never = asyncio.Event()
+
+    async def answer(_method: str, _path: str, _body: bytes) -> Reply:
+        await never.wait()
+        return 200, {}
+
+    async with serving(answer) as url, Client(Target.parse(url), connections=1, timeout=0.1) as client:
+        answers = await asyncio.gather(*(client.call("GET", "/") for _ in range(3)))
+    assert answers == [Answer(0, b"")] * 3
+
+
+async def test_connections_are_kept() -> None:
+    """Hundreds of requests go over the connections that were opened first, and no other."""
+    opened = 0
+
+    async def converse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal opened
+        opened += 1
+        while await reader.read(1000):
+            writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok")
+
+    async with conversing(converse) as url, Client(Target.parse(url), connections=3) as client:
+        requests = Requests("POST", "/", itertools.repeat(b"{}", 300))
+        await closed_loop(client, requests.encoded(client.target), connections=3)
+    assert opened == 3
+
+
+async def test_garbage_is_no_answer() -> None:
+    """What is not HTTP counts as no answer, and the next request has a new connection."""
+    answers = iter([b"what?\r\n\r\n", b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n"])
+
+    async def converse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while await reader.read(1000):
+            writer.write(next(answers))
+
+    async with conversing(converse) as url, Client(Target.parse(url), connections=1) as client:
+        assert await client.call("GET", "/") == Answer(0, b"")
+        assert await client.call("GET", "/") == Answer(200, b"ok")
+
+
+async def test_a_server_that_is_not_there_is_named() -> None:
+    """Opening connections to a port nobody listens on says so."""
+    port = free_port()
+    with pytest.raises(LoadError, match=f"port {port} does not answer"):
+        await Client(Target.parse(f"http://127.0.0.1:{port}"), 2).__aenter__()
+
+
+def test_a_request_carries_the_key_and_the_prefix() -> None:
+    """The bytes of a request, to the last."""
+    target = Target.parse("http://wager.example:81/v1/", "s3cret")
+    assert target.request("POST", "/predict", b"{}") == (
+        b"POST /v1/predict HTTP/1.1\r\nhost: wager.example:81\r\nuser-agent: wager-load\r\n"
+        b"content-type: application/json\r\nauthorization: Bearer s3cret\r\ncontent-length: 2\r\n\r\n{}"
+    )
+    assert Target.parse("https://[::1]").port == 443
+    assert Target.parse("https://[::1]").tls
+
+
+@pytest.mark.parametrize("url", ["", "127.0.0.1:8000", "ftp://host", "http://", "http://host:port", "http://a/?b"])
+def test_a_wrong_url_is_refused(url: str) -> None:
+    """A URL that cannot be a service's is refused with an example of one."""
+    with pytest.raises(LoadError, match="is not a URL such as"):
+        Target.parse(url)
+
+
+def test_a_key_cannot_break_the_header() -> None:
+    """A line break in the key would begin another header."""
+    with pytest.raises(LoadError, match="API key"):
+        Target.parse("http://host", "a\r\nb: c")
+
+
+@pytest.mark.parametrize("kind", [make_alarm, _LoopAlarm])
+async def test_an_alarm_rings_at_its_last_moment(kind: Callable[[Callable[[], None]], Alarm]) -> None:
+    """It rings not before the moment, once for the last moment set, and at once for one that has passed."""
+    rung = asyncio.Event()
+    alarm = kind(rung.set)
+    start = time.perf_counter()
+    alarm.set(start + 30)
+    alarm.set(start + 0.02)
+    await rung.wait()
+    assert time.perf_counter() >= start + 0.019
+    rung.clear()
+    alarm.set(start)
+    await asyncio.wait_for(rung.wait(), 10)
+    alarm.close()
+
+
+async def test_the_pacer_keeps_the_order() -> None:
+    """Actions start in the order in which they are due, those of one moment as they were planned."""
+    pacer, done, order = Pacer(), asyncio.Event(), list[float]()
+    now = time.perf_counter()
+    for after in (0.02, 0.0, 0.01, 0.01):
+        pacer.at(now + after, order.append)
+    pacer.at(now + 0.03, lambda _: done.set())
+    pacer.at(now + 60, lambda _: None)
+    await done.wait()
+    assert [round(due - now, 3) for due in order] == [0.0, 0.01, 0.01, 0.02]
+    assert [due for due, _ in pacer.stop()] == [now + 60]
+    assert len(pacer.lag) == 5

@@ -1,0 +1,51 @@
+"""What new models alone are refused: a definition that an older version stored still opens."""
+
+import json
+from typing import Any
+
+import pytest
+
+from service.errors import HyperparameterError
+from service.models.model import Limits, Model, new_model, stored_model
+from service.schemas.models import ModelDefinition
+from service.store.stored_models import ModelKey, StoredModel
+
+ONCE_ALLOWED: list[tuple[dict[str, Any], float]] = [
+    ({"algorithm": "soba", "regularization": 1e-6, "exploration": 0.02}, 30.0),
+    ({"algorithm": "soba-low-rank", "regularization": 1e-6, "exploration": 0.02}, 30.0),
+    ({"algorithm": "epsilon-greedy-ridge", "regularization": 1.0}, 1e4),
+]
+
+
+def definition_of(learner: dict[str, Any], norm_bound: float) -> dict[str, Any]:
+    """A model of three labels and five features."""
+    features = {"kind": "dense", "size": 5, "norm_bound": norm_bound}
+    return {"name": "m", "labels": ["a", "b", "c"], "features": features, "learner": learner}
+
+
+def opened(definition: dict[str, Any]) -> Model:
+    """The model that a store has."""
+    return stored_model(StoredModel(ModelKey("m", "one"), json.dumps(definition), 0.0, 0, 0, 0))
+
+
+@pytest.mark.parametrize(("learner", "norm_bound"), ONCE_ALLOWED, ids=str)
+def test_an_inverse_without_digits_is_refused_to_new_models(learner: dict[str, Any], norm_bound: float) -> None:
+    """The refusal names the regularization; the stored definition opens, its meaning unchanged."""
+    definition = definition_of(learner, norm_bound)
+    with pytest.raises(HyperparameterError, match="use a regularization of at least") as error:
+        new_model(ModelDefinition.model_validate(definition), "one", Limits(2**30, 10**12))
+    assert error.value.field == "learner.regularization"
+    model = opened(definition)
+    assert model.learner.problem.norm_bound == norm_bound
+    assert getattr(model.learner, "regularization", None) == learner["regularization"]
+
+
+def test_what_suffices_for_a_new_model_is_accepted() -> None:
+    """The same learners at a norm of 1 with the default regularization."""
+    for learner, _ in ONCE_ALLOWED:
+        model = new_model(
+            ModelDefinition.model_validate(definition_of({"algorithm": learner["algorithm"]}, 1.0)),
+            "1",
+            Limits(2**30, 10**12),
+        )
+        assert opened(json.loads(model.definition.model_dump_json())).learner == model.learner

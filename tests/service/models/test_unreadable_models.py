@@ -1,0 +1,285 @@
+"""The laws of models that cannot be read: each fails alone; and of lists, which read no definitions."""
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+import redis
+
+from service.schemas.models import ModelList
+from service.store import keys
+from service.store.embedded.server import EmbeddedServer
+from service.store.redis.redis_store import RedisStore
+from service.store.stored_models import ModelKey
+from tests.releases import FOLDER, restore
+from tests.servers import raw
+from tests.service.keyed import bearer
+from tests.service.metrics import scrape, value
+from tests.service.sample_models import GAPTRON, LABELS, definition
+from tests.service.workers import Clock, worker
+
+Damage = Callable[[redis.Redis, str], Any]
+
+
+def redefined(**changes: Any) -> Damage:
+    """The definition with other fields."""
+
+    def damage(client: redis.Redis, key: str) -> None:
+        there: Any = client.hget(key, "definition")
+        client.hset(key, "definition", json.dumps(json.loads(there) | changes))
+
+    return damage
+
+
+def replaced(field: str, value: bytes) -> Damage:
+    """Another value in a field of the hash."""
+    return lambda client, key: client.hset(key, field, value)
+
+
+def without(field: str) -> Damage:
+    """The hash without a field."""
+    return lambda client, key: client.hdel(key, field)
+
+
+def another_type(client: redis.Redis, key: str) -> None:
+    """A list in the place of the hash."""
+    client.delete(key)
+    client.rpush(key, "nothing")
+
+
+def another_hash(client: redis.Redis, key: str) -> None:
+    """A hash that is no model's."""
+    client.delete(key)
+    client.hset(key, "colour", "red")
+
+
+FIELDS = ("incarnation", "definition", "created_at", "rounds", "predictions", "correct")
+DAMAGES: dict[str, Damage] = {
+    "definition is no JSON": replaced("definition", b"{"),
+    "definition is another JSON": replaced("definition", b"[1]"),
+    "definition is no UTF-8": replaced("definition", b'{"name":"\xff"}'),
+    "definition nested deeply": replaced("definition", b"[" * 100_000),
+    "definition is empty": replaced("definition", b""),
+    "unknown algorithm": redefined(learner={"algorithm": "of-a-newer-version"}),
+    "bad hyperparameter": redefined(learner=GAPTRON | {"eta_scale": -1.0}),
+    "unknown hyperparameter": redefined(learner=GAPTRON | {"depth": 3}),
+    "labels missing": redefined(labels=None),
+    **{
+        f"{field} missing": without(field) for field in ("incarnation", "definition", "created_at", "rounds", "correct")
+    },
+    "predictions are no number": replaced("predictions", b"many"),
+    "rounds are negative": replaced("rounds", b"-1"),
+    "rounds are a fraction": replaced("rounds", b"1.5"),
+    "correct is empty": replaced("correct", b""),
+    "created never": replaced("created_at", b"nan"),
+    "created too late": replaced("created_at", b"1e300"),
+    "incarnation is no UTF-8": replaced("incarnation", b"\xff\xfe"),
+    "another type": another_type,
+    "another hash": another_hash,
+}
+SUMMARIES: dict[str, Damage] = {
+    "none": without("summary"),
+    "no JSON": replaced("summary", b"{"),
+    "another JSON": replaced("summary", b"{}"),
+    "of another definition": lambda client, key: client.hset(key, "summary", b'{"definition_bytes":1}'),
+    "too long": replaced("summary", b" " * 100_000),
+}
+
+
+@pytest.fixture(scope="module")
+def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A store of this file's own, so that lists hold nothing else."""
+    with EmbeddedServer(tmp_path_factory.mktemp("valkey")) as server:
+        yield server.url
+
+
+@pytest.fixture
+def empty(url: str) -> str:
+    """The store, emptied."""
+    with raw(url) as client:
+        client.flushall()
+    return url
+
+
+async def create(client: httpx2.AsyncClient, *names: str, **fields: Any) -> None:
+    """Makes models."""
+    for name in names:
+        assert (await client.post("/models", json=definition(name, **{"learner": GAPTRON} | fields))).status_code == 201
+
+
+async def listed(client: httpx2.AsyncClient, **query: Any) -> list[dict[str, Any]]:
+    """The items of a list, which must be as described."""
+    response = await client.get("/models", params=query)
+    assert response.status_code == 200, response.text
+    ModelList.model_validate_json(response.text)
+    models: list[dict[str, Any]] = response.json()["models"]
+    return models
+
+
+def without_id(problem: dict[str, Any]) -> dict[str, Any]:
+    """A problem without the request's own id, and what it does not say."""
+    return {field: value for field, value in problem.items() if field != "request_id" and value is not None}
+
+
+def tampered(url: str, damage: Damage, name: str = "b") -> None:
+    """Does it to a stored model."""
+    with raw(url) as client:
+        damage(client, keys.model(name))
+
+
+OF_A_NEWER_VERSION = {"unknown algorithm", "unknown hyperparameter"}
+"""What a version yet to come may have written is no damage."""
+
+OF_ONE_MODEL = {"labels", "guarantee", "damaged_rounds", "damage"}
+"""Fields that a list leaves out."""
+
+
+@pytest.mark.parametrize(("kind", "damage"), DAMAGES.items(), ids=DAMAGES)
+async def test_each_model_fails_alone(empty: str, kind: str, damage: Damage) -> None:
+    """A list shows its problem, as reading it does; metrics count it; the others are as before; it can be deleted."""
+    async with worker(empty) as client:
+        await create(client, "a", "b", "c")
+        before = await listed(client)
+        tampered(empty, damage)
+        a, b, c = await listed(client)
+        assert [a, c] == [before[0], before[2]]
+        response = await client.get("/models/b")
+        status, slug = (503, "newer-version") if kind in OF_A_NEWER_VERSION else (500, "store-corrupt")
+        assert (response.status_code, response.json()["type"]) == (status, f"urn:wager:problem:{slug}")
+        assert b.keys() == {"name", "problem"}
+        assert (b["name"], without_id(b["problem"])) == ("b", without_id(response.json()))
+        samples = await scrape(client)
+        told = {dict(labels)["model"] for metric, labels in samples if metric == "wager_predictions_total"}
+        assert told == {"a", "c"}
+        counts = ("wager_store_up", "wager_models_unreadable", "wager_models_left_out", "wager_models")
+        assert [value(samples, name) for name in counts] == [1, 1, 0, 3]
+        assert (await client.post("/predict", json={"model": "c", "context": [0.6, 0.8, 0.0]})).status_code == 200
+        assert (await client.delete("/models/b")).status_code == 204
+        assert [item["name"] for item in await listed(client)] == ["a", "c"]
+        assert (await client.get("/models/b")).status_code == 404
+        await create(client, "b")
+        assert len(await listed(client)) == 3
+
+
+@pytest.mark.parametrize("broken", ["wager:{b}:%s:tally", "wager:{b}:%s:snapshot"])
+async def test_a_broken_tally_is_one_models_trouble(empty: str, broken: str) -> None:
+    """What is kept for those who watch is read with the same care."""
+    async with worker(empty) as client:
+        await create(client, "a", "b")
+        with raw(empty) as store:
+            incarnation: Any = store.hget(keys.model("b"), "incarnation")
+            store.hset(broken % incarnation.decode(), mapping={"rounds": "x", "s:y": "z", "at": "?"})
+        samples = await scrape(client)
+        assert (value(samples, "wager_store_up"), value(samples, "wager_models_unreadable")) == (1, 1)
+        assert value(samples, "wager_predictions_total", model="a") == 0
+
+
+async def test_names_that_are_no_text_are_passed_over(empty: str) -> None:
+    """A list goes on behind them, whatever the size of its pages."""
+    async with worker(empty) as client:
+        await create(client, "a", "c")
+        with raw(empty) as store:
+            for name in (b"b\xff", b"b\xfe\xff", "bé".encode()):
+                store.zadd(keys.MODELS, {name: 0})
+        for limit in (1, 2, 3, 10):
+            found: list[str] = []
+            cursor: str | None = ""
+            while cursor is not None:
+                page = (await client.get("/models", params={"cursor": cursor, "limit": limit})).json()
+                found += [item["name"] for item in page["models"]]
+                cursor = page["next_cursor"]
+            assert found == ["a", "c"]
+        assert value(await scrape(client), "wager_store_up") == 1
+
+
+@pytest.mark.parametrize("damage", SUMMARIES.values(), ids=SUMMARIES)
+async def test_a_summary_is_made_again(empty: str, damage: Damage) -> None:
+    """A missing or damaged one changes no list, and is there again after one."""
+    async with worker(empty) as client:
+        await create(client, "b")
+        before = await listed(client)
+        with raw(empty) as store:
+            kept = store.hget(keys.model("b"), "summary")
+            assert kept is not None
+            damage(store, keys.model("b"))
+            assert await listed(client) == before
+            assert store.hget(keys.model("b"), "summary") == kept
+
+
+async def test_a_list_item_is_the_model_without_its_labels(empty: str) -> None:
+    """What a list says of a model is what reading it says, with the number of labels in their place."""
+    async with worker(empty) as client:
+        await create(client, "a", window_seconds=7.5, late_feedback="accept", retain_rounds=5)
+        made = (await client.post("/predict", json={"model": "a", "context": [0.6, 0.8, 0.0]})).json()
+        await client.post("/feedback", json={"prediction_id": made["prediction_id"], "correct": True})
+        model = (await client.get("/models/a")).json()
+        assert model["rounds_seen"] == 1
+        assert model["labels"] == LABELS
+        model = {field: value for field, value in model.items() if field not in OF_ONE_MODEL}
+        assert await listed(client) == [model | {"label_count": len(LABELS)}]
+
+
+async def test_a_list_reads_no_definition(empty: str) -> None:
+    """Of models with very many labels neither the store nor the worker reads them for a list, or for metrics."""
+    labels = [f"label-{i:05}" for i in range(50_000)]
+    async with worker(empty) as client:
+        await create(client, "a", "b", labels=labels, learner={"algorithm": "uniform"})
+        with raw(empty) as store:
+            for ask in (listed, scrape):
+                before: Any = store.info("stats")
+                await ask(client)
+                after: Any = store.info("stats")
+                assert after["total_net_output_bytes"] - before["total_net_output_bytes"] < 50_000
+        assert len((await client.get("/models")).content) < 2_000
+        assert (await client.get("/models/a")).json()["labels"] == labels
+
+
+async def test_models_of_a_release_get_their_summary(tmp_path: Path) -> None:
+    """What 0.1.0 left is listed as it is read, and has its summary afterwards; a second list reads no definition."""
+    left = json.loads((FOLDER / "0.1.0.json").read_text())
+    with EmbeddedServer(tmp_path) as server:
+        restore(server.url, left["store"])
+        async with worker(server.url, Clock(left["start"]), auth="required") as client:
+            client.headers.update(bearer(left["told"]["key"]))
+            items = await listed(client)
+            assert {item["name"] for item in items} == set(left["told"]["models"])
+            for item in items:
+                model = (await client.get(f"/models/{item['name']}")).json()
+                assert item == {k: v for k, v in model.items() if k not in OF_ONE_MODEL} | {
+                    "label_count": len(model["labels"])
+                }
+            with raw(server.url) as store:
+                assert all(store.hexists(keys.model(item["name"]), "summary") for item in items)
+            assert await listed(client) == items
+
+
+async def test_a_full_store_lists_what_it_has(empty: str) -> None:
+    """A summary that cannot be kept is made again for each list."""
+    async with worker(empty) as client:
+        await create(client, "b")
+        before = await listed(client)
+        tampered(empty, SUMMARIES["none"])
+        with raw(empty) as store:
+            store.config_set("maxmemory", 1)
+            try:
+                assert await listed(client) == before == await listed(client)
+            finally:
+                store.config_set("maxmemory", 0)
+
+
+async def test_a_summary_is_not_kept_for_another_life(empty: str) -> None:
+    """A model deleted and made again while its summary was on its way keeps its own."""
+    async with worker(empty) as client:
+        await create(client, "b")
+        with raw(empty) as store:
+            there = store.hgetall(keys.model("b"))
+        await client.delete("/models/b")
+        await create(client, "b", labels=[*LABELS, "more"])
+        own = RedisStore(empty, 5.0)
+        old = ModelKey("b", there[b"incarnation"].decode())  # type: ignore[union-attr]
+        assert not await own.keep_summary(old, there[b"summary"].decode())  # type: ignore[union-attr]
+        await own.close()
+        assert (await listed(client))[0]["label_count"] == len(LABELS) + 1

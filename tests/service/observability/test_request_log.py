@@ -1,0 +1,195 @@
+"""The laws of what is logged: every request has an id, lines are parsed, counted, and hold nothing private."""
+
+import json
+import logging
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+from starlette.types import Message, Receive, Scope, Send
+
+from service.api.middleware.observer import Observer
+from service.observability.http_metrics import WorkerMetrics
+from service.observability.request_id import accepted_request_id, request_ids, trace_id
+from service.observability.request_log import RequestLog
+from service.observability.telemetry import Telemetry
+from service.request_context import RequestContext
+from tests.service.sample_models import definition
+from tests.service.wager import serve
+from tests.service.workers import worker
+
+TRACE = "0af7651916cd43dd8448eb211c80319c"
+TRACEPARENT = f"00-{TRACE}-b7ad6b7169203331-01"
+ILL_FORMED = ["", "a b", "x" * 129, "a\nb", "é", "<script>", '"', "{}", "a;b"]
+
+
+@pytest.mark.parametrize("given", ["a", "x" * 128, "01JD:7/=~+@_-.", TRACE])
+def test_a_well_formed_id_is_kept(given: str) -> None:
+    """Letters, digits and some signs, at most 128."""
+    assert accepted_request_id(given.encode()) == given
+
+
+@pytest.mark.parametrize("given", ILL_FORMED)
+def test_an_ill_formed_id_is_not(given: str) -> None:
+    """What could break a log line or a page is not taken over."""
+    assert accepted_request_id(given.encode()) is None
+
+
+def test_made_ids_differ_and_are_well_formed() -> None:
+    """Within a process by their number, between processes by their noise."""
+    make, other = request_ids(b"0123456789"), request_ids(b"9876543210")
+    made = [make() for _ in range(1000)] + [other() for _ in range(1000)]
+    assert len(set(made)) == 2000
+    assert all(accepted_request_id(one.encode()) == one for one in made)
+
+
+@pytest.mark.parametrize(
+    ("given", "trace"),
+    [
+        (TRACEPARENT, TRACE),
+        (f"01-{TRACE}-b7ad6b7169203331-01-more", TRACE),
+        (f"00-{TRACE}-b7ad6b7169203331-01-more", None),
+        (f"ff-{TRACE}-b7ad6b7169203331-01", None),
+        (f"00-{'0' * 32}-b7ad6b7169203331-01", None),
+        (f"00-{TRACE}-{'0' * 16}-01", None),
+        (TRACEPARENT.upper(), None),
+        ("", None),
+        ("00-abc", None),
+    ],
+)
+def test_a_trace_is_read_as_the_standard_says(given: str, trace: str | None) -> None:
+    """W3C Trace Context, section 3.2: versions, lengths, and zeros that mean nothing."""
+    assert trace_id(given.encode()) == trace
+
+
+async def test_the_id_is_answered_and_stands_in_problems(store_url: str) -> None:
+    """A given id comes back with every answer, also with those that the framework or the limits make."""
+    async with worker(store_url, max_body_bytes=1024) as client:
+        for method, path, body in (
+            ("GET", "/livez", b""),
+            ("GET", "/nowhere", b""),
+            ("POST", "/predict", b"{"),
+            ("POST", "/predict", b" " * 2000),
+            ("GET", "/models/a%20b", b""),
+        ):
+            answer = await client.request(method, path, content=body, headers={"X-Request-ID": "mine-1"})
+            assert answer.headers.get_list("x-request-id") == ["mine-1"], path
+            if answer.status_code >= 400:
+                assert answer.json()["request_id"] == "mine-1", path
+        made = (await client.get("/livez", headers={"X-Request-ID": "not good"})).headers["x-request-id"]
+        assert made != "not good"
+        assert accepted_request_id(made.encode()) == made
+
+
+async def test_a_failure_has_its_id_and_its_line(
+    store_url: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What nobody expected is answered 500 with the id, counted, and logged though nothing else may be."""
+    async with worker(store_url, log_requests_per_second=0) as client:
+        monkeypatch.setattr("service.catalogue.catalogue.Catalogue.list", None)  # so calling it is a mistake
+        with caplog.at_level(logging.INFO):
+            answer = await client.get("/models", headers={"X-Request-ID": "boom-1"})
+            await client.get("/learners")
+        assert (answer.status_code, answer.headers["x-request-id"]) == (500, "boom-1")
+        assert answer.json()["request_id"] == "boom-1"
+        lines = [record.__dict__ for record in caplog.records if record.name == "wager.requests"]
+        assert [(line["status"], line["route"], line["levelname"]) for line in lines] == [(500, "/models", "ERROR")]
+
+
+async def test_an_answer_that_breaks_off_is_a_failure(caplog: pytest.LogCaptureFixture) -> None:
+    """Also where its head, which said 200, had gone out."""
+
+    async def breaks_off(_scope: Scope, _receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        raise RuntimeError
+
+    sent: list[Message] = []
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    async def receive() -> Message:
+        return {"type": "http.disconnect"}
+
+    observer = Observer(breaks_off, Telemetry(WorkerMetrics(), RequestLog(0), lambda: "made-1", None), lambda: 0.0)
+    with pytest.raises(RuntimeError), caplog.at_level(logging.INFO):
+        await observer({"type": "http", "method": "GET", "path": "/x", "headers": []}, receive, send)
+    assert sent == [{"type": "http.response.start", "status": 200, "headers": [(b"x-request-id", b"made-1")]}]
+    assert [record.__dict__["status"] for record in caplog.records] == [500]
+
+
+def test_every_request_is_logged_or_counted(caplog: pytest.LogCaptureFixture) -> None:
+    """Lines and left-out requests add up; answers do not hide refusals, and failures are always there."""
+    log, notes, statuses = RequestLog(3), RequestContext("id"), [200] * 10 + [404] * 5 + [503] * 6
+    with caplog.at_level(logging.INFO):
+        for _ in range(2):
+            for status in statuses:
+                if log.may_write(status):
+                    log.write("GET", "/x", status, 0.001, notes)
+            log.tick()
+        log.tick()
+    lines = [record.__dict__ for record in caplog.records]
+    for status, expected in ((200, 6), (404, 6), (503, 12)):
+        assert sum(line.get("status") == status for line in lines) == expected
+    assert [line["count"] for line in lines if line["msg"] == "requests left out"] == [7 + 2, 7 + 2]
+
+
+def lines_of(log: Path) -> list[dict[str, Any]]:
+    """The lines of a running service, parsed; what it announces at its start is no line."""
+    announced = ("API  ", "API docs", "Data  ")
+    return [json.loads(line) for line in log.read_text().splitlines() if not line.startswith(announced)]
+
+
+def test_a_service_writes_json_and_no_secrets(tmp_path: Path) -> None:
+    """Every line parses and tells what it should; no context, query, key or header of a client is anywhere."""
+    secret = "hunter2-hunter2"
+    headers = {"Authorization": f"Bearer {secret}", "X-API-Key": secret, "Cookie": secret, "traceparent": TRACEPARENT}
+    with serve(tmp_path, WAGER_LOG_REQUESTS_PER_SECOND="1000") as wager:
+        with httpx2.Client(base_url=wager.url, headers=headers) as client:
+            client.post("/models", json=definition("m"))
+            asked = {"model": "m", "context": [0.123456789, 0.2, 0.3]}
+            client.post("/predict", json=asked, headers={"X-Request-ID": "find-me"})
+            client.post("/predict", json={"model": "m", "context": [0.123456789, secret]})
+            client.get(f"/models/{secret}", params={"token": secret})
+            client.get(f"/{secret}")
+            client.get(f"/models/{secret}%20")
+            client.get("/livez")
+        wager.stop()
+    text = (tmp_path / "wager.log").read_text()
+    assert "0.123456789" not in text
+    assert text.count(secret) == 1  # as the name of a model that was asked for, which it is
+    lines = [line for line in lines_of(tmp_path / "wager.log") if line["logger"] == "wager.requests"]
+    (found,) = [line for line in lines if line["request_id"] == "find-me"]
+    assert (
+        found.items()
+        >= {
+            "event": "request",
+            "level": "info",
+            "method": "POST",
+            "route": "/predict",
+            "status": 200,
+            "model": "m",
+            "trace_id": TRACE,
+        }.items()
+    )
+    assert 0 < found["seconds"] < 60
+    assert found["time"].endswith("Z")
+    assert {(line["route"], line["status"]) for line in lines} == {
+        ("/models", 201),
+        ("/predict", 200),
+        ("/predict", 422),
+        ("/models/{name}", 404),
+        ("/models/{name}", 422),
+        ("", 404),
+    }
+
+
+def test_a_person_may_ask_for_lines_of_text(tmp_path: Path) -> None:
+    """`WAGER_LOG_FORMAT=console` writes no JSON."""
+    with serve(tmp_path, WAGER_LOG_FORMAT="console") as wager:
+        httpx2.get(f"{wager.url}/learners", headers={"X-Request-ID": "find-me"})
+        wager.stop()
+    (line,) = [line for line in (tmp_path / "wager.log").read_text().splitlines() if "find-me" in line]
+    assert "route=/learners" in line
+    assert not line.startswith("{")

@@ -1,0 +1,302 @@
+"""With the store away the service says so, and goes on by itself when it is back; nothing acknowledged is lost."""
+
+import asyncio
+import json
+import os
+import re
+import signal
+import sys
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import httpx2
+import pytest
+
+from service.store import keys
+from service.store.embedded.server import EmbeddedServer
+from tests.servers import Proxy, raw, wait_until
+from tests.service.sample_models import GAPTRON, definition, replay, some_contexts
+from tests.service.store.troubles import TROUBLES, Trouble, in_trouble
+from tests.service.wager import Wager, serve
+from tests.service.workers import worker
+
+X = [0.6, 0.8, 0.0]
+ON_LINUX = pytest.mark.skipif(sys.platform != "linux", reason="finds processes in /proc")
+
+
+class Answer(NamedTuple):
+    """What matters of an answer in trouble."""
+
+    status: int
+    slug: str
+    retry_after: str | None
+
+
+def answer_of(response: httpx2.Response) -> Answer:
+    """Status, problem and Retry-After."""
+    slug = response.json().get("type", "").removeprefix("urn:wager:problem:")
+    return Answer(response.status_code, slug, response.headers.get("retry-after"))
+
+
+UNAVAILABLE = Answer(503, "store-unavailable", "1")
+
+
+def all_calls(name: str) -> list[tuple[str, str, dict[str, Any] | None]]:
+    """A request to each route that needs the store."""
+    return [
+        ("POST", "/models", definition(f"{name}-new")),
+        ("GET", "/models", None),
+        ("GET", f"/models/{name}", None),
+        ("GET", f"/models/{name}/rounds", None),
+        ("POST", "/predict", {"model": name, "context": X}),
+        ("POST", "/predict", {"model": "never-seen", "context": X}),
+        ("POST", "/feedback", {"prediction_id": f"{name}:open", "correct": True}),
+        ("DELETE", f"/models/{name}", None),
+        ("GET", "/readyz", None),
+    ]
+
+
+async def prepare(client: httpx2.AsyncClient, name: str) -> None:
+    """A model with an open prediction."""
+    assert (await client.post("/models", json=definition(name, learner=GAPTRON))).status_code == 201
+    await client.post("/predict", json={"model": name, "context": X, "prediction_id": "open"})
+
+
+@pytest.mark.parametrize("trouble", TROUBLES.values(), ids=TROUBLES)
+async def test_a_store_that_takes_no_writes_is_said_to(tmp_path: Path, trouble: Trouble) -> None:
+    """Readiness and every write are refused with the reason, never with 500; reading goes on; then all is well."""
+    with EmbeddedServer(tmp_path) as server:
+        async with worker(server.url) as client:
+            await prepare(client, "forest")
+            writes = [call for call in all_calls("forest") if call[0] == "POST" and "never" not in str(call[2])]
+            writes.append(("POST", "/predict/batch", {"model": "forest", "contexts": [X, X]}))
+            with in_trouble(server.url, trouble):
+                await ready(client, 503)
+                refused = await client.get("/readyz")
+                assert answer_of(refused) == UNAVAILABLE
+                assert re.search(trouble.says, refused.json()["detail"])
+                for method, path, body in writes:
+                    response = await client.request(method, path, json=body)
+                    problem = response.json()["predictions"][1] if "batch" in path else response.json()
+                    assert problem["type"].endswith((":store-unavailable", ":store-full")), path
+                    assert problem["status"] in {503, 507}
+                    assert re.search(trouble.says, problem["detail"])
+                for path in ("/models", "/models/forest", "/models/forest/rounds", "/livez", "/metrics"):
+                    assert (await client.get(path)).status_code == 200
+            await ready(client, 200)
+            said = {"prediction_id": "forest:open", "correct": True}
+            assert (await client.post("/feedback", json=said)).json()["status"] == "recorded"
+            assert (await client.post("/predict", json={"model": "forest", "context": X})).status_code == 200
+
+
+async def ready(client: httpx2.AsyncClient, status: int) -> None:
+    """Asks until readiness is answered so."""
+    async with asyncio.timeout(30.0):
+        while (await client.get("/readyz")).status_code != status:  # noqa: ASYNC110  another process's state
+            await asyncio.sleep(0.05)
+
+
+async def test_whoever_asks_for_readiness_shares_a_write(tmp_path: Path) -> None:
+    """Readiness needs no key: many who ask at once cost the store one look; each is answered, also with a refusal."""
+    with EmbeddedServer(tmp_path) as server:
+        async with worker(server.url) as client:
+            await client.get("/readyz")
+            with raw(server.url) as store:
+                for limit, status in ((0, 200), (1, 503)):
+                    store.config_set("maxmemory", limit)
+                    store.config_resetstat()
+                    answers = await asyncio.gather(*(client.get("/readyz") for _ in range(50)))
+                    assert {answer.status_code for answer in answers} == {status}
+                    calls: Any = store.info("commandstats")
+                    assert calls["cmdstat_eval"]["calls"] <= 2
+
+
+async def test_a_stopped_store_is_503_everywhere_and_service_resumes(tmp_path: Path) -> None:
+    """Without its store the service answers 503 with Retry-After, stays alive, and serves again when it is back."""
+    server = EmbeddedServer(tmp_path)
+    server.start()
+    async with worker(server.url, store_timeout_seconds=2.0) as client:
+        await prepare(client, "forest")
+        server.stop()
+        for method, path, body in all_calls("forest"):
+            assert answer_of(await client.request(method, path, json=body)) == UNAVAILABLE, path
+        assert "does not answer" in (await client.get("/readyz")).json()["detail"]
+        assert (await client.get("/livez")).status_code == 200
+        with EmbeddedServer(tmp_path):
+            assert (await client.get("/readyz")).status_code == 200
+            said = {"prediction_id": "forest:open", "correct": True}
+            assert (await client.post("/feedback", json=said)).json()["status"] == "recorded"
+            answer = await client.post("/predict", json={"model": "forest", "context": X})
+            assert (answer.status_code, answer.json()["rounds_seen"]) == (200, 1)
+
+
+async def test_batches_tell_of_the_store_item_by_item(tmp_path: Path) -> None:
+    """With the store away each item of a batch is a problem of its own."""
+    server = EmbeddedServer(tmp_path)
+    server.start()
+    feedback = {"feedback": [{"prediction_id": "forest:open", "correct": True}] * 2}
+    predictions = {"model": "forest", "contexts": [X, X]}
+    async with worker(server.url) as client:
+        await prepare(client, "forest")
+        server.stop()
+        for path, body in [("/predict/batch", predictions), ("/feedback/batch", feedback)]:
+            (items,) = (await client.post(path, json=body)).json().values()
+            told = [(item["status"], item["type"]) for item in items]
+            assert told == [(503, "urn:wager:problem:store-unavailable")] * 2
+
+
+async def test_a_silent_store_is_503_in_time(tmp_path: Path) -> None:
+    """A store that accepts and does not answer is given up on after the timeout, and used again when it answers."""
+    with EmbeddedServer(tmp_path) as server:
+        async with worker(server.url, store_timeout_seconds=0.2) as client:
+            await prepare(client, "forest")
+            assert server.pid is not None
+            os.kill(server.pid, signal.SIGSTOP)
+            try:
+                async with asyncio.timeout(10.0):
+                    calls = [("POST", "/predict", {"model": "forest", "context": X}), ("GET", "/readyz", None)]
+                    for method, path, body in calls:
+                        assert answer_of(await client.request(method, path, json=body)) == UNAVAILABLE
+            finally:
+                os.kill(server.pid, signal.SIGCONT)
+            assert (await client.post("/predict", json={"model": "forest", "context": X})).status_code == 200
+
+
+async def test_a_lost_reply_is_503_and_the_feedback_counts_once(tmp_path: Path) -> None:
+    """When the store did its part and its reply was lost, repeating the feedback is a duplicate, not a second round."""
+    with EmbeddedServer(tmp_path):
+        async with Proxy(str(tmp_path / "valkey.sock")) as proxy, worker(proxy.url) as client:
+            await prepare(client, "forest")
+            said = {"prediction_id": "forest:open", "correct": True}
+            await client.post("/feedback", json=said | {"prediction_id": "forest:never"})  # the script is known now
+            proxy.lose_replies_to = b"EVALSHA"
+            assert answer_of(await client.post("/feedback", json=said)) == UNAVAILABLE
+            proxy.lose_replies_to = None
+            again = await client.post("/feedback", json=said)
+            assert (again.json()["status"], again.json()["round"]) == ("duplicate", 1)
+
+
+async def test_a_lost_reply_is_503_and_the_prediction_is_the_stored_one(tmp_path: Path) -> None:
+    """When a prediction was stored and its reply was lost, asking again with its id brings what was stored."""
+    with EmbeddedServer(tmp_path) as server:
+        async with Proxy(str(tmp_path / "valkey.sock")) as proxy, worker(proxy.url) as client:
+            await prepare(client, "forest")
+            asked = {"model": "forest", "context": X, "prediction_id": "lost"}
+            proxy.lose_replies_to = b"EVALSHA"
+            assert answer_of(await client.post("/predict", json=asked)) == UNAVAILABLE
+            async with worker(server.url, seed=2) as other:
+                stored = await other.post("/predict", json=asked)
+            proxy.lose_replies_to = None
+            assert (await client.post("/predict", json=asked)).json() == stored.json()
+            assert (await client.get("/models/forest")).json()["predictions"] == 2
+
+
+async def test_a_full_store_is_507_and_service_resumes(tmp_path: Path) -> None:
+    """A store out of memory refuses what would be written, with Retry-After, and goes on with memory again."""
+    with EmbeddedServer(tmp_path) as server:
+        async with worker(server.url) as client:
+            await prepare(client, "forest")
+            with raw(server.url) as store:
+                store.config_set("maxmemory", 1)
+            full = Answer(507, "store-full", "1")
+            said = {"prediction_id": "forest:open", "correct": True}
+            calls = [("/models", definition("n")), ("/predict", {"model": "forest", "context": X}), ("/feedback", said)]
+            for path, body in calls:
+                assert answer_of(await client.post(path, json=body)) == full
+            assert (await client.get("/models/forest")).json()["predictions"] == 1
+            with raw(server.url) as store:
+                store.config_set("maxmemory", 0)
+            for path, body in calls:
+                assert (await client.post(path, json=body)).status_code < 300
+
+
+async def test_a_corrupt_snapshot_is_500_for_its_model_only(store_url: str, name: str) -> None:
+    """What cannot be read is never guessed: that model answers `store-corrupt`, the others go on."""
+    broken, whole = f"{name}-broken", f"{name}-whole"
+    async with worker(store_url) as client:
+        await prepare(client, broken)
+        await prepare(client, whole)
+    with raw(store_url) as store:
+        incarnation = store.hget(keys.model(broken), "incarnation")
+        assert isinstance(incarnation, bytes)
+        store.hset(keys.snapshot(broken, incarnation.decode()), mapping={"rounds": 5, "000000": b"nonsense"})
+    async with worker(store_url) as client:
+        refused = await client.post("/predict", json={"model": broken, "context": X})
+        assert answer_of(refused) == Answer(500, "store-corrupt", None)
+        assert (await client.post("/predict", json={"model": whole, "context": X})).status_code == 200
+
+
+# --- real processes
+
+
+class Ledger:
+    """A client's own record of what was acknowledged."""
+
+    def __init__(self, wager: Wager) -> None:
+        self._wager = wager
+        self.outcomes: dict[str, bool] = {}
+
+    def teach(self, n: int, seed: int) -> None:
+        """So many rounds, each request repeated until it is acknowledged."""
+        with httpx2.Client(base_url=self._wager.url, timeout=5.0) as client:
+            for i, context in enumerate(some_contexts(seed, n)):
+                asked = {"model": "forest", "context": context, "prediction_id": f"{seed}-{i}"}
+                prediction_id = self._until_acknowledged(client, "/predict", asked)["prediction_id"]
+                said = {"prediction_id": prediction_id, "correct": i % 3 > 0}
+                self.outcomes[prediction_id] = self._until_acknowledged(client, "/feedback", said)["correct"]
+
+    def _until_acknowledged(self, client: httpx2.Client, path: str, body: dict[str, Any]) -> dict[str, Any]:
+        answers: list[httpx2.Response] = []
+
+        def acknowledged() -> bool:
+            answers.append(client.post(path, json=body))
+            assert answers[-1].status_code in {200, 503}, answers[-1].text
+            return answers[-1].status_code == 200
+
+        wait_until(acknowledged)
+        answer: dict[str, Any] = answers[-1].json()
+        return answer
+
+    def check(self) -> None:
+        """Nothing acknowledged is missing from the log or differs from it; propensities replay to the bit."""
+        with httpx2.Client(base_url=self._wager.url, timeout=5.0) as client:
+            log = client.get("/models/forest/rounds", params={"limit": 10_000}).text
+            played = replay(client.get("/models/forest").json(), log)
+        lines = [json.loads(line) for line in log.splitlines()]
+        assert len(played.states) - 1 == len(lines) == len(self.outcomes)
+        assert {line["prediction_id"]: line["correct"] for line in lines} == self.outcomes
+
+
+@pytest.fixture
+def ledger(live: Wager) -> Ledger:
+    """A live service with a model, and a record of what it acknowledges."""
+    httpx2.post(f"{live.url}/models", json=definition("forest", learner=GAPTRON)).raise_for_status()
+    return Ledger(live)
+
+
+@ON_LINUX
+def test_a_killed_store_is_started_again_and_has_lost_nothing(live: Wager, ledger: Ledger) -> None:
+    """`kill -9` of the embedded store in the middle of the traffic: service resumes by itself, rounds count once."""
+    for kill in range(3):
+        ledger.teach(30, seed=kill)
+        os.kill(live.store_pid(), signal.SIGKILL)
+    ledger.teach(30, seed=3)
+    assert len(ledger.outcomes) == 120
+    ledger.check()
+
+
+def test_stop_and_start_lose_nothing(tmp_path: Path) -> None:
+    """A service started again on the same data directory has every model, round and open prediction."""
+    with serve(tmp_path) as first:
+        httpx2.post(f"{first.url}/models", json=definition("forest", learner=GAPTRON)).raise_for_status()
+        ledger = Ledger(first)
+        ledger.teach(40, seed=1)
+        asked = {"model": "forest", "context": X, "prediction_id": "open"}
+        before = httpx2.post(f"{first.url}/predict", json=asked).json()
+        model = httpx2.get(f"{first.url}/models/forest").json()
+        assert first.stop() == 0
+    with serve(tmp_path) as second:
+        assert httpx2.get(f"{second.url}/models/forest").json() == model
+        assert httpx2.post(f"{second.url}/predict", json=asked).json() == before
+        said = {"prediction_id": "forest:open", "correct": False}
+        assert httpx2.post(f"{second.url}/feedback", json=said).json()["round"] == 41

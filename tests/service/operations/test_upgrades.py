@@ -1,0 +1,68 @@
+"""The laws of upgrades: this version goes on from what each release has left in its store, as from its own."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from service import __version__
+from service.store.embedded.server import EmbeddedServer
+from tests.releases import FOLDER, MODELS, ROUNDS, judge, play, restore
+from tests.service.keyed import bearer
+from tests.service.sample_models import Replay
+from tests.service.workers import Clock, worker
+
+RELEASES = sorted(FOLDER.glob("*.json"))
+
+
+@pytest.fixture(params=RELEASES, ids=lambda path: str(path.stem))
+def left(request: pytest.FixtureRequest) -> dict[str, Any]:
+    """What a release has left."""
+    found: dict[str, Any] = json.loads(request.param.read_text())
+    return found
+
+
+@pytest.fixture
+def url(tmp_path: Path, left: dict[str, Any]) -> Iterator[str]:
+    """A store with that in it."""
+    with EmbeddedServer(tmp_path) as server:
+        restore(server.url, left["store"])
+        yield server.url
+
+
+def test_this_version_has_its_file() -> None:
+    """Written by `python -m tests.releases` before a release, and kept."""
+    assert __version__ in {path.stem for path in RELEASES}
+
+
+@pytest.mark.parametrize("model", MODELS)
+async def test_everything_goes_on(url: str, left: dict[str, Any], model: str) -> None:
+    """The key opens, the log reads as before, the open prediction is the same and takes its feedback, once."""
+    told = left["told"]["models"][model]
+    async with worker(url, Clock(left["start"]), auth="required") as client:
+        client.headers.update(bearer(left["told"]["key"]))
+        log = (await client.get(f"/models/{model}/rounds")).text.splitlines()
+        assert [json.loads(line) for line in log] == told["log"]
+        again = await play(client, model, "open", ROUNDS)
+        assert {k: v for k, v in again.items() if k != "distribution"} == {
+            k: v for k, v in told["open"].items() if k != "distribution"
+        }
+        assert (await judge(client, model, "open", 0))["round"] == ROUNDS + 1
+        assert (await judge(client, model, "open", 0))["status"] == "duplicate"
+        assert (await judge(client, model, "p3", 3))["status"] == "duplicate"
+        assert (await play(client, model, "new", 3))["rounds_seen"] == ROUNDS + 1
+
+
+async def test_the_state_is_the_same(url: str, left: dict[str, Any]) -> None:
+    """What a model has learned, partly in a snapshot of the release, is the fold of its whole log by this version."""
+    async with worker(url, Clock(left["start"]), auth="required") as client:
+        client.headers.update(bearer(left["told"]["key"]))
+        replay = Replay((await client.get("/models/dense")).json(), tolerance=1e-12)
+        for line in left["told"]["models"]["dense"]["log"]:
+            replay.add(line)
+        context = [0.3, -0.2, 0.9]
+        body = {"model": "dense", "context": context, "include_distribution": True}
+        answer = (await client.post("/predict", json=body)).json()
+        assert list(answer["distribution"].values()) == pytest.approx(replay.distribution(context), abs=1e-12)

@@ -1,0 +1,400 @@
+"""The laws of damage to a log: what cannot be read is left out by every worker, and the model goes on."""
+
+import asyncio
+import itertools
+import struct
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+from learners.codec import encode_state
+from service.contexts.sparse import SparseContext
+from service.environment import Environment
+from service.errors import NewerVersionError, StoreCorruptError
+from service.models.model import Limits, Model, new_model, stored_model
+from service.replicas.replica import Replica
+from service.rounds.prediction_requests import PredictionRequest
+from service.rounds.session import ModelSession
+from service.schemas.models import ModelDefinition
+from service.schemas.rounds import PredictAnswer
+from service.store import keys
+from service.store.base import LogEntry, Snapshot, Store
+from service.store.damage import Damage
+from service.store.records.log_entries import read_entries
+from service.store.redis.redis_store import RedisStore
+from tests.service.damaging import KINDS, NAN, changed, played, regions, rewrite
+from tests.service.sample_models import (
+    COMPUTE,
+    bits,
+    definition,
+    make_model,
+    one_by_one,
+    play,
+    sequential_fold,
+    some_contexts,
+    whole_log,
+)
+from tests.service.workers import Clock
+
+N = 9
+
+
+def session_of(store: Store, model: Model) -> ModelSession:
+    """A worker's session."""
+    numbers = itertools.count()
+    return ModelSession(
+        model, Environment(store, COMPUTE, Clock(), np.random.default_rng(1), lambda: f"{id(numbers)}-{next(numbers)}")
+    )
+
+
+async def predicted(session: ModelSession, n: int = 2) -> list[PredictAnswer]:
+    """Some predictions, one after the other."""
+    context: Any = some_contexts(3, 1)[0]
+    if session.model.format.shape.sparse_features:
+        context = SparseContext(indices=[1, 7], values=[0.6, 0.8])
+    return [await session.predict(PredictionRequest(context, None, include_distribution=False)) for _ in range(n)]
+
+
+def sound_fold(model: Model, entries: Sequence[LogEntry], bad: set[int]) -> list[bytes]:
+    """The state after all rounds but some, one at a time."""
+    state = model.learner.init()
+    for number, record in enumerate(one_by_one(entries), 1):
+        if number not in bad:
+            state = model.learner.fold(state, model.format.decode_rounds([record]))
+    return bits(state)
+
+
+async def damaged_rounds(store: Store, model: Model) -> set[int]:
+    """The rounds that are on record as damaged; as many as the model counts."""
+    found = (await store.read_damage(model.key)).found
+    rounds = {number for each in found if not each.snapshot for number in range(each.first, each.last + 1)}
+    stored = await store.get_model(model.name)
+    assert stored is not None
+    assert stored.damaged == len(rounds)
+    return rounds
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("blocks", [None, 3])
+@pytest.mark.parametrize("place", [0, 1, -1], ids=["first", "middle", "last"])
+async def test_a_damaged_round_is_left_out_by_all(
+    store: RedisStore, name: str, kind: str, blocks: int | None, place: int
+) -> None:
+    """Whatever number of a round is destroyed: every worker answers, with the state of all other rounds."""
+    model = await played(store, name, kind, N, blocks)
+    whole = await whole_log(store, model.key)
+    for region, (begin, end) in regions(model, whole[place]).items():
+        await store.command("DEL", keys.damage(*model.key))
+        await store.command("HDEL", keys.model(name), "damage", "damaged")
+        noise = b"\xff" * (end - begin - 1) + b"\x7f"  # NaN, or a large number
+        damaged = changed(whole[place], begin, noise)
+        await rewrite(store, model, [damaged if entry == whole[place] else entry for entry in whole])
+        first, second = session_of(store, model), session_of(store, model)
+        answers = await predicted(first) + await predicted(second)
+        assert {answer.rounds_seen for answer in answers} == {N}, region
+        bad = await damaged_rounds(store, model)
+        start = whole[place].last_round - len(one_by_one([whole[place]])) + 1
+        split = kind != "sparse" or region != "length" or blocks is None
+        expected = {start} if split else set(range(start, whole[place].last_round + 1))
+        assert bad == expected, region
+        assert bits(first.replica.state) == bits(second.replica.state), region
+        assert bits(first.replica.state) == sound_fold(model, whole, bad), region
+        assert first.replica.statistics.counts() == second.replica.statistics.counts()
+        assert first.replica.statistics.counts().rounds == N - len(bad)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_any_byte_may_be_damaged(store: RedisStore, name: str, kind: str) -> None:
+    """With any one byte of the log changed every worker answers, and all have one state, without NaN."""
+    model = await played(store, name, kind, N, 4)
+    whole, rng = await whole_log(store, model.key), np.random.default_rng(7)
+    for _ in range(60):
+        await store.command("DEL", keys.damage(*model.key))
+        await store.command("HDEL", keys.model(name), "damage", "damaged")
+        place = int(rng.integers(len(whole)))
+        at, new = int(rng.integers(len(whole[place].payload))), bytes([int(rng.integers(256))])
+        entries = [changed(entry, at, new) if i == place else entry for i, entry in enumerate(whole)]
+        await rewrite(store, model, entries)
+        first, second = session_of(store, model), session_of(store, model)
+        await predicted(first)
+        await predicted(second)
+        assert bits(first.replica.state) == bits(second.replica.state)
+        assert all(np.isfinite(array).all() for array in first.replica.state)
+        await first.replica.snapshot()
+        third = session_of(store, model)
+        await predicted(third)
+        assert bits(third.replica.state) == bits(first.replica.state)
+        await store.command("DEL", keys.snapshot(*model.key))
+
+
+@pytest.mark.parametrize(
+    "rounds", [b"", b"\0", b"\xff" * 100, b"\0" * 4000], ids=["empty", "one-byte", "noise", "zeros"]
+)
+@pytest.mark.parametrize("kind", ["dense", "sparse"])
+@pytest.mark.parametrize("place", [0, 1, -1], ids=["first", "middle", "last"])
+async def test_an_entry_that_cannot_be_split_is_damaged_whole(
+    store: RedisStore, name: str, kind: str, rounds: bytes, place: int
+) -> None:
+    """Where the rounds of an entry cannot be told apart all of them are left out, and no others."""
+    model = await played(store, name, kind, N, 3)
+    whole = await whole_log(store, model.key)
+    damaged = whole[place]._replace(payload=rounds)
+    await rewrite(store, model, [damaged if entry == whole[place] else entry for entry in whole])
+    session = session_of(store, model)
+    await predicted(session)
+    bad = await damaged_rounds(store, model)
+    assert bad == set(range(whole[place].last_round - 2, whole[place].last_round + 1))
+    assert bits(session.replica.state) == sound_fold(model, whole, bad)
+
+
+@pytest.mark.parametrize("name_of_block", [b"\xff\xfe", b"", b"a b", b"a\n"])
+async def test_a_damaged_block_name_is_damage(store: RedisStore, name: str, name_of_block: bytes) -> None:
+    """A name that no block has costs the entry, and stops nobody."""
+    model = await played(store, name, "dense", N, 3)
+    whole = await whole_log(store, model.key)
+    entries: list[Any] = [whole[0], (whole[1].last_round, name_of_block, whole[1].payload), whole[2]]
+    await rewrite(store, model, entries)
+    session = session_of(store, model)
+    await predicted(session)
+    assert await damaged_rounds(store, model) == {4, 5, 6}
+    assert bits(session.replica.state) == sound_fold(model, whole, {4, 5, 6})
+
+
+# --- workers that have seen what is now damaged
+
+
+@pytest.mark.parametrize("snapshot", [None, 5, N], ids=["none", "before", "behind"])
+async def test_damage_to_what_others_have_learned_reaches_them(
+    store: RedisStore, name: str, snapshot: int | None
+) -> None:
+    """A worker that folded a round before it was damaged agrees with those that could not; so do later ones."""
+    model = await make_model(store, name)
+    old = session_of(store, model)
+    for n, seed in ((5, 1), (4, 2)):
+        await play(store, model, n, seed)
+        await predicted(old)
+        if snapshot == old.replica.round_count:
+            await old.replica.snapshot()
+    whole = await whole_log(store, model.key)
+    await rewrite(
+        store, model, [changed(entry, 60, b"\xff" * 30) if entry.last_round == 8 else entry for entry in whole]
+    )
+    new = session_of(store, model)
+    await predicted(new)
+    await old.replica.snapshot()  # of a round that the others leave out: it must not be kept
+    await predicted(old)
+    assert await damaged_rounds(store, model) == (set() if snapshot == N else {8})
+    later = session_of(store, model)
+    await predicted(later)
+    assert bits(old.replica.state) == bits(new.replica.state) == bits(later.replica.state)
+    assert bits(old.replica.state) == sound_fold(model, whole, await damaged_rounds(store, model))
+    await play(store, model, 3, seed=3)
+    await predicted(old)
+    await old.replica.snapshot()
+    assert old.replica.snapshot_rounds == N + 3
+    last = session_of(store, model)
+    for session in (new, last):
+        await predicted(session)
+        assert bits(session.replica.state) == bits(old.replica.state)
+
+
+async def test_a_snapshot_that_is_ahead_settles_what_was_learned(store: RedisStore, name: str) -> None:
+    """A worker behind a snapshot starts from it, if the rounds between are damaged: it has seen them whole."""
+    model = await make_model(store, name)
+    ahead, behind = session_of(store, model), session_of(store, model)
+    await play(store, model, 2)
+    await predicted(behind)
+    await play(store, model, 4, seed=2)
+    await predicted(ahead)
+    await ahead.replica.snapshot()
+    whole = await whole_log(store, model.key)
+    await rewrite(
+        store, model, [changed(entry, 60, b"\xff" * 30) if entry.last_round == 4 else entry for entry in whole]
+    )
+    await predicted(behind)
+    assert await damaged_rounds(store, model) == set()
+    assert bits(behind.replica.state) == bits(ahead.replica.state) == bits(sequential_fold(model, whole))
+
+
+class Counting(RedisStore):
+    """A store that counts how often a replica starts anew."""
+
+    loads = 0
+
+    async def load_snapshot(self, key: Any) -> Snapshot | None:
+        """See `Store.load_snapshot`."""
+        self.loads += 1
+        return await super().load_snapshot(key)
+
+
+@pytest.mark.parametrize(
+    "moment", [NAN, b"\xff" * 8, struct.pack("<d", -1.0), struct.pack("<d", 1e300), struct.pack("<d", 1_800_000_123.0)]
+)
+@pytest.mark.parametrize("blocks", [None, 1])
+@pytest.mark.parametrize("newest", [True, False])
+async def test_a_damaged_moment_stops_nobody(
+    store_url: str, name: str, moment: bytes, blocks: int | None, newest: bool
+) -> None:
+    """Whatever moment the log has, a worker that has folded it and one that has not go on, and start anew once."""
+    store = Counting(store_url, timeout=5.0)
+    model = await make_model(store, name)
+    await play(store, model, 4, seed=1)
+    await play(store, model, 3, seed=2, blocks=blocks)
+    old = session_of(store, model)
+    await predicted(old)
+    whole = await whole_log(store, model.key)
+    place = len(whole) - 1 if newest else 1
+    await rewrite(store, model, [changed(entry, 5, moment) if i == place else entry for i, entry in enumerate(whole)])
+    store.loads = 0
+    new = session_of(store, model)
+    for session in (new, old, new, old):
+        assert {answer.rounds_seen for answer in await predicted(session, 3)} == {7}
+    assert store.loads <= 2
+    assert bits(old.replica.state) == bits(new.replica.state)
+    await play(store, model, 2, seed=3)
+    for session in (new, old):
+        assert {answer.rounds_seen for answer in await predicted(session, 3)} == {9}
+    assert store.loads <= 2
+    assert bits(old.replica.state) == bits(new.replica.state)
+    await old.replica.snapshot()
+    assert old.replica.snapshot_rounds == 9
+    await store.close()
+
+
+async def test_workers_that_meet_damage_at_once_agree(store: RedisStore, name: str) -> None:
+    """Racing workers record each range once."""
+    model = await played(store, name, "dense", N, None)
+    whole = await whole_log(store, model.key)
+    bad = {2, 3, 7}
+    await rewrite(store, model, [changed(e, 60, b"\xff" * 30) if e.last_round in bad else e for e in whole])
+    sessions = [session_of(store, model) for _ in range(5)]
+    await asyncio.gather(*(predicted(session) for session in sessions))
+    assert await damaged_rounds(store, model) == bad
+    assert {b"".join(bits(session.replica.state)) for session in sessions} == {b"".join(sound_fold(model, whole, bad))}
+
+
+async def test_a_log_of_damage_alone_is_followed(store: RedisStore, name: str) -> None:
+    """Where no round can be read the model answers as if it had seen none, and goes on with the next."""
+    model = await played(store, name, "dense", 4, 1)
+    whole = await whole_log(store, model.key)
+    await rewrite(store, model, [whole[0]._replace(payload=b"\xff" * len(whole[0].payload))])
+    session = session_of(store, model)
+    assert (await predicted(session))[0].rounds_seen == 4
+    assert bits(session.replica.state) == bits(model.learner.init())
+    await play(store, model, 1, seed=5)
+    assert (await predicted(session))[0].rounds_seen == 5
+
+
+# --- snapshots
+
+
+@pytest.mark.parametrize("cut", [0, 5, 40, -1, -8])
+async def test_a_damaged_snapshot_is_done_without(store: RedisStore, name: str, cut: int) -> None:
+    """While the log has every round a worker folds them all, says that the snapshot is damaged, and replaces it."""
+    model = await played(store, name, "dense", N, None)
+    whole = await whole_log(store, model.key)
+    state = bytes(encode_state(model.learner, model.learner.init()))
+    await store.save_snapshot(model.key, Snapshot(6, state[:cut]), 100)
+    session = session_of(store, model)
+    await predicted(session)
+    assert bits(session.replica.state) == sound_fold(model, whole, set())
+    (found,) = (await store.read_damage(model.key)).found
+    assert (found.snapshot, found.last) == (True, 6)
+    assert name in await store.list_damaged(10_000)
+    await session.replica.snapshot()
+    other = Replica(model, store, COMPUTE)
+    await other.catch_up()
+    assert other.snapshot_rounds == N
+
+
+# --- what a newer version wrote
+
+
+async def test_an_entry_of_a_newer_version_is_not_left_out(store: RedisStore, name: str) -> None:
+    """It stops the model in this worker, changes nothing, and the record of damage stays empty."""
+    model = await played(store, name, "dense", 3, None)
+    session = session_of(store, model)
+    await predicted(session)
+    await store.command("XADD", keys.log(*model.key), "4-0", "p", "x", "r", "y", "s", "z")
+    await store.command("HINCRBY", keys.model(name), "rounds", 1)
+    for each in (session, session_of(store, model)):
+        with pytest.raises(NewerVersionError):
+            await predicted(each)
+    assert await damaged_rounds(store, model) == set()
+
+
+@pytest.mark.parametrize("what", ["field", "array", "hyperparameter"])
+async def test_a_snapshot_of_a_newer_version_is_not_done_without(store: RedisStore, name: str, what: str) -> None:
+    """One with a field, an array or a hyperparameter that is unknown here stops the model in this worker."""
+    model = await played(store, name, "dense", 3, None)
+    state = bytes(encode_state(model.learner, model.learner.init()))
+    length = int.from_bytes(state[:8], "little")
+    header = state[8 : 8 + length].decode().rstrip()
+    if what == "array":
+        header = header[:-1] + ',"zzz":{"dtype":"F64","shape":[0],"data_offsets":[END,END]}}'
+        header = header.replace("END", str(len(state) - 8 - length))
+    if what == "hyperparameter":
+        header = header.replace('\\"algorithm\\":', '\\"aaa\\":1,\\"algorithm\\":')
+    padded = header.ljust(-(-len(header) // 8) * 8).encode()
+    await store.save_snapshot(
+        model.key, Snapshot(2, len(padded).to_bytes(8, "little") + padded + state[8 + length :]), 9
+    )
+    if what == "field":
+        await store.command("HSET", keys.snapshot(*model.key), "form", "4")
+    with pytest.raises(NewerVersionError):
+        await predicted(session_of(store, model))
+    assert (await store.read_damage(model.key)).found == []
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "error"),
+    [
+        ('"labels":', '"later":1,"labels":', NewerVersionError),
+        ('"soba-diagonal"', '"soba-diagonel"', NewerVersionError),
+        ('"algorithm"', '"later":1,"algorithm"', NewerVersionError),
+        ('"kind":"dense"', '"kind":"later"', NewerVersionError),
+        ('"labels":', '"lobels":', StoreCorruptError),
+        ("{", "", StoreCorruptError),
+    ],
+)
+async def test_a_definition_is_damaged_or_newer(store: RedisStore, name: str, old: str, new: str, error: Any) -> None:
+    """What is unknown here is a newer version's; what is missing or no JSON is damage."""
+    model = await make_model(store, name)
+    text = model.definition.model_dump_json()
+    assert old in text
+    await store.command("HSET", keys.model(name), "definition", text.replace(old, new, 1))
+    stored = await store.get_model(name)
+    assert stored is not None
+    with pytest.raises(error):
+        stored_model(stored)
+
+
+# --- the record
+
+
+async def test_the_record_of_damage_may_be_damaged(store: RedisStore, name: str) -> None:
+    """Fields that are none are passed over, and reasons that cannot be read are not known."""
+    model = await played(store, name, "dense", 3, None)
+    assert await store.record_damage(model.key, [Damage(2, 2, 2, "noise")])
+    for field, value in (("x", "y"), ("1-", ""), ("3-3", "nonsense"), (b"\xff", b"\xff")):
+        await store.command("HSET", keys.damage(*model.key), field, value)
+    found = (await store.read_damage(model.key)).found
+    assert [(each.first, each.last, each.reason) for each in found] == [(2, 2, "noise"), (3, 3, "not known")]
+    await predicted(session_of(store, model))
+
+
+def test_holes_are_no_damage() -> None:
+    """Rounds that are missing are not left out in silence."""
+    model = stored_model_of_nothing()
+    with pytest.raises(StoreCorruptError, match="hole"):
+        read_entries(model.format, [LogEntry(3, "x", bytes(13) + (3).to_bytes(8, "little") + bytes(SIZE - 21))], 1)
+
+
+def stored_model_of_nothing() -> Model:
+    """A model that is in no store."""
+    return new_model(ModelDefinition.model_validate(definition("nothing")), "first", Limits(2**30, 10**12))
+
+
+SIZE = stored_model_of_nothing().format.round_bytes

@@ -1,0 +1,122 @@
+"""The laws of statistics: a fold over the log that counts the truth, in the same bits wherever it is cut."""
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from learners.base import Contexts
+from service.prediction_id import SINGLE
+from service.replicas.statistics import DELAY_BOUNDS, PROPENSITY_BOUNDS, SLOTS, StatisticsAccumulator, decode_statistics
+from service.store.records.answer_codec import label_codec
+from service.store.records.context_codec import DenseCodec
+from service.store.records.records import NewPredictions, RecordFormat
+from tests.service.store.samples import as_round
+
+K, WINDOW, START = 4, 3200.0, 1_800_000_000.0
+FORM = RecordFormat(label_codec(K), evidence_size=2, contexts=DenseCodec(3))
+
+
+def rounds(n: int, seed: int = 1) -> list[dict[str, Any]]:
+    """N rounds as plain facts."""
+    rng = np.random.default_rng(seed)
+    return [
+        {
+            "p": float(rng.choice([1.0, 0.25, 1e-9, rng.uniform(0.001, 1.0)])),
+            "correct": bool(rng.random() < 0.3),
+            "at": START + 10.0 * i,
+            "delay": float(rng.choice([0.0, 1.0, rng.exponential(5_000.0)])),
+        }
+        for i in range(n)
+    ]
+
+
+def record(fact: dict[str, Any], number: int) -> bytes:
+    """The bytes of a round in the log, joined as `lua/add_feedback.lua` does."""
+    outputs, none = label_codec(K).rows(np.array([2])), np.zeros((1, 3))
+    made = NewPredictions(
+        outputs,
+        np.array([fact["p"]]),
+        none[0, :1],
+        none[:, :2],
+        Contexts.dense(none),
+        fact["at"],
+        fact["at"] + WINDOW,
+        0,
+    )
+    (block,) = FORM.encode_blocks(made, [0, 1], np.full(1, SINGLE), [bytes(16)])
+    truth = outputs.tobytes() if fact["correct"] else None
+    return as_round(block, 0, (fact["correct"], fact["at"] + fact["delay"], number), truth)
+
+
+FACTS = rounds(700)
+RECORDS = [record(fact, i + 1) for i, fact in enumerate(FACTS)]
+
+
+def statistics() -> StatisticsAccumulator:
+    """An empty one."""
+    return StatisticsAccumulator(FORM, K, WINDOW)
+
+
+def test_it_counts_the_truth() -> None:
+    """Each number is what a loop over the rounds finds."""
+    counting = statistics()
+    counting.take(RECORDS, 700)
+    counts = counting.counts()
+    delays = [fact["at"] + fact["delay"] - fact["at"] for fact in FACTS]
+    assert (counts.rounds, counts.correct) == (700, sum(fact["correct"] for fact in FACTS))
+    assert counts.delay_seconds == pytest.approx(sum(delays))
+    assert list(np.cumsum(counts.delays)[:-1]) == [sum(d <= bound for d in delays) for bound in DELAY_BOUNDS]
+    props = [fact["p"] for fact in FACTS]
+    assert list(np.cumsum(counts.propensities)[:-1]) == [sum(p <= bound for p in props) for bound in PROPENSITY_BOUNDS]
+    assert counts.surprisal_micronats == pytest.approx(1e6 * -sum(map(math.log, props)), abs=700)
+    assert counts.weights == pytest.approx(sum(1 / p for p in props))
+    assert counts.squared_weights == pytest.approx(sum(1 / p**2 for p in props))
+    assert counts.correct_weights == pytest.approx(sum(1 / f["p"] for f in FACTS if f["correct"]))
+    assert (counts.labels, counts.weighed) == (K, 700)
+
+
+@pytest.mark.parametrize("step", [1, 7, 256, 699])
+def test_the_bits_do_not_depend_on_the_cuts(step: int) -> None:
+    """Rounds may come one by one or many at once, be asked for between, and pass through the store."""
+    whole, cut = statistics(), statistics()
+    whole.take(RECORDS, 700)
+    for start in range(0, len(RECORDS), step):
+        cut.take(RECORDS[start : start + step], len(RECORDS[start : start + step]))
+        if start % 3 == 0:
+            kept = cut.counts().encode()
+            cut = statistics()
+            cut.restart(kept)
+    assert cut.counts() == whole.counts()
+    assert decode_statistics(whole.counts().encode()) == whole.counts()
+
+
+def test_sums_never_fall() -> None:
+    """A counter that falls by a rounding error would be taken for a restart."""
+    counting, before = statistics(), None
+    for one in RECORDS:
+        counting.take([one], 1)
+        counts = counting.counts()
+        sums = (counts.delay_seconds, counts.weights, counts.squared_weights, counts.correct_weights)
+        assert before is None or all(new >= old for new, old in zip(sums, before, strict=True))
+        before = sums
+
+
+def test_only_slots_of_the_window_are_kept() -> None:
+    """Whatever the length of the log, the recent slots are a window's."""
+    counting = statistics()
+    counting.take(RECORDS, 700)
+    recent = dict(counting.counts().recent)
+    newest = int(FACTS[-1]["at"] // (WINDOW / SLOTS))
+    assert set(recent) == set(range(newest - SLOTS, newest + 1))
+    assert recent[newest - 1] == 10
+
+
+@pytest.mark.parametrize("broken", [b"", b"[]", b"{", b'{"rounds":', b'{"unheard":1}', b'{"delays":[1]}', b"\xff"])
+def test_what_is_no_tally_is_begun_anew(broken: bytes) -> None:
+    """Counts that cannot be read, or are another version's, are no reason not to serve."""
+    counting = statistics()
+    counting.restart(broken)
+    counting.take(RECORDS[:3], 3)
+    assert counting.counts().rounds == 3

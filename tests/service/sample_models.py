@@ -1,0 +1,222 @@
+"""Models to test with: their definitions, rounds made directly in a store, and the fold that is the truth."""
+
+import json
+import math
+import threading
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from learners.answers import draw_answers, is_structured, uniforms_per_answer
+from learners.base import NO_LABEL, AnyLearner, Contexts, Problem, Rounds
+from learners.mathematics.norms import within_bound
+from learners.registry import ALL_LEARNERS
+from service.compute import Compute
+from service.models.model import Limits, Model, new_model, stored_model
+from service.prediction_id import PredictionId
+from service.schemas.models import ModelDefinition
+from service.store.base import Block, Feedback, FeedbackStatus, LogEntry, Store
+from service.store.records.records import NewPredictions
+from service.store.stored_models import ModelKey
+from service.store.tokens import tokens_of
+from tests.service.workers import START
+
+COMPUTE = Compute(2)
+"""Threads that all tests share."""
+
+LABELS = ["red", "green", "blue", "none"]
+SIZE = 3
+SOBA_DIAGONAL = {"algorithm": "soba-diagonal"}
+GAPTRON = {"algorithm": "gaptron", "loss": "logistic", "eta_scale": 20.0}
+SOBA = {"algorithm": "soba"}
+UNIFORM = {"algorithm": "uniform"}
+LABEL_SET = {"algorithm": "fenchel-young-label-set"}
+RANKING = {"algorithm": "fenchel-young-ranking", "polytope": "birkhoff"}
+LEARNER_CHOICES = [SOBA_DIAGONAL, GAPTRON, SOBA, UNIFORM]
+
+
+def definition(name: str, **fields: Any) -> dict[str, Any]:
+    """The body that creates a model of four labels and three features."""
+    features = {"kind": "dense", "size": SIZE, "norm": "unit"}
+    return {"name": name, "labels": LABELS, "features": features, "learner": SOBA_DIAGONAL} | fields
+
+
+def some_contexts(seed: int, n: int) -> list[list[float]]:
+    """As many contexts, none of them zero."""
+    rows: list[list[float]] = np.random.default_rng(seed).normal(size=(n, SIZE)).tolist()
+    return rows
+
+
+async def make_model(store: Store, name: str, incarnation: str = "first", **fields: Any) -> Model:
+    """Creates a model directly in the store."""
+    model = new_model(
+        ModelDefinition.model_validate(definition(name, **fields)), incarnation, Limits(2**30, 10**12, 2**30)
+    )
+    assert await store.create_model(model.key, model.definition.model_dump_json(), START)
+    return model
+
+
+async def play(
+    store: Store, model: Model, n: int, seed: int = 1, now: float = START, blocks: int | None = None
+) -> None:
+    """Adds n rounds to the model's log, predicted by an untaught learner, most of them right; in n blocks, or fewer."""
+    rng = np.random.default_rng(seed)
+    contexts = rng.normal(size=(n, SIZE))
+    contexts /= np.linalg.norm(contexts, axis=1, keepdims=True)
+    decisions = model.learner.decide(model.learner.init(), Contexts.dense(contexts))
+    uniforms = rng.random((n, uniforms_per_answer(model.learner)))
+    labels, propensities, residual_uniforms = draw_answers(model.learner, decisions, uniforms)
+    outputs, rows = model.answers.form.rows(labels), Contexts.dense(contexts)
+    made = NewPredictions(outputs, propensities, residual_uniforms, decisions.evidence, rows, now, now + 60.0, 0)
+    bounds = [n * i // (blocks or n) for i in range((blocks or n) + 1)]
+    names = [f"played-{seed}-{number}" for number in range(len(bounds) - 1)]
+    tokens = tokens_of(bounds, str(seed))
+    records = model.format.encode_blocks(made, bounds, tokens, [bytes(16)] * len(names))
+    await store.add_predictions(model.key, list(map(Block, names, records)), 600.0, None)
+    spans = zip(names, pairwise(bounds), strict=True)
+    own = [(block, token) for block, (start, stop) in spans for token in tokens[start:stop].tolist()]
+    ids = [PredictionId(model.name, *each) for each in own]
+    truths = model.answers.form.encode(rng.permutation(labels))  # of other rounds, which are answers too
+    feedback = [
+        Feedback(id_, None, truth) if is_structured(model.learner) else Feedback(id_, bool(rng.random() < 0.7), None)
+        for id_, truth in zip(ids, truths, strict=True)
+    ]
+    results = await store.add_feedback(model.key, feedback, model.feedback_rules, now)
+    assert {result.status for result in results} <= {FeedbackStatus.RECORDED}
+
+
+async def whole_log(store: Store, key: ModelKey) -> list[LogEntry]:
+    """Every round that the log still has."""
+    return (await store.read_tail(key, 0, 1_000_000)).entries
+
+
+def sequential_fold(model: Model, entries: Sequence[LogEntry]) -> Any:
+    """The state after these rounds, from the first, one at a time."""
+    records = one_by_one(entries)
+    assert model.format.table(records)["round"].tolist() == list(range(1, len(records) + 1))
+    state = model.learner.init()
+    for record in records:
+        state = model.learner.fold(state, model.format.decode_rounds([record]))
+    return state
+
+
+def one_by_one(entries: Sequence[LogEntry]) -> list[bytes]:
+    """Each round of these entries by itself."""
+    rounds = b"".join(entry.payload for entry in entries)
+    records = []
+    while rounds:
+        length = int.from_bytes(rounds[:4], "little")
+        records.append(rounds[:length])
+        rounds = rounds[length:]
+    return records
+
+
+async def true_state(store: Store, name: str) -> Any:
+    """The state that every worker must reach: the sequential fold of the stored log."""
+    stored = await store.get_model(name)
+    assert stored is not None
+    return sequential_fold(stored_model(stored), await whole_log(store, stored.key))
+
+
+def bits(state: Any) -> list[bytes]:
+    """A state as bytes, so that equal means equal to the bit."""
+    return [array.tobytes() for array in state]
+
+
+def learner_of(model: dict[str, Any]) -> AnyLearner:
+    """The learner that the answer of `GET /models/{name}` describes."""
+    features, choice = model["features"], dict(model["learner"])
+    problem = Problem(len(model["labels"]), features["size"], features["norm_bound"])
+    learner: AnyLearner = ALL_LEARNERS[choice.pop("algorithm")](problem=problem, **choice)
+    return learner
+
+
+def distribution_of(learner: AnyLearner, state: Any, context: Sequence[float]) -> list[float]:
+    """The probabilities of the labels for a context as a client sends it, to a model of unit norm."""
+    row = within_bound(Contexts.dense([context]), "unit", learner.problem.norm_bound)
+    probabilities: list[float] = learner.decide(state, row).distributions[0].tolist()
+    return probabilities
+
+
+class Replay:
+    """Lives a model's rounds again from what the API tells of it, and checks each as it goes.
+
+    Args:
+        model: as `GET /models/{name}` answers it.
+        tolerance: by what part a propensity may differ: 0 where contexts came one at a time, for the product
+            of a matrix and one context may round otherwise than that of a matrix and many.
+    """
+
+    def __init__(self, model: dict[str, Any], tolerance: float = 0.0) -> None:
+        self._tolerance = tolerance
+        self.learner = learner_of(model)
+        self.labels: list[str] = model["labels"]
+        self.states = [self.learner.init()]  # after each round
+
+    def distribution(self, context: Sequence[float]) -> list[float]:
+        """The probabilities of the labels after all rounds, for a context as a client sends it."""
+        return distribution_of(self.learner, self.states[-1], context)
+
+    def add(self, line: dict[str, Any]) -> None:
+        """Folds a line of the log; its propensity must be what its model gave at the time."""
+        assert line["round"] == len(self.states)
+        seen, context = self.states[line["rounds_seen"]], Contexts.dense([line["context"]])
+        label = self.labels.index(line["label"])
+        decisions = self.learner.decide(seen, context)
+        assert math.isclose(decisions.distributions[0, label], line["propensity"], rel_tol=self._tolerance)
+        truth = NO_LABEL if line["true_label"] is None else self.labels.index(line["true_label"])
+        one = Rounds(
+            contexts=context,
+            labels=np.array([label]),
+            propensities=np.array([line["propensity"]]),
+            correct=np.array([line["correct"]]),
+            true_labels=np.array([truth]),
+            evidence=decisions.evidence,
+            residual_uniforms=np.zeros(1),  # no learner here tosses a coin
+        )
+        copied = self.learner.state_type(*(array.copy() for array in self.states[-1]))
+        self.states.append(self.learner.fold(copied, one))
+
+
+def replay(model: dict[str, Any], log: str, tolerance: float = 0.0) -> Replay:
+    """The replay of a log, as `GET /models/{name}/rounds` answers it, from its first round."""
+    played = Replay(model, tolerance)
+    for line in log.splitlines():
+        played.add(json.loads(line))
+    return played
+
+
+def taught_by(model: Model, learner: Any) -> Model:
+    """The model with another learner in the place of its own."""
+    return replace(model, learner=learner)
+
+
+class CutShort:
+    """A learner whose next fold changes the state and then stops in the middle, in one way or another."""
+
+    def __init__(self, learner: Any, fold_cost: int = 1) -> None:
+        self._learner = learner
+        self._fold_cost = fold_cost
+        self.broken = True
+        self.begun, self.go_on = threading.Event(), threading.Event()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._learner, name)
+
+    def fold_cost(self, _: int) -> int:
+        """As it was given."""
+        return self._fold_cost
+
+    def fold_unchecked(self, state: Any, rounds: Any) -> Any:
+        """Folds, and then fails or dawdles, if it is broken."""
+        state = self._learner.fold_unchecked(state, rounds)
+        if not self.broken:
+            return state
+        self.begun.set()
+        if self._fold_cost == 1:
+            raise FloatingPointError("cut short")
+        self.go_on.wait(10.0)
+        return self._learner.fold_unchecked(state, rounds)  # worse than a half: twice

@@ -1,0 +1,231 @@
+"""The laws of stores of several servers: slots that move, primaries that die, Sentinels that find the next one."""
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from service.errors import StoreUnavailableError
+from service.store import keys
+from service.store.connections.addresses import NO_FILES, TlsFiles
+from service.store.redis.api_keys import ApiKeyTable
+from service.store.redis.redis_store import RedisStore
+from tests.certificates import Certificates
+from tests.fleets import Cluster, Server, WatchedModel, cluster, sentinels, wait_until_replicated
+from tests.servers import REDIS_SERVER, free_port, wait_until
+from tests.service.keyed import bearer, desk_at
+from tests.service.metrics import parsed, value
+from tests.service.sample_models import definition
+from tests.service.store.traffic import KEY, traffic
+from tests.service.workers import Clock, worker
+
+NAMES = ["on-a", "on-b", "on-c", "on-d"]
+"""Of models that are spread over three primaries."""
+
+SLOT_KEY = keys.model(KEY.name)
+
+
+@asynccontextmanager
+async def opened(url: str, tls: TlsFiles = NO_FILES) -> AsyncIterator[RedisStore]:
+    """A connection for one test."""
+    store = RedisStore(url, 2.0, tls)
+    try:
+        yield store
+    finally:
+        await store.close()
+
+
+def move_by_key(fleet: Cluster, slot: int, source: Server, target: Server) -> None:
+    """Moves a slot as `redis-cli --cluster reshard` does, a few keys at a time."""
+    target.send("CLUSTER", "SETSLOT", slot, "IMPORTING", fleet.id(source))
+    source.send("CLUSTER", "SETSLOT", slot, "MIGRATING", fleet.id(target))
+    while moving := source.send("CLUSTER", "GETKEYSINSLOT", slot, 10):
+        source.send("MIGRATE", "127.0.0.1", target.port, "", 0, 5000, "KEYS", *moving)
+    for server in (target, source):
+        server.send("CLUSTER", "SETSLOT", slot, "NODE", fleet.id(target))
+
+
+def move_at_once(fleet: Cluster, slot: int, source: Server, target: Server) -> None:
+    """Moves a slot as Valkey 9 does, in one step for its clients."""
+    source.send("CLUSTER", "MIGRATESLOTS", "SLOTSRANGE", slot, slot, "NODE", fleet.id(target))
+
+
+@pytest.mark.parametrize("move", [move_by_key, move_at_once])
+async def test_a_slot_that_moves_under_traffic_loses_nothing(tmp_path: Path, move: Callable[..., None]) -> None:
+    """Every acknowledged feedback is in the log once, wherever the model's slot is, and one store follows it."""
+    with cluster(tmp_path) as fleet:
+        slot = fleet.slot(SLOT_KEY)
+        source = fleet.owner(slot)
+        target = next(server for server in fleet.servers[:3] if server is not source)
+        async with opened(fleet.url) as store:
+            async with traffic(store) as players:
+                await asyncio.to_thread(move, fleet, slot, source, target)
+                await asyncio.to_thread(wait_until, lambda: fleet.owner(slot) is target)
+            assert Counter(await players.logged()) == Counter(players.acknowledged)
+        assert move is move_by_key or not players.errors  # a slot that moves at once is not noticed
+
+
+async def test_a_cluster_goes_on_without_a_dead_primary(tmp_path: Path) -> None:
+    """The replica takes over; no feedback is in the log twice, and what was replicated is there."""
+    with cluster(tmp_path, node_timeout_ms=600) as fleet:
+        slot = fleet.slot(SLOT_KEY)
+        await check_a_death(fleet.url, fleet.owner(slot))
+
+
+async def check_a_death(url: str, primary: Server, tls: TlsFiles = NO_FILES) -> None:
+    """Kills a primary under traffic: what its replica had is there, nothing twice, and one store goes on."""
+    async with opened(url, tls) as store:
+        async with traffic(store) as players:
+            before = set(players.acknowledged)
+            await asyncio.to_thread(wait_until_replicated, primary)
+            primary.kill()
+            await players.has_grown()
+        logged = await players.logged()
+    assert players.errors
+    assert len(logged) == len(set(logged))
+    assert before <= set(logged)
+
+
+class Trio(NamedTuple):
+    """Servers that Sentinels watch, and what a client of them needs."""
+
+    watched: WatchedModel
+    tls: TlsFiles
+
+
+@pytest.fixture(scope="module", params=["plain", "tls"])
+def trio(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Trio]:
+    """A primary, a replica and three Sentinels; then the same with TLS on all ways between them."""
+    certificates = request.getfixturevalue("certificates") if request.param == "tls" else None
+    with sentinels(tmp_path_factory.mktemp("watched"), tls=certificates) as running:
+        yield Trio(running, NO_FILES if certificates is None else certificates.of_client())
+
+
+async def test_an_unknown_service_is_said_to_be_unknown(trio: Trio) -> None:
+    """Sentinels that watch nothing by that name: the store is unavailable, and the error names the service."""
+    async with opened(trio.watched.url.replace("/wager", "/other"), trio.tls) as store:
+        with pytest.raises(StoreUnavailableError, match="no Sentinel names a primary for 'other': unknown"):
+            await store.check()
+
+
+async def test_a_sentinel_less_is_no_trouble(trio: Trio) -> None:
+    """With the first of the named Sentinels away, the others are asked."""
+    first = trio.watched.sentinels[0]
+    first.kill()
+    try:
+        async with opened(trio.watched.url, trio.tls) as store:
+            assert (await store.check()).version.startswith(("Valkey", "Redis"))
+    finally:
+        first.start()
+        wait_until(first.answers)
+
+
+async def test_a_primary_that_would_write_alone_is_warned_of(trio: Trio) -> None:
+    """Cut off from its replica it would go on taking writes: the store is ready, and says what to set."""
+    async with opened(trio.watched.url, trio.tls) as store:
+        assert [text for text in (await store.check()).warnings if "min-replicas-to-write to 1" in text]
+        trio.watched.primary().send("CONFIG", "SET", "min-replicas-to-write", 1)
+        assert (await store.check()).warnings == []
+        trio.watched.primary().send("CONFIG", "SET", "min-replicas-to-write", 0)
+
+
+@pytest.mark.parametrize("trio", ["tls"], indirect=True)
+async def test_tls_is_checked_at_sentinels_too(trio: Trio) -> None:
+    """Who does not know their authority, or knows them by another host's name, is told so and no more than so."""
+    strange = trio.watched.url.replace("127.0.0.1", "localhost")
+    for url, files in ((trio.watched.url, trio.tls._replace(ca=None)), (strange, trio.tls)):
+        async with opened(url, files) as store:
+            with pytest.raises(StoreUnavailableError, match="CERTIFICATE_VERIFY_FAILED") as raised:
+                await store.check()
+        assert ".pem" not in str(raised.value)
+
+
+async def test_the_next_primary_is_found(trio: Trio) -> None:
+    """After a kill of the primary the same store object writes to the server that Sentinel makes the next one."""
+    primary = trio.watched.primary()
+    await check_a_death(trio.watched.url, primary, trio.tls)
+    assert trio.watched.primary() is not primary
+
+
+async def test_the_service_goes_on_after_a_fail_over(certificates: Certificates, tmp_path: Path) -> None:
+    """By its settings alone it finds the next primary, which takes the feedback to a prediction from before."""
+    files: dict[str, Any] = {"store_ca_file": certificates.ca, "store_cert_file": certificates.client}
+    asked = {"model": "front", "context": [0.6, 0.8, 0.0]}
+    with sentinels(tmp_path, tls=certificates) as watched:
+        async with worker(watched.url, **files) as client:
+            assert (await client.post("/models", json=definition("front"))).status_code == 201
+            drawn = (await client.post("/predict", json=asked)).json()
+            await asyncio.to_thread(wait_until_replicated, watched.servers[0])
+            watched.servers[0].kill()
+            said = {"prediction_id": drawn["prediction_id"], "correct": True}
+            async with asyncio.timeout(30.0):
+                while (answer := await client.post("/feedback", json=said)).status_code == 503:  # noqa: ASYNC110
+                    await asyncio.sleep(0.05)
+            assert answer.json()["status"] == "recorded"
+            assert (await client.post("/predict", json=asked)).status_code == 200
+
+
+# --- a cluster
+
+
+@pytest.mark.parametrize("program", ["valkey", "redis"])
+async def test_a_server_of_a_cluster_is_not_taken_for_a_store(tmp_path: Path, program: str) -> None:
+    """By a URL of one server, a cluster's is not ready, and the error says how its URL must begin."""
+    if program == "redis" and REDIS_SERVER is None:
+        pytest.skip("no redis-server on the PATH")
+    binary = Path(str(REDIS_SERVER)) if program == "redis" else None
+    with Server(tmp_path, binary, cluster_enabled="yes", cluster_port=str(free_port())).start().ended() as server:
+        wait_until(server.answers)
+        async with opened(f"redis://127.0.0.1:{server.port}") as store:
+            with pytest.raises(StoreUnavailableError, match=r"part of the models: give redis\+cluster://"):
+                await store.check()
+
+
+async def test_readiness_and_requests_tell_of_a_clusters_wrong_url(small_cluster: Cluster) -> None:
+    """The service at one server of a cluster: 503 from `/readyz`, and from what meets another server's model."""
+    async with worker(f"redis://127.0.0.1:{small_cluster.servers[0].port}") as client:
+        answers = [await client.get(path) for path in ("/readyz", *(f"/models/{name}" for name in "abcdef"))]
+    wrong = {answer.json()["detail"] for answer in answers if answer.status_code == 503}
+    assert answers[0].status_code == 503
+    assert [answer.status_code for answer in answers[1:]].count(503) > 1
+    assert all("redis+cluster://" in detail for detail in wrong)
+
+
+async def test_a_guarded_and_watched_service_on_a_cluster(small_cluster: Cluster) -> None:
+    """API keys, their limits and `/metrics` are the whole cluster's, wherever a model is."""
+    asking = {"context": [0.6, 0.8, 0.0]}
+    async with opened(small_cluster.url) as store:
+        session = desk_at(ApiKeyTable(store.command), Clock())
+        admin = await session.create("the tests", ["admin"])
+        limited = await session.create("the tests", ["predict"], limit="3/hour")
+        async with worker(small_cluster.url, auth="required") as client:
+            for name in NAMES:
+                made = await client.post("/models", json=definition(name), headers=bearer(admin))
+                assert made.status_code == 201
+            asked = [
+                await client.post("/predict", json=asking | {"model": name}, headers=bearer(limited)) for name in NAMES
+            ]
+            samples = parsed((await client.get("/metrics", headers=bearer(admin))).text)
+            for name in NAMES:
+                await client.delete(f"/models/{name}", headers=bearer(admin))
+        for key in (admin, limited):
+            await session.revoke(key.id)
+    assert len({small_cluster.owner(small_cluster.slot(keys.model(name))) for name in NAMES}) == 3
+    assert [answer.status_code for answer in asked] == [200, 200, 200, 429]
+    assert [value(samples, "wager_predictions_total", model=name) for name in NAMES] == [1, 1, 1, 0]
+    assert value(samples, "wager_models") >= len(NAMES)
+    assert value(samples, "wager_store_up") == 1
+
+
+async def test_the_fullest_server_of_a_cluster_is_told(small_cluster: Cluster) -> None:
+    """One server near its limit is the cluster's trouble, whichever it is."""
+    async with opened(small_cluster.url) as store:
+        for number, server in enumerate(small_cluster.servers[:3]):
+            limit = 2**28 + number
+            server.send("CONFIG", "SET", "maxmemory", limit)
+            assert (await store.read_load()).memory_limit == limit
+            server.send("CONFIG", "SET", "maxmemory", 0)

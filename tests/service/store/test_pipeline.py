@@ -1,0 +1,86 @@
+"""The laws of a line: each reply goes to whoever asked for it, and nobody waits for ever."""
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+from redis import exceptions
+
+from service.store.connections.addresses import parse_store_url
+from service.store.connections.pipeline import Pipeline, _refusal
+
+ECHO = "return ARGV[1]"
+
+
+@asynccontextmanager
+async def opened(url: str, patience: float = 5.0) -> AsyncIterator[Pipeline]:
+    """A line, closed afterwards."""
+    line = Pipeline(parse_store_url(url), patience, {})
+    try:
+        yield line
+    finally:
+        await line.close()
+
+
+async def test_replies_find_who_asked(store_url: str) -> None:
+    """Many at once, some refused, some given up: everyone else gets the answer to what was asked."""
+    async with opened(store_url) as line:
+        asked = [asyncio.create_task(line.call("EVAL", ECHO, 0, str(i) * 100)) for i in range(100)]
+        refused = [asyncio.create_task(line.call(*command)) for command in (("EVALSHA", "0" * 40, 0), ("NOTHING",))]
+        more = [asyncio.create_task(line.call("EVAL", ECHO, 0, str(i) * 100)) for i in range(100, 200)]
+        await asyncio.sleep(0)
+        for i in range(0, 100, 3):
+            asked[i].cancel()
+        replies = await asyncio.gather(*asked, *more, return_exceptions=True)
+        wanted = [(str(i) * 100).encode() for i in range(200)]
+        assert all(reply == wanted[i] for i, reply in enumerate(replies) if i >= 100 or i % 3)
+        no_script, unknown = await asyncio.gather(*refused, return_exceptions=True)
+        assert isinstance(no_script, exceptions.NoScriptError)
+        assert isinstance(unknown, exceptions.ResponseError)
+
+
+async def test_a_late_reply_ends_the_connection_and_the_next_call_opens_another(store_url: str) -> None:
+    """What comes late is nobody's reply."""
+    async with opened(store_url, patience=0.2) as line:
+        with pytest.raises(exceptions.TimeoutError, match=r"no reply within 0\.2 s"):
+            await line.call("BLPOP", "wager:test:never", 1)
+        assert await line.call("EVAL", ECHO, 0, "again") == b"again"
+
+
+async def test_all_who_wait_hear_of_a_lost_connection(store_url: str) -> None:
+    """At once, and each of them."""
+    async with opened(store_url) as line:
+        number = await line.call("CLIENT", "ID")
+        waiting = [asyncio.create_task(line.call("BLPOP", "wager:test:never", 0)) for _ in range(3)]
+        async with opened(store_url) as other:
+            await other.call("CLIENT", "KILL", "ID", number)
+        lost = await asyncio.gather(*waiting, return_exceptions=True)
+        assert all(isinstance(error, exceptions.ConnectionError) for error in lost)
+        assert await line.call("EVAL", ECHO, 0, "again") == b"again"
+
+
+@pytest.mark.parametrize(
+    ("answer", "error"),
+    [
+        ("NOSCRIPT No matching script.", exceptions.NoScriptError),
+        ("OOM command not allowed when used memory > 'maxmemory'.", exceptions.OutOfMemoryError),
+        ("MOVED 3999 127.0.0.1:6381", exceptions.MovedError),
+        ("ASK 3999 127.0.0.1:6381", exceptions.AskError),
+        ("ERR wrong number of arguments", exceptions.ResponseError),
+    ],
+)
+def test_refusals_are_those_of_the_driver(answer: str, error: type[Exception]) -> None:
+    """What a server answers instead of a reply is the same error by the line as by redis-py."""
+    assert type(_refusal(answer)) is error
+
+
+async def test_a_server_that_says_nothing_is_given_up_before_a_late_reply_would_be() -> None:
+    """A reply may take long, a connection may not: its greeting must be answered soon."""
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        host, port = silent.getsockname()
+        line = Pipeline(parse_store_url(f"redis://:password@{host}:{port}"), 600.0, {}, opening=0.1)
+        with pytest.raises(exceptions.TimeoutError, match=r"no reply within 0\.1 s"):
+            await line.call("PING")
+        await line.close()

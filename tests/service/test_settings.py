@@ -1,0 +1,248 @@
+"""The laws of the settings."""
+
+from pathlib import Path
+
+import pytest
+from pydantic import ValidationError
+
+from service.settings import Settings
+from service.store.connections.addresses import parse_store_url
+
+SECRET = "whsec_" + "aHVudGVyMmh1bnRlcjJodW50ZXIyaHVudGVyMg=="
+OUT_OF_RANGE = [
+    ("host", ""),
+    ("port", 0),
+    ("port", 65536),
+    ("workers", 0),
+    ("store_timeout_seconds", 0.0),
+    ("max_body_bytes", 1023),
+    ("max_batch_items", 0),
+    ("max_state_bytes", 0),
+    ("cache_bytes", 0),
+    ("graceful_shutdown_seconds", -1),
+    ("drain_seconds", -1),
+    ("appendfsync", "no"),
+    ("auth", "maybe"),
+    ("key_cache_seconds", -1),
+    ("body_timeout_seconds", 0),
+    ("body_grace_seconds", 0),
+    ("body_min_bytes_per_second", -1),
+    ("head_timeout_seconds", 0),
+    ("max_requests_in_flight", 0),
+    ("max_distribution_numbers", 0),
+    ("webhook_secrets", ","),
+    ("webhook_secrets", "whsec_hunter2"),
+    ("webhook_secrets", f"{SECRET},{SECRET[6:]}"),
+    ("store_url", "http://localhost"),
+    ("store_url", "redis://"),
+    ("store_url", "redis://localhost:port"),
+    ("store_url", "redis://localhost:0"),
+    ("store_url", "redis://one:1,two:2"),
+    ("store_url", "redis://localhost/first"),
+    ("store_url", "redis://localhost?retry=10"),
+    ("store_url", "redis://:pass#word@localhost"),
+    ("store_url", "unix://"),
+    ("store_url", "redis+cluster://"),
+    ("store_url", "redis+cluster://one:1,,two:2"),
+    ("store_url", "redis+cluster://one:1/3"),
+    ("store_url", "redis+sentinel://one:1,two:2"),
+    ("store_url", "rediss+sentinel://one:1/service/first"),
+    ("store_ca_file", "/nowhere/ca.pem"),
+    ("store_ca_file", __file__),
+    ("store_cert_file", __file__),
+    ("secrets_dir", "/nowhere/at/all"),
+    ("secrets_dir", __file__),
+]
+UNDERSTOOD = [
+    ("redis://host", ([("host", 6379)], "", 0, (None, None))),
+    ("rediss://user:p%40ss@host:7/2", ([("host", 7)], "", 2, ("user", "p@ss"))),
+    ("redis+cluster://a:1,[::1]:2", ([("a", 1), ("::1", 2)], "", 0, (None, None))),
+    ("rediss+cluster://:pw@a,b", ([("a", 6379), ("b", 6379)], "", 0, (None, "pw"))),
+    ("redis+sentinel://u:pw@a,b:2/main", ([("a", 26379), ("b", 2)], "main", 0, ("u", "pw"))),
+    ("rediss+sentinel://a/main/3?sentinel_password=x", ([("a", 26379)], "main", 3, (None, None))),
+]
+SHOWN_URLS = [
+    ("redis://user:pa55word@host:6379/0", "redis://user:***@host:6379/0"),
+    ("rediss://:pa55word@host", "rediss://:***@host"),
+    ("redis+cluster://user:pa55word@a:1,b:2", "redis+cluster://user:***@a:1,b:2"),
+    ("rediss+sentinel://:pa55word@a/main?sentinel_password=pa55word", "rediss+sentinel://:***@a/main?***"),
+    ("redis://host:6379?password=pa55word", "redis://host:6379?***"),
+    ("unix:///run/valkey.sock", "unix:///run/valkey.sock"),
+]
+
+
+@pytest.fixture(autouse=True)
+def _clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in Settings.model_fields:
+        monkeypatch.delenv(f"WAGER_{name.upper()}", raising=False)
+
+
+def test_several_workers_do_not_drain() -> None:
+    """They share an address, at which nobody could tell the one that goes from the others."""
+    with pytest.raises(ValidationError, match="drain_seconds"):
+        Settings(workers=2, drain_seconds=1.0)
+
+
+def test_defaults_need_no_environment() -> None:
+    """Without any variable, the service listens on loopback and keeps its own store."""
+    settings = Settings()
+    assert (settings.host, settings.port, settings.workers) == ("127.0.0.1", 8000, 1)
+    assert (settings.data_dir, settings.store_url) == (Path("wager-data"), None)
+    assert settings.max_body_bytes == 4 * 2**20
+
+
+def test_environment_is_read_and_arguments_override_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A variable replaces a default, and an argument replaces a variable."""
+    monkeypatch.setenv("WAGER_PORT", "9000")
+    monkeypatch.setenv("WAGER_WORKERS", "3")
+    settings = Settings(port=9001)
+    assert (settings.port, settings.workers) == (9001, 3)
+
+
+def test_an_empty_variable_is_an_unset_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A variable that a compose file leaves empty means its default."""
+    monkeypatch.setenv("WAGER_STORE_URL", "")
+    assert Settings().store_url is None
+
+
+def test_sizes_may_have_a_unit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A size is a number of bytes, or a number with a unit."""
+    monkeypatch.setenv("WAGER_CACHE_BYTES", "64MiB")
+    assert Settings().cache_bytes == 64 * 2**20
+
+
+@pytest.mark.parametrize("file_name", ["WAGER_STORE_URL", "wager_store_url"])
+def test_a_secret_is_read_from_its_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file_name: str) -> None:
+    """A file of the secrets' folder is the setting it is named after, without the line's end."""
+    (tmp_path / file_name).write_text("redis://:p%40ss@valkey\n")
+    monkeypatch.setenv("WAGER_SECRETS_DIR", str(tmp_path))
+    assert Settings().store_url == "redis://:p%40ss@valkey"
+    monkeypatch.delenv("WAGER_SECRETS_DIR")
+    assert Settings(secrets_dir=tmp_path).store_url == "redis://:p%40ss@valkey"
+    assert Settings().store_url is None
+
+
+def test_a_variable_overrides_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is set in the environment, or as an argument, is not looked for among the secrets; an empty one is."""
+    (tmp_path / "wager_store_url").write_text("redis://file")
+    monkeypatch.setenv("WAGER_SECRETS_DIR", str(tmp_path))
+    monkeypatch.setenv("WAGER_STORE_URL", "")
+    assert Settings().store_url == "redis://file"
+    monkeypatch.setenv("WAGER_STORE_URL", "redis://variable")
+    assert Settings().store_url == "redis://variable"
+    assert Settings(store_url="redis://argument").store_url == "redis://argument"
+
+
+def test_a_wrong_secret_is_refused_by_name_and_not_repeated(tmp_path: Path) -> None:
+    """A file with a wrong value is an error that names the setting and does not hold the value."""
+    (tmp_path / "wager_store_url").write_text("http://user:secret@host")
+    with pytest.raises(ValidationError) as caught:
+        Settings(secrets_dir=tmp_path)
+    assert [problem["loc"] for problem in caught.value.errors()] == [("store_url",)]
+    assert "secret@" not in str(caught.value)
+
+
+@pytest.mark.parametrize(("name", "value"), OUT_OF_RANGE)
+def test_a_wrong_value_is_refused_by_name(name: str, value: object) -> None:
+    """Every setting outside its range is refused, and the error names it."""
+    with pytest.raises(ValidationError) as caught:
+        Settings(**{name: value})  # type: ignore[arg-type]
+    assert [problem["loc"][0] for problem in caught.value.errors()] == [name]
+
+
+@pytest.mark.parametrize(("url", "expected"), UNDERSTOOD)
+def test_a_store_url_is_understood(url: str, expected: object) -> None:
+    """Hosts, ports, the watched service, the database and the user are read from the URL."""
+    address = parse_store_url(Settings(store_url=url).store_url or "")
+    assert (address.nodes, address.service, address.db, address.user) == expected
+    assert address.tls == url.startswith("rediss")
+
+
+def test_a_key_needs_a_certificate() -> None:
+    """TLS files are accepted with a URL of TLS, a key with a certificate only."""
+    files = {"store_ca_file": Path(__file__), "store_cert_file": Path(__file__), "store_key_file": Path(__file__)}
+    assert Settings(store_url="rediss+cluster://host", **files).store_key_file == Path(__file__)  # type: ignore[arg-type]
+    with pytest.raises(ValidationError, match="needs a certificate"):
+        Settings(store_url="rediss://host", store_key_file=Path(__file__))
+
+
+@pytest.mark.parametrize(("url", "shown"), SHOWN_URLS)
+def test_a_password_is_never_shown(url: str, shown: str) -> None:
+    """Neither the text of the settings nor the masked URL holds the store's password."""
+    settings = Settings(store_url=url)
+    assert settings.masked_store_url == shown
+    assert shown in repr(settings)
+    assert "pa55word" not in f"{settings!r} {settings}"
+
+
+def test_an_error_does_not_repeat_the_value() -> None:
+    """The error about a wrong store URL does not hold the password in it."""
+    with pytest.raises(ValidationError) as caught:
+        Settings(store_url="http://user:pa55word@host")
+    assert "pa55word" not in str(caught.value)
+
+
+def test_workers_read_back_what_the_parent_exported(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Settings written to the environment and read again are the same settings."""
+    settings = Settings(port=9000, data_dir=Path("/tmp/a b"), store_url="redis://:p%40ss@host/1", cache_bytes=2**30)
+    for name, value in settings.as_environment().items():
+        monkeypatch.setenv(name, value)
+    assert Settings() == settings
+
+
+def test_settings_do_not_change() -> None:
+    """A setting cannot be assigned to."""
+    with pytest.raises(ValidationError):
+        Settings().port = 1  # type: ignore[misc]
+
+
+def test_a_wrong_secret_is_not_repeated() -> None:
+    """The error about a wrong secret of webhooks does not hold it."""
+    with pytest.raises(ValidationError) as caught:
+        Settings(webhook_secrets="whsec_hunter2")
+    assert "hunter2" not in str(caught.value)
+
+
+@pytest.mark.parametrize("in_file", [True, False])
+def test_webhooks_may_have_several_secrets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, in_file: bool) -> None:
+    """From the environment or a file of the secrets' folder; none is shown; workers read the same."""
+    if in_file:
+        (tmp_path / "wager_webhook_secrets").write_text(f"{SECRET}\n{SECRET}\n")
+        monkeypatch.setenv("WAGER_SECRETS_DIR", str(tmp_path))
+    else:
+        monkeypatch.setenv("WAGER_WEBHOOK_SECRETS", f"{SECRET}, {SECRET}")
+    settings = Settings()
+    assert settings.all_webhook_secrets() == [SECRET] * 2
+    assert SECRET[6:] not in f"{settings!r} {settings} {settings.model_dump()} {settings.model_dump_json()}"
+    for name, value in settings.as_environment().items():
+        monkeypatch.setenv(name, value)
+    assert Settings() == settings
+    assert Settings().all_webhook_secrets() == [SECRET] * 2
+
+
+@pytest.mark.parametrize(
+    ("host", "auth", "required"),
+    [
+        ("127.0.0.1", "auto", False),
+        ("127.8.8.8", "auto", False),
+        ("::1", "auto", False),
+        ("localhost", "auto", False),
+        ("0.0.0.0", "auto", True),
+        ("::", "auto", True),
+        ("10.0.0.1", "auto", True),
+        ("example.org", "auto", True),
+        ("localhost.example.org", "auto", True),
+        ("127.0.0.1", "required", True),
+        ("0.0.0.0", "off", False),
+    ],
+)
+def test_keys_are_required_where_others_can_reach_the_service(host: str, auth: str, required: bool) -> None:
+    """Unless it is said otherwise, a service needs keys as soon as another machine may reach it."""
+    assert Settings(host=host, auth=auth).keys_required is required
+
+
+@pytest.mark.parametrize(("auth", "required"), [("auto", True), ("required", True), ("off", False)])
+def test_keys_are_required_where_nobody_has_set_the_host(auth: str, required: bool) -> None:
+    """Another program may listen for the service on any address: only `off` opens it then."""
+    assert Settings(auth=auth).keys_required is required
+    assert Settings(auth=auth, host="127.0.0.1").keys_required is (auth == "required")
