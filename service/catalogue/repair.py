@@ -8,7 +8,7 @@ from service.errors import ModelNotFoundError, NewerVersionError, StoreCorruptEr
 from service.models.model import Model, stored_model
 from service.replicas.snapshot_state import read_state
 from service.store.base import LogEntry, Store
-from service.store.damage import Damage
+from service.store.damage import Damage, DamagedSnapshotError
 from service.store.records.log_entries import Stretch, begin_of, read_entries, read_page
 
 _PAGE = 512
@@ -95,7 +95,11 @@ async def _search_snapshot(store: Store, model: Model, recorded: list[Damage]) -
         read_state(model.learner, snapshot.state)
     except NewerVersionError as error:
         yield Finding(model.name, what, error.detail, damaged=False)
-    except (InvalidStateError, ValueError) as error:
+    except DamagedSnapshotError as error:
+        what = f"snapshot of {error.round_count} rounds"
+        if all(_named(each) != what for each in recorded):
+            yield Finding(model.name, what, str(error), damaged=True)
+    except InvalidStateError as error:
         if all(_named(each) != what for each in recorded):
             yield Finding(model.name, what, str(error), damaged=True)
 

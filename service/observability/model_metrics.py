@@ -6,8 +6,8 @@ Nothing here is summed over workers, and nothing costs more where the history is
 import asyncio
 import itertools
 import math
-from collections.abc import Awaitable, Callable, Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from typing import NamedTuple, TypeVar
 
 from prometheus_client.metrics_core import (
     CounterMetricFamily,
@@ -21,11 +21,13 @@ from service.errors import NewerVersionError, StoreCorruptError, StoreError
 from service.replicas.statistics import DELAY_BOUNDS, PROPENSITY_BOUNDS, SLOTS, RoundStatistics, decode_statistics
 from service.store.base import FeedbackStatus, ModelStats, Store, StoreLoad
 
+_T = TypeVar("_T")
+
 _MICRO = 1e6
 _UNREADABLE = (StoreCorruptError, NewerVersionError)
 
 
-class WatchedModel(NamedTuple):
+class CountedModel(NamedTuple):
     """A model's figures, and the counts of its published statistics."""
 
     stats: ModelStats
@@ -67,8 +69,7 @@ class ModelMetrics:
         up.add_metric((), 1)
         readable = [stats for stats in found if isinstance(stats, ModelStats)]
         unreadable = sum(isinstance(stats, _UNREADABLE) for stats in found)
-        watched = [WatchedModel(stats, _statistics_of(stats)) for stats in readable]
-        return [up, *_of_store(load, len(watched), unreadable), *_of_models(watched, self._now())]
+        return [up, *_of_store(load, len(readable), unreadable), *_of_models(readable, self._now())]
 
     async def _figures(self, name: str) -> ModelStats | StoreCorruptError | NewerVersionError | None:
         try:
@@ -78,11 +79,13 @@ class ModelMetrics:
             return error
 
 
-def _statistics_of(stats: ModelStats) -> RoundStatistics:
-    try:
-        return decode_statistics(stats.statistics)
-    except ValueError:  # none yet, or another version's
-        return RoundStatistics()
+def _counted(watched: Sequence[ModelStats]) -> Iterator[CountedModel]:
+    """Those whose statistics can be read: what is not known is not told, and in no case told as zero."""
+    for stats in watched:
+        try:
+            yield CountedModel(stats, decode_statistics(stats.statistics) if stats.statistics else RoundStatistics())
+        except (NewerVersionError, ValueError):
+            continue
 
 
 def _of_store(load: StoreLoad, watched: int, unreadable: int) -> Iterator[Metric]:
@@ -98,48 +101,76 @@ def _of_store(load: StoreLoad, watched: int, unreadable: int) -> Iterator[Metric
         yield GaugeMetricFamily(name, text, value)
 
 
-def _of_models(watched: Sequence[WatchedModel], now: float) -> Iterator[Metric]:
-    for name, (text, number) in _COUNTERS.items():
-        counter = CounterMetricFamily(name, text, labels=("model",))
-        for model in watched:
-            counter.add_metric((model.stats.name,), number(model))
-        yield counter
-    for name, (text, value) in _GAUGES.items():
-        gauge = GaugeMetricFamily(name, text, labels=("model",))
-        for model in watched:
-            if (told := value(model)) is not None:
-                gauge.add_metric((model.stats.name,), told)
-        yield gauge
+def _of_models(watched: Sequence[ModelStats], now: float) -> Iterator[Metric]:
+    counted = list(_counted(watched))
+    yield from _counters(_COUNTERS, [(stats.name, stats) for stats in watched])
+    yield from _counters(_SUMS, [(model.stats.name, model) for model in counted])
+    yield from _gauges(_GAUGES, [(stats.name, stats) for stats in watched])
+    yield from _gauges(_STATISTICS, [(model.stats.name, model) for model in counted])
     open_ones = GaugeMetricFamily("wager_open_predictions", _OPEN_TEXT, labels=("model",))
-    for model in watched:
+    for model in counted:
         open_ones.add_metric((model.stats.name,), _open_predictions(model, now))
     yield open_ones
     yield _feedback(watched)
-    yield _accuracy(watched)
-    yield from _distributions(watched)
+    yield _accuracy(watched, counted)
+    yield from _distributions(counted)
 
 
-_COUNTERS: dict[str, tuple[str, Callable[[WatchedModel], float]]] = {
-    "wager_predictions": ("Predictions stored.", lambda m: m.stats.predictions),
-    "wager_correct": ("Rounds whose answer was right.", lambda m: m.stats.correct),
-    "wager_folded_rounds": ("Rounds that a worker has learned from and counted.", lambda m: m.stats.statistics_rounds),
+def _counters(
+    families: Mapping[str, tuple[str, Callable[[_T], float]]], models: Sequence[tuple[str, _T]]
+) -> Iterator[Metric]:
+    for family, (text, number) in families.items():
+        counter = CounterMetricFamily(family, text, labels=("model",))
+        for name, model in models:
+            counter.add_metric((name,), number(model))
+        yield counter
+
+
+def _gauges(
+    families: Mapping[str, tuple[str, Callable[[_T], float | None]]], models: Sequence[tuple[str, _T]]
+) -> Iterator[Metric]:
+    for family, (text, value) in families.items():
+        gauge = GaugeMetricFamily(family, text, labels=("model",))
+        for name, model in models:
+            if (told := value(model)) is not None:
+                gauge.add_metric((name,), told)
+        yield gauge
+
+
+_COUNTERS: dict[str, tuple[str, Callable[[ModelStats], float]]] = {
+    "wager_predictions": ("Predictions stored.", lambda stats: stats.predictions),
+    "wager_correct": ("Rounds whose answer was right.", lambda stats: stats.correct),
+    "wager_folded_rounds": (
+        "Rounds that a worker has learned from and counted.",
+        lambda stats: stats.statistics_rounds,
+    ),
+}
+
+_SUMS: dict[str, tuple[str, Callable[[CountedModel], float]]] = {
     "wager_inverse_propensity": ("Sum of 1/p over the rounds.", lambda m: m.statistics.weights),
     "wager_inverse_propensity_squared": ("Sum of 1/p² over the rounds.", lambda m: m.statistics.squared_weights),
     "wager_correct_inverse_propensity": ("Sum of 1/p over the right ones.", lambda m: m.statistics.correct_weights),
 }
 
-_GAUGES: dict[str, tuple[str, Callable[[WatchedModel], float | None]]] = {
+_GAUGES: dict[str, tuple[str, Callable[[ModelStats], float | None]]] = {
     "wager_fold_lag_rounds": (
         "Rounds in the log that no worker has told to have learned from.",
-        lambda m: max(0, m.stats.round_count - m.stats.statistics_rounds),
+        lambda stats: max(0, stats.round_count - stats.statistics_rounds),
     ),
     "wager_snapshot_lag_rounds": (
         "Rounds in the log behind the latest snapshot.",
-        lambda m: max(0, m.stats.round_count - m.stats.snapshot_rounds),
+        lambda stats: max(0, stats.round_count - stats.snapshot_rounds),
     ),
-    "wager_snapshot_timestamp_seconds": ("When the latest snapshot was written.", lambda m: m.stats.snapshot_at),
-    "wager_damaged_rounds": ("Rounds that cannot be read, and are left out.", lambda m: m.stats.damaged),
+    "wager_snapshot_timestamp_seconds": ("When the latest snapshot was written.", lambda stats: stats.snapshot_at),
+    "wager_damaged_rounds": ("Rounds that cannot be read, and are left out.", lambda stats: stats.damaged),
+}
+
+_STATISTICS: dict[str, tuple[str, Callable[[CountedModel], float | None]]] = {
     "wager_labels": ("Labels that an answer is one of.", lambda m: m.statistics.labels),
+    "wager_uncounted_rounds": (
+        "Rounds that the sums leave out, as the statistics of them were damaged.",
+        lambda m: m.statistics.uncounted,
+    ),
     "wager_effective_sample_size_rounds": (
         "Rounds that the estimate for the uniform policy is worth: (sum of 1/p)² / sum of 1/p².",
         lambda m: m.statistics.weights**2 / m.statistics.squared_weights if _has_uniform(m) else None,
@@ -149,7 +180,7 @@ _GAUGES: dict[str, tuple[str, Callable[[WatchedModel], float | None]]] = {
 _OPEN_TEXT = f"Predictions that wait for feedback in their window, to within 1/{SLOTS} of it."
 
 
-def _open_predictions(model: WatchedModel, now: float) -> int:
+def _open_predictions(model: CountedModel, now: float) -> int:
     """Those of the last window less those that are rounds by now."""
     stats, statistics = model
     first = int(now // statistics.slot_seconds) - SLOTS + 1
@@ -159,22 +190,23 @@ def _open_predictions(model: WatchedModel, now: float) -> int:
     return max(0, made - closed - (stats.round_count - stats.statistics_rounds))
 
 
-def _feedback(watched: Sequence[WatchedModel]) -> Metric:
+def _feedback(watched: Sequence[ModelStats]) -> Metric:
     family = CounterMetricFamily("wager_feedback", "Feedback, by what became of it.", labels=("model", "status"))
-    for stats, _ in watched:
+    for stats in watched:
         counted = dict.fromkeys(FeedbackStatus, 0) | stats.refused | {FeedbackStatus.RECORDED: stats.round_count}
         for status, count in counted.items():
             family.add_metric((stats.name, status), count)
     return family
 
 
-def _accuracy(watched: Sequence[WatchedModel]) -> Metric:
+def _accuracy(watched: Sequence[ModelStats], counted: Sequence[CountedModel]) -> Metric:
     text = "Fraction of right answers: as served, and as estimated for answers drawn uniformly (IPS and SNIPS)."
     family = GaugeMetricFamily("wager_accuracy_ratio", text, labels=("model", "policy", "estimator"))
-    for model in watched:
-        (stats, statistics), name = model, model.stats.name
+    for stats in watched:
         if stats.round_count:
-            family.add_metric((name, "served", "mean"), stats.correct / stats.round_count)
+            family.add_metric((stats.name, "served", "mean"), stats.correct / stats.round_count)
+    for model in counted:
+        statistics, name = model.statistics, model.stats.name
         if _has_uniform(model):
             ips = statistics.correct_weights / (statistics.weighed * (statistics.labels or math.nan))
             family.add_metric((name, "uniform", "ips"), ips)
@@ -182,12 +214,12 @@ def _accuracy(watched: Sequence[WatchedModel]) -> Metric:
     return family
 
 
-def _has_uniform(model: WatchedModel) -> bool:
+def _has_uniform(model: CountedModel) -> bool:
     """Whether drawing uniformly is a policy of this model, and there is a round to judge it by."""
     return model.statistics.labels is not None and model.statistics.weighed > 0
 
 
-def _distributions(watched: Sequence[WatchedModel]) -> Iterator[Metric]:
+def _distributions(counted: Sequence[CountedModel]) -> Iterator[Metric]:
     delays = HistogramMetricFamily(
         "wager_feedback_delay_seconds", "Time from a prediction to its feedback.", labels=("model",)
     )
@@ -195,7 +227,7 @@ def _distributions(watched: Sequence[WatchedModel]) -> Iterator[Metric]:
     entropy = SummaryMetricFamily(
         "wager_surprisal_nats", "-ln p of the rounds: its mean estimates the distributions' entropy.", labels=("model",)
     )
-    for stats, statistics in watched:
+    for stats, statistics in counted:
         delays.add_metric((stats.name,), _cumulated(DELAY_BOUNDS, statistics.delays), statistics.delay_seconds)
         propensities.add_metric(
             (stats.name,), _cumulated(PROPENSITY_BOUNDS, statistics.propensities), statistics.propensity_sum

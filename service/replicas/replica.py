@@ -4,8 +4,9 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-from learners.base import IntArray, InvalidStateError, Rounds, state_bytes
+from learners.base import IntArray, InvalidStateError, Rounds
 from learners.codec import encode_state
+from learners.layouts import state_bytes
 from service.compute import FIRST_CALL, Compute, steps_in_slice
 from service.errors import ModelNotFoundError, StoreCorruptError
 from service.models.model import Model
@@ -14,6 +15,7 @@ from service.replicas.quarantine import Quarantine
 from service.replicas.snapshot_state import read_state
 from service.replicas.statistics import StatisticsAccumulator, counted_rounds
 from service.store.base import LogEntry, Seen, Snapshot, Store, Tail
+from service.store.damage import DamagedSnapshotError
 from service.store.records.log_entries import begin_of, moment_of
 
 _T = TypeVar("_T")
@@ -39,7 +41,7 @@ TYPICAL_NONZEROS = 1000
 class Replica:
     """The state of one model at some round of its log.
 
-    Whoever reads `state` holds `lock`, as `catch_up` changes it in place.
+    A fold changes `state` in place: only the holder of `lock` may read it.
 
     Args:
         model: whose log it folds.
@@ -62,7 +64,7 @@ class Replica:
         self._store = store
         self._compute = compute
         self._given_up = False
-        self._loads = 0  # of the snapshot, in one call of `catch_up`
+        self._loads = 0  # of the snapshot, in one call of `catch_up_locked`
         each = model.learner.fold_cost(min(model.definition.features.size, TYPICAL_NONZEROS))
         most = min(_STRETCH_COST // each, _STRETCH_BYTES // model.format.round_bytes)
         self._limit = max(1, min(TAIL_LIMIT, most))
@@ -77,8 +79,17 @@ class Replica:
         """End what is being folded, before its next slice: the model is gone."""
         self._given_up = True
 
-    async def catch_up(self, tail: Tail | None = None) -> None:
-        """Folds every round that the log has by now. Call with `lock` held.
+    async def catch_up(self) -> None:
+        """Fold every round that the log has by now.
+
+        Raises:
+            WagerError: as `catch_up_locked`.
+        """
+        async with self.lock:
+            await self.catch_up_locked()
+
+    async def catch_up_locked(self, tail: Tail | None = None) -> None:
+        """Fold every round that the log has by now. Call with `lock` held.
 
         Args:
             tail: what the log has from this replica's last round on, if the caller has just read it.
@@ -89,27 +100,28 @@ class Replica:
             NewerVersionError: if a newer version wrote some of it.
             StoreUnavailableError: if the store does not answer.
         """
+        self._loads = 0
         if self.state is None:
             await self._load()
             tail = None
         tail = tail or await self._read_tail()
-        target, self._loads = tail.round_count, 0
+        target = tail.round_count
         await self._take(tail)
-        while self.round_count < target:
+        while self.round_count < target or self.round_count > tail.round_count:  # which a snapshot may claim
             tail = await self._read_tail()
             target = min(target, tail.round_count)
             await self._take(tail)
 
     async def snapshot(self) -> None:
-        """Writes a snapshot of the state, unless the store has one that has seen more."""
+        """Writes a snapshot, unless the store has one that has seen more or the statistics are not known."""
         async with self.lock:
-            if self.state is None or self.round_count <= self.snapshot_rounds:
+            if self.state is None or self.round_count <= self.snapshot_rounds or not self.statistics.known:
                 return
-            rounds, statistics = self.round_count, self.statistics.counts().encode()
-            last_at, damage = self._last_at, self._quarantine.version
+            rounds, changes = self.round_count, self.change_count
+            statistics, last_at, damage = self.statistics.counts().encode(), self._last_at, self._quarantine.version
             state = await self._run(self.bytes, encode_state, self.model.learner, self.state)
         retained = self.model.definition.retain_rounds
-        snapshot = Snapshot(rounds, state, last_at, statistics, damage)
+        snapshot = Snapshot(rounds, state, last_at, statistics, damage, changes)
         kept = await self._store.save_snapshot(self.model.key, snapshot, retained)
         self.snapshot_rounds = max(self.snapshot_rounds, kept)
 
@@ -119,8 +131,10 @@ class Replica:
     def _contradicts(self, tail: Tail) -> bool:
         """Whether the log is not the one this state is of: rounds that it had are gone, or others in their place."""
         first = tail.entries[0] if tail.entries else None
+        if tail.round_count < self.round_count:
+            return True
         if first is None or not self._holds_last(first):
-            return tail.round_count < self.round_count
+            return False
         there, self._last_at = self._last_at, moment_of(first)
         return first.last_round != self.round_count or (there is not None and there != self._last_at)
 
@@ -149,33 +163,48 @@ class Replica:
 
     async def _load(self) -> None:
         """Starts from the snapshot, or from nothing where there is none."""
-        # The record of damage behind the snapshot, which has heeded all that is recorded of its rounds.
-        snapshot = await self._store.load_snapshot(self.model.key)
+        self._loads += 1
+        if self._loads > _MOST_LOADS + 1:
+            raise StoreCorruptError(f"the log of model {self.model.name!r} and its number of rounds do not agree")
+        # The record of damage after the snapshot, which has heeded all that is recorded of its rounds.
+        snapshot = await self._read_snapshot()
         if self.state is not None and (snapshot is None or snapshot.round_count <= self.round_count):
             raise StoreCorruptError(f"the log of model {self.model.name!r} lacks round {self.round_count + 1}")
         await self._quarantine.heed(0)
-        self._last_at, self._loads = None, self._loads + 1
-        if snapshot is not None:
-            try:
-                if self._loads > _MOST_LOADS or counted_rounds(snapshot.statistics) > snapshot.round_count:
-                    raise InvalidStateError("its number of rounds is wrong")
-                state = await self._run(FIRST_CALL, read_state, self.model.learner, snapshot.state)
-            except InvalidStateError as error:
-                await self._do_without(snapshot, error)
-            else:
-                self.state, self.round_count, self.snapshot_rounds = state, snapshot.round_count, snapshot.round_count
-                self.statistics.restart(snapshot.statistics)
-                return
-        self.state = await self._run(FIRST_CALL, self.model.learner.init)
-        self.round_count = self.change_count = self.snapshot_rounds = 0
-        self.statistics.restart(b"")
+        self._last_at = None
+        if snapshot is None or not await self._start_from(snapshot):
+            self.state = await self._run(FIRST_CALL, self.model.learner.init)
+            self.round_count = self.change_count = self.snapshot_rounds = 0
+            self.statistics.restart(b"", 0)
 
-    async def _do_without(self, snapshot: Snapshot, error: InvalidStateError) -> None:
-        """Records that a snapshot is damaged, and refuses to go on if the log no longer begins with round 1."""
+    async def _read_snapshot(self) -> Snapshot | None:
+        try:
+            return await self._store.load_snapshot(self.model.key)
+        except DamagedSnapshotError as error:
+            await self._do_without(error.round_count, error)
+            return None
+
+    async def _start_from(self, snapshot: Snapshot) -> bool:
+        """Starts from a snapshot; False where it is damaged."""
+        rounds, statistics = snapshot.round_count, snapshot.statistics
+        try:
+            if self._loads > _MOST_LOADS or counted_rounds(statistics) > rounds:
+                raise InvalidStateError("its number of rounds is wrong")
+            state = await self._run(FIRST_CALL, read_state, self.model.learner, snapshot.state)
+        except InvalidStateError as error:
+            await self._do_without(rounds, error)
+            return False
+        self.state, self.round_count, self.snapshot_rounds = state, rounds, rounds
+        self.change_count = snapshot.change_count
+        self.statistics.restart(statistics, rounds)
+        return True
+
+    async def _do_without(self, rounds: int, error: Exception) -> None:
+        """Records that the snapshot is damaged, and refuses to go on if the log no longer begins with round 1."""
         self.state = None
-        await self._store.mark_snapshot(self.model.key, snapshot.round_count, str(error))
-        entries = (await self._store.read_tail(self.model.key, 0, 1)).entries
-        if not entries or begin_of(self.model.format, entries[0]) != 1:
+        await self._store.mark_snapshot(self.model.key, rounds, str(error))
+        tail = await self._store.read_tail(self.model.key, 0, 1)
+        if tail.round_count and (not tail.entries or begin_of(self.model.format, tail.entries[0]) != 1):
             detail = f"the snapshot of model {self.model.name!r} cannot be read: {error}"
             raise StoreCorruptError(detail) from error
 

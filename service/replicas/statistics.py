@@ -2,7 +2,7 @@
 
 Every worker folds the same rounds in the same order, so all of them count the same, to the bit: sums are made one
 round after the other, and what the processor may round in several ways is counted in whole numbers. The store keeps
-the statistics that has counted most, and each snapshot has its own.
+the statistics that count most, and each snapshot has its own.
 
 Rounds cost the request that brings them one entry of a list; the counting is done for many rounds at once.
 """
@@ -14,7 +14,11 @@ from typing import Any
 import numpy as np
 
 from learners.base import FloatArray
+from service.errors import NewerVersionError
 from service.store.records.round_table import Table
+
+STATISTICS_VERSION = 1
+"""Of the encoded statistics."""
 
 DELAY_BOUNDS = (1.0, 10.0, 60.0, 600.0, 3_600.0, 6 * 3_600.0, 86_400.0, 3 * 86_400.0, 7 * 86_400.0)
 """Upper bounds of the buckets of delays, seconds; behind them one without a bound."""
@@ -25,6 +29,9 @@ PROPENSITY_BOUNDS = (0.001, 0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.99, 1.0)
 SLOTS = 32
 """Into how many slots of time a model's window is cut, to know which predictions are still open."""
 
+_UNSAID = {"version": 1, "uncounted": 0}
+"""Fields that are left out where they have this value: release 0.1.0 does not know them, and would begin anew."""
+
 _COUNT_AT_ONCE = 1024
 _BYTES_AT_ONCE = 2**18
 _COLUMNS = ("correct", "propensity", "predicted_at", "feedback_at")
@@ -34,7 +41,7 @@ _LEAST_WEIGHED = 1e-150  # one over the square of a smaller propensity is no flo
 
 @dataclasses.dataclass(frozen=True)
 class RoundStatistics:
-    """Sums over the rounds counted; as JSON they are the bytes of a statistics."""
+    """Sums over the rounds counted."""
 
     rounds: int = 0
     correct: int = 0
@@ -50,33 +57,40 @@ class RoundStatistics:
     labels: int | None = None  # K, where the model answers one label of K
     slot_seconds: float = 1.0
     recent: tuple[tuple[int, int], ...] = ()  # slot of time, and rounds that were predicted in it
+    uncounted: int = 0  # rounds before those counted, whose statistics were damaged
 
     def encode(self) -> bytes:
-        """As JSON; numbers come back as they were, to the bit."""
-        return json.dumps(dataclasses.asdict(self), separators=(",", ":")).encode()
+        """As JSON, with the version; numbers come back as they were, to the bit."""
+        fields = {"version": STATISTICS_VERSION, **dataclasses.asdict(self)}
+        said = {name: value for name, value in fields.items() if (name, value) not in _UNSAID.items()}
+        return json.dumps(said, separators=(",", ":")).encode()
 
 
 def decode_statistics(statistics: bytes) -> RoundStatistics:
     """The counts that were encoded.
 
     Raises:
-        ValueError: if the bytes are no statistics that this version understands.
+        NewerVersionError: if a newer version encoded them.
+        ValueError: if the bytes are no statistics.
     """
     try:
         fields = {name: _tupled(value) for name, value in json.loads(statistics).items()}
+        version = fields.pop("version", 1)
+        if version > STATISTICS_VERSION:
+            raise NewerVersionError(f"the statistics have version {version}, which this version does not know")
         counts = RoundStatistics(**fields)
-    except (AttributeError, TypeError) as error:
-        raise ValueError(f"no tally: {error}") from error
+    except (AttributeError, TypeError, RecursionError) as error:
+        raise ValueError(f"no statistics: {error}") from error
     if len(counts.delays) != len(DELAY_BOUNDS) + 1 or len(counts.propensities) != len(PROPENSITY_BOUNDS) + 1:
-        raise ValueError("a tally with other buckets")
+        raise ValueError("statistics with other buckets")
     return counts
 
 
 def counted_rounds(statistics: bytes) -> int:
-    """How many rounds an encoded statistics has counted; 0 where it cannot be read."""
+    """How many rounds encoded statistics have counted; 0 where they cannot be read."""
     try:
         return decode_statistics(statistics).rounds
-    except ValueError:
+    except (ValueError, NewerVersionError):
         return 0
 
 
@@ -91,17 +105,29 @@ class StatisticsAccumulator:
     def __init__(self, labels: int | None, window_seconds: float) -> None:
         self._empty = RoundStatistics(labels=labels, slot_seconds=window_seconds / SLOTS)
         self._counts = self._empty
+        self.known = True  # False where they should go on from a newer version's, which cannot be read
         self._waiting: list[Table] = []
         self._rounds_waiting = 0
         self._bytes_waiting = 0
 
-    def restart(self, statistics: bytes) -> None:
-        """Goes on from encoded counts; from nothing where they cannot be read."""
+    def restart(self, statistics: bytes, round_count: int) -> None:
+        """Goes on from encoded counts.
+
+        Where they are damaged, counting begins anew and says how many rounds it left out. Where a newer version
+        encoded them, the counts are not known: they must not be published or saved in the place of that version's.
+
+        Args:
+            statistics: the encoded counts; of no round, they may be empty.
+            round_count: how many rounds the log had when they were encoded.
+        """
         self._clear()
+        self.known = True
         try:
             self._counts = decode_statistics(statistics)
+        except NewerVersionError:
+            self.known = False
         except ValueError:
-            self._counts = self._empty
+            self._counts = dataclasses.replace(self._empty, uncounted=round_count)
 
     def take(self, rounds: Table) -> None:
         """Counts the rounds of a table, which follow those before, by and by."""

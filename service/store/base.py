@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Sequence
 from enum import StrEnum
 from typing import NamedTuple, Protocol
 
+from service.prediction_id import PredictionId
 from service.store.damage import Damage, DamageRecord
 from service.store.outcomes import Outcome
 from service.store.records.layout import VERSION
@@ -18,13 +19,14 @@ from service.store.stored_models import ListedModel, ModelKey, ModelPage, Stored
 
 
 class Snapshot(NamedTuple):
-    """The state after the first `rounds` rounds of the log, and what was counted in them."""
+    """The state after the first rounds and changes of the log, and the statistics of these rounds."""
 
     round_count: int
     state: bytes | memoryview
     last_at: bytes | None = None  # when the last of them came, as its entry has it; None where it is not known
     statistics: bytes = b""
     damage: int = 0  # version of the record of damage that was heeded
+    change_count: int = 0
 
 
 class LogEntry(NamedTuple):
@@ -61,7 +63,7 @@ class Seen(NamedTuple):
 
 
 class Block(NamedTuple):
-    """Predictions to be stored together: their id (`prediction_ids`) and their record."""
+    """Predictions to be stored together: the name of their block and its record."""
 
     id: str
     record: bytes
@@ -70,7 +72,7 @@ class Block(NamedTuple):
 class Feedback(NamedTuple):
     """Feedback to be joined with its prediction: at least one of the two last is given."""
 
-    prediction_id: str  # without the model's name, as `service.store.prediction_ids` makes them
+    prediction_id: PredictionId
     correct: bool | None
     truth: bytes | None  # as long as the answer
 
@@ -105,12 +107,13 @@ class FeedbackRules(NamedTuple):
 
 
 class PublishedStatistics(NamedTuple):
-    """A statistics of the first `rounds` rounds, to be kept for whoever watches, and the slots of its clock."""
+    """Statistics of the first rounds, to be kept for those who watch, and the slots of their clock."""
 
     round_count: int
     statistics: bytes
     slot: int
     oldest_slot: int
+    version: int  # of the statistics
 
 
 class ModelStats(NamedTuple):
@@ -219,11 +222,14 @@ class Store(Protocol):
         """The latest snapshot.
 
         Raises:
-            NewerVersionError: if it has parts that this version does not know.
+            NewerVersionError: if a newer version wrote it.
+            DamagedSnapshotError: if it is damaged.
         """
 
     async def save_snapshot(self, key: ModelKey, snapshot: Snapshot, retain_rounds: int) -> int:
-        """Keeps the snapshot if it has seen more rounds than the one there, all of this log; trims behind it.
+        """Keeps the snapshot if it has seen more than the one there, all of this log; trims the log before it.
+
+        A snapshot of a newer version stays, unless it is on record as damaged.
 
         Returns:
             How many rounds the snapshot that is now there has seen.
@@ -233,10 +239,10 @@ class Store(Protocol):
         """
 
     async def publish_statistics(self, key: ModelKey, published: PublishedStatistics) -> int:
-        """Keeps the statistics if it has counted more rounds than the one there.
+        """Keeps the statistics if they count more rounds than those there, which no newer version wrote.
 
         Returns:
-            How many rounds the statistics that is now there has counted.
+            How many rounds the statistics that are now there have counted.
 
         Raises:
             ModelNotFoundError: if this incarnation of the model is gone.

@@ -9,6 +9,18 @@ _SNAPSHOT = b"snapshot"
 _FIELD = re.compile(rb"(snapshot|\d{1,18})-(\d{1,18})")
 
 
+class DamagedSnapshotError(Exception):
+    """A snapshot is damaged, which no request is told of: the log may have all that it has seen.
+
+    Attributes:
+        round_count: the rounds that it has seen, by its own account; 0 where that cannot be read.
+    """
+
+    def __init__(self, detail: str, round_count: int = 0) -> None:
+        super().__init__(detail)
+        self.round_count = round_count
+
+
 class Damage(NamedTuple):
     """Rounds of the log, or a snapshot, that cannot be read."""
 

@@ -37,9 +37,10 @@ def log(name: str, incarnation: str) -> str:
 
 
 def snapshot(name: str, incarnation: str) -> str:
-    """Hash: rounds, tally, at (seconds since the epoch, by the store's clock), and the parts of the state, numbered.
+    """Hash: the parts of the state, numbered, and beside them version, rounds, changes, tally, at, check.
 
-    Where it cannot be read, also `damaged`.
+    `tally` are the statistics, `at` is in seconds since the epoch, by the store's clock; what `check` covers is said in
+    `service.store.redis.snapshot_parts`. Where the snapshot cannot be read, also `damaged`.
     """
     return f"wager:{{{name}}}:{incarnation}:snapshot"
 
@@ -50,7 +51,7 @@ def coming_snapshot(name: str, incarnation: str, digest: str) -> str:
 
 
 def statistics(name: str, incarnation: str) -> str:
-    """Hash: rounds, statistics, and for each slot of time, s:<slot>, how many predictions had been made by its end."""
+    """Hash: version, rounds, tally (the statistics), and s:<slot>, predictions made by the end of a slot of time."""
     return f"wager:{{{name}}}:{incarnation}:tally"
 
 

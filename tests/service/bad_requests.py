@@ -259,7 +259,7 @@ CREATIONS = [
         "regularizer too weak",
         "invalid-hyperparameter",
         "regularization",
-        algorithm="fenchel-young-label-set",
+        algorithm="fenchel-young-multilabel",
         regularization=1.0,
     ),
     _create(

@@ -10,16 +10,19 @@ import numpy as np
 import pytest
 
 from learners.base import Contexts
+from service.contexts.sparse import SparseContext, SparseFeatures
+from service.environment import Environment
 from service.models.model import Model
-from service.rounds.session import Environment, ModelSession, PredictionRequest
-from service.schemas.features import SparseContext, SparseFeatures
+from service.prediction_id import PredictionId
+from service.rounds.prediction_requests import PredictionRequest
+from service.rounds.session import ModelSession
 from service.schemas.rounds import PredictAnswer
 from service.store import keys
 from service.store.base import Block, Feedback, LogEntry, Store
-from service.store.prediction_ids import ids_in, tokens_of
 from service.store.records.layout import ROUND, VERSION
 from service.store.records.records import NewPredictions
 from service.store.redis.redis_store import RedisStore
+from service.store.tokens import tokens_of
 from tests.service.sample_models import (
     COMPUTE,
     LABEL_SET,
@@ -75,11 +78,11 @@ async def play_sparse(store: Store, model: Model, n: int, seed: int = 1, blocks:
     records = model.format.encode_blocks(made, bounds, tokens, [bytes(16)] * len(names))
     await store.add_predictions(model.key, list(map(Block, names, records)), 600.0, None)
     ids = [
-        own
+        PredictionId(model.name, block, token)
         for block, start, stop in zip(names, bounds[:-1], bounds[1:], strict=True)
-        for own in ids_in(block, tokens[start:stop].tolist())
+        for token in tokens[start:stop].tolist()
     ]
-    feedback = [Feedback(own, bool(rng.random() < 0.7), None) for own in ids]
+    feedback = [Feedback(id_, bool(rng.random() < 0.7), None) for id_ in ids]
     await store.add_feedback(model.key, feedback, model.feedback_rules, START)
 
 

@@ -38,7 +38,8 @@ class Wager:
         if self._process.poll() is not None:
             raise RuntimeError(f"wager serve ended with {self._process.returncode}")
         try:
-            return httpx2.get(f"{self.url}/readyz", timeout=2.0).status_code == 200
+            with httpx2.Client(timeout=2.0, verify=False) as client:  # to load certificates takes longer than to ask
+                return client.get(f"{self.url}/readyz").status_code == 200
         except httpx2.HTTPError:
             return False
 
@@ -97,14 +98,20 @@ def parent_of(pid: int) -> int | None:
 
 
 @contextmanager
-def serve(folder: Path, workers: int = 1, **environment: str) -> Iterator[Wager]:
+def serve(folder: Path, workers: int = 1, module: str = "service", **environment: str) -> Iterator[Wager]:
     """Starts `wager serve` with its data in `folder`/data, waits until it is ready, and stops it.
 
     Killed with the test process, however that ends.
+
+    Args:
+        folder: for its data and its log.
+        workers: how many processes serve.
+        module: the program.
+        environment: variables beside those of this process.
     """
     port = free_port()
     options = ["--port", str(port), "--data-dir", str(folder / "data"), "--workers", str(workers)]
-    command = tied_command([sys.executable, "-m", "service", "serve", *options])
+    command = tied_command([sys.executable, "-m", module, "serve", *options])
     with (
         (folder / "wager.log").open("ab") as log,
         subprocess.Popen(command, cwd=_ROOT, stdout=log, stderr=log, env=os.environ | environment) as process,
@@ -127,7 +134,7 @@ async def clients_of_each(
     one = httpx2.Limits(max_connections=1)
     async with AsyncExitStack() as stack, asyncio.timeout(patience) as deadline:
         while sum(map(len, found.values())) < workers * each:
-            client = httpx2.AsyncClient(base_url=wager.url, limits=one, timeout=30.0)
+            client = httpx2.AsyncClient(base_url=wager.url, limits=one, timeout=30.0, verify=False)
             stack.push_async_callback(client.aclose)
             pid = wager.worker_of(await client.get("/livez"))
             if pid is None or len(found[pid]) == each:

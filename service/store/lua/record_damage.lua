@@ -6,8 +6,8 @@
 if redis.call('HGET', KEYS[1], 'incarnation') ~= ARGV[1] then
   return false
 end
-local snapshot = redis.call('HMGET', KEYS[2], 'rounds', 'damaged')
-local seen = tonumber(not snapshot[2] and snapshot[1] or '0') or 0
+local snapshot = snapshot_there(KEYS[2])
+local seen = snapshot.sound and snapshot.rounds or 0
 for i = 2, #ARGV, 4 do
   if tonumber(ARGV[i]) <= seen then
     return -1

@@ -1,37 +1,48 @@
--- Puts a snapshot whose parts were written elsewhere into its place if it has seen more rounds than the one there,
--- and trims the log behind it.
+-- Puts a snapshot whose parts were written elsewhere into its place if it has seen more than the one there, and trims
+-- the log before it.
 -- A snapshot of rounds that are not in this log, as after a fail-over that lost some, is not kept; nor is one that has
--- not heeded all recorded damage: it may have seen rounds that every other worker leaves out.
+-- not heeded all recorded damage: it may have seen rounds that every other worker leaves out. One of a newer version
+-- stays until a worker that can read it replaces it, or finds it damaged.
 -- KEYS: model, log, snapshot, where the parts are.
--- ARGV: incarnation, rounds, when the last of them came (8 bytes; empty: not known), how many parts, rounds to retain,
---       tally, version of the record of damage that was heeded.
+-- ARGV: incarnation, version of the format, rounds, changes, when the last round came (8 bytes; empty: not known), how
+--       many parts, rounds to retain, statistics, version of the record of damage that was heeded, check.
 -- Returns nil if the model is gone, else the rounds that the snapshot now there has seen.
 local model = redis.call('HMGET', KEYS[1], 'incarnation', 'damage')
 if model[1] ~= ARGV[1] then
   redis.call('UNLINK', KEYS[4])
   return false
 end
-local present = redis.call('HMGET', KEYS[3], 'rounds', 'damaged')
-local there, rounds = tonumber(not present[2] and present[1] or '0') or 0, tonumber(ARGV[2])
+local there, version, rounds, changes = snapshot_there(KEYS[3]), tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
 
-local function is_of_this_log()
-  if ARGV[3] == '' then
+local function is_ahead()
+  if not there.sound then
     return true
   end
-  local last = redis.call('XRANGE', KEYS[2], ARGV[2] .. '-0', ARGV[2] .. '-0')[1]
-  return last and moment_of(last) == ARGV[3]
+  return there.version <= version
+    and (there.rounds < rounds or (there.rounds == rounds and there.changes < changes))
 end
 
-local heeded = (model[2] or '0') == ARGV[7]
-if there >= rounds or not heeded or not is_of_this_log() or redis.call('HLEN', KEYS[4]) ~= tonumber(ARGV[4]) then
-  redis.call('UNLINK', KEYS[4])
-  return there
+local function is_of_this_log()
+  if ARGV[5] == '' then
+    return true
+  end
+  local id = ARGV[3] .. '-' .. ARGV[4]
+  local last = redis.call('XRANGE', KEYS[2], id, id)[1]
+  return last and moment_of(last) == ARGV[5]
 end
-redis.call('HSET', KEYS[4], 'rounds', ARGV[2], 'tally', ARGV[6], 'at', redis.call('TIME')[1])
+
+local heeded = (model[2] or '0') == ARGV[9]
+if not is_ahead() or not heeded or not is_of_this_log() or redis.call('HLEN', KEYS[4]) ~= tonumber(ARGV[6]) then
+  redis.call('UNLINK', KEYS[4])
+  return there.sound and there.rounds or 0
+end
+local fields = {'version', ARGV[2], 'rounds', ARGV[3], 'changes', ARGV[4], 'tally', ARGV[8], 'check', ARGV[10]}
+redis.call('HSET', KEYS[4], 'at', redis.call('TIME')[1], unpack(fields))
 redis.call('UNLINK', KEYS[3])
 redis.call('RENAME', KEYS[4], KEYS[3])
 redis.call('PERSIST', KEYS[3])
-local first = rounds - math.max(tonumber(ARGV[5]), 1) + 1 -- by its last round a reader knows the log again
+-- Changes that this snapshot has not seen come after its last round, which is kept: by it a reader knows the log again.
+local first = rounds - math.max(tonumber(ARGV[7]), 1) + 1
 if first > 1 then
   redis.call('XTRIM', KEYS[2], 'MINID', '~', string.format('%.0f-0', first))
 end

@@ -7,7 +7,6 @@ from typing import TypeAlias
 from service.errors import StoreCorruptError
 from service.store.base import Feedback, FeedbackResult, FeedbackStatus
 from service.store.outcomes import decode_outcomes
-from service.store.prediction_ids import token_of
 from service.store.records.layout import VERSION
 
 Said: TypeAlias = Mapping[str, Sequence[bytes]]
@@ -29,8 +28,7 @@ def by_block(feedback: Iterable[Feedback]) -> tuple[list[str], dict[str, list[by
     """Return the block of each feedback, and for each block what is said of its predictions, in the order given."""
     order: list[str] = []
     said: dict[str, list[bytes]] = {}
-    for prediction_id, correct, truth in feedback:
-        block, token = token_of(prediction_id)
+    for (_, block, token), correct, truth in feedback:
         order.append(block)
         packed = _SAID.pack(token, 2 if correct is None else correct, len(truth or b"")) + (truth or b"")
         said.setdefault(block, []).append(packed)

@@ -11,7 +11,11 @@ from typing import Any, TypeAlias
 
 from redis import exceptions
 
-from service.errors import ModelNotFoundError, NewerVersionError, StoreError, StoreUnavailableError
+from service.errors import (
+    ModelNotFoundError,
+    StoreError,
+    StoreUnavailableError,
+)
 from service.store import keys
 from service.store.base import (
     Block,
@@ -26,9 +30,11 @@ from service.store.base import (
     StoreReadiness,
     Tail,
 )
-from service.store.connections.connections import NO_FILES, Connection, TlsFiles, connect
+from service.store.connections.addresses import NO_FILES, TlsFiles
+from service.store.connections.connections import Connection, connect
 from service.store.connections.readiness import read_readiness
 from service.store.connections.replication import Confirmed
+from service.store.damage import DamagedSnapshotError
 from service.store.records import format_3
 from service.store.redis.damage_commands import DamageCommands
 from service.store.redis.driver_errors import translating_errors
@@ -37,7 +43,7 @@ from service.store.redis.feedback_codec import Said, by_block, decode_results, i
 from service.store.redis.model_hash import NAME_ERRORS, read_listed, read_model
 from service.store.redis.model_stats import read_load, read_model_stats
 from service.store.redis.scripts import Script, record_script, script
-from service.store.redis.snapshot_parts import digest, joined
+from service.store.redis.snapshot_parts import SNAPSHOT_VERSION, check_of, read_snapshot
 from service.store.stored_models import ListedModel, ModelKey, ModelPage, StoredModel, UnreadModel
 
 _BULK_PATIENCE = 30
@@ -51,9 +57,6 @@ _COMING_SECONDS = 3600
 
 _Connection: TypeAlias = Connection | Confirmed
 
-_SNAPSHOT_FIELDS = {b"rounds", b"tally", b"at", b"damaged"}
-"""Beside the parts of the state, whose names are numbers."""
-
 _CREATE_MODEL = script("create_model")
 _LIST_MODEL = script("list_model")
 _KEEP_SUMMARY = script("keep_summary")
@@ -62,8 +65,8 @@ _ADD_PREDICTIONS = record_script("read_entries", "add_predictions")
 _ADD_FEEDBACK = record_script("add_feedback")
 _ADD_FEEDBACK_FORMAT_3 = script("add_feedback_format_3")
 _READ_TAIL = record_script("read_entries", "read_tail")
-_SAVE_SNAPSHOT = record_script("read_entries", "save_snapshot")
-_PUBLISH_STATISTICS = script("publish_tally")
+_SAVE_SNAPSHOT = record_script("read_entries", "snapshot_there", "save_snapshot")
+_PUBLISH_STATISTICS = script("publish_statistics")
 
 
 class RedisStore(DamageCommands):
@@ -167,22 +170,21 @@ class RedisStore(DamageCommands):
     @translating_errors
     async def load_snapshot(self, key: ModelKey) -> Snapshot | None:
         """See `Store.load_snapshot`."""
-        fields = await self._call("HGETALL", keys.snapshot(*key), connection=self._bulk)
-        if not fields:
-            return None
-        if unknown := sorted(name for name in fields if not name.isdigit() and name not in _SNAPSHOT_FIELDS):
-            raise NewerVersionError(f"the snapshot of model {key.name!r} has a field {unknown[0]!r}")
-        parts = [fields[name] for name in sorted(fields) if name.isdigit()]
-        state = parts[0] if len(parts) == 1 else await asyncio.to_thread(joined, parts)
-        return Snapshot(int(fields.get(b"rounds", 0)), state, statistics=fields.get(b"tally", b""))
+        try:
+            fields = await self._call("HGETALL", keys.snapshot(*key), connection=self._bulk)
+        except exceptions.ResponseError as error:
+            if not str(error).startswith("WRONGTYPE"):
+                raise
+            raise DamagedSnapshotError("its key holds another type of value") from error
+        return await read_snapshot(fields) if fields else None
 
     @translating_errors
     async def save_snapshot(self, key: ModelKey, snapshot: Snapshot, retain_rounds: int) -> int:
         """See `Store.save_snapshot`."""
         # Its parts are put elsewhere one by one: a large state in one command would hold up the store for everyone.
         # Named by what is in it: two workers that write the same one at once do each other no harm.
-        name = await asyncio.to_thread(digest, snapshot)
-        coming = keys.coming_snapshot(*key, name)
+        check = await asyncio.to_thread(check_of, snapshot, SNAPSHOT_VERSION)
+        coming = keys.coming_snapshot(*key, check)
         starts = range(0, max(len(snapshot.state), 1), _PART_BYTES)
         for number, start in enumerate(starts):
             part = snapshot.state[start : start + _PART_BYTES]
@@ -190,8 +192,8 @@ class RedisStore(DamageCommands):
             await self._call("EXPIRE", coming, _COMING_SECONDS)
         named = [*_model_and_log(key), keys.snapshot(*key), coming]
         args = [
-            *(key.incarnation, snapshot.round_count, snapshot.last_at or b""),
-            *(len(starts), retain_rounds, snapshot.statistics, snapshot.damage),
+            *(key.incarnation, SNAPSHOT_VERSION, snapshot.round_count, snapshot.change_count, snapshot.last_at or b""),
+            *(len(starts), retain_rounds, snapshot.statistics, snapshot.damage, check),
         ]
         return int(_unless_gone(key, await self._run(_SAVE_SNAPSHOT, named, args, connection=self._bulk)))
 

@@ -62,7 +62,7 @@ async def prepare(store_url: str) -> None:
         for path, body in [
             ("/models", definition(MODEL, features=features, window_seconds=60.0)),
             ("/models", definition(FULL_INFORMATION, learner=full)),
-            ("/models", definition(LABEL_SET, learner={"algorithm": "fenchel-young-label-set"})),
+            ("/models", definition(LABEL_SET, learner={"algorithm": "fenchel-young-multilabel"})),
             ("/models", definition(RANKING, learner={"algorithm": "fenchel-young-ranking"})),
             ("/predict", {"model": MODEL, "context": X, "prediction_id": "expired"}),
         ]:

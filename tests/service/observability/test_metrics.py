@@ -2,7 +2,9 @@
 
 import asyncio
 import itertools
+import json
 import math
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -10,8 +12,9 @@ from typing import Any
 import httpx2
 import pytest
 
-from service.replicas.statistics import SLOTS
-from service.rounds.session import PUBLISH_EVERY
+from service.replicas.publishing import PUBLISH_EVERY
+from service.replicas.statistics import SLOTS, STATISTICS_VERSION
+from service.store.base import PublishedStatistics
 from service.store.redis.redis_store import RedisStore
 from tests.servers import wait_until
 from tests.service.metrics import Samples, scrape, settled, value
@@ -212,6 +215,34 @@ async def test_counting_goes_on_from_a_snapshot(store: RedisStore, store_url: st
         assert value(samples, "wager_propensity_count", model=name) == 1200 + seed
         assert value(samples, "wager_snapshot_lag_rounds", model=name) <= seed
         assert value(samples, "wager_snapshot_timestamp_seconds", model=name) > 1e9
+
+
+@pytest.mark.parametrize(
+    "published", [b"noise", json.dumps({"version": STATISTICS_VERSION + 1}).encode()], ids=["damaged", "newer"]
+)
+async def test_unknown_statistics_are_not_told_as_zeros(
+    store: RedisStore, store_url: str, name: str, published: bytes
+) -> None:
+    """What needs them is missing for that model; the rest of it, and all of the others, is there."""
+    other = f"{name}-other"
+    async with worker(store_url, metrics_models=f"{name},{other}") as client:
+        for each in (name, other):
+            await create(client, each)
+            drawn = await predict(client, each, 1)
+            assert await judge(client, drawn[0]["prediction_id"], True) == 200
+        model = await store.get_model(name)
+        assert model is not None
+        version = STATISTICS_VERSION + 1
+        await store.publish_statistics(model.key, PublishedStatistics(10**9, published, 1, 0, version))
+        samples = await scrape(client)
+        told = {which: {metric for metric, labels in samples if ("model", which) in labels} for which in (name, other)}
+    statistics = {
+        metric for metric in told[other] if re.search("propensity|surprisal|delay|labels|open|uncount", metric)
+    }
+    assert len(statistics) > 10
+    assert told[other] - told[name] == statistics
+    for metric in ("wager_predictions_total", "wager_folded_rounds_total", "wager_accuracy_ratio"):
+        assert metric in told[name]
 
 
 @ON_LINUX

@@ -238,7 +238,7 @@ class Ledger:
 
     def teach(self, n: int, seed: int) -> None:
         """So many rounds, each request repeated until it is acknowledged."""
-        with httpx2.Client(base_url=self._wager.url, timeout=5.0) as client:
+        with httpx2.Client(base_url=self._wager.url, timeout=30.0) as client:
             for i, context in enumerate(some_contexts(seed, n)):
                 asked = {"model": "forest", "context": context, "prediction_id": f"{seed}-{i}"}
                 prediction_id = self._until_acknowledged(client, "/predict", asked)["prediction_id"]
@@ -259,7 +259,7 @@ class Ledger:
 
     def check(self) -> None:
         """Nothing acknowledged is missing from the log or differs from it; propensities replay to the bit."""
-        with httpx2.Client(base_url=self._wager.url, timeout=5.0) as client:
+        with httpx2.Client(base_url=self._wager.url, timeout=30.0) as client:
             log = client.get("/models/forest/rounds", params={"limit": 10_000}).text
             played = replay(client.get("/models/forest").json(), log)
         lines = [json.loads(line) for line in log.splitlines()]

@@ -1,20 +1,27 @@
 """The laws of upgrades: this version goes on from what each release has left in its store, as from its own."""
 
+import asyncio
 import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 
 from service import __version__
+from service.replicas.snapshot_policy import SNAPSHOT_AGE
 from service.store.embedded.server import EmbeddedServer
-from tests.releases import FOLDER, MODELS, ROUNDS, judge, play, restore
+from service.store.redis.snapshot_parts import SNAPSHOT_VERSION
+from tests.releases import FOLDER, MODELS, ROUNDS, context_of, judge, play, restore
+from tests.servers import raw
 from tests.service.keyed import bearer
+from tests.service.metrics import scrape, value
 from tests.service.sample_models import Replay
 from tests.service.workers import Clock, worker
 
 RELEASES = sorted(FOLDER.glob("*.json"))
+NEW_ROUNDS = 5
 
 
 @pytest.fixture(params=RELEASES, ids=lambda path: str(path.stem))
@@ -53,6 +60,50 @@ async def test_everything_goes_on(url: str, left: dict[str, Any], model: str) ->
         assert (await judge(client, model, "open", 0))["status"] == "duplicate"
         assert (await judge(client, model, "p3", 3))["status"] == "duplicate"
         assert (await play(client, model, "new", 3))["rounds_seen"] == ROUNDS + 1
+
+
+@pytest.mark.parametrize("model", MODELS)
+async def test_what_comes_after_the_upgrade_is_kept(url: str, left: dict[str, Any], model: str) -> None:
+    """New rounds, a snapshot and statistics go on from the release's, and the next worker starts from them."""
+    clock, total = Clock(left["start"]), ROUNDS + 1 + NEW_ROUNDS
+    async with worker(url, clock, auth="required") as client:
+        client.headers.update(bearer(left["told"]["key"]))
+        await judge(client, model, "open", 0)
+        for i in range(NEW_ROUNDS):
+            await play(client, model, f"new-{i}", i)
+            await judge(client, model, f"new-{i}", i)
+        before = await drawn(client, model)
+        await kept(client, model, clock)
+    with raw(url) as store:
+        (found,) = store.scan_iter(f"wager:{{{model}}}:*:snapshot")
+        assert store.hmget(found, "version", "rounds") == [str(SNAPSHOT_VERSION).encode(), str(total).encode()]
+    async with worker(url, clock, auth="required") as client:
+        client.headers.update(bearer(left["told"]["key"]))
+        assert await drawn(client, model) == before
+        assert before["rounds_seen"] == total
+        samples = await scrape(client)
+        for sums in ("propensity", "feedback_delay_seconds", "surprisal_nats"):
+            assert value(samples, f"wager_{sums}_count", model=model) == total
+        assert value(samples, "wager_uncounted_rounds", model=model) == 0
+        assert (await judge(client, model, "new-0", 0))["status"] == "duplicate"
+
+
+async def drawn(client: httpx2.AsyncClient, model: str) -> dict[str, Any]:
+    """What a model answers to a context, but for chance; its distribution where it has one."""
+    body = {"model": model, "context": context_of(model, 1), "include_distribution": model != "ranking"}
+    answer = (await client.post("/predict", json=body)).json()
+    return {name: answer.get(name) for name in ("rounds_seen", "distribution")}
+
+
+async def kept(client: httpx2.AsyncClient, model: str, clock: Clock) -> None:
+    """Returns when all rounds are in a snapshot and in published statistics; time flies until then."""
+    async with asyncio.timeout(60.0):
+        while True:
+            samples = await scrape(client)
+            if all(value(samples, f"wager_{what}_lag_rounds", model=model) == 0 for what in ("snapshot", "fold")):
+                return
+            clock.now += SNAPSHOT_AGE
+            await asyncio.sleep(0.1)
 
 
 async def test_the_state_is_the_same(url: str, left: dict[str, Any]) -> None:

@@ -1,5 +1,7 @@
 """The laws of statistics: a fold over the log that counts the truth, in the same bits wherever it is cut."""
 
+import dataclasses
+import json
 import math
 from typing import Any
 
@@ -7,8 +9,18 @@ import numpy as np
 import pytest
 
 from learners.base import Contexts
-from service.replicas.statistics import DELAY_BOUNDS, PROPENSITY_BOUNDS, SLOTS, StatisticsAccumulator, decode_statistics
-from service.store.prediction_ids import SINGLE
+from service.errors import NewerVersionError
+from service.prediction_id import SINGLE
+from service.replicas.statistics import (
+    DELAY_BOUNDS,
+    PROPENSITY_BOUNDS,
+    SLOTS,
+    STATISTICS_VERSION,
+    RoundStatistics,
+    StatisticsAccumulator,
+    counted_rounds,
+    decode_statistics,
+)
 from service.store.records.answer_codec import label_codec
 from service.store.records.context_codec import DenseCodec
 from service.store.records.records import NewPredictions, RecordFormat
@@ -87,7 +99,7 @@ def test_the_bits_do_not_depend_on_the_cuts(step: int) -> None:
         if start % 3 == 0:
             kept = cut.counts().encode()
             cut = statistics()
-            cut.restart(kept)
+            cut.restart(kept, start + step)
     assert cut.counts() == whole.counts()
     assert decode_statistics(whole.counts().encode()) == whole.counts()
 
@@ -113,10 +125,56 @@ def test_only_slots_of_the_window_are_kept() -> None:
     assert recent[newest - 1] == 10
 
 
-@pytest.mark.parametrize("broken", [b"", b"[]", b"{", b'{"rounds":', b'{"unheard":1}', b'{"delays":[1]}', b"\xff"])
-def test_what_is_no_tally_is_begun_anew(broken: bytes) -> None:
-    """Counts that cannot be read, or are another version's, are no reason not to serve."""
+BROKEN = [
+    b"",
+    b"[]",
+    b"{",
+    b'{"rounds":',
+    b'{"unheard":1}',
+    b'{"delays":[1]}',
+    b'{"version":"x"}',
+    b"\xff",
+    b"[" * 9999,
+]
+
+
+@pytest.mark.parametrize("broken", BROKEN)
+def test_damaged_statistics_are_begun_anew(broken: bytes) -> None:
+    """They are no reason not to serve; the new ones say how many rounds they leave out."""
     counting = statistics()
-    counting.restart(broken)
+    counting.restart(broken, 5)
     counting.take(FORM.table(RECORDS[:3]))
-    assert counting.counts().rounds == 3
+    assert (counting.counts().rounds, counting.counts().uncounted, counting.known) == (3, 5, True)
+    assert decode_statistics(counting.counts().encode()).uncounted == 5
+
+
+def test_statistics_of_a_newer_version_are_not_known() -> None:
+    """Nothing takes their place, until counting starts from some that can be read."""
+    newer = json.dumps({"version": STATISTICS_VERSION + 1, "rounds": 5, "unheard": 1}).encode()
+    counting = statistics()
+    counting.restart(newer, 5)
+    assert not counting.known
+    with pytest.raises(NewerVersionError):
+        decode_statistics(newer)
+    assert counted_rounds(newer) == 0
+    counting.restart(b"", 0)
+    assert counting.known
+
+
+def test_the_first_release_can_read_statistics() -> None:
+    """It takes the fields that it knows and no others; where rounds were left out, that is said all the same."""
+    counting = statistics()
+    counting.take(FORM.table(RECORDS))
+    known = [field.name for field in dataclasses.fields(RoundStatistics) if field.name != "uncounted"]
+    assert list(json.loads(counting.counts().encode())) == known
+    counting.restart(b"", 5)
+    assert list(json.loads(counting.counts().encode())) == [*known, "uncounted"]
+
+
+def test_a_later_version_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Statistics of any version but the first have it."""
+    monkeypatch.setattr("service.replicas.statistics.STATISTICS_VERSION", STATISTICS_VERSION + 1)
+    newer = statistics().counts().encode()
+    monkeypatch.undo()
+    with pytest.raises(NewerVersionError):
+        decode_statistics(newer)

@@ -11,9 +11,8 @@ import pytest
 from standardwebhooks import Webhook
 
 from learners.base import Decisions
-from service.errors import LearnerFailedError
-from service.rounds.isolation import each_alone
-from service.rounds.session import PredictionRequest
+from service.errors import LearnerFailedError, StoreUnavailableError
+from service.rounds.prediction_requests import PredictionRequest
 from service.schemas.rounds import PredictAnswer
 from service.store import keys
 from service.store.redis.redis_store import RedisStore
@@ -242,14 +241,23 @@ async def test_an_impossible_decision_fails_alone(
     assert [i for i, each in enumerate(done) if isinstance(each, LearnerFailedError)] == [2, 5, 6]
 
 
-async def test_each_alone_passes_on_what_is_no_items_fault() -> None:
-    """An error of the store is everybody's."""
+class Silent(RedisStore):
+    """A store that gives no answer when predictions are stored."""
 
-    async def broken(_: list[int]) -> list[int | Exception]:
-        raise TimeoutError("the store")
+    async def add_predictions(self, key: ModelKey, *_: Any) -> Any:
+        """See `Store.add_predictions`."""
+        raise StoreUnavailableError(f"the store of {key.name}")
 
-    with pytest.raises(TimeoutError):
-        await each_alone(broken, [1, 2], "m")
+
+async def test_an_error_of_the_store_is_everybodys(store_url: str, name: str) -> None:
+    """It is no item's fault: each of those that were predicted together gets it, and none is tried alone."""
+    store = Silent(store_url, timeout=5.0)
+    session = session_of(store, await make_model(store, name))
+    requests = [PredictionRequest(context, None, include_distribution=False) for context in some_contexts(1, 2)]
+    first, second = await session.predict_all(requests)
+    assert first is second
+    assert isinstance(first, StoreUnavailableError)
+    await store.close()
 
 
 # --- damage is reported

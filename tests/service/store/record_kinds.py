@@ -8,7 +8,6 @@ import numpy as np
 from learners.base import Contexts
 from service.store import keys
 from service.store.base import Feedback, FeedbackResult, FeedbackRules, FeedbackStatus
-from service.store.prediction_ids import ids_in, tokens_of
 from service.store.records import format_3
 from service.store.records.answer_codec import AnswerCodec, label_codec, label_set_codec, ranking_codec
 from service.store.records.context_codec import ContextCodec, DenseCodec, SparseCodec
@@ -16,8 +15,9 @@ from service.store.records.layout import VERSION
 from service.store.records.records import NewPredictions, RecordFormat
 from service.store.redis.redis_store import RedisStore
 from service.store.stored_models import ModelKey
+from service.store.tokens import tokens_of
 from tests.service.store.format_3 import encode_blocks_3
-from tests.service.store.samples import NOW, WINDOW
+from tests.service.store.samples import NOW, WINDOW, ids_in
 
 
 class Kind(NamedTuple):

@@ -1,22 +1,24 @@
 """Predictions and feedback to fill a store with."""
 
 import struct
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from learners.base import Contexts
+from service.prediction_id import SINGLE, PredictionId
 from service.store.base import Block, Feedback, FeedbackRules
-from service.store.prediction_ids import SINGLE, ids_in, tokens_of
 from service.store.records.answer_codec import AnswerCodec, label_codec
 from service.store.records.checks import check_of
 from service.store.records.context_codec import DenseCodec
 from service.store.records.layout import CHECK_BYTES, FEEDBACK, HEAD, OPEN_COUNT, OUTCOME, PREDICTION, ROUND
 from service.store.records.records import NewPredictions, RecordFormat
+from service.store.tokens import tokens_of
 
 NOW = 1_800_000_000.0
 WINDOW = 600.0
-FORMAT = RecordFormat(label_codec(4), 2, DenseCodec(3))
+FORMAT = RecordFormat(label_codec(4), evidence_size=2, contexts=DenseCodec(3))
 STRICT = FeedbackRules(accept_late=False, label_needed=False, shape=FORMAT.shape)
 MOMENT = struct.pack("<d", NOW)
 
@@ -45,7 +47,17 @@ def sample_block(block: str, n: int, label: int = 2) -> Block:
     return Block(block, FORMAT.encode_blocks(sample_made(n, label), [0, n], tokens_of([0, n], block), [bytes(16)])[0])
 
 
-def sample_ids(block: str, n: int) -> list[str]:
+def id_of(block: str, token: int = SINGLE) -> PredictionId:
+    """The id of a prediction; the store knows its model by the key."""
+    return PredictionId("m", block, token)
+
+
+def ids_in(block: str, tokens: Iterable[int]) -> list[PredictionId]:
+    """The ids of predictions in one block."""
+    return [id_of(block, token) for token in tokens]
+
+
+def sample_ids(block: str, n: int) -> list[PredictionId]:
     """The ids of n predictions in one block."""
     return ids_in(block, tokens_of([0, n], block).tolist())
 
@@ -125,7 +137,7 @@ def changed_round(rounds: bytes, form: AnswerCodec, **values: Any) -> bytes:
     return resealed(bytes(changed), form.dtype.itemsize)
 
 
-def feedback_for(ids: list[str], seed: int) -> list[Feedback]:
+def feedback_for(ids: list[PredictionId], seed: int) -> list[Feedback]:
     """Right or wrong at random for each id, in random order."""
     rng = np.random.default_rng(seed)
     return [Feedback(ids[i], bool(rng.random() < 0.5), None) for i in rng.permutation(len(ids))]

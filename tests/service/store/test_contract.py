@@ -17,6 +17,7 @@ from tests.service.store.samples import (
     WINDOW,
     as_bytes,
     as_round,
+    id_of,
     places_in,
     sample_predictions,
     without_bodies,
@@ -95,7 +96,7 @@ async def test_a_model_made_again_has_another_life(place: Place) -> None:
     assert await second.counters() == (0, 0, 0)
     assert await second.numbers() == []
     assert await place.store.load_snapshot(second.key) is None
-    assert await second.judge(Feedback("open", True, None)) == [FeedbackStatus.UNKNOWN]
+    assert await second.judge(Feedback(id_of("open"), True, None)) == [FeedbackStatus.UNKNOWN]
     assert await second.predict("open") == [None]
 
 
@@ -127,7 +128,7 @@ async def test_every_call_for_a_gone_model_says_so(place: Place, made_again: boo
     before = await place.store.get_model(place.key.name)
     for call in (
         place.predict("other"),
-        place.judge(Feedback("open", True, None)),
+        place.judge(Feedback(id_of("open"), True, None)),
         place.numbers(),
         place.store.save_snapshot(place.key, Snapshot(1, b"state"), 10),
     ):
@@ -225,7 +226,7 @@ async def test_a_closed_prediction_still_tells_its_head(place: Place) -> None:
 async def test_predictions_are_forgotten_in_time(place: Place, any_store_url: str) -> None:
     """The key of a prediction expires when it was asked to, also after its feedback."""
     await place.predict("open", "closed")
-    await place.judge(Feedback("closed", True, None))
+    await place.judge(Feedback(id_of("closed"), True, None))
     with raw(any_store_url) as client:
         for own in ("open", "closed"):
             left = client.pttl(keys.block(*place.key, own))

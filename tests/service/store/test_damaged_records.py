@@ -8,14 +8,13 @@ import pytest
 from service.errors import StoreCorruptError
 from service.store import keys
 from service.store.base import Block, Feedback, FeedbackStatus, LogEntry
-from service.store.prediction_ids import ids_in
 from service.store.records.layout import HEAD
 from service.store.records.log_entries import read_entries
 from service.store.records.round_table import Table
 from service.store.redis.redis_store import RedisStore
 from tests.servers import raw
 from tests.service.store.record_kinds import KINDS, Kind, damaged_in, judged, new_model, record_of
-from tests.service.store.samples import NOW, WINDOW, Places, as_round, places_in
+from tests.service.store.samples import NOW, WINDOW, Places, as_round, ids_in, places_in
 
 STATUS = FeedbackStatus
 MASKS = [0xFF, 0x80, 0x01, 0x10]
@@ -157,16 +156,3 @@ async def test_a_damaged_count_of_open_ones_loses_no_body(store: RedisStore, nam
     for own in ids_in("b", tokens):
         (result,) = await store.add_feedback(key, [Feedback(own, True, None)], kind.rules, NOW)
         assert result.status is STATUS.RECORDED
-
-
-@pytest.mark.parametrize(
-    "token", ["", "x", "-1", "+1", "00", "1_0", "\u0663", "\u00b2", "9" * 15, "9" * 30, "1:1", " 1", "9" * 5000]
-)
-async def test_hostile_ids_are_unknown(store: RedisStore, name: str, token: str) -> None:
-    """What is no token is one that nobody was given; neighbours are as ever."""
-    kind = KINDS["dense"]
-    key, (record, tokens) = await new_model(store, name), record_of(kind, alone=False)
-    await store.command("SET", keys.block(*key, "b"), record)
-    said = [Feedback(own, True, None) for own in (f"b:{token}", ids_in("b", tokens)[0])]
-    results = await store.add_feedback(key, said, kind.rules, NOW)
-    assert [status for status, _ in results] == [STATUS.UNKNOWN, STATUS.RECORDED]

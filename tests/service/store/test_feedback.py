@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from learners.base import Contexts
+from service.prediction_id import SINGLE
 from service.store.base import Block, Feedback, FeedbackResult, FeedbackRules, FeedbackStatus
 from service.store.outcomes import Outcome
-from service.store.prediction_ids import SINGLE
 from service.store.records.answer_codec import AnswerCodec, label_set_codec, ranking_codec
 from service.store.records.context_codec import DenseCodec
 from service.store.records.records import NewPredictions, RecordFormat
@@ -21,6 +21,7 @@ from tests.service.store.samples import (
     WINDOW,
     as_bytes,
     feedback_for,
+    id_of,
     without_bodies,
 )
 
@@ -29,15 +30,15 @@ RECORDED, DUPLICATE, CONFLICT = FeedbackStatus.RECORDED, FeedbackStatus.DUPLICAT
 
 def labelled(own_id: str, correct: bool | None, true_label: int | None) -> Feedback:
     """Feedback on one of four labels."""
-    return Feedback(own_id, correct, None if true_label is None else as_bytes(true_label))
+    return Feedback(id_of(own_id), correct, None if true_label is None else as_bytes(true_label))
 
 
 async def test_feedback_is_recorded_and_says_so_again(place: Place) -> None:
     """The first feedback makes a round; the same again is a duplicate with the same outcome."""
     await place.predict("a")
-    (first,) = await place.store.add_feedback(place.key, [Feedback("a", True, None)], STRICT, NOW + 1)
+    (first,) = await place.store.add_feedback(place.key, [Feedback(id_of("a"), True, None)], STRICT, NOW + 1)
     assert first == FeedbackResult(RECORDED, Outcome(True, NOW + 1, 1, as_bytes(2)))
-    (again,) = await place.store.add_feedback(place.key, [Feedback("a", True, None)], STRICT, NOW + 2)
+    (again,) = await place.store.add_feedback(place.key, [Feedback(id_of("a"), True, None)], STRICT, NOW + 2)
     assert again == (DUPLICATE, first.outcome)
     assert await place.counters() == (1, 1, 1)
     assert await place.numbers() == [1]
@@ -46,7 +47,7 @@ async def test_feedback_is_recorded_and_says_so_again(place: Place) -> None:
 async def test_duplicates_in_one_call_make_one_round(place: Place) -> None:
     """Feedback that is repeated or contradicted within a call is judged in order."""
     await place.predict("a")
-    said = [Feedback("a", False, None), Feedback("a", False, None), Feedback("a", True, None)]
+    said = [Feedback(id_of("a"), False, None), Feedback(id_of("a"), False, None), Feedback(id_of("a"), True, None)]
     assert await place.judge(*said) == [RECORDED, DUPLICATE, CONFLICT]
     assert await place.counters() == (1, 1, 0)
 
@@ -84,13 +85,13 @@ async def test_feedback_that_contradicts_itself_is_refused(place: Place, correct
     await place.predict("a", label=2)
     assert await place.judge(labelled("a", correct, true_label)) == [FeedbackStatus.INCONSISTENT]
     assert await place.counters() == (0, 1, 0)
-    assert await place.judge(Feedback("a", True, None)) == [RECORDED]
+    assert await place.judge(Feedback(id_of("a"), True, None)) == [RECORDED]
     assert await place.judge(labelled("a", correct, true_label)) == [FeedbackStatus.INCONSISTENT]
 
 
 async def test_feedback_for_an_unknown_prediction_is_unknown(place: Place) -> None:
     """An id that was never used makes no round."""
-    assert await place.judge(Feedback("never", True, None)) == [FeedbackStatus.UNKNOWN]
+    assert await place.judge(Feedback(id_of("never"), True, None)) == [FeedbackStatus.UNKNOWN]
     assert await place.counters() == (0, 0, 0)
 
 
@@ -98,7 +99,7 @@ async def test_the_window_closes_behind_its_last_moment(place: Place) -> None:
     """Feedback at the very end of the window is in time, later it is expired, whatever it says."""
     await place.predict("a", "b")
     assert await place.judge(labelled("b", None, 1), now=NOW + WINDOW + 0.001) == [FeedbackStatus.EXPIRED]
-    assert await place.judge(Feedback("a", True, None), now=NOW + WINDOW) == [RECORDED]
+    assert await place.judge(Feedback(id_of("a"), True, None), now=NOW + WINDOW) == [RECORDED]
     assert await place.counters() == (1, 2, 1)
 
 
@@ -106,20 +107,20 @@ async def test_late_feedback_is_taken_where_the_model_accepts_it(place: Place) -
     """With `accept_late` the window does not matter as long as the prediction is remembered."""
     await place.predict("a")
     late = STRICT._replace(accept_late=True)
-    assert await place.judge(Feedback("a", False, None), now=NOW + 10 * WINDOW, rules=late) == [RECORDED]
+    assert await place.judge(Feedback(id_of("a"), False, None), now=NOW + 10 * WINDOW, rules=late) == [RECORDED]
 
 
 async def test_a_duplicate_after_the_window_is_a_duplicate(place: Place) -> None:
     """What was recorded in time is confirmed for as long as it is remembered."""
     await place.play(1)
-    assert await place.judge(Feedback("p0", True, None), now=NOW + 10 * WINDOW) == [DUPLICATE]
+    assert await place.judge(Feedback(id_of("p0"), True, None), now=NOW + 10 * WINDOW) == [DUPLICATE]
 
 
 async def test_a_true_label_is_asked_for_where_it_is_needed(place: Place) -> None:
     """With `label_needed`, wrong without a label is refused; right tells the label by itself."""
     await place.predict("a", "b", label=2)
     needed = STRICT._replace(label_needed=True)
-    said = [Feedback("a", False, None), labelled("a", None, 0), Feedback("b", True, None)]
+    said = [Feedback(id_of("a"), False, None), labelled("a", None, 0), Feedback(id_of("b"), True, None)]
     expected = [FeedbackStatus.LABEL_NEEDED, RECORDED, RECORDED]
     assert await place.judge(*said, rules=needed) == expected
     table = FORMAT.table([entry.payload for entry in (await place.store.read_tail(place.key, 0, 9)).entries])
@@ -146,9 +147,10 @@ async def test_answers_of_any_length_are_compared_as_bytes(place: Place, form: A
         told = await place.store.add_predictions(place.key, list(map(Block, "abc", records)), WINDOW, None)
         assert told == [expected] * 3
     rules = FeedbackRules(accept_late=False, label_needed=True, shape=shape.shape)
-    said = [("a", None, answer), ("a", True, None), ("b", None, other), ("b", False, other), ("b", None, third)]
-    said += [("a", False, answer), ("c", False, None), ("c", True, None)]
-    results = await place.store.add_feedback(place.key, [Feedback(*each) for each in said], rules, NOW)
+    a, b, c = map(id_of, "abc")
+    said = [Feedback(a, None, answer), Feedback(a, True, None), Feedback(b, None, other), Feedback(b, False, other)]
+    said += [Feedback(b, None, third), Feedback(a, False, answer), Feedback(c, False, None), Feedback(c, True, None)]
+    results = await place.store.add_feedback(place.key, said, rules, NOW)
     statuses = [RECORDED, DUPLICATE, RECORDED, DUPLICATE, CONFLICT]
     statuses += [FeedbackStatus.INCONSISTENT, FeedbackStatus.LABEL_NEEDED, RECORDED]
     assert [result.status for result in results] == statuses
@@ -162,7 +164,12 @@ async def test_answers_of_any_length_are_compared_as_bytes(place: Place, form: A
 async def test_items_of_one_call_do_not_disturb_each_other(place: Place) -> None:
     """A refused item leaves its neighbours as if it had not been there."""
     await place.predict("a", "b", label=2)
-    said = [Feedback("x", True, None), Feedback("a", True, None), labelled("b", True, 1), labelled("b", None, 1)]
+    said = [
+        Feedback(id_of("x"), True, None),
+        Feedback(id_of("a"), True, None),
+        labelled("b", True, 1),
+        labelled("b", None, 1),
+    ]
     expected = [FeedbackStatus.UNKNOWN, RECORDED, FeedbackStatus.INCONSISTENT, RECORDED]
     assert await place.judge(*said) == expected
     assert await place.numbers() == [1, 2]
@@ -172,7 +179,7 @@ async def test_racing_feedback_makes_one_round_each(place: Place) -> None:
     """Many calls at once, each id in several of them, contradicting: one round for each, numbers without a gap."""
     ids = [f"r{number}" for number in range(40)]
     await place.predict(*ids)
-    calls = [place.judge(*feedback_for(ids, seed)) for seed in range(12)]
+    calls = [place.judge(*feedback_for(list(map(id_of, ids)), seed)) for seed in range(12)]
     statuses = [status for call in await asyncio.gather(*calls) for status in call]
     assert statuses.count(RECORDED) == 40
     assert set(statuses) == {RECORDED, DUPLICATE, CONFLICT}

@@ -8,7 +8,7 @@ from service.errors import ModelNotFoundError
 from service.store.base import Feedback, FeedbackStatus, PublishedStatistics, Snapshot, Store
 from service.store.stored_models import ModelKey
 from tests.servers import keys_like, raw
-from tests.service.store.samples import NOW, STRICT, WINDOW, sample_predictions
+from tests.service.store.samples import NOW, STRICT, WINDOW, id_of, sample_predictions
 
 
 @pytest.fixture
@@ -23,10 +23,10 @@ async def test_whatever_becomes_of_feedback_is_counted(any_store: Store, key: Mo
     """Each status once for each feedback that had it, in batches and alone."""
     await any_store.add_predictions(key, sample_predictions("a", "b"), WINDOW, None)
     given = [
-        Feedback("a", True, None),
-        Feedback("a", True, None),
-        Feedback("a", False, None),
-        Feedback("x", True, None),
+        Feedback(id_of("a"), True, None),
+        Feedback(id_of("a"), True, None),
+        Feedback(id_of("a"), False, None),
+        Feedback(id_of("x"), True, None),
     ]
     await any_store.add_feedback(key, given, STRICT, NOW)
     await any_store.add_feedback(key, given[1:], STRICT, NOW)
@@ -40,7 +40,7 @@ async def test_whatever_becomes_of_feedback_is_counted(any_store: Store, key: Mo
 async def test_the_tally_that_counted_most_is_kept(any_store: Store, key: ModelKey) -> None:
     """Whoever comes later with less changes nothing."""
     for rounds, statistics, kept in ((5, b"five", 5), (3, b"three", 5), (5, b"again", 5), (8, b"eight", 8)):
-        assert await any_store.publish_statistics(key, PublishedStatistics(rounds, statistics, 1, 0)) == kept
+        assert await any_store.publish_statistics(key, PublishedStatistics(rounds, statistics, 1, 0, 2)) == kept
     figures = await any_store.read_model_stats(key.name)
     assert figures is not None
     assert (figures.statistics_rounds, figures.statistics) == (8, b"eight")
@@ -51,7 +51,7 @@ async def test_only_slots_of_use_are_kept(any_store: Store, key: ModelKey) -> No
     for slot in range(100, 150):
         await any_store.add_predictions(key, sample_predictions(f"p{slot}"), WINDOW, None)
         for _ in range(2):
-            await any_store.publish_statistics(key, PublishedStatistics(0, b"", slot, slot - 4))
+            await any_store.publish_statistics(key, PublishedStatistics(0, b"", slot, slot - 4, 2))
     figures = await any_store.read_model_stats(key.name)
     assert figures is not None
     assert figures.predictions_by == {slot: slot - 99 for slot in range(144, 150)}
@@ -73,12 +73,12 @@ async def test_snapshots_tell_their_time(any_store: Store, key: ModelKey) -> Non
 
 async def test_a_model_that_is_gone_has_no_figures(any_store: Store, any_store_url: str, key: ModelKey) -> None:
     """And takes its statistics with it; nobody publishes for it any more."""
-    await any_store.publish_statistics(key, PublishedStatistics(1, b"tally", 1, 0))
+    await any_store.publish_statistics(key, PublishedStatistics(1, b"tally", 1, 0, 2))
     await any_store.delete_model(key.name)
     assert keys_like(any_store_url, key.name) == []
     assert await any_store.read_model_stats(key.name) is None
     with pytest.raises(ModelNotFoundError):
-        await any_store.publish_statistics(key, PublishedStatistics(2, b"tally", 1, 0))
+        await any_store.publish_statistics(key, PublishedStatistics(2, b"tally", 1, 0, 2))
     assert keys_like(any_store_url, key.name) == []
 
 

@@ -8,12 +8,11 @@ import pytest
 from service.errors import NewerVersionError
 from service.store import keys
 from service.store.base import Block, Feedback, FeedbackStatus
-from service.store.prediction_ids import ids_in
 from service.store.records.checks import check_of
 from service.store.records.layout import CHECK_BYTES, EXPIRED, HEAD, OUTCOME, PREDICTION
 from service.store.redis.redis_store import RedisStore
 from tests.service.store.record_kinds import KINDS, Kind, new_model, record_of
-from tests.service.store.samples import NOW, WINDOW, places_in
+from tests.service.store.samples import NOW, WINDOW, ids_in, places_in
 
 NEWER, RECORDED, DUPLICATE = FeedbackStatus.NEWER, FeedbackStatus.RECORDED, FeedbackStatus.DUPLICATE
 ALL_KINDS = pytest.mark.parametrize("kind", KINDS.values(), ids=list(KINDS))

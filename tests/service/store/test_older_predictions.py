@@ -5,23 +5,23 @@ from typing import Any
 import numpy as np
 import pytest
 
+from service.prediction_id import SINGLE, PredictionId
 from service.store import keys
 from service.store.base import Block, Feedback, FeedbackStatus, Store
 from service.store.outcomes import Outcome
-from service.store.prediction_ids import SINGLE, ids_in
 from service.store.records import format_3, layout
 from service.store.records.log_entries import read_entries
 from service.store.stored_models import ModelKey
 from tests.servers import raw
 from tests.service.store.format_3 import encode_blocks_3
 from tests.service.store.record_kinds import KINDS, Kind, made_of, record_of
-from tests.service.store.samples import NOW, WINDOW
+from tests.service.store.samples import NOW, WINDOW, id_of, ids_in
 
 RECORDED, DUPLICATE, CONFLICT = FeedbackStatus.RECORDED, FeedbackStatus.DUPLICATE, FeedbackStatus.CONFLICT
 ALL_KINDS = pytest.mark.parametrize("kind", KINDS.values(), ids=list(KINDS))
 
 
-async def with_blocks(store: Store, name: str, kind: Kind) -> tuple[ModelKey, list[str], list[str]]:
+async def with_blocks(store: Store, name: str, kind: Kind) -> tuple[ModelKey, list[PredictionId], list[PredictionId]]:
     """A model with a block of three predictions of either version; the ids in the older and in the newer one."""
     key = ModelKey(name, "first")
     assert await store.create_model(key, "{}", NOW)
@@ -34,7 +34,7 @@ async def with_blocks(store: Store, name: str, kind: Kind) -> tuple[ModelKey, li
 async def test_both_are_joined_in_one_call(any_store: Store, name: str, kind: Kind) -> None:
     """Feedback for both, mixed, and some of it twice: results in its order, a round for each prediction, counted."""
     key, old, new = await with_blocks(any_store, name, kind)
-    said = [old[2], new[0], old[2], "never", new[1], old[0], old[1], new[0]]
+    said = [old[2], new[0], old[2], id_of("never"), new[1], old[0], old[1], new[0]]
     results = await any_store.add_feedback(key, [Feedback(own, True, None) for own in said], kind.rules, NOW)
     recorded = [RECORDED, RECORDED, DUPLICATE, FeedbackStatus.UNKNOWN, RECORDED, RECORDED, RECORDED, DUPLICATE]
     assert [status for status, _ in results] == recorded
@@ -86,7 +86,7 @@ async def test_an_id_that_an_old_prediction_has_is_in_use(any_store: Store, name
         assert found is not None
         assert found[:3] == expected[:3]
         assert [part.tobytes() for part in found[3:]] == [part.tobytes() for part in expected[3:]]
-        await any_store.add_feedback(key, [Feedback("a", True, None)], kind.rules, NOW)
+        await any_store.add_feedback(key, [Feedback(id_of("a"), True, None)], kind.rules, NOW)
 
 
 async def test_rounds_say_which_version_they_are_of(any_store: Store, any_store_url: str, name: str) -> None:

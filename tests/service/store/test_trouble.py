@@ -21,17 +21,17 @@ from service.store.redis.redis_store import RedisStore
 from service.store.stored_models import ModelKey
 from tests.fleets import Cluster
 from tests.servers import REDIS_SERVER, Proxy, raw, redis_server
-from tests.service.store.samples import NOW, STRICT, WINDOW, sample_predictions
+from tests.service.store.samples import NOW, STRICT, WINDOW, id_of, sample_predictions
 from tests.service.store.troubles import TROUBLES, Trouble, in_trouble
 
 KEY = ModelKey("forest", "first")
-GIVEN = Feedback("open", True, None)
+GIVEN = Feedback(id_of("open"), True, None)
 WRITES: dict[str, Callable[[Store], Coroutine[Any, Any, Any]]] = {
     "create_model": lambda store: store.create_model(ModelKey("other", "first"), "{}", NOW),
     "add_predictions": lambda store: store.add_predictions(KEY, sample_predictions("a", "b"), WINDOW, None),
     "add_feedback": lambda store: store.add_feedback(KEY, [GIVEN], STRICT, NOW),
     "save_snapshot": lambda store: store.save_snapshot(KEY, Snapshot(1, b"state"), 10),
-    "publish_tally": lambda store: store.publish_statistics(KEY, PublishedStatistics(1, b"tally", 5, 1)),
+    "publish_statistics": lambda store: store.publish_statistics(KEY, PublishedStatistics(1, b"tally", 5, 1, 2)),
     "record_damage": lambda store: store.record_damage(KEY, [Damage(1, 1, 1, "noise")]),
     "mark_snapshot": lambda store: store.mark_snapshot(KEY, 0, "noise"),
     "keep_summary": lambda store: store.keep_summary(KEY, "{}"),
@@ -278,7 +278,7 @@ async def test_a_broken_record_is_no_other_items_trouble(store_url: str, name: s
             client.set(keys.block(name, "first", "broken"), b"nonsense")
             client.delete(keys.block(name, "first", "list"))
             client.lpush(keys.block(name, "first", "list"), b"nonsense")
-        batch = [Feedback(own, True, None) for own in ("good", "broken", "list", "late")]
+        batch = [Feedback(id_of(own), True, None) for own in ("good", "broken", "list", "late")]
         results = await store.add_feedback(key, batch, STRICT, NOW)
         recorded, broken = FeedbackStatus.RECORDED, FeedbackStatus.BROKEN
         assert [result.status for result in results] == [recorded, broken, broken, recorded]
@@ -294,12 +294,14 @@ async def test_a_call_that_is_stopped_spoils_nothing(store_url: str, name: str) 
         assert await store.create_model(key, "{}", NOW)
         assert await store.add_predictions(key, sample_predictions("good", "late"), WINDOW, None) == [None] * 2
         with pytest.raises(StoreUnavailableError):
-            await store.add_feedback(key, [Feedback("good", True, None), Feedback("late", None, b"1")], STRICT, NOW)
+            await store.add_feedback(
+                key, [Feedback(id_of("good"), True, None), Feedback(id_of("late"), None, b"1")], STRICT, NOW
+            )
         model = await store.get_model(name)
         assert model is not None
         assert (model.round_count, model.correct) == (1, 1)
         assert [entry.block for entry in (await store.read_tail(key, 0, 10)).entries] == ["good"]
-        (late,) = await store.add_feedback(key, [Feedback("late", True, None)], STRICT, NOW)
+        (late,) = await store.add_feedback(key, [Feedback(id_of("late"), True, None)], STRICT, NOW)
         assert (late.status, late.outcome and late.outcome.round) == (FeedbackStatus.RECORDED, 2)
 
 

@@ -1,0 +1,33 @@
+-- Keeps statistics if they count more rounds than those there, and notes how many predictions there are by now.
+-- Those of a newer version stay, however many rounds they count.
+-- KEYS: model, statistics.
+-- ARGV: incarnation, rounds, statistics, the present slot of time, the oldest slot of use, version of the statistics.
+-- Returns nil if the model is gone, else the rounds that the statistics now there have counted.
+local model = redis.call('HMGET', KEYS[1], 'incarnation', 'predictions')
+if model[1] ~= ARGV[1] then
+  return false
+end
+local there = redis.call('HMGET', KEYS[2], 'rounds', 'version')
+local counted, slot = tonumber(there[1] or '-1'), 's:' .. ARGV[4]
+if counted < tonumber(ARGV[2]) and tonumber(there[2] or '1') <= tonumber(ARGV[6]) then
+  counted = tonumber(ARGV[2])
+  redis.call('HSET', KEYS[2], 'rounds', ARGV[2], 'tally', ARGV[3], 'version', ARGV[6])
+end
+if redis.call('HSET', KEYS[2], slot, model[2]) == 0 then
+  return counted
+end
+-- A new slot: of those too old, only the newest is of use, as the number from which one counts.
+local oldest, base, old = tonumber(ARGV[5]), nil, {}
+for _, field in ipairs(redis.call('HKEYS', KEYS[2])) do
+  local number = tonumber(string.match(field, '^s:(%d+)$'))
+  if number and number < oldest then
+    old[#old + 1] = field
+    base = math.max(base or number, number)
+  end
+end
+for _, field in ipairs(old) do
+  if field ~= 's:' .. string.format('%.0f', base) then
+    redis.call('HDEL', KEYS[2], field)
+  end
+end
+return counted

@@ -1,0 +1,174 @@
+"""The laws of every store's snapshots: what was written is what is read, or it is known to be damaged or newer."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from service.errors import NewerVersionError
+from service.store import keys
+from service.store.base import PublishedStatistics, Snapshot
+from service.store.damage import DamagedSnapshotError
+from service.store.redis import redis_store, snapshot_parts
+from service.store.redis.redis_store import RedisStore
+from service.store.redis.snapshot_parts import SNAPSHOT_VERSION
+from service.store.stored_models import ModelKey
+from tests.servers import raw
+from tests.service.store.samples import MOMENT, NOW
+
+KEPT = Snapshot(7, b"0123456789", statistics=b"{}", change_count=2)
+
+
+@pytest.fixture
+def key(store: RedisStore, name: str, runner: asyncio.Runner, monkeypatch: pytest.MonkeyPatch) -> ModelKey:
+    """A model whose snapshot has three parts."""
+    monkeypatch.setattr(redis_store, "_PART_BYTES", 4)
+    made = ModelKey(name, "first")
+    assert runner.run(store.create_model(made, "{}", NOW))
+    assert runner.run(store.save_snapshot(made, KEPT, 10)) == 7
+    return made
+
+
+async def test_a_snapshot_is_read_as_it_was_written(store: RedisStore, key: ModelKey) -> None:
+    """Rounds, changes, statistics and state, whatever number of parts it has."""
+    assert await store.load_snapshot(key) == KEPT
+
+
+@pytest.mark.parametrize("field", ["000000", "000001", "000002", "rounds", "changes", "tally", "check"])
+async def test_any_byte_of_a_snapshot_may_be_damaged(
+    store: RedisStore, store_url: str, key: ModelKey, field: str
+) -> None:
+    """A snapshot with one byte changed, or without a field, is damaged, and nothing of it is returned."""
+    with raw(store_url) as client:
+        there: Any = client.hget(keys.snapshot(*key), field)
+        for at in range(len(there)):
+            client.hset(keys.snapshot(*key), field, there[:at] + bytes([there[at] ^ 1]) + there[at + 1 :])
+            with pytest.raises(DamagedSnapshotError):
+                await store.load_snapshot(key)
+        client.hdel(keys.snapshot(*key), field)
+    with pytest.raises(DamagedSnapshotError):
+        await store.load_snapshot(key)
+
+
+async def test_a_snapshot_that_lost_its_version_is_damaged(store: RedisStore, key: ModelKey) -> None:
+    """It is not taken for one of release 0.1.0, which had no check."""
+    await store.command("HDEL", keys.snapshot(*key), "version")
+    with pytest.raises(DamagedSnapshotError):
+        await store.load_snapshot(key)
+
+
+async def test_parts_of_another_snapshot_are_damage(store: RedisStore, key: ModelKey) -> None:
+    """Each part may be whole, and the state be none."""
+    await store.command("HSET", keys.snapshot(*key), "000000", "4567", "000001", "0123")
+    with pytest.raises(DamagedSnapshotError):
+        await store.load_snapshot(key)
+
+
+@pytest.mark.parametrize(("field", "value"), [("version", SNAPSHOT_VERSION + 1), ("later", 1)])
+async def test_a_snapshot_of_a_newer_version_is_not_read(
+    store: RedisStore, key: ModelKey, field: str, value: int
+) -> None:
+    """Whatever else is in it, and whether its check is one that this version knows or not."""
+    await store.command("HSET", keys.snapshot(*key), field, value, "check", "of another kind")
+    with pytest.raises(NewerVersionError):
+        await store.load_snapshot(key)
+
+
+async def test_a_snapshot_of_the_first_release_is_read(store: RedisStore, key: ModelKey) -> None:
+    """It has neither a version nor changes nor a check."""
+    await store.command("HDEL", keys.snapshot(*key), "version", "changes", "check")
+    assert await store.load_snapshot(key) == KEPT._replace(change_count=0)
+
+
+@pytest.mark.parametrize(
+    ("written", "kept"),
+    [
+        (Snapshot(7, b"other", change_count=2), False),
+        (Snapshot(7, b"other", change_count=1), False),
+        (Snapshot(6, b"other", change_count=9), False),
+        (Snapshot(7, b"other", change_count=3), True),
+        (Snapshot(8, b"other"), True),
+    ],
+)
+async def test_what_has_seen_more_rounds_or_changes_is_kept(
+    store: RedisStore, key: ModelKey, written: Snapshot, kept: bool
+) -> None:
+    """Rounds count first; with as many rounds, changes."""
+    assert await store.save_snapshot(key, written, 10) == max(7, written.round_count)
+    assert await store.load_snapshot(key) == (written if kept else KEPT)
+
+
+@pytest.mark.parametrize("damaged", [False, True])
+async def test_an_older_version_replaces_only_what_is_damaged(
+    store: RedisStore, key: ModelKey, monkeypatch: pytest.MonkeyPatch, damaged: bool
+) -> None:
+    """A snapshot of a newer version stays, though an older worker has seen more, until it is known to be damaged."""
+    monkeypatch.setattr(redis_store, "SNAPSHOT_VERSION", SNAPSHOT_VERSION + 1)
+    monkeypatch.setattr(snapshot_parts, "SNAPSHOT_VERSION", SNAPSHOT_VERSION + 1)
+    newer = KEPT._replace(round_count=8)
+    assert await store.save_snapshot(key, newer, 10) == 8
+    if damaged:
+        await store.mark_snapshot(key, 8, "noise")
+    monkeypatch.undo()
+    assert await store.save_snapshot(key, KEPT._replace(round_count=9), 10) == (9 if damaged else 8)
+    if damaged:
+        assert await store.load_snapshot(key) == KEPT._replace(round_count=9)
+    else:
+        with pytest.raises(NewerVersionError):
+            await store.load_snapshot(key)
+
+
+async def test_a_key_of_another_type_is_a_damaged_snapshot(store: RedisStore, key: ModelKey) -> None:
+    """It is recorded as that, it hides no damage of rounds, and the next snapshot takes its place."""
+    await store.command("DEL", keys.snapshot(*key))
+    await store.command("SET", keys.snapshot(*key), "noise")
+    with pytest.raises(DamagedSnapshotError, match="type") as caught:
+        await store.load_snapshot(key)
+    await store.mark_snapshot(key, caught.value.round_count, str(caught.value))
+    (found,) = (await store.read_damage(key)).found
+    assert (found.snapshot, found.last, found.reason) == (True, 0, str(caught.value))
+    assert await store.save_snapshot(key, KEPT, 10) == 7
+    assert await store.load_snapshot(key) == KEPT
+
+
+async def test_the_log_is_trimmed_where_changes_are_in_it(store: RedisStore, store_url: str, key: ModelKey) -> None:
+    """The last rounds that a snapshot has seen stay, and so do changes that it has not seen."""
+    ids = [*(f"{n}-0" for n in range(1, 501)), "500-1", "500-2"]
+    with raw(store_url) as client:
+        for id_ in ids:
+            client.xadd(keys.log(*key), {"p": "x", "r": "y"}, id=id_)
+        assert await store.save_snapshot(key, Snapshot(500, b"state", change_count=1), 2) == 500
+        entries: Any = client.xrange(keys.log(*key))
+    left = [id_.decode() for id_, _ in entries]
+    assert len(left) < len(ids)
+    assert left == ids[-len(left) :]
+    assert left[-4:] == ["499-0", "500-0", "500-1", "500-2"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "moment", "kept"), [(1, MOMENT, 3), (0, MOMENT, 0), (2, MOMENT, 0), (1, b"8" * 8, 0)]
+)
+async def test_a_snapshot_knows_its_last_entry(
+    store: RedisStore, store_url: str, name: str, changes: int, moment: bytes, kept: int
+) -> None:
+    """By its rounds and changes together: the log must have that entry, of that moment."""
+    key = ModelKey(name, "first")
+    assert await store.create_model(key, "{}", NOW)
+    with raw(store_url) as client:
+        client.xadd(keys.log(*key), {"p": "x", "r": bytes(5) + MOMENT + bytes(8)}, id="3-1")
+    assert await store.save_snapshot(key, Snapshot(3, b"state", moment, change_count=changes), 10) == kept
+
+
+# --- statistics
+
+
+async def test_older_statistics_never_replace_newer_ones(store: RedisStore, name: str) -> None:
+    """However many rounds they count; newer ones replace older ones that count fewer."""
+    key = ModelKey(name, "first")
+    assert await store.create_model(key, "{}", NOW)
+    for rounds, version, kept in ((5, 2, 5), (6, 3, 6), (9, 2, 6), (6, 3, 6), (7, 4, 7), (8, 3, 7)):
+        text = f"{rounds} of {version}".encode()
+        assert await store.publish_statistics(key, PublishedStatistics(rounds, text, 1, 0, version)) == kept
+    figures = await store.read_model_stats(name)
+    assert figures is not None
+    assert (figures.statistics_rounds, figures.statistics) == (7, b"7 of 4")
