@@ -9,7 +9,7 @@ from service.models.model import Model, stored_model
 from service.replicas.snapshot_state import read_state
 from service.store.base import LogEntry, Store
 from service.store.damage import Damage, DamagedSnapshotError
-from service.store.records.log_entries import Stretch, begin_of, read_entries, read_page
+from service.store.log_entries import Stretch, begin_of, read_entries, read_page
 
 _PAGE = 512
 _MOST_MODELS = 10_000_000

@@ -12,7 +12,7 @@ from service.models.model import Model
 from service.prediction_id import PredictionId
 from service.schemas.rounds import RoundLine
 from service.store.base import LogEntry, Store
-from service.store.records.log_entries import read_page
+from service.store.log_entries import read_page
 from service.store.records.round_table import Table
 
 _PART_BYTES = 2**19

@@ -16,7 +16,7 @@ from service.replicas.snapshot_state import read_state
 from service.replicas.statistics import StatisticsAccumulator, counted_rounds
 from service.store.base import LogEntry, Seen, Snapshot, Store, Tail
 from service.store.damage import DamagedSnapshotError
-from service.store.records.log_entries import begin_of, moment_of
+from service.store.log_entries import begin_of, moment_of
 
 _T = TypeVar("_T")
 

@@ -12,9 +12,8 @@ from learners.mathematics.norms import within_bound_unchecked
 from service.contexts.registry import GivenContext
 from service.errors import IdentifierError, NoDistributionError
 from service.models.model import Model
-from service.prediction_id import OWN, SINGLE, PredictionId, wire_form
+from service.prediction_id import OWN, SINGLE, PredictionId, tokens_of, wire_form
 from service.schemas.rounds import PredictRequest
-from service.store.tokens import tokens_of
 
 
 class PredictionRequest(NamedTuple):

@@ -12,9 +12,9 @@ from typing import NamedTuple, Protocol
 
 from service.prediction_id import PredictionId
 from service.store.damage import Damage, DamageRecord
-from service.store.outcomes import Outcome
 from service.store.records.layout import VERSION
-from service.store.shapes import RecordShape
+from service.store.records.outcomes import Outcome
+from service.store.records.shapes import RecordShape
 from service.store.stored_models import ListedModel, ModelKey, ModelPage, StoredModel
 
 

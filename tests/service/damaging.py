@@ -13,7 +13,7 @@ from learners.base import Contexts
 from service.contexts.sparse import SparseContext, SparseFeatures
 from service.environment import Environment
 from service.models.model import Model
-from service.prediction_id import PredictionId
+from service.prediction_id import PredictionId, tokens_of
 from service.rounds.prediction_requests import PredictionRequest
 from service.rounds.session import ModelSession
 from service.schemas.rounds import PredictAnswer
@@ -22,7 +22,6 @@ from service.store.base import Block, Feedback, LogEntry, Store
 from service.store.records.layout import ROUND, VERSION
 from service.store.records.records import NewPredictions
 from service.store.redis.redis_store import RedisStore
-from service.store.tokens import tokens_of
 from tests.service.sample_models import (
     COMPUTE,
     LABEL_SET,

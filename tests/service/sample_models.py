@@ -16,12 +16,11 @@ from learners.mathematics.norms import within_bound
 from learners.registry import ALL_LEARNERS
 from service.compute import Compute
 from service.models.model import Limits, Model, new_model, stored_model
-from service.prediction_id import PredictionId
+from service.prediction_id import PredictionId, tokens_of
 from service.schemas.models import ModelDefinition
 from service.store.base import Block, Feedback, FeedbackStatus, LogEntry, Store
 from service.store.records.records import NewPredictions
 from service.store.stored_models import ModelKey
-from service.store.tokens import tokens_of
 from tests.service.workers import START
 
 COMPUTE = Compute(2)

@@ -16,9 +16,9 @@ from service.store.records.answer_codec import AnswerCodec
 from service.store.records.context_codec import ContextCodec, SparseCodec
 from service.store.records.layout import Layout
 from service.store.records.round_table import RawRounds, Table, row_dtype, row_faults
+from service.store.records.shapes import RecordShape
 from service.store.records.soundness import Numbers, faults
 from service.store.records.stored_prediction import StoredPrediction
-from service.store.shapes import RecordShape
 
 VERSION = 3
 

@@ -105,7 +105,7 @@ class RecordFormat:
         Args:
             predictions: n of them.
             bounds: where each block begins, and n.
-            tokens: (n,), of `service.store.tokens`.
+            tokens: (n,), of `service.prediction_id`.
             fingerprints: 16 bytes for each block.
         """
         bodies = self._encode_bodies(predictions)

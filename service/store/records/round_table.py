@@ -6,10 +6,9 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from learners.base import BoolArray, Contexts, IntArray
-from service.prediction_id import SINGLE
+from service.prediction_id import MOST_TOKENS, SINGLE
 from service.store.records.answer_codec import AnswerCodec
 from service.store.records.soundness import MOST_ROUNDS, Numbers, faults
-from service.store.tokens import MOST_TOKENS
 
 Table = np.ndarray[Any, Any]
 """A row for each round, with the columns of `row_dtype`."""

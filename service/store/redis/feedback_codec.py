@@ -6,8 +6,8 @@ from typing import TypeAlias
 
 from service.errors import StoreCorruptError
 from service.store.base import Feedback, FeedbackResult, FeedbackStatus
-from service.store.outcomes import decode_outcomes
 from service.store.records.layout import VERSION
+from service.store.records.outcomes import decode_outcomes
 
 Said: TypeAlias = Mapping[str, Sequence[bytes]]
 """What is said of the predictions of each block."""

@@ -8,8 +8,8 @@ from service.models.model import Model
 from service.replicas.replica import Replica
 from service.store import keys
 from service.store.base import LogEntry
+from service.store.log_entries import read_entries
 from service.store.records import format_3, layout
-from service.store.records.log_entries import read_entries
 from service.store.redis.redis_store import RedisStore
 from tests.service.damaging import KINDS, changed, play_3, play_sparse, rewrite
 from tests.service.sample_models import COMPUTE, bits, make_model, play, whole_log

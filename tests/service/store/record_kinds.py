@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from learners.base import Contexts
+from service.prediction_id import tokens_of
 from service.store import keys
 from service.store.base import Feedback, FeedbackResult, FeedbackRules, FeedbackStatus
 from service.store.records import format_3
@@ -15,7 +16,6 @@ from service.store.records.layout import VERSION
 from service.store.records.records import NewPredictions, RecordFormat
 from service.store.redis.redis_store import RedisStore
 from service.store.stored_models import ModelKey
-from service.store.tokens import tokens_of
 from tests.service.store.format_3 import encode_blocks_3
 from tests.service.store.samples import NOW, WINDOW, ids_in
 

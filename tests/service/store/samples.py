@@ -7,14 +7,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from learners.base import Contexts
-from service.prediction_id import SINGLE, PredictionId
+from service.prediction_id import SINGLE, PredictionId, tokens_of
 from service.store.base import Block, Feedback, FeedbackRules
 from service.store.records.answer_codec import AnswerCodec, label_codec
 from service.store.records.checks import check_of
 from service.store.records.context_codec import DenseCodec
 from service.store.records.layout import CHECK_BYTES, FEEDBACK, HEAD, OPEN_COUNT, OUTCOME, PREDICTION, ROUND
 from service.store.records.records import NewPredictions, RecordFormat
-from service.store.tokens import tokens_of
 
 NOW = 1_800_000_000.0
 WINDOW = 600.0

@@ -7,11 +7,10 @@ import numpy as np
 import pytest
 
 from service.errors import StoreUnavailableError
-from service.prediction_id import SINGLE, PredictionId
+from service.prediction_id import SINGLE, PredictionId, tokens_of
 from service.store import keys
 from service.store.base import Feedback, FeedbackResult, FeedbackStatus, LogEntry, Store
 from service.store.stored_models import ModelKey
-from service.store.tokens import tokens_of
 from tests.servers import raw
 from tests.service.store.samples import (
     FORMAT,

@@ -8,8 +8,8 @@ import pytest
 from service.errors import StoreCorruptError
 from service.store import keys
 from service.store.base import Block, Feedback, FeedbackStatus, LogEntry
+from service.store.log_entries import read_entries
 from service.store.records.layout import HEAD
-from service.store.records.log_entries import read_entries
 from service.store.records.round_table import Table
 from service.store.redis.redis_store import RedisStore
 from tests.servers import raw

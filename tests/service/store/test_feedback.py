@@ -9,9 +9,9 @@ import pytest
 from learners.base import Contexts
 from service.prediction_id import SINGLE
 from service.store.base import Block, Feedback, FeedbackResult, FeedbackRules, FeedbackStatus
-from service.store.outcomes import Outcome
 from service.store.records.answer_codec import AnswerCodec, label_set_codec, ranking_codec
 from service.store.records.context_codec import DenseCodec
+from service.store.records.outcomes import Outcome
 from service.store.records.records import NewPredictions, RecordFormat
 from tests.service.store.places import Place
 from tests.service.store.samples import (

@@ -8,8 +8,8 @@ import pytest
 from service.errors import StoreCorruptError
 from service.store import keys
 from service.store.base import Feedback, FeedbackStatus
+from service.store.log_entries import read_entries
 from service.store.records.format_3 import VERSION
-from service.store.records.log_entries import read_entries
 from service.store.redis.redis_store import RedisStore
 from tests.service.store.record_kinds import KINDS, Kind, damaged_in, judged, new_model, record_of
 from tests.service.store.samples import NOW, ids_in

@@ -8,9 +8,9 @@ import pytest
 from service.prediction_id import SINGLE, PredictionId
 from service.store import keys
 from service.store.base import Block, Feedback, FeedbackStatus, Store
-from service.store.outcomes import Outcome
+from service.store.log_entries import read_entries
 from service.store.records import format_3, layout
-from service.store.records.log_entries import read_entries
+from service.store.records.outcomes import Outcome
 from service.store.stored_models import ModelKey
 from tests.servers import raw
 from tests.service.store.format_3 import encode_blocks_3

@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 
 from learners.base import Contexts
 from service.errors import NewerVersionError, StoreCorruptError, StoreError
-from service.store.outcomes import decode_outcomes
+from service.prediction_id import tokens_of
 from service.store.records import format_3
 from service.store.records.answer_codec import label_codec
 from service.store.records.context_codec import ContextCodec, DenseCodec, SparseCodec
 from service.store.records.layout import VERSION
+from service.store.records.outcomes import decode_outcomes
 from service.store.records.records import BLOCK_BYTES, NewPredictions, RecordFormat
-from service.store.tokens import tokens_of
 from tests.service.store.record_samples import (
     COUNTS,
     FLOATS,

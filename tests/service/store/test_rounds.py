@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from learners.base import Contexts
 from service.errors import NewerVersionError, StoreCorruptError
+from service.prediction_id import tokens_of
 from service.store.records.answer_codec import AnswerCodec, label_codec, label_set_codec, ranking_codec
 from service.store.records.context_codec import ContextCodec, DenseCodec, SparseCodec
 from service.store.records.layout import EVIDENCE, EXPIRED, OTHER_FLAGS, ROUND, VERSION
 from service.store.records.records import RecordFormat
-from service.store.tokens import tokens_of
 from tests.service.store.record_samples import LAWS, Sample, as_rounds, plain_sample, samples
 from tests.service.store.samples import as_round, changed_round, resealed
 
