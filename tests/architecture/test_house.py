@@ -11,18 +11,7 @@ OWN = ("learners", "service")
 TREE = product()
 CHECKS = SourceTree(ROOT, ("tests", "benchmarks"))
 
-EXCUSED: tuple[str, ...] = (
-    "tests/mutation/of_matrix_learners.py",
-    "tests/mutation/of_store.py",
-    "tests/service/api/test_http.py",
-    "tests/service/api/test_slow_clients.py",
-    "tests/service/bad_requests.py",
-    "tests/service/operations/test_store_down.py",
-    "tests/service/replicas/test_damage.py",
-    "tests/service/store/test_contract.py",
-    "tests/service/store/test_records.py",
-    "tests/service/store/test_trouble.py",
-)
+EXCUSED: tuple[str, ...] = ()
 """Files of tests that are longer than others may be."""
 
 

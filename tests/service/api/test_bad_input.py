@@ -8,17 +8,8 @@ import httpx2
 import pytest
 
 from tests.servers import raw
-from tests.service.bad_requests import (
-    DEFECTS,
-    FULL_INFORMATION,
-    LABEL_SET,
-    MODEL,
-    MOST_BYTES,
-    RANKING,
-    REFUSED,
-    Refused,
-    X,
-)
+from tests.service.bad_requests import DEFECTS, REFUSED
+from tests.service.refused import FULL_INFORMATION, LABEL_SET, MODEL, MOST_BYTES, RANKING, Refused, X
 from tests.service.sample_models import definition
 from tests.service.workers import START, Clock, worker
 
