@@ -177,5 +177,3 @@ BODIES = [
 
 
 REFUSED = [*PREDICTIONS, *FEEDBACK, *CREATIONS, *READS, *BODIES]
-
-"""Lines that the service does not yet answer as it should, and why."""
