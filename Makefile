@@ -16,7 +16,7 @@ help:
 	@echo "make otel       install what sends traces (see OTEL_EXPORTER_OTLP_ENDPOINT)"
 	@echo "make demo       watch a model learn through the HTTP API"
 	@echo "make install    make .venv/bin/wager and stop there"
-	@echo "make test       run the tests (ARGS='-m slow' for the slow ones)"
+	@echo "make test       run the tests on all cores (ARGS='-m slow' for the slow ones)"
 	@echo "make mutations  see that the tests notice known errors (ARGS='--only soba' for some of them)"
 	@echo "make chaos      break everything under load, and count (ARGS='--seconds 600')"
 	@echo "make check      lint, formatting, types"
@@ -32,8 +32,10 @@ serve: $(VENV)/.serve
 	@exec $(VENV)/bin/wager serve $(ARGS)
 demo: $(VENV)/.serve
 	@exec $(VENV)/bin/wager demo $(ARGS)
+# As many at once as there are cores, each of which multiplies its matrices in one thread.
+test: export OPENBLAS_NUM_THREADS = 1
 test: $(VENV)/.bench
-	$(PY) -m pytest $(ARGS)
+	$(PY) -m pytest --numprocesses logical --dist worksteal $(ARGS)
 mutations: $(VENV)/.dev
 	$(PY) -m tests.mutation $(ARGS)
 chaos: $(VENV)/.dev

@@ -10,21 +10,22 @@ import contextlib
 import time
 from collections import defaultdict
 from collections.abc import AsyncIterator, Iterator, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import redis
 
 from benchmarks.measurements.http import D
 from benchmarks.server import Server
-from service.app import real_chance
 from service.compute import Compute
-from service.rounds.session import Environment, ModelSession, PredictionRequest
+from service.environment import Environment, system_environment
+from service.prediction_id import PredictionId
+from service.rounds.prediction_requests import PredictionRequest
+from service.rounds.session import ModelSession
 from service.rounds.session_cache import SessionCache
 from service.schemas.rounds import PredictAnswer
 from service.store import keys
 from service.store.base import Block, Feedback
-from service.store.prediction_ids import ids_in, token_of
 from service.store.redis.redis_store import RedisStore
 
 BATCH = 500
@@ -32,46 +33,46 @@ PIPELINES = 4  # batches in flight
 _TIMEOUT = 30.0  # seconds
 
 
-@dataclass(frozen=True)
-class World(Environment):
+class World(NamedTuple):
     """What sessions of this process take, with all that the store can do."""
 
     store: RedisStore
+    environment: Environment
 
 
 @contextlib.asynccontextmanager
 async def environment(server: Server) -> AsyncIterator[World]:
     """The store of a server, open, and real time and chance, for sessions of this process."""
-    store, chance = RedisStore(server.store_url, timeout=_TIMEOUT), real_chance()
+    store = RedisStore(server.store_url, timeout=_TIMEOUT)
     await store.command("PING")
     try:
-        yield World(store, Compute(2), chance.now, chance.rng, chance.new_id)
+        yield World(store, system_environment(store, Compute(2)))
     finally:
         await store.close()
 
 
-async def open_desk(world: Environment, name: str) -> ModelSession:
+async def open_session(world: World, name: str) -> ModelSession:
     """A session of its own, as in a worker that has just started."""
-    return await SessionCache(world, 2**30).find(name, "model")
+    return await SessionCache(world.environment, 2**30).find(name, "model")
 
 
-async def predict(session: ModelSession, n: int, seed: int) -> list[str]:
+async def predict(session: ModelSession, n: int, seed: int) -> list[PredictionId]:
     """Makes n predictions that stay open, and returns their ids."""
     contexts = np.random.default_rng(seed).normal(size=(n, D)).tolist()
-    ids: list[str] = []
+    ids: list[PredictionId] = []
     for start in range(0, n, BATCH):
         for answer in await session.predict_all(
             [PredictionRequest(each, None, False) for each in contexts[start : start + BATCH]]
         ):
             assert isinstance(answer, PredictAnswer)
-            ids.append(answer.prediction_id.partition(":")[2])
+            ids.append(PredictionId.parse(answer.prediction_id))
     return ids
 
 
 async def lay(world: World, session: ModelSession, rounds: int) -> None:
     """Appends so many rounds, rounded down to whole batches; one in three is right."""
     tokens: defaultdict[str, list[int]] = defaultdict(list)
-    for block, token in map(token_of, await predict(session, BATCH, seed=3)):
+    for _, block, token in await predict(session, BATCH, seed=3):
         tokens[block].append(token)
     named = [keys.block(*session.model.key, block) for block in tokens]
     records: list[bytes] = await world.store.command("MGET", *named)
@@ -85,19 +86,18 @@ async def _lay_from(
 ) -> None:
     model, store = session.model, world.store
     for _ in batches:
-        laid = [(world.new_id(), tokens, record) for tokens, record in blocks]
+        laid = [(world.environment.new_id(), tokens, record) for tokens, record in blocks]
         made = [Block(id_, record) for id_, _, record in laid]
         await store.add_predictions(model.key, made, model.keep_seconds, None)
-        ids = [own for id_, tokens, _ in laid for own in ids_in(id_, tokens)]
-        given = [Feedback(own, i % 3 == 0, None) for i, own in enumerate(ids)]
-        await store.add_feedback(model.key, given, model.feedback_rules, world.now())
+        ids = [PredictionId(model.name, id_, token) for id_, tokens, _ in laid for token in tokens]
+        given = [Feedback(id_, i % 3 == 0, None) for i, id_ in enumerate(ids)]
+        await store.add_feedback(model.key, given, model.feedback_rules, world.environment.now())
         await store.command("UNLINK", *(keys.block(*model.key, id_) for id_, _, _ in laid))
 
 
 async def fold(session: ModelSession) -> None:
     """Learns every round of the log, and keeps a snapshot."""
-    async with session.replica.lock:
-        await session.replica.catch_up()
+    await session.replica.catch_up()
     await session.replica.snapshot()
 
 

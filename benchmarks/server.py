@@ -49,7 +49,7 @@ def app_with_floor() -> FastAPI:
 
     @routes.post("/feedback")
     async def feedback_floor(request: FeedbackRequest) -> FeedbackAnswer:
-        return FeedbackAnswer(prediction_id=request.prediction_id, correct=True, status="recorded", round=1000)
+        return FeedbackAnswer(str(request.prediction_id), correct=True, status="recorded", round=1000)
 
     app.include_router(_standstill_route())
     app.include_router(routes)

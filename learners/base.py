@@ -12,18 +12,7 @@ later update needs as they were at prediction time, and hands both back inside t
 remembers nothing between the two calls, and feedback may come late, in any order, on any machine.
 """
 
-import math
-from typing import (
-    Annotated,
-    Any,
-    ClassVar,
-    Literal,
-    NamedTuple,
-    Protocol,
-    TypeAlias,
-    TypeVar,
-    get_type_hints,
-)
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -32,8 +21,6 @@ import pydantic
 from learners.errors import InvalidArrayError as InvalidArrayError  # noqa: PLC0414  imported from here as well
 from learners.errors import InvalidStateError as InvalidStateError  # noqa: PLC0414  imported from here as well
 from learners.errors import LearnerError as LearnerError  # noqa: PLC0414  imported from here as well
-from learners.hyperparameters import hyperparameters as hyperparameters  # noqa: PLC0414  imported from here as well
-from learners.hyperparameters import refusal as refusal  # noqa: PLC0414  imported from here as well
 
 FloatArray: TypeAlias = npt.NDArray[np.float64]
 IntArray: TypeAlias = npt.NDArray[np.int64]
@@ -161,27 +148,11 @@ class Decisions(NamedTuple):
     evidence: FloatArray  # (n, E) float64, to be stored and handed back in `Rounds.evidence`
 
 
-class Layout(NamedTuple):
-    """The dtype of a state array and its shape; stands beside the field.
-
-    A size is a symbol of `dimensions`, the name of an integer attribute of the learner, or a number.
-    """
-
-    dtype: str
-    shape: tuple[str, ...] = ()
-    least: float = -math.inf  # no entry is smaller
-    index_of: str = ""  # a size: the entries are indices, 0 … size - 1, say of labels where it is K
-
-
-NonNegativeScalar: TypeAlias = Annotated[FloatArray, Layout("float64", least=0.0)]
-PositiveScalar: TypeAlias = Annotated[FloatArray, Layout("float64", least=1e-300)]
-Count: TypeAlias = Annotated[IntArray, Layout("int64", least=0.0)]
-
 StateT = TypeVar("StateT", bound=tuple[Any, ...])
 
 
 class Learner(Protocol[StateT]):
-    """The contract of every learner; `tests/learners/test_contract.py` holds its laws."""
+    """The contract of every learner; `tests/learners/contract` holds its laws."""
 
     algorithm: ClassVar[str]  # the name users write, lower case with hyphens
     smaller: ClassVar[str]  # the learner to use where this one is too large
@@ -244,49 +215,3 @@ class Draws(NamedTuple):
     labels: IntArray  # (n,), or (n, K) of a structured learner
     propensities: FloatArray  # (n,), in (0, 1]; the smallest normal float64 for what is less likely
     residual_uniforms: FloatArray  # (n,), in [0, 1)
-
-
-def dimensions(problem: Problem) -> dict[str, int]:
-    """The symbols that state shapes are written in: K, d, p = d(d+1)/2, n = K·d, and P = n(n+1)/2.
-
-    p and P are the entries of packed triangles with d and n rows.
-    """
-    K, d = problem.n_labels, problem.n_features
-    n = K * d
-    return {"K": K, "d": d, "p": d * (d + 1) // 2, "n": n, "P": n * (n + 1) // 2}
-
-
-class ArrayLayout(NamedTuple):
-    """A `Layout` with its symbols replaced by the sizes of a problem."""
-
-    dtype: np.dtype[Any]
-    shape: tuple[int, ...]
-    least: float
-    most: float
-
-
-def state_layout(learner: AnyLearner) -> dict[str, ArrayLayout]:
-    """The layout of each array of the learner's state, by field name."""
-    hints = get_type_hints(learner.state_type, include_extras=True)
-    return {name: _sized(hint.__metadata__[0], learner) for name, hint in hints.items()}
-
-
-def _sized(layout: Layout, learner: AnyLearner) -> ArrayLayout:
-    symbols = dimensions(learner.problem)
-
-    def size(symbol: str) -> int:
-        return int(symbol) if symbol.isdigit() else symbols[symbol] if symbol in symbols else getattr(learner, symbol)
-
-    shape = tuple(size(symbol) for symbol in layout.shape)
-    least, most = (0.0, size(layout.index_of) - 1.0) if layout.index_of else (layout.least, math.inf)
-    return ArrayLayout(np.dtype(layout.dtype), shape, least, most)
-
-
-def state_bytes(learner: AnyLearner) -> int:
-    """Bytes that the learner's state takes, without making one."""
-    return sum(array.dtype.itemsize * math.prod(array.shape) for array in state_layout(learner).values())
-
-
-def zero_state(learner: AnyLearner) -> Any:
-    """A state of the learner's type with every array zero."""
-    return learner.state_type(*(np.zeros(array.shape, array.dtype) for array in state_layout(learner).values()))

@@ -18,10 +18,10 @@ from learners.base import (
     InvalidStateError,
     Problem,
     Rounds,
-    state_layout,
 )
 from learners.context_checks import BOOL, FLOAT, INT, check_contexts, expect_array
 from learners.kernels import compiled
+from learners.layouts import state_layout
 
 _LARGEST_PROPENSITY = 1.0 + 1e-12
 """Logs of earlier versions hold propensities that rounding took just above 1."""
@@ -34,7 +34,7 @@ _ROUND_FAULTS = (
     "labels: must be from 0 to K-1",
     "true_labels: must be from 0 to K-1, or NO_LABEL",
     "propensities: must be above 0 and at most 1",
-    "leftovers: must be at least 0 and below 1",
+    "residual_uniforms: must be at least 0 and below 1",
 )
 _, _LABEL, _TRUTH, _PROPENSITY, _LEFTOVER = range(len(_ROUND_FAULTS))
 

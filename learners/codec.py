@@ -12,7 +12,9 @@ import numpy as np
 import numpy.typing as npt
 import pydantic
 
-from learners.base import AnyLearner, ArrayLayout, InvalidStateError, state_layout
+from learners.base import AnyLearner, InvalidStateError
+from learners.layouts import ArrayLayout, state_layout
+from learners.registry import current_name
 
 _IN_ORDER = [np.dtype("<i8"), np.dtype("<f8")]
 """What arrays of states may hold, in the order in which safetensors lays them out."""
@@ -38,7 +40,10 @@ def identity(learner: AnyLearner) -> str:
 
 
 def _is_of(learner: AnyLearner, stored: Any) -> bool:
-    """Whether this is the learner's identity; what was written before a hyperparameter existed means its default."""
+    """Whether this is the learner's identity, as this version writes it or as an older one did.
+
+    The algorithm may have an older name; a hyperparameter that did not exist yet has its default.
+    """
     try:
         fields = json.loads(stored)
     except (TypeError, ValueError, RecursionError):
@@ -47,6 +52,7 @@ def _is_of(learner: AnyLearner, stored: Any) -> bool:
         return False
     known = [field for field in dataclasses.fields(cast(Any, learner)) if field.default is not dataclasses.MISSING]
     complete = {field.name: field.default for field in known} | fields
+    complete["algorithm"] = current_name(str(fields.get("algorithm")))
     return json.dumps(complete, sort_keys=True, separators=(",", ":")) == identity(learner)
 
 

@@ -2,11 +2,14 @@
 
 import numpy as np
 
-from learners.base import Contexts, Decisions, Rounds, StateT, zero_state
+from learners.base import Contexts, Decisions, Rounds, StateT
 from learners.checked_learner import CheckedLearner
+from learners.hyperparameters import hyperparameters
 from learners.kernels import Kernels
+from learners.layouts import zero_state
 
 
+@hyperparameters
 class CompiledLearner(CheckedLearner[StateT]):
     """A `Learner` by its kernels: a subclass has its hyperparameters, `kernels` and `fold_cost`, and what differs."""
 
@@ -20,19 +23,9 @@ class CompiledLearner(CheckedLearner[StateT]):
         """K scores as of prediction time."""
         return self.problem.n_labels
 
-    @property
-    def needs_true_label(self) -> bool:
-        """The bit is enough."""
-        return False
-
     def decide_cost(self, nonzeros: int) -> int:
         """The scores of K labels."""
         return self.problem.n_labels * (nonzeros + 10)
-
-    @property
-    def fold_overhead(self) -> int:
-        """Nothing."""
-        return 0
 
     def init(self) -> StateT:
         """Zeros."""

@@ -2,8 +2,9 @@
 
 from typing import Protocol, runtime_checkable
 
-from learners.base import AnyLearner, state_bytes
+from learners.base import AnyLearner
 from learners.errors import StateTooLargeError, StepTooCostlyError
+from learners.layouts import state_bytes
 
 
 @runtime_checkable

@@ -5,10 +5,11 @@ from typing import Any
 import numpy as np
 
 from learners.algorithms.fenchel_young.fenchel_young import FenchelYoung
-from learners.algorithms.fenchel_young.fenchel_young_multilabel import FenchelYoungLabelSet
-from learners.algorithms.fenchel_young.fenchel_young_ordinal import FenchelYoungLevel
+from learners.algorithms.fenchel_young.fenchel_young_multilabel import FenchelYoungMultilabel
+from learners.algorithms.fenchel_young.fenchel_young_ordinal import FenchelYoungOrdinal
 from learners.algorithms.fenchel_young.fenchel_young_ranking import FenchelYoungRanking
-from learners.algorithms.first_order.bandit_perceptrons import BanditPerceptrons, BanditPerceptronsKernel
+from learners.algorithms.first_order.bandit_perceptrons import BanditPerceptrons
+from learners.algorithms.first_order.bandit_perceptrons_kernel import BanditPerceptronsKernel
 from learners.algorithms.first_order.banditron import Banditron
 from learners.algorithms.first_order.gaptron import Gaptron
 from learners.algorithms.first_order.perceptron import Perceptron
@@ -49,19 +50,37 @@ LEARNERS: dict[str, type[Any]] = {
         Folklore,
         FolkloreBandit,
         AdaBoostOlm,
-        FenchelYoungLevel,
+        FenchelYoungOrdinal,
         Uniform,
     )
 }
 """Those that answer one label."""
 
-STRUCTURED_LEARNERS: dict[str, type[Any]] = {cls.algorithm: cls for cls in (FenchelYoungLabelSet, FenchelYoungRanking)}
+STRUCTURED_LEARNERS: dict[str, type[Any]] = {
+    cls.algorithm: cls for cls in (FenchelYoungMultilabel, FenchelYoungRanking)
+}
 """Those whose answer is more than a label: see `base.StructuredLearner`."""
 
 ALL_LEARNERS = LEARNERS | STRUCTURED_LEARNERS
 
+ALIASES = {
+    "fenchel-young-label-set": FenchelYoungMultilabel.algorithm,
+    "fenchel-young-level": FenchelYoungOrdinal.algorithm,
+}
+"""The names that algorithms had in version 0.1.0, with those of today: accepted wherever a name is read."""
+
 RECOMMENDED: type[Any] = SquareCb
 """The learner of a model that names none."""
+
+
+def current_name(algorithm: str) -> str:
+    """Return the name of today of an algorithm, whichever of its names is given; other words as they are."""
+    return ALIASES.get(algorithm, algorithm)
+
+
+def aliases_of(algorithm: str) -> list[str]:
+    """Return the other names that are accepted for an algorithm."""
+    return sorted(alias for alias, name in ALIASES.items() if name == algorithm)
 
 
 def warm_up() -> None:

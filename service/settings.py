@@ -21,7 +21,7 @@ from pydantic import (
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SecretsSettingsSource, SettingsConfigDict
 
 from service.schemas.models import NAME_PATTERN
-from service.store.connections.addresses import Kind, parse_store_url
+from service.store.connections.addresses import Kind, TlsFiles, parse_store_url
 
 _PREFIX = "WAGER_"
 _KIB, _MIB, _GIB = 2**10, 2**20, 2**30
@@ -236,6 +236,11 @@ class Settings(BaseSettings):
     def metrics_model_names(self) -> list[str]:
         """The models that /metrics tells of; none where it is to choose."""
         return _split(self.metrics_models)
+
+    @property
+    def tls_files(self) -> TlsFiles:
+        """The files for TLS with the store."""
+        return TlsFiles(self.store_ca_file, self.store_cert_file, self.store_key_file)
 
     @property
     def masked_store_url(self) -> str | None:

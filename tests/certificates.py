@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import trustme
 
-from service.store.connections.connections import TlsFiles
+from service.store.connections.addresses import TlsFiles
 
 
 class Certificates(NamedTuple):

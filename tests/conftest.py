@@ -6,9 +6,12 @@ import itertools
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import httpx2
+import pydantic
 import pytest
+from fastapi._compat import v2 as fastapi_fields
 
 from service.settings import Settings
 from service.store.embedded.server import EmbeddedServer
@@ -42,6 +45,22 @@ def _no_settings_from_outside() -> None:
     """Whatever WAGER_ variables the developer has set, the tests do not see them."""
     for name in Settings.model_fields:
         os.environ.pop(f"WAGER_{name.upper()}", None)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _fields_are_compiled_once() -> Iterator[None]:
+    """FastAPI compiles the fields of all routes for each application, and the tests make a thousand applications."""
+    known: dict[str, pydantic.TypeAdapter[Any]] = {}
+
+    def adapter(of: Any, config: pydantic.ConfigDict | None = None) -> pydantic.TypeAdapter[Any]:
+        key = repr((of, config))
+        if key not in known:
+            known[key] = pydantic.TypeAdapter(of, config=config)
+        return known[key]
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(fastapi_fields, "TypeAdapter", adapter)
+        yield
 
 
 @pytest.fixture

@@ -12,9 +12,8 @@ from typing import Any
 import httpx2
 
 from service import __version__
-from service.app import real_chance
 from service.compute import Compute
-from service.rounds.session import Environment
+from service.environment import system_environment
 from service.rounds.session_cache import SessionCache
 from service.store.embedded.server import EmbeddedServer
 from service.store.redis.api_keys import ApiKeyTable
@@ -79,12 +78,8 @@ async def live(store_url: str) -> dict[str, Any]:
 
 
 async def _snapshot(store: RedisStore, model: str) -> None:
-    chance = real_chance()
-    session = await SessionCache(Environment(store, Compute(2), chance.now, chance.rng, chance.new_id), 2**30).find(
-        model, "model"
-    )
-    async with session.replica.lock:
-        await session.replica.catch_up()
+    session = await SessionCache(system_environment(store, Compute(2)), 2**30).find(model, "model")
+    await session.replica.catch_up()
     await session.replica.snapshot()
 
 

@@ -72,7 +72,8 @@ def wait_until(condition: Callable[[], bool], seconds: float = 60.0) -> None:
         time.sleep(0.01)
 
 
-_ports = itertools.cycle(range(10_000 + os.getpid() % 2_000 * 10, 32_000))
+# From a beginning that is far from those of the processes beside it, which look for ports at the same time.
+_ports = itertools.chain(range(10_000 + os.getpid() * 12_361 % 20_000, 32_000), itertools.cycle(range(10_000, 32_000)))
 
 
 def free_port() -> int:

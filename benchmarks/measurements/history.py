@@ -9,13 +9,13 @@ import uvloop
 
 from benchmarks.cost import read_meters
 from benchmarks.driver import Outcome, drive
-from benchmarks.log_filler import BATCH, environment, fold, lay, open_desk, unwritten
+from benchmarks.log_filler import BATCH, World, environment, fold, lay, open_session, unwritten
 from benchmarks.measurements.http import CONNECTIONS, REPEATS, D, create_model, feedback, predictions
 from benchmarks.measurements.memory import measure_memory
 from benchmarks.report import Row, at_least, at_most, print_rows, seen
 from benchmarks.server import Server, running
 from learners.base import FloatArray
-from service.rounds.session import Environment, PredictionRequest
+from service.rounds.prediction_requests import PredictionRequest
 
 SHORT = 1_000
 LENGTHS = (100_000, 1_000_000)
@@ -33,7 +33,7 @@ def name_of(rounds: int) -> str:
 async def prepare(server: Server, rounds: int) -> None:
     """Lays a history, a snapshot near its end, and a tail behind that."""
     async with environment(server) as world:
-        session = await open_desk(world, name_of(rounds))
+        session = await open_session(world, name_of(rounds))
         await lay(world, session, rounds - _TAIL)
         await fold(session)
         await lay(world, session, _TAIL)
@@ -46,10 +46,10 @@ async def first_predictions(server: Server, lengths: Sequence[int], starts: int)
         return np.array([[await _first_prediction(world, name_of(n)) for n in lengths] for _ in range(starts)])
 
 
-async def _first_prediction(world: Environment, name: str) -> float:
+async def _first_prediction(world: World, name: str) -> float:
     """Finds the model, loads the snapshot, folds the tail, predicts."""
     started = time.perf_counter()
-    session = await open_desk(world, name)
+    session = await open_session(world, name)
     await session.predict(PredictionRequest([0.1] * D, None, False))
     return time.perf_counter() - started
 

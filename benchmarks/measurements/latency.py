@@ -71,8 +71,10 @@ def feedback_bodies(answers: Iterable[bytes]) -> Iterator[bytes]:
 
 async def capacity(client: Client, n: int) -> float:
     """Requests per second that the do-nothing route answers, when so many connections ask without a pause."""
-    await closed_loop(client, Requests("POST", "/predict", prediction_bodies(n // 4)), CONNECTIONS)  # warms up
-    found = await closed_loop(client, Requests("POST", "/floor/predict", prediction_bodies(n)), CONNECTIONS)
+    warming = Requests("POST", "/predict", prediction_bodies(n // 4))
+    await closed_loop(client, warming.encoded(client.target), CONNECTIONS)
+    measuring = Requests("POST", "/floor/predict", prediction_bodies(n))
+    found = await closed_loop(client, measuring.encoded(client.target), CONNECTIONS)
     return found.achieved
 
 

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import uvloop
 
 from benchmarks.cost import memory_used
-from benchmarks.log_filler import BATCH, PIPELINES, environment, lay, open_desk, predict
+from benchmarks.log_filler import BATCH, PIPELINES, environment, lay, open_session, predict
 from benchmarks.measurements.http import create_model
 from benchmarks.server import Server
 
@@ -35,7 +35,7 @@ def measure_memory(server: Server, n: int = 100_000) -> Memory:
 async def _fill(server: Server, n: int) -> tuple[int, int]:
     """The bytes that n predictions added, and then n rounds."""
     async with environment(server) as world:
-        session = await open_desk(world, _NAME)
+        session = await open_session(world, _NAME)
         await lay(world, session, 4 * PIPELINES * BATCH)  # the connections take their memory
         before = memory_used(server)
         await predict(session, n, seed=1)

@@ -19,8 +19,9 @@ from learners.algorithms.first_order.gaptron import Gaptron
 from learners.algorithms.second_order.pnewtron import PNewtron
 from learners.algorithms.second_order.soba import Soba
 from learners.algorithms.second_order.soba_diagonal import SobaDiagonal
-from learners.base import AnyLearner, Contexts, FloatArray, IntArray, Problem, state_bytes
+from learners.base import AnyLearner, Contexts, FloatArray, IntArray, Problem
 from learners.evaluation.simulation import simulate
+from learners.layouts import state_bytes
 
 _SPEED_WANTED = 500_000  # rounds per second
 _PEER = "vowpalwabbit"

@@ -13,7 +13,7 @@ from benchmarks.papers.store import load
 from benchmarks.papers.summary import Summary, markdown, summarize, with_deviation, write_csv
 from benchmarks.papers.tuning import PEER, TABLE, Row
 from benchmarks.papers.vowpal_wabbit import ALGORITHM
-from learners.base import state_bytes
+from learners.layouts import state_bytes
 from learners.registry import LEARNERS
 
 STREAMS = {"synsep": 100_000, "synnonsep": 100_000, "covertype": 100_000, "reuters4": 28_176, "pendigits": 29_976}

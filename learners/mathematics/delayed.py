@@ -8,6 +8,8 @@ from typing import Annotated, Literal, TypeAlias
 
 import pydantic
 
+from learners.base import Problem
+
 DelayedUpdate: TypeAlias = Annotated[
     Literal["as_of_prediction", "recompute"],
     pydantic.Field(
@@ -15,3 +17,20 @@ DelayedUpdate: TypeAlias = Annotated[
         "present state. The propensity is the stored one either way."
     ),
 ]
+
+
+class Delayed:
+    """A learner that has the choice as a hyperparameter; the evidence is the K scores of the prediction."""
+
+    problem: Problem
+    delayed_update: DelayedUpdate
+
+    @property
+    def as_of_prediction(self) -> bool:
+        """Whether a late update goes by the evidence."""
+        return self.delayed_update == "as_of_prediction"
+
+    @property
+    def evidence_size(self) -> int:
+        """K, or nothing where the scores are computed anew."""
+        return self.problem.n_labels if self.as_of_prediction else 0

@@ -12,19 +12,9 @@ from typing import Annotated, NamedTuple
 
 import numpy as np
 
-from learners.base import (
-    AnyLearner,
-    BoolArray,
-    Contexts,
-    Count,
-    FloatArray,
-    IntArray,
-    Layout,
-    NonNegativeScalar,
-    PositiveScalar,
-    zero_state,
-)
+from learners.base import AnyLearner, BoolArray, Contexts, FloatArray, IntArray
 from learners.kernels import compiled, row
+from learners.layouts import Count, Layout, NonNegativeScalar, PositiveScalar, zero_state
 from learners.mathematics.linear_algebra import add_outer, scale_into_ball, score, squared_norm
 
 _REFRESH = 65_536  # rounds between exact recomputations of the squared norm

@@ -10,7 +10,8 @@ The test takes the same vector each time, and the rebuild the same steps, so all
 
 import numpy as np
 
-from learners.base import FloatArray, IntArray, Problem, refusal
+from learners.base import FloatArray, IntArray, Problem
+from learners.hyperparameters import refusal
 from learners.kernels import compiled
 from learners.mathematics.ball import largest_diagonal, packed_cholesky, packed_product
 from learners.mathematics.linear_algebra import packed_solve_lower, packed_solve_upper, squared_norm
@@ -21,6 +22,7 @@ CHECK_EVERY = 500
 LARGEST_GROWTH = 1e7
 """X² / (p a): what an update may at most add to the condition number of A in a new model, but for a factor of 2."""
 
+_LEAST_RELATIVE_REGULARIZATION = 1e-9  # a / X²; the inverse is exact to about 1e-16 X² t / (p a) after t updates
 _TOLERANCE = 1e-8  # of ‖A A⁻¹ r - r‖ / ‖r‖ and ‖A w - θ‖ / ‖θ‖
 _GOLDEN = 0.6180339887498949  # multiples of it spread evenly over the unit interval
 _MOST_SHIFTS = 400
@@ -148,6 +150,16 @@ def add_square(packed: FloatArray, x: FloatArray, indices: IntArray) -> None:
         for j in indices:
             if j <= i:
                 packed[start + j] += own * x[j]
+
+
+def check_regularization(regularization: float, problem: Problem) -> None:
+    """Refuse an a, where A starts as a·I, so small that A⁻¹ would lose its digits.
+
+    Raises:
+        ValueError: for one below 1e-9 X².
+    """
+    if regularization < _LEAST_RELATIVE_REGULARIZATION * problem.norm_bound**2:
+        raise ValueError("regularization must be at least 1e-9 times the squared norm bound of the contexts")
 
 
 def check_conditioning(problem: Problem, regularization: float, propensity: float) -> None:

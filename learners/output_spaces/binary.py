@@ -1,16 +1,15 @@
-"""Vectors of zeros and ones: sets of labels, and grades on a scale. The regulariser is (λ/2)‖y‖²."""
+"""Vectors of zeros and ones: sets of labels, and grades on a scale."""
 
 import math
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
 import numpy as np
 import pydantic
 
-from learners.base import FloatArray, hyperparameters
+from learners.base import FloatArray
+from learners.hyperparameters import Magnitude, hyperparameters
 from learners.output_spaces.base import Constants, OutputSpace, quadratic_surrogate
 from learners.output_spaces.isotonic import nonincreasing_fit
-
-Regularization = Annotated[float, pydantic.Field(ge=1e-6, le=1e6)] | None
 
 
 def _binary_constants(n: int, regularization: float | None) -> Constants:
@@ -24,21 +23,43 @@ def _hamming(output: FloatArray, truth: FloatArray) -> float:
     return float(np.mean(output * (1.0 - 2.0 * truth) + truth))
 
 
+class Binary(OutputSpace):
+    """Vectors of zeros and ones, with the Hamming loss / D and the norm ℓ2. The regulariser is (λ/2)‖y‖²."""
+
+    norm_order = 2
+    regularization: float | None
+
+    @property
+    def constants(self) -> Constants:
+        """In ℓ2."""
+        return _binary_constants(self.dimension, self.regularization)
+
+    def nearest(self, mean: FloatArray) -> FloatArray:
+        """Ones where the mean is over 1/2."""
+        return (mean > 0.5).astype(np.float64)
+
+    def target_loss(self, output: FloatArray, truth: FloatArray) -> float:
+        """Hamming / D."""
+        return _hamming(output, truth)
+
+    def surrogate(self, scores: FloatArray, truth: FloatArray) -> float:
+        """The SparseMAP loss."""
+        return quadratic_surrogate(scores, self.decode(scores), truth, self.constants.strong_convexity)
+
+
 @hyperparameters
-class Multilabel(OutputSpace):
-    """Outputs {0, 1}^D: any set of D labels. Hamming loss / D, norm ℓ2.
+class Multilabel(Binary):
+    """Outputs {0, 1}^D: any set of D labels.
 
     Raises:
         pydantic.ValidationError: for λ <= 4/√D, or another field out of range.
     """
 
-    norm_order: ClassVar[int] = 2
-
     name: Literal["multilabel"] = "multilabel"
     """Tells the spaces apart where one is written as JSON."""
     n_labels: Annotated[int, pydantic.Field(ge=1, le=1_000_000)]
     """D."""
-    regularization: Regularization = None
+    regularization: Magnitude | None = None
     """λ, greater than 4/√D; `null` for 8/√D."""
 
     @property
@@ -51,11 +72,6 @@ class Multilabel(OutputSpace):
         """One to mix, one for each label."""
         return 1 + self.n_labels
 
-    @property
-    def constants(self) -> Constants:
-        """In ℓ2."""
-        return _binary_constants(self.n_labels, self.regularization)
-
     def is_vertex(self, output: FloatArray) -> bool:
         """Zeros and ones."""
         return bool(np.isin(output, (0.0, 1.0)).all())
@@ -63,10 +79,6 @@ class Multilabel(OutputSpace):
     def decode(self, scores: FloatArray) -> FloatArray:
         """θ/λ, clipped to [0, 1]."""
         return np.clip(scores / self.constants.strong_convexity, 0.0, 1.0)
-
-    def nearest(self, mean: FloatArray) -> FloatArray:
-        """The labels over 1/2."""
-        return (mean > 0.5).astype(np.float64)
 
     def random_vertex(self, mean: FloatArray, uniforms: FloatArray) -> FloatArray:
         """Each label by itself, with its mean."""
@@ -76,30 +88,20 @@ class Multilabel(OutputSpace):
         """The product over the labels."""
         return float(np.prod(np.where(output > 0.5, mean, 1.0 - mean)))
 
-    def target_loss(self, output: FloatArray, truth: FloatArray) -> float:
-        """Hamming / D."""
-        return _hamming(output, truth)
-
-    def surrogate(self, scores: FloatArray, truth: FloatArray) -> float:
-        """The SparseMAP loss."""
-        return quadratic_surrogate(scores, self.decode(scores), truth, self.constants.strong_convexity)
-
 
 @hyperparameters
-class Ordinal(OutputSpace):
-    """Outputs 1^m 0^(D-m): a grade m from 0 to D. Absolute difference of grades / D, norm ℓ2.
+class Ordinal(Binary):
+    """Outputs 1^m 0^(D-m): a grade m from 0 to D. The target loss is the absolute difference of grades / D.
 
     Raises:
         pydantic.ValidationError: for λ <= 4/√D, or another field out of range.
     """
 
-    norm_order: ClassVar[int] = 2
-
     name: Literal["ordinal"] = "ordinal"
     """Tells the spaces apart where one is written as JSON."""
     n_steps: Annotated[int, pydantic.Field(ge=1, le=1_000_000)]
     """D, the highest grade."""
-    regularization: Regularization = None
+    regularization: Magnitude | None = None
     """λ, greater than 4/√D; `null` for 8/√D."""
 
     @property
@@ -112,11 +114,6 @@ class Ordinal(OutputSpace):
         """One to mix, one to draw."""
         return 2
 
-    @property
-    def constants(self) -> Constants:
-        """In ℓ2."""
-        return _binary_constants(self.n_steps, self.regularization)
-
     def is_vertex(self, output: FloatArray) -> bool:
         """Ones, then zeros."""
         return bool(np.isin(output, (0.0, 1.0)).all() and (np.diff(output) <= 0.0).all())
@@ -126,10 +123,6 @@ class Ordinal(OutputSpace):
         fit = nonincreasing_fit(scores / self.constants.strong_convexity)
         return np.asarray(np.clip(fit, 0.0, 1.0), dtype=np.float64)
 
-    def nearest(self, mean: FloatArray) -> FloatArray:
-        """As many ones as entries over 1/2."""
-        return (mean > 0.5).astype(np.float64)
-
     def random_vertex(self, mean: FloatArray, uniforms: FloatArray) -> FloatArray:
         """One uniform for all steps."""
         return np.asarray(uniforms[0] < mean, dtype=np.float64)
@@ -138,11 +131,3 @@ class Ordinal(OutputSpace):
         """ŷ_m - ŷ_(m+1), between 1 before the first and 0 past the last."""
         edges, grade = np.concatenate([[1.0], mean, [0.0]]), np.count_nonzero(output)
         return float(edges[grade] - edges[grade + 1])
-
-    def target_loss(self, output: FloatArray, truth: FloatArray) -> float:
-        """Hamming / D."""
-        return _hamming(output, truth)
-
-    def surrogate(self, scores: FloatArray, truth: FloatArray) -> float:
-        """The SparseMAP loss."""
-        return quadratic_surrogate(scores, self.decode(scores), truth, self.constants.strong_convexity)

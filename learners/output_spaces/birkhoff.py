@@ -1,11 +1,12 @@
 """Rankings and matchings as permutation matrices, with the entropy as regulariser: the Birkhoff polytope."""
 
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
 import numpy as np
 import pydantic
 
-from learners.base import FloatArray, IntArray, hyperparameters
+from learners.base import FloatArray, IntArray
+from learners.hyperparameters import hyperparameters
 from learners.kernels import compiled
 from learners.mathematics.exploration import draw_one
 from learners.output_spaces.balancing import balance, balance_cost
@@ -27,7 +28,7 @@ class Matching(OutputSpace):
         pydantic.ValidationError: for μ >= 2, or another field out of range.
     """
 
-    norm_order: ClassVar[int] = 1
+    norm_order = 1
 
     name: Literal["matching"] = "matching"
     """Tells the spaces apart where one is written as JSON."""

@@ -1,12 +1,13 @@
 """Rankings as vectors of places, with (λ/2)‖y‖² as regulariser: the permutahedron."""
 
 import math
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
 import numpy as np
 import pydantic
 
-from learners.base import FloatArray, IntArray, hyperparameters
+from learners.base import FloatArray, IntArray
+from learners.hyperparameters import hyperparameters
 from learners.kernels import compiled
 from learners.output_spaces.base import Constants, OutputSpace, quadratic_surrogate
 from learners.output_spaces.isotonic import nonincreasing_fit
@@ -25,7 +26,7 @@ class Ranking(OutputSpace):
         pydantic.ValidationError: for λ <= 4γ/ν, or another field out of range.
     """
 
-    norm_order: ClassVar[int] = 2
+    norm_order = 2
 
     name: Literal["ranking"] = "ranking"
     """Tells the spaces apart where one is written as JSON."""

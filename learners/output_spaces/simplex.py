@@ -1,12 +1,13 @@
 """One of K labels: the corners of the simplex, with the entropy as regulariser."""
 
 import math
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
 import numpy as np
 import pydantic
 
-from learners.base import FloatArray, hyperparameters
+from learners.base import FloatArray
+from learners.hyperparameters import hyperparameters
 from learners.mathematics.exploration import draw_one, leader, softmax
 from learners.output_spaces.base import Constants, OutputSpace
 
@@ -22,7 +23,7 @@ class Multiclass(OutputSpace):
         pydantic.ValidationError: for λ <= 1, or another field out of range.
     """
 
-    norm_order: ClassVar[int] = 1
+    norm_order = 1
 
     name: Literal["multiclass"] = "multiclass"
     """Tells the spaces apart where one is written as JSON."""

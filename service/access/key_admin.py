@@ -6,8 +6,9 @@ from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
-from service.access.keys import KeyRecord, KeyTable, read_record
+from service.access.keys import KeyRecord, read_record
 from service.errors import InvalidInputError, NotFoundError
+from service.store.access_tables import KeyTable
 
 _NOISE_BYTES = 38  # 6 of the id, 32 of the secret
 

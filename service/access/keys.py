@@ -12,11 +12,12 @@ import re
 from collections import OrderedDict
 from collections.abc import Callable
 from fnmatch import translate
-from typing import Annotated, Literal, Protocol, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from service.errors import ForbiddenError, ModelNotFoundError, UnauthenticatedError
+from service.store.access_tables import KeyTable
 
 _log = logging.getLogger(__name__)
 
@@ -125,25 +126,6 @@ class Caller:
         """
         if not self.names.all:
             raise ForbiddenError("the API key is not for all models")
-
-
-class KeyTable(Protocol):
-    """Where records are; `service.store.redis.api_keys` implements it. Every method raises `StoreError`."""
-
-    async def get(self, key_id: str) -> bytes | None:
-        """The record of a key."""
-
-    async def all(self) -> dict[str, bytes]:
-        """Every key's record by its id."""
-
-    async def add(self, key_id: str, record: bytes) -> bool:
-        """Stores a new record; False if the id is taken."""
-
-    async def replace(self, key_id: str, record: bytes) -> bool:
-        """Stores another record for an id; False if there is none."""
-
-    async def remove(self, key_id: str) -> bool:
-        """Removes a record; False if there is none."""
 
 
 class Gatekeeper:

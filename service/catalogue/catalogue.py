@@ -2,19 +2,20 @@
 
 import contextlib
 from collections.abc import AsyncIterator, Callable, Sequence
+from functools import cache
 from typing import Any, Literal, NamedTuple
 
 import pydantic
 
 from learners.answers import answer_kind
 from learners.base import AnyLearner, Problem
-from learners.registry import ALL_LEARNERS, RECOMMENDED
+from learners.registry import ALL_LEARNERS, RECOMMENDED, aliases_of
 from service.access.keys import Names
 from service.catalogue.round_log import LogReader, moment
+from service.environment import Environment
 from service.errors import ModelExistsError, ModelNotFoundError, StoreError
 from service.models.model import Limits, Model, hyperparameters, new_model, reading_cost, stored_model
 from service.models.model_summary import Summary, read_summary, summary_of
-from service.rounds.session import Environment
 from service.schemas.learners import LearnerDescription, LearnerList
 from service.schemas.models import DamageNote, ModelAnswer, ModelDefinition, ModelSummary
 from service.schemas.rounds import RoundLine
@@ -38,7 +39,7 @@ class Catalogue:
     """All models of a store.
 
     Args:
-        outside: store, threads, clock and ids.
+        environment: store, threads, clock and ids.
         limits: what a new model may take.
         forget: called with the name of each model that is deleted.
     """
@@ -158,6 +159,7 @@ class Catalogue:
         return stored
 
 
+@cache
 def describe_learners() -> LearnerList:
     """Every learner with its guarantee and the JSON Schema of its hyperparameters."""
     return LearnerList(learners=[_description(cls) for _, cls in sorted(ALL_LEARNERS.items())])
@@ -171,6 +173,7 @@ def _description(cls: type[AnyLearner]) -> LearnerDescription:
     schema["required"] = [name for name in schema.get("required", []) if name != "problem"]
     return LearnerDescription(
         algorithm=cls.algorithm,
+        aliases=aliases_of(cls.algorithm),
         answer=answer_kind(cls),
         summary=(cls.__doc__ or "").partition("\n")[0],
         guarantee=_default(cls).guarantee,

@@ -9,8 +9,7 @@ from service.models.model import Model, stored_model
 from service.replicas.snapshot_state import read_state
 from service.store.base import LogEntry, Store
 from service.store.damage import Damage, DamagedSnapshotError
-from service.store.records.blocks import check_block
-from service.store.records.log_entries import Stretch, begin_of, read_entries, read_page
+from service.store.log_entries import Stretch, begin_of, read_entries, read_page
 
 _PAGE = 512
 _MOST_MODELS = 10_000_000
@@ -117,8 +116,11 @@ async def _search_log(store: Store, model: Model, recorded: list[Damage]) -> Asy
             return
         if not begun:  # the rounds before the first entry may have been trimmed
             after, begun = (begin_of(model.format, entries[0]) or 1) - 1, True
-        for finding in _damage_in(model, entries, after, recorded):
-            yield finding
+        try:
+            for finding in _damage_in(model, entries, after, recorded):
+                yield finding
+        except NewerVersionError as error:
+            yield Finding(model.name, f"log behind round {after}", error.detail, damaged=False)
         after = entries[-1].last_round
 
 
@@ -139,7 +141,7 @@ async def _search_predictions(store: Store, model: Model) -> AsyncIterator[Findi
     async for block in store.scan_blocks(model.key):
         what = f"prediction {block.id}"
         try:
-            check_block(model.format, block.record)
+            model.format.check_block(block.record)
         except NewerVersionError as error:
             yield Finding(model.name, what, error.detail, damaged=False)
         except StoreCorruptError as error:

@@ -9,11 +9,11 @@ from learners.base import NO_LABEL, Contexts
 from service.compute import Compute
 from service.models.answer_kinds import NOTHING
 from service.models.model import Model
+from service.prediction_id import PredictionId
 from service.schemas.rounds import RoundLine
 from service.store.base import LogEntry, Store
-from service.store.prediction_ids import id_of
-from service.store.records.log_entries import read_page
-from service.store.records.records import Table
+from service.store.log_entries import read_page
+from service.store.records.round_table import Table
 
 _PART_BYTES = 2**19
 """Of the log, that are read at once."""
@@ -83,10 +83,10 @@ def _lines(model: Model, table: Table, contexts: Contexts, block_of: Callable[[i
     for i, line in enumerate(table):
         (shown,), truth = model.answers.show(table["output"][i : i + 1]), table["truth"][i : i + 1]
         (right,) = [NOTHING] if (truth == NO_LABEL).all() else model.answers.show(truth)
-        own = id_of(block_of(int(line["round"])), int(line["token"]))
+        id_ = PredictionId(model.name, block_of(int(line["round"])), int(line["token"]))
         yield RoundLine(
             round=int(line["round"]),
-            prediction_id=f"{model.name}:{own}",
+            prediction_id=str(id_),
             label=shown.label,
             labels=shown.labels,
             propensity=float(line["propensity"]) or None,

@@ -1,32 +1,28 @@
-"""The commands `wager keys`: whoever may reach the store may make keys, so they need none themselves.
+"""The commands `wager keys`. They need no API key: access to the store is enough to make keys.
 
 They write to the store of WAGER_STORE_URL, or to the embedded one in WAGER_DATA_DIR, whether a service runs on it
 or not. A running service sees a new key at once, and a revoked one within WAGER_KEY_CACHE_SECONDS.
 """
 
-import asyncio
-import contextlib
 import os
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
+from service.commands.options import use_store
+
 if TYPE_CHECKING:
     from service.access.key_admin import IssuedKey, KeyAdmin
     from service.access.keys import KeyRecord
-    from service.settings import Settings
-
-EXIT_REFUSED = 1
-EXIT_STORE = 5
 
 app = typer.Typer(no_args_is_help=True, help="Make, list, rotate and revoke API keys.")
 
 _T = TypeVar("_T")
 _HEADS = ("id", "name", "scopes", "models", "limit", "expires")
-_Id = Annotated[str, typer.Argument(help="The key's id: the 12 digits behind wk_.")]
+_Id = Annotated[str, typer.Argument(help="The key's id: the 12 digits after wk_.")]
 
 
 @app.command()
@@ -80,44 +76,7 @@ def _row(key_id: str, record: "KeyRecord | None") -> tuple[str, ...]:
 
 
 def _administer(work: Callable[["KeyAdmin"], Awaitable[_T]]) -> _T:
-    """Does some work at the session of the store that the settings name; ends the command where that fails."""
-    from service.commands.main import read_settings
-    from service.errors import StoreError, WagerError
-    from service.store.embedded.server import EmbeddedServerError
-
-    settings = read_settings()
-    try:
-        with store_url(settings) as url:
-            return asyncio.run(_work(url, settings, work))
-    except (StoreError, EmbeddedServerError) as error:
-        typer.echo(f"wager: {error}", err=True)
-        raise typer.Exit(EXIT_STORE) from None
-    except WagerError as error:
-        typer.echo(f"wager: {error.field + ': ' if error.field else ''}{error.detail}", err=True)
-        raise typer.Exit(EXIT_REFUSED) from None
-
-
-@contextlib.contextmanager
-def store_url(settings: "Settings") -> Iterator[str]:
-    """Yield the URL of the store that the settings name, which is started if it is the embedded one."""
-    from service.store.embedded.embedded_access import embedded_store_url
-
-    if settings.store_url is not None:
-        yield settings.store_url
-        return
-    with embedded_store_url(settings.data_dir, settings.appendfsync) as url:
-        yield url
-
-
-async def _work(url: str, settings: "Settings", work: Callable[["KeyAdmin"], Awaitable[_T]]) -> _T:
+    """Let the administrator of the store's keys do some work; end the command where that fails."""
     from service.access.key_admin import KeyAdmin
-    from service.store.connections.connections import TlsFiles
-    from service.store.redis.api_keys import ApiKeyTable
-    from service.store.redis.redis_store import RedisStore
 
-    tls = TlsFiles(settings.store_ca_file, settings.store_cert_file, settings.store_key_file)
-    store = RedisStore(url, settings.store_timeout_seconds, tls)
-    try:
-        return await work(KeyAdmin(ApiKeyTable(store.command), time.time, os.urandom))
-    finally:
-        await store.close()
+    return use_store(lambda opened: work(KeyAdmin(opened.api_keys, time.time, os.urandom)))

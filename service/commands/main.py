@@ -5,35 +5,19 @@ Exit codes of `wager serve`: 0 after a stop by signal, 2 for wrong settings,
 5 when the embedded store cannot run.
 """
 
-import contextlib
-import os
-import signal
-import socket
-import tempfile
-from collections.abc import Iterator
-from functools import partial
-from pathlib import Path
-from types import FrameType
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from typing import Annotated
 
 import typer
 
 from service import __version__
-from service.commands import keys as keys_cli
+from service.commands import keys
+from service.commands.options import EXIT_REFUSED, fail
 from service.commands.repair import repair
+from service.commands.serve import serve
 from service.load.command import load
 from service.processes import leave_threads_behind
 
-if TYPE_CHECKING:
-    from service.settings import Settings
-
-EXIT_SETTINGS = 2
-EXIT_APPLICATION = 3  # uvicorn's own code for it
-EXIT_ADDRESS = 4
-EXIT_STORE = 5
-
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
-app.add_typer(keys_cli.app, name="keys")
 
 
 def main() -> None:
@@ -57,27 +41,7 @@ def version() -> None:
     typer.echo(__version__)
 
 
-@app.command()
-def serve(
-    host: Annotated[str | None, typer.Option(help="Address to listen on.")] = None,
-    port: Annotated[int | None, typer.Option(help="TCP port to listen on.")] = None,
-    data_dir: Annotated[Path | None, typer.Option(help="Folder of the embedded store.")] = None,
-    store_url: Annotated[str | None, typer.Option(help="Redis or Valkey to use instead.")] = None,
-    workers: Annotated[int | None, typer.Option(help="Number of worker processes.")] = None,
-) -> None:
-    """Run the service: the API and, unless a store is given, a store beside it.
-
-    Every option has an environment variable (WAGER_PORT, ...), which it overrides.
-    """
-    settings = read_settings(host=host, port=port, data_dir=data_dir, store_url=store_url, workers=workers)
-    settings = settings.model_copy(update={"host": settings.host})  # set by now: it is what will be listened on
-    _limit_threads()
-    signal.signal(signal.SIGTERM, _exit_cleanly)
-    with _listen(settings) as listener, _store(settings) as ready:
-        os.environ.update(ready.as_environment())
-        _announce(settings, ready)
-        started = _run_http(ready, listener)
-    raise typer.Exit(0 if started else EXIT_APPLICATION)
+app.command()(serve)
 
 
 @app.command()
@@ -92,133 +56,9 @@ def demo(
     try:
         run(url, rounds, seed)
     except DemoError as error:
-        _fail(str(error), 1)
+        fail(str(error), EXIT_REFUSED)
 
 
 app.command()(load)
 app.command()(repair)
-
-
-def read_settings(**options: Any) -> "Settings":
-    """The settings; ends the command, naming every wrong one, where there are such."""
-    from pydantic import ValidationError
-
-    from service.settings import Settings
-
-    try:
-        return Settings(**{name: value for name, value in options.items() if value is not None})
-    except ValidationError as error:
-        for problem in error.errors(include_url=False, include_input=False):
-            name = str(problem["loc"][0])
-            reason = problem["msg"].removeprefix("Value error, ")
-            typer.echo(f"wager: {name} (WAGER_{name.upper()}): {reason}", err=True)
-        raise typer.Exit(EXIT_SETTINGS) from None
-
-
-def _limit_threads() -> None:
-    """Give each worker's linear algebra one thread: its matrices are small, and workers many."""
-    for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
-        os.environ.setdefault(name, "1")
-
-
-def _exit_cleanly(_number: int, _frame: FrameType | None) -> NoReturn:
-    raise SystemExit(0)
-
-
-def _listen(settings: "Settings") -> socket.socket:
-    """Bind the address before anything else is started, so that a taken port costs nothing."""
-    try:
-        family, kind, protocol, _, address = socket.getaddrinfo(
-            settings.host, settings.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-        )[0]
-        listener = socket.socket(family, kind, protocol)
-    except OSError as error:
-        _fail(f"cannot listen on {settings.host}: {error.strerror}", EXIT_ADDRESS)
-    try:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind(address)
-    except OSError as error:
-        listener.close()
-        _fail(f"cannot listen on {settings.host} port {settings.port}: {error.strerror}", EXIT_ADDRESS)
-    listener.set_inheritable(True)
-    return listener
-
-
-@contextlib.contextmanager
-def _store(settings: "Settings") -> Iterator["Settings"]:
-    """Yield the settings with the URL of a running store: the given one, or one started here."""
-    if settings.store_url is not None:
-        yield settings
-        return
-    from service.store.embedded.server import EmbeddedServer, EmbeddedServerError
-
-    try:
-        server = EmbeddedServer(settings.data_dir, settings.appendfsync)
-        server.start()
-    except EmbeddedServerError as error:
-        _fail(str(error), EXIT_STORE)
-    try:
-        yield settings.model_copy(update={"store_url": server.url})
-    finally:
-        server.stop()
-
-
-def _announce(asked: "Settings", ready: "Settings") -> None:
-    host = f"[{asked.host}]" if ":" in asked.host else asked.host
-    base = f"http://{host}:{asked.port}"
-    where = asked.masked_store_url or f"{asked.data_dir.absolute()} ({ready.store_url})"
-    typer.echo(f"API        {base}\nAPI docs   {base}/docs\nData       {where}")
-    if asked.keys_required:
-        typer.echo("API keys   required; `wager keys create NAME --scope admin` makes one")
-    elif not asked.on_loopback:
-        typer.echo(
-            f"wager: WARNING: WAGER_AUTH=off: whoever reaches {base} may read, teach and delete models", err=True
-        )
-
-
-def _run_http(settings: "Settings", listener: socket.socket) -> bool:
-    """Serve until a signal; tell whether the application had started."""
-    import uvicorn
-    from uvicorn.supervisors import Multiprocess
-
-    from service.commands.http_protocol import Deadlines, TimedProtocol
-    from service.observability import log_format as logs
-
-    rate = settings.body_min_bytes_per_second
-    deadlines = Deadlines(settings.head_timeout_seconds, settings.body_timeout_seconds, rate)
-    config = uvicorn.Config(
-        "service.app:create_app",
-        factory=True,
-        http=partial(TimedProtocol, deadlines=deadlines),  # type: ignore[arg-type]  # called as the class would be
-        host=settings.host,
-        port=settings.port,
-        workers=settings.workers,
-        timeout_worker_healthcheck=30,  # a worker busy compiling on a full machine is not hung
-        timeout_keep_alive=75,  # longer than balancers keep theirs: who closes must not be who is just being asked
-        timeout_graceful_shutdown=settings.graceful_shutdown_seconds,
-        server_header=False,
-        access_log=False,
-        log_config=logs.configuration(settings.log_format),
-    )
-    if settings.workers > 1:
-        supervisor = Multiprocess(config, sockets=[listener])
-        with _shared_metrics():
-            supervisor.run()
-        return all(process.exitcode != EXIT_APPLICATION for process in supervisor.processes)
-    server = uvicorn.Server(config)
-    with contextlib.suppress(KeyboardInterrupt, SystemExit):
-        server.run(sockets=[listener])
-    return server.started
-
-
-@contextlib.contextmanager
-def _shared_metrics() -> Iterator[None]:
-    """A folder in which the workers share their counters, so that any of them can answer for all."""
-    with tempfile.TemporaryDirectory(prefix="wager-metrics-") as folder:
-        os.environ["PROMETHEUS_MULTIPROC_DIR"] = folder
-        yield
-
-
-def _fail(message: str, code: int) -> NoReturn:
-    typer.echo(f"wager: {message}", err=True)
-    raise typer.Exit(code)
+app.add_typer(keys.app, name="keys")

@@ -184,6 +184,8 @@ def _learners(schemas: Schemas) -> Iterator[str]:
     yield "What `learner` may be when a model is created: an `algorithm`, with any of its hyperparameters."
     for learner in describe_learners().learners:
         yield f"### {learner.algorithm}"
+        if learner.aliases:
+            yield f"Also accepted by the name of older versions: {', '.join(map(code, learner.aliases))}."
         yield learner.summary + (" What a model gets that names no learner." if learner.recommended else "")
         yield f"*Answers:* {_KINDS[learner.answer]}. *Guarantee:* {learner.guarantee}"
         yield _table(

@@ -3,17 +3,18 @@
 It reads the store of WAGER_STORE_URL, or the embedded one in WAGER_DATA_DIR, whether a service runs on it or not.
 """
 
-import asyncio
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from service.commands.options import fail, use_store
+
 if TYPE_CHECKING:
-    from service.settings import Settings
+    from service.store.redis.open_store import OpenStore
 
 EXIT_DAMAGED = 1
 EXIT_NAME = 2
-EXIT_STORE = 5
 
 
 def repair(
@@ -24,38 +25,21 @@ def repair(
     Definitions, snapshots, logs and open predictions are read, and what workers have recorded as damaged is listed.
     The exit code is 0 when nothing is damaged, and 1 when something is.
     """
-    from service.commands.keys import store_url
-    from service.commands.main import read_settings
-    from service.errors import StoreError
-    from service.store.embedded.server import EmbeddedServerError
-
-    settings = read_settings()
-    try:
-        with store_url(settings) as url:
-            damaged = asyncio.run(_search(url, settings, model))
-    except (StoreError, EmbeddedServerError) as error:
-        typer.echo(f"wager: {error}", err=True)
-        raise typer.Exit(EXIT_STORE) from None
+    damaged = use_store(partial(_search, model))
     typer.echo(f"{damaged} damaged" if damaged else "nothing is damaged")
     raise typer.Exit(EXIT_DAMAGED if damaged else 0)
 
 
-async def _search(url: str, settings: "Settings", name: str | None) -> int:
+async def _search(name: str | None, opened: "OpenStore") -> int:
     """Print each finding; return how many are damage."""
     from service.catalogue.repair import search
     from service.errors import ModelNotFoundError
-    from service.store.connections.connections import TlsFiles
-    from service.store.redis.redis_store import RedisStore
 
-    tls, damaged = TlsFiles(settings.store_ca_file, settings.store_cert_file, settings.store_key_file), 0
-    store = RedisStore(url, settings.store_timeout_seconds, tls)
+    damaged = 0
     try:
-        async for finding in search(store, name):
+        async for finding in search(opened.store, name):
             typer.echo(str(finding))
             damaged += finding.damaged
     except ModelNotFoundError as error:
-        typer.echo(f"wager: {error}", err=True)
-        raise typer.Exit(EXIT_NAME) from None
-    finally:
-        await store.close()
+        fail(str(error), EXIT_NAME)
     return damaged

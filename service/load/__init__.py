@@ -10,7 +10,7 @@ is one endpoint under load in the process that asks, with the same client::
         measured.offered, measured.achieved, measured.not_sent  # per second, per second, requests
         lag.percentile(99)  # seconds that the driver itself was late
 
-        measured = await closed_loop(client, requests, connections=32)
+        measured = await closed_loop(client, requests.encoded(client.target), connections=32)
 
 `uvloop.run` it, which is cheaper than asyncio's own loop. More than a few thousand requests per second need several
 processes: `Measured.merge` adds what they measured, `to_json` and `from_json` carry it.

@@ -10,10 +10,10 @@ from typing import Any
 
 import uvloop
 
-from service.load import plan as plans
-from service.load.errors import LoadError
 from service.load.generator import Generator
 from service.load.http.client import Client
+from service.load.http.errors import LoadError
+from service.load.plan import PLAN_JSON, Plan
 
 _PROGRESS_SECONDS = 0.25
 
@@ -22,12 +22,12 @@ def main() -> None:
     """Does what the order says; ends with a line that begins with `LoadError:` when it cannot."""
     order = json.loads(sys.stdin.readline())
     try:
-        uvloop.run(_run(plans.JSON.validate_python(order["plan"]), order["process"], order["models"]))
+        uvloop.run(_run(PLAN_JSON.validate_python(order["plan"]), order["process"], order["models"]))
     except LoadError as error:
         sys.exit(f"LoadError: {error}")
 
 
-async def _run(plan: plans.Plan, process: int, models: list[str]) -> None:
+async def _run(plan: Plan, process: int, models: list[str]) -> None:
     generator = Generator(plan, process, models)
     async with Client(plan.target, plan.connections, plan.timeout) as client:
         _say("ready")

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from service.load.errors import LoadError
 from service.load.http.client import Client
+from service.load.http.errors import LoadError
 from service.load.http.sender import OK
 from service.load.ledger import Ledger, Stage
 from service.load.models import explained

@@ -51,7 +51,7 @@ def load(  # noqa: PLR0913, PLR0917 - the options of a command are its parameter
 
 
 def _run(options: dict[str, Any], json_file: Path | None) -> int:
-    from service.load.errors import LoadError
+    from service.load.http.errors import LoadError
     from service.load.plan import Plan
     from service.load.run import EXIT_CANNOT, run
 

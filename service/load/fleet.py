@@ -9,9 +9,9 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from service.load import plan as plans
-from service.load.errors import LoadError
+from service.load.http.errors import LoadError
 from service.load.part import Part
+from service.load.plan import PLAN_JSON, Plan
 from service.processes import tied_command
 
 _LONGEST_LINE = 2**30  # a ledger is two bytes a round, and a third of that again as text
@@ -21,7 +21,7 @@ Progress = Callable[[tuple[int, int, int]], None]
 """Takes predictions answered, feedbacks acknowledged, and answers that were right, over all processes."""
 
 
-async def generate(plan: plans.Plan, models: Sequence[str], progress: Progress) -> list[Part]:
+async def generate(plan: Plan, models: Sequence[str], progress: Progress) -> list[Part]:
     """Runs the load in `plan.processes` processes that begin together.
 
     Raises:
@@ -45,12 +45,12 @@ async def generate(plan: plans.Plan, models: Sequence[str], progress: Progress) 
             await _end(process)
 
 
-async def _start(plan: plans.Plan, number: int, models: Sequence[str]) -> Process:
+async def _start(plan: Plan, number: int, models: Sequence[str]) -> Process:
     command = tied_command([sys.executable, "-m", "service.load"])
     process = await asyncio.create_subprocess_exec(
         *command, stdin=PIPE, stdout=PIPE, stderr=PIPE, limit=_LONGEST_LINE, start_new_session=True
     )
-    order = {"plan": plans.JSON.dump_python(plan, mode="json"), "process": number, "models": models}
+    order = {"plan": PLAN_JSON.dump_python(plan, mode="json"), "process": number, "models": models}
     await _write(process, order)
     return process
 

@@ -6,8 +6,8 @@ import secrets
 from collections.abc import AsyncIterator
 from typing import Any
 
-from service.load.errors import LoadError
 from service.load.http.client import NO_ANSWER, Answer, Client
+from service.load.http.errors import LoadError
 from service.load.plan import Plan
 from service.load.world import feature_schema, label_names
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Self
 from pydantic import AfterValidator, Field, TypeAdapter, ValidationError, model_validator
 from pydantic.dataclasses import dataclass
 
-from service.load.errors import LoadError
+from service.load.http.errors import LoadError
 from service.load.http.target import Target
 
 
@@ -107,7 +107,7 @@ class Plan:
         return {name: value for name, value in asdict(self).items() if name != "api_key"}
 
 
-JSON: TypeAdapter[Plan] = TypeAdapter(Plan)
+PLAN_JSON: TypeAdapter[Plan] = TypeAdapter(Plan)
 """Writes and reads a plan, key included: how it goes to the generators."""
 
 

@@ -9,9 +9,9 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from service.load.audit import audit
-from service.load.errors import LoadError
 from service.load.fleet import generate
 from service.load.http.client import Client
+from service.load.http.errors import LoadError
 from service.load.models import check_ready, created
 from service.load.part import Part
 from service.load.plan import Plan

@@ -1,1 +1,1 @@
-"""What a model is: its definition, the kinds of its contexts and answers, its norm policy."""
+"""What a model is: its definition, the kinds of its answers, its norm policy."""

@@ -10,7 +10,9 @@ import pydantic
 from learners.base import AnyLearner, Problem
 from learners.errors import StateTooLargeError, StepTooCostlyError
 from learners.new_models import check_evidence_size, check_new, check_state_size, check_step_cost
-from learners.registry import ALL_LEARNERS, RECOMMENDED
+from learners.registry import ALL_LEARNERS, RECOMMENDED, current_name
+from service.contexts.kind import ContextKind
+from service.contexts.registry import Features, context_kind
 from service.errors import (
     HyperparameterError,
     InvalidInputError,
@@ -22,9 +24,7 @@ from service.errors import (
     UnknownHyperparameterError,
 )
 from service.models.answer_kinds import Answers, answers_of
-from service.models.context_kinds import ContextKind, context_kind
 from service.models.norm_policy import ContextCheck
-from service.schemas.features import DenseFeatures, Features, SparseFeatures
 from service.schemas.models import LearnerChoice, ModelDefinition
 from service.store.base import FeedbackRules
 from service.store.records.records import RecordFormat
@@ -57,7 +57,7 @@ class Model:
     definition: ModelDefinition
     learner: AnyLearner
 
-    @property
+    @cached_property
     def name(self) -> str:
         """The model's name."""
         return self.key.name
@@ -70,12 +70,10 @@ class Model:
     @cached_property
     def format(self) -> RecordFormat:
         """The bytes of its predictions and rounds."""
-        features = self.definition.features
-        sparse = isinstance(features, SparseFeatures)
-        return RecordFormat(self.answers.form, self.learner.evidence_size, features.size, sparse)
+        return RecordFormat(self.answers.form, self.learner.evidence_size, self.contexts.codec)
 
     @cached_property
-    def contexts(self) -> ContextKind:
+    def contexts(self) -> ContextKind[Any]:
         """The kind of its contexts."""
         return context_kind(self.definition.features)
 
@@ -83,14 +81,14 @@ class Model:
     def norm(self) -> ContextCheck:
         """What its contexts must keep to, beside their kind."""
         features = self.definition.features
-        return ContextCheck(features.norm, features.norm_bound, self.learner.context_norm)
+        return ContextCheck(self.contexts, features.norm, features.norm_bound, self.learner.context_norm)
 
-    @property
+    @cached_property
     def keep_seconds(self) -> float:
         """How long the store remembers a prediction."""
         return self.definition.window_seconds + FORGET_AFTER
 
-    @property
+    @cached_property
     def feedback_rules(self) -> FeedbackRules:
         """How the store judges feedback."""
         accepts_late = self.definition.late_feedback == "accept"
@@ -132,7 +130,7 @@ def choose_learner(choice: LearnerChoice | None, n_labels: int, features: Featur
         HyperparameterError: if the learner refuses one.
     """
     choice = choice or LearnerChoice(algorithm=RECOMMENDED.algorithm)
-    if choice.algorithm not in ALL_LEARNERS:
+    if current_name(choice.algorithm) not in ALL_LEARNERS:
         detail = f"there is no algorithm {choice.algorithm!r}; known are {', '.join(sorted(ALL_LEARNERS))}"
         raise UnknownAlgorithmError(detail, "learner.algorithm")
     return _validated(choice, Problem(n_labels, features.size, features.norm_bound))
@@ -140,12 +138,13 @@ def choose_learner(choice: LearnerChoice | None, n_labels: int, features: Featur
 
 def _validated(choice: LearnerChoice, problem: Problem) -> AnyLearner:
     hyperparameters = choice.model_extra or {}
-    known = dataclasses.fields(ALL_LEARNERS[choice.algorithm])
+    chosen = ALL_LEARNERS[current_name(choice.algorithm)]
+    known = dataclasses.fields(chosen)
     unknown = sorted(set(hyperparameters) - {field.name for field in known if field.name != "problem"})
     if unknown:
         raise UnknownHyperparameterError(f"{choice.algorithm} has no such hyperparameter", f"learner.{unknown[0]}")
     try:
-        learner: AnyLearner = ALL_LEARNERS[choice.algorithm](problem=problem, **hyperparameters)
+        learner: AnyLearner = chosen(problem=problem, **hyperparameters)
     except pydantic.ValidationError as error:
         raise _as_hyperparameter_error(error) from error
     return learner
@@ -182,7 +181,7 @@ def new_model(definition: ModelDefinition, incarnation: str, limits: Limits) -> 
     return Model(ModelKey(definition.name, incarnation), complete, learner)
 
 
-def _features(definition: ModelDefinition, learner: AnyLearner) -> DenseFeatures | SparseFeatures:
+def _features(definition: ModelDefinition, learner: AnyLearner) -> Features:
     """The features with the learner's norm policy, where the definition names none."""
     features = definition.features
     if learner.context_norm == "maximum" and features.norm_bound > 1.0:

@@ -9,9 +9,9 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from service.contexts.registry import Features
 from service.errors import InvalidInputError
 from service.models.model import Model, choose_learner, hyperparameters
-from service.schemas.features import Features
 from service.schemas.models import LearnerChoice
 
 _MOST_BYTES = 16_384

@@ -2,16 +2,18 @@
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from learners.base import ContextNorm, NormPolicy
+from service.contexts.kind import ContextKind
+from service.contexts.registry import GivenContext
 from service.errors import NormExceededError
-from service.schemas.features import GivenContext, SparseContext
 
 
 class ContextCheck(NamedTuple):
     """A norm policy with its bound, and the norm that the bound is on."""
 
+    kind: ContextKind[Any]
     policy: NormPolicy
     bound: float
     norm: ContextNorm
@@ -37,7 +39,5 @@ class ContextCheck(NamedTuple):
     def _check_entries(self, context: GivenContext, numbers: Sequence[float]) -> None:
         for position, number in enumerate(numbers):
             if abs(number) > self.bound:
-                index, field = position, f"context.{position}"
-                if isinstance(context, SparseContext):
-                    index, field = context.indices[position], f"context.values.{position}"
-                raise NormExceededError(f"feature {index} is {number:.6g}, beyond ±{self.bound:g}", field)
+                feature, field = self.kind.entry(context, position)
+                raise NormExceededError(f"feature {feature} is {number:.6g}, beyond ±{self.bound:g}", field)

@@ -4,7 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from learners.base import AnyLearner, Rounds, state_bytes
+from learners.base import AnyLearner, Rounds
+from learners.layouts import state_bytes
 
 _SMALL = 65_536
 """Bytes of a state that is watched in every fold. To copy and search a larger one would cost more than the fold."""

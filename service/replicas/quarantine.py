@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from service.models.model import Model
 from service.store.base import LogEntry, Store
 from service.store.damage import Damage
-from service.store.records.log_entries import Stretch, read_entries
+from service.store.log_entries import Stretch, read_entries
 
 _log = logging.getLogger(__name__)
 

@@ -4,8 +4,9 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-from learners.base import IntArray, InvalidStateError, Rounds, state_bytes
+from learners.base import IntArray, InvalidStateError, Rounds
 from learners.codec import encode_state
+from learners.layouts import state_bytes
 from service.compute import FIRST_CALL, Compute, steps_in_slice
 from service.errors import ModelNotFoundError, StoreCorruptError
 from service.models.model import Model
@@ -15,7 +16,7 @@ from service.replicas.snapshot_state import read_state
 from service.replicas.statistics import StatisticsAccumulator, counted_rounds
 from service.store.base import LogEntry, Seen, Snapshot, Store, Tail
 from service.store.damage import DamagedSnapshotError
-from service.store.records.log_entries import begin_of, moment_of
+from service.store.log_entries import begin_of, moment_of
 
 _T = TypeVar("_T")
 
@@ -40,7 +41,7 @@ TYPICAL_NONZEROS = 1000
 class Replica:
     """The state of one model at some round of its log.
 
-    Whoever reads `state` holds `lock`, as `catch_up` changes it in place.
+    A fold changes `state` in place: only the holder of `lock` may read it.
 
     Args:
         model: whose log it folds.
@@ -52,17 +53,18 @@ class Replica:
         self.model = model
         self.lock = asyncio.Lock()
         self.round_count = 0
+        self.change_count = 0
         self.snapshot_rounds = 0
         self.state: Any = None
         self._last_at: bytes | None = None  # when the last of the rounds came, as its entry has it
         self._quarantine = Quarantine(model, store)
         self.bytes = state_bytes(model.learner)
-        self.statistics = StatisticsAccumulator(model.format, model.answers.choices, model.definition.window_seconds)
+        self.statistics = StatisticsAccumulator(model.answers.choices, model.definition.window_seconds)
         self._folded = False
         self._store = store
         self._compute = compute
         self._given_up = False
-        self._loads = 0  # of the snapshot, in one call of `catch_up`
+        self._loads = 0  # of the snapshot, in one call of `catch_up_locked`
         each = model.learner.fold_cost(min(model.definition.features.size, TYPICAL_NONZEROS))
         most = min(_STRETCH_COST // each, _STRETCH_BYTES // model.format.round_bytes)
         self._limit = max(1, min(TAIL_LIMIT, most))
@@ -70,14 +72,24 @@ class Replica:
     @property
     def seen(self) -> Seen:
         """What the state takes into account."""
-        return Seen(self.round_count, self._limit, self._last_at, damage=self._quarantine.version)
+        damage, changes = self._quarantine.version, self.change_count
+        return Seen(self.round_count, self._limit, self._last_at, damage=damage, change_count=changes)
 
     def give_up(self) -> None:
         """End what is being folded, before its next slice: the model is gone."""
         self._given_up = True
 
-    async def catch_up(self, tail: Tail | None = None) -> None:
-        """Folds every round that the log has by now. Call with `lock` held.
+    async def catch_up(self) -> None:
+        """Fold every round that the log has by now.
+
+        Raises:
+            WagerError: as `catch_up_locked`.
+        """
+        async with self.lock:
+            await self.catch_up_locked()
+
+    async def catch_up_locked(self, tail: Tail | None = None) -> None:
+        """Fold every round that the log has by now. Call with `lock` held.
 
         Args:
             tail: what the log has from this replica's last round on, if the caller has just read it.
@@ -105,11 +117,11 @@ class Replica:
         async with self.lock:
             if self.state is None or self.round_count <= self.snapshot_rounds or not self.statistics.known:
                 return
-            rounds, statistics = self.round_count, self.statistics.counts().encode()
-            last_at, damage = self._last_at, self._quarantine.version
+            rounds, changes = self.round_count, self.change_count
+            statistics, last_at, damage = self.statistics.counts().encode(), self._last_at, self._quarantine.version
             state = await self._run(self.bytes, encode_state, self.model.learner, self.state)
         retained = self.model.definition.retain_rounds
-        snapshot = Snapshot(rounds, state, last_at, statistics, damage)
+        snapshot = Snapshot(rounds, state, last_at, statistics, damage, changes)
         kept = await self._store.save_snapshot(self.model.key, snapshot, retained)
         self.snapshot_rounds = max(self.snapshot_rounds, kept)
 
@@ -146,7 +158,7 @@ class Replica:
                 after = 0
             gap = begin_of(self.model.format, entries[0], after) != self.round_count + 1
         else:
-            gap = tail.round_count > self.round_count
+            gap = (tail.round_count, tail.change_count) > (self.round_count, self.change_count)
         await (self._load() if gap else self._fold(entries))
 
     async def _load(self) -> None:
@@ -162,7 +174,7 @@ class Replica:
         self._last_at = None
         if snapshot is None or not await self._start_from(snapshot):
             self.state = await self._run(FIRST_CALL, self.model.learner.init)
-            self.round_count = self.snapshot_rounds = 0
+            self.round_count = self.change_count = self.snapshot_rounds = 0
             self.statistics.restart(b"", 0)
 
     async def _read_snapshot(self) -> Snapshot | None:
@@ -183,6 +195,7 @@ class Replica:
             await self._do_without(rounds, error)
             return False
         self.state, self.round_count, self.snapshot_rounds = state, rounds, rounds
+        self.change_count = snapshot.change_count
         self.statistics.restart(statistics, rounds)
         return True
 
@@ -206,7 +219,7 @@ class Replica:
             if not await self._learn(self.model.format.rounds_of(*stretch.rows), stretch.rows[0]["round"]):
                 await self._load()
                 return
-            self.statistics.take(stretch.records, len(stretch.rows[0]))
+            self.statistics.take(stretch.rows[0])
         self.round_count, self._last_at = entries[-1].last_round, moment_of(entries[-1])
 
     async def _learn(self, rounds: Rounds, numbers: IntArray) -> bool:

@@ -3,8 +3,9 @@
 import json
 from typing import Any
 
-from learners.base import AnyLearner, InvalidStateError, state_layout
+from learners.base import AnyLearner, InvalidStateError
 from learners.codec import decode_state, identity
+from learners.layouts import state_layout
 from service.errors import NewerVersionError
 
 

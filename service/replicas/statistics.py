@@ -4,19 +4,18 @@ Every worker folds the same rounds in the same order, so all of them count the s
 round after the other, and what the processor may round in several ways is counted in whole numbers. The store keeps
 the statistics that count most, and each snapshot has its own.
 
-A round costs the request that brings it one entry of a list; the counting is done for many rounds at once.
+Rounds cost the request that brings them one entry of a list; the counting is done for many rounds at once.
 """
 
 import dataclasses
 import json
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from learners.base import FloatArray
 from service.errors import NewerVersionError
-from service.store.records.records import RecordFormat
+from service.store.records.round_table import Table
 
 STATISTICS_VERSION = 1
 """Of the encoded statistics."""
@@ -35,6 +34,7 @@ _UNSAID = {"version": 1, "uncounted": 0}
 
 _COUNT_AT_ONCE = 1024
 _BYTES_AT_ONCE = 2**18
+_COLUMNS = ("correct", "propensity", "predicted_at", "feedback_at")
 _MICRO = 1e6
 _LEAST_WEIGHED = 1e-150  # one over the square of a smaller propensity is no float64
 
@@ -98,17 +98,15 @@ class StatisticsAccumulator:
     """The counts of one replica, a little behind until they are asked for.
 
     Args:
-        form: of the model's rounds.
         labels: K, where the model answers one label of K; else None.
         window_seconds: how long its predictions wait.
     """
 
-    def __init__(self, form: RecordFormat, labels: int | None, window_seconds: float) -> None:
-        self._form = form
+    def __init__(self, labels: int | None, window_seconds: float) -> None:
         self._empty = RoundStatistics(labels=labels, slot_seconds=window_seconds / SLOTS)
         self._counts = self._empty
         self.known = True  # False where they should go on from a newer version's, which cannot be read
-        self._waiting: list[bytes] = []  # entries of the log
+        self._waiting: list[Table] = []
         self._rounds_waiting = 0
         self._bytes_waiting = 0
 
@@ -131,11 +129,11 @@ class StatisticsAccumulator:
         except ValueError:
             self._counts = dataclasses.replace(self._empty, uncounted=round_count)
 
-    def take(self, entries: Sequence[bytes], n: int) -> None:
-        """Counts n rounds that can be read, in the order of the log, by and by."""
-        self._waiting += entries
-        self._rounds_waiting += n
-        self._bytes_waiting += sum(map(len, entries))
+    def take(self, rounds: Table) -> None:
+        """Counts the rounds of a table, which follow those before, by and by."""
+        self._waiting.append(rounds)
+        self._rounds_waiting += len(rounds)
+        self._bytes_waiting += rounds.nbytes
         if self._rounds_waiting >= _COUNT_AT_ONCE or self._bytes_waiting >= _BYTES_AT_ONCE:
             self._count()
 
@@ -146,8 +144,8 @@ class StatisticsAccumulator:
         return self._counts
 
     def _count(self) -> None:
-        table = self._form.table(self._waiting)
-        self._counts = _counted(self._counts, table)
+        columns = {name: np.concatenate([table[name] for table in self._waiting]) for name in _COLUMNS}
+        self._counts = _counted(self._counts, columns)
         self._clear()
 
     def _clear(self) -> None:
@@ -155,8 +153,8 @@ class StatisticsAccumulator:
         self._rounds_waiting = self._bytes_waiting = 0
 
 
-def _counted(counts: RoundStatistics, table: np.ndarray[Any, Any]) -> RoundStatistics:
-    """The counts with a table of further rounds."""
+def _counted(counts: RoundStatistics, table: dict[str, np.ndarray[Any, Any]]) -> RoundStatistics:
+    """The counts with the columns of further rounds."""
     correct, p = table["correct"].astype(np.bool_), table["propensity"]
     delays = np.maximum(table["feedback_at"] - table["predicted_at"], 0.0)  # clocks of two machines may differ
     known = p > _LEAST_WEIGHED
@@ -164,7 +162,7 @@ def _counted(counts: RoundStatistics, table: np.ndarray[Any, Any]) -> RoundStati
     weights = 1.0 / p
     return dataclasses.replace(
         counts,
-        rounds=counts.rounds + len(table),
+        rounds=counts.rounds + len(correct),
         correct=counts.correct + int(correct.sum()),
         delays=_bucketed(counts.delays, delays, DELAY_BOUNDS),
         delay_seconds=_added(counts.delay_seconds, delays),

@@ -9,6 +9,9 @@ from typing import Any, Generic, NamedTuple, TypeVar
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
+ITEMS_AT_ONCE = 512
+"""Most predictions, or feedbacks, handed over together: a few milliseconds in which the worker hears nobody else."""
+
 
 class _Part(NamedTuple):
     """Items that go together and are answered together."""
@@ -20,29 +23,26 @@ class _Part(NamedTuple):
 
 
 class Batcher(Generic[Item, Result]):
-    """Gathers items and hands them over in batches, a few of them in flight at once.
+    """Gathers items and hands them over in batches, one of them in flight at a time.
 
-    While those are in flight further items gather, so batches grow with the load and a lone item does not
+    While that is in flight further items gather, so batches grow with the load and a lone item does not
     wait. A batch that raises fails all of its items with that error.
 
     Args:
         handle: does a batch; returns a result for each item, in order. An exception among the results is
             raised to the one whose item it was.
         max_items: the largest batch.
-        max_in_flight: how many batches may run at once.
     """
 
     def __init__(
         self,
         handle: Callable[[list[Item]], Awaitable[Sequence[Result | Exception]]],
-        max_items: int = 256,
-        max_in_flight: int = 1,
+        max_items: int,
     ) -> None:
         self._handle = handle
         self._max_items = max_items
-        self._idle = max_in_flight
+        self._running: asyncio.Task[None] | None = None
         self._waiting: deque[_Part] = deque()
-        self._tasks: set[asyncio.Task[None]] = set()
         self._scheduled = False
 
     def submit(self, item: Item) -> asyncio.Future[Result]:
@@ -50,7 +50,7 @@ class Batcher(Generic[Item, Result]):
         return self._queue([item], _resolve_one)
 
     async def submit_all(self, items: Sequence[Item]) -> list[Result | Exception]:
-        """The results of many items, in order; what would be raised stands among them."""
+        """The results of many items, in order; what would be raised is among them."""
         starts = range(0, len(items), self._max_items)
         parts = [self._queue(items[start : start + self._max_items], _resolve_all) for start in starts]
         return [result for part in parts for result in await part]
@@ -58,7 +58,7 @@ class Batcher(Generic[Item, Result]):
     @property
     def idle(self) -> bool:
         """Whether nothing is waiting or in flight."""
-        return not (self._waiting or self._tasks)
+        return not self._waiting and self._running is None
 
     def _queue(
         self, items: Sequence[Item], resolve: Callable[[asyncio.Future[Any], Sequence[Any]], None]
@@ -66,19 +66,16 @@ class Batcher(Generic[Item, Result]):
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Any] = loop.create_future()
         self._waiting.append(_Part(items, contextvars.copy_context(), future, resolve))
-        if not self._scheduled and self._idle:
+        if not self._scheduled and self._running is None:
             self._scheduled = True
             loop.call_soon(self._start)  # behind everything that is ready to run in this tick
         return future
 
     def _start(self) -> None:
         self._scheduled = False
-        while self._waiting and self._idle:
-            self._idle -= 1
+        if self._waiting:
             batch = self._next_batch()
-            task = asyncio.create_task(self._run(batch), context=batch[0].context)
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+            self._running = asyncio.create_task(self._run(batch), context=batch[0].context)
 
     def _next_batch(self) -> list[_Part]:
         """The parts that wait longest, as many as fit into a batch."""
@@ -95,7 +92,7 @@ class Batcher(Generic[Item, Result]):
         except Exception as error:  # noqa: BLE001  whatever it is, those who wait must hear of it
             results = [error] * len(items)
         finally:
-            self._idle += 1
+            self._running = None
             self._start()
         start = 0
         for part in batch:

@@ -1,12 +1,26 @@
 """Deciding and drawing many answers at the present state, off the event loop where it takes long."""
 
+import logging
+from typing import NamedTuple
+
 import numpy as np
 
-from learners.answers import draw_answers_unchecked
+from learners.answers import draw_answers_unchecked, uniforms_per_answer
 from learners.base import Contexts, Decisions, Draws, FloatArray
-from service.compute import FIRST_CALL, Compute, slices
+from service.compute import FIRST_CALL, slices
+from service.environment import Environment
 from service.replicas.replica import Replica
-from service.rounds.isolation import isolating
+from service.rounds.isolation import ImpossibleDecisionsError
+from service.store.records.records import NewPredictions
+
+_log = logging.getLogger(__name__)
+
+
+class Drawn(NamedTuple):
+    """n predictions, drawn and not yet stored."""
+
+    predictions: NewPredictions
+    distributions: FloatArray  # (n, K)
 
 
 class Decider:
@@ -14,28 +28,49 @@ class Decider:
 
     Args:
         replica: whose state decides.
-        compute: runs what takes long.
+        environment: its random numbers, its clock, and the threads for what takes long.
     """
 
-    def __init__(self, replica: Replica, compute: Compute) -> None:
+    def __init__(self, replica: Replica, environment: Environment) -> None:
         self._replica = replica
-        self._compute = compute
+        self._environment = environment
+        self._model = replica.model
         self._learner = replica.model.learner
+        self._uniforms = uniforms_per_answer(self._learner)
         self._called = False  # once at least
 
-    async def decide(self, contexts: Contexts, uniforms: FloatArray) -> tuple[Decisions, Draws]:
+    async def draw(self, contexts: Contexts) -> Drawn:
         """Decide and draw for each of n contexts. Call with the replica's lock held.
 
-        Args:
-            contexts: n of them.
-            uniforms: (n, uniforms per answer), each in [0, 1).
+        Raises:
+            ImpossibleDecisionsError: if the learner fails, or what it decides cannot be stored.
         """
-        each = self._learner.decide_cost(contexts.mean_nonzeros)
-        bounds = slices(contexts.n, each)
+        uniforms = self._environment.rng.random((contexts.n, self._uniforms))
+        (distributions, evidence), (labels, propensities, residual_uniforms) = await self._decide(contexts, uniforms)
+        now, model = self._environment.now(), self._model
+        predictions = NewPredictions(
+            model.answers.form.rows(labels),
+            propensities,
+            residual_uniforms,
+            evidence,
+            contexts,
+            now,
+            now + model.definition.window_seconds,
+            self._replica.round_count,
+            self._replica.change_count,
+        )
+        if not (sound := model.format.sound(predictions)).all():
+            raise ImpossibleDecisionsError(sound)
+        return Drawn(predictions, distributions)
+
+    async def _decide(self, contexts: Contexts, uniforms: FloatArray) -> tuple[Decisions, Draws]:
+        """Decide in slices: between two of them other models get their turn."""
+        n, each = len(uniforms), self._learner.decide_cost(contexts.mean_nonzeros)
+        bounds = slices(n, each)
         if len(bounds) == 1:
-            return await self._run(contexts.n * each, contexts, uniforms)
+            return await self._run(n * each, contexts, uniforms)
         parts = []
-        for start, stop in bounds:  # between two slices other models get their turn
+        for start, stop in bounds:
             part = await self._run((stop - start) * each, contexts.rows(start, stop), uniforms[start:stop])
             parts.append(part)
         decisions, draws = zip(*parts, strict=True)
@@ -44,12 +79,15 @@ class Decider:
         )
 
     async def _run(self, cost: int, contexts: Contexts, uniforms: FloatArray) -> tuple[Decisions, Draws]:
-        cost = cost if self._called else FIRST_CALL
-        answered = await self._compute.run_costly(cost, self._replica.model.name, self._decide, contexts, uniforms)
+        cost, owner = cost if self._called else FIRST_CALL, self._model.name
+        answered = await self._environment.compute.run_costly(cost, owner, self._decide_slice, contexts, uniforms)
         self._called = True
         return answered
 
-    @isolating
-    def _decide(self, contexts: Contexts, uniforms: FloatArray) -> tuple[Decisions, Draws]:
-        decisions = self._learner.decide_unchecked(self._replica.state, contexts)
-        return decisions, draw_answers_unchecked(self._learner, decisions, uniforms)
+    def _decide_slice(self, contexts: Contexts, uniforms: FloatArray) -> tuple[Decisions, Draws]:
+        try:
+            decisions = self._learner.decide_unchecked(self._replica.state, contexts)
+            return decisions, draw_answers_unchecked(self._learner, decisions, uniforms)
+        except Exception as error:
+            _log.exception("a learner failed")
+            raise ImpossibleDecisionsError(None) from error

@@ -1,4 +1,4 @@
-"""Predictions as a client is told them."""
+"""Predictions as a client reads them."""
 
 import logging
 from collections.abc import Iterable, Sequence
@@ -7,13 +7,38 @@ from datetime import UTC, datetime
 from learners.base import FloatArray
 from service.errors import PredictionConflictError, StoreError
 from service.models.model import Model
+from service.prediction_id import SINGLE, wire_form
+from service.rounds.deciding import Drawn
+from service.rounds.prediction_requests import PredictionBatch
 from service.schemas.rounds import PredictAnswer
-from service.store.records.records import NewPredictions, StoredPrediction
+from service.store.records.records import NewPredictions
+from service.store.records.stored_prediction import StoredPrediction
 
 _log = logging.getLogger(__name__)
 
 
-def to_answers(
+def answer_batch(
+    model: Model, batch: PredictionBatch, drawn: Drawn, there: Sequence[bytes | None]
+) -> list[PredictAnswer | Exception]:
+    """Return the answer to each request of a batch, in order, or why there is none.
+
+    Args:
+        model: that predicted.
+        batch: what was asked for.
+        drawn: what was drawn for it.
+        there: for each block its record, where it was stored before; else None.
+    """
+    rows = enumerate(batch.requests)
+    probabilities = [drawn.distributions[i] if request.include_distribution else None for i, request in rows]
+    answers: list[PredictAnswer | Exception] = []
+    answers += _to_answers(model, batch.ids(model.name), drawn.predictions, probabilities)
+    for i, record in enumerate(there):
+        if record is not None:
+            answers[batch.bounds[i]] = _stored_answer(model, batch.blocks[i], batch.fingerprints[i], record)
+    return answers
+
+
+def _to_answers(
     model: Model,
     ids: Iterable[str],
     predictions: NewPredictions | StoredPrediction,
@@ -23,7 +48,7 @@ def to_answers(
 
     Args:
         model: that made them.
-        ids: with the model's name.
+        ids: their wire forms.
         predictions: n of them.
         probabilities: for each the probabilities of the labels (K,), or None where the answer leaves them out.
     """
@@ -37,24 +62,17 @@ def to_answers(
     ]
 
 
-def stored_answer(model: Model, own_id: str, fingerprint: bytes, record: bytes) -> PredictAnswer | Exception:
-    """A prediction that was stored before, or why it is not the answer to this request.
-
-    Args:
-        model: that made it.
-        own_id: the client's, without the model's name.
-        fingerprint: of what is asked for.
-        record: of the block of that name.
-    """
-    full = f"{model.name}:{own_id}"
+def _stored_answer(model: Model, block: str, fingerprint: bytes, record: bytes) -> PredictAnswer | Exception:
+    """A prediction that was stored before, or why it is not the answer to this request."""
+    id_ = wire_form(model.name, block, SINGLE)
     try:
         predictions = model.format.decode_stored(record)
     except StoreError as error:
-        _log.error("prediction %s: %s", full, error.detail)
+        _log.error("prediction %s: %s", id_, error.detail)
         return error
     if predictions is None or predictions.fingerprint != fingerprint:
-        return PredictionConflictError(f"prediction {own_id!r} was made before, with another context", "prediction_id")
-    (answer,) = to_answers(model, [full], predictions, [None])
+        return PredictionConflictError(f"prediction {block!r} was made before, with another context", "prediction_id")
+    (answer,) = _to_answers(model, [id_], predictions, [None])
     return answer
 
 

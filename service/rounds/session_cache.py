@@ -4,9 +4,10 @@ import logging
 import sys
 from collections import OrderedDict
 
+from service.environment import Environment
 from service.errors import ModelNotFoundError, WagerError
 from service.models.model import Model, reading_cost, stored_model
-from service.rounds.session import Environment, ModelSession
+from service.rounds.session import ModelSession
 from service.store.stored_models import StoredModel
 
 _log = logging.getLogger(__name__)
@@ -19,14 +20,14 @@ class SessionCache:
     """Opens sessions as they are asked for, and closes those longest unused when memory runs short.
 
     Args:
-        outside: what sessions need.
+        environment: what sessions need.
         max_bytes: about how much memory sessions and their states may take; the busy ones may exceed it.
     """
 
     def __init__(self, environment: Environment, max_bytes: int) -> None:
         self._environment = environment
         self._max_bytes = max_bytes
-        self._desks: OrderedDict[str, ModelSession] = OrderedDict()
+        self._sessions: OrderedDict[str, ModelSession] = OrderedDict()
         self._costs: dict[ModelSession, int] = {}
         self._bytes = 0
 
@@ -37,9 +38,9 @@ class SessionCache:
             ModelNotFoundError: if there is no such model, blaming that field of the request.
             StoreCorruptError: if its definition cannot be read.
         """
-        session = self._desks.get(name)
+        session = self._sessions.get(name)
         if session is not None:
-            self._desks.move_to_end(name)
+            self._sessions.move_to_end(name)
             return session
         stored = await self._environment.store.get_model(name)
         if stored is None:
@@ -50,19 +51,19 @@ class SessionCache:
 
     def drop(self, session: ModelSession) -> None:
         """Forgets a session, as when its model is gone."""
-        if self._desks.get(session.model.name) is session:
-            del self._desks[session.model.name]
+        if self._sessions.get(session.model.name) is session:
+            del self._sessions[session.model.name]
             self._bytes -= self._costs.pop(session)
             session.replica.give_up()
 
     def forget(self, name: str) -> None:
         """Drop the session of a model that is deleted."""
-        if name in self._desks:
-            self.drop(self._desks[name])
+        if name in self._sessions:
+            self.drop(self._sessions[name])
 
     async def maintain(self) -> None:
         """Does the upkeep of every session; one whose model is gone is dropped, trouble with one is logged."""
-        for session in list(self._desks.values()):
+        for session in list(self._sessions.values()):
             try:
                 await session.maintain()
             except ModelNotFoundError:
@@ -73,7 +74,7 @@ class SessionCache:
                 _log.exception("upkeep of model %s", session.model.name)
 
     def _open(self, session: ModelSession) -> ModelSession:
-        there = self._desks.setdefault(session.model.name, session)
+        there = self._sessions.setdefault(session.model.name, session)
         if there is session:  # else another request opened it while this one waited for the store
             self._costs[session] = _cost(session)
             self._bytes += self._costs[session]
@@ -81,7 +82,7 @@ class SessionCache:
         return there
 
     def _make_room(self, newest: ModelSession) -> None:
-        for session in list(self._desks.values()):
+        for session in list(self._sessions.values()):
             if self._bytes <= self._max_bytes:
                 return
             if session.idle and session is not newest:

@@ -1,9 +1,12 @@
 """Prediction ids in requests. Those that the service makes begin with `~`, those of clients never do."""
 
+import re
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, Field, StringConstraints
-from pydantic_core import PydanticCustomError
+from pydantic import BeforeValidator, Field, GetPydanticSchema
+from pydantic_core import CoreSchema, PydanticCustomError, core_schema
+
+from service.prediction_id import PredictionId
 
 _MODEL = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}:"
 _TOKEN = r"(0|[1-9][0-9]{0,14})"
@@ -11,25 +14,40 @@ _GIVEN = rf"^({_MODEL})?[A-Za-z0-9._=+/@-][A-Za-z0-9._~=+/@-]{{0,127}}$"
 _QUALIFIED = rf"^{_MODEL}[A-Za-z0-9._~=+/@-]{{1,128}}(:{_TOKEN})?$"
 """What the service makes itself may end with a token."""
 
+_OURS = re.compile(r"(^|:)~[^:]*\Z")
+
 
 def _not_ours(given: Any) -> Any:
-    if isinstance(given, str) and given.rpartition(":")[2].startswith("~"):
+    if isinstance(given, str) and _OURS.search(given):
         message = "an id that begins with ~ is one that the service made: begin yours with another character"
         raise PydanticCustomError("reserved_id", message)
     return given
 
 
+def _parse_given(text: str) -> PredictionId:
+    return PredictionId.parse(text if ":" in text else f":{text}")
+
+
+def _qualified(*_: Any) -> CoreSchema:
+    return core_schema.no_info_after_validator_function(PredictionId.parse, core_schema.str_schema(pattern=_QUALIFIED))
+
+
+def _given(*_: Any) -> CoreSchema:
+    return core_schema.no_info_after_validator_function(_parse_given, core_schema.str_schema(pattern=_GIVEN))
+
+
 QualifiedId = Annotated[
-    str,
-    StringConstraints(pattern=_QUALIFIED),
+    PredictionId,
+    GetPydanticSchema(_qualified),
     Field(description="`<model>:<id>`, as `/predict` answered it."),
 ]
 GivenId = Annotated[
-    str,
-    StringConstraints(pattern=_GIVEN),
+    PredictionId,
+    GetPydanticSchema(_given),
     BeforeValidator(_not_ours),
     Field(
         description="Your own id, unique within the model, with or without `<model>:` before it. "
         "It does not begin with `~`, as the service's do."
     ),
 ]
+"""Without the model's name in the request, the value's `model` is empty."""

@@ -9,6 +9,8 @@ class LearnerDescription(Answer):
     """A learner with its defaults: its guarantee, the norm it needs, and the JSON Schema of its hyperparameters."""
 
     algorithm: str
+    aliases: list[str]
+    """Names of the algorithm in older versions: accepted where a model is created, and answered as `algorithm`."""
     answer: Literal["label", "level", "label-set", "ranking"]
     """One of the labels; one of the labels, which have an order; any set of labels; all labels in some order."""
     summary: str

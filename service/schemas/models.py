@@ -13,8 +13,9 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from service.schemas.features import Body, Features
+from service.contexts.registry import Features
 from service.schemas.problems import Problem
+from service.strict_body import Body
 
 NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
 
@@ -88,7 +89,7 @@ class _ModelFields(Answer):
     name: str
     features: Features
     learner: dict[str, Any]
-    """Algorithm and every hyperparameter, defaults included."""
+    """Algorithm, by its name of today, and every hyperparameter, defaults included."""
     window_seconds: float
     late_feedback: str
     retain_rounds: int

@@ -10,17 +10,18 @@ from pydantic import (
     SkipValidation,
 )
 
-from service.schemas.features import Body, Context, FirstError, SparseContext
+from service.contexts.registry import GivenContext, ShownContext
 from service.schemas.ids import GivenId, QualifiedId
 from service.schemas.models import _DESCRIBED, Answer, Label, ModelName
 from service.schemas.problems import Problem
+from service.strict_body import Body, FirstError
 
 
 class PredictRequest(Body):
     """Asks for an answer."""
 
     model: ModelName
-    context: Context
+    context: GivenContext
     prediction_id: GivenId | None = None
     """Asking again with the same id and context returns the stored prediction."""
     include_distribution: bool = False
@@ -54,7 +55,7 @@ class PredictBatchRequest(Body):
     """Asks for many answers at once; each context succeeds or fails by itself."""
 
     model: ModelName
-    contexts: Annotated[list[SkipValidation[Context]], Field(min_length=1)]
+    contexts: Annotated[list[SkipValidation[GivenContext]], Field(min_length=1)]
     """One for each prediction."""
     prediction_ids: list[SkipValidation[GivenId]] | None = None
     """Your own ids, one for each context."""
@@ -134,7 +135,7 @@ class RoundLine(Answer):
     correct: bool
     true_label: str | None
     true_labels: Annotated[list[str] | None, Field(examples=[None])]
-    context: list[float] | SparseContext
+    context: ShownContext
     rounds_seen: int
     """Rounds the model had learned from when it predicted."""
     predicted_at: datetime

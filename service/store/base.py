@@ -10,9 +10,11 @@ from collections.abc import AsyncIterator, Sequence
 from enum import StrEnum
 from typing import NamedTuple, Protocol
 
+from service.prediction_id import PredictionId
 from service.store.damage import Damage, DamageRecord
-from service.store.outcomes import Outcome
-from service.store.shapes import RecordShape
+from service.store.records.layout import VERSION
+from service.store.records.outcomes import Outcome
+from service.store.records.shapes import RecordShape
 from service.store.stored_models import ListedModel, ModelKey, ModelPage, StoredModel
 
 
@@ -33,21 +35,23 @@ class LogEntry(NamedTuple):
     last_round: int  # of the last of them
     block: str
     payload: bytes  # one or more
+    version: int = VERSION  # of the layout of the rounds
 
 
 class Tail(NamedTuple):
-    """Entries of the log from some round on, oldest first, and how many rounds the log had in all."""
+    """Entries of the log from some round on, oldest first, and how many rounds and changes the log had in all."""
 
     round_count: int
     entries: list[LogEntry]
     damage: int = 0  # version of the record of damage
+    change_count: int = 0
 
 
 class Seen(NamedTuple):
-    """How many rounds were taken into account, and how many of those that were not to return at most.
+    """How many rounds and changes were taken into account, and how many rounds that were not to return at most.
 
     A log that was lost in part (a fail-over, a loss of power, an old backup) and went on may have as many rounds
-    and not the same: the moment of the last one tells them apart.
+    and not the same: the moment of the last one distinguishes them.
     """
 
     round_count: int
@@ -55,10 +59,11 @@ class Seen(NamedTuple):
     last_at: bytes | None = None  # when the last of them came, as its entry has it; None where it is not known
     newer: bool = False  # whether there may be newer ones
     damage: int = 0  # version of the record of damage that was heeded
+    change_count: int = 0
 
 
 class Block(NamedTuple):
-    """Predictions to be stored together: their id (`prediction_ids`) and their record."""
+    """Predictions to be stored together: the name of their block and its record."""
 
     id: str
     record: bytes
@@ -67,7 +72,7 @@ class Block(NamedTuple):
 class Feedback(NamedTuple):
     """Feedback to be joined with its prediction: at least one of the two last is given."""
 
-    prediction_id: str  # without the model's name, as `service.store.prediction_ids` makes them
+    prediction_id: PredictionId
     correct: bool | None
     truth: bytes | None  # as long as the answer
 
@@ -94,11 +99,11 @@ class FeedbackResult(NamedTuple):
 
 
 class FeedbackRules(NamedTuple):
-    """The model's rules by which feedback is judged, and the shape of its records."""
+    """The model's rules by which feedback is judged."""
 
     accept_late: bool
     label_needed: bool
-    shape: RecordShape
+    shape: RecordShape  # of its records of version 3
 
 
 class PublishedStatistics(NamedTuple):
@@ -181,16 +186,17 @@ class Store(Protocol):
             key: the model.
             blocks: what to store.
             keep_seconds: how long.
-            seen: the rounds that the predictions take into account, where they must be all there are, or the
-                first of them; None where that does not matter.
+            seen: the rounds and changes that the predictions take into account, where they must be all there are,
+                or the first of them; None where that does not matter.
 
         Returns:
-            Where other rounds were seen than there are, the tail behind them, preceded by the entry of the last
-            that was seen if the log has it: then nothing was stored. Else, for each block, None if it was stored,
-            or the record that was there, without its bodies.
+            Where others were seen than there are, the tail after them, preceded by the entry of the last that
+            was seen if the log has it: then nothing was stored. Else, for each block, None if it was stored, or
+            the record that was there, without its bodies.
 
         Raises:
             ModelNotFoundError: if this incarnation of the model is gone.
+            NewerVersionError: if an entry of that tail has what this version does not know.
         """
 
     async def add_feedback(
@@ -203,13 +209,13 @@ class Store(Protocol):
         """
 
     async def read_tail(self, key: ModelKey, after: int, limit: int) -> Tail:
-        """The entries with the first `limit` rounds behind round `after` that the log still has.
+        """The entries with the first `limit` rounds after round `after` that the log still has, and the changes there.
 
-        The first may begin before, and the last end behind those.
+        The first may begin earlier, and the last end later than those.
 
         Raises:
             ModelNotFoundError: if this incarnation of the model is gone.
-            NewerVersionError: if an entry has fields that this version does not know.
+            NewerVersionError: if an entry has a type, a version or fields that this version does not know: any change.
         """
 
     async def load_snapshot(self, key: ModelKey) -> Snapshot | None:

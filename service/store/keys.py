@@ -21,13 +21,18 @@ def probe(tag: str) -> str:
 def model(name: str) -> str:
     """Hash: incarnation, definition, created_at, and the counters rounds, predictions, correct, refused:<status>.
 
-    Where rounds are damaged, also `damaged`, how many, and `damage`, the version of the record of them.
+    Where the model was changed, also `changes`, how often, which no version does yet. Where rounds are damaged, also
+    `damaged`, how many, and `damage`, the version of the record of them.
     """
     return f"wager:{{{name}}}:model"
 
 
 def log(name: str, incarnation: str) -> str:
-    """Stream of rounds: `p`, a block, `r`, rounds of its predictions; an entry is named by its last round, n-0."""
+    """Stream of rounds and changes; the id of an entry is <rounds>-<changes>, how many there are of each with it.
+
+    Fields: `t` its type, `v` the version of its layout, and of rounds, `p` their block and `d` their bytes. Releases up
+    to 0.1.0 wrote rounds with `p` and `r` alone.
+    """
     return f"wager:{{{name}}}:{incarnation}:log"
 
 

@@ -5,11 +5,11 @@ import numpy as np
 import pytest
 import redis
 
-from benchmarks.log_filler import BATCH, environment, fold, lay, open_desk, unwritten
+from benchmarks.log_filler import BATCH, environment, fold, lay, open_session, unwritten
 from benchmarks.measurements.history import rows_beside
 from benchmarks.measurements.http import D, K
 from benchmarks.server import Server
-from service.rounds.session import PredictionRequest
+from service.rounds.prediction_requests import PredictionRequest
 from service.store import keys
 from service.store.embedded.server import EmbeddedServer
 
@@ -22,11 +22,11 @@ async def test_laid_rounds_are_in_the_log_and_are_learned(
     body = {"name": name, "labels": [f"label-{k}" for k in range(K)], "features": features}
     assert (await client.post("/models", json=body)).status_code == 201
     async with environment(Server((), (), store_url, 0)) as world:
-        session = await open_desk(world, name)
+        session = await open_session(world, name)
         await lay(world, session, 4 * BATCH)
         await fold(session)
         assert session.replica.round_count == 4 * BATCH
-        answer = await (await open_desk(world, name)).predict(PredictionRequest([0.1] * D, None, False))
+        answer = await (await open_session(world, name)).predict(PredictionRequest([0.1] * D, None, False))
         left = await world.store.command("KEYS", keys.block(*session.model.key, "*"))
         assert (await world.store.read_tail(session.model.key, 4 * BATCH - 1, 1)).round_count == 4 * BATCH
     assert answer.rounds_seen == 4 * BATCH

@@ -144,7 +144,7 @@ def test_defaults_and_results(data: Path, tmp_path: Path) -> None:
 
 def test_every_learner_has_its_settings() -> None:
     """Each registered learner is in the table, but the mixer of experts and the one of ordered labels."""
-    assert {row.algorithm for row in TABLE} == set(LEARNERS) - {"adahedge", "fenchel-young-level"}
+    assert {row.algorithm for row in TABLE} == set(LEARNERS) - {"adahedge", "fenchel-young-ordinal"}
     for row in TABLE:
         learners = [LEARNERS[row.algorithm](problem=Problem(3, 4), **settings) for settings in row.settings()]
         assert all(learner.needs_true_label == row.full_information for learner in learners)

@@ -7,7 +7,7 @@ import numpy as np
 
 from learners.answers import is_structured
 from learners.base import AnyLearner, Contexts, Rounds
-from tests.learners.worlds import as_sparse
+from tests.learners.arrays import as_sparse
 
 
 class Bad(NamedTuple):

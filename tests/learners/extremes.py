@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import pydantic
 
-from learners.base import AnyLearner, Problem, state_bytes
+from learners.base import AnyLearner, Problem
+from learners.layouts import state_bytes
 
 _ALMOST_ZERO = 1e-12
 _LARGEST_COUNT = 50  # of what takes memory or time: updates, support vectors, weak learners

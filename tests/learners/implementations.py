@@ -1,13 +1,14 @@
-"""The implementations that every law of `test_contract.py` is held against. A new learner is one line here."""
+"""The implementations that every law of the contract is held against. A new learner is one line here."""
 
 import dataclasses
 from typing import Any, NamedTuple
 
 from learners.algorithms.fenchel_young.fenchel_young import FenchelYoung
-from learners.algorithms.fenchel_young.fenchel_young_multilabel import FenchelYoungLabelSet
-from learners.algorithms.fenchel_young.fenchel_young_ordinal import FenchelYoungLevel
+from learners.algorithms.fenchel_young.fenchel_young_multilabel import FenchelYoungMultilabel
+from learners.algorithms.fenchel_young.fenchel_young_ordinal import FenchelYoungOrdinal
 from learners.algorithms.fenchel_young.fenchel_young_ranking import FenchelYoungRanking
-from learners.algorithms.first_order.bandit_perceptrons import BanditPerceptrons, BanditPerceptronsKernel
+from learners.algorithms.first_order.bandit_perceptrons import BanditPerceptrons
+from learners.algorithms.first_order.bandit_perceptrons_kernel import BanditPerceptronsKernel
 from learners.algorithms.first_order.banditron import Banditron
 from learners.algorithms.first_order.gaptron import Gaptron
 from learners.algorithms.first_order.perceptron import Perceptron
@@ -107,13 +108,13 @@ IMPLEMENTATIONS = [
     Case(AdaBoostOlm, {"delayed_update": "recompute"}),
     Case(AdaBoostOlm, {"weak_learners": 2, "horizon": 1000}),
     Case(Uniform, {}, 1.0),
-    Case(FenchelYoungLevel, {}, n_labels=4),
-    Case(FenchelYoungLevel, {"delayed_update": "recompute"}, n_labels=4),
-    Case(FenchelYoungLevel, {"learning_rate": "parameter-free", "regularization": 3.0}, n_labels=4),
-    Case(FenchelYoungLabelSet, {}),
-    Case(FenchelYoungLabelSet, {"delayed_update": "recompute"}),
-    Case(FenchelYoungLabelSet, {"learning_rate": "high-probability", "regularization": 3.0}),
-    Case(FenchelYoungLabelSet, {"learning_rate": "parameter-free"}),
+    Case(FenchelYoungOrdinal, {}, n_labels=4),
+    Case(FenchelYoungOrdinal, {"delayed_update": "recompute"}, n_labels=4),
+    Case(FenchelYoungOrdinal, {"learning_rate": "parameter-free", "regularization": 3.0}, n_labels=4),
+    Case(FenchelYoungMultilabel, {}),
+    Case(FenchelYoungMultilabel, {"delayed_update": "recompute"}),
+    Case(FenchelYoungMultilabel, {"learning_rate": "high-probability", "regularization": 3.0}),
+    Case(FenchelYoungMultilabel, {"learning_rate": "parameter-free"}),
     Case(FenchelYoungRanking, {}),
     Case(FenchelYoungRanking, {"delayed_update": "recompute"}),
     Case(FenchelYoungRanking, {"learning_rate": "adaptive", "radius": 3.0}),

@@ -25,9 +25,10 @@ from learners.evaluation.online_to_batch import average_weights
 from learners.evaluation.simulation import simulate
 from learners.mathematics.exploration import draw
 from learners.mathematics.norms import within_bound
+from tests.learners.arrays import bits
 from tests.learners.bad_arrays import CONTEXTS, DENSE, SPARSE, Bad, rounds_of
 from tests.learners.implementations import IMPLEMENTATIONS, Case
-from tests.learners.worlds import bits, random_rounds
+from tests.learners.worlds import random_rounds
 
 PROBLEM = Problem(4, 5)
 

@@ -10,8 +10,9 @@ import safetensors.numpy
 
 from learners import codec
 from learners.base import AnyLearner, InvalidStateError, Problem
+from learners.registry import ALIASES, ALL_LEARNERS, aliases_of, current_name
+from tests.learners.arrays import bits
 from tests.learners.implementations import IMPLEMENTATIONS, Case
-from tests.learners.worlds import bits
 
 
 @pytest.fixture(params=IMPLEMENTATIONS, ids=str)
@@ -56,3 +57,24 @@ def test_another_value_is_another_learner(learner: AnyLearner) -> None:
     for change in ({"momentum": 0.9}, {"algorithm": "other"}, {"problem": fields["problem"] | {"norm_bound": 2.0}}):
         with pytest.raises(InvalidStateError):
             codec.decode_state(learner, state_of(learner, json.dumps(fields | change)))
+
+
+def test_aliases_are_names_of_one_learner_and_of_no_other() -> None:
+    """Each stands for a registered algorithm, and is not one itself; what is no alias is taken as it is."""
+    assert ALIASES.keys().isdisjoint(ALL_LEARNERS)
+    assert {current_name(alias) for alias in ALIASES} <= ALL_LEARNERS.keys()
+    assert [current_name(name) for name in (*ALL_LEARNERS, "other")] == [*ALL_LEARNERS, "other"]
+    assert {alias: name for name in ALL_LEARNERS for alias in aliases_of(name)} == ALIASES
+
+
+@pytest.mark.parametrize("alias", ALIASES)
+@pytest.mark.parametrize("case", IMPLEMENTATIONS, ids=str)
+def test_a_state_under_an_older_name_is_of_the_same_learner(case: Case, alias: str) -> None:
+    """It is read by the learner that had the name, and by no other."""
+    learner = case.at(Problem(4, 5))
+    data = state_of(learner, json.dumps(json.loads(codec.identity(learner)) | {"algorithm": alias}))
+    if learner.algorithm == ALIASES[alias]:
+        assert bits(codec.decode_state(learner, data)) == bits(learner.init())
+    else:
+        with pytest.raises(InvalidStateError, match="another learner"):
+            codec.decode_state(learner, data)

@@ -19,9 +19,10 @@ from learners.answers import draw_answers, is_structured, uniforms_per_answer
 from learners.base import AnyLearner, Contexts, Decisions, Draws, FloatArray, IntArray, Problem, Rounds
 from learners.compiled_learner import CompiledLearner
 from learners.registry import ALL_LEARNERS
+from tests.learners.arrays import as_sparse, bits, is_finite, same_rows, unit_rows
 from tests.learners.extremes import extreme_learners
 from tests.learners.implementations import IMPLEMENTATIONS, Case
-from tests.learners.worlds import as_sparse, bits, is_finite, other_answers, same_rows, unit_rows
+from tests.learners.worlds import other_answers
 
 BATCH = 20
 LONG = 100_000

@@ -1,8 +1,6 @@
 """Numbers worked out by slow, independent code, straight from the papers (`tests/data`)."""
 
-import json
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,14 +14,12 @@ from learners.base import AnyLearner, Contexts, FloatArray, Problem
 from learners.mathematics.exploration import leader
 from learners.mathematics.gaptron_schedules import safe_step
 from learners.mathematics.losses import LOSS_CODES, LossName, gap_share, surrogate
+from tests.learners.arrays import assert_close, copied, soba_inverse
 from tests.learners.formulas import losses_of, theorem
-from tests.learners.worlds import Step, World, assert_close, copied, one_round, play, soba_inverse
+from tests.learners.traces import LONG, MICRO, TOLERANCE, long_teacher, long_world
+from tests.learners.worlds import Step, one_round, play
 
-DATA = Path(__file__).parent.parent / "data"
-MICRO: dict[str, Any] = json.loads((DATA / "traces.json").read_text())
-LONG: dict[str, Any] = json.loads((DATA / "long_traces.json").read_text())
 LOSSES: dict[str, LossName] = {"logistic": "logistic", "hinge": "hinge", "smooth": "smooth_hinge"}
-TOLERANCE = 1e-9
 
 
 def weights(learner: AnyLearner, state: Any) -> FloatArray:
@@ -39,9 +35,6 @@ def second_order(state: Any) -> tuple[FloatArray, FloatArray]:
         return np.asarray(np.linalg.inv(inverse), dtype=np.float64), inverse
     diagonal = state.diagonal.T.ravel()
     return diagonal, np.diag(1.0 / diagonal)
-
-
-# --- eight rounds, every number compared
 
 
 class Look(NamedTuple):
@@ -155,24 +148,6 @@ def test_delayed_micro_trace(key: str, mode: Any) -> None:
     for rounds in late:
         state = learner.fold(state, rounds)
     assert_close(learner.weights(state), trace["W_final"], TOLERANCE)
-
-
-# --- five hundred rounds
-
-
-def long_teacher() -> FloatArray:
-    """The comparator U (K, d) of the long traces."""
-    k, j = np.mgrid[0:4, 0:5]
-    return np.asarray(np.cos(1.1 * (k + 1) * (j + 2)))
-
-
-def long_world() -> World:
-    """The world of the long traces, as their `doc` tells."""
-    t, j = np.mgrid[0:500, 0:5]
-    x = np.cos(0.7 * (t + 1) * (j + 1) + 0.3 * j) / np.sqrt(5)
-    y = (x @ long_teacher().T).argmax(axis=1)
-    y[np.arange(500) % 13 == 5] = (y[np.arange(500) % 13 == 5] + 1) % 4
-    return World(x, y, np.modf((np.arange(500) + 1) * 0.6180339887498949)[0])
 
 
 def test_long_world() -> None:

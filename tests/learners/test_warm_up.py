@@ -11,8 +11,9 @@ import numba
 from learners import codec
 from learners.base import Problem, Rounds
 from learners.registry import warm_up
+from tests.learners.arrays import as_sparse
 from tests.learners.implementations import IMPLEMENTATIONS
-from tests.learners.worlds import as_sparse, random_rounds
+from tests.learners.worlds import random_rounds
 
 ROOT = Path(__file__).parents[2]
 

@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from tests.mutation.catalogue import MUTATIONS
-from tests.mutation.mutation import Mutation, mutated
+from tests.mutation.mutation import Mutation, laws_of, mutated
 from tests.mutation.trial import BrokenTrialError, Trial, run_control, run_mutation
 
 Outcome = Trial | BrokenTrialError
@@ -27,8 +27,9 @@ def main() -> int:
     chosen = [one for one in MUTATIONS if all(word in one.name for word in arguments.only)]
     if not chosen:
         sys.exit(f"no mutation has {' and '.join(arguments.only)!r} in its name")
-    for one in chosen:
-        mutated(one)  # all of them fit, before any of them runs
+    for one in chosen:  # all of them fit, before any of them runs
+        mutated(one)
+        laws_of(one)
     with _progress(console) as bar, ThreadPoolExecutor(arguments.jobs) as pool:
         controls = list(_outcomes(run_control, _by_file(chosen), pool, bar, "without any error"))
         red = [reason for tests, outcome in controls for reason in _reasons(tests, outcome)]
@@ -50,7 +51,7 @@ def main() -> int:
 
 def _by_file(mutations: Sequence[Mutation]) -> list[tuple[str, ...]]:
     """The tests of all these mutations, those of each file together."""
-    tests = sorted({test for mutation in mutations for test in mutation.tests})
+    tests = sorted({test for mutation in mutations for test in laws_of(mutation)})
     return [tuple(together) for _, together in groupby(tests, lambda test: test.partition("::")[0])]
 
 

@@ -1,14 +1,17 @@
-"""Every mutation there is, and which of the well-known slips each of them is."""
+"""Every mutation there is, by family of algorithms and by promise of the service."""
 
 from tests.mutation.of_access import ACCESS
-from tests.mutation.of_gradient_learners import GRADIENT_LEARNERS
-from tests.mutation.of_mathematics import MATHEMATICS
-from tests.mutation.of_matrix_learners import MATRIX_LEARNERS
+from tests.mutation.of_exploration import EXPLORATION
+from tests.mutation.of_fenchel_young import FENCHEL_YOUNG
+from tests.mutation.of_gaptron import GAPTRON
+from tests.mutation.of_newton import NEWTON
 from tests.mutation.of_output_spaces import OUTPUT_SPACES
+from tests.mutation.of_perceptrons import PERCEPTRONS
+from tests.mutation.of_regression import REGRESSION
+from tests.mutation.of_second_order import SECOND_ORDER
 from tests.mutation.of_service import SERVICE
 from tests.mutation.of_store import STORE
-from tests.mutation.of_structured_learners import STRUCTURED_LEARNERS
 
-LEARNERS = (*MATHEMATICS, *GRADIENT_LEARNERS, *MATRIX_LEARNERS, *OUTPUT_SPACES, *STRUCTURED_LEARNERS)
-PLACES = (*LEARNERS, *STORE, *SERVICE, *ACCESS)
-MUTATIONS = [mutation for place in PLACES for mutation in place.mutations()]
+_FIRST_ORDER = (*GAPTRON, *PERCEPTRONS, *REGRESSION, *FENCHEL_YOUNG, *OUTPUT_SPACES)
+_LEARNERS = (*EXPLORATION, *_FIRST_ORDER, *SECOND_ORDER, *NEWTON)
+MUTATIONS = [mutation for errors in (*_LEARNERS, *SERVICE, *STORE, *ACCESS) for mutation in errors.mutations()]

@@ -10,17 +10,19 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.mutation.mutation import ROOT, Mutation, mutated
+from tests.mutation.laws import find_law
+from tests.mutation.mutation import Mutation, laws_of, mutated
+from tests.mutation.symbols import ROOT
 
 SOURCES = ("learners", "service", "tests", "pyproject.toml")
 LONGEST = 600.0  # seconds that one trial may take, on a busy machine
 
 _GREEN, _RED = 0, 1  # exit codes of pytest; all others mean that it could not do its work
-_ONLY_COMPILED = (
+ONLY_COMPILED = (
     # Its labels tie but for rounding, which is another where multiply and add are not one instruction.
-    "tests/learners/algorithms/test_bandit_perceptrons.py::test_micro_trace[bandit_perceptrons_linear_paper]",
+    "test_bandit_perceptrons::test_micro_trace[bandit_perceptrons_linear_paper]",
     # Compiled, the logarithm of zero is -inf; in plain Python an error.
-    "tests/learners/algorithms/test_fenchel_young.py::test_extreme_hyperparameters_keep_everything_finite[extremes1]",
+    "test_fenchel_young::test_extreme_hyperparameters_keep_everything_finite[extremes1]",
 )
 _BLUNDERS = ("NameError", "UnboundLocalError", "SyntaxError", "ImportError")
 _KERNELS_ARE_SILENT = (
@@ -67,13 +69,13 @@ def run_mutation(mutation: Mutation) -> Trial:
     Returns:
         The trial, with the failures of laws alone: arithmetic that fails in plain Python only is not one.
     """
-    text = mutated(mutation)
+    (file, text), tests = mutated(mutation), laws_of(mutation)
     with tempfile.TemporaryDirectory(prefix="wager-") as folder:
         _copy(Path(folder))
-        (Path(folder) / mutation.file).write_text(text)
-        trial = _run(Path(folder), ["-x", *mutation.tests])
+        (Path(folder) / file).write_text(text)
+        trial = _run(Path(folder), ["-x", *tests])
         if trial.failures and not _by_laws(trial).failures:
-            trial = _by_laws(_run(Path(folder), mutation.tests))
+            trial = _by_laws(_run(Path(folder), tests))
     if any(blunder in failure for failure in trial.failures for blunder in _BLUNDERS):
         raise BrokenTrialError(f"the mutated program does not run: {trial.failures[0]}")
     return trial
@@ -96,7 +98,7 @@ def _copy(folder: Path) -> None:
 def _run(folder: Path, arguments: Sequence[str]) -> Trial:
     """Runs pytest, the kernels being plain Python: compiling them anew takes far longer."""
     options = ["-q", "-rfE", "--no-header", "--tb=no", "-p", "no:cacheprovider", *_SILENCED]
-    options += [f"--deselect={test}" for test in _ONLY_COMPILED]
+    options += [f"--deselect={find_law(law)}" for law in ONLY_COMPILED]
     paths = {"PYTHONPATH": "", "PYTHONSAFEPATH": "1", "COLUMNS": "400"}  # pytest cuts its reasons at the width
     threads = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
     plain = {"NUMBA_DISABLE_JIT": "1", "PYTHONDONTWRITEBYTECODE": "1"}

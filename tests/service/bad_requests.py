@@ -1,111 +1,25 @@
 """Requests that must be refused, and how: the table of `test_bad_input.py`."""
 
-import json
 import math
-from collections.abc import AsyncIterator, Iterator
-from typing import Any, NamedTuple
 from urllib.parse import quote
 
-from tests.service.sample_models import definition
-
-MODEL = "bad-input"
-FULL_INFORMATION = "bad-input-full"
-LABEL_SET = "bad-input-set"
-RANKING = "bad-input-ranking"
-MOST_BYTES = 20_000
-X = [0.6, 0.8, 0.0]
-LONG = "9" * 400
-
-
-class Refused(NamedTuple):
-    """A request and the problem that answers it."""
-
-    id: str
-    method: str
-    path: str
-    content: bytes | None
-    status: int
-    slug: str
-    field: str | None
-    content_type: str = "application/json"
-    in_chunks: bool = False
-
-    def stream(self) -> AsyncIterator[bytes] | bytes | None:
-        """The body, in pieces of no declared length if so asked."""
-        return _pieces(self.content) if self.in_chunks and self.content is not None else self.content
-
-
-async def _pieces(content: bytes) -> AsyncIterator[bytes]:
-    for start in range(0, len(content), 1000):
-        yield content[start : start + 1000]
-
-
-def _post(case: str, path: str, body: object, status: int, slug: str, field: str | None = None) -> Refused:
-    content = body if isinstance(body, bytes) else json.dumps(body).encode()
-    return Refused(case, "POST", path, content, status, slug, field)
-
-
-def _get(case: str, path: str, status: int, slug: str, field: str | None = None) -> Refused:
-    return Refused(case, "GET", path, None, status, slug, field)
-
-
-def _predict(case: str, slug: str, field: str | None, *, status: int = 422, **changes: Any) -> Refused:
-    body = {"model": MODEL, "context": X} | changes
-    return _post(f"predict: {case}", "/predict", body, status, slug, field)
-
-
-def _number(case: str, literal: str, slug: str) -> Refused:
-    """A context whose last number is this piece of JSON."""
-    body = f'{{"model":"{MODEL}","context":[0.6,0.8,{literal}]}}'.encode()
-    return _post(f"predict: {case}", "/predict", body, 422, slug, "context.2")
-
-
-def _judge(case: str, slug: str, field: str | None, *, status: int = 422, **body: Any) -> Refused:
-    return _post(f"feedback: {case}", "/feedback", {"prediction_id": f"{MODEL}:open"} | body, status, slug, field)
-
-
-def _several(case: str, slug: str, field: str, model: str = LABEL_SET, **body: Any) -> Refused:
-    return _judge(f"{model}: {case}", slug, field, prediction_id=f"{model}:open", **body)
-
-
-def _create(case: str, slug: str, field: str | None, *, status: int = 422, **changes: Any) -> Refused:
-    body = definition("bad-input-new", features={"kind": "dense", "size": 3, "norm": "unit"}) | changes
-    return _post(f"create: {case}", "/models", body, status, slug, field)
-
-
-def _features(case: str, slug: str, field: str, **changes: Any) -> Refused:
-    return _create(case, slug, f"features.{field}", features={"kind": "dense", "size": 3} | changes)
-
-
-def _learner(case: str, slug: str, field: str, **choice: Any) -> Refused:
-    return _create(case, slug, f"learner.{field}", learner={"algorithm": "gaptron"} | choice)
-
-
-def _raw(case: str, content: bytes, status: int, slug: str, field: str | None = None) -> Iterator[Refused]:
-    """The same bytes to every route that takes a body."""
-    for path in ("/models", "/predict", "/feedback", "/predict/batch", "/feedback/batch"):
-        yield _post(f"{case} to {path}", path, content, status, slug, field)
-
-
-NO_NAMES = {
-    "empty": "",
-    "blank": " ",
-    "inner blank": "a b",
-    "dots": "..",
-    "leading hyphen": "-a",
-    "leading underscore": "_a",
-    "braces": "{a}",
-    "newline at the end": "a\n",
-    "newline at the start": "\na",
-    "65 characters": "a" * 65,
-    "accent": "é",
-    "wide letter": "ａ",
-    "arabic digit": "١",
-    "zero byte": "a\0",
-    "colon": "a:b",
-    "asterisk": "*",
-    "emoji": "🎲",
-}
+from tests.service.bad_creations import CREATIONS, NO_NAMES
+from tests.service.refused import (
+    FULL_INFORMATION,
+    LONG,
+    MODEL,
+    MOST_BYTES,
+    RANKING,
+    Refused,
+    X,
+    _get,
+    _judge,
+    _number,
+    _post,
+    _predict,
+    _raw,
+    _several,
+)
 
 PREDICTIONS = [
     _predict("unknown model", "model-not-found", "model", status=404, model="nobody"),
@@ -157,6 +71,7 @@ PREDICTIONS = [
     _post("predict: no context", "/predict", {"model": MODEL}, 422, "missing-field", "context"),
     *(_predict(f"model {case}", "invalid-name", "model", model=name) for case, name in NO_NAMES.items()),
 ]
+
 
 FEEDBACK = [
     _judge("unknown model", "model-not-found", "prediction_id", status=404, prediction_id="nobody:a", correct=True),
@@ -212,89 +127,6 @@ FEEDBACK = [
     ),
 ]
 
-CREATIONS = [
-    _create("name taken", "model-exists", "name", status=409, name=MODEL),
-    *(_create(f"name {case}", "invalid-name", "name", name=name) for case, name in NO_NAMES.items()),
-    _create("name as number", "wrong-type", "name", name=1),
-    _create("duplicate labels", "duplicate-labels", "labels", labels=["a", "b", "a"]),
-    _create("one label", "too-few-labels", "labels", labels=["a"]),
-    _create("no labels", "too-few-labels", "labels", labels=[]),
-    _create("empty label", "out-of-range", "labels.1", labels=["a", ""]),
-    _create("long label", "out-of-range", "labels.1", labels=["a", "b" * 257]),
-    _create("label as number", "wrong-type", "labels.1", labels=["1", 2]),
-    _create("labels as text", "wrong-type", "labels", labels="ab"),
-    _create("unknown field", "unknown-field", "colour", colour="red"),
-    _create("window too short", "out-of-range", "window_seconds", window_seconds=0.0),
-    _create("window too long", "out-of-range", "window_seconds", window_seconds=1e12),
-    _create("window as text", "wrong-type", "window_seconds", window_seconds="60"),
-    _create("late feedback unheard of", "unknown-choice", "late_feedback", late_feedback="sometimes"),
-    _create("retention negative", "out-of-range", "retain_rounds", retain_rounds=-1),
-    _create("retention as float", "wrong-type", "retain_rounds", retain_rounds=1.5),
-    _create("features null", "wrong-type", "features", features=None),
-    _features("no features", "out-of-range", "size", size=0),
-    _features("too many features", "out-of-range", "size", size=10**9),
-    _features("size as flag", "wrong-type", "size", size=True),
-    _features("size of 400 digits", "out-of-range", "size", size=int(LONG)),
-    _features("unknown kind", "unknown-choice", "kind", kind="round"),
-    _features("unknown norm", "unknown-choice", "norm", norm="clip"),
-    _features("bound of zero", "out-of-range", "norm_bound", norm_bound=0.0),
-    _features("unknown field of features", "unknown-field", "bias", bias=True),
-    _learner("unknown algorithm", "unknown-algorithm", "algorithm", algorithm="magic"),
-    _learner("algorithm as number", "wrong-type", "algorithm", algorithm=1),
-    _learner("unknown hyperparameter", "invalid-hyperparameter", "depth", depth=3),
-    _learner("hyperparameter out of range", "invalid-hyperparameter", "eta_scale", eta_scale=0.0),
-    _learner("hyperparameter of another type", "invalid-hyperparameter", "eta_scale", eta_scale="big"),
-    _learner("hyperparameter unheard of", "invalid-hyperparameter", "loss", loss="zero-one"),
-    _learner("hyperparameter of no member", "invalid-hyperparameter", "exploration", exploration="never"),
-    _learner("sizes by hand", "invalid-hyperparameter", "problem", problem={"n_labels": 2, "n_features": 3}),
-    _learner("python's own argument", "invalid-hyperparameter", "__dataclass_self__", __dataclass_self__=1),
-    _learner(
-        "sharpness without its polytope",
-        "invalid-hyperparameter",
-        "sharpness",
-        algorithm="fenchel-young-ranking",
-        sharpness=1.0,
-    ),
-    _learner(
-        "regularizer too weak",
-        "invalid-hyperparameter",
-        "regularization",
-        algorithm="fenchel-young-label-set",
-        regularization=1.0,
-    ),
-    _create(
-        "state too large",
-        "model-too-large",
-        "learner.algorithm",
-        features={"kind": "dense", "size": 100_000},
-        learner={"algorithm": "soba"},
-    ),
-    _post(
-        "create: no name",
-        "/models",
-        {"labels": ["a", "b"], "features": {"kind": "dense", "size": 1}},
-        422,
-        "missing-field",
-        "name",
-    ),
-    _post(
-        "create: NaN",
-        "/models",
-        b'{"name":"bad-input-new","labels":["a","b"],"features":{"kind":"dense","size":1},"window_seconds":NaN}',
-        422,
-        "not-finite",
-        "window_seconds",
-    ),
-    _post(
-        "create: NaN hyperparameter",
-        "/models",
-        b'{"name":"bad-input-new","labels":["a","b"],"features":{"kind":"dense","size":1},'
-        b'"learner":{"algorithm":"gaptron","eta_scale":NaN}}',
-        422,
-        "invalid-hyperparameter",
-        "learner.eta_scale",
-    ),
-]
 
 READS = [
     _get("unknown model", "/models/nobody", 404, "model-not-found", "name"),
@@ -321,6 +153,7 @@ READS = [
     _get("no rounds a page", f"/models/{MODEL}/rounds?limit=0", 422, "out-of-range", "limit"),
 ]
 
+
 BODIES = [
     *_raw("empty body", b"", 422, "missing-field"),
     *_raw("null", b"null", 422, "wrong-type"),
@@ -342,7 +175,5 @@ BODIES = [
     *(each._replace(content_type="application/xml") for each in _raw("as XML", b"<a/>", 415, "unsupported-media-type")),
 ]
 
-REFUSED = [*PREDICTIONS, *FEEDBACK, *CREATIONS, *READS, *BODIES]
 
-DEFECTS: dict[str, str] = {}
-"""Lines that the service does not yet answer as it should, and why."""
+REFUSED = [*PREDICTIONS, *FEEDBACK, *CREATIONS, *READS, *BODIES]

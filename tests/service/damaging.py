@@ -1,20 +1,40 @@
 """Logs damaged on purpose, and models of each kind to do it to."""
 
+import functools
+import itertools
 import struct
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import pytest
 
 from learners.base import Contexts
+from service.contexts.sparse import SparseContext, SparseFeatures
+from service.environment import Environment
 from service.models.model import Model
+from service.prediction_id import PredictionId, tokens_of
+from service.rounds.prediction_requests import PredictionRequest
+from service.rounds.session import ModelSession
+from service.schemas.rounds import PredictAnswer
 from service.store import keys
 from service.store.base import Block, Feedback, LogEntry, Store
-from service.store.prediction_ids import ids_in, tokens_of
+from service.store.records.layout import ROUND, VERSION
 from service.store.records.records import NewPredictions
 from service.store.redis.redis_store import RedisStore
-from tests.service.sample_models import LABEL_SET, RANKING, SOBA_DIAGONAL, make_model, one_by_one, play
-from tests.service.workers import START
+from tests.service.sample_models import (
+    COMPUTE,
+    LABEL_SET,
+    RANKING,
+    SOBA_DIAGONAL,
+    bits,
+    make_model,
+    one_by_one,
+    play,
+    some_contexts,
+)
+from tests.service.store.format_3 import encode_blocks_3
+from tests.service.workers import START, Clock
 
 SPARSE = {"kind": "sparse", "size": 50, "norm": "unit"}
 KINDS: dict[str, dict[str, Any]] = {
@@ -33,6 +53,16 @@ async def played(store: Store, name: str, kind: str, n: int, blocks: int | None)
     return model
 
 
+async def play_3(store: Store, model: Model, n: int, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As `play` or `play_sparse` in two blocks, of predictions that release 0.1.0 stored."""
+    form = model.format
+    encode = functools.partial(encode_blocks_3, form.answers, form._contexts)
+    with monkeypatch.context() as patched:
+        patched.setattr(form, "encode_blocks", encode)
+        sparse = isinstance(model.definition.features, SparseFeatures)
+        await (play_sparse if sparse else play)(store, model, n, seed, blocks=min(n, 2))
+
+
 async def play_sparse(store: Store, model: Model, n: int, seed: int = 1, blocks: int | None = None) -> None:
     """As `tests.service.sample_models.play`, with contexts of one to three numbers."""
     rng = np.random.default_rng(seed)
@@ -47,19 +77,20 @@ async def play_sparse(store: Store, model: Model, n: int, seed: int = 1, blocks:
     records = model.format.encode_blocks(made, bounds, tokens, [bytes(16)] * len(names))
     await store.add_predictions(model.key, list(map(Block, names, records)), 600.0, None)
     ids = [
-        own
+        PredictionId(model.name, block, token)
         for block, start, stop in zip(names, bounds[:-1], bounds[1:], strict=True)
-        for own in ids_in(block, tokens[start:stop].tolist())
+        for token in tokens[start:stop].tolist()
     ]
-    feedback = [Feedback(own, bool(rng.random() < 0.7), None) for own in ids]
+    feedback = [Feedback(id_, bool(rng.random() < 0.7), None) for id_ in ids]
     await store.add_feedback(model.key, feedback, model.feedback_rules, START)
 
 
 async def rewrite(store: RedisStore, model: Model, entries: Sequence[LogEntry]) -> None:
     """Puts these entries into the place of the log."""
     await store.command("DEL", keys.log(*model.key))
-    for number, block, rounds in entries:
-        await store.command("XADD", keys.log(*model.key), f"{number}-0", "p", block, "r", rounds)
+    for number, block, rounds, version in entries:
+        fields = ["t", "r", "v", version, "p", block, "d", rounds] if version == VERSION else ["p", block, "r", rounds]
+        await store.command("XADD", keys.log(*model.key), f"{number}-0", *fields)
 
 
 def changed(entry: LogEntry, at: int, new: bytes) -> LogEntry:
@@ -69,11 +100,42 @@ def changed(entry: LogEntry, at: int, new: bytes) -> LogEntry:
 
 def regions(model: Model, entry: LogEntry) -> dict[str, tuple[int, int]]:
     """Where each number of the first round in an entry begins and ends."""
-    layout = model.format._round
-    found = {
-        name: (int(field[1]), int(field[1]) + field[0].itemsize)
-        for name, field in (layout.fields or {}).items()
-        if field[0].itemsize
-    }
-    length = len(one_by_one([entry])[0])
-    return found if length == layout.itemsize else found | {"pairs": (layout.itemsize, length)}
+    answer = model.format.answers.dtype
+    dtype, length = ROUND.dtype(answer), len(one_by_one([entry])[0])
+    found = {name: (begin := ROUND.place(name, answer), begin + dtype[name].itemsize) for name in ROUND.fields}
+    return found | {"evidence and context": (dtype.itemsize, length)}
+
+
+def session_of(store: Store, model: Model) -> ModelSession:
+    """A worker's session."""
+    numbers = itertools.count()
+    return ModelSession(
+        model, Environment(store, COMPUTE, Clock(), np.random.default_rng(1), lambda: f"{id(numbers)}-{next(numbers)}")
+    )
+
+
+async def predicted(session: ModelSession, n: int = 2) -> list[PredictAnswer]:
+    """Some predictions, one after the other."""
+    context: Any = some_contexts(3, 1)[0]
+    if isinstance(session.model.definition.features, SparseFeatures):
+        context = SparseContext(indices=[1, 7], values=[0.6, 0.8])
+    return [await session.predict(PredictionRequest(context, None, include_distribution=False)) for _ in range(n)]
+
+
+def sound_fold(model: Model, entries: Sequence[LogEntry], bad: set[int]) -> list[bytes]:
+    """The state after all rounds but some, one at a time."""
+    state = model.learner.init()
+    for number, record in enumerate(one_by_one(entries), 1):
+        if number not in bad:
+            state = model.learner.fold(state, model.format.decode_rounds([record]))
+    return bits(state)
+
+
+async def damaged_rounds(store: Store, model: Model) -> set[int]:
+    """The rounds that are on record as damaged; as many as the model counts."""
+    found = (await store.read_damage(model.key)).found
+    rounds = {number for each in found if not each.snapshot for number in range(each.first, each.last + 1)}
+    stored = await store.get_model(model.name)
+    assert stored is not None
+    assert stored.damaged == len(rounds)
+    return rounds

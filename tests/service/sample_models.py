@@ -10,15 +10,15 @@ from typing import Any
 
 import numpy as np
 
-from learners.answers import draw_answers, is_structured, uniforms_per_answer
+from learners.answers import draw_answers, uniforms_per_answer
 from learners.base import NO_LABEL, AnyLearner, Contexts, Problem, Rounds
 from learners.mathematics.norms import within_bound
 from learners.registry import ALL_LEARNERS
 from service.compute import Compute
 from service.models.model import Limits, Model, new_model, stored_model
+from service.prediction_id import PredictionId, tokens_of
 from service.schemas.models import ModelDefinition
 from service.store.base import Block, Feedback, FeedbackStatus, LogEntry, Store
-from service.store.prediction_ids import ids_in, tokens_of
 from service.store.records.records import NewPredictions
 from service.store.stored_models import ModelKey
 from tests.service.workers import START
@@ -32,7 +32,7 @@ SOBA_DIAGONAL = {"algorithm": "soba-diagonal"}
 GAPTRON = {"algorithm": "gaptron", "loss": "logistic", "eta_scale": 20.0}
 SOBA = {"algorithm": "soba"}
 UNIFORM = {"algorithm": "uniform"}
-LABEL_SET = {"algorithm": "fenchel-young-label-set"}
+LABEL_SET = {"algorithm": "fenchel-young-multilabel"}
 RANKING = {"algorithm": "fenchel-young-ranking", "polytope": "birkhoff"}
 LEARNER_CHOICES = [SOBA_DIAGONAL, GAPTRON, SOBA, UNIFORM]
 
@@ -76,11 +76,12 @@ async def play(
     records = model.format.encode_blocks(made, bounds, tokens, [bytes(16)] * len(names))
     await store.add_predictions(model.key, list(map(Block, names, records)), 600.0, None)
     spans = zip(names, pairwise(bounds), strict=True)
-    ids = [own for block, (start, stop) in spans for own in ids_in(block, tokens[start:stop].tolist())]
+    own = [(block, token) for block, (start, stop) in spans for token in tokens[start:stop].tolist()]
+    ids = [PredictionId(model.name, *each) for each in own]
     truths = model.answers.form.encode(rng.permutation(labels))  # of other rounds, which are answers too
     feedback = [
-        Feedback(own, None, truth) if is_structured(model.learner) else Feedback(own, bool(rng.random() < 0.7), None)
-        for own, truth in zip(ids, truths, strict=True)
+        Feedback(id_, None, truth) if model.learner.needs_true_label else Feedback(id_, bool(rng.random() < 0.7), None)
+        for id_, truth in zip(ids, truths, strict=True)
     ]
     results = await store.add_feedback(model.key, feedback, model.feedback_rules, now)
     assert {result.status for result in results} <= {FeedbackStatus.RECORDED}

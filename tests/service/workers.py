@@ -8,8 +8,11 @@ from typing import Any
 import httpx2
 import numpy as np
 
-from service.app import Chance, create_app
+from service.app import create_app
+from service.compute import Compute
+from service.environment import Environment
 from service.settings import Settings
+from service.store.base import Store
 
 START = 1_800_000_000.0
 """Where the clocks of tests begin."""
@@ -42,9 +45,13 @@ async def worker(
 
     An error that the application did not expect is answered with 500, as it is over a network.
     """
-    chance = Chance(np.random.default_rng(seed), clock or Clock(), numbered(f"w{next(_workers)}"))
+    now, rng, new_id = clock or Clock(), np.random.default_rng(seed), numbered(f"w{next(_workers)}")
+
+    def environment(store: Store, compute: Compute) -> Environment:
+        return Environment(store, compute, now, rng, new_id)
+
     patient = {"store_timeout_seconds": 10.0} | settings  # machines that run tests may be busy
-    app = create_app(Settings(store_url=store_url, host="127.0.0.1", **patient), chance)
+    app = create_app(Settings(store_url=store_url, host="127.0.0.1", **patient), environment)
     transport = httpx2.ASGITransport(app=app, raise_app_exceptions=False)
     lifespan = app.router.lifespan_context(app)
     await lifespan.__aenter__()

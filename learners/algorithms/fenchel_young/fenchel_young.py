@@ -6,25 +6,17 @@ The steps are those of `learners.mathematics.descent`.
 """
 
 import math
-from typing import Annotated, Any, ClassVar, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
-import pydantic
 
-from learners.base import Contexts, FloatArray, Problem, Rounds, hyperparameters
+from learners.base import Contexts, FloatArray, Rounds
+from learners.checked_learner import FullInformation
 from learners.compiled_learner import CompiledLearner
+from learners.hyperparameters import Magnitude, Positive, hyperparameters
 from learners.kernels import Kernels, compiled, row
-from learners.mathematics.delayed import DelayedUpdate
-from learners.mathematics.descent import (
-    DescentState,
-    Steps,
-    check_radius,
-    count,
-    descend,
-    multiplier,
-    steps,
-    untaught,
-)
+from learners.mathematics.delayed import Delayed, DelayedUpdate
+from learners.mathematics.descent import DescentState, Steps, check_radius, count, descend, multiplier, steps, untaught
 from learners.mathematics.exploration import leader, settle, softmax
 from learners.mathematics.guarantees import AT_ONCE, LATE, ROUNDING, uncovered, within
 from learners.mathematics.linear_algebra import score_row
@@ -41,7 +33,7 @@ class _Parameters(NamedTuple):
 
 
 @hyperparameters
-class FenchelYoung(CompiledLearner[DescentState]):
+class FenchelYoung(Delayed, FullInformation, CompiledLearner[DescentState]):
     """Base-2 logistic loss, gradient descent, and an answer that randomizes only as much as the loss pays for.
 
     With σ the softmax of the scores, the answer is P = q σ + (1 - q) e_y* with q = min(1, 2(1 - σ_y*)), y* the
@@ -51,16 +43,13 @@ class FenchelYoung(CompiledLearner[DescentState]):
         pydantic.ValidationError: for a hyperparameter out of range, or two that contradict each other.
     """
 
-    algorithm: ClassVar[str] = "fenchel-young"
-    smaller: ClassVar[str] = "fewer features"
-    state_type: ClassVar[type[Any]] = DescentState
+    algorithm = "fenchel-young"
+    smaller = "fewer features"
+    state_type = DescentState
 
-    problem: Problem
-    learning_rate: Literal["theorem", "adaptive", "parameter-free"] | Annotated[float, pydantic.Field(gt=0, le=1e6)] = (
-        "theorem"
-    )
+    learning_rate: Literal["theorem", "adaptive", "parameter-free"] | Positive = "theorem"
     """`theorem` for η = (1 - ln 2) ln 2 / X², `adaptive` (needs a radius), `parameter-free`, or a fixed η."""
-    radius: Annotated[float, pydantic.Field(ge=1e-6, le=1e6)] | None = None
+    radius: Magnitude | None = None
     """D: weights are kept in the Frobenius ball of this radius. `null`: no ball, as the theorem allows."""
     delayed_update: DelayedUpdate = "as_of_prediction"
 
@@ -92,16 +81,6 @@ class FenchelYoung(CompiledLearner[DescentState]):
     def n_scores(self) -> int:
         """K."""
         return self.problem.n_labels
-
-    @property
-    def evidence_size(self) -> int:
-        """K scores as of prediction time, or nothing where they are recomputed."""
-        return self.problem.n_labels if self.delayed_update == "as_of_prediction" else 0
-
-    @property
-    def needs_true_label(self) -> bool:
-        """Always."""
-        return True
 
     def fold_cost(self, nonzeros: int) -> int:
         """K·d, and again where parameter-free, and where scores are recomputed."""

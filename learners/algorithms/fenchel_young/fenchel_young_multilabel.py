@@ -1,4 +1,4 @@
-"""Label sets: any subset of the labels as the answer, by Fenchel-Young descent (see `structured`).
+"""Multilabel classification: any subset of the labels as the answer, by Fenchel-Young descent (see `structured`).
 
 Sakaue, Bao, Tsuchiya and Oki 2024, Appendix C.1, "multilabel classification".
 """
@@ -8,27 +8,25 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from learners.algorithms.fenchel_young.structured import Drawing, Regularization
-from learners.base import FloatArray, IntArray, hyperparameters
+from learners.algorithms.fenchel_young.structured import Drawing
+from learners.base import FloatArray, IntArray
+from learners.hyperparameters import Magnitude, hyperparameters
 from learners.output_spaces import Multilabel
 
 
 @hyperparameters
-class FenchelYoungLabelSet(Drawing):
+class FenchelYoungMultilabel(Drawing):
     """Answers a set of labels: each has a score, and randomizes only as much as the loss pays for.
 
     The loss is the share of labels that are wrongly in or out. The answer is the labels with mean ŷ over 1/2, or, with
     probability min(1, 2‖y* - ŷ‖), each label by itself with its mean; untaught, the empty set.
-
-    Raises:
-        pydantic.ValidationError: for a hyperparameter out of range, or two that contradict each other.
     """
 
-    algorithm: ClassVar[str] = "fenchel-young-label-set"
+    algorithm = "fenchel-young-multilabel"
     answer: ClassVar[Literal["label-set", "ranking"]] = "label-set"
-    loss_name: ClassVar[str] = "share of labels wrongly in or out"
+    loss_name = "share of labels wrongly in or out"
 
-    regularization: Regularization = None
+    regularization: Magnitude | None = None
     """λ, greater than 4/√K; `null` for 8/√K."""
 
     @property

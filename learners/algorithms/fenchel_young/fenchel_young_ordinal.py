@@ -1,4 +1,4 @@
-"""Levels: one of several ordered labels as the answer, by Fenchel-Young descent (see `structured`).
+"""Ordinal regression: one of several ordered labels as the answer, by Fenchel-Young descent (see `structured`).
 
 Sakaue, Bao, Tsuchiya and Oki 2024, Appendix C.1, "ordinal regression".
 """
@@ -8,30 +8,28 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from learners.algorithms.fenchel_young.structured import Regularization, Structured
-from learners.base import Contexts, Decisions, FloatArray, IntArray, hyperparameters
+from learners.algorithms.fenchel_young.structured import Structured
+from learners.base import Contexts, Decisions, FloatArray, IntArray
+from learners.hyperparameters import Magnitude, hyperparameters
 from learners.mathematics.descent import DescentState
 from learners.mathematics.exploration import settle_each
 from learners.output_spaces import Ordinal
 
 
 @hyperparameters
-class FenchelYoungLevel(Structured):
+class FenchelYoungOrdinal(Structured):
     """Answers one of K levels, the labels from lowest to highest: a miss costs by how many levels it is.
 
     The loss is |level - truth| / (K - 1). Each of the K - 1 thresholds between the levels has a score. The answer is
     the level nearest to the mean ŷ, or, with probability min(1, 2‖y* - ŷ‖), one drawn with that mean; untaught, the
     lowest.
-
-    Raises:
-        pydantic.ValidationError: for a hyperparameter out of range, or two that contradict each other.
     """
 
-    algorithm: ClassVar[str] = "fenchel-young-level"
+    algorithm = "fenchel-young-ordinal"
     answer: ClassVar[Literal["level"]] = "level"
-    loss_name: ClassVar[str] = "difference of levels, as a share of K - 1,"
+    loss_name = "difference of levels, as a share of K - 1,"
 
-    regularization: Regularization = None
+    regularization: Magnitude | None = None
     """λ, greater than 4/√(K - 1); `null` for 8/√(K - 1)."""
 
     @property

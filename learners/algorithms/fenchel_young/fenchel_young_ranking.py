@@ -9,8 +9,9 @@ from typing import Annotated, ClassVar, Literal
 import numpy as np
 import pydantic
 
-from learners.algorithms.fenchel_young.structured import Drawing, Regularization
-from learners.base import FloatArray, IntArray, hyperparameters, refusal
+from learners.algorithms.fenchel_young.structured import Drawing
+from learners.base import FloatArray, IntArray
+from learners.hyperparameters import Magnitude, hyperparameters, refusal
 from learners.output_spaces import Matching, OutputSpace, Ranking
 
 _MOST_LABELS = {"birkhoff": 20, "permutahedron": 1000}
@@ -24,18 +25,15 @@ class FenchelYoungRanking(Drawing):
     On the `permutahedron` each label has a score and a ranking is taken as its labels' points, K for the first: a label
     far from its place costs more than one that is near. On the `birkhoff` polytope each label has a score for each
     place, K² in all, and what counts is the share of labels in a wrong place.
-
-    Raises:
-        pydantic.ValidationError: for a hyperparameter out of range, or two that contradict each other.
     """
 
-    algorithm: ClassVar[str] = "fenchel-young-ranking"
+    algorithm = "fenchel-young-ranking"
     answer: ClassVar[Literal["label-set", "ranking"]] = "ranking"
-    loss_name: ClassVar[str] = "target loss"
+    loss_name = "target loss"
 
     polytope: Literal["birkhoff", "permutahedron"] = "permutahedron"
     """`permutahedron` for up to 1000 labels, `birkhoff` for up to 20: a score for each label and place."""
-    regularization: Regularization = None
+    regularization: Magnitude | None = None
     """λ of the permutahedron, greater than 4√(3/(K(K² - 1)))/√2; `null` for twice that."""
     sharpness: Annotated[float, pydantic.Field(ge=1e-6, lt=2)] | None = None
     """μ of the Birkhoff polytope, less than 2; `null` for 1."""
@@ -44,7 +42,7 @@ class FenchelYoungRanking(Drawing):
         """Refuses combinations without a meaning, and more labels than can be afforded."""
         if self.problem.n_labels > _MOST_LABELS[self.polytope]:
             instead = "permutahedron" if self.problem.n_labels <= _MOST_LABELS["permutahedron"] else None
-            hint = "fenchel-young-label-set, whose answers have no order" if instead is None else f"polytope {instead}"
+            hint = "fenchel-young-multilabel, whose answers have no order" if instead is None else f"polytope {instead}"
             raise refusal("polytope", f"{self.polytope} takes at most {_MOST_LABELS[self.polytope]} labels; use {hint}")
         if self.polytope == "birkhoff" and self.regularization is not None:
             raise refusal("regularization", "the birkhoff polytope takes a sharpness instead")

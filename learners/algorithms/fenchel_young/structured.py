@@ -11,27 +11,16 @@ around, and late feedback goes by it, unless the mean is recomputed.
 import math
 from abc import abstractmethod
 from functools import cached_property
-from typing import Annotated, Any, ClassVar, Literal, TypeAlias
+from typing import Annotated, ClassVar, Literal, TypeAlias
 
 import numpy as np
 import pydantic
 
-from learners.base import (
-    NO_LABEL,
-    Contexts,
-    Decisions,
-    Draws,
-    FloatArray,
-    IntArray,
-    InvalidArrayError,
-    Problem,
-    Rounds,
-    hyperparameters,
-    refusal,
-)
-from learners.checked_learner import CheckedLearner
+from learners.base import NO_LABEL, Contexts, Decisions, Draws, FloatArray, IntArray, InvalidArrayError, Rounds
+from learners.checked_learner import CheckedLearner, FullInformation
 from learners.checks import check_uniforms
 from learners.context_checks import FLOAT, expect_array
+from learners.hyperparameters import Magnitude, Positive, hyperparameters, refusal
 from learners.mathematics.delayed import DelayedUpdate
 from learners.mathematics.descent import DescentState, Steps, check_radius, descend_all, multiplier, steps, untaught
 from learners.mathematics.exploration import as_propensity
@@ -41,20 +30,18 @@ from learners.mathematics.norms import one_by_one
 from learners.output_spaces import OutputSpace
 
 LearningRate: TypeAlias = Annotated[
-    Literal["theorem", "high-probability", "adaptive", "parameter-free"]
-    | Annotated[float, pydantic.Field(gt=0, le=1e6)],
+    Literal["theorem", "high-probability", "adaptive", "parameter-free"] | Positive,
     pydantic.Field(
         description="`theorem` for η = 2 min(1/2, a) / b (Theorem 4.2), `high-probability` for η = a/b (Theorem 4.3), "
         "`adaptive` (Appendix E.1, needs a radius), `parameter-free` (Appendix E.2), or a fixed η."
     ),
 ]
 Radius: TypeAlias = Annotated[
-    Annotated[float, pydantic.Field(ge=1e-6, le=1e6)] | None,
+    Magnitude | None,
     pydantic.Field(
         description="D: weights are kept in the Frobenius ball of this radius. `null`: no ball, as the theorems allow."
     ),
 ]
-Regularization: TypeAlias = Annotated[float, pydantic.Field(ge=1e-6, le=1e6)] | None
 
 _BOUNDS = {
     "theorem": ("(1 - a) b‖U‖²/(4 (1 - m) m), m = min(1/2, a), whatever the rounds", "Theorem 4.2"),
@@ -75,18 +62,20 @@ _ROW_COST = 100_000  # multiply-adds in the time that one row spends outside of 
 
 
 @hyperparameters
-class Structured(CheckedLearner[DescentState]):
+class Structured(FullInformation, CheckedLearner[DescentState]):
     """W moves by -η (ŷ - y) x' each round, and is kept in a ball where a radius is given.
 
     With a = 1 - 4γ/(λν) and b = 2X²κ²/λ of the space, and step `theorem`, the expected target loss exceeds the
     surrogate loss of any U by at most (1 - a) b ‖U‖² / (4 (1 - m) m), m = min(1/2, a), whatever the rounds.
+
+    Raises:
+        pydantic.ValidationError: for a hyperparameter out of range, or two that contradict each other.
     """
 
     loss_name: ClassVar[str]  # what a wrong answer costs, for the guarantee
-    state_type: ClassVar[type[Any]] = DescentState
-    smaller: ClassVar[str] = "fewer labels or features"
+    state_type = DescentState
+    smaller = "fewer labels or features"
 
-    problem: Problem
     learning_rate: LearningRate = "theorem"  # described in its type: a docstring here is not inherited
     radius: Radius = None
     delayed_update: DelayedUpdate = "as_of_prediction"
@@ -146,11 +135,6 @@ class Structured(CheckedLearner[DescentState]):
     def recomputes(self) -> bool:
         """Whether a late update takes the mean of the present weights."""
         return self.delayed_update == "recompute"
-
-    @property
-    def needs_true_label(self) -> bool:
-        """Always."""
-        return True
 
     def decide_cost(self, nonzeros: int) -> int:
         """Scores, the space's decoding and drawing, and the calls between them."""

@@ -3,23 +3,17 @@
 Kakade, Shalev-Shwartz and Tewari, "Efficient Bandit Algorithms for Online Multiclass Prediction", ICML 2008.
 """
 
-from typing import Annotated, Any, ClassVar, Literal, NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 import pydantic
 
-from learners.base import (
-    Contexts,
-    Count,
-    FloatArray,
-    Layout,
-    Problem,
-    Rounds,
-    hyperparameters,
-)
+from learners.base import Contexts, FloatArray, Rounds
 from learners.compiled_learner import CompiledLearner
+from learners.hyperparameters import ExplorationRate, TheoremExploration, hyperparameters
 from learners.kernels import Kernels, compiled, row
-from learners.mathematics.delayed import DelayedUpdate
+from learners.layouts import Count, LabelVectors
+from learners.mathematics.delayed import Delayed, DelayedUpdate
 from learners.mathematics.exploration import Schedule, lead, leader, scheduled, scheduled_rate
 from learners.mathematics.guarantees import AT_ONCE
 from learners.mathematics.linear_algebra import add_to_label, score_row
@@ -28,7 +22,7 @@ from learners.mathematics.linear_algebra import add_to_label, score_row
 class BanditronState(NamedTuple):
     """One weight vector for each label."""
 
-    weights: Annotated[FloatArray, Layout("float64", ("d", "K"))]
+    weights: LabelVectors
     rounds: Count  # rounds folded so far, t - 1
 
 
@@ -40,27 +34,23 @@ class _Parameters(NamedTuple):
 
 
 @hyperparameters
-class Banditron(CompiledLearner[BanditronState]):
+class Banditron(Delayed, CompiledLearner[BanditronState]):
     """Answers the leader of the scores, with a share γ of uniform exploration; learns in every round.
 
     Each round subtracts the context from the weights of the label that led, and a correct one adds it to
     the label served, divided by its propensity: in expectation the Perceptron's update. Where late feedback is
     applied to the leader as predicted, the state does not depend on the order of arrival.
-
-    Raises:
-        pydantic.ValidationError: for a hyperparameter out of range.
     """
 
-    algorithm: ClassVar[str] = "banditron"
-    smaller: ClassVar[str] = "fewer features"
-    state_type: ClassVar[type[Any]] = BanditronState
+    algorithm = "banditron"
+    smaller = "fewer features"
+    state_type = BanditronState
 
-    problem: Problem
-    exploration: Literal["anytime", "theorem"] | Annotated[float, pydantic.Field(ge=1e-6, le=1)] = "anytime"
+    exploration: TheoremExploration = "anytime"
     """γ, `anytime` for γ_t = min(1, √(K/t)), or `theorem` for min(1, (c/t)^(1/3))."""
     theorem_constant: Annotated[float, pydantic.Field(gt=0, le=1e12)] = 1.0
     """c of the theorem's schedule."""
-    least_exploration: Annotated[float, pydantic.Field(ge=1e-6, le=1)] = 1e-3
+    least_exploration: ExplorationRate = 1e-3
     """A floor under a falling γ_t: one over it, times K, bounds the weight of a round."""
     delayed_update: DelayedUpdate = "as_of_prediction"
 
@@ -77,7 +67,7 @@ class Banditron(CompiledLearner[BanditronState]):
     @property
     def evidence_size(self) -> int:
         """The label that led, or nothing where it is recomputed."""
-        return 1 if self.delayed_update == "as_of_prediction" else 0
+        return 1 if self.as_of_prediction else 0
 
     def fold_cost(self, nonzeros: int) -> int:
         """Two labels, and the scores where they are recomputed."""

@@ -7,28 +7,19 @@ exploration carries D and ln 2; the hinge gap is 1 - m*, not max{1[m* > β], m*}
 """
 
 import math
-from typing import Annotated, Any, ClassVar, Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 import numpy as np
 import pydantic
 
 from learners.algorithms.first_order.gaptron_guarantee import Settings, guarantee_of
-from learners.base import (
-    Contexts,
-    Count,
-    FloatArray,
-    IntArray,
-    Layout,
-    NonNegativeScalar,
-    PositiveScalar,
-    Problem,
-    Rounds,
-    hyperparameters,
-    zero_state,
-)
+from learners.base import Contexts, FloatArray, IntArray, Rounds
 from learners.compiled_learner import CompiledLearner
+from learners.hyperparameters import LeastExploration, Positive, TheoremExploration, hyperparameters
 from learners.kernels import Kernels, compiled, row
+from learners.layouts import Count, LabelVectors, Layout, NonNegativeScalar, PositiveScalar, zero_state
 from learners.mathematics.adagrad import adaptive_step
+from learners.mathematics.delayed import Delayed, DelayedUpdate
 from learners.mathematics.exploration import Schedule, leader, mix_with_uniform, scheduled, scheduled_rate
 from learners.mathematics.gaptron_schedules import anytime_constant, safe_step, tuned_exploration
 from learners.mathematics.linear_algebra import add_outer, scale_into_ball, score, squared_norm
@@ -40,7 +31,7 @@ _REFRESH = 65_536  # rounds between exact recomputations of the squared norm
 class GaptronState(NamedTuple):
     """The weights are W = multiplier · direction, so that projecting and annealing touch one number."""
 
-    direction: Annotated[FloatArray, Layout("float64", ("d", "K"))]
+    direction: LabelVectors
     scale: PositiveScalar  # the multiplier where the step is fixed; else 1
     squared_norm: NonNegativeScalar  # of direction
     gradient_sums: Annotated[FloatArray, Layout("float64", ("d",), least=0.0)]  # G of an adaptive step, or zeros
@@ -63,7 +54,7 @@ class _Parameters(NamedTuple):
 
 
 @hyperparameters
-class Gaptron(CompiledLearner[GaptronState]):
+class Gaptron(Delayed, CompiledLearner[GaptronState]):
     """Gaptron with logistic, hinge or smooth hinge loss, under bandit feedback or full information.
 
     The answer is p' = (1 - q) e_y* + (q / K) 1 with q = max(a, γ): y* leads the scores, a is the gap map of
@@ -74,31 +65,29 @@ class Gaptron(CompiledLearner[GaptronState]):
         pydantic.ValidationError: for a hyperparameter out of range, or two that contradict each other.
     """
 
-    algorithm: ClassVar[str] = "gaptron"
-    smaller: ClassVar[str] = "fewer features"
-    state_type: ClassVar[type[Any]] = GaptronState
+    algorithm = "gaptron"
+    smaller = "fewer features"
+    state_type = GaptronState
 
-    problem: Problem
     loss: LossName = "smooth_hinge"
     """Surrogate loss."""
     information: Literal["bandit", "full"] = "bandit"
     """`bandit` learns from the bit, `full` from the true label, which every feedback must then carry."""
-    exploration: Literal["anytime", "theorem"] | Annotated[float, pydantic.Field(ge=1e-6, le=1)] = "anytime"
+    exploration: TheoremExploration = "anytime"
     """γ under bandit feedback: `anytime` for γ_t = min(1, √(K/t)), `theorem` for min(1, c/√t), or a fixed rate."""
     horizon: Annotated[int, pydantic.Field(ge=1, le=2**53)] | None = None
     """Rounds T known beforehand; with exploration `theorem`, fixes γ at the value tuned for T."""
-    least_exploration: Annotated[float, pydantic.Field(ge=0, le=1)] = 0.0
+    least_exploration: LeastExploration = 0.0
     """A floor under a falling γ_t, for worlds that change."""
-    learning_rate: Literal["adaptive", "theorem"] | Annotated[float, pydantic.Field(gt=0, le=1e6)] = "adaptive"
+    learning_rate: Literal["adaptive", "theorem"] | Positive = "adaptive"
     """`adaptive`: 1/X for each feature over the root of its own squared gradients so far, with regret of order √T in
     any ball; `theorem`: the paper's step, which hardly moves; or a fixed η, where γ is fixed or information is full."""
-    eta_scale: Annotated[float, pydantic.Field(gt=0, le=1e6)] = 1.0
+    eta_scale: Positive = 1.0
     """Multiplies the step of `adaptive` or `theorem`."""
-    radius: Annotated[float, pydantic.Field(gt=0, le=1e6)] | None = None
+    radius: Positive | None = None
     """D: weights are kept in the Frobenius ball of this radius, with `adaptive` the weights of each feature in one.
     `null`: no ball; the theorems under bandit feedback need one."""
-    delayed_update: Literal["as_of_prediction", "recompute"] = "as_of_prediction"
-    """Whether a late update takes the gradient at the scores of the prediction, or at the present ones."""
+    delayed_update: DelayedUpdate = "as_of_prediction"
 
     def __post_init__(self) -> None:
         """Refuses combinations without a meaning."""
@@ -121,7 +110,7 @@ class Gaptron(CompiledLearner[GaptronState]):
                 loss=self.loss,
                 problem=self.problem,
                 full_information=self.needs_true_label,
-                as_of_prediction=self.evidence_size > 0,
+                as_of_prediction=self.as_of_prediction,
                 step=None if mode == _ADAPTIVE else step,
                 named=self.learning_rate == "theorem",
                 eta_scale=self.eta_scale,
@@ -136,11 +125,6 @@ class Gaptron(CompiledLearner[GaptronState]):
     def falls(self) -> bool:
         """Whether exploration falls with the rounds."""
         return self.information == "bandit" and isinstance(self.exploration, str) and self.horizon is None
-
-    @property
-    def evidence_size(self) -> int:
-        """K scores as of prediction time, or nothing where they are recomputed."""
-        return self.problem.n_labels if self.delayed_update == "as_of_prediction" else 0
 
     @property
     def needs_true_label(self) -> bool:
@@ -173,7 +157,7 @@ def _parameters(learner: Gaptron) -> _Parameters:
     return _Parameters(
         loss=LOSS_CODES[learner.loss],
         full_information=learner.needs_true_label,
-        as_of_prediction=learner.delayed_update == "as_of_prediction",
+        as_of_prediction=learner.as_of_prediction,
         mode=mode,
         step=step,
         exploration=schedule,

@@ -3,21 +3,16 @@
 Crammer and Singer's construction as Beygelzimer, Orabona and Zhang 2017 state it, Theorem 1.
 """
 
-from typing import Annotated, Any, ClassVar, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from learners.base import (
-    Contexts,
-    Count,
-    FloatArray,
-    Layout,
-    Problem,
-    Rounds,
-    hyperparameters,
-)
+from learners.base import Contexts, FloatArray, Rounds
+from learners.checked_learner import FullInformation
 from learners.compiled_learner import CompiledLearner
+from learners.hyperparameters import hyperparameters
 from learners.kernels import Kernels, compiled, row
+from learners.layouts import Count, LabelVectors
 from learners.mathematics.exploration import lead
 from learners.mathematics.guarantees import AT_ONCE
 from learners.mathematics.linear_algebra import add_to_label, score_row
@@ -26,23 +21,21 @@ from learners.mathematics.linear_algebra import add_to_label, score_row
 class PerceptronState(NamedTuple):
     """One weight vector for each label."""
 
-    weights: Annotated[FloatArray, Layout("float64", ("d", "K"))]
+    weights: LabelVectors
     rounds: Count  # rounds folded so far
 
 
 @hyperparameters
-class Perceptron(CompiledLearner[PerceptronState]):
+class Perceptron(FullInformation, CompiledLearner[PerceptronState]):
     """Answers the leader of the scores; where it is wrong, moves the two weight vectors by the context.
 
     Nothing is drawn: every propensity is 1. Late feedback is applied to the leader as predicted, so the
     state does not depend on the order of arrival.
     """
 
-    algorithm: ClassVar[str] = "perceptron"
-    smaller: ClassVar[str] = "fewer features"
-    state_type: ClassVar[type[Any]] = PerceptronState
-
-    problem: Problem
+    algorithm = "perceptron"
+    smaller = "fewer features"
+    state_type = PerceptronState
 
     @property
     def guarantee(self) -> str:
@@ -56,11 +49,6 @@ class Perceptron(CompiledLearner[PerceptronState]):
     def evidence_size(self) -> int:
         """The label that led."""
         return 1
-
-    @property
-    def needs_true_label(self) -> bool:
-        """Always."""
-        return True
 
     def fold_cost(self, nonzeros: int) -> int:
         """Two labels."""

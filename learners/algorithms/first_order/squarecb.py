@@ -9,26 +9,17 @@ It learns from every bit, right or wrong, unweighted, and no number in it wants 
 """
 
 import math
-from typing import Annotated, Any, ClassVar, NamedTuple
+from typing import Annotated, ClassVar, NamedTuple
 
 import numpy as np
 import pydantic
 
-from learners.base import (
-    Contexts,
-    Count,
-    FloatArray,
-    IntArray,
-    Layout,
-    NonNegativeScalar,
-    NormPolicy,
-    Problem,
-    Rounds,
-    hyperparameters,
-    zero_state,
-)
+from learners.base import Contexts, FloatArray, IntArray, NormPolicy, Rounds
+from learners.checked_learner import WithoutEvidence
 from learners.compiled_learner import CompiledLearner
+from learners.hyperparameters import LeastExploration, hyperparameters
 from learners.kernels import Kernels, compiled, row
+from learners.layouts import Count, LabelVectors, Layout, NonNegativeScalar, zero_state
 from learners.mathematics.exploration import logistic, weigh_by_gap
 from learners.mathematics.linear_algebra import score_row
 
@@ -42,7 +33,7 @@ _SMALLEST_SIZE = 1e-100
 class SquareCbState(NamedTuple):
     """2·K·d + d numbers."""
 
-    weights: Annotated[FloatArray, Layout("float64", ("d", "K"))]  # W
+    weights: LabelVectors  # W
     gradient_sums: Annotated[FloatArray, Layout("float64", ("d", "K"), least=0.0)]  # G, sums of squared gradients
     sizes: Annotated[FloatArray, Layout("float64", ("d",), least=_SMALLEST_SIZE)]  # S, each feature's largest |x_i|
     relative_sizes: NonNegativeScalar  # N, the sum over rounds of Σ (x_i / S_i)²
@@ -58,28 +49,23 @@ class _Parameters(NamedTuple):
 
 
 @hyperparameters
-class SquareCb(CompiledLearner[SquareCbState]):
+class SquareCb(WithoutEvidence, CompiledLearner[SquareCbState]):
     """O(K·nnz) per prediction, O(nnz) per update, 2·K·d + d numbers of memory. The recommended learner.
 
     Each label's chance of being right is predicted by its own logistic regression, f_k = 1/(1 + exp(-w_k'x)).
     With γ_t = c √(K t), a label k behind the leader is answered with probability 1/(K + γ_t (f_leader - f_k)), the
     leader with the rest. Late feedback is applied to the present regression, on the label that was served.
-
-    Raises:
-        pydantic.ValidationError: for a hyperparameter out of range.
     """
 
-    algorithm: ClassVar[str] = "squarecb"
-    norm_policy: ClassVar[NormPolicy] = (
-        "unit"  # its figures are those of unit contexts, though its steps are free of scales
-    )
-    smaller: ClassVar[str] = "fewer features"
-    state_type: ClassVar[type[Any]] = SquareCbState
+    algorithm = "squarecb"
+    # its figures are those of unit contexts, though its steps are free of scales
+    norm_policy: ClassVar[NormPolicy] = "unit"
+    smaller = "fewer features"
+    state_type = SquareCbState
 
-    problem: Problem
     gap_scale: Annotated[float, pydantic.Field(ge=1e-3, le=1e6)] = 8.0
     """c of γ_t = c √(K t): greater explores less."""
-    least_exploration: Annotated[float, pydantic.Field(ge=0, le=1)] = 0.0
+    least_exploration: LeastExploration = 0.0
     """A share of uniform answers beside, for worlds that change and for logs that others will learn from."""
     learning_rate: Annotated[float, pydantic.Field(gt=0, le=1e3)] = 2.0
     """η of the regression: a step is about η / √(features in a context) while a weight is new."""
@@ -94,11 +80,6 @@ class SquareCb(CompiledLearner[SquareCbState]):
             "regret in log-loss, on which no bound is proved (Foster and Rakhlin 2020, Lemma 3, with Pinsker's "
             "inequality). Assumes that each round is learned from before the next prediction."
         )
-
-    @property
-    def evidence_size(self) -> int:
-        """Nothing: the update needs the present regression."""
-        return 0
 
     def fold_cost(self, nonzeros: int) -> int:
         """One label's score, and a step of a square root for each of its weights."""

@@ -1,10 +1,13 @@
 """The control: every label with the same probability, learning nothing."""
 
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
-from learners.base import Contexts, Count, FloatArray, NormPolicy, Problem, Rounds, hyperparameters
+from learners.base import Contexts, FloatArray, NormPolicy, Rounds
+from learners.checked_learner import WithoutEvidence
 from learners.compiled_learner import CompiledLearner
+from learners.hyperparameters import hyperparameters
 from learners.kernels import Kernels, compiled
+from learners.layouts import Count
 
 
 class UniformState(NamedTuple):
@@ -14,26 +17,19 @@ class UniformState(NamedTuple):
 
 
 @hyperparameters
-class Uniform(CompiledLearner[UniformState]):
+class Uniform(WithoutEvidence, CompiledLearner[UniformState]):
     """Draws each label with probability 1/K, whatever the context. Collects unbiased data; a baseline."""
 
-    algorithm: ClassVar[str] = "uniform"
+    algorithm = "uniform"
     # it reads no context
     norm_policy: ClassVar[NormPolicy] = "unit"
-    smaller: ClassVar[str] = "fewer labels"
-    state_type: ClassVar[type[Any]] = UniformState
-
-    problem: Problem
+    smaller = "fewer labels"
+    state_type = UniformState
 
     @property
     def guarantee(self) -> str:
         """See `Learner.guarantee`."""
         return "Errs in exactly (K - 1)/K of the rounds in expectation, whatever the rounds."
-
-    @property
-    def evidence_size(self) -> int:
-        """Nothing is needed."""
-        return 0
 
     def decide_cost(self, _: int) -> int:
         """K numbers."""

@@ -10,26 +10,18 @@ the row answers, drawn by exponential weights: so the answer is their mixture.
 """
 
 import math
-from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Protocol
+from typing import Annotated, Literal, NamedTuple, Protocol
 
 import numpy as np
 import pydantic
 
 from learners.algorithms.improper.folklore import learn, predict, regret_bound, surrogate_constant
-from learners.base import (
-    Contexts,
-    Count,
-    Decisions,
-    FloatArray,
-    Layout,
-    Problem,
-    Rounds,
-    hyperparameters,
-    zero_state,
-)
-from learners.checked_learner import CheckedLearner
+from learners.base import Contexts, Decisions, FloatArray, Problem, Rounds
+from learners.checked_learner import CheckedLearner, FullInformation
+from learners.hyperparameters import hyperparameters
 from learners.kernels import compiled
-from learners.mathematics.delayed import DelayedUpdate
+from learners.layouts import Count, Layout, zero_state
+from learners.mathematics.delayed import Delayed, DelayedUpdate
 from learners.mathematics.exploration import leader, settle_each, softmax
 from learners.mathematics.linear_algebra import densify, packed_identity
 
@@ -170,20 +162,16 @@ class AdaBoostOlmState(NamedTuple):
 
 
 @hyperparameters
-class AdaBoostOlm(CheckedLearner[AdaBoostOlmState]):
+class AdaBoostOlm(Delayed, FullInformation, CheckedLearner[AdaBoostOlmState]):
     """AdaBoost.OLM++ over weak learners of one kind; needs the true label of every round.
 
     Late feedback takes the labels named and the logits ζ as predicted, or as the present row would.
-
-    Raises:
-        pydantic.ValidationError: for a hyperparameter out of range.
     """
 
-    algorithm: ClassVar[str] = "adaboost-olm"
-    smaller: ClassVar[str] = "perceptron"
-    state_type: ClassVar[type[Any]] = AdaBoostOlmState
+    algorithm = "adaboost-olm"
+    smaller = "perceptron"
+    state_type = AdaBoostOlmState
 
-    problem: Problem
     weak_learners: Annotated[int, pydantic.Field(ge=1, le=1000)] = 5
     """N, how many weak learners stand in the row."""
     weak_learner: Literal["perceptron"] = "perceptron"
@@ -205,22 +193,12 @@ class AdaBoostOlm(CheckedLearner[AdaBoostOlmState]):
     @property
     def evidence_size(self) -> int:
         """For each weak learner the label it named and two logits, or nothing where they are recomputed."""
-        return self.weak_learners * _EVIDENCE if self.delayed_update == "as_of_prediction" else 0
-
-    @property
-    def needs_true_label(self) -> bool:
-        """Always."""
-        return True
+        return self.weak_learners * _EVIDENCE if self.as_of_prediction else 0
 
     def decide_cost(self, _: int) -> int:
         """For each weak learner the scores of K labels, the costs, and a small regression."""
         K, d = self.problem.n_labels, self.problem.n_features
         return self.weak_learners * (K * d + _CELL * K * K + _CALLS)
-
-    @property
-    def fold_overhead(self) -> int:
-        """Nothing."""
-        return 0
 
     def fold_cost(self, _: int) -> int:
         """For each weak learner two labels, the costs, and a small regression."""

@@ -6,25 +6,16 @@ Can, Hedge If You Must", JMLR 2014.
 """
 
 import math
-from typing import Annotated, Any, ClassVar, NamedTuple
+from typing import Annotated, ClassVar, NamedTuple
 
 import numpy as np
 
-from learners.base import (
-    ContextNorm,
-    Contexts,
-    Count,
-    FloatArray,
-    IntArray,
-    Layout,
-    NonNegativeScalar,
-    NormPolicy,
-    Problem,
-    Rounds,
-    hyperparameters,
-)
+from learners.base import ContextNorm, Contexts, FloatArray, IntArray, NormPolicy, Rounds
+from learners.checked_learner import FullInformation, WithoutEvidence
 from learners.compiled_learner import CompiledLearner
+from learners.hyperparameters import hyperparameters
 from learners.kernels import Kernels, compiled, row
+from learners.layouts import Count, Layout, NonNegativeScalar
 from learners.mathematics.exploration import settle
 
 
@@ -37,7 +28,7 @@ class AdaHedgeState(NamedTuple):
 
 
 @hyperparameters
-class AdaHedge(CompiledLearner[AdaHedgeState]):
+class AdaHedge(WithoutEvidence, FullInformation, CompiledLearner[AdaHedgeState]):
     """Each feature is an expert's prediction from -1 (label 0) to 1 (label 1); label 2 is to abstain.
 
     Answers the sign of the experts' weighted mean ȳ with probability |ȳ|, else abstains. Values outside [-1, 1] are
@@ -49,14 +40,12 @@ class AdaHedge(CompiledLearner[AdaHedgeState]):
         pydantic.ValidationError: for a problem without exactly 3 labels.
     """
 
-    algorithm: ClassVar[str] = "adahedge"
+    algorithm = "adahedge"
     # experts are what they answer: rescaled, they say something else
     norm_policy: ClassVar[NormPolicy] = "reject"
     context_norm: ClassVar[ContextNorm] = "maximum"
-    smaller: ClassVar[str] = "fewer features"
-    state_type: ClassVar[type[Any]] = AdaHedgeState
-
-    problem: Problem
+    smaller = "fewer features"
+    state_type = AdaHedgeState
 
     def __post_init__(self) -> None:
         """Refuses a problem with other answers than no, yes and abstain."""
@@ -72,16 +61,6 @@ class AdaHedge(CompiledLearner[AdaHedgeState]):
             "in [-1, 1], and that the true label of each round, abstained or not, is learned from before the next "
             "prediction."
         )
-
-    @property
-    def evidence_size(self) -> int:
-        """Nothing: the experts' predictions are the context."""
-        return 0
-
-    @property
-    def needs_true_label(self) -> bool:
-        """Always."""
-        return True
 
     def decide_cost(self, _: int) -> int:
         """An exponential for each expert."""

@@ -9,29 +9,20 @@ The matrix A and the sum G are never formed, only A⁻¹ and h = A⁻¹G. With P
 the context, the logits solve z = b̃ - ½P softmax(z): a strongly convex problem of K numbers. Keeping A and G
 too, to refresh A⁻¹ and h from them, would double the state for nothing: a round adds at most γX²/2 <= X/(4B) to A,
 which starts at 2X/B, so after T rounds its condition number is at most 1 + T/8, whatever B and X. 100,000 rounds of
-rank-one downdates move the logits by less than 1e-9 (`tests/learners/algorithms/test_folklore.py`).
+rank-one downdates move the logits by less than 1e-9 (`tests/learners/algorithms/test_folklore_numerics.py`).
 """
 
 import math
-from typing import Annotated, Any, ClassVar, NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
-import pydantic
 
-from learners.base import (
-    Contexts,
-    Count,
-    Decisions,
-    FloatArray,
-    Layout,
-    Problem,
-    Rounds,
-    hyperparameters,
-    zero_state,
-)
-from learners.checked_learner import CheckedLearner
+from learners.base import Contexts, Decisions, FloatArray, Problem, Rounds
+from learners.checked_learner import CheckedLearner, FullInformation
+from learners.hyperparameters import Magnitude, hyperparameters
 from learners.kernels import compiled, compiled_sum
-from learners.mathematics.delayed import DelayedUpdate
+from learners.layouts import Count, Layout, Triangle, zero_state
+from learners.mathematics.delayed import Delayed, DelayedUpdate
 from learners.mathematics.exploration import settle, softmax
 from learners.mathematics.guarantees import AT_ONCE
 from learners.mathematics.linear_algebra import (
@@ -55,28 +46,24 @@ _LARGEST_LOGIT = 1e9  # B·X; beyond it the logits would lose their digits
 class FolkloreState(NamedTuple):
     """Everything FOLKLORE remembers; rows and columns are ordered by label, then feature."""
 
-    inverse: Annotated[FloatArray, Layout("float64", ("P",))]  # A⁻¹, n by n, a packed lower triangle
+    inverse: Triangle  # A⁻¹, n by n, a packed lower triangle
     solution: Annotated[FloatArray, Layout("float64", ("n",))]  # h = A⁻¹G
     rounds: Count  # rounds folded so far, t - 1
 
 
 @hyperparameters
-class Folklore(CheckedLearner[FolkloreState]):
+class Folklore(Delayed, FullInformation, CheckedLearner[FolkloreState]):
     """FOLKLORE: answers softmax(z), learns from every true label, by regularised leaders on a quadratic surrogate.
 
     A and G are sums: where late feedback takes the surrogate at the logits as predicted, the state depends on the
     order of arrival by rounding alone.
-
-    Raises:
-        pydantic.ValidationError: for a hyperparameter out of range.
     """
 
-    algorithm: ClassVar[str] = "folklore"
-    smaller: ClassVar[str] = "gaptron"
-    state_type: ClassVar[type[Any]] = FolkloreState
+    algorithm = "folklore"
+    smaller = "gaptron"
+    state_type = FolkloreState
 
-    problem: Problem
-    comparator_bound: Annotated[float, pydantic.Field(ge=1e-6, le=1e6)] = 10.0
+    comparator_bound: Magnitude = 10.0
     """B: each label's weights are compared with any of at most this norm. The regularization is 2X/B."""
     delayed_update: DelayedUpdate = "as_of_prediction"
 
@@ -94,26 +81,11 @@ class Folklore(CheckedLearner[FolkloreState]):
             f"{AT_ONCE}"
         )
 
-    @property
-    def evidence_size(self) -> int:
-        """The K logits z, or nothing where they are recomputed."""
-        return self.problem.n_labels if self.delayed_update == "as_of_prediction" else 0
-
-    @property
-    def needs_true_label(self) -> bool:
-        """Always."""
-        return True
-
     def decide_cost(self, _: int) -> int:
         """The forms of the packed triangle at the context, and Newton steps on K logits."""
         K = self.problem.n_labels
         n = K * self.problem.n_features
         return n * (n + 1) // 2 + 10 * K**3
-
-    @property
-    def fold_overhead(self) -> int:
-        """Nothing."""
-        return 0
 
     def fold_cost(self, _: int) -> int:
         """A product with the packed triangle for all labels, and K - 1 rank-one updates of it."""

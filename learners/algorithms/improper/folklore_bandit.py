@@ -11,30 +11,18 @@ probability (γ/K) / p_y, so it has where the residual uniform of the draw, unif
 
 import math
 from abc import abstractmethod
-from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Protocol
+from typing import Annotated, Any, NamedTuple, Protocol
 
 import numpy as np
-import pydantic
 
 from learners.algorithms.improper.folklore import Folklore
-from learners.base import (
-    BoolArray,
-    Contexts,
-    Count,
-    Decisions,
-    FloatArray,
-    Layout,
-    Learner,
-    Problem,
-    Rounds,
-    hyperparameters,
-)
+from learners.base import BoolArray, Contexts, Decisions, FloatArray, Learner, Rounds
 from learners.checked_learner import CheckedLearner
+from learners.hyperparameters import Exploration, Magnitude, hyperparameters
+from learners.layouts import Count, Layout, Triangle
 from learners.mathematics.delayed import DelayedUpdate
 from learners.mathematics.exploration import settle_each
 from learners.mathematics.guarantees import AT_ONCE, uncovered
-
-Exploration = Literal["anytime"] | Annotated[float, pydantic.Field(ge=1e-6, le=1)]
 
 
 class ProbabilisticLearner(Learner[Any], Protocol):
@@ -65,11 +53,6 @@ class BanditReduction(CheckedLearner[Any]):
     def evidence_size(self) -> int:
         """The base's, and the γ of the decision, which the coin needs."""
         return self.base.evidence_size + 1
-
-    @property
-    def needs_true_label(self) -> bool:
-        """The bit is enough."""
-        return False
 
     def decide_cost(self, nonzeros: int) -> int:
         """The base's."""
@@ -142,7 +125,7 @@ def select(rounds: Rounds, which: BoolArray) -> Rounds:
 class FolkloreBanditState(NamedTuple):
     """FOLKLORE's, and all the rounds, of which few are updates."""
 
-    inverse: Annotated[FloatArray, Layout("float64", ("P",))]  # A⁻¹, n by n, a packed lower triangle
+    inverse: Triangle  # A⁻¹, n by n, a packed lower triangle
     solution: Annotated[FloatArray, Layout("float64", ("n",))]  # h = A⁻¹G
     updates: Count  # rounds that FOLKLORE has learned from
     rounds: Count  # rounds folded so far, t - 1
@@ -150,23 +133,19 @@ class FolkloreBanditState(NamedTuple):
 
 @hyperparameters
 class FolkloreBandit(BanditReduction):
-    """FOLKLORE under bandit feedback: about γT/K of the rounds are updates, each with a weight of one.
+    """The bandit reduction over FOLKLORE: about γT/K of the rounds are updates, each with a weight of one.
 
     The coin is always that of the prediction. Where late feedback takes the logits as predicted, the state depends on
     the order of arrival by rounding alone.
-
-    Raises:
-        pydantic.ValidationError: for a hyperparameter out of range.
     """
 
-    algorithm: ClassVar[str] = "folklore-bandit"
-    smaller: ClassVar[str] = "gaptron"
-    state_type: ClassVar[type[Any]] = FolkloreBanditState
+    algorithm = "folklore-bandit"
+    smaller = "gaptron"
+    state_type = FolkloreBanditState
 
-    problem: Problem
     exploration: Exploration = 0.1
     """γ; √(K R(T)/T) in the theorem, or `anytime` for γ_t = min(1, √(K R(t)/t)), which explores very long."""
-    comparator_bound: Annotated[float, pydantic.Field(ge=1e-6, le=1e6)] = 10.0
+    comparator_bound: Magnitude = 10.0
     """B of FOLKLORE: each label's weights are compared with any of at most this norm."""
     delayed_update: DelayedUpdate = "as_of_prediction"
 

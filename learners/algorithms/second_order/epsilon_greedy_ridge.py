@@ -7,25 +7,16 @@ Hoerl and Kennard 1970 for ridge regression; Sherman and Morrison 1950 for keepi
 """
 
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar, Literal, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
-import pydantic
 
-from learners.base import (
-    Contexts,
-    Count,
-    FloatArray,
-    IntArray,
-    Layout,
-    NormPolicy,
-    Problem,
-    Rounds,
-    hyperparameters,
-    zero_state,
-)
+from learners.base import Contexts, FloatArray, IntArray, NormPolicy, Rounds
+from learners.checked_learner import WithoutEvidence
 from learners.compiled_learner import CompiledLearner
+from learners.hyperparameters import LeastExploration, Magnitude, TheoremExploration, hyperparameters
 from learners.kernels import Kernels, compiled, row
+from learners.layouts import Count, LabelVectors, Layout, zero_state
 from learners.mathematics.ball import packed_product
 from learners.mathematics.exploration import Schedule, decide_greedily, scheduled, scheduled_rate
 from learners.mathematics.guarantees import uncovered
@@ -33,6 +24,7 @@ from learners.mathematics.inverse import (
     CHECK_EVERY,
     add_square,
     check_conditioning,
+    check_regularization,
     inverse_of,
     maintain,
     product,
@@ -41,7 +33,6 @@ from learners.mathematics.inverse import (
 )
 from learners.mathematics.linear_algebra import packed_identity, packed_rank_one
 
-_LEAST_RELATIVE_REGULARIZATION = 1e-9  # a / X²; the inverse is exact to about 1e-16 X² t / a
 _LARGEST_PREDICTION = 1e60  # no exact inverse leads here
 _SOONEST = 50  # updates before an inverse may be computed anew, where it shows that it has lost its digits
 
@@ -50,15 +41,15 @@ class EpsilonGreedyRidgeState(NamedTuple):
     """For each label the inverse of a·I + Σ xx' over the rounds that served it, and its regression."""
 
     inverses: Annotated[FloatArray, Layout("float64", ("K", "p"))]  # packed lower triangles, d by d
-    weights: Annotated[FloatArray, Layout("float64", ("d", "K"))]
+    weights: LabelVectors
     rounds: Count  # rounds folded so far, t - 1
     matrices: Annotated[FloatArray, Layout("float64", ("K", "p"))]  # a·I + Σ xx', as the inverses
-    targets: Annotated[FloatArray, Layout("float64", ("d", "K"))]  # Σ reward · x
+    targets: LabelVectors  # Σ reward · x
     unchecked: Annotated[IntArray, Layout("int64", ("K",), least=0.0)]  # updates since each inverse was checked
 
 
 @hyperparameters
-class EpsilonGreedyRidge(CompiledLearner[EpsilonGreedyRidgeState]):
+class EpsilonGreedyRidge(WithoutEvidence, CompiledLearner[EpsilonGreedyRidgeState]):
     """Answers the highest predicted reward, with a share ε of uniform exploration: K·d² numbers, O(d²) per update.
 
     Half of the memory is the matrices that the inverses are checked against every 500 updates of a label, and computed
@@ -66,30 +57,25 @@ class EpsilonGreedyRidge(CompiledLearner[EpsilonGreedyRidgeState]):
 
     Learns the served label's regression from every bit, unweighted. Late feedback is applied to the present
     regression; the state does not depend on the order of arrival, up to rounding.
-
-    Raises:
-        pydantic.ValidationError: for a hyperparameter out of range.
     """
 
-    algorithm: ClassVar[str] = "epsilon-greedy-ridge"
+    algorithm = "epsilon-greedy-ridge"
     # its figures are those of unit contexts
     norm_policy: ClassVar[NormPolicy] = "unit"
-    smaller: ClassVar[str] = "squarecb"
-    added_arrays: ClassVar[frozenset[str]] = frozenset({"matrices", "targets", "unchecked"})
-    state_type: ClassVar[type[Any]] = EpsilonGreedyRidgeState
+    smaller = "squarecb"
+    added_arrays = frozenset({"matrices", "targets", "unchecked"})
+    state_type = EpsilonGreedyRidgeState
 
-    problem: Problem
-    regularization: Annotated[float, pydantic.Field(ge=1e-6, le=1e6)] = 1.0
+    regularization: Magnitude = 1.0
     """a > 0, the penalty on squared weights."""
-    exploration: Literal["anytime", "theorem"] | Annotated[float, pydantic.Field(ge=1e-6, le=1)] = "anytime"
+    exploration: TheoremExploration = "anytime"
     """ε, `anytime` for ε_t = min(1, √(K/t)), or `theorem` for min(1, (K/t)^(1/3))."""
-    least_exploration: Annotated[float, pydantic.Field(ge=0, le=1)] = 0.0
+    least_exploration: LeastExploration = 0.0
     """A floor under a falling ε_t, for worlds that change."""
 
     def __post_init__(self) -> None:
         """Refuses inverses that would lose their digits."""
-        if self.regularization < _LEAST_RELATIVE_REGULARIZATION * self.problem.norm_bound**2:
-            raise ValueError("regularization must be at least 1e-9 times the squared norm bound of the contexts")
+        check_regularization(self.regularization, self.problem)
 
     @property
     def guarantee(self) -> str:
@@ -99,11 +85,6 @@ class EpsilonGreedyRidge(CompiledLearner[EpsilonGreedyRidgeState]):
             "this",
             "squarecb, where regression can express the chances of being right",
         )
-
-    @property
-    def evidence_size(self) -> int:
-        """Nothing: the update needs the present regression."""
-        return 0
 
     def fold_cost(self, _: int) -> int:
         """A product with one label's inverse, the updates of it and of its matrix, and a share of their upkeep."""

@@ -4,25 +4,18 @@ Elad Hazan and Satyen Kale, "Newtron: an Efficient Bandit Algorithm for Online M
 NIPS 2011, Algorithm 1, in the form that `learners.algorithms.second_order.pnewtron` describes.
 """
 
-from typing import Annotated, Any, ClassVar, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from learners.algorithms.second_order.pnewtron import Exploration, Parameters, Radius, Sharpness, ball_of
-from learners.base import (
-    Contexts,
-    Count,
-    FloatArray,
-    Layout,
-    Problem,
-    Rounds,
-    hyperparameters,
-    zero_state,
-)
+from learners.algorithms.second_order.pnewtron import Alpha, Beta, Parameters, Radius, Rate, ball_of
+from learners.base import Contexts, FloatArray, Rounds
 from learners.compiled_learner import CompiledLearner
+from learners.hyperparameters import hyperparameters
 from learners.kernels import Kernels, compiled, row
+from learners.layouts import Count, LabelVectors, Triangle, zero_state
 from learners.mathematics.ball import ball_minimizer
-from learners.mathematics.delayed import DelayedUpdate
+from learners.mathematics.delayed import Delayed, DelayedUpdate
 from learners.mathematics.exploration import scheduled, scheduled_rate, soften
 from learners.mathematics.guarantees import uncovered
 from learners.mathematics.linear_algebra import add_outer, packed_identity, packed_rank_one, score_row
@@ -34,14 +27,14 @@ _LARGEST_CURVATURE = 1e9  # β D X², where the full matrix begins to lose its d
 class NewtronState(NamedTuple):
     """A has its rows ordered by label, then feature."""
 
-    matrix: Annotated[FloatArray, Layout("float64", ("P",))]  # A, n by n, a packed lower triangle
-    linear: Annotated[FloatArray, Layout("float64", ("d", "K"))]  # b
-    weights: Annotated[FloatArray, Layout("float64", ("d", "K"))]  # W', a function of A and b
+    matrix: Triangle  # A, n by n, a packed lower triangle
+    linear: LabelVectors  # b
+    weights: LabelVectors  # W', a function of A and b
     rounds: Count  # rounds folded so far, t - 1
 
 
 @hyperparameters
-class Newtron(CompiledLearner[NewtronState]):
+class Newtron(Delayed, CompiledLearner[NewtronState]):
     """Newtron with its full matrix: (K·d)² / 2 numbers of memory, as much time per round, (K·d)³ per fold.
 
     Answers p' = (1 - γ) softmax(α W x) + (γ/K) 1 and learns from every round. Where late feedback takes the
@@ -51,19 +44,14 @@ class Newtron(CompiledLearner[NewtronState]):
         pydantic.ValidationError: for a hyperparameter out of range, or β D X² over 1e9.
     """
 
-    algorithm: ClassVar[str] = "newtron"
-    smaller: ClassVar[str] = "pnewtron"
-    state_type: ClassVar[type[Any]] = NewtronState
+    algorithm = "newtron"
+    smaller = "pnewtron"
+    state_type = NewtronState
 
-    problem: Problem
-    exploration: Exploration = "anytime"
-    """γ, the share of uniform exploration, or `anytime` for γ_t = min(1, √(K/t))."""
-    alpha: Sharpness = 10.0
-    """α, how sharply the distribution follows the scores; the loss is that of softmax(α W x)."""
-    beta: Sharpness = 0.01
-    """β, the share of each gradient's square that enters A."""
-    radius: Radius | None = None
-    """D: A starts as I/D, and weights are kept in the Frobenius ball of this radius. `null` for 10/X; papers take 1."""
+    exploration: Rate = "anytime"
+    alpha: Alpha = 10.0
+    beta: Beta = 0.01
+    radius: Radius = None
     delayed_update: DelayedUpdate = "as_of_prediction"
 
     def __post_init__(self) -> None:
@@ -79,11 +67,6 @@ class Newtron(CompiledLearner[NewtronState]):
             "are the values of the experiments",
             "folklore-bandit with a fixed exploration",
         )
-
-    @property
-    def evidence_size(self) -> int:
-        """K scores as of prediction time, or nothing where they are recomputed."""
-        return self.problem.n_labels if self.delayed_update == "as_of_prediction" else 0
 
     def fold_cost(self, _: int) -> int:
         """A rank-one update of the packed triangle."""

@@ -6,26 +6,17 @@ only the first is offered: it draws once.
 """
 
 import math
-from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Protocol
+from typing import Annotated, Literal, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 import pydantic
 
-from learners.base import (
-    Contexts,
-    Count,
-    FloatArray,
-    IntArray,
-    Layout,
-    NonNegativeScalar,
-    Problem,
-    Rounds,
-    hyperparameters,
-    zero_state,
-)
+from learners.base import Contexts, FloatArray, IntArray, Problem, Rounds
 from learners.compiled_learner import CompiledLearner
+from learners.hyperparameters import Exploration, Magnitude, Positive, hyperparameters
 from learners.kernels import Kernels, compiled, row
-from learners.mathematics.delayed import DelayedUpdate
+from learners.layouts import Count, LabelVectors, Layout, NonNegativeScalar, zero_state
+from learners.mathematics.delayed import Delayed, DelayedUpdate
 from learners.mathematics.exploration import Schedule, scheduled, scheduled_rate, soften
 from learners.mathematics.guarantees import uncovered
 from learners.mathematics.linear_algebra import score_row, squared_norm
@@ -35,9 +26,26 @@ _REFRESH = 65_536  # rounds between exact recomputations of the squared norm
 _COLLAPSE = 1e-3  # or as soon as it falls this far in one round, its digits being those of larger numbers
 _LARGEST_WEIGHT = 1e75  # without projection adversarial labels let weights grow like t^d; they are cut here
 
-Exploration = Literal["anytime"] | Annotated[float, pydantic.Field(ge=1e-6, le=1)]
-Sharpness = Annotated[float, pydantic.Field(gt=0, le=1e6)]
-Radius = Annotated[float, pydantic.Field(ge=1e-6, le=1e6)]
+Rate: TypeAlias = Annotated[
+    Exploration,
+    pydantic.Field(description="γ, the share of uniform exploration, or `anytime` for γ_t = min(1, √(K/t))."),
+]
+Alpha: TypeAlias = Annotated[
+    Positive,
+    pydantic.Field(
+        description="α, how sharply the distribution follows the scores; the loss is that of softmax(α W x)."
+    ),
+]
+Beta: TypeAlias = Annotated[
+    Positive, pydantic.Field(description="β, the share of each gradient's square that enters A.")
+]
+Radius: TypeAlias = Annotated[
+    Magnitude | None,
+    pydantic.Field(
+        description="D: A starts as I/D, and weights are kept in the Frobenius ball of this radius. `null` for 10/X; "
+        "papers take 1."
+    ),
+]
 
 _DEFAULT_RADIUS = 10.0  # times 1/X
 
@@ -46,7 +54,7 @@ class PNewtronState(NamedTuple):
     """2·K·d numbers; b = -A ∘ W' is implied. W' is kept as it is before projection."""
 
     diagonal: Annotated[FloatArray, Layout("float64", ("d", "K"), least=1e-8)]  # A, every entry >= 1/D, D <= 1e7
-    weights: Annotated[FloatArray, Layout("float64", ("d", "K"))]  # W' = -b / A
+    weights: LabelVectors  # W' = -b / A
     squared_norm: NonNegativeScalar  # of the weights
     rounds: Count  # rounds folded so far, t - 1
 
@@ -63,29 +71,21 @@ class Parameters(NamedTuple):
 
 
 @hyperparameters
-class PNewtron(CompiledLearner[PNewtronState]):
+class PNewtron(Delayed, CompiledLearner[PNewtronState]):
     """Newtron with the diagonal of A: O(K·nnz) per round, 2·K·d numbers of memory.
 
     Answers p' = (1 - γ) softmax(α W x) + (γ/K) 1 and learns from every round. Where late feedback takes the
     gradient at the scores of the prediction, the state does not depend on the order of arrival, up to rounding.
-
-    Raises:
-        pydantic.ValidationError: for a hyperparameter out of range.
     """
 
-    algorithm: ClassVar[str] = "pnewtron"
-    smaller: ClassVar[str] = "fewer features"
-    state_type: ClassVar[type[Any]] = PNewtronState
+    algorithm = "pnewtron"
+    smaller = "fewer features"
+    state_type = PNewtronState
 
-    problem: Problem
-    exploration: Exploration = "anytime"
-    """γ, the share of uniform exploration, or `anytime` for γ_t = min(1, √(K/t))."""
-    alpha: Sharpness = 10.0
-    """α, how sharply the distribution follows the scores; the loss is that of softmax(α W x)."""
-    beta: Sharpness = 0.01
-    """β, the share of each gradient's square that enters A."""
-    radius: Radius | None = None
-    """D: A starts as I/D, and weights are kept in the Frobenius ball of this radius. `null` for 10/X; papers take 1."""
+    exploration: Rate = "anytime"
+    alpha: Alpha = 10.0
+    beta: Beta = 0.01
+    radius: Radius = None
     projection: Literal["scale", "none"] = "scale"
     """How weights are brought into the ball: `scale` them, or `none`, not at all."""
     delayed_update: DelayedUpdate = "as_of_prediction"
@@ -96,11 +96,6 @@ class PNewtron(CompiledLearner[PNewtronState]):
         return uncovered(
             "no analysis covers the diagonal of Newtron's matrix", "folklore-bandit with a fixed exploration"
         )
-
-    @property
-    def evidence_size(self) -> int:
-        """K scores as of prediction time, or nothing where they are recomputed."""
-        return self.problem.n_labels if self.delayed_update == "as_of_prediction" else 0
 
     def fold_cost(self, nonzeros: int) -> int:
         """A, W' and its norm, and the scores where they are recomputed."""

@@ -10,7 +10,7 @@ W -= c(1+δ)/(1+q) mat(v), where v = A⁻¹u: one product and one rank-one updat
 """
 
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar, NamedTuple
+from typing import Annotated, Any, NamedTuple, TypeAlias
 
 import numpy as np
 import pydantic
@@ -22,24 +22,18 @@ from learners.algorithms.second_order.soba_exploration import (
     least_exploration,
 )
 from learners.algorithms.second_order.soba_guarantee import soba_guarantee
-from learners.base import (
-    Contexts,
-    Count,
-    FloatArray,
-    Layout,
-    NonNegativeScalar,
-    Problem,
-    Rounds,
-    hyperparameters,
-    zero_state,
-)
+from learners.base import Contexts, FloatArray, Rounds
+from learners.checked_learner import WithoutEvidence
 from learners.compiled_learner import CompiledLearner
+from learners.hyperparameters import Magnitude, hyperparameters
 from learners.kernels import Kernels, compiled, row
+from learners.layouts import Count, LabelVectors, NonNegativeScalar, Triangle, zero_state
 from learners.mathematics.exploration import decide_greedily, leader_except
 from learners.mathematics.inverse import (
     CHECK_EVERY,
     add_blocks,
     check_conditioning,
+    check_regularization,
     inverse_of,
     maintain,
     product,
@@ -57,7 +51,10 @@ from learners.mathematics.linear_algebra import (
     score,
 )
 
-_LEAST_RELATIVE_REGULARIZATION = 1e-9  # a / X²; the inverse is exact to about 1e-16 X² K / (γ a)
+Regularization: TypeAlias = Annotated[
+    Magnitude,
+    pydantic.Field(description="a > 0, A starts as a·I; X² in the theorems, 1 in the paper's experiments."),
+]
 
 _LARGEST_DELTA = 1e60  # no exact A⁻¹ leads here
 _SOONEST = 50  # updates before A⁻¹ may be computed anew, where q or δ shows that it has lost its digits
@@ -66,14 +63,14 @@ _SOONEST = 50  # updates before A⁻¹ may be computed anew, where q or δ shows
 class SobaState(NamedTuple):
     """Everything SOBA remembers; A⁻¹ has its rows ordered by label, then feature."""
 
-    inverse: Annotated[FloatArray, Layout("float64", ("P",))]  # A⁻¹, n by n, a packed lower triangle
-    weights: Annotated[FloatArray, Layout("float64", ("d", "K"))]  # W = mat(A⁻¹ θ)
+    inverse: Triangle  # A⁻¹, n by n, a packed lower triangle
+    weights: LabelVectors  # W = mat(A⁻¹ θ)
     margin_sum: NonNegativeScalar  # Σ, the sum of m over accepted rounds, never negative
     quadratic_sum: NonNegativeScalar  # Q, the sum of z'A_t⁻¹z = q / (1 + q) over accepted rounds
     rounds: Count  # rounds folded so far, t - 1
     updates: Count  # rounds accepted so far
-    matrix: Annotated[FloatArray, Layout("float64", ("P",))]  # A, as A⁻¹
-    theta: Annotated[FloatArray, Layout("float64", ("d", "K"))]  # θ
+    matrix: Triangle  # A, as A⁻¹
+    theta: LabelVectors  # θ
     unchecked: Count  # updates since A⁻¹ was checked
 
 
@@ -85,7 +82,7 @@ class _Parameters(NamedTuple):
 
 
 @hyperparameters
-class Soba(CompiledLearner[SobaState]):
+class Soba(WithoutEvidence, CompiledLearner[SobaState]):
     """SOBA with its full matrix: O((K·d)²) time per accepted update and (K·d)² numbers of memory.
 
     Half of the memory is A, which A⁻¹ is checked against, and computed from anew where rounding has led it away.
@@ -95,21 +92,15 @@ class Soba(CompiledLearner[SobaState]):
     Answers the leader of the scores, with a share γ of uniform exploration. Updates on correct answers
     only, and only where the running sum of m stays non-negative. Late feedback is applied to the present
     matrix with the stored propensity, as Lemma 2 requires.
-
-    Raises:
-        pydantic.ValidationError: for a hyperparameter out of range.
     """
 
-    algorithm: ClassVar[str] = "soba"
-    smaller: ClassVar[str] = "soba-low-rank"
-    added_arrays: ClassVar[frozenset[str]] = frozenset({"matrix", "theta", "unchecked"})
-    state_type: ClassVar[type[Any]] = SobaState
+    algorithm = "soba"
+    smaller = "soba-low-rank"
+    added_arrays = frozenset({"matrix", "theta", "unchecked"})
+    state_type = SobaState
 
-    problem: Problem
-    regularization: Annotated[float, pydantic.Field(ge=1e-6, le=1e6)] = 1.0
-    """a > 0, A starts as a·I; X² in the theorems, 1 in the paper's experiments."""
+    regularization: Regularization = 1.0
     exploration: Exploration = "anytime"
-    """γ, `anytime` for γ_t = min(1, sqrt(K/t)), or `adaptive` for Theorem 5's min(1, sqrt(K(1 + Q)/t)), far slower."""
 
     def __post_init__(self) -> None:
         """Refuses a matrix whose inverse would lose its digits."""
@@ -119,11 +110,6 @@ class Soba(CompiledLearner[SobaState]):
     def guarantee(self) -> str:
         """See `Learner.guarantee`."""
         return soba_guarantee(self.exploration, self.regularization, self.problem)
-
-    @property
-    def evidence_size(self) -> int:
-        """Nothing: the update needs the present matrix."""
-        return 0
 
     def fold_cost(self, _: int) -> int:
         """A rank-one update of the packed triangle, the product before it, and a share of its check and rebuild."""
@@ -154,16 +140,6 @@ class Soba(CompiledLearner[SobaState]):
         matrix, w = inverse_of(arrays["inverse"], K * d), np.ascontiguousarray(arrays["weights"].T).ravel()
         theta = np.ascontiguousarray(product(matrix, w).reshape(K, d).T)
         return {"matrix": matrix, "theta": theta, "unchecked": np.zeros((), np.int64)}
-
-
-def check_regularization(regularization: float, problem: Problem) -> None:
-    """Refuses an a so small that A⁻¹ would lose its digits.
-
-    Raises:
-        ValueError: for one below 1e-9 X².
-    """
-    if regularization < _LEAST_RELATIVE_REGULARIZATION * problem.norm_bound**2:
-        raise ValueError("regularization must be at least 1e-9 times the squared norm bound of the contexts")
 
 
 class _Room(NamedTuple):

@@ -5,27 +5,18 @@ section 5. Linear time and memory; no theorem, as Lemma 2 needs the full matrix,
 learner of the paper's experiments on three of four data sets.
 """
 
-from typing import Annotated, Any, ClassVar, NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
-import pydantic
 
 from learners.algorithms.second_order.soba import margin_gain
 from learners.algorithms.second_order.soba_exploration import Exploration, exploration_code, exploration_rate
-from learners.base import (
-    Contexts,
-    Count,
-    FloatArray,
-    IntArray,
-    Layout,
-    NonNegativeScalar,
-    Problem,
-    Rounds,
-    hyperparameters,
-    zero_state,
-)
+from learners.base import Contexts, FloatArray, IntArray, Rounds
+from learners.checked_learner import WithoutEvidence
 from learners.compiled_learner import CompiledLearner
+from learners.hyperparameters import Magnitude, hyperparameters
 from learners.kernels import Kernels, compiled, row
+from learners.layouts import Count, LabelVectors, Layout, NonNegativeScalar, zero_state
 from learners.mathematics.exploration import decide_greedily, leader_except
 from learners.mathematics.guarantees import uncovered
 from learners.mathematics.linear_algebra import score
@@ -35,7 +26,7 @@ class SobaDiagonalState(NamedTuple):
     """2·K·d numbers; θ = A ∘ W is implied."""
 
     diagonal: Annotated[FloatArray, Layout("float64", ("d", "K"), least=1e-6)]  # A, every entry >= a
-    weights: Annotated[FloatArray, Layout("float64", ("d", "K"))]  # W = θ / A
+    weights: LabelVectors  # W = θ / A
     margin_sum: NonNegativeScalar  # Σ, the sum of m over accepted rounds, never negative
     quadratic_sum: NonNegativeScalar  # Q, the sum of z'A_t⁻¹z over accepted rounds
     rounds: Count  # rounds folded so far, t - 1
@@ -43,35 +34,25 @@ class SobaDiagonalState(NamedTuple):
 
 
 @hyperparameters
-class SobaDiagonal(CompiledLearner[SobaDiagonalState]):
+class SobaDiagonal(WithoutEvidence, CompiledLearner[SobaDiagonalState]):
     """SOBAdiag: O(nnz) per update, O(K·nnz) per prediction, 2·K·d numbers of memory.
 
     Answers the leader of the scores, with a share γ of uniform exploration. Updates on correct answers
     only, where the running sum of m stays non-negative, with the present diagonal and the stored propensity.
-
-    Raises:
-        pydantic.ValidationError: for a hyperparameter out of range.
     """
 
-    algorithm: ClassVar[str] = "soba-diagonal"
-    smaller: ClassVar[str] = "fewer features"
-    state_type: ClassVar[type[Any]] = SobaDiagonalState
+    algorithm = "soba-diagonal"
+    smaller = "fewer features"
+    state_type = SobaDiagonalState
 
-    problem: Problem
-    regularization: Annotated[float, pydantic.Field(ge=1e-6, le=1e6)] = 1.0
+    regularization: Magnitude = 1.0
     """a > 0, the diagonal's first value; 1 in the paper's experiments."""
     exploration: Exploration = "anytime"
-    """γ, `anytime` for γ_t = min(1, sqrt(K/t)), or `adaptive` for Theorem 5's min(1, sqrt(K(1 + Q)/t)), far slower."""
 
     @property
     def guarantee(self) -> str:
         """See `Learner.guarantee`."""
         return uncovered("the analysis needs the full matrix, this is its diagonal", "soba with a fixed exploration")
-
-    @property
-    def evidence_size(self) -> int:
-        """Nothing: the update needs the present diagonal."""
-        return 0
 
     def fold_cost(self, nonzeros: int) -> int:
         """The scores, and two rows."""

@@ -1,15 +1,22 @@
 """How much the learners of the SOBA family explore: a fixed share, or one that falls with the rounds."""
 
 import math
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeAlias
 
 import pydantic
 
 from learners.base import FloatArray, IntArray, Problem
+from learners.hyperparameters import ExplorationRate
 from learners.kernels import compiled
 from learners.mathematics.exploration import adaptive_rate
 
-Exploration = Literal["anytime", "adaptive"] | Annotated[float, pydantic.Field(ge=1e-6, le=1)]
+Exploration: TypeAlias = Annotated[
+    Literal["anytime", "adaptive"] | ExplorationRate,
+    pydantic.Field(
+        description="γ, `anytime` for γ_t = min(1, sqrt(K/t)), or `adaptive` for Theorem 5's min(1, sqrt(K(1 + Q)/t)), "
+        "far slower."
+    ),
+]
 
 _ANYTIME, _ADAPTIVE = -1.0, 0.0  # stand for γ in the kernels where it is no fixed number
 

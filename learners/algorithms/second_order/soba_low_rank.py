@@ -12,12 +12,12 @@ a matrix kept by rank-one downdates.
 """
 
 import math
-from typing import Annotated, Any, ClassVar, NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 import pydantic
 
-from learners.algorithms.second_order.soba import check_regularization, margin_gain
+from learners.algorithms.second_order.soba import Regularization, margin_gain
 from learners.algorithms.second_order.soba_exploration import (
     Exploration,
     exploration_code,
@@ -25,22 +25,15 @@ from learners.algorithms.second_order.soba_exploration import (
     least_exploration,
 )
 from learners.algorithms.second_order.soba_guarantee import soba_guarantee
-from learners.base import (
-    Contexts,
-    Count,
-    FloatArray,
-    IntArray,
-    Layout,
-    NonNegativeScalar,
-    Problem,
-    Rounds,
-    hyperparameters,
-)
+from learners.base import Contexts, FloatArray, IntArray, Rounds
+from learners.checked_learner import WithoutEvidence
 from learners.compiled_learner import CompiledLearner
+from learners.hyperparameters import hyperparameters
 from learners.kernels import Kernels, compiled, compiled_sum, row
+from learners.layouts import Count, LabelVectors, Layout, NonNegativeScalar
 from learners.mathematics.exploration import decide_greedily, leader_except
 from learners.mathematics.guarantees import AT_ONCE
-from learners.mathematics.inverse import check_conditioning
+from learners.mathematics.inverse import check_conditioning, check_regularization
 from learners.mathematics.linear_algebra import (
     add_to_label,
     packed_solve_lower,
@@ -53,7 +46,7 @@ from learners.mathematics.linear_algebra import (
 class SobaLowRankState(NamedTuple):
     """Z as sparse rows, L, and W; K·d numbers and what the room for updates takes."""
 
-    weights: Annotated[FloatArray, Layout("float64", ("d", "K"))]  # W = mat(A⁻¹ θ) while there is room
+    weights: LabelVectors  # W = mat(A⁻¹ θ) while there is room
     factor: Annotated[FloatArray, Layout("float64", ("factor_size",))]  # L, a packed lower triangle of `stored` rows
     pairs: Annotated[IntArray, Layout("int64", ("max_updates", "2"), index_of="K")]  # ȳ and y of each row of Z
     ends: Annotated[IntArray, Layout("int64", ("max_updates",), least=0.0)]  # where each row ends, in the next two
@@ -74,7 +67,7 @@ class _Parameters(NamedTuple):
 
 
 @hyperparameters
-class SobaLowRank(CompiledLearner[SobaLowRankState]):
+class SobaLowRank(WithoutEvidence, CompiledLearner[SobaLowRankState]):
     """SOBA for sparse contexts with many features: the very answers of `soba` while there is room for its updates.
 
     With U updates stored, of S non-zeros in all, a right answer takes O(U² + S) time, a prediction O(K·nnz).
@@ -85,20 +78,14 @@ class SobaLowRank(CompiledLearner[SobaLowRankState]):
     step on (1 + u'w)² in the norm of A, which never overshoots and does not shrink with time. Q, and with it
     adaptive exploration, goes by the stored updates alone. Late feedback is applied to the present matrix with
     the stored propensity, as Lemma 2 requires.
-
-    Raises:
-        pydantic.ValidationError: for a hyperparameter out of range.
     """
 
-    algorithm: ClassVar[str] = "soba-low-rank"
-    smaller: ClassVar[str] = "soba-diagonal"
-    state_type: ClassVar[type[Any]] = SobaLowRankState
+    algorithm = "soba-low-rank"
+    smaller = "soba-diagonal"
+    state_type = SobaLowRankState
 
-    problem: Problem
-    regularization: Annotated[float, pydantic.Field(ge=1e-6, le=1e6)] = 1.0
-    """a > 0, A starts as a·I; X² in the theorems, 1 in the paper's experiments."""
+    regularization: Regularization = 1.0
     exploration: Exploration = "anytime"
-    """γ, `anytime` for γ_t = min(1, sqrt(K/t)), or `adaptive` for Theorem 5's min(1, sqrt(K(1 + Q)/t)), far slower."""
     max_updates: Annotated[int, pydantic.Field(ge=1, le=20_000)] = 1000
     """How many updates are stored; the factor takes 4 bytes times its square."""
     max_nonzeros: Annotated[int, pydantic.Field(ge=1, le=2**31)] = 200_000
@@ -123,11 +110,6 @@ class SobaLowRank(CompiledLearner[SobaLowRankState]):
     def factor_size(self) -> int:
         """The entries of a packed triangle with max_updates rows."""
         return self.max_updates * (self.max_updates + 1) // 2
-
-    @property
-    def evidence_size(self) -> int:
-        """Nothing: the update needs the present matrix."""
-        return 0
 
     def fold_cost(self, _: int) -> int:
         """Two solves with the factor, and two passes over the stored contexts, when all is full."""

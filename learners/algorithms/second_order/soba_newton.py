@@ -5,24 +5,16 @@ Algorithm 2; Hazan, Agarwal, Kale, "Logarithmic Regret Algorithms for Online Con
 loss of a round is l(m) = 1 - 2m/(2-η) + η m²/(2-η) at the margin m, which is (γ/K)(η/32)-exp-concave.
 """
 
-from typing import Annotated, Any, ClassVar, NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 import pydantic
 
-from learners.base import (
-    Contexts,
-    Count,
-    FloatArray,
-    IntArray,
-    Layout,
-    Problem,
-    Rounds,
-    hyperparameters,
-    zero_state,
-)
+from learners.base import Contexts, FloatArray, IntArray, Rounds
 from learners.compiled_learner import CompiledLearner
+from learners.hyperparameters import ExplorationRate, Magnitude, hyperparameters
 from learners.kernels import Kernels, compiled, row
+from learners.layouts import Count, LabelVectors, Triangle, zero_state
 from learners.mathematics.ball import ball_minimizer, packed_product
 from learners.mathematics.exploration import lead, leader
 from learners.mathematics.guarantees import AT_ONCE, uncovered
@@ -32,8 +24,8 @@ from learners.mathematics.linear_algebra import packed_identity, packed_rank_one
 class SobaNewtonState(NamedTuple):
     """A has its rows ordered by label, then feature."""
 
-    matrix: Annotated[FloatArray, Layout("float64", ("P",))]  # A, n by n, a packed lower triangle
-    weights: Annotated[FloatArray, Layout("float64", ("d", "K"))]  # W, in the ball
+    matrix: Triangle  # A, n by n, a packed lower triangle
+    weights: LabelVectors  # W, in the ball
     rounds: Count  # rounds folded so far, t - 1
     updates: Count  # rounds that moved W
 
@@ -60,14 +52,13 @@ class SobaNewton(CompiledLearner[SobaNewtonState]):
         pydantic.ValidationError: for a hyperparameter out of range, or η over 1/max(2 X D, 1).
     """
 
-    algorithm: ClassVar[str] = "soba-newton"
-    smaller: ClassVar[str] = "soba-diagonal"
-    state_type: ClassVar[type[Any]] = SobaNewtonState
+    algorithm = "soba-newton"
+    smaller = "soba-diagonal"
+    state_type = SobaNewtonState
 
-    problem: Problem
-    exploration: Annotated[float, pydantic.Field(ge=1e-6, le=1)] = 0.05
+    exploration: ExplorationRate = 0.05
     """γ, the share of uniform exploration."""
-    radius: Annotated[float, pydantic.Field(ge=1e-6, le=1e6)] = 1.0
+    radius: Magnitude = 1.0
     """D: weights are kept in the Frobenius ball of this radius."""
     eta: Annotated[float, pydantic.Field(ge=1e-12, le=1)] | None = None
     """η, where the loss stands between hinge (0) and squared hinge (1). `null`: the largest, 1/max(2 X D, 1)."""

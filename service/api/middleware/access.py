@@ -6,14 +6,14 @@ the handlers, through `check_model`.
 """
 
 from contextvars import ContextVar
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service import request_context
-from service.access import keys as auth
-from service.access.keys import Caller, Gatekeeper, Names
-from service.access.wrong_keys import WrongKeys
+from service.access import keys
+from service.access.access_control import AccessControl
+from service.access.keys import Caller, Names
 from service.api.responses.problems import answer_to
 from service.errors import (
     AccessError,
@@ -23,12 +23,13 @@ from service.errors import (
     UnauthenticatedError,
     WrongKeysError,
 )
+from service.store.access_tables import RequestCount
 
 
 class Need(NamedTuple):
     """What a request needs."""
 
-    scope: auth.Scope
+    scope: keys.Scope
     every_model: bool = True  # a key for some models only is refused
 
 
@@ -87,48 +88,17 @@ def own_names() -> Names:
     return _EVERY_NAME if caller is None else caller.names
 
 
-class Counted(Protocol):
-    """Where a key stands in its window."""
-
-    @property
-    def most(self) -> int:
-        """Requests in a window."""
-
-    @property
-    def window(self) -> int:
-        """Seconds."""
-
-    @property
-    def left(self) -> int:
-        """Requests; -1 if this one was too many."""
-
-    @property
-    def resets_in(self) -> int | None:
-        """Seconds until the next window; told only where none is left."""
-
-
-class Limiter(Protocol):
-    """Counts requests; `service.store.redis.rate_limits` implements it."""
-
-    async def count(self, key_id: str, limit: str) -> Counted:
-        """Counts a request of a key; raises `StoreError`."""
-
-
 class Access:
     """ASGI middleware: lets those requests through whose key allows them.
 
     Args:
         app: what they are let through to.
-        gatekeeper: knows the keys.
-        limiter: counts the requests of keys with a limit.
-        wrong_keys: counts the wrong keys of addresses.
+        control: judges the keys.
     """
 
-    def __init__(self, app: ASGIApp, gatekeeper: Gatekeeper, limiter: Limiter, wrong_keys: WrongKeys) -> None:
+    def __init__(self, app: ASGIApp, control: AccessControl) -> None:
         self._app = app
-        self._gatekeeper = gatekeeper
-        self._limiter = limiter
-        self._wrong_keys = wrong_keys
+        self._gatekeeper, self._counter, self._wrong_keys = control
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Passes the request on, or answers 401, 403, 404 or 429."""
@@ -138,7 +108,7 @@ class Access:
         try:
             caller = await self._identify(_presented(scope), scope)
             if caller.limit is not None:
-                counted = await self._limiter.count(caller.key_id, caller.limit)
+                counted = await self._counter.count(caller.key_id, caller.limit)
                 send = _telling(send, counted)
                 _check_count(counted)
             request_context.note_key(caller.key_id)
@@ -185,13 +155,13 @@ def _check(caller: Caller, need: Need, path: str) -> None:
         caller.check_model(path.split("/", 3)[2], "name")
 
 
-def _check_count(counted: Counted) -> None:
+def _check_count(counted: RequestCount) -> None:
     if counted.left < 0:
         detail = f"the API key may make {counted.most} requests in {counted.window} s"
         raise RateLimitedError(detail, retry_after=counted.resets_in or counted.window)
 
 
-def _telling(send: Send, counted: Counted) -> Send:
+def _telling(send: Send, counted: RequestCount) -> Send:
     """Adds where the key stands, as draft-ietf-httpapi-ratelimit-headers-10 writes it."""
     reset = "" if counted.resets_in is None else f";t={counted.resets_in}"
     told = [

@@ -8,9 +8,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from service import request_context
 from service.api.responses.problems import answer_to, internal_error
 from service.errors import StoppingError
-from service.observability.http_metrics import WorkerMetrics
 from service.observability.request_id import accepted_request_id, trace_id
-from service.observability.request_log import RequestLog
+from service.observability.telemetry import Telemetry
 from service.request_context import RequestContext
 
 _UNLOGGED = frozenset(("/livez", "/readyz", "/metrics"))
@@ -22,28 +21,14 @@ class Observer:
 
     Args:
         app: the application.
-        metrics: where requests are counted.
-        log: where they are told.
+        telemetry: where requests are counted and logged; gives ids to those that bring none.
         now: seconds, on a clock that does not go back.
-        new_id: makes ids for requests that bring none.
-        span_trace_id: the trace under way in this process, where there is tracing.
     """
 
-    def __init__(  # noqa: PLR0913, PLR0917  what it is wired with
-        self,
-        app: ASGIApp,
-        metrics: WorkerMetrics,
-        log: RequestLog,
-        now: Callable[[], float],
-        new_id: Callable[[], str],
-        span_trace_id: Callable[[], str | None] | None,
-    ) -> None:
+    def __init__(self, app: ASGIApp, telemetry: Telemetry, now: Callable[[], float]) -> None:
         self._app = app
-        self._metrics = metrics
-        self._log = log
+        self._metrics, self._log, self._new_id, self._span_trace_id = telemetry
         self._now = now
-        self._new_id = new_id
-        self._span_trace_id = span_trace_id
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Passes the request on."""

@@ -51,5 +51,5 @@ def router(rounds: RoundService, max_items: int) -> APIRouter:
 
 
 def _allowed(request: FeedbackRequest) -> FeedbackRequest:
-    check_model(request.prediction_id.partition(":")[0], "prediction_id")
+    check_model(request.prediction_id.model, "prediction_id")
     return request

@@ -14,9 +14,10 @@ from service.api.responses.batches import check_size, read_each, told
 from service.api.responses.direct_route import DirectRoute
 from service.api.responses.problems import responses
 from service.compute import Compute
+from service.contexts.registry import GivenContext
 from service.per_item import attempt_each
-from service.rounds.use_cases import PredictionRequest, RoundService, prediction_request
-from service.schemas.features import Context, GivenContext
+from service.rounds.prediction_requests import PredictionRequest, prediction_request
+from service.rounds.use_cases import RoundService
 from service.schemas.rounds import PredictAnswer, PredictBatchAnswer, PredictBatchRequest, PredictRequest
 
 _NUMBER_COST = 50
@@ -51,7 +52,8 @@ def router(rounds: RoundService, compute: Compute, max_items: int) -> APIRouter:
     @routes.post("/predict", responses=_ERRORS)
     async def predict(request: PredictRequest) -> PredictAnswer:
         """Draws an answer from the model's distribution for a context, and stores the prediction."""
-        return await rounds.predict(_allowed(request))
+        check_model(request.model, "model")
+        return await rounds.predict(request.model, prediction_request(request))
 
     @routes.post("/predict/batch", responses=responses(errors.BatchTooLargeError))
     async def predict_batch(batch: PredictBatchRequest) -> PredictBatchAnswer:
@@ -72,13 +74,8 @@ def router(rounds: RoundService, compute: Compute, max_items: int) -> APIRouter:
     return routes
 
 
-def _allowed(request: PredictRequest) -> PredictRequest:
-    check_model(request.model, "model")
-    return request
-
-
 def _reading_cost(batch: PredictBatchRequest) -> int:
-    """Multiply-adds in the time that `_asks` takes."""
+    """Multiply-adds in the time that `_prediction_requests` takes."""
     given: list[Any] = batch.contexts
     return sum([_NUMBER_COST * (10 + len(each)) for each in given if isinstance(each, list)]) + _ITEM_COST * len(given)
 
@@ -90,10 +87,10 @@ def _prediction_requests(batch: PredictBatchRequest) -> Sequence[PredictionReque
             contexts = _CONTEXTS.validate_python(batch.contexts)
             return [PredictionRequest(context, None, batch.include_distribution) for context in contexts]
     common = {"model": batch.model, "include_distribution": batch.include_distribution}
-    ids: Iterable[str | None] = repeat(None) if batch.prediction_ids is None else batch.prediction_ids
+    ids: Iterable[Any] = repeat(None) if batch.prediction_ids is None else batch.prediction_ids
     pairs = zip(batch.contexts, ids, strict=False)  # their number is checked
     items = [common | {"context": context, "prediction_id": given} for context, given in pairs]
     return attempt_each(prediction_request, read_each(PredictRequest, items))
 
 
-_CONTEXTS = pydantic.TypeAdapter[list[GivenContext]](list[Context])
+_CONTEXTS = pydantic.TypeAdapter(list[GivenContext])

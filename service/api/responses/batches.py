@@ -9,8 +9,8 @@ import pydantic
 from service.api.responses.problems import problem_of, problem_of_validation
 from service.errors import BatchTooLargeError, WagerError
 from service.per_item import attempt_each
-from service.schemas.features import Body
 from service.schemas.problems import Problem
+from service.strict_body import Body
 
 _Answer = TypeVar("_Answer")
 _Body = TypeVar("_Body", bound=Body)

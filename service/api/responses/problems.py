@@ -14,15 +14,13 @@ from service import errors, request_context
 from service.api.responses import problem_types
 from service.api.responses.headers import SECURITY_HEADERS
 from service.api.responses.problem_types import Kind
+from service.contexts.registry import NAMES
 from service.schemas.problems import FieldError, Problem
 
 _log = logging.getLogger(__name__)
 
 TYPE_PREFIX = "urn:wager:problem:"
 MEDIA_TYPE = "application/problem+json"
-
-_KINDS_OF_FEATURES = {"dense", "sparse"}
-"""Steps of a path that tell which kind was tried: no places in the request."""
 
 _METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 
@@ -103,7 +101,7 @@ def _problem(kind: Kind, detail: str, field: str | None = None) -> Problem:
 
 
 def _path(found: Mapping[str, Any], skip: int) -> str | None:
-    steps = [str(step) for step in found["loc"][skip:] if step not in _KINDS_OF_FEATURES]
+    steps = [str(step) for step in found["loc"][skip:] if step not in NAMES]  # the kinds tried
     if found["type"].startswith("union_tag"):  # the path ends before the field that tells the kind
         steps.append("kind")
     return ".".join(steps) or None

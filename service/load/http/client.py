@@ -12,7 +12,7 @@ from typing import NamedTuple, Self, cast
 
 import httptools
 
-from service.load.errors import LoadError
+from service.load.http.errors import LoadError
 from service.load.http.target import Target
 
 Done = Callable[[int, bytes], None]

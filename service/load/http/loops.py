@@ -2,13 +2,14 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 import numpy as np
 
-from service.load.http.client import Client
+from service.load.http.client import Client, Done
 from service.load.http.sender import OK, Bound, MeasuredSender
+from service.load.http.target import Target
 from service.load.timing.arrivals import times_within
 from service.load.timing.histogram import Histogram
 from service.load.timing.measured import Measured
@@ -22,6 +23,10 @@ class Requests(NamedTuple):
     path: str
     bodies: Iterable[bytes]  # one for each request; a loop ends early where they end
     keep: Callable[[bytes], None] | None = None  # takes the body of each answer of status 200
+
+    def encoded(self, target: Target) -> Iterator[bytes]:
+        """Return the bytes of each request, one at a time."""
+        return (target.request(self.method, self.path, body) for body in self.bodies)
 
 
 class Pace(NamedTuple):
@@ -61,7 +66,8 @@ async def open_loop(client: Client, requests: Requests, pace: Pace) -> Run:
         plan_next()
 
     def answered(status: int, body: bytes) -> None:
-        _keep(requests, status, body)
+        if requests.keep is not None and status == OK:
+            requests.keep(body)
 
     plan_next()
     await all_sent.wait()
@@ -70,25 +76,37 @@ async def open_loop(client: Client, requests: Requests, pace: Pace) -> Run:
     return Run(sender.measured, pacer.lag)
 
 
-async def closed_loop(client: Client, requests: Requests, connections: int, seconds: float = float("inf")) -> Measured:
-    """Sends requests as fast as they are answered, `connections` at a time, until the bodies or seconds end.
+async def closed_loop(
+    client: Client,
+    requests: Iterable[bytes],
+    connections: int,
+    seconds: float = float("inf"),
+    answered: Done = lambda _status, _body: None,
+) -> Measured:
+    """Send requests as fast as they are answered, `connections` at a time, until they or the seconds end.
 
     Latencies of a closed loop leave out the waiting of requests that were not sent because earlier ones were
-    slow; they compare servers under the same load and are no promise to a user. The client must have so many
-    connections.
+    slow; they compare servers under the same load and are no promise to a user.
+
+    Args:
+        client: has at least as many connections.
+        requests: bytes of whole requests, as `Requests.encoded` makes them; several loops may share an iterator.
+        connections: requests under way at once.
+        seconds: how long to send and measure.
+        answered: called with the status and the body of each answer.
     """
     start = time.perf_counter()
-    bound, bodies = Bound(connections), iter(requests.bodies)
+    bound, left = Bound(connections), iter(requests)
     sender = MeasuredSender(client, bound, start, start + seconds)
 
     def go_on() -> None:
         now = time.perf_counter()
-        body = next(bodies, None) if now < start + seconds else None
-        if body is not None:
-            sender.send(now, client.target.request(requests.method, requests.path, body), answered)
+        request = next(left, None) if now < start + seconds else None
+        if request is not None:
+            sender.send(now, request, on_answer)
 
-    def answered(status: int, body: bytes) -> None:
-        _keep(requests, status, body)
+    def on_answer(status: int, body: bytes) -> None:
+        answered(status, body)
         go_on()
 
     for _ in range(connections):
@@ -96,8 +114,3 @@ async def closed_loop(client: Client, requests: Requests, connections: int, seco
     await bound.drained()
     sender.measured.seconds = min(seconds, time.perf_counter() - start)
     return sender.measured
-
-
-def _keep(requests: Requests, status: int, body: bytes) -> None:
-    if requests.keep is not None and status == OK:
-        requests.keep(body)

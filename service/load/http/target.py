@@ -4,7 +4,7 @@ import ssl
 from typing import NamedTuple, Self
 from urllib.parse import urlsplit
 
-from service.load.errors import LoadError
+from service.load.http.errors import LoadError
 
 _PORTS = {"http": 80, "https": 443}
 

@@ -1,6 +1,7 @@
 """What the URL of a store says. Understands one server, a cluster, and servers watched by Sentinel."""
 
 from enum import StrEnum
+from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
@@ -39,6 +40,17 @@ class User(NamedTuple):
 
     name: str | None = None
     password: str | None = None
+
+
+class TlsFiles(NamedTuple):
+    """PEM files for TLS; without an authority's, the system's authorities are believed."""
+
+    ca: Path | None = None
+    certificate: Path | None = None
+    key: Path | None = None
+
+
+NO_FILES = TlsFiles()
 
 
 class StoreAddress(NamedTuple):

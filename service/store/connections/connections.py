@@ -5,7 +5,6 @@ import itertools
 import socket
 from collections.abc import Awaitable, Callable
 from functools import lru_cache, partial
-from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 import hiredis
@@ -18,7 +17,7 @@ from redis.backoff import NoBackoff
 from redis.crc import key_slot
 
 from service.store import keys
-from service.store.connections.addresses import Kind, StoreAddress, User, parse_store_url
+from service.store.connections.addresses import Kind, StoreAddress, TlsFiles, User, parse_store_url
 from service.store.connections.pipeline import Pipeline
 
 Call = Callable[..., Awaitable[Any]]
@@ -30,17 +29,6 @@ class Primary(NamedTuple):
 
     call: Call
     probe: str | None  # a key that it has and nothing else uses; None where it has no keys, as when it is new
-
-
-class TlsFiles(NamedTuple):
-    """PEM files for TLS; without an authority's, the system's authorities are believed."""
-
-    ca: Path | None = None
-    certificate: Path | None = None
-    key: Path | None = None
-
-
-NO_FILES = TlsFiles()
 
 
 class Connection(Protocol):
@@ -83,30 +71,65 @@ def connect(url: str, timeout: float, tls: TlsFiles, patience: float = 1.0) -> C
     return _Server(address, options)
 
 
-class _Server:
-    """One server: scripts, which are nearly all there is to do, go by a line of their own."""
+class _Packing:
+    """Makes a connection write commands by hiredis, as redis-py's blocking client does; Python is slow at it."""
 
-    def __init__(self, address: StoreAddress, options: dict[str, Any]) -> None:
-        self.kind = address.kind
-        where = {"unix_socket_path": address.path} if address.path else address.nodes[0]._asdict()
-        self._redis = Redis(**where, **options, **_login(address.user), db=address.db, retry=_never())
-        _pack_by_hiredis(self._redis)
-        self._line = Pipeline(address, options["socket_timeout"], options, options["socket_connect_timeout"])
+    def pack_command(self, *command: Any) -> list[bytes]:
+        """The bytes of a command."""
+        return [hiredis.pack_command(command)]
+
+
+class _OneServer:
+    """One server that takes the writes.
+
+    Args:
+        kind: how it is found.
+        redis: its client.
+    """
+
+    def __init__(self, kind: Kind, redis: Redis) -> None:
+        self.kind = kind
+        self._redis = redis
+        pool = redis.connection_pool
+        pool.connection_class = type("PackingConnection", (_Packing, pool.connection_class), {})
 
     async def call(self, *command: Any) -> Any:
-        if command[0] == "EVALSHA":
-            return await self._line.call(*command)
         return await self._redis.execute_command(*command)  # type: ignore[no-untyped-call]
 
     async def call_and_wait(self, replicas: int, seconds: float, *command: Any) -> tuple[Any, int]:
-        return await _call_and_wait(self._redis, replicas, seconds, command)
+        """On one connection, and not on a line: a server that waits leaves alone what comes after."""
+        pipeline = self._redis.pipeline(transaction=False)
+        pipeline.execute_command(*command)
+        pipeline.execute_command("WAIT", replicas, round(seconds * 1000))
+        reply, confirmed = await pipeline.execute(raise_on_error=False)
+        for each in (reply, confirmed):
+            if isinstance(each, Exception):
+                raise each
+        return reply, confirmed
 
     async def primaries(self) -> list[Primary]:
         return [Primary(self.call, keys.probe(""))]
 
     async def close(self) -> None:
-        await self._line.close()
         await self._redis.aclose()
+
+
+class _Server(_OneServer):
+    """The server of an address: scripts, which are nearly all there is to do, go by a line of their own."""
+
+    def __init__(self, address: StoreAddress, options: dict[str, Any]) -> None:
+        where = {"unix_socket_path": address.path} if address.path else address.nodes[0]._asdict()
+        super().__init__(address.kind, Redis(**where, **options, **_login(address.user), db=address.db, retry=_never()))
+        self._line = Pipeline(address, options["socket_timeout"], options, options["socket_connect_timeout"])
+
+    async def call(self, *command: Any) -> Any:
+        if command[0] == "EVALSHA":
+            return await self._line.call(*command)
+        return await super().call(*command)
+
+    async def close(self) -> None:
+        await self._line.close()
+        await super().close()
 
 
 class _Sentinel(Sentinel):
@@ -130,28 +153,17 @@ class _Sentinel(Sentinel):
             ) from None
 
 
-class _SentinelConnection:
+class _SentinelConnection(_OneServer):
     """The one of several servers that Sentinel says takes the writes; asked anew for each connection."""
 
     def __init__(self, address: StoreAddress, options: dict[str, Any]) -> None:
-        self.kind = address.kind
         asking = {**options, **_login(address.sentinel_user), "retry": _never()}
         self._sentinel = _Sentinel([tuple(node) for node in address.nodes], sentinel_kwargs=asking)
         telling = {**options, **_login(address.user), "db": address.db, "retry": _never()}
-        self._redis: Redis = self._sentinel.master_for(address.service, **telling)
-        _pack_by_hiredis(self._redis)
-
-    async def call(self, *command: Any) -> Any:
-        return await self._redis.execute_command(*command)  # type: ignore[no-untyped-call]
-
-    async def call_and_wait(self, replicas: int, seconds: float, *command: Any) -> tuple[Any, int]:
-        return await _call_and_wait(self._redis, replicas, seconds, command)
-
-    async def primaries(self) -> list[Primary]:
-        return [Primary(self.call, keys.probe(""))]
+        super().__init__(address.kind, self._sentinel.master_for(address.service, **telling))
 
     async def close(self) -> None:
-        await self._redis.aclose()
+        await super().close()
         await self._sentinel.aclose()
 
 
@@ -204,31 +216,6 @@ class _Cluster:
 def _tag_in(slot: int) -> str:
     """A text whose slot this is."""
     return next(tag for tag in map(str, itertools.count()) if key_slot(tag.encode()) == slot)
-
-
-async def _call_and_wait(redis: Redis, replicas: int, seconds: float, command: tuple[Any, ...]) -> tuple[Any, int]:
-    """On one connection, and not on a line: a server that waits leaves alone what comes behind."""
-    pipeline = redis.pipeline(transaction=False)
-    pipeline.execute_command(*command)
-    pipeline.execute_command("WAIT", replicas, round(seconds * 1000))
-    reply, confirmed = await pipeline.execute(raise_on_error=False)
-    for each in (reply, confirmed):
-        if isinstance(each, Exception):
-            raise each
-    return reply, confirmed
-
-
-class _Packing:
-    """Makes a connection write commands by hiredis, as redis-py's blocking client does; Python is slow at it."""
-
-    def pack_command(self, *command: Any) -> list[bytes]:
-        """The bytes of a command."""
-        return [hiredis.pack_command(command)]
-
-
-def _pack_by_hiredis(redis: Redis) -> None:
-    pool = redis.connection_pool
-    pool.connection_class = type("PackingConnection", (_Packing, pool.connection_class), {})
 
 
 def _never() -> Retry:

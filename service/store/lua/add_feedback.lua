@@ -1,44 +1,42 @@
 -- Joins feedback with its predictions and appends the rounds to the log, one for each prediction.
 -- KEYS: model, log, then one block of predictions each.
 -- ARGV: incarnation, now, accept late (1/0), truth needed (1/0),
---       of the model's records: kind of answer (label, label-set, ranking), labels, bytes of an answer, bytes of a body
---       without a sparse context, features of a sparse context (0: it is dense),
 --       then for each block: its id, and what is said of its predictions, one after the other:
 --       token i8 (-1: the block is the prediction; else its place is in the lowest two bytes), correct u8 (1, 0, or
 --       2 where only the truth is given), bytes of the truth u4, the truth.
 -- Returns nil if the model is gone, else for each block two strings: a letter for each that was said, the first of
--- its status, and the outcomes on record of those that have one. Whatever is not recorded is counted.
--- Formats: service/store/records/records.py. Truths are compared with answers as bytes.
--- A record may be damaged: lengths are checked before anything is made of them, and a prediction before it is joined.
-local FORMAT = 3
-local HEAD, HEAD_BYTES = '<BI4I4I4c16di8', 45
-local OPEN_AT = 5 -- before it: format and predictions
-local OUTCOME, OUTCOME_BYTES = '<Bdi8', 17 -- before the truth
-local SAID, SAID_BYTES = '<BI4', 13 -- behind the token; before the truth
-local BEFORE_BLOCKS = 9
+-- its status, and the outcomes on record of those that have one. Whatever is not recorded is counted. To a block of
+-- version 3 nothing is done: its letter is `o`, and add_feedback_format_3.lua joins it.
+-- Layouts: service/store/records/layout.py. Truths are compared with answers as bytes.
+-- A record may be damaged: lengths are compared before anything is read by them, then checks, and then it is joined.
+local SAID, SAID_BYTES = '<BI4', 13 -- after the token; before the truth
+local BEFORE_BLOCKS = 4
 local SINGLE = string.rep('\255', 8)
 local NOTHING_SAID = 2
-local LATEST = 253402300800 -- seconds: the year 10000
-local PAIR_BYTES = 12 -- a number of a sparse context: its index u4, itself f8
-local HIGHEST = {'\127', '\255'} -- byte of a float64 that is infinite or no number, after one of 240 or more
+local UNCHECKED = string.rep('\0', CHECK_BYTES)
 local NAMES = {
   b = 'broken', c = 'conflict', d = 'duplicate', e = 'expired', i = 'inconsistent', l = 'label-needed',
   n = 'newer-version', u = 'unknown',
 }
 
-local there = redis.call('HMGET', KEYS[1], 'incarnation', 'rounds')
+local there = redis.call('HMGET', KEYS[1], 'incarnation', 'rounds', 'changes')
 if there[1] ~= ARGV[1] then
   return false
 end
-if not string.match(there[2] or '', '^%d+$') or #there[2] > 15 then
-  return redis.error_reply('CORRUPT the number of its rounds is damaged')
+local function is_count(digits)
+  return string.match(digits, '^%d+$') and #digits <= 15
+end
+local changes = there[3] or '0'
+if not is_count(there[2] or '') or not is_count(changes) then
+  return redis.error_reply('CORRUPT the number of its rounds or changes is damaged')
 end
 local first, right = tonumber(there[2]), 0
 local rounds = first
 local now, accept_late, truth_needed = tonumber(ARGV[2]), ARGV[3] == '1', ARGV[4] == '1'
 
-local KIND, LABELS, ANSWER_BYTES = ARGV[5], tonumber(ARGV[6]), tonumber(ARGV[7])
-local BODY_BYTES, FEATURES = tonumber(ARGV[8]), tonumber(ARGV[9])
+local function check_of(bytes)
+  return string.sub(redis.sha1hex(bytes), 1, CHECK_BYTES)
+end
 
 -- The block, or the status of everything that is said of it.
 local function read_block(key)
@@ -49,19 +47,25 @@ local function read_block(key)
   if type(record) ~= 'string' or #record < HEAD_BYTES then
     return nil, 'b'
   end
-  local format, n, open, answer_bytes, _, expires_at, seen = struct.unpack(HEAD, record)
-  if format ~= FORMAT then
-    return nil, format > FORMAT and 'n' or 'b'
+  local version = string.byte(record)
+  if version ~= VERSION then
+    return nil, version > VERSION and 'n' or version == VERSION_3 and 'o' or 'b'
   end
-  local block = {record = record, n = n, open = open, answer_bytes = answer_bytes, expires_at = expires_at}
-  block.seen = seen
-  block.slot = OUTCOME_BYTES + answer_bytes
-  block.heads_at = HEAD_BYTES + n * block.slot
-  block.head = 24 + answer_bytes -- propensity, answer, token, where its body begins and ends
-  block.bodies_at = block.heads_at + n * block.head
-  local possible = n > 0 and answer_bytes == ANSWER_BYTES and expires_at >= 0 and expires_at <= LATEST
-  if not possible or #record < block.bodies_at then
+  local _, flags, n, answer_bytes, _, expires_at = struct.unpack(HEAD, record)
+  local block = {record = record, n = n, answer_bytes = answer_bytes, expires_at = expires_at}
+  block.prediction, block.slot = PREDICTION_BYTES + answer_bytes, OUTCOME_BYTES + answer_bytes
+  block.check_at = HEAD_BYTES + n * block.prediction
+  block.open_at = block.check_at + CHECK_BYTES
+  block.outcomes_at = block.open_at + OPEN_COUNT_BYTES
+  block.bodies_at = block.outcomes_at + n * block.slot
+  if n < 1 or #record < block.bodies_at then
     return nil, 'b'
+  end
+  if check_of(string.sub(record, 1, block.check_at)) ~= string.sub(record, block.check_at + 1, block.open_at) then
+    return nil, 'b'
+  end
+  if flags ~= 0 then
+    return nil, 'n'
   end
   block.nothing, block.unknown = string.rep('\0', block.slot), string.rep('\255', answer_bytes)
   block.fresh, block.rounds, block.right, block.first, block.last = {}, {}, 0, n, 0
@@ -69,103 +73,43 @@ local function read_block(key)
 end
 
 local function outcome_of(block, i)
-  return block.fresh[i] or string.sub(block.record, HEAD_BYTES + i * block.slot + 1, HEAD_BYTES + (i + 1) * block.slot)
+  local at = block.outcomes_at + i * block.slot
+  return block.fresh[i] or string.sub(block.record, at + 1, at + block.slot)
 end
 
--- Whether the float64s that end every `stride` bytes are numbers: those that are none have an exponent of ones, so
--- their highest byte is one of two. To look for these is faster than to read each number.
-local function are_numbers(bytes, from, upto, stride)
-  for _, highest in ipairs(HIGHEST) do
-    local at = string.find(bytes, highest, from, true)
-    while at and at <= upto do
-      local ahead = (stride - 1 - (at - from)) % stride
-      if ahead == 0 and string.byte(bytes, at - 1) >= 240 then
-        return false
-      end
-      at = string.find(bytes, highest, at + (ahead == 0 and stride or ahead), true)
-    end
+-- The body of an open prediction; nil if it is damaged.
+local function body_of(block, prediction)
+  local from, upto, _, check = struct.unpack(PREDICTION, prediction)
+  local body = string.sub(block.record, block.bodies_at + from + 1, block.bodies_at + upto)
+  return #body == upto - from and check_of(body) == check and body or nil
+end
+
+-- Why an outcome on record cannot be answered; nil if it can.
+local function trouble_with(outcome, token_and_check)
+  local check, kind, reward = struct.unpack(OUTCOME, outcome)
+  if check_of(string.sub(outcome, OUTCOME_KIND) .. token_and_check) ~= check then
+    return 'b'
   end
-  return true
+  return (kind ~= FEEDBACK or (reward ~= 0 and reward ~= 1)) and 'n' or nil
 end
 
-local function is_answer(answer)
-  if KIND == 'label' then
-    return struct.unpack('<I4', answer) < LABELS
-  elseif KIND == 'label-set' then
-    return not string.find(answer, '[^%z\1]')
-  end
-  local found = {}
-  for at = 1, #answer, 4 do
-    local label = struct.unpack('<I4', answer, at)
-    if label >= LABELS or found[label] then
-      return false
-    end
-    found[label] = true
-  end
-  return true
-end
-
-local function is_sparse_context(body)
-  for at = BODY_BYTES + 1, #body, PAIR_BYTES do
-    if struct.unpack('<I4', body, at) >= FEATURES then
-      return false
-    end
-  end
-  return are_numbers(body, BODY_BYTES + 1, #body, PAIR_BYTES)
-end
-
--- The body of an open prediction, or nil where the record is damaged.
-local function body_of(block, i)
-  local record, head_at = block.record, block.heads_at + i * block.head
-  local from, upto = struct.unpack('<I4I4', record, head_at + block.head - 7)
-  local before = i == 0 and 0 or struct.unpack('<I4', record, head_at - 3)
-  local after = i == block.n - 1 and #record - block.bodies_at
-    or struct.unpack('<I4', record, head_at + 2 * block.head - 7)
-  local context = upto - from - BODY_BYTES
-  local whole = FEATURES > 0 and context >= 0 and context % PAIR_BYTES == 0 or context == 0
-  if from ~= before or upto ~= after or not whole or block.bodies_at + upto > #record then
-    return nil
-  end
-  return string.sub(record, block.bodies_at + from + 1, block.bodies_at + upto)
-end
-
--- Whether a prediction is as it was stored, as far as that can be seen. The reader of the log refuses what fails here.
-local function is_sound(block, i, body)
-  local record, head_at, answer = block.record, block.heads_at + i * block.head, string.sub(body, 1, ANSWER_BYTES)
-  local p, seen, predicted_at, leftover = struct.unpack('<di8dd', body, ANSWER_BYTES + 1)
-  return p == struct.unpack('<d', record, head_at + 1)
-    and answer == string.sub(record, head_at + 9, head_at + 8 + ANSWER_BYTES)
-    and seen == block.seen
-    and is_answer(answer)
-    and p <= 1 and (p > 0 or (p == 0 and KIND ~= 'label'))
-    and predicted_at >= 0 and predicted_at <= LATEST
-    and leftover >= 0 and leftover < 1
-    and are_numbers(body, ANSWER_BYTES + 17, BODY_BYTES, 8)
-    and (FEATURES == 0 or is_sparse_context(body))
-end
-
--- Whether an outcome on record is one that was recorded here: of this answer, with the number of a round.
-local function is_outcome(block, outcome, answer)
-  local correct, at, number = struct.unpack(OUTCOME, outcome)
-  local truth = string.sub(outcome, OUTCOME_BYTES + 1)
-  return correct == (truth == answer and 1 or 0) and (truth == block.unknown or is_answer(truth))
-    and at > 0 and at <= LATEST and number >= 1 and number <= rounds + #block.rounds
-end
-
-local function close(block, i, token, correct, truth, body)
+local function close(block, i, token_and_check, correct, truth, body)
   local written = truth == '' and block.unknown or truth
-  local outcome = struct.pack(OUTCOME, correct, now, rounds + #block.rounds + 1) .. written
-  local length = struct.pack('<I4', 12 + #outcome + #body)
-  block.rounds[#block.rounds + 1] = length .. outcome .. token .. body
+  local number = rounds + #block.rounds + 1
+  local said = string.sub(struct.pack(OUTCOME, UNCHECKED, FEEDBACK, correct, now, number), OUTCOME_KIND) .. written
+  local outcome = check_of(said .. token_and_check) .. said
+  local rest = outcome .. token_and_check .. body
+  block.rounds[number - rounds] = struct.pack('<I4', 4 + #rest) .. rest
   block.right = block.right + correct
   block.fresh[i], block.first, block.last = outcome, math.min(block.first, i), math.max(block.last, i)
   return 'r', outcome
 end
 
 local function compare(block, outcome, correct, truth)
-  local first_correct, first_truth = string.byte(outcome), string.sub(outcome, OUTCOME_BYTES + 1)
+  local _, _, reward = struct.unpack(OUTCOME, outcome)
+  local first_truth = string.sub(outcome, OUTCOME_TRUTH)
   local both_known = truth ~= '' and first_truth ~= block.unknown
-  if correct ~= first_correct or (both_known and truth ~= first_truth) then
+  if correct ~= reward or (both_known and truth ~= first_truth) then
     return 'c', outcome
   end
   return 'd', outcome
@@ -173,19 +117,23 @@ end
 
 local function judge(block, token, correct, truth)
   local i = token == SINGLE and 0 or struct.unpack('<I2', token)
-  local answer_at = block.heads_at + i * block.head + 8
-  local token_at = answer_at + block.answer_bytes
-  if i >= block.n or token ~= string.sub(block.record, token_at + 1, token_at + 8) then
+  local at = HEAD_BYTES + i * block.prediction
+  local prediction = string.sub(block.record, at + 1, at + block.prediction)
+  if i >= block.n or token ~= string.sub(prediction, PREDICTION_TOKEN, PREDICTION_BODY_CHECK - 1) then
     return 'u'
   end
-  local answer, outcome, body = string.sub(block.record, answer_at + 1, token_at), outcome_of(block, i), nil
+  local token_and_check = string.sub(prediction, PREDICTION_TOKEN, PREDICTION_PROPENSITY - 1)
+  local answer, outcome, body = string.sub(prediction, PREDICTION_OUTPUT), outcome_of(block, i), nil
   if outcome == block.nothing then
-    body = body_of(block, i)
-    if not (body and is_sound(block, i, body)) then
+    body = body_of(block, prediction)
+    if not body then
       return 'b'
     end
-  elseif not is_outcome(block, outcome, answer) then
-    return 'b'
+  else
+    local trouble = trouble_with(outcome, token_and_check)
+    if trouble then
+      return trouble
+    end
   end
   if truth ~= '' then
     if #truth ~= block.answer_bytes then
@@ -208,31 +156,43 @@ local function judge(block, token, correct, truth)
   if truth_needed and truth == '' then
     return 'l'
   end
-  return close(block, i, token, correct, truth, body)
+  return close(block, i, token_and_check, correct, truth, body)
+end
+
+-- How many predictions of a block are open. The number may be damaged: bodies stay where one is open.
+local function open_in(block)
+  local open = struct.unpack(OPEN_COUNT, block.record, block.open_at + 1) - #block.rounds
+  if open > 0 then
+    return open
+  end
+  open = 0
+  for i = 0, block.n - 1 do
+    open = open + (outcome_of(block, i) == block.nothing and 1 or 0)
+  end
+  return open
+end
+
+local function outcomes_in(block, from, upto)
+  local outcomes = {}
+  for i = from, upto do
+    outcomes[#outcomes + 1] = outcome_of(block, i)
+  end
+  return table.concat(outcomes)
 end
 
 local function keep(key, id, block)
-  local number, open = rounds + #block.rounds, block.open - #block.rounds
-  redis.call('XADD', KEYS[2], string.format('%.0f-0', number), 'p', id, 'r', table.concat(block.rounds))
+  local number, open = rounds + #block.rounds, open_in(block)
+  local entry = string.format('%.0f-%s', number, changes)
+  redis.call('XADD', KEYS[2], entry, 't', 'r', 'v', VERSION, 'p', id, 'd', table.concat(block.rounds))
   rounds, right = number, right + block.right
-  local record, from, upto, slots = block.record, block.first, block.last, {}
-  if open <= 0 then -- the number may be damaged: bodies stay where one is open
-    open, from, upto = 0, 0, block.n - 1
-    for i = from, upto do
-      open = open + (outcome_of(block, i) == block.nothing and 1 or 0)
-    end
-  end
-  for i = from, upto do
-    slots[#slots + 1] = outcome_of(block, i)
-  end
-  local outcomes, still_open = table.concat(slots), struct.pack('<I4', open)
+  local still_open = struct.pack(OPEN_COUNT, open)
   if open > 0 then
-    redis.call('SETRANGE', key, OPEN_AT, still_open)
-    redis.call('SETRANGE', key, HEAD_BYTES + from * block.slot, outcomes)
+    redis.call('SETRANGE', key, block.open_at, still_open)
+    local at = block.outcomes_at + block.first * block.slot
+    redis.call('SETRANGE', key, at, outcomes_in(block, block.first, block.last))
   else -- nobody asks for the bodies any more
-    local head = string.sub(record, 1, OPEN_AT) .. still_open .. string.sub(record, OPEN_AT + 5, HEAD_BYTES)
-    local heads = string.sub(record, block.heads_at + 1, block.bodies_at)
-    redis.call('SET', key, head .. outcomes .. heads, 'KEEPTTL')
+    local head = string.sub(block.record, 1, block.open_at)
+    redis.call('SET', key, head .. still_open .. outcomes_in(block, 0, block.n - 1), 'KEEPTTL')
   end
 end
 
@@ -254,7 +214,7 @@ local function give(key, id, said)
     keep(key, id, block)
   end
   for _, status in ipairs(statuses) do
-    if status ~= 'r' then
+    if NAMES[status] then
       others[status] = (others[status] or 0) + 1
     end
   end

@@ -1,19 +1,19 @@
--- Reads the rounds from a given one on.
--- KEYS: model, log. ARGV: incarnation, the first, limit.
--- Returns nil if the model is gone, else {rounds in all, entries, version of the record of damage}: as many entries as
--- hold `limit` rounds, the last may hold more.
-local there = redis.call('HMGET', KEYS[1], 'incarnation', 'rounds', 'damage')
+-- Reads the entries after a given round.
+-- KEYS: model, log. ARGV: incarnation, the round, limit.
+-- Returns nil if the model is gone, else {rounds in all, entries, version of the record of damage, changes in all}: as
+-- many entries as hold `limit` rounds, the last may hold more, and the changes between them.
+local there = redis.call('HMGET', KEYS[1], 'incarnation', 'rounds', 'damage', 'changes')
 if there[1] ~= ARGV[1] then
   return false
 end
-local from = ARGV[2] .. '-0'
-local nearest = redis.call('XRANGE', KEYS[2], from, '+', 'COUNT', 1)[1]
-if not nearest then
-  return {there[2], {}, there[3] or '0'}
+local after, entries = tonumber(ARGV[2]), {}
+local nearest = redis.call('XRANGE', KEYS[2], ARGV[2] .. '-0', '+', 'COUNT', 2)
+if nearest[1] and rounds_of(nearest[1]) and round_count(nearest[1]) == after then
+  table.remove(nearest, 1) -- it ends with the given round, and changes may follow
 end
-local last, rounds = tonumber(string.match(nearest[1], '^%d+')), rounds_of(nearest)
-local begin = rounds and #rounds >= 21 and struct.unpack('<i8', rounds, 14) or last
--- Those before may be trimmed. The number may be damaged: the id of the entry bounds it.
-local first = math.max(tonumber(ARGV[2]), math.min(begin, last))
-local upto = string.format('%.0f-0', first + tonumber(ARGV[3]) - 1)
-return {there[2], read_entries(KEYS[2], from, upto), there[3] or '0'}
+if nearest[1] then
+  -- Those before may be trimmed. The number may be damaged: the id of the entry bounds it.
+  local first = math.max(after + 1, math.min(begin_of(nearest[1]), round_count(nearest[1])))
+  entries = read_entries(KEYS[2], nearest[1][1], first + tonumber(ARGV[3]) - 1)
+end
+return {there[2], entries, there[3] or '0', there[4] or '0'}

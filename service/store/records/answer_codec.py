@@ -21,7 +21,7 @@ class AnswerCodec:
         kind: "label", "label-set" or "ranking", as the store's scripts know it.
         n_labels: K.
         number: the dtype of each number, signed.
-        possible: tells which of n answers the model could have given, (n,).
+        possible: returns which of n answers the model could have given, (n,).
 
     Attributes:
         dtype: of an answer: one number, or a row of K.

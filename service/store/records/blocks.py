@@ -1,52 +1,79 @@
-"""Whole blocks of predictions, as the store keeps them, searched for damage."""
+"""Whole blocks of predictions, as this version keeps them in the store (`layout`), taken apart and verified."""
+
+from typing import NamedTuple
 
 import numpy as np
 
 from service.errors import NewerVersionError, StoreCorruptError
-from service.store.records.records import FORMAT, HEAD, RecordFormat, Table
+from service.store.records.answer_codec import AnswerCodec
+from service.store.records.checks import check_of
+from service.store.records.layout import CHECK_BYTES, FEEDBACK, HEAD, OPEN_COUNT, OUTCOME, PREDICTION, VERSION
+from service.store.records.round_table import Table
+
+_HEAD = HEAD.struct()
 
 
-def check_block(form: RecordFormat, record: bytes) -> None:
-    """Refuse a block of which a prediction could not be joined with feedback.
+class Block(NamedTuple):
+    """The parts of a block."""
+
+    fingerprint: bytes
+    expires_at: float
+    rounds_seen: int
+    predictions: Table  # (n,), of `PREDICTION`
+    outcomes: Table  # (n,), of `OUTCOME`
+    bodies: bytes
+
+    def as_rounds(self) -> list[bytes]:
+        """Return the rounds that feedback would make of the open predictions.
+
+        Raises:
+            StoreCorruptError: if an outcome on record fails its check, or a body is not where it should be.
+        """
+        rounds = []
+        for i, head in enumerate(self.predictions):
+            outcome, body = self.outcomes[i : i + 1], self.bodies[head["begin"] : head["end"]]
+            said = head["token"].tobytes() + head["body_check"].ljust(CHECK_BYTES, b"\0")
+            if any(outcome.tobytes()):
+                if check_of(outcome.tobytes()[CHECK_BYTES:] + said) != outcome["check"][0]:
+                    raise StoreCorruptError("the outcome of a prediction fails its check")
+                continue
+            if len(body) != head["end"] - head["begin"]:
+                raise StoreCorruptError("the body of an open prediction is missing")
+            rounds.append(_round(outcome, said, body))
+        return rounds
+
+
+def block_of(record: bytes, answers: AnswerCodec) -> Block:
+    """Take a record apart, with or without its bodies.
 
     Raises:
         NewerVersionError: if a newer version wrote it.
         StoreCorruptError: if it is damaged.
     """
-    if len(record) < HEAD.size or record[0] < FORMAT:
-        raise StoreCorruptError("it has an unknown format")
-    if record[0] > FORMAT:
-        raise NewerVersionError(f"it has format {record[0]}; this version reads {FORMAT}")
-    _, n, _, answer_bytes, _, _, rounds_seen = HEAD.unpack_from(record)
-    heads_at = HEAD.size + n * form.outcome.itemsize
-    bodies_at = heads_at + n * form.head.itemsize
-    if n < 1 or answer_bytes != form.shape.answer_bytes or len(record) < bodies_at:
-        raise StoreCorruptError("it is cut short, or of another model")
-    outcomes = np.frombuffer(record, form.outcome, n, HEAD.size)
-    heads = np.frombuffer(record, form.head, n, heads_at)
-    open_ones = [i for i in range(n) if outcomes[i].tobytes() == bytes(form.outcome.itemsize)]
-    if not open_ones:
-        return
-    if (
-        heads["from"][0]
-        or heads["upto"][-1] != len(record) - bodies_at
-        or (heads["from"][1:] != heads["upto"][:-1]).any()
-    ):
-        raise StoreCorruptError("its bodies cannot be told apart")
-    _check_open(form, heads[open_ones], record[bodies_at:], rounds_seen)
+    if len(record) < HEAD.size or record[0] < VERSION:
+        raise StoreCorruptError("a prediction's record has an unknown format")
+    if record[0] > VERSION:
+        raise NewerVersionError(f"a prediction's record has format {record[0]}; this version reads {VERSION}")
+    _, flags, n, answer_bytes, fingerprint, expires_at, rounds_seen, _ = _HEAD.unpack_from(record)
+    prediction, outcome = PREDICTION.dtype(answers.dtype), OUTCOME.dtype(answers.dtype)
+    check_at = HEAD.size + n * prediction.itemsize
+    outcomes_at = check_at + CHECK_BYTES + OPEN_COUNT.size
+    bodies_at = outcomes_at + n * outcome.itemsize
+    if n < 1 or answer_bytes != answers.dtype.itemsize or len(record) < bodies_at:
+        raise StoreCorruptError("a prediction's record is cut short, or of another model")
+    if check_of(record[:check_at]) != record[check_at : check_at + CHECK_BYTES]:
+        raise StoreCorruptError("a prediction's record fails its check")
+    if flags:
+        raise NewerVersionError(f"a prediction's record has flags {flags}, which this version does not know")
+    heads = np.frombuffer(record, prediction, n, HEAD.size)
+    outcomes = np.frombuffer(record, outcome, n, outcomes_at)
+    return Block(fingerprint, expires_at, rounds_seen, heads, outcomes, record[bodies_at:])
 
 
-def _check_open(form: RecordFormat, heads: Table, bodies: bytes, rounds_seen: int) -> None:
-    """Read open predictions as the rounds that feedback would make of them."""
-    said = np.zeros(1, form.outcome)
-    said["round"], said["truth"] = 1, -1
-    rounds = []
-    for head in heads:
-        rest = said.tobytes() + head["token"].tobytes() + bodies[head["from"] : head["upto"]]
-        rounds.append((len(rest) + 4).to_bytes(4, "little") + rest)
-    table, _ = form.rows(rounds)
-    for name in ("output", "propensity"):
-        if table[name].tobytes() != heads[name].tobytes():
-            raise StoreCorruptError(f"head and body differ in the {name}")
-    if (table["rounds_seen"] != rounds_seen).any():
-        raise StoreCorruptError("head and body differ in the rounds seen")
+def _round(outcome: Table, token_and_check: bytes, body: bytes) -> bytes:
+    """The round that a wrong answer with an unknown truth would make."""
+    said = outcome.copy()
+    said["kind"], said["round"], said["truth"] = FEEDBACK, 1, -1
+    said["check"] = check_of(said.tobytes()[CHECK_BYTES:] + token_and_check)
+    rest = said.tobytes() + token_and_check + body
+    return (len(rest) + 4).to_bytes(4, "little") + rest

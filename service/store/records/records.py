@@ -1,13 +1,10 @@
-"""The bytes of predictions and of rounds. Little-endian, no code in them.
+"""The records of one model's predictions and rounds: what the rest of the service reads and writes.
 
-Predictions that are made together are kept together: a block is HEAD, an OUTCOME for each prediction (zeros while it
-is open), its answer and token, and its body. Feedback fills in outcomes and appends to the log a ROUND for each, the
-outcome and the body; when the last prediction of a block is closed its bodies go. A body is numbers of fixed length for
-each model, then the context. The joining is done by `lua/add_feedback.lua`, which knows the offsets.
+`layout` says where each number is. The joining of predictions with feedback is done by `lua/add_feedback.lua`.
 """
 
-import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from functools import cached_property
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -15,31 +12,23 @@ import numpy as np
 import numpy.typing as npt
 
 from learners.base import BoolArray, Contexts, FloatArray, IntArray, Rounds
-from service.errors import NewerVersionError, StoreCorruptError
-from service.store.prediction_ids import MOST_TOKENS, SINGLE
+from service.errors import StoreCorruptError
+from service.store.records import format_3
 from service.store.records.answer_codec import AnswerCodec
-from service.store.records.soundness import MOST_ROUNDS, Numbers, faults, sound_rows
-from service.store.shapes import RecordShape
-
-FORMAT = 3
+from service.store.records.blocks import block_of
+from service.store.records.checks import check_of
+from service.store.records.context_codec import ContextCodec
+from service.store.records.format_3 import Format3, shape_of
+from service.store.records.layout import BODY, EVIDENCE, HEAD, OPEN_COUNT, OUTCOME, PREDICTION, VERSION
+from service.store.records.round_table import RawRounds, RoundReader, Table, row_faults
+from service.store.records.rounds import StoredRounds
+from service.store.records.soundness import Numbers, faults, sound_rows
+from service.store.records.stored_prediction import StoredPrediction
 
 BLOCK_BYTES = 16_384
 """The largest block of more than one prediction: each feedback reads one, and one that waits keeps it whole."""
 
-HEAD = struct.Struct("<BIII16sdq")
-"""format u8, predictions u32, open ones u32, bytes of an answer u32, fingerprint 16 bytes, expires_at f64,
-rounds_seen i64."""
-
-_LENGTH_BYTES = 4
-"""A round begins with its length, u32, these bytes included; then its outcome
-(`service.store.outcomes`), its prediction's token i64
-(`service.store.prediction_ids`), and its body."""
-
-_ENTRY = np.dtype([("index", "<i4"), ("value", "<f8")])
-"""One number of a sparse context."""
-
-Table = np.ndarray[Any, Any]
-"""A row for each round, with the columns named in this module."""
+_HEAD, _OPEN_COUNT = HEAD.struct(), OPEN_COUNT.struct()
 
 
 class NewPredictions(NamedTuple):
@@ -53,166 +42,178 @@ class NewPredictions(NamedTuple):
     predicted_at: float  # seconds since the epoch
     expires_at: float
     rounds_seen: int
-
-
-class StoredPrediction(NamedTuple):
-    """What is kept of a prediction until it is forgotten, open or closed."""
-
-    fingerprint: bytes  # 16 bytes, of the request's body; zeros where the service made the id
-    expires_at: float  # seconds since the epoch
-    rounds_seen: int
-    propensities: FloatArray  # (1,), 0 where it is too small for a float64
-    outputs: npt.NDArray[Any]  # (1, ...), the answer
+    changes_seen: int = 0
 
 
 class RecordFormat:
     """The bytes of one model's predictions and rounds.
 
     Args:
-        output: how its answers are stored.
+        answers: how its answers are stored.
         evidence_size: E, numbers of evidence in each.
-        n_features: d.
-        sparse: whether contexts are stored as pairs of index and number, as many as each has; else as d
-            numbers.
+        contexts: how its contexts are stored.
 
     Attributes:
-        head: the dtype of what a block has of each prediction beside its body.
-        outcome: the dtype of what feedback said.
+        answers: as given.
+        shape: what the script for records of version 3 needs to know.
     """
 
-    def __init__(self, output: AnswerCodec, evidence_size: int, n_features: int, sparse: bool = False) -> None:
-        self._output = output
-        self._n_features = n_features
-        self._sparse = sparse
-        body: list[Any] = [
-            ("output", output.dtype),
-            ("propensity", "<f8"),
-            ("rounds_seen", "<i8"),
-            ("predicted_at", "<f8"),
-            ("residual_uniform", "<f8"),
-            ("evidence", "<f8", (evidence_size,)),
-            *([] if sparse else [("context", "<f8", (n_features,))]),
-        ]
-        outcome: list[Any] = [("correct", "u1"), ("feedback_at", "<f8"), ("round", "<i8"), ("truth", output.dtype)]
-        span = [("from", "<u4"), ("upto", "<u4")]
-        self.head = np.dtype([("propensity", "<f8"), ("output", output.dtype), ("token", "<i8"), *span])
-        self._body = np.dtype(body)
-        self.outcome = np.dtype(outcome)
-        self._round = np.dtype([("length", "<u4"), *outcome, ("token", "<i8"), *body])
+    def __init__(self, answers: AnswerCodec, evidence_size: int, contexts: ContextCodec) -> None:
+        self.answers = answers
+        self._evidence_size = evidence_size
+        self._contexts = contexts
+        self._prediction = PREDICTION.dtype(answers.dtype)
+        self._outcome_bytes = OUTCOME.dtype(answers.dtype).itemsize
+        self._body = np.dtype([("core", BODY.dtype(answers.dtype)), ("evidence", "<f8", (evidence_size,))])
+        self._rounds = StoredRounds(answers, evidence_size, contexts)
+        self.shape = shape_of(answers, evidence_size, contexts)
 
     @property
     def round_bytes(self) -> int:
-        """The length of a round in the log; of a sparse one, without its context."""
-        return self._round.itemsize
+        """Return the length of a round in the log; of one whose context has no fixed length, without it."""
+        return self._rounds.least_bytes
 
-    @property
-    def shape(self) -> RecordShape:
-        """The lengths of its records, and what answers they may hold."""
-        output, features = self._output, self._n_features if self._sparse else 0
-        return RecordShape(output.kind, output.n_labels, output.dtype.itemsize, self._body.itemsize, features)
+    @cached_property
+    def _format_3(self) -> Format3:
+        """Made only for models that have records of that version."""
+        return Format3(self.answers, self._evidence_size, self._contexts)
 
     def sound(self, predictions: NewPredictions) -> BoolArray:
-        """Which of n predictions can be read again once they are stored, (n,)."""
-        moments = (predictions.predicted_at, predictions.expires_at)
+        """Return which of n predictions can be read again once they are stored, (n,)."""
         numbers = Numbers(
             predictions.outputs,
             predictions.propensities,
             predictions.residual_uniforms,
             predictions.evidence,
             predictions.contexts,
-            moments,
+            (predictions.predicted_at, predictions.expires_at),
         )
-        return sound_rows(self._output, numbers)
+        return sound_rows(self.answers, numbers)
 
     def bounds(self, contexts: Contexts) -> list[int]:
-        """Where n predictions, kept in blocks that are not too large, begin a new one; 0 and n included."""
-        each = self.outcome.itemsize + self.head.itemsize + self._body.itemsize
-        size = contexts.n * each + (len(contexts.values) * _ENTRY.itemsize if self._sparse else 0)
-        blocks = min(contexts.n, -(-size // BLOCK_BYTES))
+        """Return where n predictions, kept in blocks that are not too large, begin a new one; 0 and n included."""
+        each, fixed = self._outcome_bytes + self._prediction.itemsize + self._body.itemsize, self._contexts.fixed_bytes
+        in_contexts = int(self._contexts.encode(contexts)[1][-1]) if fixed is None else contexts.n * fixed
+        blocks = min(contexts.n, -(-(contexts.n * each + in_contexts) // BLOCK_BYTES))
         return [contexts.n * i // blocks for i in range(blocks + 1)]
 
     def encode_blocks(
         self, predictions: NewPredictions, bounds: Sequence[int], tokens: IntArray, fingerprints: Sequence[bytes]
     ) -> list[bytes]:
-        """The records of n open predictions.
+        """Return the records of n open predictions.
 
         Args:
             predictions: n of them.
             bounds: where each block begins, and n.
-            tokens: (n,), of `service.store.prediction_ids`.
+            tokens: (n,), of `service.prediction_id`.
             fingerprints: 16 bytes for each block.
         """
-        data, at = self._encode_bodies(predictions)
-        heads = np.empty(len(predictions.outputs), self.head)
-        heads["propensity"], heads["output"], heads["token"] = predictions.propensities, predictions.outputs, tokens
-        blocks = []
+        bodies = self._encode_bodies(predictions)
+        heads = self._encode_heads(predictions, bodies, bounds, tokens)
+        size, answer_bytes = self._prediction.itemsize, self.answers.dtype.itemsize
+        after = (predictions.expires_at, predictions.rounds_seen, predictions.changes_seen)
+        blocks = list[bytes]()
         for fingerprint, (start, stop) in zip(fingerprints, pairwise(bounds), strict=True):
-            n, rows = stop - start, heads[start:stop]
-            rows["from"], rows["upto"] = at[start:stop] - at[start], at[start + 1 : stop + 1] - at[start]
-            head = HEAD.pack(
-                FORMAT, n, n, self._output.dtype.itemsize, fingerprint, predictions.expires_at, predictions.rounds_seen
-            )
-            outcomes = bytes(n * self.outcome.itemsize)
-            blocks.append(b"".join((head, outcomes, rows.tobytes(), data[at[start] : at[stop]])))
+            head = _HEAD.pack(VERSION, 0, stop - start, answer_bytes, fingerprint, *after)
+            checked, outcomes = head + heads[start * size : stop * size], bytes((stop - start) * self._outcome_bytes)
+            parts = (checked, check_of(checked), _OPEN_COUNT.pack(stop - start), outcomes, *bodies[start:stop])
+            blocks.append(b"".join(parts))
         return blocks
 
-    def _encode_bodies(self, predictions: NewPredictions) -> tuple[bytes, npt.NDArray[np.int64]]:
-        """All bodies in one, and where each begins, and the end."""
-        bodies = np.empty(len(predictions.outputs), self._body)
-        bodies["output"], bodies["propensity"] = predictions.outputs, predictions.propensities
-        bodies["rounds_seen"], bodies["predicted_at"] = predictions.rounds_seen, predictions.predicted_at
-        bodies["residual_uniform"], bodies["evidence"] = predictions.residual_uniforms, predictions.evidence
-        size, contexts = self._body.itemsize, predictions.contexts
-        at = np.arange(len(bodies) + 1, dtype=np.int64) * size
-        if not self._sparse:
-            bodies["context"] = contexts.values.reshape(len(bodies), self._n_features)
-            return bodies.tobytes(), at
-        entries = np.empty(len(contexts.values), _ENTRY)
-        entries["index"], entries["value"] = contexts.indices, contexts.values
-        fixed, tails, bounds = bodies.tobytes(), entries.tobytes(), (contexts.starts * _ENTRY.itemsize).tolist()
-        parts = [
-            fixed[i * size : (i + 1) * size] + tails[start:stop] for i, (start, stop) in enumerate(pairwise(bounds))
+    def _encode_heads(
+        self, predictions: NewPredictions, bodies: Sequence[bytes], bounds: Sequence[int], tokens: IntArray
+    ) -> bytes:
+        """What the blocks have of each prediction beside its body."""
+        heads, ends = np.empty(len(bodies), self._prediction), np.cumsum([0, *map(len, bodies)])
+        first = np.repeat(ends[list(bounds[:-1])], np.diff(bounds))
+        heads["begin"], heads["end"] = ends[:-1] - first, ends[1:] - first
+        heads["propensity"], heads["output"], heads["token"] = predictions.propensities, predictions.outputs, tokens
+        heads["body_check"] = list(map(check_of, bodies))
+        return heads.tobytes()
+
+    def _encode_bodies(self, predictions: NewPredictions) -> list[bytes]:
+        contexts, offsets = self._contexts.encode(predictions.contexts)
+        bodies = np.zeros(len(predictions.outputs), self._body)
+        core, bodies["evidence"] = bodies["core"], predictions.evidence
+        core["flags"], core["context_bytes"] = EVIDENCE, np.diff(offsets)
+        core["output"], core["propensity"] = predictions.outputs, predictions.propensities
+        core["rounds_seen"], core["changes_seen"] = predictions.rounds_seen, predictions.changes_seen
+        core["predicted_at"], core["residual_uniform"] = predictions.predicted_at, predictions.residual_uniforms
+        fixed, size = bodies.tobytes(), bodies.itemsize
+        return [
+            fixed[i * size : (i + 1) * size] + contexts[begin:end]
+            for i, (begin, end) in enumerate(pairwise(offsets.tolist()))
         ]
-        return b"".join(parts), at + contexts.starts * _ENTRY.itemsize
 
     def decode_stored(self, record: bytes) -> StoredPrediction | None:
-        """What a block tells that keeps a single prediction, with or without its body; None if it keeps several.
+        """Decode a block that keeps a single prediction, with or without its body; return None if it keeps several.
 
         Raises:
             NewerVersionError: if a newer version wrote it.
             StoreCorruptError: if it is none.
         """
-        if len(record) < HEAD.size or record[0] < FORMAT:
-            raise StoreCorruptError("a prediction's record has an unknown format")
-        if record[0] > FORMAT:
-            raise NewerVersionError(f"a prediction's record has format {record[0]}; this version reads {FORMAT}")
-        _, n, _, size, fingerprint, expires_at, rounds_seen = HEAD.unpack_from(record)
-        at = HEAD.size + self.outcome.itemsize
-        if n > 1 and fingerprint == bytes(16):  # one that the service named
+        if record[:1] == bytes([format_3.VERSION]):
+            return self._format_3.decode_stored(record)
+        block = block_of(record, self.answers)
+        if len(block.predictions) > 1 and block.fingerprint == bytes(16):  # one that the service named
             return None
-        if n != 1 or size != self._output.dtype.itemsize or len(record) < at + self.head.itemsize:
-            raise StoreCorruptError("a prediction's record is cut short, or of another model")
-        head, none = np.frombuffer(record, self.head, 1, at), np.zeros((1, 0))
-        contexts = Contexts.dense(none)
-        numbers = Numbers(head["output"], head["propensity"], np.zeros(1), none, contexts, (expires_at,))
-        if wrong := faults(self._output, numbers):
+        if len(block.predictions) != 1:
+            raise StoreCorruptError("a prediction's record is of another model")
+        output, p, none = block.predictions["output"], block.predictions["propensity"], np.zeros((1, 0))
+        numbers = Numbers(output, p, np.zeros(1), none, Contexts.dense(none), (block.expires_at,))
+        if wrong := faults(self.answers, numbers):
             raise StoreCorruptError(f"a prediction's record holds an impossible {wrong[0]}")
-        return StoredPrediction(fingerprint, expires_at, rounds_seen, head["propensity"], head["output"])
+        return StoredPrediction(block.fingerprint, block.expires_at, block.rounds_seen, p, output)
 
-    def decode_rounds(self, entries: Sequence[bytes]) -> Rounds:
-        """The rounds as the learners want them, in arrays of their own.
-
-        Args:
-            entries: of the log, some rounds in each.
+    def check_block(self, record: bytes) -> None:
+        """Refuse a block of which a prediction could not be joined with feedback.
 
         Raises:
-            StoreCorruptError: if an entry is not one of this model.
+            NewerVersionError: if a newer version wrote it.
+            StoreCorruptError: if it is damaged.
         """
+        if record[:1] == bytes([format_3.VERSION]):
+            self._format_3.check_block(record)
+        elif rounds := block_of(record, self.answers).as_rounds():
+            self.rows(rounds)
+
+    def reader(self, version: int) -> RoundReader:
+        """Return the reader of the rounds that a version wrote, which is one that this version knows."""
+        return self._format_3 if version == format_3.VERSION else self._rounds
+
+    def joined(self, raw: Sequence[RawRounds]) -> tuple[Table, Contexts]:
+        """Return the table of rounds that follow each other, and their contexts, in new arrays.
+
+        Raises:
+            StoreCorruptError: if a number in one of them is impossible.
+        """
+        table = raw[0].table if len(raw) == 1 else np.concatenate([each.table for each in raw])
+        lengths = np.concatenate([np.diff(each.offsets) for each in raw])
+        contexts = self._contexts.decode(b"".join(each.contexts for each in raw), np.cumsum([0, *lengths]))
+        if wrong := row_faults(self.answers, table, contexts):
+            raise StoreCorruptError(f"a round of the log holds an impossible {wrong[0]}")
+        return table, contexts
+
+    def rows(self, entries: Sequence[bytes]) -> tuple[Table, Contexts]:
+        """Return the table of the rounds in entries that this version wrote, and their contexts, in new arrays.
+
+        Raises:
+            StoreCorruptError: if an entry is not one of this model, or is damaged.
+            NewerVersionError: if a newer version wrote some of it.
+        """
+        return self.joined([self._rounds.read(entries)])
+
+    def table(self, entries: Sequence[bytes]) -> Table:
+        """Return a row for each round in entries of the log; raises as `rows`."""
+        return self.rows(entries)[0]
+
+    def decode_rounds(self, entries: Sequence[bytes]) -> Rounds:
+        """Return the rounds in entries of the log as the learners want them; raises as `rows`."""
         return self.rounds_of(*self.rows(entries))
 
     @staticmethod
     def rounds_of(table: Table, contexts: Contexts) -> Rounds:
-        """The rounds of a table as the learners want them, in arrays of their own."""
+        """Return the rounds of a table as the learners want them, in new arrays."""
         return Rounds(
             contexts=contexts,
             labels=table["output"].astype(np.int64),
@@ -223,89 +224,3 @@ class RecordFormat:
             evidence=np.array(table["evidence"], order="C"),
             residual_uniforms=table["residual_uniform"].astype(np.float64),
         )
-
-    def table(self, entries: Sequence[bytes]) -> Table:
-        """A row for each round in entries of the log.
-
-        Raises:
-            StoreCorruptError: if an entry is not one of this model.
-        """
-        return self.rows(entries)[0]
-
-    def rows(self, entries: Sequence[bytes]) -> tuple[Table, Contexts]:
-        """The table, and the contexts of its rounds in arrays of their own.
-
-        Raises:
-            StoreCorruptError: if an entry is not one of this model.
-        """
-        table, contexts = self._sparse_rows(entries) if self._sparse else self._dense_rows(entries)
-        if wrong := self._faults(table, contexts):
-            raise StoreCorruptError(f"a round of the log holds an impossible {wrong[0]}")
-        return table, contexts
-
-    def _dense_rows(self, entries: Sequence[bytes]) -> tuple[Table, Contexts]:
-        data, size = b"".join(entries), self._round.itemsize
-        whole = len(data) - len(data) % size
-        table = np.frombuffer(data[:whole], self._round)
-        if whole != len(data) or (table["length"] != size).any():
-            raise StoreCorruptError(f"a round of the log has not {size} bytes")
-        return table, Contexts.dense(table["context"])
-
-    def _sparse_rows(self, entries: Sequence[bytes]) -> tuple[Table, Contexts]:
-        records, size = [each for entry in entries for each in self.split(entry)], self._round.itemsize
-        table = np.frombuffer(b"".join(record[:size] for record in records), self._round)
-        return table, self._sparse_contexts([record[size:] for record in records])
-
-    def split(self, entry: bytes) -> Iterator[bytes]:
-        """The rounds of an entry, one by one.
-
-        Raises:
-            StoreCorruptError: if a length is impossible.
-        """
-        if not self._sparse:  # of one length, whatever they say
-            size = self._round.itemsize
-            if len(entry) % size:
-                raise StoreCorruptError(f"a round of the log has not {size} bytes")
-            yield from (entry[at : at + size] for at in range(0, len(entry), size))
-            return
-        at = 0
-        while at < len(entry):
-            length = int.from_bytes(entry[at : at + _LENGTH_BYTES], "little")
-            if length < self._round.itemsize or at + length > len(entry):
-                raise StoreCorruptError("a round of the log has an impossible length")
-            yield entry[at : at + length]
-            at += length
-
-    def count(self, entry: bytes) -> int | None:
-        """How many rounds there are in an entry; None where they cannot be told apart."""
-        if not self._sparse:
-            count, rest = divmod(len(entry), self._round.itemsize)
-            return None if rest else count
-        try:
-            return sum(1 for _ in self.split(entry))
-        except StoreCorruptError:
-            return None
-
-    def _sparse_contexts(self, tails: Sequence[bytes]) -> Contexts:
-        if any(len(tail) % _ENTRY.itemsize for tail in tails):
-            raise StoreCorruptError("a stored context has a broken entry")
-        entries = np.frombuffer(b"".join(tails), _ENTRY)
-        if ((entries["index"] < 0) | (entries["index"] >= self._n_features)).any():
-            raise StoreCorruptError("a stored context has an index out of range")
-        return Contexts.sparse([len(tail) // _ENTRY.itemsize for tail in tails], entries["index"], entries["value"])
-
-    def _faults(self, table: Table, contexts: Contexts) -> list[str]:
-        """The names of numbers that would lead a learner astray: labels become indices in compiled updates."""
-        form, right = self._output, table["correct"]
-        of_outcome = {
-            "truth": form.possible_truths(table["truth"]),
-            "bit": (right == form.equal(table["truth"], table["output"])) & (right <= 1),
-            "number": (table["round"] >= 1) & (table["rounds_seen"] >= 0) & (table["rounds_seen"] <= MOST_ROUNDS),
-            "token": (table["token"] >= SINGLE) & (table["token"] < MOST_TOKENS),
-        }
-        output, p, residual_uniform, evidence = (
-            table[name] for name in ("output", "propensity", "residual_uniform", "evidence")
-        )
-        moments = (table["predicted_at"], table["feedback_at"])
-        wrong = faults(form, Numbers(output, p, residual_uniform, evidence, contexts, moments))
-        return [*wrong, *(name for name, mask in of_outcome.items() if not mask.all())]

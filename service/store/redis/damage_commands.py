@@ -1,5 +1,6 @@
 """What a store over the Redis protocol does about damage: keep a record of it, and search for it."""
 
+from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
@@ -19,16 +20,18 @@ _SNAPSHOT_IS_AHEAD = -1
 _SCAN_COUNT = 1000
 
 
-class DamageCommands:
+class DamageCommands(ABC):
     """The part of `service.store.redis.redis_store.RedisStore` that damage concerns."""
 
     _connection: Connection
 
+    @abstractmethod
     async def _call(self, *command: Any) -> Any:
-        raise NotImplementedError
+        """Send one command."""
 
+    @abstractmethod
     async def _run(self, script: Script, named: Sequence[str], args: Sequence[Any]) -> Any:
-        raise NotImplementedError
+        """Run a script on some keys."""
 
     @translating_errors
     async def record_damage(self, key: ModelKey, found: Sequence[Damage]) -> bool:

@@ -2,11 +2,15 @@
 
 import struct
 from collections.abc import Iterable, Mapping, Sequence
+from typing import TypeAlias
 
 from service.errors import StoreCorruptError
 from service.store.base import Feedback, FeedbackResult, FeedbackStatus
-from service.store.outcomes import decode_outcomes
-from service.store.prediction_ids import token_of
+from service.store.records.layout import VERSION
+from service.store.records.outcomes import decode_outcomes
+
+Said: TypeAlias = Mapping[str, Sequence[bytes]]
+"""What is said of the predictions of each block."""
 
 _SAID = struct.Struct("<qBI")
 """token i64, correct u8 (1, 0, or 2 where only the truth is given), bytes of the truth u32; the truth follows."""
@@ -16,30 +20,39 @@ _STATUSES = {ord(status.value[0]): status for status in FeedbackStatus}
 _WITH_OUTCOME = b"rdc"
 """The letters of recorded, duplicate and conflict."""
 
+_OLDER = b"o"
+"""The letter of a prediction that is in a block of version 3."""
+
 
 def by_block(feedback: Iterable[Feedback]) -> tuple[list[str], dict[str, list[bytes]]]:
-    """The block of each feedback, and for each block what is said of its predictions, in the order given."""
+    """Return the block of each feedback, and for each block what is said of its predictions, in the order given."""
     order: list[str] = []
     said: dict[str, list[bytes]] = {}
-    for prediction_id, correct, truth in feedback:
-        block, token = token_of(prediction_id)
+    for (_, block, token), correct, truth in feedback:
         order.append(block)
         packed = _SAID.pack(token, 2 if correct is None else correct, len(truth or b"")) + (truth or b"")
         said.setdefault(block, []).append(packed)
     return order, said
 
 
-def in_order(
-    order: Sequence[str], said: Mapping[str, object], replies: Iterable[tuple[bytes, bytes]]
-) -> list[FeedbackResult]:
-    """What became of each feedback, from the replies for each block. Trouble with one block is no other's."""
-    of_block = {block: iter(_decode_results(*reply)) for block, reply in zip(said, replies, strict=True)}
+def in_order(order: Sequence[str], results: Mapping[str, Iterable[FeedbackResult]]) -> list[FeedbackResult]:
+    """Return what became of each feedback, from the results for each block. Trouble with one block is no other's."""
+    of_block = {block: iter(each) for block, each in results.items()}
     return [next(of_block[block]) for block in order]
 
 
-def _decode_results(letters: bytes, outcomes: bytes) -> list[FeedbackResult]:
+def is_older(letters: bytes, _: bytes) -> bool:
+    """Return whether a reply says that nothing was done to a block, as it is of version 3."""
+    return letters.startswith(_OLDER)
+
+
+def decode_results(letters: bytes, outcomes: bytes, version: int = VERSION) -> list[FeedbackResult]:
+    """Return the results of one block, from the reply for it; none where nothing was done to it."""
+    if is_older(letters, outcomes):
+        return []
     try:
-        known = iter(decode_outcomes(outcomes, len(letters) - len(letters.translate(None, _WITH_OUTCOME))))
+        n = len(letters) - len(letters.translate(None, _WITH_OUTCOME))
+        known = iter(decode_outcomes(outcomes, n, version))
     except StoreCorruptError:
         return [FeedbackResult(FeedbackStatus.BROKEN, None)] * len(letters)
     return [FeedbackResult(_STATUSES[letter], next(known) if letter in _WITH_OUTCOME else None) for letter in letters]

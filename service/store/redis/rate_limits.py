@@ -9,26 +9,18 @@ import math
 from collections.abc import Awaitable, Callable
 from functools import lru_cache
 from importlib import resources
-from typing import Any, NamedTuple
+from typing import Any
 
 from limits import RateLimitItem, parse
 
 from service.store import keys
+from service.store.access_tables import RequestCount
 
 _COUNT = (resources.files("service.store") / "lua" / "count_request.lua").read_text()
 
 
-class Count(NamedTuple):
-    """Where a key stands in its window."""
-
-    most: int  # requests in a window
-    window: int  # seconds
-    left: int  # requests; -1 if this one was too many
-    resets_in: int | None  # seconds, at least 1; told only where none is left
-
-
 class RateLimits:
-    """Implements `service.api.middleware.access.Limiter`.
+    """Implements `service.store.access_tables.RequestCounter`.
 
     Args:
         command: sends one command to the store, and raises `StoreError`.
@@ -37,7 +29,7 @@ class RateLimits:
     def __init__(self, command: Callable[..., Awaitable[Any]]) -> None:
         self._command = command
 
-    async def count(self, key_id: str, limit: str) -> Count:
+    async def count(self, key_id: str, limit: str) -> RequestCount:
         """Counts a request of a key, whose limit is such as `100/second`.
 
         Raises:
@@ -48,8 +40,8 @@ class RateLimits:
         counter, window = f"{keys.RATE_LIMITS}:{item.key_for(key_id)}", item.get_expiry()
         made, left_of_it = await self._command("EVAL", _COUNT, 1, counter, window)
         if made < item.amount:
-            return Count(item.amount, window, item.amount - made, None)
-        return Count(item.amount, window, max(item.amount - made, -1), max(1, math.ceil(left_of_it / 1000)))
+            return RequestCount(item.amount, window, item.amount - made, None)
+        return RequestCount(item.amount, window, max(item.amount - made, -1), max(1, math.ceil(left_of_it / 1000)))
 
 
 @lru_cache(maxsize=1024)

@@ -13,7 +13,6 @@ from redis import exceptions
 
 from service.errors import (
     ModelNotFoundError,
-    NewerVersionError,
     StoreError,
     StoreUnavailableError,
 )
@@ -23,7 +22,6 @@ from service.store.base import (
     Feedback,
     FeedbackResult,
     FeedbackRules,
-    LogEntry,
     ModelStats,
     PublishedStatistics,
     Seen,
@@ -32,16 +30,19 @@ from service.store.base import (
     StoreReadiness,
     Tail,
 )
-from service.store.connections.connections import NO_FILES, Connection, TlsFiles, connect
+from service.store.connections.addresses import NO_FILES, TlsFiles
+from service.store.connections.connections import Connection, connect
 from service.store.connections.readiness import read_readiness
 from service.store.connections.replication import Confirmed
 from service.store.damage import DamagedSnapshotError
+from service.store.records import format_3
 from service.store.redis.damage_commands import DamageCommands
 from service.store.redis.driver_errors import translating_errors
-from service.store.redis.feedback_codec import by_block, in_order
+from service.store.redis.entry_codec import decode_entry
+from service.store.redis.feedback_codec import Said, by_block, decode_results, in_order, is_older
 from service.store.redis.model_hash import NAME_ERRORS, read_listed, read_model
 from service.store.redis.model_stats import read_load, read_model_stats
-from service.store.redis.scripts import Script, script
+from service.store.redis.scripts import Script, record_script, script
 from service.store.redis.snapshot_parts import SNAPSHOT_VERSION, check_of, read_snapshot
 from service.store.stored_models import ListedModel, ModelKey, ModelPage, StoredModel, UnreadModel
 
@@ -56,16 +57,15 @@ _COMING_SECONDS = 3600
 
 _Connection: TypeAlias = Connection | Confirmed
 
-_ENTRY_FIELDS = [b"p", b"r"]
-
 _CREATE_MODEL = script("create_model")
 _LIST_MODEL = script("list_model")
 _KEEP_SUMMARY = script("keep_summary")
 _DELETE_MODEL = script("delete_model")
-_ADD_PREDICTIONS = script("read_entries", "add_predictions")
-_ADD_FEEDBACK = script("add_feedback")
-_READ_TAIL = script("read_entries", "read_tail")
-_SAVE_SNAPSHOT = script("read_entries", "snapshot_there", "save_snapshot")
+_ADD_PREDICTIONS = record_script("read_entries", "add_predictions")
+_ADD_FEEDBACK = record_script("add_feedback")
+_ADD_FEEDBACK_FORMAT_3 = script("add_feedback_format_3")
+_READ_TAIL = record_script("read_entries", "read_tail")
+_SAVE_SNAPSHOT = record_script("read_entries", "snapshot_there", "save_snapshot")
 _PUBLISH_STATISTICS = script("publish_statistics")
 
 
@@ -139,8 +139,8 @@ class RedisStore(DamageCommands):
     ) -> list[bytes | None] | Tail:
         """See `Store.add_predictions`."""
         named = [*_model_and_log(key), *(keys.block(*key, block.id) for block in blocks)]
-        rounds, limit, last_at, newer, damage = seen or Seen(-1, 0)
-        args = [key.incarnation, rounds, last_at or b"", int(newer), limit, damage, round(keep_seconds * 1000)]
+        rounds, limit, last_at, newer, damage, changes = seen or Seen(-1, 0)
+        args = [key.incarnation, rounds, changes, last_at or b"", int(newer), limit, damage, round(keep_seconds * 1000)]
         reply = await self._run(_ADD_PREDICTIONS, named, [*args, *(block.record for block in blocks)])
         total, items, *version = _unless_gone(key, reply)
         there: list[bytes | None] = items
@@ -152,17 +152,19 @@ class RedisStore(DamageCommands):
     ) -> list[FeedbackResult]:
         """See `Store.add_feedback`."""
         order, said = by_block(feedback)
-        named = [*_model_and_log(key), *(keys.block(*key, block) for block in said)]
-        args: list[Any] = [key.incarnation, repr(now), int(rules.accept_late), int(rules.label_needed), *rules.shape]
-        for block, parts in said.items():
-            args += (block, b"".join(parts))
-        replies = _unless_gone(key, await self._run(_ADD_FEEDBACK, named, args, self._confirmed))
-        return in_order(order, said, replies)
+        fixed = [key.incarnation, repr(now), int(rules.accept_late), int(rules.label_needed)]
+        replies = await self._join(_ADD_FEEDBACK, key, said, fixed)
+        results = {block: decode_results(*reply) for block, reply in zip(said, replies, strict=True)}
+        if older := {block: said[block] for block, reply in zip(said, replies, strict=True) if is_older(*reply)}:
+            replies = await self._join(_ADD_FEEDBACK_FORMAT_3, key, older, [*fixed, *rules.shape])
+            for block, reply in zip(older, replies, strict=True):
+                results[block] = decode_results(*reply, format_3.VERSION)
+        return in_order(order, results)
 
     @translating_errors
     async def read_tail(self, key: ModelKey, after: int, limit: int) -> Tail:
         """See `Store.read_tail`."""
-        reply = await self._run(_READ_TAIL, _model_and_log(key), [key.incarnation, after + 1, limit])
+        reply = await self._run(_READ_TAIL, _model_and_log(key), [key.incarnation, after, limit])
         return _tail(*_unless_gone(key, reply))
 
     @translating_errors
@@ -237,6 +239,15 @@ class RedisStore(DamageCommands):
         await self._connection.close()
         await self._bulk.close()
 
+    async def _join(self, script: Script, key: ModelKey, said: Said, fixed: Sequence[Any]) -> list[tuple[bytes, bytes]]:
+        """What a script that joins feedback says of each block."""
+        named = [*_model_and_log(key), *(keys.block(*key, block) for block in said)]
+        parts = [part for block, each in said.items() for part in (block, b"".join(each))]
+        replies: list[tuple[bytes, bytes]] = _unless_gone(
+            key, await self._run(script, named, [*fixed, *parts], self._confirmed)
+        )
+        return replies
+
     async def _list_or_say_why(self, name: str) -> ListedModel | UnreadModel | None:
         if not name.isascii():
             return None  # no request can name it, and no service made it
@@ -278,11 +289,5 @@ def _unless_gone(key: ModelKey, reply: Any) -> Any:
     return reply
 
 
-def _tail(rounds: bytes, entries: list[tuple[bytes, list[bytes]]], damage: bytes) -> Tail:
-    return Tail(int(rounds), [_log_entry(*entry) for entry in entries], int(damage))
-
-
-def _log_entry(number: bytes, fields: list[bytes]) -> LogEntry:
-    if fields[::2] != _ENTRY_FIELDS:
-        raise NewerVersionError(f"round {number.decode()} of the log has fields that this version does not know")
-    return LogEntry(int(number[:-2]), fields[1].decode(errors="replace"), fields[3])
+def _tail(rounds: bytes, entries: list[tuple[bytes, list[bytes]]], damage: bytes, changes: bytes) -> Tail:
+    return Tail(int(rounds), [decode_entry(*entry) for entry in entries], int(damage), int(changes))

@@ -4,6 +4,8 @@ import hashlib
 from importlib import resources
 from typing import NamedTuple
 
+from service.store.records.lua_prelude import lua_prelude
+
 
 class Script(NamedTuple):
     """The source of a script, and the name that the store has for it."""
@@ -14,6 +16,18 @@ class Script(NamedTuple):
 
 def script(*names: str) -> Script:
     """Return the script that is made of some files, one after the other."""
+    return _script(_source(names))
+
+
+def record_script(*names: str) -> Script:
+    """Return such a script, which knows the layouts of records."""
+    return _script(lua_prelude().encode() + _source(names))
+
+
+def _source(names: tuple[str, ...]) -> bytes:
     folder = resources.files("service.store").joinpath("lua")
-    source = b"".join(folder.joinpath(f"{name}.lua").read_bytes() for name in names)
+    return b"".join(folder.joinpath(f"{name}.lua").read_bytes() for name in names)
+
+
+def _script(source: bytes) -> Script:
     return Script(hashlib.sha1(source, usedforsecurity=False).hexdigest(), source)

@@ -1,9 +1,7 @@
 """BoostReg and AdaBoost.OLM++ against their paper: traces, costs, regret, the mixture and its bound."""
 
-import json
 from collections.abc import Iterator
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -12,8 +10,8 @@ from hypothesis import strategies as st
 from scipy import optimize
 from scipy.special import logsumexp, softmax
 
-from learners.algorithms.improper import adaboost_olm as boosting
 from learners.algorithms.improper.adaboost_olm import (
+    WEAK_LEARNERS,
     AdaBoostOlm,
     BoostReg,
     CostPerceptron,
@@ -23,9 +21,10 @@ from learners.algorithms.improper.adaboost_olm import (
     regressors,
 )
 from learners.base import Contexts, FloatArray, IntArray, Problem
-from tests.learners.worlds import LAWS, assert_close, bits, expected_mistakes, join, make_world, one_round, pick, play
+from tests.learners.arrays import assert_close, bits
+from tests.learners.traces import MICRO
+from tests.learners.worlds import LAWS, expected_mistakes, join, make_world, one_round, pick, play
 
-MICRO: dict[str, Any] = json.loads((Path(__file__).parent.parent.parent / "data" / "traces.json").read_text())
 PROBLEM = Problem(3, 2)
 
 
@@ -114,7 +113,7 @@ def test_adaboost_trace(monkeypatch: pytest.MonkeyPatch) -> None:
     """Costs, ζ, answers, trust and weights of every round are the trace's, with what the weak learners named."""
     trace = MICRO["adaboost_olm_pp"]
     script = Scripted(iter([member["l"] for row in trace["rounds"] for member in row["learners"]]))
-    monkeypatch.setitem(boosting.WEAK_LEARNERS, "perceptron", script)
+    monkeypatch.setitem(WEAK_LEARNERS, "perceptron", script)
     learner: AdaBoostOlm = AdaBoostOlm(problem=PROBLEM, weak_learners=trace["N"], horizon=trace["T"])
     state = learner.init()
     for expected in trace["rounds"]:
@@ -152,7 +151,7 @@ def test_boosting_helps_a_weak_learner(monkeypatch: pytest.MonkeyPatch) -> None:
     problem, T, rng = Problem(3, 1), 1500, np.random.default_rng(2)
     truth, N = rng.integers(0, 3, T), 10
     hints = np.where(rng.random((T, N)) < 0.25, truth[:, None], rng.integers(0, 3, (T, N)))
-    monkeypatch.setitem(boosting.WEAK_LEARNERS, "perceptron", Scripted(iter(hints.ravel().tolist())))
+    monkeypatch.setitem(WEAK_LEARNERS, "perceptron", Scripted(iter(hints.ravel().tolist())))
     learner, contexts = AdaBoostOlm(problem=problem, weak_learners=N, horizon=T), Contexts.dense([1.0])
     state, right = learner.init(), np.empty(T)
     for t, y in enumerate(truth):
@@ -177,7 +176,7 @@ class Row(NamedTuple):
 def boosted_row(monkeypatch: pytest.MonkeyPatch, hints: IntArray, truth: IntArray, K: int) -> Row:
     """Plays weak learners that name the labels `hints` (T, N)."""
     T, N = hints.shape
-    monkeypatch.setitem(boosting.WEAK_LEARNERS, "perceptron", Scripted(iter(hints.ravel().tolist())))
+    monkeypatch.setitem(WEAK_LEARNERS, "perceptron", Scripted(iter(hints.ravel().tolist())))
     learner, contexts = AdaBoostOlm(problem=Problem(K, 1), weak_learners=N, horizon=T), Contexts.dense([1.0])
     state, row = learner.init(), Row(np.empty(T), *np.zeros((2, N + 1)), *np.zeros((2, N)))
     for t, y in enumerate(truth):

@@ -8,8 +8,9 @@ import pytest
 
 from learners.algorithms.improper.adahedge import AdaHedge, AdaHedgeState
 from learners.base import NO_LABEL, Contexts, FloatArray, Problem
-from tests.learners.test_traces import MICRO, TOLERANCE
-from tests.learners.worlds import as_sparse, assert_close, bits, copied, one_round
+from tests.learners.arrays import as_sparse, assert_close, bits, copied
+from tests.learners.traces import MICRO, TOLERANCE
+from tests.learners.worlds import one_round
 
 NONE = np.empty(0)
 

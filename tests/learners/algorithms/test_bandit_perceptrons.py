@@ -7,27 +7,12 @@ import numpy as np
 import pydantic
 import pytest
 
-from learners.algorithms.first_order.bandit_perceptrons import (
-    BanditPerceptrons,
-    BanditPerceptronsKernel,
-    rational_kernel,
-)
+from learners.algorithms.first_order.bandit_perceptrons import BanditPerceptrons
+from learners.algorithms.first_order.bandit_perceptrons_kernel import BanditPerceptronsKernel, rational_kernel
 from learners.base import Contexts, FloatArray, Problem
-from tests.learners.test_traces import LONG, MICRO, TOLERANCE, long_world
-from tests.learners.worlds import (
-    World,
-    as_sparse,
-    assert_close,
-    bits,
-    copied,
-    is_finite,
-    make_world,
-    matrix,
-    one_round,
-    play,
-    random_rounds,
-    unit_rows,
-)
+from tests.learners.arrays import as_sparse, assert_close, bits, copied, is_finite, matrix, unit_rows
+from tests.learners.traces import LONG, MICRO, TOLERANCE, long_world
+from tests.learners.worlds import World, make_world, one_round, play, random_rounds
 
 PROBLEM = Problem(4, 5)
 RULES = {"paper": False, "full": True}

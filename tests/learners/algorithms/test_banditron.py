@@ -7,8 +7,9 @@ import pytest
 
 from learners.algorithms.first_order.banditron import Banditron
 from learners.base import Contexts, Problem
-from tests.learners.test_traces import LONG, MICRO, TOLERANCE, long_world
-from tests.learners.worlds import assert_close, make_world, one_round, pick, play, random_rounds
+from tests.learners.arrays import assert_close
+from tests.learners.traces import LONG, MICRO, TOLERANCE, long_world
+from tests.learners.worlds import make_world, one_round, pick, play, random_rounds
 
 PROBLEM = Problem(4, 5)
 

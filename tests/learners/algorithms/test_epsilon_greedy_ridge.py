@@ -8,18 +8,8 @@ import pytest
 
 from learners.algorithms.second_order.epsilon_greedy_ridge import EpsilonGreedyRidge
 from learners.base import Contexts, FloatArray, Problem, Rounds
-from tests.learners.worlds import (
-    assert_close,
-    expected_mistakes,
-    join,
-    make_world,
-    matrix,
-    pick,
-    play,
-    random_rounds,
-    two_clusters,
-    unpacked,
-)
+from tests.learners.arrays import assert_close, matrix, unpacked
+from tests.learners.worlds import expected_mistakes, join, make_world, pick, play, random_rounds, two_clusters
 
 PROBLEM = Problem(3, 4)
 

@@ -1,7 +1,5 @@
 """The logistic learner of Fenchel-Young losses against its paper: traces, decoding, steps, the theorem's bound."""
 
-import json
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,23 +8,11 @@ import pytest
 
 from learners.algorithms.fenchel_young.fenchel_young import FenchelYoung, decode
 from learners.base import NO_LABEL, Contexts, FloatArray, Problem
+from tests.learners.arrays import assert_close, bits, is_finite
 from tests.learners.formulas import LN2, gradient, losses_of, projected
-from tests.learners.test_traces import long_teacher, long_world
-from tests.learners.worlds import (
-    assert_close,
-    bits,
-    expected_mistakes,
-    is_finite,
-    make_world,
-    one_round,
-    pick,
-    play,
-    random_rounds,
-)
+from tests.learners.traces import LONG, MICRO, long_teacher, long_world
+from tests.learners.worlds import expected_mistakes, make_world, one_round, pick, play, random_rounds
 
-DATA = Path(__file__).parent.parent.parent / "data"
-MICRO: dict[str, Any] = json.loads((DATA / "traces.json").read_text())
-LONG: dict[str, Any] = json.loads((DATA / "long_traces.json").read_text())
 SMALL = Problem(3, 2)
 RUNS: dict[str, dict[str, Any]] = {
     "ogd": {},

@@ -1,7 +1,5 @@
 """The bandit reduction against its paper: the trace, the coin, what is learned on average, and the theorem's bound."""
 
-import json
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,25 +11,11 @@ from learners.algorithms.improper.folklore import Folklore, regret_bound
 from learners.algorithms.improper.folklore_bandit import FolkloreBandit, explored, select
 from learners.base import Contexts, FloatArray, Problem, Rounds
 from learners.mathematics.exploration import draw
-from tests.learners.worlds import (
-    as_sparse,
-    assert_close,
-    bits,
-    copied,
-    expected_mistakes,
-    join,
-    make_world,
-    matrix,
-    one_round,
-    pick,
-    play,
-    two_clusters,
-    unpacked,
-)
+from tests.learners.arrays import as_sparse, assert_close, bits, copied, matrix, unpacked
+from tests.learners.traces import MICRO
+from tests.learners.worlds import expected_mistakes, join, make_world, one_round, pick, play, two_clusters
 
-TRACE: dict[str, Any] = json.loads((Path(__file__).parent.parent.parent / "data" / "traces.json").read_text())[
-    "bandit_reduction"
-]
+TRACE: dict[str, Any] = MICRO["bandit_reduction"]
 PROBLEM = Problem(3, 2)
 ALMOST_ONE = float(np.nextafter(1.0, 0.0))
 

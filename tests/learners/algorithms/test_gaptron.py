@@ -1,4 +1,4 @@
-"""Gaptron against its paper: losses, gradients, the surrogate gap, schedules, the ball, the theorems' bounds."""
+"""Gaptron against its paper: the weights after each round, the adaptive step, the ball."""
 
 from typing import Any
 
@@ -7,164 +7,14 @@ import pydantic
 import pytest
 
 from learners.algorithms.first_order.gaptron import Gaptron, GaptronState
-from learners.base import Contexts, FloatArray, IntArray, Problem
-from learners.mathematics.gaptron_schedules import anytime_constant, safe_step, tuned_exploration
+from learners.base import Contexts, FloatArray, Problem
+from learners.mathematics.gaptron_schedules import anytime_constant, safe_step
 from learners.mathematics.linear_algebra import squared_norm
-from learners.mathematics.losses import LOSS_CODES, LossName, gap_share, surrogate
-from tests.learners.formulas import LN2, LOSSES, gap_of, gradient, losses_of, margins, projected, theorem
-from tests.learners.worlds import (
-    World,
-    assert_close,
-    copied,
-    expected_mistakes,
-    make_world,
-    matrix,
-    one_round,
-    pick,
-    play,
-    random_rounds,
-    two_clusters,
-    unit_rows,
-)
-
-EACH_LOSS = pytest.mark.parametrize("loss", LOSSES)
-EACH_K = pytest.mark.parametrize("K", range(2, 9))
-
-
-def scores_with_ties(seed: int, K: int) -> FloatArray:
-    """Rows of scores (n, K), small and large, with ties, and with top margins in {0, 1/K, 1} and beside them."""
-    rng = np.random.default_rng(seed)
-    rows = [scale * rng.normal(size=(60, K)) for scale in (0.1, 1.0, 5.0)]
-    tied = rng.normal(size=(60, K))
-    tied[:, rng.permutation(K)[:2]] = tied.max(axis=1, keepdims=True)
-    for margin in (0.0, 1 / K, 1 / K - 1e-9, 1 / K + 1e-9, 1.0, 1.0 - 1e-9, 1.0 + 1e-9):
-        top = -np.abs(rng.normal(size=(20, K)))
-        top[:, 0] = 0.0
-        top[np.arange(20), rng.integers(1, K, 20)] = -margin
-        rows.append(rng.permuted(np.minimum(top, np.where(np.arange(K) == 0, 0.0, -margin)), axis=1))
-    return np.concatenate([np.zeros((1, K)), tied, *rows])
-
-
-def surrogates(loss: LossName, s: FloatArray, y: IntArray) -> tuple[FloatArray, FloatArray]:
-    """Values (n,) and coefficients (n, K) of the learner's own loss for rows of scores."""
-    coefficients = np.empty_like(s)
-    values = [surrogate(LOSS_CODES[loss], s[i], y[i], coefficients[i]) for i in range(len(s))]
-    return np.array(values), coefficients
-
-
-def at_scores(learner: Gaptron, s: FloatArray) -> tuple[GaptronState, Contexts]:
-    """A state and one-hot contexts of norm X whose scores are these rows (n, K); d must be n."""
-    state, X = learner.init(), learner.problem.norm_bound
-    state.direction[:] = s / X
-    state.squared_norm[()] = np.sum(state.direction**2)
-    return state, Contexts.dense(np.eye(len(s)) * X)
-
-
-# --- losses
-
-
-@EACH_LOSS
-@EACH_K
-def test_loss_is_the_formula(loss: LossName, K: int) -> None:
-    """The loss is Table 1's for every label; the hinge is zero exactly where the leader is right by 1/K or more."""
-    s = scores_with_ties(K, K)
-    for label in range(K):
-        y = np.full(len(s), label)
-        values, coefficients = surrogates(loss, s, y)
-        frozen = (loss == "hinge") & (margins(s, y) >= 1 / K - 1e-12)
-        assert_close(values, np.where(frozen, 0.0, losses_of(loss, s, y)), 1e-12)
-        assert not coefficients[frozen].any()
-
-
-@EACH_LOSS
-@EACH_K
-def test_coefficients_are_the_derivative(loss: LossName, K: int) -> None:
-    """Central differences of the loss in each score agree with its coefficients, away from kinks."""
-    rng, h = np.random.default_rng(K), 1e-6
-    for s in rng.normal(size=(50, K)):
-        y, top = int(rng.integers(K)), np.sort(s)
-        if abs(top[-1] - top[-2] - 1 / K) < 1e-4 or np.diff(top).min() < 1e-4:
-            continue
-        shifted = np.concatenate([s + h * np.eye(K), s - h * np.eye(K)])
-        values, _ = surrogates(loss, shifted, np.full(2 * K, y))
-        _, coefficients = surrogates(loss, s[None], np.array([y]))
-        assert_close(coefficients[0], (values[:K] - values[K:]) / (2 * h), 1e-6)
-
-
-@EACH_LOSS
-@EACH_K
-def test_gap_map_is_the_formula(loss: LossName, K: int) -> None:
-    """The gap a is in [0, 1] and is Table 1's map, with 1 - m* for the hinge (its printed form turns negative)."""
-    s = np.concatenate([scores_with_ties(K, K), 1e3 * scores_with_ties(K + 10, K)])
-    actual = np.array(
-        [gap_share(LOSS_CODES[loss], row, leader) for row, leader in zip(s, s.argmax(axis=1), strict=True)]
-    )
-    assert_close(actual, gap_of(loss, s), 1e-12)
-    assert actual.min() >= 0.0
-    assert actual.max() <= 1.0
-
-
-@EACH_LOSS
-@EACH_K
-def test_answer_is_the_leader_with_the_larger_of_gap_and_rate(loss: LossName, K: int) -> None:
-    """The answer is (1 - q) e_y* + (q/K) 1 with q = max(a, γ), and evidence s = W x."""
-    s = scores_with_ties(K, K)
-    learner = theorem(Problem(K, len(s)), loss=loss, exploration=0.3)
-    distributions, evidence = learner.decide(*at_scores(learner, s))
-    q = np.maximum(gap_of(loss, s), 0.3)[:, None]
-    assert_close(distributions, (1 - q) * np.eye(K)[s.argmax(axis=1)] + q / K, 1e-12)
-    assert_close(evidence, s, 1e-15)
-
-
-# --- the surrogate gap
-
-
-def largest_gap(learner: Gaptron, s: FloatArray, eta: float) -> float:
-    """The largest P(mistake) - loss + (η/2) E‖ĝ‖² over these scores and all labels, without the share of γ."""
-    state, contexts = at_scores(learner, s)
-    distributions, X = learner.decide(state, contexts).distributions, learner.problem.norm_bound
-    K, bandit, gaps = s.shape[1], not learner.needs_true_label, []
-    top = s.argmax(axis=1)
-    a = np.array([gap_share(LOSS_CODES[learner.loss], row, leader) for row, leader in zip(s, top, strict=True)])
-    for label in range(K):
-        y = np.full(len(s), label)
-        values, c = surrogates(learner.loss, s, y)
-        squared = np.sum(c**2, axis=1) * X**2 / (distributions[:, label] if bandit else 1.0)
-        gaps.append((1 - a) * (top != y) + a * (K - 1) / K - values + eta / 2 * squared)
-    return float(np.max(gaps))
-
-
-@EACH_LOSS
-@EACH_K
-@pytest.mark.parametrize("gamma", [None, 1e-3, 0.3, 1.0])
-def test_surrogate_gap_is_never_positive(loss: LossName, K: int, gamma: float | None) -> None:
-    """With the safe step the gap is at most zero, for any weights and label, under either kind of feedback."""
-    for X in (1.0, 3.0):
-        s = scores_with_ties(K, K)
-        problem = Problem(K, len(s), X)
-        hyperparameters: dict[str, Any] = {"information": "full"} if gamma is None else {"exploration": gamma}
-        learner = theorem(problem, loss=loss, **hyperparameters)
-        assert largest_gap(learner, s, safe_step(loss, problem, gamma)) <= 1e-12
-
-
-@EACH_K
-def test_printed_smooth_hinge_step_is_too_large(K: int) -> None:
-    """The step of the paper's Table 2, 1/(2KX²), opens the gap to 1/K: the test above can fail."""
-    problem = Problem(K, len(scores_with_ties(K, K)))
-    learner = theorem(problem, loss="smooth_hinge", information="full")
-    assert_close(largest_gap(learner, scores_with_ties(K, K), 1 / (2 * K)), 1 / K, 1e-12)
-
-
-@pytest.mark.parametrize(("loss", "factor"), [("logistic", 3.0), ("hinge", 1.05), ("smooth_hinge", 1.05)])
-def test_larger_step_is_too_large(loss: LossName, factor: float) -> None:
-    """A larger step opens the gap at K = 2: the constants of the hinge losses are exact, the logistic one within 3."""
-    s = scores_with_ties(2, 2)
-    learner = theorem(Problem(2, len(s)), loss=loss, exploration=1.0)
-    assert largest_gap(learner, s, factor * safe_step(loss, learner.problem, 1.0)) > 1e-3
-
-
-# --- updates
-
+from learners.mathematics.losses import LossName
+from tests.learners.algorithms.gaptron_scores import EACH_K, EACH_LOSS
+from tests.learners.arrays import assert_close, copied, matrix
+from tests.learners.formulas import gradient, projected, theorem
+from tests.learners.worlds import make_world, one_round, pick, play, random_rounds
 
 RECURSIONS: dict[str, dict[str, Any]] = {
     "bandit": {"exploration": 0.2, "learning_rate": 0.4},
@@ -233,9 +83,6 @@ def test_units_do_not_matter(loss: LossName, choice: dict[str, Any]) -> None:
     assert_close(np.array(one), np.array(two), 1e-9)
 
 
-# --- the adaptive step
-
-
 def adaptive_run(
     loss: LossName, information: str, radius: float | None
 ) -> tuple[Gaptron, list[tuple[FloatArray, FloatArray]], GaptronState]:
@@ -282,67 +129,6 @@ def test_adaptive_regret_is_within_its_bound(loss: LossName) -> None:
     assert 0.05 * bound < regret <= bound
 
 
-# --- schedules
-
-
-PROBLEMS = [Problem(2, 1), Problem(3, 4, 2.0), Problem(9, 400, 55**0.5)]
-
-
-@pytest.mark.parametrize("problem", PROBLEMS)
-def test_safe_steps_are_the_theorems(problem: Problem) -> None:
-    """η is ln2/(2KX²), (K-1)/(K²X²), 1/(4KX²) under full information, and γ/K times that under bandit feedback."""
-    K, X2 = problem.n_labels, problem.norm_bound**2
-    full = {"logistic": LN2 / (2 * K * X2), "hinge": (1 - 1 / K) / (K * X2), "smooth_hinge": 1 / (4 * K * X2)}
-    kappa = {"logistic": LN2 / (2 * K**2 * X2), "hinge": (K - 1) / (K**3 * X2), "smooth_hinge": 1 / (4 * K**2 * X2)}
-    for loss in LOSSES:
-        assert_close(safe_step(loss, problem), full[loss], 1e-14)
-        assert_close(safe_step(loss, problem, 0.3), 0.3 * kappa[loss], 1e-14)
-
-
-@pytest.mark.parametrize("problem", PROBLEMS)
-@pytest.mark.parametrize("D", [0.5, 1.0, 10.0])
-def test_explorations_are_the_theorems(problem: Problem, D: float) -> None:
-    """Tuned γ and the anytime constant are the corrected theorems', and minimise the bound they are tuned for."""
-    K, X = problem.n_labels, problem.norm_bound
-    squares = {
-        "logistic": K**2 * X**2 * D**2 / LN2,
-        "hinge": K**4 * X**2 * D**2 / (2 * (K - 1) ** 2),
-        "smooth_hinge": 2 * K**2 * X**2 * D**2,
-    }
-    constants = {
-        "logistic": K * X * D * np.sqrt(K / (2 * LN2 * (K - 1))),
-        "hinge": K**2 * X * D / (2 * (K - 1)),
-        "smooth_hinge": K * X * D * np.sqrt(K / (K - 1)),
-    }
-    for loss in LOSSES:
-        for T in (1, 10**4, 10**9):
-            assert_close(tuned_exploration(loss, problem, D, T), min(1.0, np.sqrt(squares[loss] / T)), 1e-13)
-        assert_close(anytime_constant(loss, problem, D), constants[loss], 1e-13)
-
-
-@EACH_LOSS
-@pytest.mark.parametrize("floor", [0.0, 0.01])
-def test_anytime_exploration_falls_as_one_over_root_t(loss: LossName, floor: float) -> None:
-    """Where the gap pays for nothing, the rate of round t is min(1, max(c/√t, floor))."""
-    learner = theorem(Problem(2, 1), loss=loss, radius=50.0, least_exploration=floor)
-    c = anytime_constant(loss, learner.problem, 50.0)
-    for t in (1, 2, 100, 10**4, 10**6, 10**8, 10**12):
-        state = learner.init()
-        state.direction[:], state.squared_norm[()], state.rounds[()] = [[1e20, -1e20]], 2e40, t - 1
-        distribution = learner.decide(state, Contexts.dense([1.0])).distributions[0]
-        assert_close(2 * distribution.min(), min(1.0, max(c / np.sqrt(t), floor)), 1e-12)
-
-
-@EACH_LOSS
-def test_horizon_fixes_the_tuned_exploration(loss: LossName) -> None:
-    """A known horizon is the same as the exploration the theorem tunes for it."""
-    problem = Problem(3, 4)
-    known = theorem(problem, loss=loss, horizon=5000)
-    fixed = theorem(problem, loss=loss, exploration=tuned_exploration(loss, problem, 1.0, 5000))
-    rounds = random_rounds(1, 50, known)
-    assert_close(tuple(known.fold(known.init(), rounds)), tuple(fixed.fold(fixed.init(), rounds)), 1e-15)
-
-
 def test_a_horizon_beyond_all_floats_is_refused() -> None:
     """Integers of any size can be written in JSON; a horizon that no float holds is refused by name."""
     with pytest.raises(pydantic.ValidationError, match="horizon"):
@@ -363,9 +149,6 @@ def test_contradicting_hyperparameters_are_refused(contradiction: dict[str, Any]
     """No ball under bandit feedback, two explorations, or a step that the schedule would ignore: refused."""
     with pytest.raises(pydantic.ValidationError):
         Gaptron(problem=Problem(2, 1), **contradiction)
-
-
-# --- the ball
 
 
 @pytest.mark.parametrize(
@@ -410,60 +193,3 @@ def test_ball_is_reached_and_left() -> None:
         state = learner.fold(state, rounds)
         norms.append(learner.weights(state)[0, 0])
     assert_close(norms, [0.5, np.sqrt(0.5), np.sqrt(0.5) - 0.5, np.sqrt(0.5) - 1.0], 1e-12)
-
-
-# --- the theorems' bounds
-
-
-def regret(learner: Gaptron, world: World, mistakes: float) -> float:
-    """Mistakes less the loss of the best of some W in the ball: zero, and two labels told apart by e_1."""
-    assert learner.radius is not None
-    best = learner.radius * np.array([[1.0, 0.0], [-1.0, 0.0]]) / np.sqrt(2)
-    theirs = [losses_of(learner.loss, world.contexts @ (c * best).T, world.truth).sum() for c in (0.0, 0.5, 1.0)]
-    return mistakes - float(min(theirs))
-
-
-@EACH_LOSS
-@pytest.mark.parametrize("eta_share", [1.0, 0.1])
-def test_full_information_bound(loss: LossName, eta_share: float) -> None:
-    """Theorems 1-3: expected mistakes are at most the loss of any U plus ‖U‖²/(2η), for any safe η."""
-    problem, world = Problem(4, 5, 2.0), make_world(9, 400, Problem(4, 5, 2.0))
-    learner = theorem(problem, loss=loss, information="full", radius=None, eta_scale=eta_share)
-    mistakes, rng = expected_mistakes(learner, world), np.random.default_rng(1)
-    teacher = np.random.default_rng(0).normal(size=(4, 5))
-    for U in [
-        np.zeros((4, 5)),
-        *(scale * unit_rows(rng, 4, 5) for scale in (0.1, 1.0, 5.0) for _ in range(30)),
-        teacher,
-    ]:
-        bound = np.sum(U**2) / (2 * eta_share * safe_step(loss, problem))
-        assert mistakes <= losses_of(loss, world.contexts @ U.T, world.truth).sum() + bound
-
-
-BANDIT_BOUNDS = {
-    "logistic": lambda T: max(8 / LN2, 4 * np.sqrt(T / LN2)),
-    "hinge": lambda T: max(8.0, 4 * np.sqrt(T / 2)),
-    "smooth_hinge": lambda T: max(16.0, 4 * np.sqrt(2 * T)),
-}
-"""Theorems 4-6 at K = 2, X = D = 1."""
-RUNS, T = 12, 1000
-
-
-@EACH_LOSS
-@pytest.mark.parametrize("horizon", [T, None], ids=["tuned", "anytime"])
-def test_bandit_bound(loss: LossName, horizon: int | None) -> None:
-    """Theorems 4-6, and √2 times them without a horizon: mean regret is below, four standard errors included."""
-    learner = theorem(Problem(2, 2), loss=loss, horizon=horizon)
-    world = two_clusters(1, T, noise=0.05)
-    draws = np.random.default_rng(2).random((RUNS, T))
-    mistakes = np.array([expected_mistakes(learner, world._replace(uniforms=uniforms)) for uniforms in draws])
-    worst = regret(learner, world, mistakes.mean() + 4 * mistakes.std(ddof=1) / np.sqrt(RUNS))
-    assert worst <= BANDIT_BOUNDS[loss](T) * (1.0 if horizon else np.sqrt(2))
-
-
-@pytest.mark.parametrize("loss", ["hinge", "smooth_hinge"])
-def test_bandit_bound_is_broken_without_learning(loss: LossName) -> None:
-    """A step a thousand times too small breaks the bounds that are below chance: the test above can fail."""
-    learner = theorem(Problem(2, 2), loss=loss, horizon=T, eta_scale=1e-3)
-    world = two_clusters(1, T, noise=0.05)
-    assert regret(learner, world, expected_mistakes(learner, world)) > BANDIT_BOUNDS[loss](T)

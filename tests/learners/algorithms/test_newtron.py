@@ -13,22 +13,9 @@ from learners.algorithms.second_order.pnewtron import PNewtron, ball_of
 from learners.base import AnyLearner, Contexts, FloatArray, Problem
 from learners.mathematics.ball import ball_minimizer, packed_product
 from learners.mathematics.logistic_estimate import gradient_estimate
-from tests.learners.test_traces import LONG, MICRO, TOLERANCE, long_world
-from tests.learners.worlds import (
-    LAWS,
-    World,
-    as_sparse,
-    assert_close,
-    copied,
-    is_finite,
-    join,
-    make_world,
-    one_round,
-    pack,
-    pick,
-    play,
-    unpacked,
-)
+from tests.learners.arrays import as_sparse, assert_close, copied, is_finite, pack, unpacked
+from tests.learners.traces import LONG, MICRO, TOLERANCE, long_world
+from tests.learners.worlds import LAWS, World, join, make_world, one_round, pick, play
 
 PROBLEM = Problem(3, 4)
 

@@ -5,9 +5,10 @@ import pytest
 
 from learners.algorithms.first_order.perceptron import Perceptron
 from learners.base import Contexts, Problem
+from tests.learners.arrays import assert_close
 from tests.learners.formulas import losses_of
-from tests.learners.test_traces import LONG, MICRO, TOLERANCE, long_teacher, long_world
-from tests.learners.worlds import assert_close, expected_mistakes, one_round, pick, play, random_rounds
+from tests.learners.traces import LONG, MICRO, TOLERANCE, long_teacher, long_world
+from tests.learners.worlds import expected_mistakes, one_round, pick, play, random_rounds
 
 PROBLEM = Problem(4, 5)
 

@@ -1,6 +1,6 @@
-"""SOBA and SOBAdiag against their paper: the matrix, the margin test, Lemmas 1, 2 and 4, Theorems 2 and 5."""
+"""SOBA against its paper: the matrix, the margin test, Lemmas 1, 2 and 4, long runs."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pydantic
@@ -9,28 +9,12 @@ import pytest
 from learners.algorithms.second_order.soba import Soba, SobaState
 from learners.algorithms.second_order.soba_diagonal import SobaDiagonal
 from learners.algorithms.second_order.soba_low_rank import SobaLowRank, SobaLowRankState
-from learners.base import FloatArray, IntArray, Problem
+from learners.base import Problem
 from learners.errors import StateTooLargeError
-from learners.mathematics.exploration import adaptive_rate
 from learners.new_models import check_state_size
-from tests.learners.formulas import Accepted, margins, soba, soba_diagonal
-from tests.learners.worlds import (
-    Step,
-    World,
-    assert_close,
-    copied,
-    expected_mistakes,
-    join,
-    make_world,
-    matrix,
-    one_round,
-    pick,
-    play,
-    random_rounds,
-    soba_inverse,
-    two_clusters,
-    unpacked,
-)
+from tests.learners.arrays import assert_close, copied, matrix, soba_inverse, unpacked
+from tests.learners.formulas import Accepted, soba
+from tests.learners.worlds import Step, join, make_world, one_round, pick, play, random_rounds
 
 PROBLEM, A0 = Problem(3, 4), 0.7
 N = PROBLEM.n_labels * PROBLEM.n_features
@@ -63,9 +47,6 @@ def accepted(steps: list[Step]) -> list[bool]:
 def log_determinant(state: SobaState | SobaLowRankState) -> float:
     """The logarithm of det A, from the inverse."""
     return -float(np.linalg.slogdet(soba_inverse(state, A0))[1])
-
-
-# --- the state
 
 
 def test_run_is_worth_testing(run: Run) -> None:
@@ -119,9 +100,6 @@ def test_first_correct_round_is_accepted() -> None:
     assert (int(state.updates), float(state.margin_sum)) == (1, 0.0)
 
 
-# --- the lemmas
-
-
 def test_lemma_1(run: Run) -> None:
     """Over the label drawn, θ moves by -h u and A by h uu' in expectation, h being whether y is accepted."""
     for step, p in zip(run.steps[::9], run.paper[::9], strict=True):
@@ -167,80 +145,6 @@ def test_lemma_4_holds_for_adaptive_rates() -> None:
         assert np.sum(gamma + alpha * c / gamma) <= bound
 
 
-# --- exploration
-
-
-@pytest.mark.parametrize("learner_type", [Soba, SobaLowRank, SobaDiagonal])
-def test_adaptive_rate_is_theorem_5(learner_type: type[Soba | SobaLowRank | SobaDiagonal]) -> None:
-    """Round t explores with min(1, √(K (1 + Q)/t)): all of it at first, less and less later."""
-    room: Any = {"max_updates": 100} if learner_type is SobaLowRank else {}
-    learner = learner_type(problem=PROBLEM, exploration="adaptive", **room)
-    steps = list(play(learner, make_world(6, 300, PROBLEM)))
-    for t, step in enumerate(steps, start=1):
-        gamma = min(1.0, np.sqrt(3 * (1 + float(step.before.quadratic_sum)) / t))
-        assert adaptive_rate(3, float(step.before.quadratic_sum), t - 1) == pytest.approx(gamma, rel=1e-14)
-        assert_close(np.sort(step.distribution), [gamma / 3, gamma / 3, 1 - gamma + gamma / 3], 1e-12)
-    assert_close(steps[0].distribution, np.full(3, 1 / 3), 1e-15)
-    assert steps[-1].distribution.max() > 0.5
-
-
-# --- the theorem
-
-
-def eta_loss(m: FloatArray, eta: float) -> float:
-    """The sum of 1 - 2m/(2-η) + ηm²/(2-η) over margins below 1, as in Theorem 2."""
-    return float(np.where(m <= 1, 1 - 2 * m / (2 - eta) + eta * m**2 / (2 - eta), 0.0).sum())
-
-
-def theorem_2(U: FloatArray, eta: float, gamma: float, xs: FloatArray, ys: IntArray) -> float:
-    """The right side of Theorem 2 with a = X = 1 and K = d = 2."""
-    K, d, rounds = 2, 2, len(ys)
-    quadratic = d * K**2 * np.log(1 + 2 * rounds / (d * K)) / (gamma * eta * (2 - eta))
-    return float(eta_loss(margins(xs @ U.T, ys), eta) + eta / (2 - eta) * np.sum(U**2) + quadratic + gamma * rounds)
-
-
-def test_theorem_2_bound() -> None:
-    """Mean mistakes, four standard errors included, are below Theorem 2's bound, which is below those of chance."""
-    rounds, runs = 2000, 10
-    gamma = float(np.sqrt(8 * np.log(1 + rounds / 2) / rounds))
-    learner: Soba = Soba(problem=Problem(2, 2), regularization=1.0, exploration=gamma)
-    world = two_clusters(8, rounds, noise=0.01)
-    draws = np.random.default_rng(9).random((runs, rounds))
-    mistakes = np.array([expected_mistakes(learner, world._replace(uniforms=uniforms)) for uniforms in draws])
-    direction = np.array([[1.0, 0.0], [-1.0, 0.0]])
-    bounds = [
-        theorem_2(norm * direction, eta, gamma, world.contexts, world.truth)
-        for norm in (0.1, 0.3, 0.5, 1.0)
-        for eta in (0.1, 0.5, min(1.0, 2 / (2 * norm + 1)))
-        if eta <= 2 / (2 * norm + 1)
-    ]
-    assert mistakes.mean() + 4 * mistakes.std(ddof=1) / np.sqrt(runs) <= min(bounds) <= 0.5 * rounds
-
-
-def test_theorem_3_bound() -> None:
-    """Where a U has margins of 1, the leader errs, on average, at most as Theorem 2 has it without L and γT."""
-    rounds, runs, gamma = 2000, 10, 0.3
-    learner: Soba = Soba(problem=Problem(2, 2), regularization=1.0, exploration=gamma)
-    world = two_clusters(8, rounds, noise=0.0)
-    draws = np.random.default_rng(9).random((runs, rounds))
-    mistakes = np.array([leader_mistakes(learner, world._replace(uniforms=uniforms)) for uniforms in draws])
-    U = np.array([[1.0, 0.0], [-1.0, 0.0]]) / (2 * np.cos(0.3))  # the contexts are within 0.3 of its rows
-    eta = min(1.0, 2 / (2 * float(np.linalg.norm(U[0])) + 1))
-    assert margins(world.contexts @ U.T, world.truth).min() >= 1.0
-    bound = theorem_2(U, eta, gamma, world.contexts, world.truth) - gamma * rounds
-    bound -= eta_loss(margins(world.contexts @ U.T, world.truth), eta)
-    assert mistakes.mean() + 4 * mistakes.std(ddof=1) / np.sqrt(runs) <= bound <= 0.15 * rounds
-
-
-def leader_mistakes(learner: Soba, world: World) -> int:
-    """How often the leader is not the true label."""
-    leaders = [int(step.distribution.argmax()) for step in play(learner, world)]
-    return int(np.sum(leaders != world.truth))
-
-
-# --- long runs
-
-
 def test_inverse_does_not_drift() -> None:
     """After 10⁴ updates by rank-one downdates A·A⁻¹ is still I, and W still A⁻¹θ."""
     learner: Soba = Soba(problem=PROBLEM)
@@ -280,39 +184,3 @@ def test_too_large_a_matrix_names_its_bytes_and_what_fits() -> None:
         check_state_size(Soba(problem=Problem(4, 47_236)), 10**9)
     check_state_size(SobaLowRank(problem=Problem(4, 47_236)), 10**9)
     check_state_size(SobaDiagonal(problem=Problem(4, 47_236)), 10**9)
-
-
-# --- the diagonal
-
-
-@pytest.mark.parametrize("exploration", [0.1, 0.6, "adaptive"])
-def test_diagonal_state_is_the_written_out_recursion(exploration: float) -> None:
-    """A, W, Σ, Q and the updates of SOBAdiag are section 5's, with refused and accepted rounds among them."""
-    learner: SobaDiagonal = SobaDiagonal(problem=PROBLEM, regularization=A0, exploration=exploration)
-    steps = [step for step in play(learner, make_world(4, 400, PROBLEM)) if step.round.correct[0]]
-    rounds = join(steps)
-    paper = soba_diagonal(matrix(rounds.contexts), rounds.labels, rounds.propensities, 3, A0)
-    for step, p in zip(steps, paper, strict=True):
-        assert int(step.after.updates) == p.updates
-        assert_close(step.after.diagonal, p.A.T, 1e-10)
-        assert_close(step.after.weights, (p.theta / p.A).T, 1e-10)
-        assert_close((step.after.margin_sum, step.after.quadratic_sum), (p.margin_sum, p.quadratic_sum), 1e-10)
-
-
-def test_diagonal_is_soba_on_one_feature_and_two_labels_of_one_direction() -> None:
-    """Q of SOBAdiag after one round is c x'(1/A_ȳ + 1/A_y)x with the new A, as Theorem 5's sum asks."""
-    learner: SobaDiagonal = SobaDiagonal(problem=Problem(2, 1), regularization=2.0)
-    state = learner.fold(learner.init(), one_round([0.5], 1, 0.25, 1, np.empty(0)))
-    assert_close(state.diagonal, [[3.0, 3.0]], 1e-15)
-    assert_close(state.quadratic_sum, 4 * 0.25 * (1 / 3 + 1 / 3), 1e-15)
-    assert_close(state.weights, [[-2 / 3, 2 / 3]], 1e-15)
-
-
-def test_diagonal_refuses_where_the_margin_sum_would_turn_negative() -> None:
-    """A right leader by a small margin has m < 0: refused at Σ = 0, and the state keeps all bits but the count."""
-    learner: SobaDiagonal = SobaDiagonal(problem=Problem(2, 1))
-    first = one_round([1.0], 1, 0.5, 1, np.empty(0))
-    once = learner.fold(learner.init(), first)
-    twice = learner.fold(copied(once), first)
-    assert (int(twice.updates), int(twice.rounds)) == (1, 2)
-    assert_close(tuple(twice[:4]), tuple(once[:4]), 0.0)

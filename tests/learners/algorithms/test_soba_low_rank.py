@@ -7,22 +7,10 @@ import pytest
 
 from learners.algorithms.second_order.soba import Soba
 from learners.algorithms.second_order.soba_low_rank import SobaLowRank, SobaLowRankState
-from learners.base import Contexts, FloatArray, Problem, Rounds, state_bytes
-from tests.learners.worlds import (
-    accepted_rows,
-    as_sparse,
-    assert_close,
-    bits,
-    copied,
-    join,
-    make_world,
-    matrix,
-    one_round,
-    pick,
-    play,
-    random_rounds,
-    soba_inverse,
-)
+from learners.base import Contexts, FloatArray, Problem, Rounds
+from learners.layouts import state_bytes
+from tests.learners.arrays import accepted_rows, as_sparse, assert_close, bits, copied, matrix, soba_inverse
+from tests.learners.worlds import join, make_world, one_round, pick, play, random_rounds
 
 PROBLEM = Problem(4, 60)
 N = PROBLEM.n_labels * PROBLEM.n_features

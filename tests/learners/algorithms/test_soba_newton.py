@@ -8,8 +8,9 @@ import pytest
 
 from learners.algorithms.second_order.soba_newton import SobaNewton
 from learners.base import Contexts, FloatArray, Problem
-from tests.learners.test_traces import MICRO, TOLERANCE
-from tests.learners.worlds import assert_close, bits, copied, make_world, matrix, one_round, play, unpacked
+from tests.learners.arrays import assert_close, bits, copied, matrix, unpacked
+from tests.learners.traces import MICRO, TOLERANCE
+from tests.learners.worlds import make_world, one_round, play
 
 PROBLEM = Problem(3, 4)
 

@@ -9,21 +9,22 @@ import pydantic
 import pytest
 
 from learners.algorithms.fenchel_young.fenchel_young import FenchelYoung
-from learners.algorithms.fenchel_young.fenchel_young_multilabel import FenchelYoungLabelSet
-from learners.algorithms.fenchel_young.fenchel_young_ordinal import FenchelYoungLevel
+from learners.algorithms.fenchel_young.fenchel_young_multilabel import FenchelYoungMultilabel
+from learners.algorithms.fenchel_young.fenchel_young_ordinal import FenchelYoungOrdinal
 from learners.algorithms.fenchel_young.fenchel_young_ranking import FenchelYoungRanking
 from learners.algorithms.fenchel_young.structured import Structured
 from learners.answers import draw_answers, uniforms_per_answer
 from learners.base import NO_LABEL, Contexts, Decisions, FloatArray, IntArray, Problem, Rounds
 from learners.mathematics.exploration import LEAST_PROPENSITY
 from learners.output_spaces import Multiclass
-from tests.learners.worlds import assert_close, bits, copied, one_round, unit_rows
+from tests.learners.arrays import assert_close, bits, copied, unit_rows
+from tests.learners.worlds import one_round
 
 KINDS: dict[str, tuple[type[Any], int, dict[str, Any]]] = {
-    "label-set": (FenchelYoungLabelSet, 4, {}),
+    "label-set": (FenchelYoungMultilabel, 4, {}),
     "birkhoff": (FenchelYoungRanking, 3, {"polytope": "birkhoff"}),
     "permutahedron": (FenchelYoungRanking, 4, {}),
-    "level": (FenchelYoungLevel, 6, {}),
+    "level": (FenchelYoungOrdinal, 6, {}),
 }
 EACH_KIND = pytest.mark.parametrize("kind", KINDS)
 N_FEATURES = 4
@@ -38,9 +39,9 @@ def make(kind: str, n_labels: int | None = None, **more: Any) -> Any:
 def every_answer(learner: Any) -> IntArray:
     """All answers, as the learner counts them."""
     K = learner.problem.n_labels
-    if isinstance(learner, FenchelYoungLevel):
+    if isinstance(learner, FenchelYoungOrdinal):
         return np.arange(K)
-    if isinstance(learner, FenchelYoungLabelSet):
+    if isinstance(learner, FenchelYoungMultilabel):
         return np.array(list(itertools.product((0, 1), repeat=K)))
     return np.array(list(itertools.permutations(range(K))))
 
@@ -63,7 +64,7 @@ def test_answers_are_the_vertices(kind: str) -> None:
     vertices = learner.vertices(answers)
     assert all(learner.space.contains(vertex) for vertex in vertices)
     assert len(np.unique(vertices, axis=0)) == len(answers)
-    if not isinstance(learner, FenchelYoungLevel):
+    if not isinstance(learner, FenchelYoungOrdinal):
         assert (learner.rows(vertices) == answers).all()
 
 
@@ -84,15 +85,16 @@ def test_vertices_by_hand(kind: str, answer: Any, vertex: list[float]) -> None:
 @EACH_KIND
 def test_propensities_are_the_law_of_the_draws(kind: str) -> None:
     """The propensity of a drawn answer is its probability by the space, and answers come as often as that."""
-    learner, n = make(kind), 20_000
+    learner, n = make(kind), 8_000
     answers = every_answer(learner)
+    number = {row.tobytes(): i for i, row in enumerate(answers)}
     for mean in some_means(learner, 3, 4):
         law = np.array([learner.space.probability(mean, v) for v in learner.vertices(answers)])
         assert law.sum() == pytest.approx(1.0)
         decisions = decided(learner, np.tile(mean, (n, 1)), law)
         uniforms = np.random.default_rng(4).random((n, uniforms_per_answer(learner)))
         drawn = draw_answers(learner, decisions, uniforms)
-        which = [np.flatnonzero((answers == row).reshape(len(answers), -1).all(axis=1))[0] for row in drawn.labels]
+        which = [number[row.tobytes()] for row in drawn.labels]
         assert_close(drawn.propensities, law[which], 1e-12)
         counts = np.bincount(which, minlength=len(answers))
         assert (np.abs(counts - n * law) <= 5.0 * np.sqrt(n * law * (1.0 - law)) + 1.0).all()
@@ -100,7 +102,7 @@ def test_propensities_are_the_law_of_the_draws(kind: str) -> None:
 
 def decided(learner: Structured, means: FloatArray, law: FloatArray) -> Decisions:
     """Decisions with these means."""
-    levels = isinstance(learner, FenchelYoungLevel)
+    levels = isinstance(learner, FenchelYoungOrdinal)
     return Decisions(np.tile(law, (len(means), 1)) if levels else np.empty((len(means), 0)), means)
 
 
@@ -267,8 +269,8 @@ def test_unknown_truths_and_foreign_evidence(kind: str) -> None:
         ("birkhoff", 3, {"regularization": 1.0}, "regularization", "takes a sharpness"),
         ("birkhoff", 3, {"sharpness": 2.0}, "sharpness", "less than 2"),
         ("birkhoff", 21, {}, "polytope", "at most 20 labels; use polytope permutahedron"),
-        ("birkhoff", 1001, {}, "polytope", "at most 20 labels; use fenchel-young-label-set"),
-        ("permutahedron", 1001, {}, "polytope", "at most 1000 labels; use fenchel-young-label-set"),
+        ("birkhoff", 1001, {}, "polytope", "at most 20 labels; use fenchel-young-multilabel"),
+        ("permutahedron", 1001, {}, "polytope", "at most 1000 labels; use fenchel-young-multilabel"),
     ],
 )
 def test_what_the_theory_excludes_is_refused(

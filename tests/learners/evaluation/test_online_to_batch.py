@@ -7,13 +7,14 @@ import numpy as np
 import pytest
 
 from learners.algorithms.fenchel_young.fenchel_young import FenchelYoung
-from learners.algorithms.fenchel_young.fenchel_young_multilabel import FenchelYoungLabelSet
-from learners.algorithms.fenchel_young.fenchel_young_ordinal import FenchelYoungLevel
+from learners.algorithms.fenchel_young.fenchel_young_multilabel import FenchelYoungMultilabel
+from learners.algorithms.fenchel_young.fenchel_young_ordinal import FenchelYoungOrdinal
 from learners.algorithms.fenchel_young.fenchel_young_ranking import FenchelYoungRanking
 from learners.base import Contexts, FloatArray, Problem
 from learners.evaluation.online_to_batch import Descending, average_weights, state_of
+from tests.learners.arrays import as_sparse, assert_close
 from tests.learners.formulas import LN2, losses_of
-from tests.learners.worlds import as_sparse, assert_close, make_world, play, world_for
+from tests.learners.worlds import make_world, play, world_for
 
 PROBLEM = Problem(4, 3)
 RATES: dict[str, dict[str, Any]] = {
@@ -21,7 +22,7 @@ RATES: dict[str, dict[str, Any]] = {
     "adaptive": {"learning_rate": "adaptive", "radius": 2.0},
     "parameter-free": {"learning_rate": "parameter-free"},
 }
-KINDS = (FenchelYoung, FenchelYoungLabelSet, FenchelYoungRanking, FenchelYoungLevel)
+KINDS = (FenchelYoung, FenchelYoungMultilabel, FenchelYoungRanking, FenchelYoungOrdinal)
 
 
 @pytest.fixture(params=RATES)

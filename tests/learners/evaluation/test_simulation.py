@@ -13,8 +13,9 @@ from learners.compiled_learner import CompiledLearner
 from learners.evaluation.simulation import Simulation, simulate
 from learners.kernels import call_by_state
 from learners.mathematics.exploration import draw
+from tests.learners.arrays import as_sparse, bits
 from tests.learners.implementations import IMPLEMENTATIONS, Case
-from tests.learners.worlds import World, as_sparse, bits, make_world
+from tests.learners.worlds import World, make_world
 
 PROBLEM = Problem(4, 5)
 N = 200
@@ -120,7 +121,7 @@ def test_a_type_of_state_belongs_to_one_learner() -> None:
 def test_most_learners_are_compiled() -> None:
     """Of the learners of the list, these alone are played in Python."""
     slow = {case.learner.algorithm for case in LABELLERS if not issubclass(case.learner, CompiledLearner)}
-    assert slow == {"folklore", "folklore-bandit", "adaboost-olm", "fenchel-young-level"}
+    assert slow == {"folklore", "folklore-bandit", "adaboost-olm", "fenchel-young-ordinal"}
 
 
 @pytest.mark.parametrize(

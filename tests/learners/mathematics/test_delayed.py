@@ -7,8 +7,9 @@ import pytest
 
 from learners.base import AnyLearner, Contexts, Problem, Rounds
 from learners.registry import ALL_LEARNERS
+from tests.learners.arrays import bits, copied, is_finite, same_rows
 from tests.learners.implementations import Case
-from tests.learners.worlds import Step, World, bits, copied, is_finite, join, pick, play, same_rows, world_for
+from tests.learners.worlds import Step, World, join, pick, play, world_for
 
 PROBLEM = Problem(4, 5)
 N = 120
@@ -16,8 +17,8 @@ N = 120
 OPTIONAL = {
     "gaptron",
     "fenchel-young",
-    "fenchel-young-level",
-    "fenchel-young-label-set",
+    "fenchel-young-ordinal",
+    "fenchel-young-multilabel",
     "fenchel-young-ranking",
     "banditron",
     "newtron",
@@ -36,7 +37,7 @@ CASES = [
     Case(ALL_LEARNERS["newtron"], {"exploration": 0.2, "radius": 0.5}),
     Case(ALL_LEARNERS["fenchel-young"], {"learning_rate": "parameter-free"}),
     Case(ALL_LEARNERS["fenchel-young"], {"learning_rate": 2.0, "radius": 0.5}),
-    Case(ALL_LEARNERS["fenchel-young-label-set"], {"learning_rate": "adaptive", "radius": 1.0}),
+    Case(ALL_LEARNERS["fenchel-young-multilabel"], {"learning_rate": "adaptive", "radius": 1.0}),
     Case(ALL_LEARNERS["fenchel-young-ranking"], {"polytope": "birkhoff"}),
     Case(ALL_LEARNERS["folklore-bandit"], {"exploration": 0.9, "comparator_bound": 2.0}),
 ]

@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 
 from learners.algorithms.fenchel_young.fenchel_young import FenchelYoung
-from learners.algorithms.fenchel_young.fenchel_young_multilabel import FenchelYoungLabelSet
+from learners.algorithms.fenchel_young.fenchel_young_multilabel import FenchelYoungMultilabel
 from learners.base import NO_LABEL, Contexts, Problem, Rounds
-from tests.learners.worlds import assert_close, pick, random_rounds
+from tests.learners.arrays import assert_close
+from tests.learners.worlds import pick, random_rounds
 
 A, B = 3 / 4, 9 / 4  # of sets of four labels with λ = 8 and X = 3, for which γ = 1/2, ν = 1, and the diameter is 2
 
@@ -25,7 +26,7 @@ A, B = 3 / 4, 9 / 4  # of sets of four labels with λ = 8 and X = 3, for which �
 def test_steps_and_bounds_by_hand(rate: Any, step: float, bound: float) -> None:
     """Theorems 4.2 and 4.3 and Appendix E.1, for a U of norm 5 and a probability of 0.98."""
     ball: dict[str, Any] = {"radius": 6.0} if rate == "adaptive" else {}
-    learner = FenchelYoungLabelSet(problem=Problem(4, 4, 3.0), regularization=8.0, learning_rate=rate, **ball)
+    learner = FenchelYoungMultilabel(problem=Problem(4, 4, 3.0), regularization=8.0, learning_rate=rate, **ball)
     x, truth, ones = np.array([1.0, 0.0, 0.0, -2.0]), np.array([[0, 1, 0, 0]]), np.ones(1)
     one = Rounds(Contexts.dense(x), 1 - truth, ones, ones < 0, truth, np.zeros((1, 4)), 0.0 * ones)
     assert_close(learner.weights(learner.fold(learner.init(), one)), step * np.outer(truth[0], x), 1e-12)

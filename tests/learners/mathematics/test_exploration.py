@@ -20,8 +20,9 @@ from learners.mathematics.exploration import (
     settle_each,
     softmax,
 )
+from tests.learners.arrays import assert_close
 from tests.learners.implementations import IMPLEMENTATIONS, Case
-from tests.learners.worlds import LAWS, assert_close, make_world, play
+from tests.learners.worlds import LAWS, make_world, play
 
 PROBLEM = Problem(4, 5)
 DRAWS = 100_000
@@ -97,7 +98,7 @@ def test_draw_of_nothing_is_nothing() -> None:
     assert [len(column) for column in draw(np.empty((0, 3)), np.empty(0))] == [0, 0, 0]
 
 
-def test_leftovers_are_uniform_for_every_label() -> None:
+def test_residuals_are_uniform_for_every_label() -> None:
     """Given the label, what the draw leaves is uniform in [0, 1) (Kolmogorov and Smirnov)."""
     distribution, uniforms = np.array([0.05, 0.6, 0.0, 0.35]), np.random.default_rng(4).random(DRAWS)
     labels, _, residual_uniforms = draw(np.tile(distribution, (DRAWS, 1)), uniforms)

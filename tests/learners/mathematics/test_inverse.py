@@ -15,20 +15,8 @@ from learners.algorithms.second_order.soba_low_rank import SobaLowRank
 from learners.base import AnyLearner, FloatArray, InvalidStateError, Problem, Rounds
 from learners.mathematics.inverse import CHECK_EVERY, LARGEST_GROWTH, add_blocks, add_square, inverse_of, rebuild
 from learners.new_models import check_new
-from tests.learners.worlds import (
-    assert_close,
-    bits,
-    copied,
-    is_finite,
-    matrix,
-    one_round,
-    pack,
-    pick,
-    random_rounds,
-    soba_inverse,
-    unit_rows,
-    unpacked,
-)
+from tests.learners.arrays import assert_close, bits, copied, is_finite, matrix, pack, soba_inverse, unit_rows, unpacked
+from tests.learners.worlds import one_round, pick, random_rounds
 
 PROBLEM = Problem(3, 5)
 

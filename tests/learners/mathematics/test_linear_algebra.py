@@ -10,7 +10,7 @@ import pytest
 from learners.base import Contexts
 from learners.mathematics import exploration, linear_algebra
 from learners.mathematics.losses import surrogate
-from tests.learners.worlds import as_sparse, assert_close, bits, pack, unpacked
+from tests.learners.arrays import as_sparse, assert_close, bits, pack, unpacked
 
 SIZES = [(2, 1), (2, 2), (3, 4), (5, 3), (4, 17), (9, 8), (17, 2), (33, 5)]  # K, d
 EACH_SIZE = pytest.mark.parametrize(("K", "d"), SIZES)

@@ -1,73 +1,24 @@
-"""The output spaces: traces, exact laws by enumeration, Lemma 3.1."""
+"""The output spaces: traces, vertices, constants, decoding."""
 
 import itertools
-import json
 import math
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pydantic
 import pytest
-from scipy.optimize import linear_sum_assignment
 
-from learners.base import FloatArray
 from learners.output_spaces import AnyOutputSpace, Matching, Multiclass, Multilabel, Ordinal, OutputSpace, Ranking
-from learners.output_spaces.balancing import balance
-from learners.output_spaces.birkhoff import below_best, best_assignment, decompose
-from learners.output_spaces.isotonic import nonincreasing_fit
-from tests.learners.worlds import assert_close
+from tests.learners.arrays import assert_close
+from tests.learners.output_spaces.spaces import EACH_SPACE, random_scores, regulariser, vertices
+from tests.learners.traces import MICRO
 
-MICRO: dict[str, Any] = json.loads((Path(__file__).parent.parent.parent / "data" / "traces.json").read_text())
 TRACED: dict[str, OutputSpace] = {
     "multilabel": Multilabel(n_labels=3, regularization=4.0),
     "birkhoff": Matching(n_items=3),
     "permutahedron": Ranking(n_items=4, regularization=1.0),
     "ordinal": Ordinal(n_steps=4, regularization=3.0),
 }
-SPACES: list[Any] = [
-    *(Multiclass(n_labels=2), Multiclass(n_labels=5, regularization=3.0)),
-    *(Multilabel(n_labels=1), Multilabel(n_labels=4)),
-    *(Matching(n_items=2), Matching(n_items=3, sharpness=1.9), Matching(n_items=4)),
-    *(Ranking(n_items=2), Ranking(n_items=3), Ranking(n_items=5)),
-    *(Ordinal(n_steps=1), Ordinal(n_steps=6)),
-]
-EACH_SPACE = pytest.mark.parametrize("space", SPACES, ids=lambda space: f"{space.name}-{space.dimension}")
-SCALES = (0.01, 0.3, 1.0, 3.0, 8.0)
-
-
-def vertices(space: OutputSpace) -> FloatArray:
-    """All outputs of a space (V, D)."""
-    D = space.dimension
-    if isinstance(space, Multiclass):
-        return np.eye(D)
-    if isinstance(space, Multilabel):
-        return np.array(list(itertools.product((0.0, 1.0), repeat=D)))
-    if isinstance(space, Matching):
-        eye = np.eye(space.n_items)
-        return np.array([eye[list(p)].reshape(-1) for p in itertools.permutations(range(space.n_items))])
-    if isinstance(space, Ranking):
-        return np.array(list(itertools.permutations(np.arange(1.0, D + 1.0))))
-    return np.tri(D + 1, D, -1)
-
-
-def regulariser(space: Any, points: FloatArray) -> FloatArray:
-    """Ψ of points (n, D) of the hull."""
-    if isinstance(space, Multiclass | Matching):
-        entropy = -(points * np.log(np.maximum(points, 1e-300))).sum(axis=1)
-        return np.asarray(-entropy * (space.regularization if isinstance(space, Multiclass) else 1 / space.sharpness))
-    return np.asarray(space.constants.strong_convexity / 2 * (points**2).sum(axis=1))
-
-
-def random_scores(space: OutputSpace, seed: int, n: int = 12) -> FloatArray:
-    """Rows of scores, small and large, with ties, zeros included."""
-    rng = np.random.default_rng(seed)
-    rows = [scale * space.constants.strong_convexity * rng.normal(size=(n, space.dimension)) for scale in SCALES]
-    tied = np.round(rng.normal(size=(n, space.dimension)))
-    return np.concatenate([np.zeros((1, space.dimension)), tied, *rows])
-
-
-# --- traces
 
 
 @pytest.mark.parametrize("name", TRACED)
@@ -87,9 +38,6 @@ def test_micro_trace(name: str) -> None:
         for vertex in vertices(space):
             written = ",".join(f"{entry:.0f}" for entry in vertex)
             assert_close(space.probability(mean, vertex), expected["P"].get(written, 0.0), 1e-9)
-
-
-# --- constants
 
 
 @EACH_SPACE
@@ -170,9 +118,6 @@ def test_spaces_survive_json(space: OutputSpace) -> None:
     assert adapter.validate_json(adapter.dump_json(space)) == space
 
 
-# --- decoding
-
-
 @EACH_SPACE
 def test_mean_maximises(space: OutputSpace) -> None:
     """No point between ŷ and any vertex has a greater ⟨θ, y⟩ - Ψ(y), and ŷ is in the hull by its own law."""
@@ -226,49 +171,6 @@ def test_nearest_is_nearest(space: OutputSpace) -> None:
         assert space.contains(space.randomize(mean, last))
 
 
-# --- losses
-
-
-@EACH_SPACE
-def test_surrogate_is_the_formula(space: OutputSpace) -> None:
-    """S = Ψ*(θ) + Ψ(y) - ⟨θ, y⟩ for every vertex."""
-    V = vertices(space)
-    for theta in random_scores(space, 5, 6):
-        mean = space.decode(theta)
-        conjugate = theta @ mean - regulariser(space, mean[None])[0]
-        expected = conjugate + regulariser(space, V) - V @ theta
-        assert_close(np.array([space.surrogate(theta, v) for v in V]), expected, 1e-9)
-
-
-@EACH_SPACE
-def test_surrogate_pays_for_the_expected_loss(space: OutputSpace) -> None:
-    """Lemma 3.1: E[L] <= 4γ/(λν) S for all scores and truths, E[L] being what the law gives; S >= (λ/2)‖y - ŷ‖²."""
-    V, constants = vertices(space), space.constants
-    for theta in random_scores(space, 6, 6):
-        mean = space.decode(theta)
-        P = np.array([space.probability(mean, v) for v in V])
-        for y in V:
-            S, expected = space.surrogate(theta, y), space.expected_loss(mean, y)
-            assert_close(P @ np.array([space.target_loss(v, y) for v in V]), expected, 1e-9)
-            assert expected <= constants.loss_share * S + 1e-9
-            assert constants.strong_convexity / 2 * space.distance(y, mean) ** 2 <= S + 1e-9
-
-
-@EACH_SPACE
-def test_surrogate_is_zero_at_the_mean_alone(space: OutputSpace) -> None:
-    """S vanishes where ŷ is the truth, which strong scores reach, and nowhere else."""
-    for y in vertices(space):
-        theta = 100.0 * space.constants.strong_convexity * (2.0 * y - 1.0)
-        assert_close(space.decode(theta), y, 1e-9)
-        assert space.surrogate(theta, y) < 1e-9
-    for theta in random_scores(space, 7, 6):
-        mean = space.decode(theta)
-        S = np.array([space.surrogate(theta, v) for v in vertices(space)])
-        far = np.array([space.distance(v, mean) for v in vertices(space)]) > 1e-4
-        assert S.min() >= 0.0
-        assert (S[far] > 0.0).all()
-
-
 @pytest.mark.parametrize("n", [3, 30])
 @pytest.mark.parametrize("scale", [1e3, 1e9, 1e18])
 def test_huge_scores_are_decoded(n: int, scale: float) -> None:
@@ -285,65 +187,3 @@ def test_huge_scores_are_decoded(n: int, scale: float) -> None:
             if isinstance(space, Matching):
                 assert_close(mean.reshape(n, n).sum(axis=0), np.ones(n), 1e-12)
                 assert_close(mean.reshape(n, n).sum(axis=1), np.ones(n), 1e-12)
-
-
-@pytest.mark.parametrize("n", [2, 5, 20])
-@pytest.mark.parametrize("scale", [1.0, 30.0, 1e3, 1e6, 1e18])
-def test_the_mean_of_matchings_is_exact(n: int, scale: float) -> None:
-    """Rows and columns sum to 1 to 1e-9 before any rounding, however sharp the scores, tied ones among them."""
-    rng = np.random.default_rng(n)
-    lines = scale * np.outer(np.arange(n), rng.normal(size=n))
-    ties = scale * rng.choice([0.0, -1.0], size=(5, n, n), p=[0.3, 0.7])
-    for scores in (lines, *ties, *(scale * rng.normal(size=(5, n, n)))):
-        mean = balance(below_best(scores))
-        assert np.abs(mean.sum(axis=0) - 1.0).max() <= 1e-9
-        assert np.abs(mean.sum(axis=1) - 1.0).max() <= 1e-9
-
-
-@pytest.mark.parametrize("scale", [1.0, 3.0, 10.0])
-def test_the_mean_of_matchings_is_where_sweeps_lead(scale: float) -> None:
-    """After a hundred thousand alternate scalings the matrix is the mean, to 1e-9."""
-    rng = np.random.default_rng(7)
-    for scores in (scale * rng.normal(size=(5, 5)), scale * np.round(rng.normal(size=(5, 5)))):
-        u = np.zeros((5, 1))
-        for _ in range(100_000):
-            v = -np.logaddexp.reduce(scores + u, axis=0, keepdims=True)
-            u = -np.logaddexp.reduce(scores + v, axis=1, keepdims=True)
-        assert_close(Matching(n_items=5).decode(scores.reshape(-1)), np.exp(scores + u + v).reshape(-1), 1e-9)
-
-
-# --- the parts
-
-
-@pytest.mark.parametrize("n", [1, 2, 5, 12])
-def test_isotonic_fit(n: int) -> None:
-    """The fit is the min-max of averages."""
-    for values in np.round(np.random.default_rng(n).normal(size=(20, n)), 1):
-        sums = np.concatenate([[0.0], np.cumsum(values)])
-        expected = [
-            min(max((sums[b] - sums[a]) / (b - a) for b in range(i + 1, n + 1)) for a in range(i + 1)) for i in range(n)
-        ]
-        assert_close(nonincreasing_fit(values), expected, 1e-12)
-
-
-@pytest.mark.parametrize("n", [1, 2, 5, 30])
-def test_best_assignment(n: int) -> None:
-    """The total is that of scipy's assignment, ties and penalties included."""
-    rng = np.random.default_rng(n)
-    for gains in (*rng.normal(size=(10, n, n)), *np.round(rng.normal(size=(10, n, n))), np.zeros((n, n))):
-        columns = best_assignment(gains)
-        assert sorted(columns) == list(range(n))
-        rows, theirs = linear_sum_assignment(-gains)
-        assert_close(gains[np.arange(n), columns].sum(), gains[rows, theirs].sum(), 1e-9)
-
-
-@pytest.mark.parametrize("n", [2, 7, 15])
-def test_decomposition(n: int) -> None:
-    """The mixture of the permutations is the matrix, with at most n² of them."""
-    for theta in np.random.default_rng(n).normal(size=(5, n * n)):
-        mean = Matching(n_items=n).decode(theta)
-        weights, permutations = decompose(mean.reshape(n, n))
-        mixture = sum(w * np.eye(n)[p] for w, p in zip(weights, permutations, strict=True))
-        assert len(weights) <= n * n
-        assert weights.min() > 0.0
-        assert_close(mixture, mean.reshape(n, n), 1e-10)

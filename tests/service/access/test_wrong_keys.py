@@ -10,8 +10,11 @@ import pytest
 from service.access import wrong_keys
 from service.access.key_admin import IssuedKey
 from service.access.wrong_keys import MOST_WRONG_KEYS, WINDOW_SECONDS, WrongKeys
-from service.app import Chance, create_app
+from service.app import create_app
+from service.compute import Compute
+from service.environment import Environment
 from service.settings import Settings
+from service.store.base import Store
 from service.store.redis.api_keys import ApiKeyTable
 from service.store.redis.redis_store import RedisStore
 from tests.service.keyed import bearer, desk_at
@@ -92,8 +95,11 @@ async def test_a_right_key_is_let_in_beside_wrong_ones(store_url: str) -> None:
 async def test_addresses_are_told_apart_by_a_clock_that_does_not_go_back(store_url: str) -> None:
     """Another address is not put off, and a window ends by the worker's monotonic clock."""
     clock = Clock(0.0)
-    chance = Chance(np.random.default_rng(1), Clock(), numbered("wrong"), clock)
-    app = create_app(Settings(store_url=store_url, auth="required"), chance)
+
+    def environment(store: Store, compute: Compute) -> Environment:
+        return Environment(store, compute, Clock(), np.random.default_rng(1), numbered("wrong"), clock)
+
+    app = create_app(Settings(store_url=store_url, auth="required"), environment)
 
     async def ask(address: str | None) -> int:
         client: Any = None if address is None else (address, 1)

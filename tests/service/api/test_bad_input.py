@@ -8,17 +8,8 @@ import httpx2
 import pytest
 
 from tests.servers import raw
-from tests.service.bad_requests import (
-    DEFECTS,
-    FULL_INFORMATION,
-    LABEL_SET,
-    MODEL,
-    MOST_BYTES,
-    RANKING,
-    REFUSED,
-    Refused,
-    X,
-)
+from tests.service.bad_requests import REFUSED
+from tests.service.refused import FULL_INFORMATION, LABEL_SET, MODEL, MOST_BYTES, RANKING, Refused, X
 from tests.service.sample_models import definition
 from tests.service.workers import START, Clock, worker
 
@@ -62,7 +53,7 @@ async def prepare(store_url: str) -> None:
         for path, body in [
             ("/models", definition(MODEL, features=features, window_seconds=60.0)),
             ("/models", definition(FULL_INFORMATION, learner=full)),
-            ("/models", definition(LABEL_SET, learner={"algorithm": "fenchel-young-label-set"})),
+            ("/models", definition(LABEL_SET, learner={"algorithm": "fenchel-young-multilabel"})),
             ("/models", definition(RANKING, learner={"algorithm": "fenchel-young-ranking"})),
             ("/predict", {"model": MODEL, "context": X, "prediction_id": "expired"}),
         ]:
@@ -95,13 +86,7 @@ def test_the_table_has_no_request_twice() -> None:
     assert len({request.id for request in REFUSED}) == len(REFUSED)
 
 
-def held(request: Refused) -> Any:
-    """The line of the table as a parameter, with the defect that it shows, if any."""
-    reason = DEFECTS.get(request.id)
-    return pytest.param(request, id=request.id, marks=[pytest.mark.xfail(strict=True, reason=reason)] if reason else [])
-
-
-@pytest.mark.parametrize("request_", [held(request) for request in REFUSED])
+@pytest.mark.parametrize("request_", REFUSED, ids=lambda request: request.id)
 def test_bad_input_is_refused_and_changes_nothing(stage: Stage, request_: Refused) -> None:
     """The answer is the expected problem, naming the field, and models, logs and store are as before."""
     response = stage.send(request_)

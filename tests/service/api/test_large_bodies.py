@@ -9,7 +9,8 @@ import pytest
 
 from service.api.responses.bodies import LARGE, MOST_MEMBERS
 from service.store.embedded.server import EmbeddedServer
-from tests.service.bad_requests import FULL_INFORMATION, LABEL_SET, MODEL, RANKING, REFUSED, Refused, X
+from tests.service.bad_requests import REFUSED
+from tests.service.refused import FULL_INFORMATION, LABEL_SET, MODEL, RANKING, Refused, X
 from tests.service.sample_models import definition
 from tests.service.workers import worker
 

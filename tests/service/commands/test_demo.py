@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from service.commands import demo
-from service.commands import main as cli
+from service.commands.main import app
 from tests.servers import free_port
 from tests.service.wager import Wager
 
@@ -44,7 +44,7 @@ def test_a_model_learns_before_your_eyes(
 
 def test_it_needs_nothing_and_leaves_nothing(tmp_path: Path) -> None:
     """`wager demo` starts a service of its own where none runs, and leaves neither that nor its data behind."""
-    result = CliRunner().invoke(cli.app, ["demo", "--rounds", "20"])
+    result = CliRunner().invoke(app, ["demo", "--rounds", "20"])
     assert result.exit_code == 0, result.output
     found = re.search(r"Service {4}(http:\S+), started for this demonstration\n", result.stdout)
     assert found, result.stdout
@@ -56,7 +56,7 @@ def test_it_needs_nothing_and_leaves_nothing(tmp_path: Path) -> None:
 
 def test_a_service_that_is_not_there_is_named() -> None:
     """`wager demo --url` ends with code 1 and one line where nothing answers."""
-    result = CliRunner().invoke(cli.app, ["demo", "--url", demo.DEFAULT_URL])
+    result = CliRunner().invoke(app, ["demo", "--url", demo.DEFAULT_URL])
     assert result.exit_code == 1
     assert result.stderr == f"wager: no service is ready at {demo.DEFAULT_URL}\n"
 

@@ -11,8 +11,8 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from service.app import create_app
-from service.commands import keys as keys_cli
-from service.commands import main as cli
+from service.commands.main import app
+from service.commands.options import EXIT_REFUSED, EXIT_STORE
 from service.processes import tied_command
 from service.settings import Settings
 from service.store.embedded.server import EmbeddedServer
@@ -28,7 +28,7 @@ def _elsewhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 def keys(*arguments: str) -> Result:
     """Run `wager keys` with these arguments inside this process."""
-    return CliRunner().invoke(cli.app, ["keys", *arguments])
+    return CliRunner().invoke(app, ["keys", *arguments])
 
 
 def id_of(issued: Result) -> str:
@@ -71,11 +71,11 @@ def test_a_wrong_key_is_refused_by_field() -> None:
     for option, value in [("--scope", "write"), ("--models", "a/b"), ("--limit", "some")]:
         arguments = {"--scope": "read"} | {option: value}
         result = keys("create", "x", *(word for pair in arguments.items() for word in pair))
-        assert (result.exit_code, result.stdout) == (keys_cli.EXIT_REFUSED, "")
+        assert (result.exit_code, result.stdout) == (EXIT_REFUSED, "")
         assert option.strip("-") in result.stderr
     for command in ("rotate", "revoke"):
         result = keys(command, "0" * 12)
-        assert result.exit_code == keys_cli.EXIT_REFUSED
+        assert result.exit_code == EXIT_REFUSED
         assert "no API key" in result.stderr
 
 
@@ -83,7 +83,7 @@ def test_a_store_that_is_not_there_has_its_own_code(monkeypatch: pytest.MonkeyPa
     """The command says so, without a trace or a password."""
     monkeypatch.setenv("WAGER_STORE_URL", "redis://:hunter2@127.0.0.1:1/0")
     result = keys("list")
-    assert result.exit_code == keys_cli.EXIT_STORE
+    assert result.exit_code == EXIT_STORE
     assert result.stderr.startswith("wager: the store does not answer")
     assert "hunter2" not in result.output
 

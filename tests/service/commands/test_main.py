@@ -11,7 +11,8 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from service import __version__
-from service.commands import main as cli
+from service.commands.main import app
+from service.commands.options import EXIT_ADDRESS, EXIT_SETTINGS, EXIT_STORE
 from service.settings import Settings
 
 
@@ -33,7 +34,7 @@ def _unchanged_process(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 def wager(*arguments: str) -> Result:
     """Run `wager` with these arguments inside this process."""
-    return CliRunner().invoke(cli.app, arguments)
+    return CliRunner().invoke(app, arguments)
 
 
 def test_version_is_printed() -> None:
@@ -44,8 +45,8 @@ def test_version_is_printed() -> None:
 def test_version_is_light() -> None:
     """`wager version` imports neither the web framework, nor numpy, nor the store's client."""
     code = (
-        "import sys; from service import cli\n"
-        "try: cli.app(['version'])\n"
+        "import sys; from service.commands.main import app\n"
+        "try: app(['version'])\n"
         "except SystemExit: pass\n"
         "heavy = {'fastapi', 'numpy', 'redis', 'uvicorn', 'pydantic_settings'} & set(sys.modules)\n"
         "sys.exit(f'imported {heavy}' if heavy else 0)"
@@ -57,7 +58,7 @@ def test_every_wrong_setting_has_its_own_line(monkeypatch: pytest.MonkeyPatch) -
     """Wrong settings end `wager serve` with code 2 and one line each, naming the variable."""
     monkeypatch.setenv("WAGER_WORKERS", "many")
     result = wager("serve", "--port", "0", "--store-url", "http://user:secret@host")
-    assert result.exit_code == cli.EXIT_SETTINGS
+    assert result.exit_code == EXIT_SETTINGS
     assert [line.split("):")[0] for line in result.stderr.splitlines()] == [
         "wager: port (WAGER_PORT",
         "wager: store_url (WAGER_STORE_URL",
@@ -73,7 +74,7 @@ def test_a_taken_port_is_refused_before_the_store_starts(tmp_path: Path) -> None
         other.listen()
         port = str(other.getsockname()[1])
         result = wager("serve", "--port", port, "--data-dir", str(tmp_path / "data"))
-    assert result.exit_code == cli.EXIT_ADDRESS
+    assert result.exit_code == EXIT_ADDRESS
     assert f"port {port}: Address already in use" in result.stderr
     assert not (tmp_path / "data").exists()
 
@@ -86,6 +87,6 @@ def test_a_store_that_cannot_run_has_its_own_code(tmp_path: Path) -> None:
         probe.bind(("127.0.0.1", 0))
         port = str(probe.getsockname()[1])
     result = wager("serve", "--port", port, "--data-dir", str(path))
-    assert result.exit_code == cli.EXIT_STORE
+    assert result.exit_code == EXIT_STORE
     assert result.stderr.startswith("wager: the embedded store cannot start")
     assert str(path) in result.stderr

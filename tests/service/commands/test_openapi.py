@@ -17,7 +17,6 @@ import pytest
 
 from service.api.responses import problem_types, problems
 from service.app import create_app
-from service.schemas import models as schemas
 from service.settings import Settings
 
 _ROOT = Path(__file__).parents[3]
@@ -61,7 +60,9 @@ def validate(schema: dict[str, Any], text: str) -> None:
         pydantic.ValidationError: if it is not valid.
     """
     name = schema["$ref"].rpartition("/")[2]
-    models: list[Any] = [*descendants(pydantic.BaseModel), *filter(dataclasses.is_dataclass, vars(schemas).values())]
+    schemas = [vars(module) for path, module in sys.modules.items() if path.startswith("service.schemas.")]
+    classes = [each for names in schemas for each in names.values() if dataclasses.is_dataclass(each)]
+    models: set[Any] = {*descendants(pydantic.BaseModel), *classes}
     (model,) = (each for each in models if each.__name__ == name)
     pydantic.TypeAdapter(model).validate_json(text)
 

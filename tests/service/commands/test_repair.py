@@ -7,7 +7,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from learners.codec import encode_state
-from service.commands import main as cli
+from service.commands.main import app
 from service.settings import Settings
 from service.store import keys
 from service.store.base import Snapshot
@@ -28,7 +28,7 @@ def _elsewhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 def repair(*arguments: str) -> Result:
     """Run `wager repair` with these arguments inside this process."""
-    return CliRunner().invoke(cli.app, ["repair", *arguments])
+    return CliRunner().invoke(app, ["repair", *arguments])
 
 
 async def spoil(url: str) -> None:

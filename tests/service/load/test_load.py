@@ -12,9 +12,9 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner, Result
 
-from service.commands import main as cli
+from service.commands.main import app
 from service.load import command
-from service.load.errors import LoadError
+from service.load.http.errors import LoadError
 from service.load.plan import Plan
 from service.load.report import SATURATED, Report
 from service.load.run import drive
@@ -100,7 +100,7 @@ async def test_models_stay_when_asked_to() -> None:
 def wager_load(*options: str) -> Result:
     """`wager load` with a short load, inside this process."""
     short = ["--rate", "200", "--seconds", "0.5", "--warm-up", "0.1", "--delay", "0.05"]
-    return CliRunner().invoke(cli.app, ["load", *short, *options])
+    return CliRunner().invoke(app, ["load", *short, *options])
 
 
 @pytest.mark.parametrize(("fault", "settle", "code"), [("", 9, 0), ("lose", 9, 1), ("repeat", 9, 1), ("mute", 0, 3)])

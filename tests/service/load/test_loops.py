@@ -7,15 +7,14 @@ from collections.abc import Callable
 
 import pytest
 
-from service.load.errors import LoadError
 from service.load.http.client import Answer, Client
+from service.load.http.errors import LoadError
 from service.load.http.loops import Pace, Requests, closed_loop, open_loop
 from service.load.http.target import Target
 from service.load.timing.alarm import Alarm, _LoopAlarm, make_alarm
 from service.load.timing.pacer import Pacer
 from tests.servers import free_port
-from tests.service.load.world_server import Answer as Said
-from tests.service.load.world_server import conversing, serving
+from tests.service.load.world_server import Reply, conversing, serving
 
 STALL = 0.5  # seconds
 RATE = 400.0
@@ -28,7 +27,7 @@ class Staller:
     def __init__(self) -> None:
         self.asked = 0
 
-    async def answer(self, _method: str, _path: str, _body: bytes) -> Said:
+    async def answer(self, _method: str, _path: str, _body: bytes) -> Reply:
         """One request."""
         self.asked += 1
         if self.asked == 50:
@@ -43,7 +42,7 @@ class HoldingServer:
         self.asked = 0
         self.go_on = asyncio.Event()
 
-    async def answer(self, _method: str, _path: str, _body: bytes) -> Said:
+    async def answer(self, _method: str, _path: str, _body: bytes) -> Reply:
         """One request."""
         self.asked += 1
         if self.asked == 50:
@@ -69,7 +68,7 @@ async def test_a_closed_loop_hides_the_same_stall() -> None:
     """Why it is not called a latency of users: one request of each connection has seen the stall."""
     requests = Requests("POST", "/predict", itertools.repeat(b"{}", 1000))
     async with serving(HoldingServer().answer) as url, Client(Target.parse(url), 4) as client:
-        measured = await closed_loop(client, requests, connections=4)
+        measured = await closed_loop(client, requests.encoded(client.target), connections=4)
     assert measured.due == measured.answered == len(measured.latency) == 1000
     assert measured.latency.percentile(99) < STALL / 2
     assert measured.latency.greatest >= STALL
@@ -97,7 +96,7 @@ async def test_the_warm_up_is_not_measured() -> None:
     """Requests of the warm-up are sent, and counted nowhere."""
     kept: list[bytes] = []
 
-    async def answer(_method: str, _path: str, body: bytes) -> Said:
+    async def answer(_method: str, _path: str, body: bytes) -> Reply:
         return 200, body
 
     bodies = (str(i).encode() for i in itertools.count())
@@ -112,12 +111,12 @@ async def test_the_warm_up_is_not_measured() -> None:
 async def test_failures_count_as_such_and_with_their_time(status: int | None) -> None:
     """A refusal and a lost connection are in the latencies and in counts of their own, and no achievement."""
 
-    async def answer(_method: str, _path: str, _body: bytes) -> Said:
+    async def answer(_method: str, _path: str, _body: bytes) -> Reply:
         return None if status is None else (status, {})
 
     requests = Requests("POST", "/", itertools.repeat(b"{}", 20))
     async with serving(answer) as url, Client(Target.parse(url), 4) as client:
-        measured = await closed_loop(client, requests, connections=4)
+        measured = await closed_loop(client, requests.encoded(client.target), connections=4)
     assert (measured.no_answer, measured.refused) == ((20, 0) if status is None else (0, 20))
     assert measured.answered == 0
     assert len(measured.latency) == 20
@@ -127,7 +126,7 @@ async def test_an_answer_that_does_not_come_is_given_up() -> None:
     """After the timeout a request is without an answer, on its connection as well as in line for one."""
     never = asyncio.Event()
 
-    async def answer(_method: str, _path: str, _body: bytes) -> Said:
+    async def answer(_method: str, _path: str, _body: bytes) -> Reply:
         await never.wait()
         return 200, {}
 
@@ -147,7 +146,8 @@ async def test_connections_are_kept() -> None:
             writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok")
 
     async with conversing(converse) as url, Client(Target.parse(url), connections=3) as client:
-        await closed_loop(client, Requests("POST", "/", itertools.repeat(b"{}", 300)), connections=3)
+        requests = Requests("POST", "/", itertools.repeat(b"{}", 300))
+        await closed_loop(client, requests.encoded(client.target), connections=3)
     assert opened == 3
 
 

@@ -6,9 +6,9 @@ import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
-Answer = tuple[int, Any] | None
+Reply = tuple[int, Any] | None
 """Status and body, as JSON or bytes; None hangs up without a word."""
-Handler = Callable[[str, str, bytes], Awaitable[Answer]]
+Handler = Callable[[str, str, bytes], Awaitable[Reply]]
 
 
 Converse = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
@@ -83,7 +83,7 @@ class FakeWager:
         self.feedbacks = 0  # requests
         self._told: dict[str, int] = {}
 
-    async def answer(self, method: str, path: str, body: bytes) -> Answer:
+    async def answer(self, method: str, path: str, body: bytes) -> Reply:
         """One request."""
         if path == "/readyz":
             return 200, {"status": "ready"}
@@ -94,7 +94,7 @@ class FakeWager:
             return self._read(path.removeprefix("/models/"))
         return self._post(path, json.loads(body))
 
-    def _post(self, path: str, said: dict[str, Any]) -> Answer:
+    def _post(self, path: str, said: dict[str, Any]) -> Reply:
         if path == "/models":
             self.logs[said["name"]], self.predictions[said["name"]] = [], set()
             return 201, said
@@ -104,7 +104,7 @@ class FakeWager:
         self.feedbacks += 1
         return self._record(said)
 
-    def _record(self, said: dict[str, Any]) -> Answer:
+    def _record(self, said: dict[str, Any]) -> Reply:
         id_ = said["prediction_id"]
         if id_ in self._told:
             return 200, {"round": self._told[id_], "status": "duplicate"}
@@ -117,7 +117,7 @@ class FakeWager:
         log.extend(({"invent": invented} | lines).get(self.fault, [line]) if faulty else [line])
         return None if faulty and self.fault == "mute" else (200, {"round": number, "status": "recorded"})
 
-    def _read(self, rest: str) -> Answer:
+    def _read(self, rest: str) -> Reply:
         name, _, query = rest.partition("/rounds?after=")
         if not query:
             return 200, {"predictions": len(self.predictions[name]) // (2 if self.fault == "forget" else 1)}

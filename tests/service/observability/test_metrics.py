@@ -12,8 +12,8 @@ from typing import Any
 import httpx2
 import pytest
 
+from service.replicas.publishing import PUBLISH_EVERY
 from service.replicas.statistics import SLOTS, STATISTICS_VERSION
-from service.rounds.session import PUBLISH_EVERY
 from service.store.base import PublishedStatistics
 from service.store.redis.redis_store import RedisStore
 from tests.servers import wait_until

@@ -13,6 +13,7 @@ from service.api.middleware.observer import Observer
 from service.observability.http_metrics import WorkerMetrics
 from service.observability.request_id import accepted_request_id, request_ids, trace_id
 from service.observability.request_log import RequestLog
+from service.observability.telemetry import Telemetry
 from service.request_context import RequestContext
 from tests.service.sample_models import definition
 from tests.service.wager import serve
@@ -111,7 +112,7 @@ async def test_an_answer_that_breaks_off_is_a_failure(caplog: pytest.LogCaptureF
     async def receive() -> Message:
         return {"type": "http.disconnect"}
 
-    observer = Observer(breaks_off, WorkerMetrics(), RequestLog(0), lambda: 0.0, lambda: "made-1", None)
+    observer = Observer(breaks_off, Telemetry(WorkerMetrics(), RequestLog(0), lambda: "made-1", None), lambda: 0.0)
     with pytest.raises(RuntimeError), caplog.at_level(logging.INFO):
         await observer({"type": "http", "method": "GET", "path": "/x", "headers": []}, receive, send)
     assert sent == [{"type": "http.response.start", "status": 200, "headers": [(b"x-request-id", b"made-1")]}]

@@ -10,7 +10,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from service.observability import tracing as telemetry
+from service.observability.tracing import is_on
 from tests.service.sample_models import definition
 from tests.service.wager import serve
 
@@ -21,11 +21,11 @@ def test_they_are_off_unless_the_environment_says_where_to(monkeypatch: pytest.M
     """An endpoint turns them on, OpenTelemetry's own switch off."""
     for name in ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_SDK_DISABLED"):
         monkeypatch.delenv(name, raising=False)
-    assert not telemetry.is_on()
+    assert not is_on()
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://collector:4318")
-    assert telemetry.is_on()
+    assert is_on()
     monkeypatch.setenv("OTEL_SDK_DISABLED", "true")
-    assert not telemetry.is_on()
+    assert not is_on()
 
 
 @contextmanager

@@ -1,19 +1,20 @@
 """The laws of a replica: however it came to a round, its state is the sequential fold, to the bit."""
 
 import asyncio
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
 import pytest
 
 from learners.codec import encode_state
+from service.compute import Compute
 from service.errors import ModelNotFoundError, StoreCorruptError
 from service.models.model import Model
 from service.replicas.replica import TAIL_LIMIT, Replica
 from service.store import keys
 from service.store.base import Snapshot, Store
 from service.store.redis.redis_store import RedisStore
-from tests.servers import raw
+from tests.servers import raw, wait_until
 from tests.service.sample_models import (
     COMPUTE,
     GAPTRON,
@@ -30,11 +31,12 @@ from tests.service.sample_models import (
 )
 from tests.service.workers import START
 
+_T = TypeVar("_T")
+
 
 async def caught_up(replica: Replica) -> list[bytes]:
     """The replica's state after it has caught up."""
-    async with replica.lock:
-        await replica.catch_up()
+    await replica.catch_up()
     return bits(replica.state)
 
 
@@ -62,6 +64,26 @@ async def test_a_replica_follows_the_log(store: RedisStore, name: str) -> None:
         assert await caught_up(replica) == await truth(store, model)
     assert replica.round_count == 47
     assert await caught_up(replica) == await truth(store, model)
+
+
+class Yielding(Compute):
+    """Lets every other task run before each computation."""
+
+    async def run_costly(self, cost: int, owner: str, function: Callable[..., _T], *args: Any) -> _T:
+        """See `Compute.run_costly`."""
+        await asyncio.sleep(0)
+        return await super().run_costly(cost, owner, function, *args)
+
+
+async def test_a_replica_catches_up_once_however_many_ask(store: RedisStore, name: str) -> None:
+    """Who asks while it catches up waits for its turn, and finds nothing left to fold."""
+    model = await make_model(store, name, learner=GAPTRON)
+    replica = Replica(model, store, Yielding(2))
+    for seed in range(3):
+        await play(store, model, 20, seed)
+        await asyncio.gather(*(replica.catch_up() for _ in range(4)))
+        assert bits(replica.state) == await truth(store, model)
+        assert replica.statistics.counts().rounds == replica.round_count == 20 * (seed + 1)
 
 
 async def test_a_replica_starts_from_a_snapshot(store: RedisStore, name: str) -> None:
@@ -213,7 +235,8 @@ async def test_a_fold_that_is_cancelled_is_never_half_used(store: RedisStore, na
     whole = await make_model(store, name, learner=GAPTRON)
     learner = CutShort(whole.learner, fold_cost=10**9)
     learner.broken = False
-    replica = Replica(taught_by(whole, learner), store, COMPUTE)
+    compute = Compute(4)  # two for a model: the one that is left running, and another
+    replica = Replica(taught_by(whole, learner), store, compute)
     await play(store, whole, 20)
     await caught_up(replica)
     await play(store, whole, 20, seed=2)
@@ -226,8 +249,9 @@ async def test_a_fold_that_is_cancelled_is_never_half_used(store: RedisStore, na
     learner.broken = False
     expected = await truth(store, whole)
     assert await caught_up(replica) == expected
+    assert compute.busy
     learner.go_on.set()
-    await asyncio.to_thread(lambda: None)
+    await asyncio.to_thread(wait_until, lambda: not compute.busy)
     assert await caught_up(replica) == expected
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from learners.base import Contexts
 from service.errors import NewerVersionError
+from service.prediction_id import SINGLE
 from service.replicas.statistics import (
     DELAY_BOUNDS,
     PROPENSITY_BOUNDS,
@@ -20,13 +21,13 @@ from service.replicas.statistics import (
     counted_rounds,
     decode_statistics,
 )
-from service.store.prediction_ids import SINGLE
 from service.store.records.answer_codec import label_codec
+from service.store.records.context_codec import DenseCodec
 from service.store.records.records import NewPredictions, RecordFormat
 from tests.service.store.samples import as_round
 
 K, WINDOW, START = 4, 3200.0, 1_800_000_000.0
-FORM = RecordFormat(label_codec(K), evidence_size=2, n_features=3)
+FORM = RecordFormat(label_codec(K), 2, DenseCodec(3))
 
 
 def rounds(n: int, seed: int = 1) -> list[dict[str, Any]]:
@@ -67,13 +68,13 @@ RECORDS = [record(fact, i + 1) for i, fact in enumerate(FACTS)]
 
 def statistics() -> StatisticsAccumulator:
     """An empty one."""
-    return StatisticsAccumulator(FORM, K, WINDOW)
+    return StatisticsAccumulator(K, WINDOW)
 
 
 def test_it_counts_the_truth() -> None:
     """Each number is what a loop over the rounds finds."""
     counting = statistics()
-    counting.take(RECORDS, 700)
+    counting.take(FORM.table(RECORDS))
     counts = counting.counts()
     delays = [fact["at"] + fact["delay"] - fact["at"] for fact in FACTS]
     assert (counts.rounds, counts.correct) == (700, sum(fact["correct"] for fact in FACTS))
@@ -92,9 +93,9 @@ def test_it_counts_the_truth() -> None:
 def test_the_bits_do_not_depend_on_the_cuts(step: int) -> None:
     """Rounds may come one by one or many at once, be asked for between, and pass through the store."""
     whole, cut = statistics(), statistics()
-    whole.take(RECORDS, 700)
+    whole.take(FORM.table(RECORDS))
     for start in range(0, len(RECORDS), step):
-        cut.take(RECORDS[start : start + step], len(RECORDS[start : start + step]))
+        cut.take(FORM.table(RECORDS[start : start + step]))
         if start % 3 == 0:
             kept = cut.counts().encode()
             cut = statistics()
@@ -107,7 +108,7 @@ def test_sums_never_fall() -> None:
     """A counter that falls by a rounding error would be taken for a restart."""
     counting, before = statistics(), None
     for one in RECORDS:
-        counting.take([one], 1)
+        counting.take(FORM.table([one]))
         counts = counting.counts()
         sums = (counts.delay_seconds, counts.weights, counts.squared_weights, counts.correct_weights)
         assert before is None or all(new >= old for new, old in zip(sums, before, strict=True))
@@ -117,7 +118,7 @@ def test_sums_never_fall() -> None:
 def test_only_slots_of_the_window_are_kept() -> None:
     """Whatever the length of the log, the recent slots are a window's."""
     counting = statistics()
-    counting.take(RECORDS, 700)
+    counting.take(FORM.table(RECORDS))
     recent = dict(counting.counts().recent)
     newest = int(FACTS[-1]["at"] // (WINDOW / SLOTS))
     assert set(recent) == set(range(newest - SLOTS, newest + 1))
@@ -142,7 +143,7 @@ def test_damaged_statistics_are_begun_anew(broken: bytes) -> None:
     """They are no reason not to serve; the new ones say how many rounds they leave out."""
     counting = statistics()
     counting.restart(broken, 5)
-    counting.take(RECORDS[:3], 3)
+    counting.take(FORM.table(RECORDS[:3]))
     assert (counting.counts().rounds, counting.counts().uncounted, counting.known) == (3, 5, True)
     assert decode_statistics(counting.counts().encode()).uncounted == 5
 
@@ -163,7 +164,7 @@ def test_statistics_of_a_newer_version_are_not_known() -> None:
 def test_the_first_release_can_read_statistics() -> None:
     """It takes the fields that it knows and no others; where rounds were left out, that is said all the same."""
     counting = statistics()
-    counting.take(RECORDS, 700)
+    counting.take(FORM.table(RECORDS))
     known = [field.name for field in dataclasses.fields(RoundStatistics) if field.name != "uncounted"]
     assert list(json.loads(counting.counts().encode())) == known
     counting.restart(b"", 5)

@@ -41,37 +41,32 @@ async def turn(times: int = 5) -> None:
 async def test_items_of_one_tick_are_one_batch() -> None:
     """What is submitted in one turn of the event loop is handed over together, and answered in order."""
     handler = Handler()
-    batcher = Batcher(handler)
+    batcher = Batcher(handler, 256)
     assert await asyncio.gather(*(batcher.submit(n) for n in (1, 2, 3))) == [2, 4, 6]
     assert handler.batches == [[1, 2, 3]]
 
 
 async def test_a_lone_item_does_not_wait() -> None:
-    """One item is a batch, while another batch is still in flight."""
-    handler = Handler(open_gates=False)
-    batcher = Batcher(handler, max_in_flight=2)
-    first = batcher.submit(1)
-    await turn()
-    second = batcher.submit(2)
-    await turn()
+    """One item is a batch, where no other is in flight."""
+    handler = Handler()
+    batcher = Batcher(handler, 256)
+    assert [await batcher.submit(1), await batcher.submit(2)] == [2, 4]
     assert handler.batches == [[1], [2]]
-    handler.gate.set()
-    assert [await first, await second] == [2, 4]
 
 
-async def test_batches_grow_while_others_are_in_flight() -> None:
-    """With as many in flight as may be, items gather and go together when one comes back."""
+async def test_batches_grow_while_another_is_in_flight() -> None:
+    """Items gather while a batch is in flight, and go together when it comes back."""
     handler = Handler(open_gates=False)
-    batcher = Batcher(handler, max_in_flight=2)
+    batcher = Batcher(handler, 256)
     futures = []
     for n in range(1, 8):
         futures.append(batcher.submit(n))
         await turn()
-    assert handler.batches == [[1], [2]]
+    assert handler.batches == [[1]]
     handler.gate.set()
     assert await asyncio.gather(*futures) == [2 * n for n in range(1, 8)]
-    assert handler.batches == [[1], [2], [3, 4, 5, 6, 7]]
-    assert handler.most_running == 2
+    assert handler.batches == [[1], [2, 3, 4, 5, 6, 7]]
+    assert handler.most_running == 1
 
 
 async def test_a_batch_has_its_limit() -> None:
@@ -84,7 +79,7 @@ async def test_a_batch_has_its_limit() -> None:
 
 async def test_an_exception_among_the_results_reaches_its_item_only() -> None:
     """A refused item does not spoil its neighbours."""
-    batcher = Batcher(Handler())
+    batcher = Batcher(Handler(), 256)
     results = await asyncio.gather(*(batcher.submit(n) for n in (1, -2, 3)), return_exceptions=True)
     assert [results[0], results[2]] == [2, 6]
     assert isinstance(results[1], ValueError)
@@ -94,7 +89,7 @@ async def test_an_exception_among_the_results_reaches_its_item_only() -> None:
 
 async def test_a_batch_that_raises_fails_all_of_its_items() -> None:
     """Everyone who waits hears of the error, and the next batch runs as if nothing had been."""
-    batcher = Batcher(Handler())
+    batcher = Batcher(Handler(), 256)
     results = await asyncio.gather(*(batcher.submit(n) for n in (1, 0)), return_exceptions=True)
     assert [type(result) for result in results] == [LookupError] * 2
     assert await batcher.submit(4) == 8
@@ -103,7 +98,7 @@ async def test_a_batch_that_raises_fails_all_of_its_items() -> None:
 async def test_who_no_longer_waits_disturbs_nobody() -> None:
     """A cancelled item's result is dropped; its neighbours get theirs."""
     handler = Handler(open_gates=False)
-    batcher = Batcher(handler)
+    batcher = Batcher(handler, 256)
     gone, waiting = batcher.submit(1), batcher.submit(2)
     await turn()
     gone.cancel()
@@ -115,7 +110,7 @@ async def test_who_no_longer_waits_disturbs_nobody() -> None:
 async def test_idle_says_whether_anything_is_under_way() -> None:
     """Idle before, not while something waits or is in flight, and idle again when all of it is answered."""
     handler = Handler(open_gates=False)
-    batcher = Batcher(handler, max_in_flight=1)
+    batcher = Batcher(handler, 256)
     told = [batcher.idle]
     futures = [batcher.submit(1)]
     told.append(batcher.idle)
@@ -138,7 +133,7 @@ async def test_a_batch_runs_in_the_context_of_its_first_item() -> None:
         await go_on.wait()
         return items
 
-    batcher: Batcher[str, str] = Batcher(handle)
+    batcher: Batcher[str, str] = Batcher(handle, 256)
 
     async def ask(name: str) -> None:
         request.set(name)

@@ -228,8 +228,7 @@ class TwoWorkers:
             stored = await store.get_model(self.name)
             assert stored is not None
             replica = Replica(stored_model(stored), store, COMPUTE)
-            async with replica.lock:
-                await replica.catch_up()
+            await replica.catch_up()
             snapshot = await store.load_snapshot(stored.key)
         finally:
             await store.close()
@@ -240,7 +239,7 @@ class TwoWorkers:
 
 
 @pytest.mark.parametrize("choice", [SOBA_DIAGONAL, GAPTRON], ids=lambda choice: str(choice["algorithm"]))
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", [0, 1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(2, 20))])
 def test_two_workers_do_as_plain_python_says(store_url: str, choice: dict[str, Any], seed: int) -> None:
     """Predictions, repetitions, contradictions, expiry, deletion and restarts over two workers match the model."""
     workers = TwoWorkers(store_url, choice)

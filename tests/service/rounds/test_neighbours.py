@@ -11,15 +11,13 @@ import pytest
 from standardwebhooks import Webhook
 
 from learners.base import Decisions
-from service.errors import LearnerFailedError
-from service.rounds.isolation import each_alone
-from service.rounds.session import PredictionRequest
+from service.errors import LearnerFailedError, StoreUnavailableError
+from service.rounds.prediction_requests import PredictionRequest
 from service.schemas.rounds import PredictAnswer
 from service.store import keys
 from service.store.redis.redis_store import RedisStore
 from service.store.stored_models import ModelKey
-from tests.service.damaging import changed, rewrite
-from tests.service.replicas.test_damage import session_of
+from tests.service.damaging import changed, rewrite, session_of
 from tests.service.sample_models import (
     LABEL_SET,
     SOBA_DIAGONAL,
@@ -144,7 +142,7 @@ async def test_a_bad_prediction_is_no_neighbours_trouble(
     record = await store.command("GET", keys.block(*key, "other"))
     await store.command("SET", keys.block(*key, "damaged"), record[:62] + b"\xff" * 20 + record[82:])
     await store.command("SET", keys.block(*key, "cut"), b"\x03")
-    await store.command("SET", keys.block(*key, "newer"), b"\x04" + record[1:])
+    await store.command("SET", keys.block(*key, "newer"), b"\x05" + record[1:])
     good = [client.post("/predict", json={"model": name, "context": X}) for _ in range(4)]
     wrong = client.post("/predict", json={"model": name} | bad)
     one, two, answer, three, four = await asyncio.gather(*good[:2], wrong, *good[2:])
@@ -170,7 +168,7 @@ async def test_bad_feedback_is_no_neighbours_trouble(
             made = await client.post("/predict", json={"model": name, "context": X, "prediction_id": own})
             ids.append(made.json()["prediction_id"])
         record = await store.command("GET", keys.block(*key, "bad"))
-        records = {"damaged": record[:-8] + b"\xff" * 8, "cut": b"\x03", "newer": b"\x04" + record[1:], "gone": None}
+        records = {"damaged": record[:-8] + b"\xff" * 8, "cut": b"\x03", "newer": b"\x05" + record[1:], "gone": None}
         if records[what] is None:
             await store.command("UNLINK", keys.block(*key, "bad"))
         else:
@@ -243,14 +241,23 @@ async def test_an_impossible_decision_fails_alone(
     assert [i for i, each in enumerate(done) if isinstance(each, LearnerFailedError)] == [2, 5, 6]
 
 
-async def test_each_alone_passes_on_what_is_no_items_fault() -> None:
-    """An error of the store is everybody's."""
+class Silent(RedisStore):
+    """A store that gives no answer when predictions are stored."""
 
-    async def broken(_: list[int]) -> list[int | Exception]:
-        raise TimeoutError("the store")
+    async def add_predictions(self, key: ModelKey, *_: Any) -> Any:
+        """See `Store.add_predictions`."""
+        raise StoreUnavailableError(f"the store of {key.name}")
 
-    with pytest.raises(TimeoutError):
-        await each_alone(broken, [1, 2], "m")
+
+async def test_an_error_of_the_store_is_everybodys(store_url: str, name: str) -> None:
+    """It is no item's fault: each of those that were predicted together gets it, and none is tried alone."""
+    store = Silent(store_url, timeout=5.0)
+    session = session_of(store, await make_model(store, name))
+    requests = [PredictionRequest(context, None, include_distribution=False) for context in some_contexts(1, 2)]
+    first, second = await session.predict_all(requests)
+    assert first is second
+    assert isinstance(first, StoreUnavailableError)
+    await store.close()
 
 
 # --- damage is reported

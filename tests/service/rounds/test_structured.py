@@ -13,10 +13,10 @@ from tests.service.sample_models import learner_of, some_contexts, true_state
 
 LABELS = ["red", "green", "blue", "none"]
 CHOICES: dict[str, dict[str, Any]] = {
-    "set": {"algorithm": "fenchel-young-label-set", "learning_rate": 1.0},
+    "set": {"algorithm": "fenchel-young-multilabel", "learning_rate": 1.0},
     "permutahedron": {"algorithm": "fenchel-young-ranking", "learning_rate": 1.0},
     "birkhoff": {"algorithm": "fenchel-young-ranking", "polytope": "birkhoff", "learning_rate": 0.5},
-    "level": {"algorithm": "fenchel-young-level", "learning_rate": 1.0},
+    "level": {"algorithm": "fenchel-young-ordinal", "learning_rate": 1.0},
 }
 EACH_CHOICE = pytest.mark.parametrize("choice", CHOICES)
 SEVERAL = pytest.mark.parametrize("choice", ["set", "permutahedron", "birkhoff"])
@@ -164,7 +164,7 @@ async def test_order_counts_in_rankings_alone(client: httpx2.AsyncClient, name: 
 async def test_an_improbable_answer_has_the_least_number(client: httpx2.AsyncClient, name: str) -> None:
     """A set whose probability is below the least normal float64 is answered and logged with that number."""
     labels = [f"label {k}" for k in range(1500)]
-    rate = {"algorithm": "fenchel-young-label-set", "learning_rate": 0.1, "regularization": 0.2}
+    rate = {"algorithm": "fenchel-young-multilabel", "learning_rate": 0.1, "regularization": 0.2}
     assert (await create(client, name, "set", labels=labels, learner=rate)).status_code == 201
     answer = await post(client, "/predict", model=name, context=X)
     assert answer["propensity"] == 1.0  # untaught: surely the empty set
@@ -178,10 +178,10 @@ async def test_an_improbable_answer_has_the_least_number(client: httpx2.AsyncCli
 
 
 REFUSED_MODELS: list[tuple[str, int, dict[str, Any], str, str]] = [
-    ("regularizer", 4, {"algorithm": "fenchel-young-label-set", "regularization": 1.0}, "regularization", "above 2"),
-    ("levels", 5, {"algorithm": "fenchel-young-level", "regularization": 1.0}, "regularization", "above 2"),
+    ("regularizer", 4, {"algorithm": "fenchel-young-multilabel", "regularization": 1.0}, "regularization", "above 2"),
+    ("levels", 5, {"algorithm": "fenchel-young-ordinal", "regularization": 1.0}, "regularization", "above 2"),
     ("places", 21, {"algorithm": "fenchel-young-ranking", "polytope": "birkhoff"}, "polytope", "permutahedron"),
-    ("items", 1001, {"algorithm": "fenchel-young-ranking"}, "polytope", "fenchel-young-label-set"),
+    ("items", 1001, {"algorithm": "fenchel-young-ranking"}, "polytope", "fenchel-young-multilabel"),
 ]
 
 

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from service.store.base import Feedback, FeedbackRules, FeedbackStatus, Store
 from service.store.stored_models import ModelKey
-from tests.service.store.samples import FORMAT, NOW, STRICT, WINDOW, sample_predictions
+from tests.service.store.samples import FORMAT, NOW, STRICT, WINDOW, id_of, sample_predictions
 
 
 class Place(NamedTuple):
@@ -27,7 +27,7 @@ class Place(NamedTuple):
         """Adds n rounds to the log."""
         ids = [f"p{number}" for number in range(n)]
         await self.predict(*ids)
-        await self.judge(*(Feedback(own, True, None) for own in ids))
+        await self.judge(*(Feedback(id_of(own), True, None) for own in ids))
 
     async def counters(self) -> tuple[int, int, int]:
         """Rounds, predictions and correct rounds."""

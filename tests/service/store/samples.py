@@ -1,18 +1,23 @@
 """Predictions and feedback to fill a store with."""
 
 import struct
+from collections.abc import Iterable
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from learners.base import Contexts
+from service.prediction_id import SINGLE, PredictionId, tokens_of
 from service.store.base import Block, Feedback, FeedbackRules
-from service.store.prediction_ids import SINGLE, ids_in, tokens_of
-from service.store.records.answer_codec import label_codec
+from service.store.records.answer_codec import AnswerCodec, label_codec
+from service.store.records.checks import check_of
+from service.store.records.context_codec import DenseCodec
+from service.store.records.layout import CHECK_BYTES, FEEDBACK, HEAD, OPEN_COUNT, OUTCOME, PREDICTION, ROUND
 from service.store.records.records import NewPredictions, RecordFormat
 
 NOW = 1_800_000_000.0
 WINDOW = 600.0
-FORMAT = RecordFormat(label_codec(4), evidence_size=2, n_features=3)
+FORMAT = RecordFormat(label_codec(4), evidence_size=2, contexts=DenseCodec(3))
 STRICT = FeedbackRules(accept_late=False, label_needed=False, shape=FORMAT.shape)
 MOMENT = struct.pack("<d", NOW)
 
@@ -41,15 +46,59 @@ def sample_block(block: str, n: int, label: int = 2) -> Block:
     return Block(block, FORMAT.encode_blocks(sample_made(n, label), [0, n], tokens_of([0, n], block), [bytes(16)])[0])
 
 
-def sample_ids(block: str, n: int) -> list[str]:
+def id_of(block: str, token: int = SINGLE) -> PredictionId:
+    """The id of a prediction; the store knows its model by the key."""
+    return PredictionId("m", block, token)
+
+
+def ids_in(block: str, tokens: Iterable[int]) -> list[PredictionId]:
+    """The ids of predictions in one block."""
+    return [id_of(block, token) for token in tokens]
+
+
+def sample_ids(block: str, n: int) -> list[PredictionId]:
     """The ids of n predictions in one block."""
     return ids_in(block, tokens_of([0, n], block).tolist())
 
 
+class Places(NamedTuple):
+    """Where the parts of a block begin."""
+
+    n: int
+    answer_bytes: int
+    check: int
+    open: int
+    outcomes: int
+    bodies: int
+
+    def prediction(self, i: int) -> int:
+        """Where that of the i-th prediction begins."""
+        return HEAD.size + i * (PREDICTION.size + self.answer_bytes)
+
+    def outcome(self, i: int) -> int:
+        """Where that of the i-th prediction begins."""
+        return self.outcomes + i * (OUTCOME.size + self.answer_bytes)
+
+
+def places_in(record: bytes) -> Places:
+    """The places in a block."""
+    _, _, n, answer_bytes, *_ = HEAD.struct().unpack_from(record)
+    check = HEAD.size + n * (PREDICTION.size + answer_bytes)
+    outcomes = check + CHECK_BYTES + OPEN_COUNT.size
+    bodies = outcomes + n * (OUTCOME.size + answer_bytes)
+    return Places(n, answer_bytes, check, check + CHECK_BYTES, outcomes, bodies)
+
+
 def without_bodies(record: bytes) -> bytes:
-    """The record of open predictions, as it is told to whoever uses its id again."""
-    n, _, answer_bytes = struct.unpack_from("<III", record, 1)
-    return record[: 45 + n * (17 + answer_bytes + 24 + answer_bytes)]
+    """The record of open predictions, as it is returned where its id is used again."""
+    return record[: places_in(record).bodies]
+
+
+def packed_outcome(outcome: tuple[bool, float, int], truth: bytes, token_and_check: bytes) -> bytes:
+    """An outcome, with its check."""
+    correct, feedback_at, number = outcome
+    packed = OUTCOME.struct(len(truth)).pack(b"", FEEDBACK, correct, feedback_at, number, truth)[CHECK_BYTES:]
+    return check_of(packed + token_and_check) + packed
 
 
 def as_round(record: bytes, i: int, outcome: tuple[bool, float, int], truth: bytes | None = None) -> bytes:
@@ -58,19 +107,36 @@ def as_round(record: bytes, i: int, outcome: tuple[bool, float, int], truth: byt
     Args:
         record: of the block.
         i: from 0 on.
-        outcome: whether it was right, when that was told, and the number of the round.
+        outcome: whether it was right, when feedback said so, and the number of the round.
         truth: None where it is unknown.
     """
-    n, _, answer_bytes = struct.unpack_from("<III", record, 1)
-    at = 45 + n * (17 + answer_bytes) + (i + 1) * (24 + answer_bytes) - 16
-    token, begin, end = struct.unpack_from("<qII", record, at)
-    bodies = record[len(without_bodies(record)) :]
-    packed = struct.pack("<Bdq", *outcome) + (b"\xff" * answer_bytes if truth is None else truth)
-    rest = packed + struct.pack("<q", token) + bodies[begin:end]
+    places = places_in(record)
+    begin, end = struct.unpack_from("<II", record, places.prediction(i))
+    at = places.prediction(i) + PREDICTION.place("token")
+    token_and_check = record[at : at + 8 + CHECK_BYTES]
+    packed = packed_outcome(outcome, b"\xff" * places.answer_bytes if truth is None else truth, token_and_check)
+    rest = packed + token_and_check + record[places.bodies + begin : places.bodies + end]
     return struct.pack("<I", 4 + len(rest)) + rest
 
 
-def feedback_for(ids: list[str], seed: int) -> list[Feedback]:
+def resealed(rounds: bytes, answer_bytes: int) -> bytes:
+    """A round with the checks of what is in it now."""
+    answer = f"V{answer_bytes}"
+    said, token, body = (ROUND.place(field, answer) for field in ("kind", "token", "flags"))
+    middle = rounds[said:token] + rounds[token : token + 8] + check_of(rounds[body:])
+    return rounds[:4] + check_of(middle) + middle + rounds[body:]
+
+
+def changed_round(rounds: bytes, form: AnswerCodec, **values: Any) -> bytes:
+    """A round with other values in some fields, and the checks of these."""
+    changed = bytearray(rounds)
+    core = np.frombuffer(changed, ROUND.dtype(form.dtype), 1)
+    for name, value in values.items():
+        core[name] = value
+    return resealed(bytes(changed), form.dtype.itemsize)
+
+
+def feedback_for(ids: list[PredictionId], seed: int) -> list[Feedback]:
     """Right or wrong at random for each id, in random order."""
     rng = np.random.default_rng(seed)
     return [Feedback(ids[i], bool(rng.random() < 0.5), None) for i in rng.permutation(len(ids))]

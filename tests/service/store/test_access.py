@@ -13,7 +13,7 @@ from redis.retry import Retry
 
 from service.errors import StoreUnavailableError
 from service.store.base import Feedback, FeedbackStatus, PublishedStatistics, Snapshot
-from service.store.connections.connections import NO_FILES, TlsFiles
+from service.store.connections.addresses import NO_FILES, TlsFiles
 from service.store.damage import Damage
 from service.store.redis.api_keys import ApiKeyTable
 from service.store.redis.rate_limits import RateLimits
@@ -22,7 +22,7 @@ from service.store.stored_models import ListedModel, ModelKey
 from tests.certificates import Certificates
 from tests.fleets import Cluster, Server
 from tests.servers import REDIS_SERVER, wait_until
-from tests.service.store.samples import MOMENT, NOW, STRICT, WINDOW, sample_predictions
+from tests.service.store.samples import MOMENT, NOW, STRICT, WINDOW, id_of, sample_predictions
 
 KEY = ModelKey("forest", "first")
 GUIDE = Path(__file__).parents[3] / "OPERATIONS.md"
@@ -43,7 +43,7 @@ async def live_a_life(store: RedisStore) -> None:
     await store.check()
     assert await store.create_model(KEY, "{}", NOW)
     assert await store.add_predictions(KEY, sample_predictions("a", "b"), WINDOW, None) == [None] * 2
-    results = await store.add_feedback(KEY, [Feedback(own, True, None) for own in "ab"], STRICT, NOW)
+    results = await store.add_feedback(KEY, [Feedback(id_of(own), True, None) for own in "ab"], STRICT, NOW)
     assert {result.status for result in results} == {FeedbackStatus.RECORDED}
     assert (await store.read_tail(KEY, 0, 10)).round_count == 2
     assert await store.save_snapshot(KEY, Snapshot(2, b"state", MOMENT), 1) == 2
@@ -195,13 +195,15 @@ async def test_who_waits_for_replicas_must_be_allowed_to(tmp_path: Path) -> None
                 server.send("ACL", "SETUSER", "wager", "reset", ">pw", *rules_in_the_guide(ONE_SERVER), right)
                 await store.create_model(KEY, "{}", NOW)
                 with pytest.raises(StoreUnavailableError, match=outcome):
-                    await store.add_feedback(KEY, [Feedback("a", True, None)], STRICT, NOW)
+                    await store.add_feedback(KEY, [Feedback(id_of("a"), True, None)], STRICT, NOW)
         finally:
             await store.close()
 
 
 async def test_the_least_user_of_a_cluster(small_cluster: Cluster) -> None:
     """The rules for a cluster are enough, and another server's user is refused."""
+    for primary in small_cluster.servers[:3]:
+        primary.send("FLUSHALL")  # what other tests have left
     for server in small_cluster.servers:
         server.send("ACL", "SETUSER", "wager", ">pw", *rules_in_the_guide(OF_A_CLUSTER))
     try:

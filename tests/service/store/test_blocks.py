@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from service.errors import StoreUnavailableError
+from service.prediction_id import SINGLE, PredictionId, tokens_of
 from service.store import keys
-from service.store.base import Feedback, FeedbackResult, FeedbackStatus, Store
-from service.store.prediction_ids import SINGLE, id_of, ids_in, token_of, tokens_of
+from service.store.base import Feedback, FeedbackResult, FeedbackStatus, LogEntry, Store
 from service.store.stored_models import ModelKey
 from tests.servers import raw
 from tests.service.store.samples import (
@@ -20,6 +20,7 @@ from tests.service.store.samples import (
     as_bytes,
     as_round,
     feedback_for,
+    id_of,
     sample_block,
     sample_ids,
     sample_predictions,
@@ -28,6 +29,7 @@ from tests.service.store.samples import (
 
 N = 5
 IDS = sample_ids("b", N)
+ALONE = id_of("alone")
 GUESSED, OTHER = (id_of("b", int(tokens_of([0, N], secret)[0]) + more) for secret, more in (("b", 1), ("other", 0)))
 RECORDED, DUPLICATE = FeedbackStatus.RECORDED, FeedbackStatus.DUPLICATE
 
@@ -42,7 +44,7 @@ def key(any_store: Store, name: str, runner: asyncio.Runner) -> ModelKey:
     return key
 
 
-async def give(store: Store, key: ModelKey, *ids: str, now: float = NOW) -> list[FeedbackResult]:
+async def give(store: Store, key: ModelKey, *ids: PredictionId, now: float = NOW) -> list[FeedbackResult]:
     """All of them were right."""
     return await store.add_feedback(key, [Feedback(own, True, None) for own in ids], STRICT, now)
 
@@ -63,7 +65,7 @@ async def test_each_prediction_is_closed_by_itself(any_store: Store, key: ModelK
     for number, i in enumerate(order, 1):
         assert await give(any_store, key, IDS[i], now=NOW + i) == [(RECORDED, (True, NOW + i, number, as_bytes(2)))]
         (entry,) = (await any_store.read_tail(key, number - 1, 1)).entries
-        assert entry == (number, "b", as_round(record, i, (True, NOW + i, number), as_bytes(2)))
+        assert entry == LogEntry(number, "b", as_round(record, i, (True, NOW + i, number), as_bytes(2)))
         told = await give(any_store, key, *(IDS[j] for j in order[:number]), now=NOW + 9)
         assert told == [(DUPLICATE, (True, NOW + j, n, as_bytes(2))) for n, j in enumerate(order[:number], 1)]
 
@@ -71,22 +73,31 @@ async def test_each_prediction_is_closed_by_itself(any_store: Store, key: ModelK
 async def test_rounds_of_one_call_and_block_are_one_entry(any_store: Store, key: ModelKey) -> None:
     """Whatever stands between them in the call, results come in its order, and each block has its own entry."""
     record, alone = sample_block("b", N).record, sample_predictions("alone")[0].record
-    results = await give(any_store, key, IDS[3], "alone", "never", IDS[1], IDS[3])
+    results = await give(any_store, key, IDS[3], ALONE, id_of("never"), IDS[1], IDS[3])
     assert [status for status, _ in results] == [RECORDED, RECORDED, FeedbackStatus.UNKNOWN, RECORDED, DUPLICATE]
     assert [outcome and outcome.round for _, outcome in results] == [1, 3, None, 2, 1]
     told, truth = (True, NOW), as_bytes(2)
     rounds = as_round(record, 3, (*told, 1), truth) + as_round(record, 1, (*told, 2), truth)
     tail = await any_store.read_tail(key, 0, 9)
-    assert tail[:2] == (3, [(2, "b", rounds), (3, "alone", as_round(alone, 0, (*told, 3), truth))])
+    assert tail[:2] == (3, [LogEntry(2, "b", rounds), LogEntry(3, "alone", as_round(alone, 0, (*told, 3), truth))])
     model = await any_store.get_model(key.name)
     assert model is not None
     assert (model.round_count, model.correct) == (3, 3)
 
 
 @pytest.mark.parametrize(
-    "own", ["b", "b:0", "b:1", f"b:{N}", "b:65535", IDS[0] + "0", IDS[0][:-1], GUESSED, OTHER, "alone:0", "never:0"]
+    "own",
+    [
+        id_of("b"),
+        *(id_of("b", token) for token in (-2, 0, 1, N, 65535, IDS[0].token * 10, IDS[0].token // 10, 10**15 - 1)),
+        GUESSED,
+        OTHER,
+        id_of("alone", 0),
+        id_of("never", 0),
+    ],
+    ids=str,
 )
-async def test_only_who_was_told_the_token_is_heard(any_store: Store, key: ModelKey, own: str) -> None:
+async def test_only_who_was_told_the_token_is_heard(any_store: Store, key: ModelKey, own: PredictionId) -> None:
     """A block is no prediction, and a place in it is none without its noise, or with another's."""
     assert await give(any_store, key, own) == [(FeedbackStatus.UNKNOWN, None)]
     assert (await any_store.read_tail(key, 0, 9)).round_count == 0
@@ -123,7 +134,7 @@ async def test_reading_gives_whole_entries(
     """Those that hold the rounds asked for, though the first begins before them and the last ends behind."""
     await give(any_store, key, *IDS[:3])
     await give(any_store, key, *IDS[3:])
-    await give(any_store, key, "alone")
+    await give(any_store, key, ALONE)
     tail = await any_store.read_tail(key, after, limit)
     assert (tail.round_count, [entry.last_round for entry in tail.entries]) == (6, expected)
 
@@ -139,9 +150,9 @@ async def test_a_truth_of_another_length_is_refused(any_store: Store, key: Model
 async def test_a_broken_block_is_left_alone(any_store: Store, any_store_url: str, key: ModelKey) -> None:
     """A record that is cut anywhere, or of another format, is refused, and nothing of it is recorded."""
     record, named = sample_block("b", N).record, keys.block(*key, "b")
-    cuts = [record[:size] for size in (0, 5, 44, 45, len(without_bodies(record)) - 1)]
-    versions = [b"\2" + record[1:], b"\4" + record[1:]]
-    statuses = [FeedbackStatus.BROKEN] * (len(cuts) + 1) + [FeedbackStatus.NEWER]
+    cuts = [record[:size] for size in (0, 5, 45, 46, len(without_bodies(record)) - 1)]
+    versions = [b"\2" + record[1:], b"\3" + record[1:], b"\5" + record[1:]]
+    statuses = [FeedbackStatus.BROKEN] * (len(cuts) + 2) + [FeedbackStatus.NEWER]
     with raw(any_store_url) as client:
         for broken, status in zip([*cuts, *versions], statuses, strict=True):
             client.set(named, broken)
@@ -168,4 +179,3 @@ def test_tokens_tell_the_place_and_are_noise_besides() -> None:
     assert len(set(noise)) == len(noise)
     assert max(noise) < 2**32
     assert tokens_of(range(4), "secret").tolist() == [SINGLE] * 3
-    assert [token_of(own) for own in ids_in("b", tokens.tolist())] == [("b", token) for token in tokens.tolist()]

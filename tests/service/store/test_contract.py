@@ -1,20 +1,12 @@
 """The laws of every store: a list of stores x a list of laws."""
 
-import asyncio
 import struct
-from typing import Any
 
-import numpy as np
 import pytest
 
-from learners.base import Contexts
 from service.errors import ModelNotFoundError
 from service.store import keys
-from service.store.base import Block, Feedback, FeedbackResult, FeedbackRules, FeedbackStatus, Seen, Snapshot, Store
-from service.store.outcomes import Outcome
-from service.store.prediction_ids import SINGLE
-from service.store.records.answer_codec import AnswerCodec, label_set_codec, ranking_codec
-from service.store.records.records import NewPredictions, RecordFormat
+from service.store.base import Feedback, FeedbackStatus, Seen, Snapshot, Store
 from service.store.stored_models import ModelKey
 from tests.servers import keys_like, raw
 from tests.service.store.places import Place
@@ -22,21 +14,17 @@ from tests.service.store.samples import (
     FORMAT,
     MOMENT,
     NOW,
-    STRICT,
     WINDOW,
     as_bytes,
-    feedback_for,
+    as_round,
+    id_of,
+    places_in,
     sample_predictions,
     without_bodies,
 )
 
 OTHER_MOMENT = struct.pack("<d", NOW + 1)
 RECORDED, DUPLICATE, CONFLICT = FeedbackStatus.RECORDED, FeedbackStatus.DUPLICATE, FeedbackStatus.CONFLICT
-
-
-def labelled(own_id: str, correct: bool | None, true_label: int | None) -> Feedback:
-    """Feedback on one of four labels."""
-    return Feedback(own_id, correct, None if true_label is None else as_bytes(true_label))
 
 
 # --- models
@@ -108,7 +96,7 @@ async def test_a_model_made_again_has_another_life(place: Place) -> None:
     assert await second.counters() == (0, 0, 0)
     assert await second.numbers() == []
     assert await place.store.load_snapshot(second.key) is None
-    assert await second.judge(Feedback("open", True, None)) == [FeedbackStatus.UNKNOWN]
+    assert await second.judge(Feedback(id_of("open"), True, None)) == [FeedbackStatus.UNKNOWN]
     assert await second.predict("open") == [None]
 
 
@@ -140,7 +128,7 @@ async def test_every_call_for_a_gone_model_says_so(place: Place, made_again: boo
     before = await place.store.get_model(place.key.name)
     for call in (
         place.predict("other"),
-        place.judge(Feedback("open", True, None)),
+        place.judge(Feedback(id_of("open"), True, None)),
         place.numbers(),
         place.store.save_snapshot(place.key, Snapshot(1, b"state"), 10),
     ):
@@ -157,7 +145,8 @@ async def test_every_call_for_a_gone_model_says_so(place: Place, made_again: boo
 async def test_a_prediction_is_stored_unless_its_id_is_in_use(place: Place) -> None:
     """The first record of an id stays; who comes later, even in the same call, is told its head."""
     assert await place.predict("a", "b", label=1) == [None, None]
-    first, other = (without_bodies(sample_predictions("a", label=label)[0].record) for label in (1, 3))
+    first = without_bodies(sample_predictions("a", label=1)[0].record)
+    other = without_bodies(sample_predictions("a", "c", label=3)[1].record)
     assert await place.predict("a", "c", "c", label=3) == [first, None, other]
     assert await place.predict("a", label=3) == [first]
     assert await place.counters() == (0, 3, 0)
@@ -227,16 +216,17 @@ async def test_a_closed_prediction_still_tells_its_head(place: Place) -> None:
     """Asking again after the feedback brings what was stored, and its outcome in the place of zeros."""
     await place.play(1)
     (told,) = await place.predict("p0")
-    record = without_bodies(sample_predictions("p0", label=2)[0].record)
-    outcome = struct.pack("<Bdq", True, NOW, 1) + as_bytes(2)
-    assert told == record[:5] + bytes(4) + record[9:45] + outcome + record[45 + len(outcome) :]
+    whole = sample_predictions("p0", label=2)[0].record
+    record, places = without_bodies(whole), places_in(whole)
+    outcome = as_round(whole, 0, (True, NOW, 1), as_bytes(2))[4 : 4 + len(record) - places.outcomes]
+    assert told == record[: places.open] + bytes(4) + outcome
     assert FORMAT.decode_stored(told) == FORMAT.decode_stored(record)
 
 
 async def test_predictions_are_forgotten_in_time(place: Place, any_store_url: str) -> None:
     """The key of a prediction expires when it was asked to, also after its feedback."""
     await place.predict("open", "closed")
-    await place.judge(Feedback("closed", True, None))
+    await place.judge(Feedback(id_of("closed"), True, None))
     with raw(any_store_url) as client:
         for own in ("open", "closed"):
             left = client.pttl(keys.block(*place.key, own))
@@ -250,153 +240,3 @@ async def test_all_keys_of_a_model_are_in_one_slot(place: Place, any_store_url: 
     found = keys_like(any_store_url, place.key.name)
     assert {key.split("}")[0].split("{")[1] for key in found} == {place.key.name}
     assert {key.rpartition(":")[2] for key in found} == {"model", "log", "snapshot", "p0"}
-
-
-# --- feedback
-
-
-async def test_feedback_is_recorded_and_says_so_again(place: Place) -> None:
-    """The first feedback makes a round; the same again is a duplicate with the same outcome."""
-    await place.predict("a")
-    (first,) = await place.store.add_feedback(place.key, [Feedback("a", True, None)], STRICT, NOW + 1)
-    assert first == FeedbackResult(RECORDED, Outcome(True, NOW + 1, 1, as_bytes(2)))
-    (again,) = await place.store.add_feedback(place.key, [Feedback("a", True, None)], STRICT, NOW + 2)
-    assert again == (DUPLICATE, first.outcome)
-    assert await place.counters() == (1, 1, 1)
-    assert await place.numbers() == [1]
-
-
-async def test_duplicates_in_one_call_make_one_round(place: Place) -> None:
-    """Feedback that is repeated or contradicted within a call is judged in order."""
-    await place.predict("a")
-    said = [Feedback("a", False, None), Feedback("a", False, None), Feedback("a", True, None)]
-    assert await place.judge(*said) == [RECORDED, DUPLICATE, CONFLICT]
-    assert await place.counters() == (1, 1, 0)
-
-
-@pytest.mark.parametrize(
-    ("first", "second", "expected"),
-    [
-        ((False, None), (True, None), CONFLICT),
-        ((True, None), (False, None), CONFLICT),
-        ((False, None), (None, 2), CONFLICT),
-        ((True, None), (None, 3), CONFLICT),
-        ((None, 1), (None, 3), CONFLICT),
-        ((None, 1), (None, 1), DUPLICATE),
-        ((None, 1), (False, None), DUPLICATE),
-        ((False, None), (None, 1), DUPLICATE),
-        ((None, 2), (True, None), DUPLICATE),
-        ((True, None), (None, 2), DUPLICATE),
-        ((False, 1), (False, 1), DUPLICATE),
-    ],
-)
-async def test_second_feedback_agrees_or_contradicts(
-    place: Place, first: Any, second: Any, expected: FeedbackStatus
-) -> None:
-    """Second feedback for label 2 is judged by what both know; either way the first outcome is told and stays."""
-    await place.predict("a", label=2)
-    (recorded,) = await place.store.add_feedback(place.key, [labelled("a", *first)], STRICT, NOW)
-    (judged,) = await place.store.add_feedback(place.key, [labelled("a", *second)], STRICT, NOW)
-    assert judged == (expected, recorded.outcome)
-    assert await place.counters() == (1, 1, int(recorded.outcome is not None and recorded.outcome.correct))
-
-
-@pytest.mark.parametrize(("correct", "true_label"), [(True, 1), (False, 2)])
-async def test_feedback_that_contradicts_itself_is_refused(place: Place, correct: bool, true_label: int) -> None:
-    """A bit that denies its own true label is inconsistent, before and after the round, and changes nothing."""
-    await place.predict("a", label=2)
-    assert await place.judge(labelled("a", correct, true_label)) == [FeedbackStatus.INCONSISTENT]
-    assert await place.counters() == (0, 1, 0)
-    assert await place.judge(Feedback("a", True, None)) == [RECORDED]
-    assert await place.judge(labelled("a", correct, true_label)) == [FeedbackStatus.INCONSISTENT]
-
-
-async def test_feedback_for_an_unknown_prediction_is_unknown(place: Place) -> None:
-    """An id that was never used makes no round."""
-    assert await place.judge(Feedback("never", True, None)) == [FeedbackStatus.UNKNOWN]
-    assert await place.counters() == (0, 0, 0)
-
-
-async def test_the_window_closes_behind_its_last_moment(place: Place) -> None:
-    """Feedback at the very end of the window is in time, later it is expired, whatever it says."""
-    await place.predict("a", "b")
-    assert await place.judge(labelled("b", None, 1), now=NOW + WINDOW + 0.001) == [FeedbackStatus.EXPIRED]
-    assert await place.judge(Feedback("a", True, None), now=NOW + WINDOW) == [RECORDED]
-    assert await place.counters() == (1, 2, 1)
-
-
-async def test_late_feedback_is_taken_where_the_model_accepts_it(place: Place) -> None:
-    """With `accept_late` the window does not matter as long as the prediction is remembered."""
-    await place.predict("a")
-    late = STRICT._replace(accept_late=True)
-    assert await place.judge(Feedback("a", False, None), now=NOW + 10 * WINDOW, rules=late) == [RECORDED]
-
-
-async def test_a_duplicate_after_the_window_is_a_duplicate(place: Place) -> None:
-    """What was recorded in time is confirmed for as long as it is remembered."""
-    await place.play(1)
-    assert await place.judge(Feedback("p0", True, None), now=NOW + 10 * WINDOW) == [DUPLICATE]
-
-
-async def test_a_true_label_is_asked_for_where_it_is_needed(place: Place) -> None:
-    """With `label_needed`, wrong without a label is refused; right tells the label by itself."""
-    await place.predict("a", "b", label=2)
-    needed = STRICT._replace(label_needed=True)
-    said = [Feedback("a", False, None), labelled("a", None, 0), Feedback("b", True, None)]
-    expected = [FeedbackStatus.LABEL_NEEDED, RECORDED, RECORDED]
-    assert await place.judge(*said, rules=needed) == expected
-    table = FORMAT.table([entry.payload for entry in (await place.store.read_tail(place.key, 0, 9)).entries])
-    assert table["truth"].tolist() == [0, 2]
-
-
-@pytest.mark.parametrize(
-    ("form", "rows"),
-    [
-        (label_set_codec(2), [[0, 0], [0, 1], [1, 1]]),
-        (label_set_codec(300), [[0] * 298 + end for end in ([0, 0], [0, 1], [1, 1])]),
-        (ranking_codec(5), [[0, 1, *end] for end in ([2, 3, 4], [2, 4, 3], [3, 4, 2])]),
-    ],
-    ids=["2", "300", "20"],
-)
-async def test_answers_of_any_length_are_compared_as_bytes(place: Place, form: AnswerCodec, rows: Any) -> None:
-    """Whatever its length and bytes, an answer is kept, told, and right if and only if the truth is the same."""
-    answer, other, third = form.encode(np.array(rows))
-    shape = RecordFormat(form, 1, 1)
-    numbers, none, outputs = np.ones((3, 1)), np.zeros(3), form.rows(np.array(rows[:1] * 3))
-    made = NewPredictions(outputs, none, none, numbers, Contexts.dense(numbers), NOW, NOW + WINDOW, 7)
-    records = shape.encode_blocks(made, range(4), np.full(3, SINGLE), [bytes(16)] * 3)
-    for expected in (None, without_bodies(records[0])):
-        told = await place.store.add_predictions(place.key, list(map(Block, "abc", records)), WINDOW, None)
-        assert told == [expected] * 3
-    rules = FeedbackRules(accept_late=False, label_needed=True, shape=shape.shape)
-    said = [("a", None, answer), ("a", True, None), ("b", None, other), ("b", False, other), ("b", None, third)]
-    said += [("a", False, answer), ("c", False, None), ("c", True, None)]
-    results = await place.store.add_feedback(place.key, [Feedback(*each) for each in said], rules, NOW)
-    statuses = [RECORDED, DUPLICATE, RECORDED, DUPLICATE, CONFLICT]
-    statuses += [FeedbackStatus.INCONSISTENT, FeedbackStatus.LABEL_NEEDED, RECORDED]
-    assert [result.status for result in results] == statuses
-    entries = (await place.store.read_tail(place.key, 0, 9)).entries
-    rounds = shape.decode_rounds([entry.payload for entry in entries])
-    assert rounds.correct.tolist() == [True, False, True]
-    assert form.encode(rounds.labels) == [answer] * 3
-    assert form.encode(rounds.true_labels) == [answer, other, answer]
-
-
-async def test_items_of_one_call_do_not_disturb_each_other(place: Place) -> None:
-    """A refused item leaves its neighbours as if it had not been there."""
-    await place.predict("a", "b", label=2)
-    said = [Feedback("x", True, None), Feedback("a", True, None), labelled("b", True, 1), labelled("b", None, 1)]
-    expected = [FeedbackStatus.UNKNOWN, RECORDED, FeedbackStatus.INCONSISTENT, RECORDED]
-    assert await place.judge(*said) == expected
-    assert await place.numbers() == [1, 2]
-
-
-async def test_racing_feedback_makes_one_round_each(place: Place) -> None:
-    """Many calls at once, each id in several of them, contradicting: one round for each, numbers without a gap."""
-    ids = [f"r{number}" for number in range(40)]
-    await place.predict(*ids)
-    calls = [place.judge(*feedback_for(ids, seed)) for seed in range(12)]
-    statuses = [status for call in await asyncio.gather(*calls) for status in call]
-    assert statuses.count(RECORDED) == 40
-    assert set(statuses) == {RECORDED, DUPLICATE, CONFLICT}
-    assert await place.numbers() == list(range(1, 41))

@@ -18,6 +18,7 @@ from tests.service.store.samples import (
     WINDOW,
     as_bytes,
     as_round,
+    id_of,
     sample_predictions,
     without_bodies,
 )
@@ -28,7 +29,7 @@ from tests.service.store.samples import (
 async def test_a_round_carries_prediction_and_outcome(place: Place) -> None:
     """An entry of the log is the prediction's body, to the byte, behind the outcome that its feedback was told."""
     await place.predict("a", label=1)
-    (result,) = await place.store.add_feedback(place.key, [Feedback("a", None, as_bytes(3))], STRICT, NOW + 5)
+    (result,) = await place.store.add_feedback(place.key, [Feedback(id_of("a"), None, as_bytes(3))], STRICT, NOW + 5)
     tail = await place.store.read_tail(place.key, 0, 10)
     record = sample_predictions("a", label=1)[0].record
     assert tail == Tail(1, [LogEntry(1, "a", as_round(record, 0, (False, NOW + 5, 1), as_bytes(3)))])
@@ -51,7 +52,7 @@ async def test_answers_are_values(place: Place) -> None:
     await place.store.add_predictions(place.key, given, WINDOW, None)
     given.clear()
     model, tail = await place.store.get_model(place.key.name), await place.store.read_tail(place.key, 0, 9)
-    await place.judge(Feedback("a", True, None))
+    await place.judge(Feedback(id_of("a"), True, None))
     assert model is not None
     assert (model.round_count, tail) == (0, Tail(0, []))
     (await place.store.read_tail(place.key, 0, 9)).entries.clear()
@@ -86,7 +87,7 @@ async def test_round_numbers_go_on_behind_a_trimmed_log(place: Place) -> None:
     await place.play(1000)
     await place.store.save_snapshot(place.key, Snapshot(1000, b"state"), 0)
     await place.predict("next")
-    (result,) = await place.store.add_feedback(place.key, [Feedback("next", True, None)], STRICT, NOW)
+    (result,) = await place.store.add_feedback(place.key, [Feedback(id_of("next"), True, None)], STRICT, NOW)
     assert result.outcome is not None
     assert result.outcome.round == 1001
     assert (await place.numbers())[-1] == 1001

@@ -8,7 +8,7 @@ from service.errors import ModelNotFoundError
 from service.store.base import Feedback, FeedbackStatus, PublishedStatistics, Snapshot, Store
 from service.store.stored_models import ModelKey
 from tests.servers import keys_like, raw
-from tests.service.store.samples import NOW, STRICT, WINDOW, sample_predictions
+from tests.service.store.samples import NOW, STRICT, WINDOW, id_of, sample_predictions
 
 
 @pytest.fixture
@@ -23,10 +23,10 @@ async def test_whatever_becomes_of_feedback_is_counted(any_store: Store, key: Mo
     """Each status once for each feedback that had it, in batches and alone."""
     await any_store.add_predictions(key, sample_predictions("a", "b"), WINDOW, None)
     given = [
-        Feedback("a", True, None),
-        Feedback("a", True, None),
-        Feedback("a", False, None),
-        Feedback("x", True, None),
+        Feedback(id_of("a"), True, None),
+        Feedback(id_of("a"), True, None),
+        Feedback(id_of("a"), False, None),
+        Feedback(id_of("x"), True, None),
     ]
     await any_store.add_feedback(key, given, STRICT, NOW)
     await any_store.add_feedback(key, given[1:], STRICT, NOW)

@@ -21,7 +21,7 @@ from service.store.stored_models import ModelKey
 from tests.fleets import Server, WatchedModel, sentinels
 from tests.servers import REDIS_SERVER, wait_until
 from tests.service.sample_models import definition
-from tests.service.store.samples import NOW, STRICT, WINDOW, sample_predictions
+from tests.service.store.samples import NOW, STRICT, WINDOW, id_of, sample_predictions
 from tests.service.workers import worker
 
 _names = (f"forest-{number}" for number in itertools.count())
@@ -35,7 +35,9 @@ class Place(NamedTuple):
 
     async def judge(self, *owns: str) -> list[FeedbackStatus]:
         """Says of each prediction that it was right."""
-        results = await self.store.add_feedback(self.key, [Feedback(own, True, None) for own in owns], STRICT, NOW)
+        results = await self.store.add_feedback(
+            self.key, [Feedback(id_of(own), True, None) for own in owns], STRICT, NOW
+        )
         return [result.status for result in results]
 
 
@@ -126,7 +128,7 @@ async def test_nothing_else_waits_for_replicas(watched: WatchedModel, url: str) 
             assert not waiting.done()
         assert await waiting == [FeedbackStatus.RECORDED]
         with pytest.raises(ModelNotFoundError):
-            await place.store.add_feedback(ModelKey("gone", "first"), [Feedback("a", True, None)], STRICT, NOW)
+            await place.store.add_feedback(ModelKey("gone", "first"), [Feedback(id_of("a"), True, None)], STRICT, NOW)
 
 
 async def test_more_replicas_than_there_are_is_no_acknowledgment(url: str) -> None:

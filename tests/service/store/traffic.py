@@ -9,7 +9,7 @@ from typing import TypeVar
 from service.errors import StoreError
 from service.store.base import Feedback, FeedbackStatus, Store
 from service.store.stored_models import ModelKey
-from tests.service.store.samples import NOW, STRICT, WINDOW, sample_predictions
+from tests.service.store.samples import NOW, STRICT, WINDOW, id_of, sample_predictions
 
 KEY = ModelKey("forest", "first")
 PLAYERS = 6
@@ -32,7 +32,7 @@ class Traffic:
         while not self.over:
             number += 1
             own = f"{player}-{number}"
-            given = Feedback(own, True, None)
+            given = Feedback(id_of(own), True, None)
             await self._insist(lambda own=own: self._predict(own))  # type: ignore[misc]
             status = await self._insist(lambda given=given: self._judge(given))  # type: ignore[misc]
             if status in {FeedbackStatus.RECORDED, FeedbackStatus.DUPLICATE}:

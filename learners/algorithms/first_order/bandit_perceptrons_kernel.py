@@ -1,0 +1,184 @@
+"""Bandit perceptrons with the rational kernel, for labels that no plane separates.
+
+Beygelzimer, Pál, Szörényi, Thiruvenkatachari, Wei, Zhang, "Bandit Multiclass Linear Classification: Efficient
+Algorithms for the Separable Case", ICML 2019, Algorithm 2; Jittat Fakcharoenphol and Chayutpong Prompak, "Bandit
+Multiclass Linear Classification for the Group Linear Separable Case", 2019. Claims and corrections are those of
+`bandit_perceptrons`.
+"""
+
+from typing import Annotated, Literal, NamedTuple
+
+import numpy as np
+import pydantic
+
+from learners.algorithms.first_order.bandit_perceptrons import claim, corrections
+from learners.base import Contexts, FloatArray, IntArray, Rounds
+from learners.compiled_learner import CompiledLearner
+from learners.hyperparameters import hyperparameters
+from learners.kernels import Kernels, compiled, row
+from learners.layouts import Count, Layout
+from learners.mathematics.guarantees import strong_margin
+
+
+class BanditPerceptronsKernelState(NamedTuple):
+    """Support vectors, each with a coefficient for every label; only the first `used` count."""
+
+    support: Annotated[FloatArray, Layout("float64", ("d", "max_support"))]  # a column each
+    coefficients: Annotated[FloatArray, Layout("float64", ("max_support", "K"))]
+    used: Count
+    refused: Count  # rounds that would have added a support vector, had there been room
+    rounds: Count  # rounds folded so far
+    updates: Count  # binary mistakes corrected so far, over all labels
+
+
+@hyperparameters
+class BanditPerceptronsKernel(CompiledLearner[BanditPerceptronsKernelState]):
+    """Bandit perceptrons with the rational kernel k(x, x') = 1 / (1 - ⟨x, x'⟩/2), for labels no plane separates.
+
+    A round that corrects adds its context to the support, or changes the coefficients where it stands there
+    already. Once `max_support` contexts are in, those rounds are left out and counted in `refused`; the
+    guarantee ends there. Nothing is ever replaced, as a learner draws nothing.
+
+    Raises:
+        pydantic.ValidationError: for a hyperparameter out of range, or a norm bound other than 1.
+    """
+
+    algorithm = "bandit-perceptrons-kernel"
+    smaller = "bandit-perceptrons"
+    state_type = BanditPerceptronsKernelState
+
+    kernel: Literal["rational", "linear"] = "rational"
+    """`linear` is bandit-perceptrons, slower, for comparison."""
+    max_support: Annotated[int, pydantic.Field(ge=1, le=1_000_000)] = 1000
+    """How many contexts are kept at most; time and memory grow with it."""
+    use_known_label: bool = True
+    """Whether a right answer corrects every perceptron, as the true label is then known; keeps the guarantee."""
+
+    def __post_init__(self) -> None:
+        """Refuses contexts that the kernel is not made for."""
+        if self.problem.norm_bound != 1.0:
+            raise ValueError("the rational kernel is defined on the unit ball: scale contexts to a norm bound of 1")
+
+    @property
+    def guarantee(self) -> str:
+        """See `Learner.guarantee`."""
+        square = "R² = 2" if self.kernel == "rational" else "R = 1"
+        return strong_margin(
+            f", in the kernel's space with {square} (Fakcharoenphol and Prompak 2019), but only while there is room: "
+            f"once {self.max_support:,} contexts (max_support) are kept and another is refused, nothing is proved",
+            "‖x‖ ≤ 1",
+        )
+
+    @property
+    def evidence_size(self) -> int:
+        """Whether no label had claimed the context: 1 or 0."""
+        return 1
+
+    def decide_cost(self, nonzeros: int) -> int:
+        """The kernel with every support vector."""
+        return self.max_support * (self.problem.n_labels + nonzeros)
+
+    def fold_cost(self, nonzeros: int) -> int:
+        """The kernel with every support vector, and a look for the context among them."""
+        return 2 * self.max_support * (self.problem.n_labels + nonzeros)
+
+    @property
+    def kernels(self) -> Kernels:
+        """Answers the strongest claim, or 1/K; corrects the perceptrons that the rounds show to err."""
+        return Kernels((self.use_known_label, self.kernel == "rational"), _kernel_decide, _kernel_fold)
+
+
+@compiled
+def _used(state: BanditPerceptronsKernelState) -> int:
+    """How many support vectors there are; a count from outside must not lead out of the array."""
+    return max(0, min(state.used.item(), len(state.coefficients)))
+
+
+@compiled
+def _kernel_decide(
+    parameters: tuple[bool, bool],
+    state: BanditPerceptronsKernelState,
+    contexts: Contexts,
+    distributions: FloatArray,
+    evidence: FloatArray,
+) -> None:
+    s, gram = np.empty(state.coefficients.shape[1]), np.empty(_used(state))
+    for i in range(len(distributions)):
+        indices, values = row(contexts, i)
+        s[:] = 0.0
+        _kernel_score(parameters[1], state, indices, values, gram, s)
+        evidence[i, 0] = claim(s, distributions[i])
+
+
+@compiled
+def _kernel_score(
+    rational: bool,
+    state: BanditPerceptronsKernelState,
+    indices: IntArray,
+    values: FloatArray,
+    gram: FloatArray,
+    result: FloatArray,
+) -> None:
+    """Adds f(x) to result (K,); gram, as long as the support in use, is scratch."""
+    gram[:] = 0.0
+    for position in range(len(values)):
+        support = state.support[indices[position]]
+        for j in range(len(gram)):
+            gram[j] += values[position] * support[j]
+    for j in range(len(gram)):
+        g = rational_kernel(gram[j]) if rational else gram[j]
+        for k in range(len(result)):
+            result[k] += g * state.coefficients[j, k]
+
+
+@compiled
+def rational_kernel(product: float) -> float:
+    """1 / (1 - ⟨x, x'⟩/2), from 2/3 to 2 on the unit ball."""
+    return 1.0 / (1.0 - 0.5 * min(1.0, max(-1.0, product)))
+
+
+@compiled
+def _kernel_fold(parameters: tuple[bool, bool], state: BanditPerceptronsKernelState, rounds: Rounds) -> None:
+    known, rational = parameters
+    K = state.coefficients.shape[1]
+    s, coefficients, gram = np.empty(K), np.empty(K), np.empty(len(state.coefficients))
+    for t in range(len(rounds.labels)):
+        indices, values = row(rounds.contexts, t)
+        s[:] = 0.0
+        _kernel_score(rational, state, indices, values, gram[: _used(state)], s)
+        nobody = rounds.evidence[t, 0] != 0.0
+        updates = corrections(known, s, rounds.labels[t], rounds.correct[t], nobody, coefficients)
+        if updates > 0:
+            _correct(state, indices, values, coefficients, updates)
+        state.rounds[()] += 1
+
+
+@compiled
+def _correct(
+    state: BanditPerceptronsKernelState, indices: IntArray, values: FloatArray, coefficients: FloatArray, updates: int
+) -> None:
+    place = _place(state, indices, values)
+    if place == len(state.coefficients):
+        state.refused[()] += 1
+        return
+    if place == _used(state):
+        for position in range(len(values)):
+            state.support[indices[position], place] = values[position]
+        state.used[()] = place + 1
+    state.coefficients[place] += coefficients
+    state.updates[()] += updates
+
+
+@compiled
+def _place(state: BanditPerceptronsKernelState, indices: IntArray, values: FloatArray) -> int:
+    """Where the context stands in the support, or the place after the last."""
+    nonzeros = np.count_nonzero(values)
+    for j in range(_used(state)):
+        same = True
+        for position in range(len(values)):
+            if state.support[indices[position], j] != values[position]:
+                same = False
+                break
+        if same and np.count_nonzero(state.support[:, j]) == nonzeros:
+            return j
+    return _used(state)

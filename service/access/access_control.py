@@ -1,0 +1,30 @@
+"""What judges the API keys of requests."""
+
+from typing import NamedTuple
+
+from service.access.keys import Gatekeeper
+from service.access.wrong_keys import WrongKeys
+from service.environment import Environment
+from service.store.access_tables import KeyTable, RequestCounter
+
+
+class AccessControl(NamedTuple):
+    """Knows the keys, counts the requests of those with a limit, and the wrong keys of each address."""
+
+    gatekeeper: Gatekeeper
+    request_counter: RequestCounter
+    wrong_keys: WrongKeys
+
+
+def access_control(
+    table: KeyTable, counter: RequestCounter, environment: Environment, cache_seconds: float
+) -> AccessControl:
+    """Build the access control of one worker.
+
+    Args:
+        table: the records of keys.
+        counter: counts requests.
+        environment: its clocks.
+        cache_seconds: how long a record is believed without another look.
+    """
+    return AccessControl(Gatekeeper(table, environment.now, cache_seconds), counter, WrongKeys(environment.monotonic))

@@ -1,0 +1,127 @@
+"""The HTTP interface: routes and middleware over the use cases."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from fastapi import APIRouter, FastAPI
+from starlette.types import Lifespan
+
+from service import __version__
+from service.access.access_control import AccessControl
+from service.api.middleware.access import Access
+from service.api.middleware.access_description import describe_access
+from service.api.middleware.body_limit import BodyLimit, Pace
+from service.api.middleware.in_flight import InFlight
+from service.api.middleware.observer import Observer
+from service.api.resources import docs, feedback, health, learners, metrics, models, predictions, rounds, webhooks
+from service.api.responses import problems
+from service.api.responses.headers import SecurityHeaders
+from service.api.tracing import tracing_configuration
+from service.catalogue.catalogue import Catalogue
+from service.environment import Environment
+from service.observability.model_metrics import ModelMetrics
+from service.observability.telemetry import Telemetry
+from service.rounds.use_cases import RoundService
+from service.rounds.webhooks import Verifier
+
+_DESCRIPTION = """Predicts one label of K for a context, with a known probability, and learns from one bit:
+right or wrong. `POST /models` once, then `POST /predict` and `POST /feedback`, for ever."""
+
+
+class UseCases(NamedTuple):
+    """What the routes call."""
+
+    rounds: RoundService
+    catalogue: Catalogue
+    verifier: Verifier
+    model_metrics: ModelMetrics
+    is_stopping: Callable[[], bool]
+
+
+class RequestLimits(NamedTuple):
+    """How large, how slow and how many requests may be."""
+
+    batch_items: int
+    body_bytes: int
+    pace: Pace
+    in_flight: int
+
+
+class Guard(NamedTuple):
+    """What every request passes on its way to a route."""
+
+    telemetry: Telemetry
+    limits: RequestLimits
+    access: AccessControl | None  # None where no API keys are required
+
+
+def build_application(
+    environment: Environment, use_cases: UseCases, guard: Guard, lifespan: Lifespan[FastAPI]
+) -> FastAPI:
+    """Build the application of one worker.
+
+    Args:
+        environment: threads, store and clocks.
+        use_cases: called by the routes.
+        guard: passed by every request.
+        lifespan: what runs while the application does, as Starlette takes it.
+    """
+    app = _bare_application(lifespan, guard.telemetry.tracing)
+    app.state.compute = environment.compute
+    _include(app, _routers(environment, use_cases, guard))
+    app.include_router(docs.router())
+    describe_access(app)
+    _add_middleware(app, environment, guard)
+    return app
+
+
+def _bare_application(lifespan: Lifespan[FastAPI], tracing: bool) -> FastAPI:
+    """An application without routes, which answers errors as problems."""
+    app = FastAPI(
+        title="Wager",
+        version=__version__,
+        description=_DESCRIPTION,
+        license_info={"name": "BSD-3-Clause"},
+        lifespan=lifespan,
+        generate_unique_id_function=lambda route: route.name,
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,  # a redirect would go to whatever host the request names
+        telemetry=tracing_configuration(tracing),
+    )
+    problems.install(app)
+    return app
+
+
+def _routers(environment: Environment, use_cases: UseCases, guard: Guard) -> list[APIRouter]:
+    """The routes that have versions."""
+    compute, most = environment.compute, guard.limits.batch_items
+    return [
+        predictions.router(use_cases.rounds, compute, most),
+        feedback.router(use_cases.rounds, most),
+        models.router(use_cases.catalogue),
+        rounds.router(use_cases.catalogue, compute),
+        learners.router(),
+        webhooks.router(use_cases.rounds, use_cases.verifier, compute),
+        health.router(environment.store, use_cases.is_stopping),
+        metrics.router(use_cases.model_metrics, guard.telemetry.metrics),
+    ]
+
+
+def _include(app: FastAPI, routers: list[APIRouter]) -> None:
+    """Puts the routes at the root, and once more under /v1, undocumented there."""
+    for routes in routers:
+        app.include_router(routes)
+    for routes in routers:
+        app.include_router(routes, prefix="/v1", include_in_schema=False)
+
+
+def _add_middleware(app: FastAPI, environment: Environment, guard: Guard) -> None:
+    """Adds what requests pass, the innermost first; also those refused at the door are counted and logged."""
+    limits = guard.limits
+    app.add_middleware(BodyLimit, max_bytes=limits.body_bytes, pace=limits.pace)
+    if guard.access is not None:
+        app.add_middleware(Access, control=guard.access)
+    app.add_middleware(InFlight, most=limits.in_flight)
+    app.add_middleware(Observer, telemetry=guard.telemetry, now=environment.monotonic)
+    app.add_middleware(SecurityHeaders)

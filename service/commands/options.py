@@ -1,0 +1,82 @@
+"""What commands share: exit codes, settings, and the store that these name."""
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable, Iterator
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+
+import typer
+
+if TYPE_CHECKING:
+    from service.settings import Settings
+    from service.store.redis.open_store import OpenStore
+
+EXIT_REFUSED = 1
+EXIT_SETTINGS = 2
+EXIT_APPLICATION = 3  # uvicorn's own code for it
+EXIT_ADDRESS = 4
+EXIT_STORE = 5
+
+_T = TypeVar("_T")
+
+
+def fail(message: str, code: int) -> NoReturn:
+    """End the command with a line on stderr and an exit code."""
+    typer.echo(f"wager: {message}", err=True)
+    raise typer.Exit(code)
+
+
+def read_settings(**options: Any) -> "Settings":
+    """Read the settings; options that are not None come first. End the command, naming each wrong one."""
+    from pydantic import ValidationError
+
+    from service.settings import Settings
+
+    try:
+        return Settings(**{name: value for name, value in options.items() if value is not None})
+    except ValidationError as error:
+        for problem in error.errors(include_url=False, include_input=False):
+            name = str(problem["loc"][0])
+            reason = problem["msg"].removeprefix("Value error, ")
+            typer.echo(f"wager: {name} (WAGER_{name.upper()}): {reason}", err=True)
+        raise typer.Exit(EXIT_SETTINGS) from None
+
+
+def use_store(work: Callable[["OpenStore"], Awaitable[_T]]) -> _T:
+    """Open the store that the settings name, whether a service runs on it or not, and do some work in it.
+
+    End the command with `EXIT_STORE` where the store does not answer, and with `EXIT_REFUSED` where it refuses.
+    """
+    from service.errors import StoreError, WagerError
+    from service.store.embedded.server import EmbeddedServerError
+
+    settings = read_settings()
+    try:
+        with _store_url(settings) as url:
+            return asyncio.run(_work(url, settings, work))
+    except (StoreError, EmbeddedServerError) as error:
+        fail(str(error), EXIT_STORE)
+    except WagerError as error:
+        fail(f"{error.field + ': ' if error.field else ''}{error.detail}", EXIT_REFUSED)
+
+
+@contextlib.contextmanager
+def _store_url(settings: "Settings") -> Iterator[str]:
+    """Yield the URL of the store, which is started if it is the embedded one and does not run."""
+    from service.store.embedded.embedded_access import embedded_store_url
+
+    if settings.store_url is not None:
+        yield settings.store_url
+        return
+    with embedded_store_url(settings.data_dir, settings.appendfsync) as url:
+        yield url
+
+
+async def _work(url: str, settings: "Settings", work: Callable[["OpenStore"], Awaitable[_T]]) -> _T:
+    from service.store.redis.open_store import open_store
+
+    opened = open_store(url, settings.store_timeout_seconds, settings.tls_files)
+    try:
+        return await work(opened)
+    finally:
+        await opened.store.close()

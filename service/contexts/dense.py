@@ -1,0 +1,70 @@
+"""Dense contexts: lists of d numbers."""
+
+import struct
+from collections.abc import Sequence
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from learners.base import Contexts
+from service.contexts.kind import BaseFeatures, ContextKind, Entry, Number
+from service.errors import ContextLengthError
+from service.store.records.context_codec import DenseCodec
+from service.strict_body import FirstError
+
+
+class DenseFeatures(BaseFeatures):
+    """Contexts are lists of `size` numbers."""
+
+    kind: Literal["dense"]
+    size: Annotated[int, Field(ge=1, le=1_000_000)]
+    """d, the length of every context."""
+
+
+class DenseKind(ContextKind[list[float]]):
+    """Lists of d numbers."""
+
+    name = "dense"
+    features = DenseFeatures
+    given = Annotated[list[Number], FirstError(), Field(min_length=1)]
+    shown = list[float]
+    type = list
+    form = "a list of numbers"
+
+    def __init__(self, features: DenseFeatures) -> None:
+        self._size = features.size
+        self.wanted = f"a list of {self._size} numbers"
+        self.codec = DenseCodec(self._size)
+
+    @staticmethod
+    def claims(given: object) -> bool:
+        """See `ContextKind.claims`."""
+        return isinstance(given, list)
+
+    def numbers(self, context: list[float]) -> Sequence[float]:
+        """See `ContextKind.numbers`."""
+        if len(context) != self._size:
+            detail = f"the context has {len(context)} numbers, the model {self._size} features"
+            raise ContextLengthError(detail, "context")
+        return context
+
+    def entry(self, context: list[float], position: int) -> Entry:  # noqa: ARG002  the same for each
+        """See `ContextKind.entry`."""
+        return Entry(position, f"context.{position}")
+
+    def size(self, context: list[float]) -> int:
+        """See `ContextKind.size`."""
+        return len(context)
+
+    def gather(self, contexts: Sequence[list[float]]) -> Contexts:
+        """See `ContextKind.gather`."""
+        return Contexts.dense(contexts)
+
+    def fingerprinted(self, context: list[float]) -> bytes:
+        """See `ContextKind.fingerprinted`."""
+        return struct.pack(f"<{len(context)}d", *context)
+
+    def show(self, contexts: Contexts, i: int) -> list[float]:
+        """See `ContextKind.show`."""
+        shown: list[float] = contexts.values[contexts.starts[i] : contexts.starts[i + 1]].tolist()
+        return shown

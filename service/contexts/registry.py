@@ -1,0 +1,56 @@
+"""All kinds of context, and what requests and answers may hold of them. A new kind is one more name in `KINDS`."""
+
+from collections.abc import Iterable
+from functools import reduce
+from operator import or_
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+
+from pydantic import Discriminator, Field, Tag
+
+from service.contexts.dense import DenseKind
+from service.contexts.kind import BaseFeatures, ContextKind
+from service.contexts.sparse import SparseKind
+
+KINDS: tuple[type[ContextKind[Any]], ...] = (DenseKind, SparseKind)
+"""In the order in which they are asked whether a given context is theirs; what no other claims is read as the first."""
+
+_CLAIMS = [(kind.claims, kind.name) for kind in KINDS[1:]]
+_KIND_OF_NAME = {kind.name: kind for kind in KINDS}
+NAMES = frozenset(_KIND_OF_NAME)
+
+
+def context_kind(features: BaseFeatures) -> ContextKind[Any]:
+    """Return the kind that a model's features ask for."""
+    return _KIND_OF_NAME[features.kind](features)
+
+
+def _name_of(given: object) -> str:
+    for claims, name in _CLAIMS:
+        if claims(given):
+            return name
+    return KINDS[0].name
+
+
+def _forms() -> str:
+    """Return a sentence on what a client sends for each kind."""
+    first, *others = KINDS
+    forms = [f"For {first.name} features {first.form}", *(f"for {kind.name} ones {kind.form}" for kind in others)]
+    return f"{', '.join(forms)}."
+
+
+def _union(types: Iterable[Any]) -> Any:
+    return reduce(or_, types)
+
+
+if TYPE_CHECKING:
+    Features: TypeAlias = BaseFeatures
+    GivenContext: TypeAlias = Any
+    ShownContext: TypeAlias = Any
+else:
+    Features = Annotated[_union(kind.features for kind in KINDS), Field(discriminator="kind")]
+    GivenContext = Annotated[
+        _union(Annotated[kind.given, Tag(kind.name)] for kind in KINDS),
+        Discriminator(_name_of),
+        Field(description=_forms()),
+    ]
+    ShownContext = _union(kind.shown for kind in KINDS)

@@ -1,0 +1,91 @@
+"""Sparse contexts: indices below d, in any order, and their numbers."""
+
+import struct
+from collections.abc import Sequence
+from itertools import chain
+from typing import Annotated, Literal
+
+import numpy as np
+from pydantic import FailFast, Field
+
+from learners.base import Contexts
+from service.contexts.kind import BaseFeatures, ContextKind, Entry, Number
+from service.errors import ContextIndexError, ContextLengthError
+from service.store.records.context_codec import SparseCodec
+from service.strict_body import Body
+
+
+class SparseFeatures(BaseFeatures):
+    """Contexts are objects with `indices` below `size`, each once, and their `values`; the rest is zero."""
+
+    kind: Literal["sparse"]
+    size: Annotated[int, Field(ge=1, le=2**31 - 1)]
+    """d, one more than the largest index."""
+
+
+class SparseContext(Body):
+    """The non-zero numbers of a context, by index."""
+
+    indices: Annotated[list[Annotated[int, Field(ge=0, lt=2**31)]], FailFast(), Field(min_length=1)]
+    """Each below the model's `size`, and once."""
+    values: Annotated[list[Number], FailFast(), Field(min_length=1)]
+    """One for each index."""
+
+
+class SparseKind(ContextKind[SparseContext]):
+    """Indices below d, in any order, and their numbers."""
+
+    name = "sparse"
+    features = SparseFeatures
+    given = shown = type = SparseContext
+    form = "an object"
+    wanted = "an object with indices and values"
+
+    def __init__(self, features: SparseFeatures) -> None:
+        self._size = features.size
+        self.codec = SparseCodec(self._size)
+
+    @staticmethod
+    def claims(given: object) -> bool:
+        """See `ContextKind.claims`."""
+        return type(given) is dict or type(given) is SparseContext  # faster than isinstance
+
+    def numbers(self, context: SparseContext) -> Sequence[float]:
+        """See `ContextKind.numbers`."""
+        indices, values = context.indices, context.values
+        if len(indices) != len(values):
+            detail = f"there are {len(indices)} indices for {len(values)} values"
+            raise ContextLengthError(detail, "context.indices")
+        if max(indices) >= self._size:
+            raise ContextIndexError(
+                f"index {max(indices)}, where the model has {self._size} features", "context.indices"
+            )
+        if len(set(indices)) < len(indices):
+            raise ContextIndexError("an index is there twice", "context.indices")
+        return values
+
+    def entry(self, context: SparseContext, position: int) -> Entry:
+        """See `ContextKind.entry`."""
+        return Entry(context.indices[position], f"context.values.{position}")
+
+    def size(self, context: SparseContext) -> int:
+        """See `ContextKind.size`."""
+        return len(context.values)
+
+    def gather(self, contexts: Sequence[SparseContext]) -> Contexts:
+        """See `ContextKind.gather`."""
+        rows, numbers = [context.indices for context in contexts], [context.values for context in contexts]
+        lengths = list(map(len, rows))
+        indices = np.fromiter(chain.from_iterable(rows), np.int64, sum(lengths))
+        values = np.fromiter(chain.from_iterable(numbers), np.float64, sum(lengths))
+        return Contexts.sparse(lengths, indices, values)
+
+    def fingerprinted(self, context: SparseContext) -> bytes:
+        """See `ContextKind.fingerprinted`."""
+        pairs = sorted(zip(context.indices, context.values, strict=True))
+        return b"".join(struct.pack("<qd", *pair) for pair in pairs)
+
+    def show(self, contexts: Contexts, i: int) -> SparseContext:
+        """See `ContextKind.show`."""
+        row = slice(contexts.starts[i], contexts.starts[i + 1])
+        return SparseContext(indices=contexts.indices[row].tolist(), values=contexts.values[row].tolist())

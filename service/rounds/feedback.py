@@ -1,0 +1,109 @@
+"""Feedback: read from requests, joined with its predictions in the store, coalesced, and answered."""
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Literal
+
+from service.environment import Environment
+from service.errors import (
+    BrokenPredictionError,
+    FeedbackConflictError,
+    InconsistentFeedbackError,
+    LabelNeededError,
+    NewerVersionError,
+    PredictionExpiredError,
+    PredictionNotFoundError,
+    WagerError,
+)
+from service.models.answer_kinds import Answers
+from service.models.model import Model
+from service.per_item import apply_to_valid, attempt_each
+from service.prediction_id import PredictionId
+from service.replicas.upkeep import Upkeep
+from service.rounds.batching import ITEMS_AT_ONCE, Batcher
+from service.schemas.rounds import FeedbackAnswer, FeedbackRequest
+from service.store.base import Feedback, FeedbackResult, FeedbackStatus
+
+_REFUSALS: dict[FeedbackStatus, tuple[type[WagerError], str, str]] = {
+    FeedbackStatus.UNKNOWN: (PredictionNotFoundError, "there is no prediction {id!r}", "prediction_id"),
+    FeedbackStatus.EXPIRED: (PredictionExpiredError, "the window of prediction {id!r} has closed", "prediction_id"),
+    FeedbackStatus.CONFLICT: (FeedbackConflictError, "other feedback is on record for {id!r}: {first}", "correct"),
+    FeedbackStatus.INCONSISTENT: (
+        InconsistentFeedbackError,
+        "correct contradicts {truth} for {id!r}",
+        "correct",
+    ),
+    FeedbackStatus.LABEL_NEEDED: (
+        LabelNeededError,
+        "the learner of this model needs {truth} when the prediction was wrong",
+        "{truth}",
+    ),
+    FeedbackStatus.BROKEN: (BrokenPredictionError, "the record of prediction {id!r} is damaged", "prediction_id"),
+    FeedbackStatus.NEWER: (NewerVersionError, "a newer version wrote prediction {id!r}", "prediction_id"),
+}
+
+
+class FeedbackJoiner:
+    """Joins feedback with the predictions of one model.
+
+    Args:
+        model: whose predictions they are.
+        environment: where they are stored, and the clock.
+        upkeep: hears of rounds that are recorded.
+    """
+
+    def __init__(self, model: Model, environment: Environment, upkeep: Upkeep) -> None:
+        self._model = model
+        self._environment = environment
+        self._upkeep = upkeep
+        self._batcher: Batcher[Feedback, FeedbackResult] = Batcher(self._join, ITEMS_AT_ONCE)
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing is under way."""
+        return self._batcher.idle
+
+    async def give(self, request: FeedbackRequest) -> FeedbackAnswer:
+        """Return what is on record for the prediction.
+
+        Raises:
+            WagerError: why nothing was recorded.
+        """
+        result = await self._batcher.submit(_read(self._model.answers, request))
+        answer = _to_answer(request.prediction_id, result, self._model.answers.truth_field)
+        if isinstance(answer, WagerError):
+            raise answer
+        return answer
+
+    async def give_all(self, requests: Sequence[FeedbackRequest]) -> list[FeedbackAnswer | Exception]:
+        """As `give` for each; what would be raised is among the answers."""
+        results = await apply_to_valid(
+            self._batcher.submit_all, attempt_each(partial(_read, self._model.answers), requests)
+        )
+        truth_field = self._model.answers.truth_field
+        return [
+            result if isinstance(result, Exception) else _to_answer(request.prediction_id, result, truth_field)
+            for request, result in zip(requests, results, strict=True)
+        ]
+
+    async def _join(self, feedback: list[Feedback]) -> list[FeedbackResult]:
+        model, environment = self._model, self._environment
+        results = await environment.store.add_feedback(model.key, feedback, model.feedback_rules, environment.now())
+        recorded = [outcome.round for status, outcome in results if status is FeedbackStatus.RECORDED and outcome]
+        self._upkeep.note_rounds(max(recorded, default=0))
+        return results
+
+
+def _read(answers: Answers, request: FeedbackRequest) -> Feedback:
+    return Feedback(request.prediction_id, request.correct, answers.read(request))
+
+
+def _to_answer(prediction_id: PredictionId, result: FeedbackResult, truth_field: str) -> FeedbackAnswer | WagerError:
+    """What is on record, or why nothing was recorded."""
+    text, (status, outcome) = str(prediction_id), result
+    if outcome is None or status in _REFUSALS:
+        error, detail, field = _REFUSALS[status]
+        first = "" if outcome is None else f"correct is {str(outcome.correct).lower()}"
+        return error(detail.format(id=text, first=first, truth=truth_field), field.format(truth=truth_field))
+    found: Literal["recorded", "duplicate"] = "recorded" if status is FeedbackStatus.RECORDED else "duplicate"
+    return FeedbackAnswer(text, outcome.correct, found, outcome.round)

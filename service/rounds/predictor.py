@@ -1,0 +1,124 @@
+"""Predicting: what is asked for together is gathered, decided and drawn, stored, and answered."""
+
+import asyncio
+from collections.abc import Sequence
+from functools import partial
+
+from service.environment import Environment
+from service.errors import StoreUnavailableError
+from service.models.model import Model
+from service.per_item import apply_to_valid, attempt_each
+from service.replicas.replica import TYPICAL_NONZEROS, Replica
+from service.replicas.upkeep import Upkeep
+from service.rounds.batching import ITEMS_AT_ONCE, Batcher
+from service.rounds.deciding import Decider, Drawn
+from service.rounds.isolation import ImpossibleDecisionsError, without_impossible
+from service.rounds.prediction_requests import PredictionBatch, PredictionRequest, check, gather
+from service.rounds.responses import answer_batch
+from service.schemas.rounds import PredictAnswer
+from service.store.base import Block, Seen, Tail
+
+_ATTEMPTS = 3
+"""To store predictions: the first succeeds if no feedback came since the state was folded, the others if no rounds were
+lost."""
+
+_NUMBER_COST = 30
+"""Multiply-adds in the time that a number of a request or an answer takes to be converted."""
+
+_BYTES_AT_ONCE = 2**23
+"""Most bytes of predictions stored together: the store takes some ten milliseconds for them."""
+
+_NUMBERS_AT_ONCE = 4_000_000
+"""Most probabilities computed together, which bounds the memory of a batch where labels are many: 32 MB an array."""
+
+_COST_AT_ONCE = 2_000_000_000
+"""Multiply-adds, about two seconds, of predictions made together: then others of the model have a turn."""
+
+
+class Predictor:
+    """Makes the predictions of one model, coalesced.
+
+    Args:
+        replica: whose state decides.
+        environment: where predictions are stored, and what they are drawn with.
+        upkeep: hears of predictions.
+    """
+
+    def __init__(self, replica: Replica, environment: Environment, upkeep: Upkeep) -> None:
+        self._model = replica.model
+        self._replica = replica
+        self._environment = environment
+        self._upkeep = upkeep
+        self._decider = Decider(replica, environment)
+        most = _most_together(replica.model)
+        self._batcher: Batcher[PredictionRequest, PredictAnswer] = Batcher(self._predict_each, most)
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing is under way."""
+        return self._batcher.idle
+
+    def predict(self, request: PredictionRequest) -> asyncio.Future[PredictAnswer]:
+        """Return a future of the answer, which is stored by then; it may raise what the store does.
+
+        Raises:
+            InvalidInputError: as `check` has it.
+        """
+        return self._batcher.submit(check(self._model, request))
+
+    async def predict_all(self, requests: Sequence[PredictionRequest]) -> list[PredictAnswer | Exception]:
+        """As `predict` for each; what would be raised is among the answers."""
+        return await apply_to_valid(self._batcher.submit_all, attempt_each(partial(check, self._model), requests))
+
+    async def _predict_each(self, requests: Sequence[PredictionRequest]) -> list[PredictAnswer | Exception]:
+        try:
+            return await self._predict(requests)
+        except ImpossibleDecisionsError as error:
+            return await without_impossible(self._predict_each, requests, error, self._model.name)
+
+    async def _predict(self, requests: Sequence[PredictionRequest]) -> list[PredictAnswer | Exception]:
+        model, run = self._model, self._environment.compute.run_costly
+        listed = sum([request.include_distribution for request in requests]) * len(model.definition.labels)
+        given = sum([model.contexts.size(request.context) for request in requests])
+        batch = await run(given * _NUMBER_COST, model.name, gather, model, requests, self._environment.new_id)
+        drawn, there = await self._draw_and_store(batch)
+        self._upkeep.note_predictions()
+        return await run(listed * _NUMBER_COST, model.name, answer_batch, model, batch, drawn, there)
+
+    async def _draw_and_store(self, batch: PredictionBatch) -> tuple[Drawn, list[bytes | None]]:
+        """Draw at a state that has seen every round there is, and store; for each block, what was there before."""
+        replica = self._replica
+        async with replica.lock:
+            if replica.state is None:
+                await replica.catch_up_locked()
+            seen = replica.seen
+            for _ in range(_ATTEMPTS):
+                drawn = await self._decider.draw(batch.contexts)
+                there = await self._store(batch, drawn, seen)
+                if not isinstance(there, Tail):
+                    return drawn, there
+                await replica.catch_up_locked(there)  # feedback came since: learn from it first, then answer
+                seen = replica.seen._replace(newer=True)
+        raise StoreUnavailableError("the store lost rounds again and again while this was asked")
+
+    async def _store(self, batch: PredictionBatch, drawn: Drawn, seen: Seen) -> list[bytes | None] | Tail:
+        """Store the predictions, unless there are rounds they should have seen."""
+        model, environment = self._model, self._environment
+        cost, args = batch.contexts.values.size * _NUMBER_COST, (batch.bounds, batch.tokens, batch.fingerprints)
+        encode = model.format.encode_blocks
+        records = await environment.compute.run_costly(cost, model.name, encode, drawn.predictions, *args)
+        blocks = list(map(Block, batch.blocks, records))
+        return await environment.store.add_predictions(model.key, blocks, model.keep_seconds, seen)
+
+
+def _most_together(model: Model) -> int:
+    """The most predictions of a model that are made together."""
+    definition = model.definition
+    cost = model.learner.decide_cost(min(definition.features.size, TYPICAL_NONZEROS))
+    bounds = (
+        ITEMS_AT_ONCE,
+        _NUMBERS_AT_ONCE // len(definition.labels),
+        _COST_AT_ONCE // cost,
+        _BYTES_AT_ONCE // model.format.round_bytes,
+    )
+    return max(1, min(bounds))

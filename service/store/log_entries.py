@@ -1,0 +1,214 @@
+"""Entries of the log as rounds: those that can be read, and those that cannot.
+
+What cannot be read depends on the bytes of an entry and on the numbers of the rounds in it alone, so that every worker
+finds the same. The numbers come from the ids of entries, which the store keeps.
+"""
+
+import re
+from collections.abc import Collection, Iterator, Sequence
+from itertools import groupby, pairwise
+from typing import NamedTuple
+
+import numpy as np
+
+from learners.base import Contexts
+from service.errors import StoreCorruptError
+from service.store.base import LogEntry
+from service.store.damage import Damage
+from service.store.records import format_3, layout
+from service.store.records.records import RecordFormat
+from service.store.records.round_table import Table
+
+_BLOCK = re.compile(r"[\x21-\x7e]+")
+_ROUNDS = {layout.VERSION: layout.ROUND, format_3.VERSION: format_3.ROUND}
+_MOMENTS = {version: rounds.place("feedback_at") for version, rounds in _ROUNDS.items()}
+_NUMBERS = {version: rounds.place("round") for version, rounds in _ROUNDS.items()}
+
+
+class Piece(NamedTuple):
+    """The bytes of some rounds that follow each other, and that one version wrote."""
+
+    first: int  # the number of the first
+    last: int
+    rounds: bytes
+    entry: LogEntry  # which they are in, or the last of several
+
+
+class Stretch(NamedTuple):
+    """Rounds of the log that follow each other, but for those left out."""
+
+    rows: tuple[Table, Contexts] | None  # of those that can be read, in order; None if there are none
+    damaged: list[Damage]  # in order
+
+
+def moment_of(entry: LogEntry) -> bytes | None:
+    """Return when feedback brought an entry, as it is stored: damaged or not, it identifies the entry."""
+    at = _MOMENTS[entry.version]
+    moment = entry.payload[at : at + 8]
+    return moment if len(moment) == 8 else None
+
+
+def begin_of(form: RecordFormat, entry: LogEntry, after: int | None = None) -> int | None:
+    """Return the number of the first round in an entry; None where it is unknown.
+
+    Args:
+        form: of the model's rounds.
+        entry: of its log.
+        after: the last round before the entry, where that is known: then a damaged entry begins right after it. Else
+            one that cannot be split begins where its first round says.
+    """
+    at, count = _NUMBERS[entry.version], _count(form, entry)
+    said = int.from_bytes(entry.payload[at : at + 8], "little", signed=True)
+    if count and (after is None or said == entry.last_round - count + 1):
+        return entry.last_round - count + 1
+    if after is not None:
+        return after + 1
+    return said if 0 < said <= entry.last_round else None
+
+
+def read_entries(
+    form: RecordFormat, entries: Sequence[LogEntry], after: int, left_out: Collection[Damage] = ()
+) -> Stretch:
+    """Read entries that follow each other.
+
+    Args:
+        form: of the model's rounds.
+        entries: of its log.
+        after: the last round before them.
+        left_out: rounds that are left out, whether they can be read or not.
+
+    Raises:
+        StoreCorruptError: if rounds are missing between them.
+        NewerVersionError: if a newer version wrote some of a round.
+    """
+    if not left_out and (rows := _rows_at_once(form, entries, after)) is not None:
+        return Stretch(rows, [])
+    pieces, damaged = list[Piece](), list[Damage]()
+    for entry in entries:
+        pieces += _pieces(form, entry, after, damaged)
+        after = entry.last_round
+    if left_out:
+        pieces = [each for piece in pieces for each in _without(form, piece, left_out)]
+        damaged = [each for each in damaged if not _covered(each.first, each.last, left_out)]
+    if (rows := _rows(form, pieces)) is None:
+        pieces = _readable(form, pieces, damaged)
+        rows = _rows(form, pieces)
+    return Stretch(rows, _joined(damaged))
+
+
+def _count(form: RecordFormat, entry: LogEntry) -> int | None:
+    """How many rounds there are in an entry; None where it cannot be split."""
+    try:
+        return len(form.reader(entry.version).bounds(entry.payload)) - 1
+    except StoreCorruptError:
+        return None
+
+
+def _rows_at_once(form: RecordFormat, entries: Sequence[LogEntry], after: int) -> tuple[Table, Contexts] | None:
+    """The rows of whole entries; None where anything is wrong with one, which is then looked for."""
+    numbers = [after, *(entry.last_round for entry in entries)]
+    whole = [_count(form, entry) for entry in entries] == [last - first for first, last in pairwise(numbers)]
+    if not whole or not all(_BLOCK.fullmatch(entry.block) for entry in entries):
+        return None
+    return _rows(form, list(_of_one_version(entries, after)))
+
+
+def _of_one_version(entries: Sequence[LogEntry], after: int) -> Iterator[Piece]:
+    """Whole entries as pieces, as large as can be."""
+    for _, group in groupby(entries, key=lambda entry: entry.version):
+        some = list(group)
+        last = some[-1].last_round
+        yield Piece(after + 1, last, b"".join([entry.payload for entry in some]), some[-1])
+        after = last
+
+
+def read_page(form: RecordFormat, entries: Sequence[LogEntry]) -> list[Stretch]:
+    """Read entries of which some may be missing: a stretch for all that follow each other, in order."""
+    runs: list[tuple[int, list[LogEntry]]] = []
+    for entry in entries:
+        begin = begin_of(form, entry) or entry.last_round
+        if runs and begin == runs[-1][1][-1].last_round + 1:
+            runs[-1][1].append(entry)
+        else:
+            runs.append((begin - 1, [entry]))
+    return [read_entries(form, run, after) for after, run in runs]
+
+
+def _without(form: RecordFormat, piece: Piece, left_out: Collection[Damage]) -> list[Piece]:
+    """What is left of a piece."""
+    if not any(each.first <= piece.last and piece.first <= each.last for each in left_out):
+        return [piece]
+    return [each for each in _each(form, piece) if not _covered(each.first, each.last, left_out)]
+
+
+def _covered(first: int, last: int, left_out: Collection[Damage]) -> bool:
+    return any(each.first <= first and last <= each.last for each in left_out)
+
+
+def _pieces(form: RecordFormat, entry: LogEntry, after: int, damaged: list[Damage]) -> list[Piece]:
+    """The entry, if it holds as many rounds as it should."""
+    count = _count(form, entry)
+    if count is not None and count != entry.last_round - after and begin_of(form, entry, after) != after + 1:
+        raise StoreCorruptError(f"the log has a hole before round {entry.last_round}")
+    if not _BLOCK.fullmatch(entry.block):
+        reason = "the name of a block is damaged"
+    elif count != entry.last_round - after:
+        reason = "an entry cannot be split into rounds"
+    else:
+        return [Piece(after + 1, entry.last_round, entry.payload, entry)]
+    damaged.append(Damage(after + 1, entry.last_round, entry.last_round, reason))
+    return []
+
+
+def _readable(form: RecordFormat, pieces: list[Piece], damaged: list[Damage]) -> list[Piece]:
+    """What can be read of some pieces. Many are tried at once, which is fast, then ever fewer."""
+    if not pieces:
+        return []
+    try:
+        _checked_rows(form, pieces)
+    except StoreCorruptError as error:
+        if len(pieces) > 1:
+            half = len(pieces) // 2
+            return _readable(form, pieces[:half], damaged) + _readable(form, pieces[half:], damaged)
+        (piece,) = pieces
+        if piece.first < piece.last:
+            return _readable(form, _each(form, piece), damaged)
+        damaged.append(Damage(piece.first, piece.last, piece.entry.last_round, error.detail))
+        return []
+    return pieces
+
+
+def _rows(form: RecordFormat, pieces: Sequence[Piece]) -> tuple[Table, Contexts] | None:
+    """The rows of some pieces; None if one cannot be read, or there are none."""
+    try:
+        return _checked_rows(form, pieces) if pieces else None
+    except StoreCorruptError:
+        return None
+
+
+def _checked_rows(form: RecordFormat, pieces: Sequence[Piece]) -> tuple[Table, Contexts]:
+    by_version = groupby(pieces, key=lambda piece: piece.entry.version)
+    raw = [form.reader(version).read([piece.rounds for piece in some]) for version, some in by_version]
+    table, contexts = form.joined(raw)
+    numbers = np.concatenate([np.arange(piece.first, piece.last + 1) for piece in pieces])
+    if not np.array_equal(table["round"], numbers):
+        raise StoreCorruptError("a round of the log has another number")
+    return table, contexts
+
+
+def _each(form: RecordFormat, piece: Piece) -> list[Piece]:
+    """Each round by itself."""
+    spans = enumerate(pairwise(form.reader(piece.entry.version).bounds(piece.rounds)), piece.first)
+    return [Piece(number, number, piece.rounds[start:stop], piece.entry) for number, (start, stop) in spans]
+
+
+def _joined(damaged: list[Damage]) -> list[Damage]:
+    """Rounds of one entry that follow each other, and have one fault, as one."""
+    joined: list[Damage] = []
+    for each in sorted(damaged, key=lambda each: each.first):
+        last = joined[-1] if joined else None
+        if last and (last.last + 1, last.entry, last.reason) == (each.first, each.entry, each.reason):
+            joined[-1] = last._replace(last=each.last)
+        else:
+            joined.append(each)
+    return joined

@@ -1,0 +1,179 @@
+"""Blocks and rounds of version 3, which releases up to 0.1.0 wrote: read, never written, and not changed any more.
+
+A block is HEAD, an OUTCOME for each prediction (zeros while it is open), its PREDICTION, and the bodies; a round is a
+length u32, its OUTCOME, the token i64 and the body. A body is BODY and the evidence, then the context. Damage is
+found by impossible numbers alone: there are no checks. `lua/add_feedback_format_3.lua` joins them.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from learners.base import Contexts
+from service.errors import StoreCorruptError
+from service.store.records.answer_codec import AnswerCodec
+from service.store.records.context_codec import ContextCodec, SparseCodec
+from service.store.records.layout import Layout
+from service.store.records.round_table import RawRounds, Table, row_dtype, row_faults
+from service.store.records.shapes import RecordShape
+from service.store.records.soundness import Numbers, faults
+from service.store.records.stored_prediction import StoredPrediction
+
+VERSION = 3
+
+HEAD = Layout(
+    version="u8",
+    predictions="u32",
+    open="u32",
+    answer_bytes="u32",
+    fingerprint="16s",
+    expires_at="f64",
+    rounds_seen="i64",
+)
+OUTCOME = Layout(correct="u8", feedback_at="f64", round="i64", truth="answer")
+PREDICTION = Layout(propensity="f64", output="answer", token="i64", begin="u32", end="u32")
+BODY = Layout(output="answer", propensity="f64", rounds_seen="i64", predicted_at="f64", residual_uniform="f64")
+ROUND = Layout(length="u32", **OUTCOME.fields, token="i64", **BODY.fields)
+
+_HEAD = HEAD.struct()
+
+
+class _Block(NamedTuple):
+    """The parts of a block whose lengths fit each other."""
+
+    fingerprint: bytes
+    expires_at: float
+    rounds_seen: int
+    outcomes: Table
+    predictions: Table
+    bodies: bytes
+
+
+def shape_of(answers: AnswerCodec, evidence_size: int, contexts: ContextCodec) -> RecordShape:
+    """Return what the script needs to know of a model's records."""
+    size, answer_bytes = contexts.size if isinstance(contexts, SparseCodec) else 0, answers.dtype.itemsize
+    body_bytes = BODY.size + answer_bytes + 8 * evidence_size + (contexts.fixed_bytes or 0)
+    return RecordShape(answers.kind, answers.n_labels, answer_bytes, body_bytes, size)
+
+
+class Format3:
+    """The records of one model.
+
+    Args:
+        answers: how its answers are stored.
+        evidence_size: E.
+        contexts: how its contexts are stored.
+    """
+
+    def __init__(self, answers: AnswerCodec, evidence_size: int, contexts: ContextCodec) -> None:
+        self._answers = answers
+        self._contexts = contexts
+        self._row = row_dtype(answers, evidence_size)
+        self._outcome, self._prediction = OUTCOME.dtype(answers.dtype), PREDICTION.dtype(answers.dtype)
+        fixed = [*_descriptions(ROUND.dtype(answers.dtype)), ("evidence", "<f8", (evidence_size,))]
+        self._fixed = np.dtype(fixed)
+        self._whole = np.dtype([*fixed, ("context", f"V{contexts.fixed_bytes}")]) if contexts.fixed_bytes else None
+
+    def decode_stored(self, record: bytes) -> StoredPrediction | None:
+        """See `RecordFormat.decode_stored`."""
+        block = self._block(record)
+        if len(block.predictions) > 1 and block.fingerprint == bytes(16):  # one that the service named
+            return None
+        if len(block.predictions) != 1:
+            raise StoreCorruptError("a prediction's record is of another model")
+        output, p, none = block.predictions["output"], block.predictions["propensity"], np.zeros((1, 0))
+        numbers = Numbers(output, p, np.zeros(1), none, Contexts.dense(none), (block.expires_at,))
+        if wrong := faults(self._answers, numbers):
+            raise StoreCorruptError(f"a prediction's record holds an impossible {wrong[0]}")
+        return StoredPrediction(block.fingerprint, block.expires_at, block.rounds_seen, p, output)
+
+    def check_block(self, record: bytes) -> None:
+        """See `service.store.records.blocks.check_block`."""
+        block = self._block(record)
+        begin, end = block.predictions["begin"], block.predictions["end"]
+        opened = [i for i, outcome in enumerate(block.outcomes) if not any(outcome.tobytes())]
+        if not opened:
+            return
+        if begin[0] or end[-1] != len(block.bodies) or (begin[1:] != end[:-1]).any():
+            raise StoreCorruptError("its bodies overlap, or have gaps")
+        table = self._as_rounds(block, opened)
+        for name in ("output", "propensity"):
+            if table[name].tobytes() != block.predictions[opened][name].tobytes():
+                raise StoreCorruptError(f"head and body differ in the {name}")
+        if (table["rounds_seen"] != block.rounds_seen).any():
+            raise StoreCorruptError("head and body differ in the rounds seen")
+
+    def bounds(self, payload: bytes) -> list[int]:
+        """See `RoundReader.bounds`."""
+        if self._whole is not None:  # of one length, whatever they say
+            if len(payload) % self._whole.itemsize:
+                raise StoreCorruptError(f"a round of the log has not {self._whole.itemsize} bytes")
+            return list(range(0, len(payload) + 1, self._whole.itemsize))
+        return [0, *self._ends(payload)]
+
+    def read(self, payloads: Sequence[bytes]) -> RawRounds:
+        """See `RoundReader.read`."""
+        if self._whole is not None:
+            return self._of_one_length(b"".join(payloads), self._whole)
+        rounds, size = [each for payload in payloads for each in self._split(payload)], self._fixed.itemsize
+        table = np.frombuffer(b"".join(each[:size] for each in rounds), self._fixed)
+        lengths = [len(each) - size for each in rounds]
+        return RawRounds(self._table(table), b"".join(each[size:] for each in rounds), np.cumsum([0, *lengths]))
+
+    def _of_one_length(self, data: bytes, whole: np.dtype[np.void]) -> RawRounds:
+        table = np.frombuffer(data[: len(data) - len(data) % whole.itemsize], whole)
+        if len(data) % whole.itemsize or (table["length"] != whole.itemsize).any():
+            raise StoreCorruptError(f"a round of the log has not {whole.itemsize} bytes")
+        size = whole["context"].itemsize
+        return RawRounds(self._table(table), table["context"].tobytes(), np.arange(len(table) + 1) * size)
+
+    def _split(self, payload: bytes) -> Iterator[bytes]:
+        begin = 0
+        for end in self._ends(payload):
+            yield payload[begin:end]
+            begin = end
+
+    def _ends(self, payload: bytes) -> Iterator[int]:
+        at = 0
+        while at < len(payload):
+            length = int.from_bytes(payload[at : at + 4], "little")
+            if length < self._fixed.itemsize or at + length > len(payload):
+                raise StoreCorruptError("a round of the log has an impossible length")
+            at += length
+            yield at
+
+    def _table(self, rounds: Table) -> Table:
+        table = np.empty(len(rounds), self._row)
+        for name in self._row.names or ():
+            table[name] = rounds[name]
+        return table
+
+    def _block(self, record: bytes) -> _Block:
+        if len(record) < HEAD.size:
+            raise StoreCorruptError("a prediction's record has an unknown format")
+        _, n, _, answer_bytes, fingerprint, expires_at, rounds_seen = _HEAD.unpack_from(record)
+        heads_at = HEAD.size + n * self._outcome.itemsize
+        bodies_at = heads_at + n * self._prediction.itemsize
+        if n < 1 or answer_bytes != self._answers.dtype.itemsize or len(record) < bodies_at:
+            raise StoreCorruptError("a prediction's record is cut short, or of another model")
+        outcomes = np.frombuffer(record, self._outcome, n, HEAD.size)
+        heads = np.frombuffer(record, self._prediction, n, heads_at)
+        return _Block(fingerprint, expires_at, rounds_seen, outcomes, heads, record[bodies_at:])
+
+    def _as_rounds(self, block: _Block, opened: Sequence[int]) -> Table:
+        """Open predictions as the rounds that feedback would make of them."""
+        said = np.zeros(1, self._outcome)
+        said["round"], said["truth"] = 1, -1
+        rounds = []
+        for head in block.predictions[opened]:
+            rest = said.tobytes() + head["token"].tobytes() + block.bodies[head["begin"] : head["end"]]
+            rounds.append((len(rest) + 4).to_bytes(4, "little") + rest)
+        raw = self.read(rounds)
+        if wrong := row_faults(self._answers, raw.table, self._contexts.decode(raw.contexts, raw.offsets)):
+            raise StoreCorruptError(f"it holds an impossible {wrong[0]}")
+        return raw.table
+
+
+def _descriptions(dtype: np.dtype[np.void]) -> list[tuple[str, np.dtype[np.void]]]:
+    return [(name, dtype[name]) for name in dtype.names or ()]

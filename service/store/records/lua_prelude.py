@@ -1,0 +1,15 @@
+"""The layouts of records, as the store's scripts know them."""
+
+from service.store.records import format_3, layout
+
+
+def lua_prelude() -> str:
+    """Return the declarations that precede each script that reads or writes records."""
+    lines = ["-- Rendered by service/store/records/lua_prelude.py: formats, sizes without answers, places from 1 on."]
+    lines.append(f"local VERSION, CHECK_BYTES, FEEDBACK = {layout.VERSION}, {layout.CHECK_BYTES}, {layout.FEEDBACK}")
+    for name in ("HEAD", "PREDICTION", "OPEN_COUNT", "OUTCOME", "ROUND"):
+        lines += getattr(layout, name).lua(name)
+    lines.append(f"local VERSION_3 = {format_3.VERSION}")
+    for name in ("HEAD", "PREDICTION", "OUTCOME", "ROUND"):
+        lines += getattr(format_3, name).lua(f"{name}_3")
+    return "\n".join([*lines, ""])

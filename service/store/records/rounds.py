@@ -1,0 +1,133 @@
+"""The rounds of the log that this version writes (`layout.ROUND`), read and verified."""
+
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+
+import numpy as np
+
+from learners.base import FloatArray
+from service.errors import NewerVersionError, StoreCorruptError
+from service.store.records.answer_codec import AnswerCodec
+from service.store.records.checks import check_of
+from service.store.records.context_codec import ContextCodec
+from service.store.records.layout import EVIDENCE, FEEDBACK, ROUND
+from service.store.records.round_table import RawRounds, Table, row_dtype
+
+
+class StoredRounds:
+    """Reads the rounds of one model.
+
+    Args:
+        answers: how its answers are stored.
+        evidence_size: E.
+        contexts: how its contexts are stored.
+    """
+
+    def __init__(self, answers: AnswerCodec, evidence_size: int, contexts: ContextCodec) -> None:
+        self._row = row_dtype(answers, evidence_size)
+        self._core = ROUND.dtype(answers.dtype)
+        fixed = [("core", self._core), ("evidence", "<f8", (evidence_size,))]
+        self._fixed = np.dtype(fixed)
+        size = contexts.fixed_bytes
+        self._whole = None if size is None else np.dtype([*fixed, ("context", f"V{size}")])
+        self._said, self._body = (ROUND.place(field, answers.dtype) for field in ("kind", "flags"))
+
+    @property
+    def least_bytes(self) -> int:
+        """Return the length of a round; of one whose context has no fixed length, without it."""
+        return (self._whole or self._fixed).itemsize
+
+    def bounds(self, payload: bytes) -> list[int]:
+        """See `RoundReader.bounds`. The lengths of the parts replace a damaged length."""
+        found = self._walk(payload, self._length_said) or self._walk(payload, self._length_of_parts)
+        if found is None:
+            raise StoreCorruptError("an entry cannot be split into rounds")
+        return found
+
+    def read(self, payloads: Sequence[bytes]) -> RawRounds:
+        """See `RoundReader.read`."""
+        data = b"".join(payloads)
+        if (whole := self._of_one_length(data)) is not None:
+            self._verify(data, range(0, len(data) + 1, whole.itemsize), whole["core"])
+            contexts, offsets = whole["context"].tobytes(), np.arange(len(whole) + 1) * whole["context"].itemsize
+            return RawRounds(self._table(whole["core"], whole["evidence"]), contexts, offsets)
+        at = self._all_bounds(payloads)
+        core = np.frombuffer(_gathered(data, at, 0, self._core.itemsize), self._core)
+        self._verify(data, at, core)
+        return self._of_parts(data, at, core)
+
+    def _length_said(self, payload: bytes, at: int) -> int:
+        return int.from_bytes(payload[at : at + 4], "little")
+
+    def _length_of_parts(self, payload: bytes, at: int) -> int:
+        core = np.frombuffer(payload, self._core, 1, at)[0]
+        return self._fixed.itemsize + int(core["context_bytes"]) + int(core["sent_bytes"]) + int(core["actions_bytes"])
+
+    def _walk(self, payload: bytes, length: Callable[[bytes, int], int]) -> list[int] | None:
+        """Where rounds begin, and the end; None where they do not end with the payload."""
+        found, at, last = [0], 0, len(payload) - self._core.itemsize
+        while at <= last:
+            size = length(payload, at)
+            if size < self._core.itemsize:
+                return None
+            at += size
+            found.append(at)
+        return found if at == len(payload) else None
+
+    def _all_bounds(self, payloads: Sequence[bytes]) -> list[int]:
+        found = [0]
+        for payload in payloads:
+            start = found.pop()
+            found += [start + at for at in self.bounds(payload)]
+        return found
+
+    def _of_one_length(self, data: bytes) -> Table | None:
+        """The rounds, if they all have the parts that this version writes; read at once, which is fast."""
+        if self._whole is None or not data or len(data) % self._whole.itemsize:
+            return None
+        whole = np.frombuffer(data, self._whole)
+        core = whole["core"]
+        same = (core["length"] == self._whole.itemsize) & (core["context_bytes"] == whole["context"].itemsize)
+        return whole if same.all() else None
+
+    def _verify(self, data: bytes, at: Sequence[int], core: Table) -> None:
+        """Refuses rounds that are damaged, then those that this version does not understand."""
+        if (core["length"] != np.diff(at)).any():
+            raise StoreCorruptError("a round of the log has another length than it says")
+        said, body = self._said, self._body
+        if [check_of(data[start + said : start + body]) for start in at[:-1]] != core["check"].tolist():
+            raise StoreCorruptError("the outcome of a round fails its check")
+        if [check_of(data[start + body : stop]) for start, stop in pairwise(at)] != core["body_check"].tolist():
+            raise StoreCorruptError("the body of a round fails its check")
+        self._refuse_newer(core)
+
+    def _refuse_newer(self, core: Table) -> None:
+        if (core["kind"] != FEEDBACK).any() or ((core["reward"] != 0.0) & (core["reward"] != 1.0)).any():
+            raise NewerVersionError("a round of the log has an outcome that this version does not know")
+        if (core["flags"] != EVIDENCE).any() or core["actions_bytes"].any():
+            raise NewerVersionError("a round of the log has parts that this version does not know")
+
+    def _of_parts(self, data: bytes, at: Sequence[int], core: Table) -> RawRounds:
+        """Rounds of several lengths."""
+        lengths = core["context_bytes"].astype(np.int64)
+        if (self._fixed.itemsize + lengths + core["sent_bytes"] != core["length"]).any():
+            raise StoreCorruptError("the parts of a round have other lengths than they should")
+        fixed, begin = np.frombuffer(_gathered(data, at, 0, self._fixed.itemsize), self._fixed), self._fixed.itemsize
+        contexts = [
+            data[start + begin : start + begin + size] for start, size in zip(at, lengths.tolist(), strict=False)
+        ]
+        offsets = np.concatenate(([0], np.cumsum(lengths)))
+        return RawRounds(self._table(core, fixed["evidence"]), b"".join(contexts), offsets)
+
+    def _table(self, core: Table, evidence: FloatArray) -> Table:
+        table = np.empty(len(core), self._row)
+        for name in self._row.names or ():
+            if name not in ("correct", "evidence"):
+                table[name] = core[name]
+        table["correct"], table["evidence"] = core["reward"] == 1.0, evidence
+        return table
+
+
+def _gathered(data: bytes, at: Sequence[int], begin: int, end: int) -> bytes:
+    """The same part of each round."""
+    return b"".join([data[start + begin : start + end] for start in at[:-1]])

@@ -1,0 +1,28 @@
+"""Entries of the log, as the stream has them."""
+
+from collections.abc import Sequence
+
+from service.errors import NewerVersionError
+from service.store.base import LogEntry
+from service.store.records import format_3, layout
+
+_ROUND, _VERSION = b"r", str(layout.VERSION).encode()
+
+
+def decode_entry(number: bytes, fields: Sequence[bytes]) -> LogEntry:
+    """Return the entry of an id, `<rounds>-<changes>`, with its fields.
+
+    Fields are `t` the type, `v` the version of its layout, `p` the block and `d` the rounds; before version 4 `p` and
+    `r`, the rounds.
+
+    Raises:
+        NewerVersionError: if it has a type, a version or a field that this version does not know.
+    """
+    match list(fields):
+        case [b"t", t, b"v", v, b"p", block, b"d", rounds] if (t, v) == (_ROUND, _VERSION):
+            version = layout.VERSION
+        case [b"p", block, b"r", rounds]:
+            version = format_3.VERSION
+        case _:
+            raise NewerVersionError(f"entry {number.decode()} of the log is of a kind that this version does not know")
+    return LogEntry(int(number.partition(b"-")[0]), block.decode(errors="replace"), rounds, version)

@@ -1,0 +1,39 @@
+"""`python -m tests.architecture [ROOT]`: figures of the architecture of this checkout, or of another one."""
+
+import sys
+from collections import Counter
+from pathlib import Path
+
+from tests.architecture import rules
+from tests.architecture.graphs import longest_chain
+from tests.architecture.modules import ROOT, SourceTree
+
+
+def figures(tree: SourceTree) -> dict[str, int]:
+    """What is counted, by name."""
+    graph = tree.graph
+    folders = Counter(str(module.path.parent) for module in tree.modules if not module.is_package)
+    return {
+        "modules": sum(folders.values()),
+        "folders with modules": len(folders),
+        "modules of the fullest folder": max(folders.values()),
+        "imports between modules": sum(map(len, graph.values())),
+        "modules that service.app imports": len(graph["service.app"]),
+        "longest chain of imports": len(longest_chain(graph)),
+        "cycles of modules": len(rules.module_cycles(tree)),
+        "cycles of folders": len(rules.folder_cycles(tree)),
+        "cycles of outer folders": len(rules.folder_cycles(tree, 2)),
+    }
+
+
+def main() -> None:
+    """Print a table of them, and the cycles."""
+    tree = SourceTree(Path(sys.argv[1]) if sys.argv[1:] else ROOT, ("learners", "service"))
+    chain = " > ".join(longest_chain(tree.graph))
+    rows = "\n".join(f"{name:34}{value:6}" for name, value in figures(tree).items())
+    cycles = rules.module_cycles(tree) + rules.folder_cycles(tree) + rules.folder_cycles(tree, 2)
+    sys.stdout.write("\n".join([rows, chain, *cycles]) + "\n")
+
+
+if __name__ == "__main__":
+    main()

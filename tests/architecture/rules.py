@@ -1,0 +1,143 @@
+"""What the imports of a source tree must keep. Each rule returns the violations, with the file and line of each."""
+
+import ast
+import sys
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
+
+from tests.architecture.graphs import graph_of, shortest_cycles
+from tests.architecture.modules import Import, Module, SourceTree
+
+MOST_MODULES = 14
+"""In one folder."""
+
+_MAKERS_OF_CODE = {"eval", "exec", "compile", "__import__"}
+
+
+def room_of(module: str, rooms: Collection[str]) -> str | None:
+    """The innermost room that a module is in; only `__init__.py` is in a room of a single name."""
+    if module in rooms:
+        return module
+    parts = module.split(".")
+    outer = (".".join(parts[:n]) for n in range(len(parts) - 1, 1, -1))
+    return next((room for room in outer if room in rooms), None)
+
+
+def modules_without_room(tree: SourceTree, rooms: Mapping[str, str]) -> list[str]:
+    """Modules that the table does not know, and rooms of the table without a module."""
+    found = {module: room_of(module.name, rooms) for module in tree.modules}
+    lost = [f"{module.path}:1: {module.name} is in no room" for module, room in found.items() if room is None]
+    return lost + [f"{room} is an empty room" for room in sorted(set(rooms) - set(found.values()))]
+
+
+def forbidden_arrows(tree: SourceTree, rooms: Mapping[str, str]) -> list[str]:
+    """Imports between rooms that the table does not allow."""
+    arrows = [(each, room_of(each.source, rooms), room_of(each.target, rooms)) for each in tree.inner_imports]
+    return [
+        f"{each}: {source} may not import {target}"
+        for each, source, target in arrows
+        if source and target and target not in (source, *rooms[source].split())
+    ]
+
+
+def module_cycles(tree: SourceTree) -> list[str]:
+    """Modules that import each other, also inside functions or under TYPE_CHECKING."""
+    return _cycles([(each.source, each.target, each) for each in tree.inner_imports])
+
+
+def folder_cycles(tree: SourceTree, depth: int | None = None) -> list[str]:
+    """Folders that import each other; a file that lies in a top folder directly counts as a folder.
+
+    Args:
+        tree: all modules.
+        depth: how many names a folder has at most, those deeper are one with it; None for any number.
+    """
+    folders = {module.name: _folder(module, depth) for module in tree.modules}
+    return _cycles([(folders[each.source], folders[each.target], each) for each in tree.inner_imports])
+
+
+def relative_imports(tree: SourceTree) -> list[str]:
+    """Imports by a relative path."""
+    return [str(each) for each in tree.imports if each.target.startswith(".")]
+
+
+def crowded_folders(tree: SourceTree, most: int = MOST_MODULES) -> list[str]:
+    """Folders with more modules than are seen at a glance, `__init__.py` not counted."""
+    counts = Counter(str(module.path.parent) for module in tree.modules if not module.is_package)
+    return [f"{folder} holds {count} modules" for folder, count in sorted(counts.items()) if count > most]
+
+
+def foreign_imports(tree: SourceTree, libraries: Mapping[str, str], own: Collection[str]) -> list[str]:
+    """Imports of libraries where the table does not allow them; of the standard one only what the table names.
+
+    Args:
+        tree: all modules.
+        libraries: the modules and rooms that may import each.
+        own: the top folders.
+    """
+    free = {*own, *(sys.stdlib_module_names - set(libraries))}
+    outer = [(each, each.target.partition(".")[0]) for each in tree.imports if not each.target.startswith(".")]
+    return [
+        str(each)
+        for each, library in outer
+        if library not in free and not _is_within(each.source, libraries.get(library, "").split())
+    ]
+
+
+def uses_of_random(tree: SourceTree, allowed: Collection[str]) -> list[str]:
+    """Uses of `numpy.random` outside of some modules and rooms."""
+    return [
+        f"{module.place(node)}: {module.name} uses np.random"
+        for module in tree.modules
+        if not _is_within(module.name, allowed)
+        for node in ast.walk(module.tree)
+        if isinstance(node, ast.Attribute) and node.attr == "random" and ast.unparse(node.value) in {"np", "numpy"}
+    ]
+
+
+def made_code(tree: SourceTree) -> list[str]:
+    """Calls that make code from text."""
+    return [
+        f"{module.place(node)}: {module.name} calls {node.func.id}"
+        for module in tree.modules
+        for node in ast.walk(module.tree)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _MAKERS_OF_CODE
+    ]
+
+
+def misnamed_algorithms(tree: SourceTree, room: str) -> list[str]:
+    """Classes in a room whose file is not named after their attribute `algorithm`, hyphens as underscores."""
+    return [
+        f"{module.place(node)}: {algorithm} is in {module.path.name}"
+        for module in tree.modules
+        if _is_within(module.name, (room,))
+        for node in ast.walk(module.tree)
+        if isinstance(node, ast.AnnAssign | ast.Assign) and (algorithm := _algorithm(node)) is not None
+        if algorithm.replace("-", "_") != module.path.stem
+    ]
+
+
+def _algorithm(node: ast.AnnAssign | ast.Assign) -> str | None:
+    """The algorithm that an assignment names."""
+    targets = [node.target] if isinstance(node, ast.AnnAssign) else node.targets
+    if [each.id for each in targets if isinstance(each, ast.Name)] != ["algorithm"]:
+        return None
+    return node.value.value if isinstance(node.value, ast.Constant) and isinstance(node.value.value, str) else None
+
+
+def _is_within(module: str, places: Iterable[str]) -> bool:
+    return any(module == place or module.startswith(f"{place}.") for place in places)
+
+
+def _folder(module: Module, depth: int | None) -> str:
+    parts = module.name.split(".")
+    if len(parts) <= 2:
+        return module.name
+    return ".".join(module.room.split(".")[:depth])
+
+
+def _cycles(arrows: list[tuple[str, str, Import]]) -> list[str]:
+    """A message for each shortest cycle, with an import for each of its arrows."""
+    imports = {(source, target): each for source, target, each in reversed(arrows)}
+    cycles = shortest_cycles(graph_of(imports))
+    return ["; ".join(str(imports[pair]) for pair in zip(each, [*each[1:], each[0]], strict=True)) for each in cycles]

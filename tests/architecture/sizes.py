@@ -1,0 +1,57 @@
+"""How long files and functions may be, and which of them need a docstring."""
+
+import ast
+from collections.abc import Collection, Iterator
+
+from tests.architecture.modules import Module, SourceTree
+
+LONGEST_FILE = 300
+LONGEST_FUNCTION = 40
+
+_Function = ast.FunctionDef | ast.AsyncFunctionDef
+_Documented = ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+
+
+def long_files(tree: SourceTree, excused: Collection[str] = (), most: int = LONGEST_FILE) -> list[str]:
+    """Files of too many lines, and excuses for files that are short or gone."""
+    lengths = {str(module.path): len(module.text.splitlines()) for module in tree.modules}
+    long = {path: length for path, length in lengths.items() if length > most}
+    found = [f"{path}:{most + 1}: {length} lines" for path, length in long.items() if path not in excused]
+    return found + [f"{path} needs no excuse" for path in excused if path not in long]
+
+
+def long_functions(tree: SourceTree, most: int = LONGEST_FUNCTION) -> list[str]:
+    """Functions whose bodies have too many lines, docstrings not counted."""
+    return [
+        f"{module.place(node)}: {node.name} has {length} lines"
+        for module in tree.modules
+        for node in ast.walk(module.tree)
+        if isinstance(node, _Function) and (length := _body_length(node)) > most
+    ]
+
+
+def undocumented(tree: SourceTree) -> list[str]:
+    """Modules, and public classes, functions and methods, without a docstring."""
+    modules = [f"{module.path}:1: the module" for module in tree.modules if ast.get_docstring(module.tree) is None]
+    silent = [
+        f"{module.place(node)}: {node.name}"
+        for module in tree.modules
+        for node in _public_definitions(module)
+        if ast.get_docstring(node) is None
+    ]
+    return modules + silent
+
+
+def _body_length(function: _Function) -> int:
+    """Lines from the first statement to the last."""
+    body = function.body[1:] if ast.get_docstring(function) is not None else function.body
+    return 0 if not body else (body[-1].end_lineno or 0) - body[0].lineno + 1
+
+
+def _public_definitions(parent: Module | ast.ClassDef) -> Iterator[_Documented]:
+    body = parent.tree.body if isinstance(parent, Module) else parent.body
+    for node in body:
+        if isinstance(node, _Documented) and not node.name.startswith("_"):
+            yield node
+            if isinstance(node, ast.ClassDef):
+                yield from _public_definitions(node)

@@ -1,0 +1,101 @@
+"""Contexts and states as arrays: made, copied, unpacked and compared."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from learners.algorithms.second_order.soba import SobaState
+from learners.algorithms.second_order.soba_low_rank import SobaLowRankState
+from learners.base import BoolArray, Contexts, FloatArray, IntArray
+
+
+def same_rows(one: IntArray, other: IntArray) -> BoolArray:
+    """Where two columns of answers (n,) or (n, K) agree: (n,)."""
+    return np.asarray((one == other).all(axis=tuple(range(1, one.ndim))))
+
+
+def unit_rows(rng: np.random.Generator, n: int, d: int) -> FloatArray:
+    """Random directions (n, d)."""
+    rows = rng.normal(size=(n, d))
+    return np.asarray(rows / np.linalg.norm(rows, axis=1, keepdims=True))
+
+
+def matrix(contexts: Contexts) -> FloatArray:
+    """Dense contexts as the rows (n, d) they were made from."""
+    return contexts.values.reshape(contexts.n, len(contexts.indices))
+
+
+def as_sparse(contexts: Contexts) -> Contexts:
+    """The same dense contexts in explicit sparse form, without their zeros."""
+    rows = matrix(contexts)
+    kept = rows != 0.0
+    starts = np.concatenate([[0], np.cumsum(kept.sum(axis=1))]).astype(np.int64)
+    return Contexts(starts, np.nonzero(kept)[1].astype(np.int64), rows[kept], False)
+
+
+def copied(state: Any) -> Any:
+    """The same state in arrays of its own."""
+    return type(state)(*(field.copy() for field in state))
+
+
+def in_order(state: Any) -> Any:
+    """The same state, with the entries of each context that it stores, if any, in the order of their features."""
+    if not hasattr(state, "indices"):
+        return state
+    rows = np.searchsorted(state.ends[: int(state.stored)], np.arange(len(state.indices)), side="right")
+    order = np.lexsort((state.indices, rows))
+    return state._replace(indices=state.indices[order], values=state.values[order])
+
+
+def bits(arrays: Sequence[Any]) -> list[bytes]:
+    """What is compared where equality is to the bit; nested tuples are opened."""
+    return [b"".join(bits(a)) if isinstance(a, tuple) else np.asarray(a).tobytes() for a in arrays]
+
+
+def is_finite(state: Any) -> bool:
+    """Whether every number of a state is finite."""
+    return all(bool(np.isfinite(field).all()) for field in state)
+
+
+def assert_close(actual: Any, expected: Any, tolerance: float) -> None:
+    """Fails unless two arrays, or tuples of arrays, agree to a tolerance, relative above 1 and absolute below."""
+    if isinstance(actual, tuple):
+        assert len(actual) == len(expected)
+        for a, e in zip(actual, expected, strict=True):
+            assert_close(a, e, tolerance)
+    else:
+        np.testing.assert_allclose(actual, expected, rtol=tolerance, atol=tolerance)
+
+
+def unpacked(packed: FloatArray) -> FloatArray:
+    """The symmetric matrix of a packed lower triangle."""
+    n = int(np.sqrt(2 * len(packed)))
+    square = np.zeros((n, n))
+    square[np.tril_indices(n)] = packed
+    return square + np.tril(square, -1).T
+
+
+def accepted_rows(state: SobaLowRankState) -> FloatArray:
+    """Z (U, K·d), the updates that low-rank SOBA stores, as the rows of a matrix."""
+    d, K = state.weights.shape
+    Z, start = np.zeros((int(state.stored), K, d)), 0
+    for z, (rival, y), end in zip(Z, state.pairs, state.ends, strict=False):
+        z[rival, state.indices[start:end]] = state.values[start:end]
+        z[y, state.indices[start:end]] = -state.values[start:end]
+        start = end
+    return Z.reshape(len(Z), K * d)
+
+
+def soba_inverse(state: SobaState | SobaLowRankState, a: float) -> FloatArray:
+    """A⁻¹ (K·d, K·d) of either SOBA whose A starts as a·I."""
+    if isinstance(state, SobaState):
+        return unpacked(state.inverse)
+    Z, L = accepted_rows(state), np.zeros((int(state.stored),) * 2)
+    L[np.tril_indices(len(L))] = state.factor[: len(L) * (len(L) + 1) // 2]
+    return np.asarray((np.eye(Z.shape[1]) - Z.T @ np.linalg.solve(L @ L.T, Z)) / a)
+
+
+def pack(square: FloatArray) -> FloatArray:
+    """The packed lower triangle of a symmetric matrix."""
+    return np.ascontiguousarray(square[np.tril_indices(len(square))])

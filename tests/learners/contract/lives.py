@@ -1,0 +1,65 @@
+"""A life of each implementation, which the laws of the contract look at; and those that have a capability."""
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+from learners.answers import draw_answers, uniforms_per_answer
+from learners.base import AnyLearner, Contexts, Decisions, FloatArray, Problem, Rounds
+from learners.layouts import state_layout
+from tests.learners.arrays import same_rows
+from tests.learners.implementations import IMPLEMENTATIONS, Case
+from tests.learners.worlds import join, other_answers, play, world_for
+
+PROBLEM = Problem(4, 5)
+N = 300
+
+
+class Life(NamedTuple):
+    """A learner that has lived through a small world."""
+
+    case: Case
+    learner: AnyLearner
+    rounds: Rounds
+    distributions: FloatArray  # (N, K), as decided one at a time
+    state: Any  # after all rounds
+
+
+@cache
+def life_of(number: int) -> Life:
+    """The life of an implementation, by its number in the list; laws leave it as it is."""
+    case = IMPLEMENTATIONS[number]
+    learner = case.at(PROBLEM)
+    steps = list(play(learner, world_for(learner, 7, N)))
+    return Life(case, learner, join(steps), np.array([s.distribution for s in steps]), steps[-1].after)
+
+
+def of_those(capable: Callable[[AnyLearner], bool]) -> pytest.MarkDecorator:
+    """Hold a law against the implementations that have a capability, in place of all of them."""
+    found = [number for number, case in enumerate(IMPLEMENTATIONS) if capable(case.at(PROBLEM))]
+    assert found, "no implementation has this capability, so the law would hold of nothing"
+    return pytest.mark.parametrize("life", found, ids=[str(IMPLEMENTATIONS[number]) for number in found], indirect=True)
+
+
+def has_layout(learner: AnyLearner, state: Any) -> bool:
+    """Whether the arrays of a state have the dtypes, shapes and least entries that stand beside its fields."""
+    layout, arrays = state_layout(learner), state._asdict()
+    return arrays.keys() == layout.keys() and all(
+        (field.dtype, field.shape) == layout[name][:2]
+        and ((field >= layout[name].least) & (field <= layout[name].most)).all()
+        for name, field in arrays.items()
+    )
+
+
+def decide_rounds(learner: AnyLearner, state: Any, contexts: Contexts, seed: int) -> tuple[Decisions, Rounds]:
+    """Decisions from one state on many contexts, and rounds whose label 0 or 1 is right at random."""
+    rng = np.random.default_rng(seed)
+    decisions = learner.decide(state, contexts)
+    uniforms = rng.random((contexts.n, uniforms_per_answer(learner)))
+    labels, propensities, residual_uniforms = draw_answers(learner, decisions, uniforms)
+    truth = np.where(rng.random(contexts.n) < 0.7, labels.T, other_answers(learner, labels).T).T
+    correct = same_rows(labels, truth)
+    return decisions, Rounds(contexts, labels, propensities, correct, truth, decisions.evidence, residual_uniforms)

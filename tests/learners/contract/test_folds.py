@@ -1,0 +1,74 @@
+"""The laws of folds: the state is a function of the log, and of what the learner may see of it."""
+
+import numpy as np
+import pytest
+
+from learners.base import NO_LABEL
+from tests.learners.arrays import bits, copied
+from tests.learners.contract.lives import Life, N, of_those
+from tests.learners.worlds import other_answers, pick
+
+
+@pytest.mark.parametrize("size", [1, 7, N])
+def test_fold_of_many_is_many_folds_of_one(life: Life, size: int) -> None:
+    """However the log is cut, the state is the same to the bit, and it is the state of the live run."""
+    state = life.learner.init()
+    for start in range(0, N, size):
+        state = life.learner.fold(state, pick(life.rounds, range(start, min(N, start + size))))
+        assert type(state) is life.learner.state_type
+    assert bits(state) == bits(life.state)
+
+
+def test_replay_gives_the_same_bits(life: Life) -> None:
+    """Folding the same rounds into copies of one state gives the same state, and leaves the rounds alone."""
+    before = bits(life.rounds)
+    one = life.learner.fold(copied(life.state), life.rounds)
+    two = life.learner.fold(copied(life.state), life.rounds)
+    assert bits(one) == bits(two)
+    assert bits(life.rounds) == before
+
+
+def test_fold_of_nothing_changes_nothing(life: Life) -> None:
+    """No rounds, no change."""
+    assert bits(life.learner.fold(copied(life.state), pick(life.rounds, []))) == bits(life.state)
+
+
+def test_fold_counts_rounds(life: Life) -> None:
+    """Every round counts once, also the ones that teach nothing."""
+    assert int(life.state.rounds) == N
+
+
+def test_state_depends_on_the_order_of_the_log_alone(life: Life) -> None:
+    """Workers that see late, shuffled rounds in batches of their own, deciding in between, end in the same bits."""
+    rng = np.random.default_rng(3)
+    log = pick(life.rounds, np.argsort(np.arange(N) + rng.exponential(40.0, N)))
+    states = []
+    for rate in (1.0, 0.3, 0.05):
+        state, cuts = life.learner.init(), np.flatnonzero(rng.random(N) < rate)
+        for part in np.split(np.arange(N), cuts):
+            rounds = pick(log, part)
+            life.learner.decide(state, rounds.contexts)
+            state = life.learner.fold(state, rounds)
+        states.append(bits(state))
+    assert states[0] == states[1] == states[2]
+
+
+@of_those(lambda learner: not learner.needs_true_label)
+def test_bandit_learner_sees_only_the_bit(life: Life) -> None:
+    """Other true labels, or none, behind the same bits give the same state, to the bit."""
+    K, rounds = life.learner.problem.n_labels, life.rounds
+    others = np.where(rounds.correct, rounds.labels, (rounds.labels + 1) % K)
+    assert (others != rounds.true_labels).any()
+    for truth in (others, np.full(N, NO_LABEL)):
+        assert bits(life.learner.fold(life.learner.init(), rounds._replace(true_labels=truth))) == bits(life.state)
+
+
+@of_those(lambda learner: learner.needs_true_label)
+def test_full_information_learner_sees_only_the_true_label(life: Life) -> None:
+    """Where the true label is known, the label served and its propensity change no bit of the state."""
+    wrong = life.rounds._replace(
+        labels=other_answers(life.learner, life.rounds.true_labels),
+        propensities=np.full(N, 0.1),
+        correct=np.zeros(N, dtype=np.bool_),
+    )
+    assert bits(life.learner.fold(life.learner.init(), wrong)) == bits(life.state)

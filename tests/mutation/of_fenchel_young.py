@@ -1,0 +1,240 @@
+"""Errors in Fenchel-Young descent and the learners built on it: steps, bets, bounds, answers as vertices."""
+
+from tests.mutation.mutation import Errors
+
+_STEPS = (
+    "test_steps_and_bounds_by_hand",
+    "test_descent::test_norm_is_computed_afresh_every_65536_rounds",
+    "test_the_whole_wealth_is_bet",
+    "test_fenchel_young::test_micro_trace",
+    "test_fenchel_young::test_steps_are_the_formulas",
+    "test_structured::test_steps_are_the_formulas[label-set]",
+    "test_unknown_truths_and_foreign_evidence[label-set]",
+    "test_fold_of_many_is_many_folds_of_one[fenchel-young-label-set-parameter-free-7]",
+    "test_parameter_free_does_not_depend_on_the_unit_of_contexts",
+    "test_parameter_free_wealth_is_bounded",
+)
+
+FENCHEL_YOUNG = (
+    Errors(
+        concept="fenchel-young",
+        home="FenchelYoung",
+        laws=(
+            "test_fenchel_young::test_micro_trace",
+            "test_answer_is_the_closed_form",
+            "test_fenchel_young::test_steps_are_the_formulas",
+            "test_rounds_without_a_known_label_teach_nothing",
+        ),
+        errors=(
+            ("the step in nats", "_theorem_step", "(1.0 - _LN2) * _LN2", "1.0 - _LN2"),
+            ("a step for X = 1", "_theorem_step", "(1.0 - _LN2) * _LN2 / X**2", "(1.0 - _LN2) * _LN2"),
+            ("the largest gradient in nats", "_steps", "math.sqrt(2.0) * X / _LN2", "math.sqrt(2.0) * X"),
+            ("q without its 2", "decode", "min(1.0, 2.0 * rest)", "rest"),
+            ("softmax throughout", "decode", "min(1.0, 2.0 * rest)", "1.0"),
+            (
+                "present scores",
+                "_fold",
+                "rounds.evidence[t]",
+                "multiplier(steps, state) * (values @ state.direction[indices])",
+            ),
+        ),
+    ),
+    Errors(
+        concept="descent",
+        home="descend",
+        laws=_STEPS,
+        errors=(
+            (
+                "E16, the adaptive step by the sum to T as printed",
+                "descend_all",
+                "indices, values = row(contexts, t)\ndescend(steps, state, coefficients[t], indices, values)",
+                (
+                    "indices, values = row(contexts, t)\n"
+                    "later = [u for u in range(t + 1, len(known)) if known[u]]\n"
+                    "total = sum([squared_norm(coefficients[u]) * squared_norm(row(contexts, u)[1]) for u in later])\n"
+                    "state.gradient_sum[()] += total\n"
+                    "descend(steps, state, coefficients[t], indices, values)\n"
+                    "state.gradient_sum[()] -= total"
+                ),
+            ),
+            ("uphill", "_step", "-step", "step"),
+            ("the step not rescaled", "_step", "-step / state.scale.item()", "-step"),
+            ("no ball", "_step", "steps.radius", "math.inf"),
+            (
+                "projection before the step",
+                "_step",
+                (
+                    "change = add_outer(state.direction, coefficients, indices, values)\n"
+                    "state.squared_norm[()] = max(0.0, state.squared_norm.item() + change)\n"
+                    "scale_into_ball(steps.radius, state.direction, state.scale, state.squared_norm)"
+                ),
+                (
+                    "scale_into_ball(steps.radius, state.direction, state.scale, state.squared_norm)\n"
+                    "change = add_outer(state.direction, coefficients, indices, values)\n"
+                    "state.squared_norm[()] = max(0.0, state.squared_norm.item() + change)"
+                ),
+            ),
+            ("the norm never afresh", "count", "state.rounds.item() % _REFRESH == 0", "False"),
+            ("unknown truths teach", "descend_all", "known[t]", "True"),
+            ("adaptive without its √2", "steps", "2.0 * ball / math.sqrt(2.0)", "2.0 * ball"),
+            ("adaptive with the radius for the diameter", "steps", "2.0 * ball", "ball"),
+            (
+                "adaptive by the present gradient",
+                "_step",
+                "state.gradient_sum[()] += squared_norm(coefficients) * squared_norm(values)",
+                "state.gradient_sum[()] = squared_norm(coefficients) * squared_norm(values)",
+            ),
+            ("adaptive without the context", "_step", "squared_norm(values)", "1.0"),
+            ("adaptive without its root", "_step", "math.sqrt(state.gradient_sum.item())", "state.gradient_sum.item()"),
+        ),
+    ),
+    Errors(
+        concept="parameter-free descent",
+        home="descend",
+        laws=_STEPS,
+        errors=(
+            ("the bet's sign", "_bet", "_BETTING_STEP", "-_BETTING_STEP"),
+            (
+                "wealth won where it is lost",
+                "_bet",
+                "state.wealth.item() * (1.0 - outcome * v)",
+                "state.wealth.item() * (1.0 + outcome * v)",
+            ),
+            (
+                "wealth without its bound",
+                "_bet",
+                "min(_LARGEST_WEALTH, state.wealth.item() * (1.0 - outcome * v))",
+                "state.wealth.item() * (1.0 - outcome * v)",
+            ),
+            ("the slope of a linear bet", "_bet", "outcome / (1.0 - outcome * v)", "outcome"),
+            (
+                "curvature of the present slope alone",
+                "_bet",
+                "state.curvature[()] += slope * slope",
+                "state.curvature[()] = 1.0 + slope * slope",
+            ),
+            (
+                "the fraction's step before its curvature",
+                "_bet",
+                (
+                    "state.curvature[()] += slope * slope\n"
+                    "state.fraction[()] = min(0.5, max(-0.5, v - _BETTING_STEP * slope / state.curvature.item()))"
+                ),
+                (
+                    "state.fraction[()] = min(0.5, max(-0.5, v - _BETTING_STEP * slope / state.curvature.item()))\n"
+                    "state.curvature[()] += slope * slope"
+                ),
+            ),
+            ("the betting step of ln 2", "_BETTING_STEP", "math.log(3.0)", "math.log(2.0)"),
+            ("W without 1/X", "multiplier", "steps.norm_bound", "1.0"),
+            (
+                "u left unscaled",
+                "multiplier",
+                "fraction * min(_LARGEST_WEALTH, state.wealth.item()) * state.scale.item()",
+                "fraction * min(_LARGEST_WEALTH, state.wealth.item())",
+            ),
+            ("the bet's u left unscaled", "_bet", "product * state.scale.item()", "product"),
+            ("gradients not brought to 1", "descend", "steps.largest_gradient", "1.0"),
+            (
+                "u's step without √2",
+                "steps",
+                "Steps(_PARAMETER_FREE, math.sqrt(2.0), 1.0, largest_gradient, norm_bound)",
+                "Steps(_PARAMETER_FREE, 1.0, 1.0, largest_gradient, norm_bound)",
+            ),
+            (
+                "u leaves its ball",
+                "steps",
+                "Steps(_PARAMETER_FREE, math.sqrt(2.0), 1.0, largest_gradient, norm_bound)",
+                "Steps(_PARAMETER_FREE, math.sqrt(2.0), math.inf, largest_gradient, norm_bound)",
+            ),
+        ),
+    ),
+    Errors(
+        concept="structured",
+        home="Structured",
+        laws=(
+            "test_steps_and_bounds_by_hand",
+            "test_descent::test_norm_is_computed_afresh_every_65536_rounds",
+            "test_the_whole_wealth_is_bet",
+            "test_structured::test_steps_are_the_formulas",
+            "test_unknown_truths_and_foreign_evidence",
+            "test_vanishing_propensities_are_the_least",
+            "test_propensities_are_the_law_of_the_draws",
+        ),
+        errors=(
+            ("E15, Theorem 4.3's bound without 1 - a/2 as printed", "regret_bound", "1.0 - a / 2.0", "1.0"),
+            ("uphill", "fold_unchecked", "means - truths", "truths - means"),
+            ("present means", "fold_unchecked", "rounds.evidence", "self.means(state, rounds.contexts)"),
+            (
+                "learns the answer for the truth",
+                "fold_unchecked",
+                "self.vertices(rounds.true_labels)",
+                "self.vertices(rounds.labels)",
+            ),
+            (
+                "any evidence is a mean",
+                "fold_unchecked",
+                "np.clip(rounds.evidence, 0.0, self.space.largest_entry)",
+                "rounds.evidence",
+            ),
+            ("a step that a over 1/2 lengthens", "_steps", "min(0.5, a)", "a"),
+            ("twice the step of Theorem 4.3", "_steps", "a / b", "2.0 * a / b"),
+            ("b without its 2", "smoothness", "2.0", "1.0"),
+            ("b for X = 1", "smoothness", "self.problem.norm_bound * constants.kappa", "constants.kappa"),
+            ("Theorem 4.2's bound without 1 - m", "regret_bound", "4.0 * (1.0 - m)", "4.0"),
+            (
+                "Theorem 4.3's bound without ν's diameter",
+                "regret_bound",
+                "constants.gamma * constants.diameter",
+                "constants.gamma",
+            ),
+            ("E.1's bound with the radius for the diameter", "regret_bound", "2.0 * self.radius", "self.radius"),
+            ("one uniform for all", "Drawing.draw_unchecked", "uniforms[i]", "uniforms[0]"),
+            (
+                "the propensity of the answer before",
+                "Drawing.draw_unchecked",
+                "zip(means, outputs, strict=True)",
+                "zip(means, np.roll(outputs, 1, axis=0), strict=True)",
+            ),
+        ),
+    ),
+    Errors(
+        concept="label sets",
+        home="FenchelYoungLabelSet",
+        laws=("test_chances_of_a_set_are_marginals",),
+        errors=(
+            ("chances are the mean", "probabilities", "np.asarray(nearest + p * (means - nearest))", "means"),
+            ("chances with half of p", "probabilities", "2.0", "1.0"),
+        ),
+    ),
+    Errors(
+        concept="levels",
+        home="FenchelYoungLevel",
+        laws=("test_vertices_by_hand", "test_level_distributions_are_the_law"),
+        errors=(
+            (
+                "one step too many",
+                "vertices",
+                "np.arange(self.problem.n_labels - 1) < labels[:, None]",
+                "np.arange(self.problem.n_labels - 1) <= labels[:, None]",
+            ),
+            ("chances with half of p", "decide_unchecked", "2.0", "1.0"),
+            ("the nearest too rarely", "decide_unchecked", "1.0 - p", "(1.0 - p)**2"),
+        ),
+    ),
+    Errors(
+        concept="rankings",
+        home="FenchelYoungRanking",
+        laws=("test_answers_are_the_vertices", "test_vertices_by_hand"),
+        errors=(
+            ("the last first", "rows", "-vertices", "vertices"),
+            ("places for points", "vertices", "K - places", "places + 1"),
+            (
+                "labels for places",
+                "rows",
+                "vertices.reshape(-1, K, K).argmax(axis=1)",
+                "vertices.reshape(-1, K, K).argmax(axis=2)",
+            ),
+        ),
+    ),
+)

@@ -1,0 +1,200 @@
+"""Errors in Gaptron: its losses, gap maps and steps, with errata of its paper put back."""
+
+from tests.mutation.mutation import Errors
+
+GAPTRON = (
+    Errors(
+        concept="surrogate loss",
+        home="gap_share",
+        laws=(
+            "test_loss_is_the_formula",
+            "test_coefficients_are_the_derivative",
+            "test_gap_map_is_the_formula",
+            "test_full_information_bound",
+        ),
+        errors=(
+            ("logistic gradient in nats", "_logistic", "math.log(2.0)", "1.0"),
+            ("logistic loss in nats", "_logistic", "math.log2", "math.log"),
+            ("β = 0", "_clear", "(1.0 - _TIE_SLACK) / n_labels", "0.0"),
+            ("hinge without its zero branch", "_hinge", "_clear(margin, n_labels)", "margin >= 1.0"),
+            (
+                "E5, the hinge's gap as printed",
+                "gap_share",
+                "0.0 if _clear(margin, len(scores)) else 1.0 - margin",
+                "1.0 - max(float(_clear(margin, len(scores))), margin)",
+            ),
+            ("the gradient's sign", "surrogate", "-slope", "slope"),
+            ("smooth hinge slope of 1", "_smooth_hinge", "(1.0 - 2.0 * margin, 2.0)", "(1.0 - 2.0 * margin, 1.0)"),
+            ("smooth hinge gap not squared", "gap_share", "shortfall * shortfall", "shortfall"),
+            ("logistic gap on the wrong side of 1/2", "gap_share", "0.5", "0.4"),
+            ("gap with the leader as its own rival", "gap_share", "leader_except(scores, top)", "top"),
+        ),
+    ),
+    Errors(
+        concept="gaptron schedule",
+        home="safe_step",
+        laws=("test_safe_steps_are_the_theorems", "test_explorations_are_the_theorems"),
+        errors=(
+            ("E1, smooth hinge step as printed", "safe_step", "4 * K * X**2", "2 * K * X**2"),
+            (
+                "E2, smooth hinge exploration as printed",
+                "tuned_exploration",
+                "2 * K**2 * X**2 * D**2",
+                "4 * K**2 * X**2 * D**2",
+            ),
+            (
+                "E2, smooth hinge step under bandit feedback as printed",
+                "safe_step",
+                "full * gamma / K",
+                "(2 if loss == 'smooth_hinge' else 1) * full * gamma / K",
+            ),
+            (
+                "E3, logistic step under bandit feedback as printed, D = 1",
+                "safe_step",
+                "full * gamma / K",
+                "full * ((1 - gamma) * math.exp(-2 * X) / K + gamma if loss == 'logistic' else gamma) / K",
+            ),
+            (
+                "E4, logistic exploration as printed",
+                "tuned_exploration",
+                "K**2 * X**2 * D**2 / _LN2",
+                "2 * K**2 * X**2",
+            ),
+            ("bandit step with K for K²", "safe_step", "full * gamma / K", "full * gamma"),
+            ("logistic step without ln 2", "safe_step", "_LN2 / (2 * K * X**2)", "1 / (2 * K * X**2)"),
+            ("hinge step without 1 - β", "safe_step", "(K - 1) / (K**2 * X**2)", "1 / (K * X**2)"),
+            ("logistic step with X for X²", "safe_step", "2 * K * X**2", "2 * K * X"),
+            ("anytime constant without 1/2", "anytime_constant", "radius / 2", "radius"),
+            (
+                "exploration not cut at 1",
+                "tuned_exploration",
+                "min(1.0, math.sqrt(squared / horizon))",
+                "math.sqrt(squared / horizon)",
+            ),
+        ),
+    ),
+    Errors(
+        concept="ball",
+        home="scale_into_ball",
+        laws=(
+            "test_scores_are_the_matrix_product",
+            "test_add_outer_adds_and_tells_the_change_of_the_norm",
+            "test_ball_is_reached_and_left",
+            "test_weights_stay_in_the_ball",
+        ),
+        errors=(
+            ("the norm's cross term once", "add_outer", "2.0 * x", "x"),
+            ("the norm's new square left out", "add_outer", "squared_norm(coefficients) * squared_norm(values)", "0.0"),
+            (
+                "twice as large",
+                "scale_into_ball",
+                "scale.item() * norm <= radius",
+                "scale.item() * norm <= 2.0 * radius",
+            ),
+            ("the norm squared by the scale once", "scale_into_ball", "scale.item()**2", "scale.item()"),
+        ),
+    ),
+    Errors(
+        concept="adaptive step",
+        home="adaptive_step",
+        laws=(
+            "test_adaptive_weights_follow_the_written_out_recursion",
+            "test_adaptive_regret_is_within_its_bound",
+            "test_sparse_contexts_are_the_dense_ones[gaptron]",
+        ),
+        errors=(
+            ("the root forgotten", "adaptive_step", "math.sqrt(gradient_sums[i])", "gradient_sums[i]"),
+            (
+                "the present gradient alone",
+                "adaptive_step",
+                "gradient_sums[i] += size * x * x",
+                "gradient_sums[i] = size * x * x",
+            ),
+            ("no ball", "_keep_in_ball", "norm > radius", "norm > math.inf"),
+            ("sums without the feature", "adaptive_step", "size * x * x", "size"),
+            ("onto a ball of radius 1", "_keep_in_ball", "radius / norm", "1.0 / norm"),
+            ("uphill", "adaptive_step", "factor", "-factor"),
+        ),
+    ),
+    Errors(
+        concept="gaptron",
+        home="Gaptron",
+        laws=(
+            "test_traces::test_micro_trace",
+            "test_delayed_micro_trace",
+            "test_gaptron::test_weights_follow_the_written_out_recursion",
+            "test_adaptive_weights_follow_the_written_out_recursion",
+            "test_answer_is_the_leader_with_the_larger_of_gap_and_rate",
+            "test_anytime_exploration_falls_as_one_over_root_t",
+            "test_ball_is_reached_and_left",
+            "test_units_do_not_matter",
+        ),
+        errors=(
+            ("missing 1/p", "_fold", "1.0 / rounds.propensities[t]", "1.0"),
+            (
+                "present scores as of prediction",
+                "_fold",
+                "s[:] = rounds.evidence[t]",
+                "_score(parameters, state, indices, values, s)",
+            ),
+            ("learns from wrong answers", "_fold", "rounds.labels[t] if rounds.correct[t] else -1", "rounds.labels[t]"),
+            ("uphill", "_step", "-step", "step"),
+            (
+                "projection before the step",
+                "_step",
+                (
+                    "change = add_outer(state.direction, coefficients, indices, values)\n"
+                    "state.squared_norm[()] = max(0.0, state.squared_norm.item() + change)\n"
+                    "if parameters.mode == _FIXED:\n"
+                    "    scale_into_ball(parameters.radius, state.direction, state.scale, state.squared_norm)"
+                ),
+                (
+                    "if parameters.mode == _FIXED:\n"
+                    "    scale_into_ball(parameters.radius, state.direction, state.scale, state.squared_norm)\n"
+                    "change = add_outer(state.direction, coefficients, indices, values)\n"
+                    "state.squared_norm[()] = max(0.0, state.squared_norm.item() + change)"
+                ),
+            ),
+            ("no projection", "_step", "parameters.mode == _FIXED", "False"),
+            ("the step not rescaled", "_step", "parameters.step / state.scale.item()", "parameters.step"),
+            ("anytime without its ball", "_multiplier", "multiplier * norm <= parameters.radius", "True"),
+            ("t one too large", "_rate", "state.rounds.item()", "state.rounds.item() + 1"),
+            (
+                "no floor under the theorem's exploration",
+                "_schedule",
+                "Schedule(c * c, 0.5, learner.least_exploration)",
+                "Schedule(c * c, 0.5, 0.0)",
+            ),
+            ("c/t for c²/t", "_schedule", "c * c", "c"),
+            (
+                "gap and rate added",
+                "_decide",
+                "max(gap_share(parameters.loss, s, top), rate)",
+                "min(1.0, gap_share(parameters.loss, s, top) + rate)",
+            ),
+            (
+                "the gap alone",
+                "_decide",
+                "max(gap_share(parameters.loss, s, top), rate)",
+                "gap_share(parameters.loss, s, top)",
+            ),
+            ("the rate alone", "_decide", "max(gap_share(parameters.loss, s, top), rate)", "rate"),
+            ("scores without the multiplier", "_score", "_multiplier(parameters, state)", "1.0"),
+            ("explores under full information", "_schedule", "Schedule(0.0, 1.0, 0.0)", "Schedule(0.0, 1.0, 0.1)"),
+            (
+                "the full step under bandit feedback",
+                "_step_of",
+                "None if learner.needs_true_label else schedule.least",
+                "None",
+            ),
+            (
+                "eta_scale forgotten where the step adapts",
+                "_step_of",
+                "learner.eta_scale / learner.problem.norm_bound",
+                "1.0 / learner.problem.norm_bound",
+            ),
+            ("an adaptive step for X = 1", "_step_of", "learner.problem.norm_bound", "1.0"),
+            ("an adaptive step without its weight", "_step", "coefficients *= weight", "coefficients *= 1.0"),
+        ),
+    ),
+)

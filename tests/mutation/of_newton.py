@@ -1,0 +1,185 @@
+"""Errors in Newtron, PNewtron and Folklore: wrong estimates, matrices, balls; errata put back."""
+
+from tests.mutation.mutation import Errors
+
+NEWTON = (
+    Errors(
+        concept="gradient estimate",
+        home="gradient_estimate",
+        laws=("test_newtron::test_micro_trace",),
+        errors=(
+            (
+                "missing 1/p",
+                "gradient_estimate",
+                "(coefficients[label] - 1.0 if correct else coefficients[label]) / propensity",
+                "coefficients[label] - 1.0 if correct else coefficients[label]",
+            ),
+            (
+                "the published ±1/K",
+                "gradient_estimate",
+                "coefficients[label] += size",
+                "coefficients[label] = size / K",
+            ),
+            ("κ = 1", "gradient_estimate", "propensity if correct else 1.0", "1.0"),
+            ("softmax without α", "gradient_estimate", "alpha * s[k]", "s[k]"),
+        ),
+    ),
+    Errors(
+        concept="minimizer in the ball",
+        home="ball_minimizer",
+        laws=("test_newtron::test_micro_trace", "test_minimizer_in_the_ball"),
+        errors=(
+            ("the sign of b", "ball_minimizer", "-linear[i]", "linear[i]"),
+            (
+                "scaled, not solved",
+                "ball_minimizer",
+                "shift += (norm / radius - 1.0) * norm * norm / squared_norm(curvature)",
+                "break",
+            ),
+        ),
+    ),
+    Errors(
+        concept="pnewtron",
+        home="PNewtron",
+        laws=(
+            "test_newtron::test_micro_trace",
+            "test_matrix_starts_as_one_over_the_radius",
+            "test_running_norm_survives_a_collapse",
+            "test_newtron::test_anytime_exploration",
+            "test_both_are_one_without_delay[pnewtron]",
+        ),
+        errors=(
+            ("uphill", "_newton_step", "a * w - step * G", "a * w + step * G"),
+            ("W by the old A", "_newton_step", "(a * w - step * G) / state.diagonal[i, k]", "(a * w - step * G) / a"),
+            ("no ball", "_multiplier", "parameters.projected and norm > parameters.radius", "False"),
+            (
+                "always in the ball",
+                "_multiplier",
+                "parameters.projected and norm > parameters.radius",
+                "norm > parameters.radius",
+            ),
+            ("the norm's cross term forgotten", "_newton_step", "state.weights[i, k] + w", "state.weights[i, k] - w"),
+            ("a collapsed norm not afresh", "_fold", "_COLLAPSE", "0.0"),
+            ("A starts as D·I", "init", "1.0 / ball_of(self)", "ball_of(self)"),
+            ("b without the curvature", "_fold", "1.0 - kappa * beta * inner(c, s)", "1.0"),
+            ("t one too large", "_decide", "state.rounds.item()", "state.rounds.item() + 1"),
+            ("recomputed scores before projection", "_fold", "s *= _multiplier(parameters, state)", ""),
+        ),
+    ),
+    Errors(
+        concept="newtron",
+        home="Newtron",
+        laws=(
+            "test_newtron::test_micro_trace",
+            "test_matrix_starts_as_one_over_the_radius",
+            "test_newtron::test_anytime_exploration",
+            "test_late_feedback_tells_them_apart[newtron]",
+        ),
+        errors=(
+            ("b without the curvature", "_fold", "(1.0 - kappa * beta * inner(c, s)) * c", "c"),
+            ("A starts as D·I", "init", "1.0 / ball_of(self)", "ball_of(self)"),
+            ("t one too large", "_decide", "state.rounds.item()", "state.rounds.item() + 1"),
+            (
+                "recomputed scores of the fold's first weights",
+                "_fold",
+                "not parameters.as_of_prediction",
+                "not parameters.as_of_prediction and t == len(rounds.labels) - 1",
+            ),
+        ),
+    ),
+    Errors(
+        concept="folklore",
+        home="FolkloreState",
+        laws=("test_folklore::test_micro_trace", "test_folklore::test_long_trace"),
+        errors=(
+            ("E8, G without -2γHW", "_gradient_and_factor", "sigma[k] - 2.0 * constant * r[k]", "sigma[k]"),
+            (
+                "E9, the surrogate's constant as printed",
+                "surrogate_constant",
+                "2.0 * comparator_bound * norm_bound + math.log(n_labels) + 2.0",
+                "comparator_bound * norm_bound + math.log(n_labels) / 2.0",
+            ),
+            ("E10, the bound without the 1/4", "regret_bound", "4.0 * constant", "constant"),
+            (
+                "logits without the bias",
+                "predict",
+                "0.25 * P[k, k] - 0.5 * _inner(solution, k * d, x)",
+                "-0.5 * _inner(solution, k * d, x)",
+            ),
+            (
+                "h's sign",
+                "predict",
+                "0.25 * P[k, k] - 0.5 * _inner(solution, k * d, x)",
+                "0.25 * P[k, k] + 0.5 * _inner(solution, k * d, x)",
+            ),
+            ("λ = X/B", "Folklore.init", "2.0 * self.problem.norm_bound", "self.problem.norm_bound"),
+            (
+                "A shrinks",
+                "learn",
+                "packed_rank_one(inverse, direction, -constant)",
+                "packed_rank_one(inverse, direction, constant)",
+            ),
+            ("h without the change of A", "learn", "_add(solution, -constant * pull, direction)", ""),
+            ("ln T for ln(1 + T)", "regret_bound", "math.log1p", "math.log"),
+        ),
+    ),
+    Errors(
+        concept="fixed point of the softmax",
+        home="solve_fixed_point",
+        laws=("test_folklore::test_micro_trace",),
+        errors=(
+            (
+                "the sign of A",
+                "_residual",
+                "residual[i] += matrix[i, j] * sigma[j]",
+                "residual[i] -= matrix[i, j] * sigma[j]",
+            ),
+            ("covariance without its mean", "covariance_times", "vector[k] - mean", "vector[k]"),
+        ),
+    ),
+    Errors(
+        concept="online-to-batch",
+        laws=("test_online_to_batch_keeps_the_state_of_its_step",),
+        errors=(("a step too far", "online_to_batch", "step - 1", "step"),),
+    ),
+    Errors(
+        concept="bandit reduction",
+        home="BanditReduction",
+        laws=(
+            "test_folklore_bandit::test_micro_trace",
+            "test_exploring_labels_are_uniform",
+            "test_anytime_rate_is_the_formula",
+            "test_bandit_learner_sees_only_the_bit[folklore-bandit]",
+        ),
+        errors=(
+            (
+                "learns from every right answer",
+                "fold_unchecked",
+                "rounds.correct & explored(rounds, self.problem.n_labels)",
+                "rounds.correct | explored(rounds, self.problem.n_labels)",
+            ),
+            ("the coin without 1/K", "explored", "rounds.evidence[:, -1] / n_labels", "rounds.evidence[:, -1]"),
+            (
+                "the coin without the propensity",
+                "explored",
+                "rounds.residual_uniforms * rounds.propensities",
+                "rounds.residual_uniforms",
+            ),
+            ("γ/(K - 1) on every label", "decide_unchecked", "self.problem.n_labels", "self.problem.n_labels - 1"),
+            ("no γ in the evidence", "decide_unchecked", "np.full((contexts.n, 1), rate)", "np.zeros((contexts.n, 1))"),
+            (
+                "rate without K",
+                "exploration_rate",
+                "self.problem.n_labels * self.base.regret_bound(t)",
+                "self.base.regret_bound(t)",
+            ),
+            ("t one too large", "exploration_rate", "1", "2"),
+            (
+                "true labels as served to others",
+                "_as_full_information",
+                "chosen._replace(true_labels=chosen.labels, evidence=evidence)",
+                "chosen._replace(true_labels=chosen.true_labels, evidence=evidence)",
+            ),
+        ),
+    ),
+)

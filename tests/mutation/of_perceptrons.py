@@ -1,0 +1,126 @@
+"""Errors in the perceptrons, in what is boosted from them and in AdaHedge: signs, 1/p, whose weights move."""
+
+from tests.mutation.mutation import Errors
+
+PERCEPTRONS = (
+    Errors(
+        concept="banditron",
+        home="Banditron",
+        laws=(
+            "test_banditron::test_micro_trace",
+            "test_banditron::test_order_of_arrival_does_not_matter",
+            "test_banditron::test_falling_exploration",
+        ),
+        errors=(
+            ("missing 1/p", "_fold", "1.0 / rounds.propensities[t]", "1.0"),
+            ("argmax over updated W", "_fold", "rounds.evidence[t, 0]", "(values @ state.weights[indices]).argmax()"),
+            ("subtracts from the label served", "_fold", "rounds.evidence[t, 0]", "rounds.labels[t]"),
+            ("the leader kept", "_fold", "-1.0", "0.0"),
+            ("t one too large", "_decide", "state.rounds.item()", "state.rounds.item() + 1"),
+            (
+                "no floor under the theorem's exploration",
+                "_schedule",
+                "Schedule(learner.theorem_constant, 1 / 3, learner.least_exploration)",
+                "Schedule(learner.theorem_constant, 1 / 3, 0.0)",
+            ),
+            ("a square root for a cube root", "_schedule", "3", "2"),
+        ),
+    ),
+    Errors(
+        concept="perceptron",
+        home="Perceptron",
+        laws=("test_perceptron::test_micro_trace", "test_perceptron::test_order_of_arrival_does_not_matter"),
+        errors=(
+            (
+                "argmax over updated W",
+                "_fold",
+                "rounds.evidence[t, 0]",
+                "(row(rounds.contexts, t)[1] @ state.weights[row(rounds.contexts, t)[0]]).argmax()",
+            ),
+            (
+                "uphill",
+                "_fold",
+                "add_to_label(state.weights, y, 1.0, indices, values)",
+                "add_to_label(state.weights, y, -1.0, indices, values)",
+            ),
+            ("the leader kept", "_fold", "-1.0", "0.0"),
+        ),
+    ),
+    Errors(
+        concept="bandit perceptrons",
+        home="BanditPerceptrons",
+        laws=(
+            "test_bandit_perceptrons::test_micro_trace",
+            "test_a_perceptron_is_corrected_only_if_it_errs_now",
+            "test_bandit_perceptrons::test_long_trace",
+        ),
+        errors=(
+            ("present claims", "_corrections", "not nobody and s[label] >= 0.0", "s[label] >= 0.0"),
+            ("wrong answers teach twice", "_corrections", "not nobody and s[label] >= 0.0", "not nobody"),
+            ("the rational kernel's half", "rational_kernel", "0.5", "0.25"),
+            ("a claim already made is corrected", "_corrections", "s[label] <= 0.0", "s[label] >= 0.0"),
+            ("right claims teach though the label is not to be used", "_corrections", "nobody or known", "True"),
+            (
+                "the label served is subtracted",
+                "_corrections",
+                "coefficients[label] = 1.0",
+                "coefficients[label] = -1.0",
+            ),
+        ),
+    ),
+    Errors(
+        concept="adahedge",
+        home="AdaHedge",
+        laws=("test_adahedge::test_micro_trace", "test_an_expert_that_says_nothing_is_charged_half"),
+        errors=(
+            (
+                "losses of the other answer",
+                "_charge",
+                "1.0 - y * _clipped(values[position])",
+                "1.0 + y * _clipped(values[position])",
+            ),
+            ("ln 2d", "_temperature", "math.log(d)", "math.log(2 * d)"),
+            (
+                "the sign of the mix loss",
+                "_charge",
+                "least - temperature * (math.log(after) - math.log(before))",
+                "least + temperature * (math.log(after) - math.log(before))",
+            ),
+            (
+                "abstains with |ȳ|",
+                "_decide",
+                "distributions[i, int(mean > 0.0)] = abs(mean)\ndistributions[i, 2] = 1.0 - abs(mean)",
+                "distributions[i, int(mean > 0.0)] = 1.0 - abs(mean)\ndistributions[i, 2] = abs(mean)",
+            ),
+            ("a label that is missing charged", "_charge", "loss[:] = 0.5", "loss[:] = 0.0"),
+        ),
+    ),
+    Errors(
+        concept="boosting",
+        home="AdaBoostOlm",
+        laws=(
+            "test_costs_are_the_formula",
+            "test_boosting_regression_trace",
+            "test_adaboost_trace",
+            "test_boosting_helps_a_weak_learner",
+        ),
+        errors=(
+            ("E13, the costs' sign", "costs_of", "sigma[k] - sigma[y]", "sigma[y] - sigma[k]"),
+            (
+                "E13, the costs' indices",
+                "costs_of",
+                "result[y, k] = (sigma[k] - sigma[y] + 1.0) / K",
+                "result[k, y] = (sigma[k] - sigma[y] + 1.0) / K",
+            ),
+            ("right for wrong", "BoostReg.learn", "named != y", "named == y"),
+            ("mistakes trusted", "_learn", "float(leader(s) != y)", "-float(leader(s) != y)"),
+            (
+                "odds not halved",
+                "regressors",
+                "(s[named] - _log_sum_of_others(s, named)) / 2.0",
+                "s[named] - _log_sum_of_others(s, named)",
+            ),
+            ("the weak learner's answers", "_answers", "leader(s)", "named"),
+        ),
+    ),
+)

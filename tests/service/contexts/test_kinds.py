@@ -1,0 +1,177 @@
+"""Laws of every kind of context, and that nobody but a kind's own file knows it."""
+
+import ast
+import json
+from collections.abc import Iterator
+from itertools import pairwise, permutations
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from pydantic import TypeAdapter
+
+import service
+from service.contexts.kind import ContextKind
+from service.contexts.registry import KINDS, NAMES, Features, GivenContext, ShownContext, context_kind
+from service.errors import ContextLengthError, NormExceededError
+from service.models.norm_policy import ContextCheck
+from service.schemas.rounds import PredictRequest
+
+ROOM = Path(service.__file__).parent
+READ_FEATURES: TypeAdapter[Any] = TypeAdapter(Features)
+READ_CONTEXT: TypeAdapter[Any] = TypeAdapter(GivenContext)
+READ_SHOWN: TypeAdapter[Any] = TypeAdapter(ShownContext)
+
+
+class Sample(NamedTuple):
+    """What a client may send for one kind, as JSON values."""
+
+    features: dict[str, Any]
+    contexts: list[Any]  # two that differ at least
+    largest: tuple[int | str, str, float]  # number of the first context: its feature, its field, itself
+    wanted: str
+
+
+SAMPLES = {
+    "dense": Sample({"size": 3}, [[1.0, 9.0, -2.5], [1.0, 9.0, 0.0]], (1, "context.1", 9.0), "a list of 3 numbers"),
+    "sparse": Sample(
+        {"size": 7},
+        [
+            {"indices": [5, 2], "values": [1 / 3, 9.0]},
+            {"indices": [2, 5], "values": [1 / 3, 9.0]},
+            {"indices": [0], "values": [1.0]},
+        ],
+        (2, "context.values.1", 9.0),
+        "an object with indices and values",
+    ),
+}
+
+
+def kind_of(name: str) -> ContextKind[Any]:
+    """The kind of a model with the sample's features."""
+    return context_kind(READ_FEATURES.validate_python({"kind": name} | SAMPLES[name].features))
+
+
+def contexts_of(name: str) -> list[Any]:
+    """The sample's contexts, read as in a request."""
+    return [READ_CONTEXT.validate_json(json.dumps(each)) for each in SAMPLES[name].contexts]
+
+
+every_kind = pytest.mark.parametrize("name", sorted(NAMES))
+
+
+def test_every_kind_has_a_sample() -> None:
+    """The laws hold for each kind that a model may have."""
+    assert SAMPLES.keys() == NAMES
+
+
+@every_kind
+def test_a_kind_is_found_by_its_name(name: str) -> None:
+    """The features that name a kind are read as its own, and lead to it."""
+    features = READ_FEATURES.validate_python({"kind": name} | SAMPLES[name].features)
+    (kind,) = [each for each in KINDS if each.name == name]
+    assert type(features) is kind.features
+    assert type(context_kind(features)) is kind
+    assert list(features.model_dump()) == ["kind", *SAMPLES[name].features, "norm", "norm_bound"]
+
+
+@every_kind
+def test_a_given_context_is_read_as_one_kind(name: str) -> None:
+    """Its kind claims it, as JSON and as what was read from it, and no kind that is asked before does."""
+    for given, context in zip(SAMPLES[name].contexts, contexts_of(name), strict=True):
+        assert type(context) is kind_of(name).type
+        for value in (given, context):
+            assert kind_of(name).claims(value)
+            assert PredictRequest(model="m", context=value).context == context
+
+
+@every_kind
+def test_a_checked_context_is_gathered_and_shown(name: str) -> None:
+    """What a client gave is what the log shows, number by number, and JSON again."""
+    kind, contexts = kind_of(name), contexts_of(name)
+    gathered = kind.gather(contexts)
+    assert gathered.values.tolist() == [number for context in contexts for number in kind.check(context)]
+    assert list(map(kind.size, contexts)) == [len(kind.check(context)) for context in contexts]
+    for i, (given, context) in enumerate(zip(SAMPLES[name].contexts, contexts, strict=True)):
+        assert kind.show(gathered, i) == context
+        assert json.loads(READ_SHOWN.dump_json(READ_SHOWN.validate_python(kind.show(gathered, i)))) == given
+
+
+@every_kind
+def test_stored_contexts_come_back(name: str) -> None:
+    """The codec keeps every bit, and says how long a context is where all have one length."""
+    kind = kind_of(name)
+    gathered = kind.gather(contexts_of(name))
+    parts, offsets = kind.codec.encode(gathered)
+    again = kind.codec.decode(parts, offsets)
+    assert [each.tolist() for each in again[:3]] == [each.tolist() for each in gathered[:3]]
+    assert again.shared == gathered.shared
+    lengths = {int(stop - start) for start, stop in pairwise(offsets)}
+    assert kind.codec.fixed_bytes is None or lengths == {kind.codec.fixed_bytes}
+
+
+@every_kind
+def test_different_contexts_have_different_fingerprints(name: str) -> None:
+    """Also where the numbers are the same and only their places differ."""
+    prints = [kind_of(name).fingerprinted(context) for context in contexts_of(name)]
+    assert len(set(prints)) == len(prints)
+    assert prints == [kind_of(name).fingerprinted(context) for context in contexts_of(name)]
+
+
+@pytest.mark.parametrize(("name", "other"), list(permutations(sorted(NAMES), 2)))
+def test_another_kind_is_refused(name: str, other: str) -> None:
+    """By one rule, that says what the model wants."""
+    with pytest.raises(ContextLengthError) as refused:
+        kind_of(name).check(contexts_of(other)[0])
+    assert (refused.value.detail, refused.value.field) == (f"the model wants {SAMPLES[name].wanted}", "context")
+
+
+@every_kind
+def test_a_number_beyond_the_bound_is_named(name: str) -> None:
+    """The problem names the feature and the field of the request, whatever the kind."""
+    kind, context = kind_of(name), contexts_of(name)[0]
+    feature, field, number = SAMPLES[name].largest
+    with pytest.raises(NormExceededError, match=f"^feature {feature} is {number:g}, beyond ±{number / 2:g}$") as found:
+        ContextCheck(kind, "reject", number / 2, "maximum").check(context, kind.check(context))
+    assert found.value.field == field
+
+
+# --- who knows a kind
+
+FILES = {kind.name: Path(*kind.__module__.split(".")[1:]).with_suffix(".py") for kind in KINDS}
+OWN = {
+    node.name: path
+    for path in FILES.values()
+    for node in ast.parse((ROOM / path).read_text()).body
+    if isinstance(node, ast.ClassDef)
+}
+REGISTRY = Path("contexts/registry.py")
+
+
+def mentions(tree: ast.AST) -> Iterator[tuple[str, int]]:
+    """Names that a file uses, and of its switches: arguments and fields that are true or false."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Name(id=name) | ast.Attribute(attr=name) | ast.alias(name=name):
+                yield name, node.lineno
+            case (
+                ast.arg(arg=name, annotation=ast.Name(id="bool"))
+                | ast.AnnAssign(target=ast.Name(id=name), annotation=ast.Name(id="bool"))
+            ):
+                yield f"{name}: bool", node.lineno
+
+
+def test_only_its_own_file_knows_a_kind() -> None:
+    """No other file has its classes, or asks by a switch whether contexts are of that kind; the registry lists it."""
+    switches = {f"{name}: bool" for name in NAMES}
+    found = []
+    for path in sorted(ROOM.rglob("*.py")):
+        relative = path.relative_to(ROOM)
+        if relative.parts[0] == "load":  # a client, which knows the service by HTTP alone
+            continue
+        foreign = switches | {name for name, own in OWN.items() if own != relative}
+        if relative == REGISTRY:
+            foreign -= {kind.__name__ for kind in KINDS}
+        names = mentions(ast.parse(path.read_text()))
+        found += [f"{relative}:{line} has {name}" for name, line in names if name in foreign]
+    assert found == []

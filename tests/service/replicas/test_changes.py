@@ -1,0 +1,150 @@
+"""The laws of what later versions may write into a log: this one folds none of it, and goes on recording feedback."""
+
+import asyncio
+from collections.abc import Iterator
+from typing import Any
+
+import httpx2
+import pytest
+
+from service.store import keys
+from service.store.base import Seen, Tail
+from service.store.redis.redis_store import RedisStore
+from tests.service.damaging import played
+from tests.service.sample_models import definition, whole_log
+from tests.service.store.samples import WINDOW, sample_predictions
+from tests.service.workers import Clock, worker
+
+X = [0.6, 0.8, 0.0]
+NEWER: dict[str, list[Any]] = {
+    "a change": ["t", "c", "v", 4, "k", "labels", "d", "x"],
+    "a change like a round": ["t", "c", "v", 4, "p", "b", "d", "x"],
+    "an unknown type": ["t", "z", "v", 4, "p", "b", "d", "x"],
+    "a later version": ["t", "r", "v", 5, "p", "b", "d", "x"],
+    "a further field": ["t", "r", "v", 4, "p", "b", "d", "x", "e", "y"],
+    "an old entry with a further field": ["p", "b", "r", "x", "s", "z"],
+    "another field": ["t", "r", "v", 4, "p", "b", "x", "x"],
+}
+
+
+@pytest.fixture
+def two(store_url: str, runner: asyncio.Runner) -> Iterator[list[httpx2.AsyncClient]]:
+    """Two workers of one store."""
+    clock = Clock()
+    contexts = [worker(store_url, clock), worker(store_url, clock)]
+    yield [runner.run(context.__aenter__()) for context in contexts]
+    for context in contexts:
+        runner.run(context.__aexit__(None, None, None))
+
+
+async def predicted(client: httpx2.AsyncClient, name: str) -> httpx2.Response:
+    """One prediction."""
+    return await client.post("/predict", json={"model": name, "context": X})
+
+
+async def judged(client: httpx2.AsyncClient, prediction: httpx2.Response) -> httpx2.Response:
+    """Feedback for it: it was right."""
+    return await client.post("/feedback", json={"prediction_id": prediction.json()["prediction_id"], "correct": True})
+
+
+@pytest.mark.parametrize("before", [0, 2])
+async def test_a_change_stops_every_worker_and_no_feedback(
+    two: list[httpx2.AsyncClient], store: RedisStore, name: str, before: int
+) -> None:
+    """Predictions are refused, also by a worker that starts now, and stored nowhere; older ones take their feedback."""
+    await two[0].post("/models", json=definition(name))
+    for _ in range(before):
+        assert (await judged(two[0], await predicted(two[0], name))).status_code == 200
+    opened = [await predicted(client, name) for client in two]
+    stored = await store.get_model(name)
+    assert stored is not None
+    log = keys.log(*stored.key)
+    await store.command("XADD", log, f"{before}-1", *NEWER["a change"])
+    await store.command("HINCRBY", keys.model(name), "changes", 1)
+    for client in two:
+        refused = await predicted(client, name)
+        assert (refused.status_code, refused.json()["type"]) == (503, "urn:wager:problem:newer-version")
+    for i, (client, prediction) in enumerate(zip(two, opened, strict=True), before + 1):
+        said = await judged(client, prediction)
+        assert (said.status_code, said.json()["status"], said.json()["round"]) == (200, "recorded", i)
+        assert (await judged(client, prediction)).json()["status"] == "duplicate"
+    for client in two:
+        assert (await predicted(client, name)).status_code == 503
+    after = await store.get_model(name)
+    assert after is not None
+    assert (after.predictions, after.round_count) == (before + 2, before + 2)
+    ids = [id_.decode() for id_, _ in await store.command("XRANGE", log, "-", "+")]
+    assert ids == [*(f"{n}-0" for n in range(1, before + 1)), f"{before}-1", f"{before + 1}-1", f"{before + 2}-1"]
+    assert (await store.read_damage(stored.key)).found == []
+
+
+async def test_other_models_go_on(two: list[httpx2.AsyncClient], store: RedisStore, name: str) -> None:
+    """A change of one model is no other's."""
+    for each in (name, f"{name}-other"):
+        await two[0].post("/models", json=definition(each))
+    stored = await store.get_model(name)
+    assert stored is not None
+    await store.command("XADD", keys.log(*stored.key), "0-1", *NEWER["a change"])
+    await store.command("HINCRBY", keys.model(name), "changes", 1)
+    assert (await predicted(two[0], name)).status_code == 503
+    assert (await predicted(two[0], f"{name}-other")).status_code == 200
+
+
+@pytest.mark.parametrize("what", NEWER)
+async def test_an_entry_of_a_newer_version_stops_the_model(
+    two: list[httpx2.AsyncClient], store: RedisStore, name: str, what: str
+) -> None:
+    """Nothing after it is folded, nothing is recorded as damage, and the rounds before it can be read."""
+    await two[0].post("/models", json=definition(name))
+    assert (await judged(two[0], await predicted(two[0], name))).status_code == 200
+    stored = await store.get_model(name)
+    assert stored is not None
+    await store.command("XADD", keys.log(*stored.key), "2-0", *NEWER[what])
+    await store.command("HINCRBY", keys.model(name), "rounds", 1)
+    for client in two:
+        refused = await predicted(client, name)
+        assert (refused.status_code, refused.json()["type"]) == (503, "urn:wager:problem:newer-version")
+    assert (await store.read_damage(stored.key)).found == []
+    lines = await two[0].get(f"/models/{name}/rounds", params={"limit": 1})
+    assert (lines.status_code, len(lines.text.splitlines())) == (200, 1)
+
+
+@pytest.mark.parametrize("seen", [Seen(3, 10), Seen(0, 10), Seen(3, 10, newer=True), Seen(3, 10, change_count=1)])
+async def test_what_has_other_changes_than_there_are_is_told(store: RedisStore, name: str, seen: Seen) -> None:
+    """As with rounds: predictions that miss a change, or have seen one that is not there, are not stored."""
+    model = await played(store, name, "dense", 3, None)
+    given = sample_predictions("a")
+    if seen.change_count == 0:
+        await store.command("HSET", keys.model(name), "changes", 2)
+    tail = await store.add_predictions(model.key, given, WINDOW, seen)
+    assert isinstance(tail, Tail)
+    assert tail.change_count == (0 if seen.change_count else 2)
+    assert tail.round_count == 3
+    ids = [entry.last_round for entry in tail.entries]
+    assert ids == ([3] if seen.round_count and not seen.change_count else [1, 2, 3] if not seen.round_count else [])
+    assert await store.add_predictions(model.key, given, WINDOW, Seen(3, 10, change_count=tail.change_count)) == [None]
+    assert len(await whole_log(store, model.key)) == 3
+
+
+@pytest.mark.parametrize("value", [b"oops", b"", b"-1", b"1e5", b"9" * 16])
+async def test_a_damaged_number_of_changes_is_corrupt(
+    two: list[httpx2.AsyncClient], store: RedisStore, name: str, value: bytes
+) -> None:
+    """Neither a prediction nor a feedback is taken."""
+    await two[0].post("/models", json=definition(name))
+    made = await predicted(two[0], name)
+    await store.command("HSET", keys.model(name), "changes", value)
+    for answer in (await predicted(two[0], name), await judged(two[0], made)):
+        assert (answer.status_code, answer.json()["type"]) == (500, "urn:wager:problem:store-corrupt")
+
+
+async def test_a_change_that_the_log_has_lost_is_corrupt(
+    two: list[httpx2.AsyncClient], store: RedisStore, name: str
+) -> None:
+    """No worker goes on as if there had been none, nor asks for it without end."""
+    await two[0].post("/models", json=definition(name))
+    assert (await judged(two[0], await predicted(two[0], name))).status_code == 200
+    await store.command("HSET", keys.model(name), "changes", 1)
+    for client in two:
+        refused = await predicted(client, name)
+        assert (refused.status_code, refused.json()["type"]) == (500, "urn:wager:problem:store-corrupt")

@@ -1,0 +1,121 @@
+"""The laws of snapshots, definitions and records of damage that are damaged, or that a newer version wrote."""
+
+from typing import Any
+
+import pytest
+
+from learners.codec import encode_state
+from service.errors import NewerVersionError, StoreCorruptError
+from service.models.model import stored_model
+from service.replicas.replica import Replica
+from service.store import keys
+from service.store.base import Snapshot
+from service.store.damage import Damage
+from service.store.redis.redis_store import RedisStore
+from tests.service.damaging import damaged_rounds, played, predicted, session_of, sound_fold
+from tests.service.sample_models import (
+    COMPUTE,
+    bits,
+    make_model,
+    whole_log,
+)
+
+N = 9
+
+
+# --- snapshots
+
+
+@pytest.mark.parametrize("cut", [0, 5, 40, -1, -8])
+async def test_a_damaged_snapshot_is_done_without(store: RedisStore, name: str, cut: int) -> None:
+    """While the log has every round a worker folds them all, says that the snapshot is damaged, and replaces it."""
+    model = await played(store, name, "dense", N, None)
+    whole = await whole_log(store, model.key)
+    state = bytes(encode_state(model.learner, model.learner.init()))
+    await store.save_snapshot(model.key, Snapshot(6, state[:cut]), 100)
+    session = session_of(store, model)
+    await predicted(session)
+    assert bits(session.replica.state) == sound_fold(model, whole, set())
+    (found,) = (await store.read_damage(model.key)).found
+    assert (found.snapshot, found.last) == (True, 6)
+    assert name in await store.list_damaged(10_000)
+    await session.replica.snapshot()
+    other = Replica(model, store, COMPUTE)
+    await other.catch_up()
+    assert other.snapshot_rounds == N
+
+
+# --- what a newer version wrote
+
+
+async def test_an_entry_of_a_newer_version_is_not_left_out(store: RedisStore, name: str) -> None:
+    """It stops the model in this worker, changes nothing, and the record of damage stays empty."""
+    model = await played(store, name, "dense", 3, None)
+    session = session_of(store, model)
+    await predicted(session)
+    await store.command("XADD", keys.log(*model.key), "4-0", "p", "x", "r", "y", "s", "z")
+    await store.command("HINCRBY", keys.model(name), "rounds", 1)
+    for each in (session, session_of(store, model)):
+        with pytest.raises(NewerVersionError):
+            await predicted(each)
+    assert await damaged_rounds(store, model) == set()
+
+
+@pytest.mark.parametrize("what", ["field", "array", "hyperparameter"])
+async def test_a_snapshot_of_a_newer_version_is_not_done_without(store: RedisStore, name: str, what: str) -> None:
+    """One with a field, an array or a hyperparameter that is unknown here stops the model in this worker."""
+    model = await played(store, name, "dense", 3, None)
+    state = bytes(encode_state(model.learner, model.learner.init()))
+    length = int.from_bytes(state[:8], "little")
+    header = state[8 : 8 + length].decode().rstrip()
+    if what == "array":
+        header = header[:-1] + ',"zzz":{"dtype":"F64","shape":[0],"data_offsets":[END,END]}}'
+        header = header.replace("END", str(len(state) - 8 - length))
+    if what == "hyperparameter":
+        header = header.replace('\\"algorithm\\":', '\\"aaa\\":1,\\"algorithm\\":')
+    padded = header.ljust(-(-len(header) // 8) * 8).encode()
+    await store.save_snapshot(
+        model.key, Snapshot(2, len(padded).to_bytes(8, "little") + padded + state[8 + length :]), 9
+    )
+    if what == "field":
+        await store.command("HSET", keys.snapshot(*model.key), "form", "4")
+    with pytest.raises(NewerVersionError):
+        await predicted(session_of(store, model))
+    assert (await store.read_damage(model.key)).found == []
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "error"),
+    [
+        ('"labels":', '"later":1,"labels":', NewerVersionError),
+        ('"soba-diagonal"', '"soba-diagonel"', NewerVersionError),
+        ('"algorithm"', '"later":1,"algorithm"', NewerVersionError),
+        ('"kind":"dense"', '"kind":"later"', NewerVersionError),
+        ('"labels":', '"lobels":', StoreCorruptError),
+        ("{", "", StoreCorruptError),
+    ],
+)
+async def test_a_definition_is_damaged_or_newer(store: RedisStore, name: str, old: str, new: str, error: Any) -> None:
+    """What is unknown here is a newer version's; what is missing or no JSON is damage."""
+    model = await make_model(store, name)
+    text = model.definition.model_dump_json()
+    assert old in text
+    await store.command("HSET", keys.model(name), "definition", text.replace(old, new, 1))
+    stored = await store.get_model(name)
+    assert stored is not None
+    with pytest.raises(error):
+        stored_model(stored)
+
+
+# --- the record
+
+
+async def test_the_record_of_damage_may_be_damaged(store: RedisStore, name: str) -> None:
+    """Fields that are none are passed over, and reasons that cannot be read are not known."""
+    model = await played(store, name, "dense", 3, None)
+    assert await store.record_damage(model.key, [Damage(2, 2, 2, "noise")])
+    for field, value in (("x", "y"), ("1-", ""), ("3-3", "nonsense"), (b"\xff", b"\xff")):
+        await store.command("HSET", keys.damage(*model.key), field, value)
+    found = (await store.read_damage(model.key)).found
+    assert [(each.first, each.last, each.reason) for each in found] == [(2, 2, "noise"), (3, 3, "not known")]
+    await predicted(session_of(store, model))

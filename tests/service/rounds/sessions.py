@@ -1,0 +1,48 @@
+"""A worker's sessions in the hands of a test."""
+
+import asyncio
+import itertools
+
+import numpy as np
+
+from service.environment import Environment
+from service.rounds.prediction_requests import PredictionRequest
+from service.rounds.session import ModelSession
+from service.rounds.session_cache import SessionCache
+from service.schemas.rounds import FeedbackRequest
+from service.store.redis.redis_store import RedisStore
+from tests.service.sample_models import COMPUTE, some_contexts
+from tests.service.workers import Clock
+
+LARGE = 1 << 30
+
+
+def environment(store: RedisStore, clock: Clock | None = None) -> Environment:
+    """A worker's surroundings, in the hands of the test."""
+    numbers = itertools.count()
+    return Environment(store, COMPUTE, clock or Clock(), np.random.default_rng(1), lambda: f"d{next(numbers)}")
+
+
+def session_cache(store: RedisStore, clock: Clock | None = None, max_bytes: int = LARGE) -> SessionCache:
+    """The sessions of a worker."""
+    return SessionCache(environment(store, clock), max_bytes)
+
+
+async def predict(session: ModelSession, n: int) -> list[str]:
+    """Predictions in a session; their ids."""
+    requests = [PredictionRequest(context, None, include_distribution=False) for context in some_contexts(1, n)]
+    answers = await asyncio.gather(*(session.predict(request) for request in requests))
+    return [answer.prediction_id for answer in answers]
+
+
+async def judge(session: ModelSession, ids: list[str]) -> None:
+    """Feedback in a session: every other prediction was right."""
+    bodies = [{"prediction_id": id_, "correct": i % 2 == 0} for i, id_ in enumerate(ids)]
+    await asyncio.gather(*(session.give_feedback(FeedbackRequest.model_validate(body)) for body in bodies))
+
+
+async def settled(session: ModelSession) -> None:
+    """Waits until nothing is under way."""
+    async with asyncio.timeout(60.0):  # a kernel may be compiled meanwhile, in a thread
+        while not session.idle:  # noqa: ASYNC110  it tells nobody
+            await asyncio.sleep(0)

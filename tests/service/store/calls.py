@@ -1,0 +1,58 @@
+"""Every call of a store, by what it does."""
+
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
+from typing import Any
+
+from service.store.base import Feedback, PublishedStatistics, Snapshot, Store
+from service.store.damage import Damage
+from service.store.redis.redis_store import RedisStore
+from service.store.stored_models import ModelKey
+from tests.service.store.samples import NOW, STRICT, WINDOW, id_of, sample_predictions
+
+KEY = ModelKey("forest", "first")
+
+
+GIVEN = Feedback(id_of("open"), True, None)
+
+
+WRITES: dict[str, Callable[[Store], Coroutine[Any, Any, Any]]] = {
+    "create_model": lambda store: store.create_model(ModelKey("other", "first"), "{}", NOW),
+    "add_predictions": lambda store: store.add_predictions(KEY, sample_predictions("a", "b"), WINDOW, None),
+    "add_feedback": lambda store: store.add_feedback(KEY, [GIVEN], STRICT, NOW),
+    "save_snapshot": lambda store: store.save_snapshot(KEY, Snapshot(1, b"state"), 10),
+    "publish_statistics": lambda store: store.publish_statistics(KEY, PublishedStatistics(1, b"tally", 5, 1, 2)),
+    "record_damage": lambda store: store.record_damage(KEY, [Damage(1, 1, 1, "noise")]),
+    "mark_snapshot": lambda store: store.mark_snapshot(KEY, 0, "noise"),
+    "keep_summary": lambda store: store.keep_summary(KEY, "{}"),
+}
+
+
+READS: dict[str, Callable[[Store], Coroutine[Any, Any, Any]]] = {
+    "get_model": lambda store: store.get_model("forest"),
+    "list_models": lambda store: store.list_models("", 10),
+    "read_tail": lambda store: store.read_tail(KEY, 0, 10),
+    "load_snapshot": lambda store: store.load_snapshot(KEY),
+    "read_figures": lambda store: store.read_model_stats("forest"),
+    "list_names": lambda store: store.list_names(10),
+    "read_damage": lambda store: store.read_damage(KEY),
+    "list_damaged": lambda store: store.list_damaged(10),
+    "list_model": lambda store: store.list_model("forest"),
+}
+
+
+OTHERS: dict[str, Callable[[Store], Coroutine[Any, Any, Any]]] = {
+    "delete_model": lambda store: store.delete_model("forest"),
+    "check": lambda store: store.check(),
+    "read_load": lambda store: store.read_load(),
+}
+
+
+@asynccontextmanager
+async def open_store(url: str, patience: float = 5.0) -> AsyncIterator[RedisStore]:
+    """A connection for one conversation."""
+    store = RedisStore(url, patience)
+    try:
+        yield store
+    finally:
+        await store.close()

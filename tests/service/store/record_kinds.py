@@ -1,0 +1,101 @@
+"""Predictions of every kind of answer and context, in blocks of either version, and feedback for them."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from learners.base import Contexts
+from service.prediction_id import tokens_of
+from service.store import keys
+from service.store.base import Feedback, FeedbackResult, FeedbackRules, FeedbackStatus
+from service.store.records import format_3
+from service.store.records.answer_codec import AnswerCodec, label_codec, label_set_codec, ranking_codec
+from service.store.records.context_codec import ContextCodec, DenseCodec, SparseCodec
+from service.store.records.layout import VERSION
+from service.store.records.records import NewPredictions, RecordFormat
+from service.store.redis.redis_store import RedisStore
+from service.store.stored_models import ModelKey
+from tests.service.store.format_3 import encode_blocks_3
+from tests.service.store.samples import NOW, WINDOW, ids_in
+
+
+class Kind(NamedTuple):
+    """Predictions of one kind."""
+
+    form: AnswerCodec
+    evidence_size: int
+    codec: ContextCodec
+    answers: list[Any]
+    contexts: Contexts
+
+    @property
+    def format(self) -> RecordFormat:
+        """Of their model."""
+        return RecordFormat(self.form, self.evidence_size, self.codec)
+
+    @property
+    def rules(self) -> FeedbackRules:
+        """Of their model."""
+        return FeedbackRules(accept_late=False, label_needed=False, shape=self.format.shape)
+
+
+DENSE = Contexts.dense(np.linspace(-1.0, 1.0, 9).reshape(3, 3))
+THIN = Contexts.sparse([2, 0, 1], [6, 0, 3], [0.5, -0.25, 1.0])
+KINDS = {
+    "dense": Kind(label_codec(4), 2, DenseCodec(3), [2, 0, 3], DENSE),
+    "sparse": Kind(label_codec(4), 2, SparseCodec(7), [2, 0, 3], THIN),
+    "label-set": Kind(label_set_codec(4), 1, DenseCodec(3), [[0, 1, 1, 0], [0, 0, 0, 0], [1, 1, 1, 1]], DENSE),
+    "ranking": Kind(ranking_codec(3), 1, DenseCodec(3), [[0, 2, 1], [0, 1, 2], [2, 1, 0]], DENSE),
+}
+
+
+def made_of(kind: Kind) -> NewPredictions:
+    """Three predictions."""
+    n, outputs = 3, kind.form.rows(np.array(kind.answers))
+    evidence = np.linspace(0.1, 0.9, n * kind.evidence_size).reshape(n, -1)
+    return NewPredictions(outputs, np.full(n, 1 / 3), np.full(n, 0.25), evidence, kind.contexts, NOW, NOW + WINDOW, 7)
+
+
+def record_of(kind: Kind, alone: bool, version: int = VERSION) -> tuple[bytes, list[int]]:
+    """A block of three predictions, or the first alone; with its tokens."""
+    bounds = [0, 1, 2, 3] if alone else [0, 3]
+    tokens, made, fingerprints = tokens_of(bounds, "secret"), made_of(kind), [bytes(16)] * (3 if alone else 1)
+    if version == format_3.VERSION:
+        blocks = encode_blocks_3(kind.form, kind.codec, made, bounds, tokens, fingerprints)
+    else:
+        blocks = kind.format.encode_blocks(made, bounds, tokens, fingerprints)
+    return blocks[0], (tokens[:1] if alone else tokens).tolist()
+
+
+def damaged_in(record: bytes, mask: int) -> list[bytes]:
+    """The record with each of its bytes changed in turn."""
+    return [record[:i] + bytes([record[i] ^ mask]) + record[i + 1 :] for i in range(len(record))]
+
+
+async def new_model(store: RedisStore, name: str) -> ModelKey:
+    """A model without rounds."""
+    key = ModelKey(name, "first")
+    assert await store.create_model(key, "{}", NOW)
+    return key
+
+
+async def judged(
+    store: RedisStore,
+    key: ModelKey,
+    kind: Kind,
+    records: Sequence[bytes],
+    tokens: Sequence[int],
+    version: int = VERSION,
+) -> list[list[FeedbackResult]]:
+    """What becomes of feedback for each prediction of each of these blocks, between two whole ones, in one call."""
+    whole, _ = record_of(kind, False, version)
+    names = [f"b{i}" for i in range(len(records))]
+    for name, record in zip(["before", *names, "after"], [whole, *records, whole], strict=True):
+        await store.command("SET", keys.block(*key, name), record)
+    about = tokens_of([0, 3], "secret").tolist()
+    said = [*ids_in("before", about), *(own for name in names for own in ids_in(name, tokens)), *ids_in("after", about)]
+    results = await store.add_feedback(key, [Feedback(own, True, None) for own in said], kind.rules, NOW)
+    assert {result.status for result in [*results[:3], *results[-3:]]} == {FeedbackStatus.RECORDED}
+    n = len(tokens)
+    return [results[3 + i * n : 3 + (i + 1) * n] for i in range(len(records))]

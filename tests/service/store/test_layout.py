@@ -1,0 +1,74 @@
+"""The laws of layouts: Python and the store's scripts read the same bytes in the same places."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from service.store.records import format_3, layout
+from service.store.records.checks import check_of
+from service.store.records.layout import Layout
+from service.store.records.lua_prelude import lua_prelude
+from service.store.redis.redis_store import RedisStore
+from tests.servers import raw
+
+STRUCTS: dict[str, Layout] = {
+    name: getattr(layout, name) for name in ("HEAD", "PREDICTION", "OPEN_COUNT", "OUTCOME", "ROUND")
+} | {f"{name}_3": getattr(format_3, name) for name in ("HEAD", "PREDICTION", "OUTCOME", "ROUND")}
+VALUES: dict[str, Callable[[int], Any]] = {
+    "u8": lambda i: 200 + i,
+    "u16": lambda i: 60_000 + i,
+    "u32": lambda i: 2**31 + i,
+    "i64": lambda i: -(2**40) - i,
+    "f64": lambda i: i + 1 / 3,
+    "8s": lambda i: b"%08d" % i,
+    "16s": lambda i: b"%016d" % i,
+}
+
+
+@pytest.mark.parametrize("name", STRUCTS)
+@pytest.mark.parametrize("answer_bytes", [1, 4, 40])
+async def test_scripts_read_what_python_writes(any_store_url: str, name: str, answer_bytes: int) -> None:
+    """The format, the size and the place of each field that a script may use are those of the numpy dtype."""
+    struct, fields = STRUCTS[name], STRUCTS[name].fields
+    row = np.zeros(1, struct.dtype(f"V{answer_bytes}"))
+    given = {field: VALUES[type_](i) for i, (field, type_) in enumerate(fields.items()) if type_ != "answer"}
+    for field, value in given.items():
+        row[field] = value
+    before = list(fields)[: list(fields.values()).index("answer")] if "answer" in fields.values() else list(fields)
+    places = ", ".join(f"{name}_{field.upper()}" for field in before)
+    script = f"""{lua_prelude()}
+        local values = {{struct.unpack({name}, ARGV[1])}}
+        values[#values] = nil -- the place after them
+        local texts = {{}}
+        for i, value in ipairs(values) do
+          texts[i] = type(value) == 'number' and string.format('%.17g', value) or value
+        end
+        return cjson.encode({{texts, {{{places}}}, {name}_BYTES}})"""
+    with raw(any_store_url) as client:
+        values, found, size = json.loads(client.eval(script, 1, "any", row.tobytes()))
+    for field, value in zip(before, values, strict=True):
+        assert value == given[field].decode() if isinstance(given[field], bytes) else float(value) == given[field]
+    offsets = row.dtype.fields
+    assert offsets is not None
+    assert found == [offsets[field][1] + 1 for field in before]
+    assert found == [struct.place(field, f"V{answer_bytes}") + 1 for field in before]
+    assert size == row.itemsize - answer_bytes * list(fields.values()).count("answer")
+    assert struct.struct(answer_bytes).size == row.itemsize
+
+
+async def test_checks_are_the_same_on_both_sides(store: RedisStore) -> None:
+    """Of any bytes."""
+    for data in (b"", b"a", bytes(range(256)), b"\xff" * 5000):
+        script = f"{lua_prelude()} return string.sub(redis.sha1hex(ARGV[1]), 1, CHECK_BYTES)"
+        assert await store.command("EVAL", script, 1, "any", data) == check_of(data)
+
+
+def test_versions_and_kinds() -> None:
+    """What is stored with them stays valid: none is given another number."""
+    assert (layout.VERSION, format_3.VERSION, layout.CHECK_BYTES) == (4, 3, 8)
+    assert (layout.OPEN, layout.FEEDBACK, layout.EXPIRED) == (0, 1, 2)
+    assert layout.EVIDENCE == 1
+    assert layout.OTHER_FLAGS == {"ELIGIBLE": 2, "HOLDOUT": 4, "FLOAT32": 8, "ACTIVATION": 16}
