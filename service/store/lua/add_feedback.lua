@@ -51,7 +51,7 @@ local function read_block(key)
   if version ~= VERSION then
     return nil, version > VERSION and 'n' or version == VERSION_3 and 'o' or 'b'
   end
-  local _, flags, n, answer_bytes, _, expires_at = struct.unpack(HEAD, record)
+  local _, n, flags, answer_bytes, _, expires_at = struct.unpack(HEAD, record)
   local block = {record = record, n = n, answer_bytes = answer_bytes, expires_at = expires_at}
   block.prediction, block.slot = PREDICTION_BYTES + answer_bytes, OUTCOME_BYTES + answer_bytes
   block.check_at = HEAD_BYTES + n * block.prediction

@@ -57,7 +57,7 @@ end
 local function head_of(record)
   local size = HEAD_BYTES
   if #record >= HEAD_BYTES and string.byte(record) == VERSION then
-    local _, _, n, answer_bytes = struct.unpack(HEAD, record)
+    local _, n, _, answer_bytes = struct.unpack(HEAD, record)
     size = HEAD_BYTES + CHECK_BYTES + OPEN_COUNT_BYTES + n * (PREDICTION_BYTES + OUTCOME_BYTES + 2 * answer_bytes)
   elseif #record >= HEAD_3_BYTES and string.byte(record) == VERSION_3 then
     local _, n, _, answer_bytes = struct.unpack(HEAD_3, record)
@@ -69,7 +69,7 @@ end
 local heads, stored = {}, 0
 for i = 3, #KEYS do
   local made = ARGV[i + BEFORE_RECORDS - 2]
-  local _, _, n = struct.unpack(HEAD, made)
+  local _, n = struct.unpack(HEAD, made)
   local record = redis.call('SET', KEYS[i], made, 'PX', ARGV[8], 'NX', 'GET')
   if record then
     heads[i - 2] = head_of(record)

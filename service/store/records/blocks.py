@@ -54,7 +54,7 @@ def block_of(record: bytes, answers: AnswerCodec) -> Block:
         raise StoreCorruptError("a prediction's record has an unknown format")
     if record[0] > VERSION:
         raise NewerVersionError(f"a prediction's record has format {record[0]}; this version reads {VERSION}")
-    _, flags, n, answer_bytes, fingerprint, expires_at, rounds_seen, _ = _HEAD.unpack_from(record)
+    _, n, flags, answer_bytes, fingerprint, expires_at, rounds_seen, _ = _HEAD.unpack_from(record)
     prediction, outcome = PREDICTION.dtype(answers.dtype), OUTCOME.dtype(answers.dtype)
     check_at = HEAD.size + n * prediction.itemsize
     outcomes_at = check_at + CHECK_BYTES + OPEN_COUNT.size

@@ -94,8 +94,9 @@ class Layout:
 
 HEAD = Layout(
     version="u8",
-    flags="u8",  # 0
+    # Where version 3 has them: release 0.1.0 allocates by these lengths before it refuses the version.
     predictions="u32",
+    flags="u32",  # 0
     answer_bytes="u32",
     fingerprint="16s",  # of the request's body; zeros where the service named the block
     expires_at="f64",  # seconds since the epoch, as all moments

@@ -114,7 +114,7 @@ class RecordFormat:
         after = (predictions.expires_at, predictions.rounds_seen, predictions.changes_seen)
         blocks = list[bytes]()
         for fingerprint, (start, stop) in zip(fingerprints, pairwise(bounds), strict=True):
-            head = _HEAD.pack(VERSION, 0, stop - start, answer_bytes, fingerprint, *after)
+            head = _HEAD.pack(VERSION, stop - start, 0, answer_bytes, fingerprint, *after)
             checked, outcomes = head + heads[start * size : stop * size], bytes((stop - start) * self._outcome_bytes)
             parts = (checked, check_of(checked), _OPEN_COUNT.pack(stop - start), outcomes, *bodies[start:stop])
             blocks.append(b"".join(parts))

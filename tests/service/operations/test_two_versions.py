@@ -20,7 +20,6 @@ from tests.service.metrics import Samples, parsed, value
 from tests.service.sample_models import definition, replay, some_contexts
 from tests.service.wager import serve
 
-pytest.importorskip("service.store.records.layout")  # the place of the versions that the newer one raises
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="starts processes that end with this one")
 
 NEWER = "tests.service.operations.next_version"

@@ -82,7 +82,7 @@ class Places(NamedTuple):
 
 def places_in(record: bytes) -> Places:
     """The places in a block."""
-    _, _, n, answer_bytes, *_ = HEAD.struct().unpack_from(record)
+    _, n, _, answer_bytes, *_ = HEAD.struct().unpack_from(record)
     check = HEAD.size + n * (PREDICTION.size + answer_bytes)
     outcomes = check + CHECK_BYTES + OPEN_COUNT.size
     bodies = outcomes + n * (OUTCOME.size + answer_bytes)

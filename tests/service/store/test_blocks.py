@@ -152,7 +152,8 @@ async def test_a_broken_block_is_left_alone(any_store: Store, any_store_url: str
     record, named = sample_block("b", N).record, keys.block(*key, "b")
     cuts = [record[:size] for size in (0, 5, 45, 46, len(without_bodies(record)) - 1)]
     versions = [b"\2" + record[1:], b"\3" + record[1:], b"\5" + record[1:]]
-    statuses = [FeedbackStatus.BROKEN] * (len(cuts) + 2) + [FeedbackStatus.NEWER]
+    # Taken for version 3, whose numbers begin the same, it has no such token.
+    statuses = [FeedbackStatus.BROKEN] * (len(cuts) + 1) + [FeedbackStatus.UNKNOWN, FeedbackStatus.NEWER]
     with raw(any_store_url) as client:
         for broken, status in zip([*cuts, *versions], statuses, strict=True):
             client.set(named, broken)
