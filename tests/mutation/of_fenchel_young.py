@@ -10,7 +10,7 @@ _STEPS = (
     "test_fenchel_young::test_steps_are_the_formulas",
     "test_structured::test_steps_are_the_formulas[label-set]",
     "test_unknown_truths_and_foreign_evidence[label-set]",
-    "test_fold_of_many_is_many_folds_of_one[fenchel-young-label-set-parameter-free-7]",
+    "test_fold_of_many_is_many_folds_of_one[fenchel-young-multilabel-parameter-free-7]",
     "test_parameter_free_does_not_depend_on_the_unit_of_contexts",
     "test_parameter_free_wealth_is_bounded",
 )
@@ -199,8 +199,8 @@ FENCHEL_YOUNG = (
         ),
     ),
     Errors(
-        concept="label sets",
-        home="FenchelYoungLabelSet",
+        concept="multilabel",
+        home="FenchelYoungMultilabel",
         laws=("test_chances_of_a_set_are_marginals",),
         errors=(
             ("chances are the mean", "probabilities", "np.asarray(nearest + p * (means - nearest))", "means"),
@@ -208,8 +208,8 @@ FENCHEL_YOUNG = (
         ),
     ),
     Errors(
-        concept="levels",
-        home="FenchelYoungLevel",
+        concept="ordinal",
+        home="FenchelYoungOrdinal",
         laws=("test_vertices_by_hand", "test_level_distributions_are_the_law"),
         errors=(
             (

@@ -77,14 +77,14 @@ SERVICE = (
             (
                 "folds twice",
                 "_fold",
-                "self.statistics.take(stretch.records, len(stretch.rows[0]))",
+                "self.statistics.take(stretch.rows[0])",
                 "self.state = self.model.learner.fold(self.state, self.model.format.rounds_of(*stretch.rows))",
             ),
             ("counts a page as a round", "_fold", "entries[-1].last_round", "entries[0].last_round"),
             (
                 "a snapshot of no rounds",
-                "_load",
-                "(state, snapshot.round_count, snapshot.round_count)",
+                "_start_from",
+                "(state, rounds, rounds)",
                 "(state, 0, 0)",
             ),
             ("a fold cut short is used", "_learn", "(self.state, None)", "(self.state, self.state)"),
@@ -139,8 +139,13 @@ SERVICE = (
                 "predictions.propensities.astype(np.float32)",
             ),
             ("what the draw left is not kept", "_encode_bodies", "predictions.residual_uniforms", "0.0"),
-            ("newer formats are read", "decode_stored", "record[0] > FORMAT", "False"),
         ),
+    ),
+    Errors(
+        concept="block",
+        home="blocks",
+        laws=("test_another_format_is_refused",),
+        errors=(("newer formats are read", "block_of", "record[0] > VERSION", "False"),),
     ),
     Errors(
         concept="state",

@@ -17,10 +17,15 @@ STORE = (
         ),
         errors=(
             ("duplicates make rounds", "judge", "if outcome ~= block.nothing then", "if false then"),
-            ("conflicts are duplicates", "compare", "if correct ~= first_correct or", "if"),
+            ("conflicts are duplicates", "compare", "if correct ~= reward or", "if"),
             ("late feedback is taken", "judge", "and not accept_late then", "and false then"),
             ("two entries of one number", "keep", "local number, open = rounds +", "local number, open = first +"),
-            ("two rounds of one number", "close", "rounds + #block.rounds + 1)", "rounds + 1)"),
+            (
+                "two rounds of one number",
+                "close",
+                "local number = rounds + #block.rounds + 1",
+                "local number = rounds + 1",
+            ),
             ("every round correct", "close", "block.right + correct", "block.right + 1"),
             ("rounds are not counted", "", "'rounds', rounds - first)", "'rounds', 0)"),
             ("another incarnation's", "", "~= ARGV[1] then", "== '' then"),
@@ -50,9 +55,9 @@ STORE = (
             "test_a_snapshot_of_another_log_is_not_kept",
         ),
         errors=(
-            ("an older one is kept", "", "there >= rounds", "there < 0"),
-            ("trims all the log", "", "- math.max(tonumber(ARGV[5]), 1) + 1", "+ 1"),
-            ("of another log", "is_of_this_log", "if ARGV[3] == '' then", "if true then"),
+            ("an older one is kept", "is_ahead", "there.rounds < rounds", "there.rounds ~= rounds"),
+            ("trims all the log", "", "- math.max(tonumber(ARGV[7]), 1) + 1", "+ 1"),
+            ("of another log", "is_of_this_log", "if ARGV[5] == '' then", "if true then"),
         ),
     ),
     Errors(
@@ -68,7 +73,7 @@ STORE = (
                 "start = entries[1] and '(' .. entries",
                 "start = entries[1] and '' .. entries",
             ),
-            ("without its first round", "read_tail.lua:", "local from = ARGV[2]", "local from = '(' .. ARGV[2]"),
+            ("without its first round", "read_tail.lua:", "nearest[1][1], first", "'(' .. nearest[1][1], first"),
         ),
     ),
     Errors(
