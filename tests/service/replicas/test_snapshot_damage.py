@@ -35,7 +35,7 @@ def model(store: RedisStore, name: str, runner: asyncio.Runner) -> Model:
 async def caught_up(store: RedisStore, model: Model) -> Replica:
     """A replica that has seen what there is."""
     replica = Replica(model, store, COMPUTE)
-    async with asyncio.timeout(120.0), replica.lock:
+    async with asyncio.timeout(60.0):
         await replica.catch_up()
     return replica
 
