@@ -8,7 +8,7 @@ from learners.base import IntArray, InvalidStateError, Rounds
 from learners.codec import encode_state
 from learners.layouts import state_bytes
 from service.compute import FIRST_CALL, Compute, steps_in_slice
-from service.errors import ModelNotFoundError, StoreCorruptError
+from service.errors import ModelNotFoundError, NewerVersionError, StoreCorruptError
 from service.models.model import Model
 from service.replicas.guarded_fold import learn
 from service.replicas.quarantine import Quarantine
@@ -187,6 +187,8 @@ class Replica:
     async def _start_from(self, snapshot: Snapshot) -> bool:
         """Starts from a snapshot; False where it is damaged."""
         rounds, statistics = snapshot.round_count, snapshot.statistics
+        if snapshot.change_count:  # which this version would have to know, to go on from there as others do
+            raise NewerVersionError(f"the snapshot of model {self.model.name!r} has seen changes")
         try:
             if self._loads > _MOST_LOADS or counted_rounds(statistics) > rounds:
                 raise InvalidStateError("its number of rounds is wrong")
@@ -195,7 +197,6 @@ class Replica:
             await self._do_without(rounds, error)
             return False
         self.state, self.round_count, self.snapshot_rounds = state, rounds, rounds
-        self.change_count = snapshot.change_count
         self.statistics.restart(statistics, rounds)
         return True
 

@@ -7,8 +7,9 @@ from typing import Any
 import httpx2
 import pytest
 
+from learners.codec import encode_state
 from service.store import keys
-from service.store.base import Seen, Tail
+from service.store.base import Seen, Snapshot, Tail
 from service.store.redis.redis_store import RedisStore
 from tests.service.damaging import played
 from tests.service.sample_models import definition, whole_log
@@ -148,3 +149,18 @@ async def test_a_change_that_the_log_has_lost_is_corrupt(
     for client in two:
         refused = await predicted(client, name)
         assert (refused.status_code, refused.json()["type"]) == (500, "urn:wager:problem:store-corrupt")
+
+
+async def test_a_snapshot_that_has_seen_a_change_is_not_started_from(
+    two: list[httpx2.AsyncClient], store: RedisStore, name: str
+) -> None:
+    """Also where the log no longer has the change: what it changed is not known here."""
+    model = await played(store, name, "dense", 3, None)
+    await store.command("XADD", keys.log(*model.key), "3-1", *NEWER["a change"])
+    await store.command("HINCRBY", keys.model(name), "changes", 1)
+    state = bytes(encode_state(model.learner, model.learner.init()))
+    assert await store.save_snapshot(model.key, Snapshot(3, state, change_count=1), 0) == 3
+    await store.command("DEL", keys.log(*model.key))
+    for client in two:
+        refused = await predicted(client, name)
+        assert (refused.status_code, refused.json()["type"]) == (503, "urn:wager:problem:newer-version")
