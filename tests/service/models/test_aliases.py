@@ -60,7 +60,6 @@ async def test_a_snapshot_of_an_older_version_is_gone_on_from(
     stored = await store.get_model(name)
     assert stored is not None
     replica = Replica(stored_model(stored), store, COMPUTE)
-    async with replica.lock:
-        await replica.catch_up()
+    await replica.catch_up()
     assert bits(replica.state) == bits(sequential_fold(left, await whole_log(store, left.key)))
     assert (await store.read_damage(left.key)).found == []

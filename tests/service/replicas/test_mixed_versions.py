@@ -46,8 +46,7 @@ async def state_of(store: RedisStore, model: Model, limit: int | None = None) ->
     """A replica that has caught up."""
     replica = Replica(model, store, COMPUTE)
     replica._limit = limit or replica._limit
-    async with replica.lock:
-        await replica.catch_up()
+    await replica.catch_up()
     return replica
 
 
