@@ -66,12 +66,12 @@ def _use_cases(settings: Settings, environment: Environment, sessions: SessionCa
     """What the service does, for the interface to call."""
     limits = Limits(settings.max_state_bytes, settings.max_step_cost, settings.max_evidence_bytes)
     catalogue = Catalogue(environment, limits, sessions.forget)
-    watched, most = settings.metrics_model_names, settings.metrics_max_models
+    names, most = settings.metrics_model_names, settings.metrics_max_models
     return UseCases(
         RoundService(sessions, settings.max_distribution_numbers),
         catalogue,
         Verifier(settings.all_webhook_secrets(), environment.now),
-        ModelMetrics(environment.store, environment.now, watched, most, catalogue.check),
+        ModelMetrics(environment.store, environment.now, names, most, catalogue.check),
         lambda: draining.has_begun,
     )
 

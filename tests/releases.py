@@ -19,7 +19,7 @@ from service.store.embedded.server import EmbeddedServer
 from service.store.redis.api_keys import ApiKeyTable
 from service.store.redis.redis_store import RedisStore
 from tests.servers import raw
-from tests.service.keyed import bearer, desk_at
+from tests.service.keyed import bearer, key_admin_at
 from tests.service.sample_models import LABELS
 from tests.service.workers import START, Clock, worker
 
@@ -59,7 +59,7 @@ async def judge(client: httpx2.AsyncClient, model: str, own_id: str, i: int) -> 
 async def live(store_url: str) -> dict[str, Any]:
     """A life of this version; what its clients remember of it."""
     store, clock = RedisStore(store_url, 10.0), Clock()
-    key = await desk_at(ApiKeyTable(store.command), clock).create("a client", ["admin"])
+    key = await key_admin_at(ApiKeyTable(store.command), clock).create("a client", ["admin"])
     told: dict[str, Any] = {"key": key.text, "models": {}}
     async with worker(store_url, clock, auth="required") as client:
         client.headers.update(bearer(key))

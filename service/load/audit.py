@@ -14,9 +14,9 @@ from service.load.ledger import Ledger, Stage
 from service.load.models import explained
 
 _PAGE = 1000
-_KNOWN = (Stage.ANSWERED, Stage.TOLD, Stage.ACKNOWLEDGED, Stage.FEEDBACK_REFUSED)
-_SENT = (Stage.TOLD, Stage.ACKNOWLEDGED, Stage.FEEDBACK_REFUSED)
-_SILENT = (Stage.ASKED, Stage.TOLD)
+_KNOWN = (Stage.ANSWERED, Stage.FEEDBACK_SENT, Stage.ACKNOWLEDGED, Stage.FEEDBACK_REFUSED)
+_SENT = (Stage.FEEDBACK_SENT, Stage.ACKNOWLEDGED, Stage.FEEDBACK_REFUSED)
+_SILENT = (Stage.ASKED, Stage.FEEDBACK_SENT)
 
 
 @dataclass

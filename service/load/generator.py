@@ -47,7 +47,9 @@ class Generator:
 
     def counts(self) -> tuple[int, int, int]:
         """Predictions answered, feedbacks acknowledged, and answers that were right, so far."""
-        known = sum(map(self._ledger.count, (Stage.ANSWERED, Stage.TOLD, Stage.ACKNOWLEDGED, Stage.FEEDBACK_REFUSED)))
+        known = sum(
+            map(self._ledger.count, (Stage.ANSWERED, Stage.FEEDBACK_SENT, Stage.ACKNOWLEDGED, Stage.FEEDBACK_REFUSED))
+        )
         return known, self._ledger.count(Stage.ACKNOWLEDGED), self._ledger.correct.count(1)
 
     async def run(self, client: Client, start: float) -> Part:
@@ -99,14 +101,14 @@ class Generator:
     def _tell(self, i: int, due: float) -> None:
         rounds = self._to_tell(i)
         if rounds and self._feedback.send(due, self._feedback_on(i, rounds), partial(self._note_feedback, rounds)):
-            self._ledger.advance(rounds, Stage.ANSWERED, Stage.TOLD)
+            self._ledger.advance(rounds, Stage.ANSWERED, Stage.FEEDBACK_SENT)
 
     def _rounds(self, i: int) -> range:
         return range(i * self._plan.batch, (i + 1) * self._plan.batch)
 
     def _to_tell(self, i: int) -> list[int]:
         """The rounds of a request whose predictions are known, in any order."""
-        known = {Stage.ANSWERED, Stage.TOLD, Stage.ACKNOWLEDGED}
+        known = {Stage.ANSWERED, Stage.FEEDBACK_SENT, Stage.ACKNOWLEDGED}
         rounds = [each for each in self._rounds(i) if self._ledger.stages[each] in known]
         if len(rounds) > 1:
             self._rng.shuffle(rounds)
@@ -148,9 +150,9 @@ class Generator:
     def _note_feedback(self, rounds: Sequence[int], status: int, body: bytes) -> None:
         for each, outcome in zip(rounds, wire.outcomes(status, body, len(rounds), self._plan.batch), strict=True):
             if outcome.status == OK:
-                self._ledger.advance([each], Stage.TOLD, Stage.ACKNOWLEDGED)
+                self._ledger.advance([each], Stage.FEEDBACK_SENT, Stage.ACKNOWLEDGED)
             elif not wire.is_open(outcome.status):
-                self._ledger.advance([each], Stage.TOLD, Stage.FEEDBACK_REFUSED)
+                self._ledger.advance([each], Stage.FEEDBACK_SENT, Stage.FEEDBACK_REFUSED)
             self._note_problem(outcome.status, body)
 
     def _note_problem(self, status: int, body: bytes) -> None:
@@ -178,5 +180,5 @@ class Generator:
             if any(self._ledger.stages[each] == Stage.ASKED for each in self._rounds(i)):
                 self._note_prediction(i, *await self._client.ask(self._prediction(i)))
             if rounds := self._to_tell(i):
-                self._ledger.advance(rounds, Stage.ANSWERED, Stage.TOLD)
+                self._ledger.advance(rounds, Stage.ANSWERED, Stage.FEEDBACK_SENT)
                 self._note_feedback(rounds, *await self._client.ask(self._feedback_on(i, rounds)))

@@ -14,14 +14,14 @@ class Stage(IntEnum):
     """A prediction was asked for, and no answer tells whether it was made."""
     ANSWERED = 2
     """The prediction is known; no feedback was sent."""
-    TOLD = 3
+    FEEDBACK_SENT = 3
     """Feedback was sent, and no answer tells whether it was recorded."""
     ACKNOWLEDGED = 4
     PREDICTION_REFUSED = 5
     FEEDBACK_REFUSED = 6
 
 
-OPEN = (Stage.ASKED, Stage.ANSWERED, Stage.TOLD)
+OPEN = (Stage.ASKED, Stage.ANSWERED, Stage.FEEDBACK_SENT)
 """What is still to be asked for or told."""
 
 

@@ -62,7 +62,9 @@ class Report:
         for ledger in self.ledgers:
             since = round(len(ledger.stages) * (1 - share))
             stages = np.frombuffer(bytes(ledger.stages), dtype=np.uint8)[since:]
-            answered = np.isin(stages, (Stage.ANSWERED, Stage.TOLD, Stage.ACKNOWLEDGED, Stage.FEEDBACK_REFUSED))
+            answered = np.isin(
+                stages, (Stage.ANSWERED, Stage.FEEDBACK_SENT, Stage.ACKNOWLEDGED, Stage.FEEDBACK_REFUSED)
+            )
             known += int(answered.sum())
             right += int(np.frombuffer(bytes(ledger.correct), dtype=np.uint8)[since:][answered].sum())
         return right / max(1, known)
@@ -71,8 +73,8 @@ class Report:
         """Everything that is printed, with the plan."""
         return {
             "plan": self.plan.as_json(),
-            "predict": _figures(self.predict),
-            "feedback": _figures(self.feedback),
+            "predict": _measurements(self.predict),
+            "feedback": _measurements(self.feedback),
             "driver": {"cpu": self.cpu, "lag_ms": _milliseconds(self.lag), "saturated": self.saturated},
             "accuracy": {"all": self.accuracy(), "last_quarter": self.accuracy(0.25), "guessing": 1 / self.plan.labels},
             "correctness": self.audit.to_json(),
@@ -108,7 +110,7 @@ class Report:
         return "Every acknowledged feedback is in the logs, once.", "green"
 
 
-def _figures(measured: Measured) -> dict[str, Any]:
+def _measurements(measured: Measured) -> dict[str, Any]:
     return {
         "requests": measured.due,
         "offered_per_second": measured.offered,

@@ -59,7 +59,7 @@ class WorkerMetrics:
                 bucket.inc(count)
         self._gathered.clear()
 
-    def expose(self, figures: Iterable[Metric]) -> bytes:
+    def expose(self, model_metrics: Iterable[Metric]) -> bytes:
         """All metrics in Prometheus' text format: those of every worker, and the figures given."""
         self.flush()
         if _SHARED_FOLDER in os.environ:
@@ -67,7 +67,7 @@ class WorkerMetrics:
             MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
         else:
             registry = self._registry
-        return generate_latest(_Both(registry, figures))
+        return generate_latest(_Both(registry, model_metrics))
 
 
 class _Both:

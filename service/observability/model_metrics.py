@@ -62,7 +62,7 @@ class ModelMetrics:
         try:
             load = await self._store.read_load()
             names = self._names or await self._store.list_names(self._most)
-            found = await asyncio.gather(*(self._figures(name) for name in names))
+            found = await asyncio.gather(*(self._read_model(name) for name in names))
         except StoreError:
             up.add_metric((), 0)
             return [up]
@@ -71,7 +71,7 @@ class ModelMetrics:
         unreadable = sum(isinstance(stats, _UNREADABLE) for stats in found)
         return [up, *_of_store(load, len(readable), unreadable), *_of_models(readable, self._now())]
 
-    async def _figures(self, name: str) -> ModelStats | StoreCorruptError | NewerVersionError | None:
+    async def _read_model(self, name: str) -> ModelStats | StoreCorruptError | NewerVersionError | None:
         try:
             await self._check(name)
             return await self._store.read_model_stats(name)
@@ -79,40 +79,40 @@ class ModelMetrics:
             return error
 
 
-def _counted(watched: Sequence[ModelStats]) -> Iterator[CountedModel]:
+def _counted(models: Sequence[ModelStats]) -> Iterator[CountedModel]:
     """Those whose statistics can be read: what is not known is not told, and in no case told as zero."""
-    for stats in watched:
+    for stats in models:
         try:
             yield CountedModel(stats, decode_statistics(stats.statistics) if stats.statistics else RoundStatistics())
         except (NewerVersionError, ValueError):
             continue
 
 
-def _of_store(load: StoreLoad, watched: int, unreadable: int) -> Iterator[Metric]:
-    left_out = max(0, load.models - watched - unreadable)
-    facts = {
+def _of_store(load: StoreLoad, models: int, unreadable: int) -> Iterator[Metric]:
+    left_out = max(0, load.models - models - unreadable)
+    gauges = {
         "wager_store_memory_bytes": ("Memory that the store uses; of a cluster, the fullest server.", load.memory),
         "wager_store_memory_limit_bytes": ("Memory that the store may use, or its machine has.", load.memory_limit),
         "wager_models": ("Models in the store.", load.models),
         "wager_models_left_out": ("Models without series here: the limit is reached.", left_out),
         "wager_models_unreadable": ("Models without series here: they cannot be read.", unreadable),
     }
-    for name, (text, value) in facts.items():
+    for name, (text, value) in gauges.items():
         yield GaugeMetricFamily(name, text, value)
 
 
-def _of_models(watched: Sequence[ModelStats], now: float) -> Iterator[Metric]:
-    counted = list(_counted(watched))
-    yield from _counters(_COUNTERS, [(stats.name, stats) for stats in watched])
+def _of_models(models: Sequence[ModelStats], now: float) -> Iterator[Metric]:
+    counted = list(_counted(models))
+    yield from _counters(_COUNTERS, [(stats.name, stats) for stats in models])
     yield from _counters(_SUMS, [(model.stats.name, model) for model in counted])
-    yield from _gauges(_GAUGES, [(stats.name, stats) for stats in watched])
+    yield from _gauges(_GAUGES, [(stats.name, stats) for stats in models])
     yield from _gauges(_STATISTICS, [(model.stats.name, model) for model in counted])
     open_ones = GaugeMetricFamily("wager_open_predictions", _OPEN_TEXT, labels=("model",))
     for model in counted:
         open_ones.add_metric((model.stats.name,), _open_predictions(model, now))
     yield open_ones
-    yield _feedback(watched)
-    yield _accuracy(watched, counted)
+    yield _feedback(models)
+    yield _accuracy(models, counted)
     yield from _distributions(counted)
 
 
@@ -132,8 +132,8 @@ def _gauges(
     for family, (text, value) in families.items():
         gauge = GaugeMetricFamily(family, text, labels=("model",))
         for name, model in models:
-            if (told := value(model)) is not None:
-                gauge.add_metric((name,), told)
+            if (number := value(model)) is not None:
+                gauge.add_metric((name,), number)
         yield gauge
 
 
@@ -190,19 +190,19 @@ def _open_predictions(model: CountedModel, now: float) -> int:
     return max(0, made - closed - (stats.round_count - stats.statistics_rounds))
 
 
-def _feedback(watched: Sequence[ModelStats]) -> Metric:
+def _feedback(models: Sequence[ModelStats]) -> Metric:
     family = CounterMetricFamily("wager_feedback", "Feedback, by what became of it.", labels=("model", "status"))
-    for stats in watched:
+    for stats in models:
         counted = dict.fromkeys(FeedbackStatus, 0) | stats.refused | {FeedbackStatus.RECORDED: stats.round_count}
         for status, count in counted.items():
             family.add_metric((stats.name, status), count)
     return family
 
 
-def _accuracy(watched: Sequence[ModelStats], counted: Sequence[CountedModel]) -> Metric:
+def _accuracy(models: Sequence[ModelStats], counted: Sequence[CountedModel]) -> Metric:
     text = "Fraction of right answers: as served, and as estimated for answers drawn uniformly (IPS and SNIPS)."
     family = GaugeMetricFamily("wager_accuracy_ratio", text, labels=("model", "policy", "estimator"))
-    for stats in watched:
+    for stats in models:
         if stats.round_count:
             family.add_metric((stats.name, "served", "mean"), stats.correct / stats.round_count)
     for model in counted:

@@ -47,8 +47,8 @@ class RequestLog:
             "model": notes.model,
             "key_id": notes.key_id,
         }
-        told = {name: value for name, value in fields.items() if value is not None}
-        _log.log(logging.ERROR if status >= 500 else logging.INFO, "request", extra=told)
+        given = {name: value for name, value in fields.items() if value is not None}
+        _log.log(logging.ERROR if status >= 500 else logging.INFO, "request", extra=given)
 
     def tick(self) -> None:
         """Begins another second, and says how many requests were left out in the last, if any were."""

@@ -18,16 +18,16 @@ def learn(learner: AnyLearner, state: Any, rounds: Rounds) -> tuple[Any, int]:
     """Return the state after the first rounds, and how many these are: all, unless one leads to infinity or NaN."""
     if state_bytes(learner) > _SMALL and not _is_extreme(rounds):
         return learner.fold_unchecked(state, rounds), rounds.n
-    kept = _copied(state)
+    before = _copied(state)
     with np.errstate(all="ignore"):
         folded = learner.fold_unchecked(state, rounds)
         if _is_finite(folded):
             return folded, rounds.n
         for n in range(rounds.n):
-            folded = learner.fold_unchecked(_copied(kept), rounds.rows(n, n + 1))
+            folded = learner.fold_unchecked(_copied(before), rounds.rows(n, n + 1))
             if not _is_finite(folded):
-                return kept, n
-            kept = folded
+                return before, n
+            before = folded
     raise AssertionError("one by one, rounds fold to other bits than together")
 
 

@@ -122,8 +122,8 @@ class Replica:
             state = await self._run(self.bytes, encode_state, self.model.learner, self.state)
         retained = self.model.definition.retain_rounds
         snapshot = Snapshot(rounds, state, last_at, statistics, damage, changes)
-        kept = await self._store.save_snapshot(self.model.key, snapshot, retained)
-        self.snapshot_rounds = max(self.snapshot_rounds, kept)
+        stored_rounds = await self._store.save_snapshot(self.model.key, snapshot, retained)
+        self.snapshot_rounds = max(self.snapshot_rounds, stored_rounds)
 
     async def _read_tail(self) -> Tail:
         return await self._store.read_tail(self.model.key, max(self.round_count - 1, 0), self._limit + 1)

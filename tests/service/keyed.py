@@ -48,7 +48,7 @@ class MemoryTable:
         return self.records.pop(key_id, None) is not None
 
 
-def desk_at(table: KeyTable, now: Callable[[], float] | None = None) -> KeyAdmin:
+def key_admin_at(table: KeyTable, now: Callable[[], float] | None = None) -> KeyAdmin:
     """A session that makes keys nobody else makes."""
     return KeyAdmin(table, now or Clock(), noise)
 

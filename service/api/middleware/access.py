@@ -109,7 +109,7 @@ class Access:
             caller = await self._identify(_presented(scope), scope)
             if caller.limit is not None:
                 counted = await self._counter.count(caller.key_id, caller.limit)
-                send = _telling(send, counted)
+                send = _with_limit_headers(send, counted)
                 _check_count(counted)
             request_context.note_key(caller.key_id)
             _check(caller, need, scope["path"])
@@ -161,17 +161,17 @@ def _check_count(counted: RequestCount) -> None:
         raise RateLimitedError(detail, retry_after=counted.resets_in or counted.window)
 
 
-def _telling(send: Send, counted: RequestCount) -> Send:
+def _with_limit_headers(send: Send, counted: RequestCount) -> Send:
     """Adds where the key stands, as draft-ietf-httpapi-ratelimit-headers-10 writes it."""
     reset = "" if counted.resets_in is None else f";t={counted.resets_in}"
-    told = [
+    headers = [
         (b"ratelimit-policy", f'"key";q={counted.most};w={counted.window}'.encode()),
         (b"ratelimit", f'"key";r={max(counted.left, 0)}{reset}'.encode()),
     ]
 
     async def sent(message: Message) -> None:
         if message["type"] == "http.response.start":
-            message = {**message, "headers": [*message.get("headers", ()), *told]}
+            message = {**message, "headers": [*message.get("headers", ()), *headers]}
         await send(message)
 
     return sent

@@ -50,14 +50,14 @@ class InFlight:
         arrival = _Arrival(asyncio.current_task())
         places.arriving[arrival] = None
 
-        async def watched() -> Message:
+        async def noted() -> Message:
             message = await receive()
             if not message.get("more_body", False):
                 places.arriving.pop(arrival, None)
             return message
 
         try:
-            await places.hold(self._app(scope, watched, send))
+            await places.hold(self._app(scope, noted, send))
         except asyncio.CancelledError:
             if not arrival.lost_place:
                 raise

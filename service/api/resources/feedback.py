@@ -4,7 +4,7 @@ from fastapi import APIRouter
 
 from service import errors
 from service.api.middleware.access import check_model, own_names
-from service.api.responses.batches import check_size, read_each, told
+from service.api.responses.batches import answers_or_problems, check_size, read_each
 from service.api.responses.direct_route import DirectRoute
 from service.api.responses.problems import responses
 from service.per_item import apply_to_valid, attempt_each
@@ -45,7 +45,7 @@ def router(rounds: RoundService, max_items: int) -> APIRouter:
         answers = await apply_to_valid(
             rounds.give_all, requests if own_names().all else attempt_each(_allowed, requests)
         )
-        return FeedbackBatchAnswer(results=told(answers))
+        return FeedbackBatchAnswer(results=answers_or_problems(answers))
 
     return routes
 

@@ -35,9 +35,9 @@ def router(store: Store, stops: Callable[[], bool]) -> APIRouter:
         """Answers 200 when the store takes a write, and says what it promises; else 503 and why."""
         if stops():
             raise StoppingError("this worker was told to stop; it answers for a moment, but send it nothing new")
-        facts, damaged = await check(), await store.list_damaged(_MOST_NAMES + 1)
-        warnings = [*facts.warnings, *([_of_damage(damaged)] if damaged else [])]
-        return Readiness(status="ready", store=facts.version, durability=facts.persistence, warnings=warnings)
+        readiness, damaged = await check(), await store.list_damaged(_MOST_NAMES + 1)
+        warnings = [*readiness.warnings, *([_of_damage(damaged)] if damaged else [])]
+        return Readiness(status="ready", store=readiness.version, durability=readiness.persistence, warnings=warnings)
 
     return routes
 

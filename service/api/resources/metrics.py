@@ -8,7 +8,7 @@ from service.observability.http_metrics import MEDIA_TYPE, WorkerMetrics
 from service.observability.model_metrics import ModelMetrics
 
 
-def router(figures: ModelMetrics, metrics: WorkerMetrics) -> APIRouter:
+def router(models: ModelMetrics, metrics: WorkerMetrics) -> APIRouter:
     """The route of metrics."""
     routes = APIRouter(tags=["operations"])
     example = {MEDIA_TYPE.partition(";")[0]: {"schema": {"type": "string"}}}
@@ -17,6 +17,6 @@ def router(figures: ModelMetrics, metrics: WorkerMetrics) -> APIRouter:
     @routes.get("/metrics", summary="Read metrics", response_class=Response, responses=described)
     async def read_metrics() -> Response:
         """Tells what all workers did and how the models fare, also while the store is down (`wager_store_up 0`)."""
-        return Response(metrics.expose(await figures.read()), media_type=MEDIA_TYPE)
+        return Response(metrics.expose(await models.read()), media_type=MEDIA_TYPE)
 
     return routes

@@ -72,7 +72,7 @@ def _reading(catalogue: Catalogue) -> APIRouter:
     ) -> ModelList:
         """Lists the models that the API key is for, by name, a page at a time."""
         page = await catalogue.list(cursor, limit, own_names())
-        return ModelList(models=[_told(item) for item in page.models], next_cursor=page.next_cursor)
+        return ModelList(models=[_listed(item) for item in page.models], next_cursor=page.next_cursor)
 
     @routes.get(
         "/{name}",
@@ -91,5 +91,5 @@ def _reading(catalogue: Catalogue) -> APIRouter:
     return routes
 
 
-def _told(item: ModelSummary | UnreadModel) -> ModelSummary | UnreadableModel:
+def _listed(item: ModelSummary | UnreadModel) -> ModelSummary | UnreadableModel:
     return UnreadableModel(name=item.name, problem=problem_of(item.error)) if isinstance(item, UnreadModel) else item

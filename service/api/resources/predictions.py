@@ -10,7 +10,7 @@ from fastapi import APIRouter
 
 from service import errors
 from service.api.middleware.access import check_model, own_names
-from service.api.responses.batches import check_size, read_each, told
+from service.api.responses.batches import answers_or_problems, check_size, read_each
 from service.api.responses.direct_route import DirectRoute
 from service.api.responses.problems import responses
 from service.compute import Compute
@@ -67,9 +67,9 @@ def router(rounds: RoundService, compute: Compute, max_items: int) -> APIRouter:
         try:
             check_model(batch.model, "model")
         except errors.ModelNotFoundError as refusal:
-            return PredictBatchAnswer(told([refusal] * len(batch.contexts)))
+            return PredictBatchAnswer(answers_or_problems([refusal] * len(batch.contexts)))
         requests = await compute.run_costly(_reading_cost(batch), "", _prediction_requests, batch)
-        return PredictBatchAnswer(told(await rounds.predict_all(batch.model, requests)))
+        return PredictBatchAnswer(answers_or_problems(await rounds.predict_all(batch.model, requests)))
 
     return routes
 

@@ -39,7 +39,7 @@ def _reader(bodies: type[_Body]) -> pydantic.TypeAdapter[list[_Body]]:
     return pydantic.TypeAdapter(list[bodies])  # type: ignore[valid-type]
 
 
-def told(results: Sequence[_Answer | Exception]) -> list[_Answer | Problem]:
+def answers_or_problems(results: Sequence[_Answer | Exception]) -> list[_Answer | Problem]:
     """The answers, in order, and a problem in the place of each refusal; its fields are those of the item.
 
     Raises:

@@ -157,10 +157,10 @@ class _SentinelConnection(_OneServer):
     """The one of several servers that Sentinel says takes the writes; asked anew for each connection."""
 
     def __init__(self, address: StoreAddress, options: dict[str, Any]) -> None:
-        asking = {**options, **_login(address.sentinel_user), "retry": _never()}
-        self._sentinel = _Sentinel([tuple(node) for node in address.nodes], sentinel_kwargs=asking)
-        telling = {**options, **_login(address.user), "db": address.db, "retry": _never()}
-        super().__init__(address.kind, self._sentinel.master_for(address.service, **telling))
+        sentinel_options = {**options, **_login(address.sentinel_user), "retry": _never()}
+        self._sentinel = _Sentinel([tuple(node) for node in address.nodes], sentinel_kwargs=sentinel_options)
+        server_options = {**options, **_login(address.user), "db": address.db, "retry": _never()}
+        super().__init__(address.kind, self._sentinel.master_for(address.service, **server_options))
 
     async def close(self) -> None:
         await super().close()

@@ -52,12 +52,12 @@ async def read_readiness(servers: Sequence[Primary], kind: Kind, write: Call | N
         StoreUnavailableError: if one runs no scripts, may evict what it holds, or is of a cluster that the connection
             does not know of.
     """
-    facts = [await _read_server(server.call, kind) for server in servers]
+    found = [await _read_server(server.call, kind) for server in servers]
     for server in servers:
         await _write(write or server.call, server.probe)
-    weakest = max((each.persistence for each in facts), key=_WEAKER.index)
-    warnings = dict.fromkeys(warning for each in facts for warning in each.warnings)
-    return StoreReadiness(", ".join(sorted({each.version for each in facts})), weakest, list(warnings))
+    weakest = max((each.persistence for each in found), key=_WEAKER.index)
+    warnings = dict.fromkeys(warning for each in found for warning in each.warnings)
+    return StoreReadiness(", ".join(sorted({each.version for each in found})), weakest, list(warnings))
 
 
 async def _write(call: Call, probe: str | None) -> None:

@@ -45,9 +45,9 @@ class Confirmed:
         """The way that waits for replicas; None where none are asked for."""
         return self.call if self._replicas else None
 
-    def promised(self, facts: StoreReadiness) -> StoreReadiness:
+    def promised(self, readiness: StoreReadiness) -> StoreReadiness:
         """The facts, with what this adds to them."""
         if not self._replicas:
-            return facts
+            return readiness
         servers = "1 other server has" if self._replicas == 1 else f"{self._replicas} other servers have"
-        return facts._replace(persistence=f"{facts.persistence}; {servers} it, too")
+        return readiness._replace(persistence=f"{readiness.persistence}; {servers} it, too")

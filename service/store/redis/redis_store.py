@@ -224,10 +224,10 @@ class RedisStore(DamageCommands):
         """See `Store.check`."""
         servers = await self._connection.primaries()
         try:
-            facts = await read_readiness(servers, self._connection.kind, self._confirmed.way)
+            readiness = await read_readiness(servers, self._connection.kind, self._confirmed.way)
         except exceptions.OutOfMemoryError as error:
             raise StoreUnavailableError("the store refuses writes: it has reached its memory limit") from error
-        return self._confirmed.promised(facts)
+        return self._confirmed.promised(readiness)
 
     @translating_errors
     async def command(self, *words: Any) -> Any:

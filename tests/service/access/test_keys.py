@@ -14,7 +14,7 @@ from service.access.keys import Gatekeeper, KeyRecord, Names
 from service.errors import InvalidInputError, NotFoundError, UnauthenticatedError
 from service.store.redis.api_keys import ApiKeyTable
 from service.store.redis.redis_store import RedisStore
-from tests.service.keyed import MemoryTable, desk_at, noise
+from tests.service.keyed import MemoryTable, key_admin_at, noise
 from tests.service.workers import START, Clock
 
 FUZZ = settings(
@@ -37,7 +37,7 @@ def table() -> MemoryTable:
 @pytest.fixture
 def admin(table: MemoryTable, clock: Clock) -> KeyAdmin:
     """Makes keys of the table."""
-    return desk_at(table, clock)
+    return key_admin_at(table, clock)
 
 
 @pytest.fixture
@@ -144,7 +144,7 @@ async def test_a_key_revoked_while_it_is_rotated_stays_revoked(clock: Clock) -> 
             return await super().replace(key_id, record)
 
     racing = Racing()
-    admin = desk_at(racing, clock)
+    admin = key_admin_at(racing, clock)
     old = await admin.create("x", ["read"])
     with pytest.raises(NotFoundError):
         await admin.rotate(old.id, 60.0)

@@ -14,7 +14,7 @@ from service.app import create_app
 from service.settings import Settings
 from service.store.redis.api_keys import ApiKeyTable
 from service.store.redis.redis_store import RedisStore
-from tests.service.keyed import bearer, desk_at
+from tests.service.keyed import bearer, key_admin_at
 from tests.service.sample_models import definition
 from tests.service.workers import START, Clock, worker
 
@@ -58,7 +58,7 @@ def guarded(store_url: str, runner: asyncio.Runner) -> Iterator[Guarded]:
     """Looks keys up at each request. The models OWN and FOREIGN are there, each with an open prediction `made`."""
     clock, store = Clock(), RedisStore(store_url, timeout=10.0)
     context = worker(store_url, clock=clock, auth="required", key_cache_seconds=0.0, max_distribution_numbers=1000)
-    built = Guarded(runner.run(context.__aenter__()), clock, desk_at(ApiKeyTable(store.command), clock))
+    built = Guarded(runner.run(context.__aenter__()), clock, key_admin_at(ApiKeyTable(store.command), clock))
     admin = runner.run(built.session.create("the tests", ["admin"]))
 
     async def set_up() -> None:

@@ -17,7 +17,7 @@ from service.settings import Settings
 from service.store.base import Store
 from service.store.redis.api_keys import ApiKeyTable
 from service.store.redis.redis_store import RedisStore
-from tests.service.keyed import bearer, desk_at
+from tests.service.keyed import bearer, key_admin_at
 from tests.service.workers import Clock, numbered, worker
 
 WRONG = f"wk_{'0' * 12}_{'0' * 64}"
@@ -74,7 +74,7 @@ def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
 async def test_a_right_key_is_let_in_beside_wrong_ones(store_url: str) -> None:
     """From an address that is put off, a right key works, also a new one; a missing key is 401, and does not count."""
     store = RedisStore(store_url, 10.0)
-    session = desk_at(ApiKeyTable(store.command), time.time)
+    session = key_admin_at(ApiKeyTable(store.command), time.time)
     async with worker(store_url, auth="required") as client:
         for _ in range(2 * MOST_WRONG_KEYS):
             assert (await client.get("/learners")).status_code == 401

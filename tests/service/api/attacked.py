@@ -16,7 +16,7 @@ import httpx2
 from service.access.key_admin import IssuedKey
 from service.store.redis.api_keys import ApiKeyTable
 from service.store.redis.redis_store import RedisStore
-from tests.service.keyed import bearer, desk_at
+from tests.service.keyed import bearer, key_admin_at
 from tests.service.metrics import scrape
 from tests.service.sample_models import definition
 from tests.service.wager import Wager, serve
@@ -79,7 +79,7 @@ def attacked(folder: Path, **environment: str) -> Iterator[Attacked]:
 
     async def set_up(wager: Wager) -> Attacked:
         store = RedisStore(wager.store_url, 10.0)
-        key = await desk_at(ApiKeyTable(store.command), time.time).create("tests", ["admin"])
+        key = await key_admin_at(ApiKeyTable(store.command), time.time).create("tests", ["admin"])
         await store.close()
         built = Attacked(wager, key, folder / "wager.log")
         async with built.client() as client:

@@ -19,7 +19,7 @@ from service.store import keys
 from service.store.redis.api_keys import ApiKeyTable
 from service.store.redis.rate_limits import RateLimits
 from service.store.redis.redis_store import RedisStore
-from tests.service.keyed import bearer, desk_at
+from tests.service.keyed import bearer, key_admin_at
 from tests.service.sample_models import definition
 from tests.service.workers import worker
 
@@ -27,7 +27,7 @@ from tests.service.workers import worker
 @pytest.fixture
 def admin(store: RedisStore) -> KeyAdmin:
     """Makes keys in the product's store."""
-    return desk_at(ApiKeyTable(store.command))
+    return key_admin_at(ApiKeyTable(store.command))
 
 
 @pytest.fixture

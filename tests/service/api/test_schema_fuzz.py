@@ -23,7 +23,7 @@ from service.app import create_app
 from service.settings import Settings
 from service.store.redis.api_keys import ApiKeyTable
 from service.store.redis.redis_store import RedisStore
-from tests.service.keyed import bearer, desk_at
+from tests.service.keyed import bearer, key_admin_at
 from tests.service.sample_models import definition
 from tests.service.workers import worker
 
@@ -57,7 +57,7 @@ def asked(store_url: str) -> Iterator[Asked]:
     with asyncio.Runner() as runner:
         context, store = worker(store_url, auth="required"), RedisStore(store_url, timeout=10.0)
         client = runner.run(context.__aenter__())
-        key = runner.run(desk_at(ApiKeyTable(store.command)).create("fuzz", ["admin"]))
+        key = runner.run(key_admin_at(ApiKeyTable(store.command)).create("fuzz", ["admin"]))
         runner.run(client.post("/models", json=definition(MODEL), headers=bearer(key)))
         yield Asked(runner, client, key)
         runner.run(context.__aexit__(None, None, None))

@@ -17,7 +17,7 @@ from service.store.redis.redis_store import RedisStore
 from tests.certificates import Certificates
 from tests.fleets import Cluster, Server, WatchedModel, cluster, sentinels, wait_until_replicated
 from tests.servers import REDIS_SERVER, free_port, wait_until
-from tests.service.keyed import bearer, desk_at
+from tests.service.keyed import bearer, key_admin_at
 from tests.service.metrics import parsed, value
 from tests.service.sample_models import definition
 from tests.service.store.traffic import KEY, traffic
@@ -199,7 +199,7 @@ async def test_a_guarded_and_watched_service_on_a_cluster(small_cluster: Cluster
     """API keys, their limits and `/metrics` are the whole cluster's, wherever a model is."""
     asking = {"context": [0.6, 0.8, 0.0]}
     async with opened(small_cluster.url) as store:
-        session = desk_at(ApiKeyTable(store.command), Clock())
+        session = key_admin_at(ApiKeyTable(store.command), Clock())
         admin = await session.create("the tests", ["admin"])
         limited = await session.create("the tests", ["predict"], limit="3/hour")
         async with worker(small_cluster.url, auth="required") as client:
