@@ -1,6 +1,7 @@
 """Prediction ids in requests. Those that the service makes begin with `~`, those of clients never do."""
 
 import re
+from collections.abc import Callable
 from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, GetPydanticSchema
@@ -28,12 +29,17 @@ def _parse_given(text: str) -> PredictionId:
     return PredictionId.parse(text if ":" in text else f":{text}")
 
 
+def _parsed(parse: Callable[[str], PredictionId], pattern: str) -> CoreSchema:
+    text, written = core_schema.str_schema(pattern=pattern), core_schema.to_string_ser_schema()
+    return core_schema.no_info_after_validator_function(parse, text, serialization=written)
+
+
 def _qualified(*_: Any) -> CoreSchema:
-    return core_schema.no_info_after_validator_function(PredictionId.parse, core_schema.str_schema(pattern=_QUALIFIED))
+    return _parsed(PredictionId.parse, _QUALIFIED)
 
 
 def _given(*_: Any) -> CoreSchema:
-    return core_schema.no_info_after_validator_function(_parse_given, core_schema.str_schema(pattern=_GIVEN))
+    return _parsed(_parse_given, _GIVEN)
 
 
 QualifiedId = Annotated[
