@@ -36,7 +36,7 @@ _ROUND_FAULTS = (
     "propensities: must be above 0 and at most 1",
     "residual_uniforms: must be at least 0 and below 1",
 )
-_, _LABEL, _TRUTH, _PROPENSITY, _LEFTOVER = range(len(_ROUND_FAULTS))
+_, _LABEL, _TRUTH, _PROPENSITY, _RESIDUAL = range(len(_ROUND_FAULTS))
 
 _DRAW_FAULTS = (
     "",
@@ -101,7 +101,7 @@ def _number_fault(propensities: FloatArray, residual_uniforms: FloatArray, zero_
         if not (p > 0.0 or (zero_too and p == 0.0)) or not p <= _LARGEST_PROPENSITY:
             return _PROPENSITY, t
         if not (residual_uniforms[t] >= 0.0 and residual_uniforms[t] < 1.0):
-            return _LEFTOVER, t
+            return _RESIDUAL, t
     return 0, 0
 
 

@@ -58,8 +58,8 @@ def simulate(
     if state is not None:
         check_state(state, learner)
     state, n = learner.init() if state is None else state, contexts.n
-    told = true_labels if learner.needs_true_label else np.full(n, NO_LABEL)
-    world = _World(contexts, true_labels, told, uniforms)
+    revealed = true_labels if learner.needs_true_label else np.full(n, NO_LABEL)
+    world = _World(contexts, true_labels, revealed, uniforms)
     result = Simulation(np.empty(n, np.int64), np.empty(n), np.empty(n, np.bool_), state)
     if not isinstance(learner, CompiledLearner):
         return _play(learner, world, result)
@@ -72,7 +72,7 @@ def simulate(
 class _World(NamedTuple):
     contexts: Contexts
     true_labels: IntArray  # (n,)
-    told: IntArray  # (n,), what the learner hears of them
+    revealed: IntArray  # (n,), what the learner hears of them
     uniforms: FloatArray  # (n,)
 
 
@@ -87,7 +87,7 @@ def _check(learner: AnyLearner, contexts: Contexts, true_labels: IntArray, unifo
 @compiled
 def _play_compiled(parameters: tuple[Any, ...], world: _World, one: Decisions, result: Simulation) -> None:
     # Everything is taken apart and made once, and written to in every round: reference counts cost as much as updates.
-    (starts, indices, values, shared), true_labels, told, uniforms = world
+    (starts, indices, values, shared), true_labels, revealed, uniforms = world
     labels, propensities, mistakes, state = result
     distribution, evidence = one
     bounds, uniform = np.empty(2, np.int64), np.empty(1)
@@ -99,7 +99,7 @@ def _play_compiled(parameters: tuple[Any, ...], world: _World, one: Decisions, r
         bounds[0], bounds[1], uniform[0] = starts[t], starts[t + 1], uniforms[t]
         decide_by_state(parameters, state, context, distribution, evidence)
         draw_into(distribution, uniform, label, propensity, residual_uniform)
-        correct[0], truth[0] = label[0] == true_labels[t], told[t]
+        correct[0], truth[0] = label[0] == true_labels[t], revealed[t]
         fold_by_state(parameters, state, played)
         labels[t], propensities[t], mistakes[t] = label[0], propensity[0], not correct[0]
 
@@ -109,7 +109,7 @@ def _play(learner: AnyLearner, world: _World, result: Simulation) -> Simulation:
     for t, context in enumerate(one_by_one(world.contexts)):
         distribution, evidence = learner.decide_unchecked(state, context)
         label, propensity, residual_uniform = draw_unchecked(distribution, world.uniforms[t : t + 1])
-        correct, truth = label == world.true_labels[t], world.told[t : t + 1]
+        correct, truth = label == world.true_labels[t], world.revealed[t : t + 1]
         state = learner.fold_unchecked(
             state, Rounds(context, label, propensity, correct, truth, evidence, residual_uniform)
         )
