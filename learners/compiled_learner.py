@@ -1,5 +1,7 @@
 """What the learners with compiled kernels share: their verbs, and the answers that most of them give."""
 
+from abc import abstractmethod
+
 import numpy as np
 
 from learners.base import Contexts, Decisions, Rounds, StateT
@@ -14,9 +16,9 @@ class CompiledLearner(CheckedLearner[StateT]):
     """A `Learner` by its kernels: a subclass has its hyperparameters, `kernels` and `fold_cost`, and what differs."""
 
     @property
+    @abstractmethod
     def kernels(self) -> Kernels:
         """The compiled verbs, with the parameters that they take."""
-        raise NotImplementedError
 
     @property
     def evidence_size(self) -> int:
