@@ -193,7 +193,7 @@ def wait_until_replicated(primary: Server) -> None:
     wait_until(lambda: primary.send("INFO", "replication")["slave0"]["offset"] >= offset)
 
 
-class WatchedModel:
+class SentinelStore:
     """A primary, a replica of it, and three Sentinels that watch them."""
 
     def __init__(self, servers: Sequence[Server], sentinels: Sequence[Server]) -> None:
@@ -247,7 +247,7 @@ def _is_down(fields: Any) -> bool:
 @contextmanager
 def sentinels(
     folder: Path, down_after_ms: int = 500, tls: Certificates | None = None, **options: Any
-) -> Iterator[WatchedModel]:
+) -> Iterator[SentinelStore]:
     """A primary, its replica, and a trio that fails over when the primary was silent so long."""
     users = folder / "users.acl"
     users.write_text(f"user default on >{_PASSWORD} ~* &* +@all\nuser {_PEER} on >{_PASSWORD} ~* &* +@all\n")
@@ -259,7 +259,7 @@ def sentinels(
         servers[1]._options["replicaof"] = f"127.0.0.1 {servers[0].port}"
         names = [folder / f"sentinel-{number}" for number in range(3)]
         watchers = [_Sentinel(name, servers[0].port, down_after_ms, tls) for name in names]
-        made = WatchedModel(servers, watchers)
+        made = SentinelStore(servers, watchers)
         for group in (servers, watchers):  # a Sentinel that starts later need not wait to hear of the replica
             for server in group:
                 stack.callback(server.kill)

@@ -17,7 +17,7 @@ from typing import Any
 from tests.chaos.faults import Fault, Faults, FaultyProxy
 from tests.chaos.history import Loss
 from tests.chaos.world import Crowd, Report, judge
-from tests.fleets import Server, WatchedModel, sentinels
+from tests.fleets import Server, SentinelStore, sentinels
 from tests.servers import wait_until
 from tests.service.wager import Wager, clients_of_each, serve
 
@@ -86,7 +86,7 @@ async def fail_over(
             return await _play(wager, faults, seconds, seed, losses)
 
 
-async def kill_primary(watched: WatchedModel, losses: list[Loss], loaded: bool = True) -> None:
+async def kill_primary(watched: SentinelStore, losses: list[Loss], loaded: bool = True) -> None:
     """`kill -9` of the primary; the old one comes back as a replica, which may load still. Notes when."""
     begun, primary = time.monotonic(), watched.primary()
     primary.kill()
@@ -96,7 +96,7 @@ async def kill_primary(watched: WatchedModel, losses: list[Loss], loaded: bool =
     losses.append(Loss(begun, time.monotonic()))
 
 
-async def cut_off_primary(watched: WatchedModel, losses: list[Loss]) -> None:
+async def cut_off_primary(watched: SentinelStore, losses: list[Loss]) -> None:
     """The workers alone reach the primary, until a second after there is another; it comes back as a replica."""
     begun, primary = time.monotonic(), watched.primary()
     await asyncio.to_thread(watched.cut_off, primary)

@@ -15,7 +15,7 @@ from service.store.connections.addresses import NO_FILES, TlsFiles
 from service.store.redis.api_keys import ApiKeyTable
 from service.store.redis.redis_store import RedisStore
 from tests.certificates import Certificates
-from tests.fleets import Cluster, Server, WatchedModel, cluster, sentinels, wait_until_replicated
+from tests.fleets import Cluster, Server, SentinelStore, cluster, sentinels, wait_until_replicated
 from tests.servers import REDIS_SERVER, free_port, wait_until
 from tests.service.keyed import bearer, key_admin_at
 from tests.service.metrics import parsed, value
@@ -93,7 +93,7 @@ async def check_a_death(url: str, primary: Server, tls: TlsFiles = NO_FILES) -> 
 class Trio(NamedTuple):
     """Servers that Sentinels watch, and what a client of them needs."""
 
-    watched: WatchedModel
+    watched: SentinelStore
     tls: TlsFiles
 
 

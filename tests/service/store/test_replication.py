@@ -18,7 +18,7 @@ from service.store import keys
 from service.store.base import Feedback, FeedbackStatus
 from service.store.redis.redis_store import RedisStore
 from service.store.stored_models import ModelKey
-from tests.fleets import Server, WatchedStore, sentinels
+from tests.fleets import Server, SentinelStore, sentinels
 from tests.servers import REDIS_SERVER, wait_until
 from tests.service.sample_models import definition
 from tests.service.store.samples import NOW, STRICT, WINDOW, id_of, sample_predictions
@@ -72,7 +72,7 @@ def stopped(server: Server) -> Iterator[None]:
 
 
 @pytest.fixture(scope="module", params=["valkey", "redis"])
-def watched(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[WatchedStore]:
+def watched(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SentinelStore]:
     """A primary with a replica, which Sentinels do not replace so soon; of each program."""
     if request.param == "redis" and REDIS_SERVER is None:
         pytest.skip("no redis-server on the PATH")
@@ -82,12 +82,12 @@ def watched(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 
 
 @pytest.fixture(params=["one server", "Sentinels"])
-def url(request: pytest.FixtureRequest, watched: WatchedStore) -> str:
+def url(request: pytest.FixtureRequest, watched: SentinelStore) -> str:
     """Both ways to the primary."""
     return watched.url if request.param == "Sentinels" else watched.url_of(watched.servers[0])
 
 
-async def test_readiness_waits_for_the_replica_too(watched: WatchedStore, url: str) -> None:
+async def test_readiness_waits_for_the_replica_too(watched: SentinelStore, url: str) -> None:
     """Where feedback would not be acknowledged for want of a replica, the store is not ready."""
     async with connected(url, patience=1.0) as store:
         await store.check()
@@ -96,7 +96,7 @@ async def test_readiness_waits_for_the_replica_too(watched: WatchedStore, url: s
         await store.check()
 
 
-async def test_feedback_is_acknowledged_when_the_replica_has_it(watched: WatchedStore, url: str) -> None:
+async def test_feedback_is_acknowledged_when_the_replica_has_it(watched: SentinelStore, url: str) -> None:
     """The round is in the replica's log by then, also where the script had to be sent first."""
     async with opened(url) as place:
         watched.servers[0].send("SCRIPT", "FLUSH")
@@ -105,7 +105,7 @@ async def test_feedback_is_acknowledged_when_the_replica_has_it(watched: Watched
             assert watched.servers[1].send("HGET", keys.model(place.key.name), "rounds") == str(number)
 
 
-async def test_feedback_that_the_replica_has_not_is_not_acknowledged(watched: WatchedStore, url: str) -> None:
+async def test_feedback_that_the_replica_has_not_is_not_acknowledged(watched: SentinelStore, url: str) -> None:
     """However often it is sent, by whatever worker, while the replica stands still; then it is a duplicate."""
     async with opened(url, patience=0.5) as place:
         with stopped(watched.servers[1]):
@@ -117,7 +117,7 @@ async def test_feedback_that_the_replica_has_not_is_not_acknowledged(watched: Wa
         assert await place.judge("a", "b") == [FeedbackStatus.DUPLICATE, FeedbackStatus.RECORDED]
 
 
-async def test_nothing_else_waits_for_replicas(watched: WatchedStore, url: str) -> None:
+async def test_nothing_else_waits_for_replicas(watched: SentinelStore, url: str) -> None:
     """Predictions and reading go on while feedback waits, and a model that is gone is told of at once."""
     async with opened(url, patience=4.0) as place:
         with stopped(watched.servers[1]):
@@ -140,7 +140,7 @@ async def test_more_replicas_than_there_are_is_no_acknowledgment(url: str) -> No
         assert await place.judge("a") == [FeedbackStatus.RECORDED]
 
 
-async def test_the_service_answers_503_until_replicas_have_it(watched: WatchedStore) -> None:
+async def test_the_service_answers_503_until_replicas_have_it(watched: SentinelStore) -> None:
     """Such an answer may be repeated, and `/readyz` tells of the promise."""
     async with worker(watched.url, wait_replicas=1, store_timeout_seconds=0.5) as client:
         assert "1 other server has it, too" in (await client.get("/readyz")).json()["durability"]
