@@ -17,7 +17,7 @@ from typing import Any
 from tests.chaos.faults import Fault, Faults, FaultyProxy
 from tests.chaos.history import Loss
 from tests.chaos.world import Crowd, Report, judge
-from tests.fleets import Server, SentinelStore, sentinels
+from tests.fleets import SentinelStore, Server, sentinels
 from tests.servers import wait_until
 from tests.service.wager import Wager, clients_of_each, serve
 

@@ -15,7 +15,7 @@ from service.store.connections.addresses import NO_FILES, TlsFiles
 from service.store.redis.api_keys import ApiKeyTable
 from service.store.redis.redis_store import RedisStore
 from tests.certificates import Certificates
-from tests.fleets import Cluster, Server, SentinelStore, cluster, sentinels, wait_until_replicated
+from tests.fleets import Cluster, SentinelStore, Server, cluster, sentinels, wait_until_replicated
 from tests.servers import REDIS_SERVER, free_port, wait_until
 from tests.service.keyed import bearer, key_admin_at
 from tests.service.metrics import parsed, value
