@@ -21,7 +21,7 @@ SHARD_MEMORY = 64 * 2**30
 _MOST_WORKERS = 1_000
 
 
-class Pipeline(NamedTuple):
+class LinearCost(NamedTuple):
     """A cost that grows with the workers that serve one model."""
 
     base: float
@@ -41,8 +41,8 @@ class Costs(NamedTuple):
     traffic: float  # bytes over the store's connections, for a decision
     prediction_bytes: float  # of memory until it is forgotten
     round_bytes: float  # of memory in the log
-    hot_worker_seconds: Pipeline  # all workers together, for a decision on the one model that all of them serve
-    hot_store_seconds: Pipeline
+    hot_worker_seconds: LinearCost  # all workers together, for a decision on the one model that all of them serve
+    hot_store_seconds: LinearCost
 
 
 class Plan(NamedTuple):
@@ -109,7 +109,7 @@ def _with_workers(costs: Costs, workers: int) -> HotLimit:
     return HotLimit(by_store, workers, "its shard's core")
 
 
-def fit(costs: dict[int, float]) -> Pipeline:
+def fit(costs: dict[int, float]) -> LinearCost:
     """The line a + b·W through costs measured with W workers, by least squares; no part of it is below 0.
 
     Raises:
@@ -122,4 +122,4 @@ def fit(costs: dict[int, float]) -> Pipeline:
     covariance = sum((workers - mean) * (cost - mean_cost) for workers, cost in costs.items())
     slope = max(0.0, covariance / sum((workers - mean) ** 2 for workers in costs))
     base = max(0.0, mean_cost - slope * mean)
-    return Pipeline(base, slope if base else mean_cost / mean)
+    return LinearCost(base, slope if base else mean_cost / mean)

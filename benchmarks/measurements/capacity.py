@@ -8,7 +8,7 @@ from benchmarks.measurements.http import SMALL, create_model
 from benchmarks.measurements.memory import measure_memory
 from benchmarks.report import Row, print_rows, seen
 from benchmarks.server import running
-from benchmarks.sizing import CORE, SHARD_MEMORY, Costs, Pipeline, fit, hot_limit, plan
+from benchmarks.sizing import CORE, SHARD_MEMORY, Costs, LinearCost, fit, hot_limit, plan
 from service.schemas.models import ModelDefinition
 
 REQUESTS = (10_000, 100_000, 1_000_000)  # per second
@@ -88,7 +88,7 @@ def _us(seconds: float) -> str:
     return f"{seconds * 1e6:,.0f} µs"
 
 
-def _line(line: Pipeline) -> str:
+def _line(line: LinearCost) -> str:
     return f"{line.base * 1e6:,.1f} + {line.per_worker * 1e6:,.1f}·W µs"
 
 

@@ -5,7 +5,7 @@ import math
 import pytest
 
 from benchmarks.measurements.capacity import rows_of
-from benchmarks.sizing import CORE, NETWORK, SHARD_MEMORY, Costs, Pipeline, Plan, fit, hot_limit, plan, saturation
+from benchmarks.sizing import CORE, NETWORK, SHARD_MEMORY, Costs, LinearCost, Plan, fit, hot_limit, plan, saturation
 
 COSTS = Costs(
     worker_seconds=100e-6,
@@ -14,8 +14,8 @@ COSTS = Costs(
     traffic=1_000.0,
     prediction_bytes=500.0,
     round_bytes=300.0,
-    hot_worker_seconds=Pipeline(50e-6, 50e-6),
-    hot_store_seconds=Pipeline(9e-6, 1e-6),
+    hot_worker_seconds=LinearCost(50e-6, 50e-6),
+    hot_store_seconds=LinearCost(9e-6, 1e-6),
 )
 HOUR = 3_600.0
 
@@ -70,7 +70,7 @@ def test_a_hot_model_is_ended_by_its_workers_or_by_its_shard() -> None:
     by_workers = hot_limit(COSTS)
     assert by_workers.by == "its workers' cores"
     assert 0.8 * CORE / 50e-6 < by_workers.rounds < CORE / 50e-6
-    by_store = hot_limit(COSTS._replace(hot_store_seconds=Pipeline(79e-6, 1e-6)))
+    by_store = hot_limit(COSTS._replace(hot_store_seconds=LinearCost(79e-6, 1e-6)))
     assert by_store.by == "its shard's core"
     assert by_store.workers == 2  # one bears 7,000 rounds; two would 9,333, the store less:
     assert by_store.rounds == pytest.approx(CORE / 81e-6)

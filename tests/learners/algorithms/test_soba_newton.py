@@ -41,8 +41,8 @@ def nearest(A: FloatArray, V: FloatArray, radius: float) -> FloatArray:
     low, high = 0.0, float(np.linalg.norm(A @ V)) / radius
     for _ in range(200):
         middle = (low + high) / 2
-        environment = np.linalg.norm(np.linalg.solve(A + middle * np.eye(len(V)), A @ V)) > radius
-        low, high = (middle, high) if environment else (low, middle)
+        outside = np.linalg.norm(np.linalg.solve(A + middle * np.eye(len(V)), A @ V)) > radius
+        low, high = (middle, high) if outside else (low, middle)
     return np.asarray(np.linalg.solve(A + high * np.eye(len(V)), A @ V), dtype=np.float64)
 
 

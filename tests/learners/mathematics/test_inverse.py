@@ -21,7 +21,7 @@ from tests.learners.worlds import one_round, pick, random_rounds
 PROBLEM = Problem(3, 5)
 
 
-class StoredPrediction(NamedTuple):
+class KeptInverse(NamedTuple):
     """One inverse in a state, with what it is checked against."""
 
     matrix: FloatArray  # (n, n), A
@@ -34,12 +34,12 @@ class StoredPrediction(NamedTuple):
         return float(np.abs(self.inverse @ self.matrix - np.eye(len(self.w))).max())
 
 
-def kept(state: Any) -> StoredPrediction:
+def kept_inverse(state: Any) -> KeptInverse:
     """SOBA's, or that of the first label."""
     if hasattr(state, "theta"):
         columns = state.theta.T.ravel(), state.weights.T.ravel()
-        return StoredPrediction(unpacked(state.matrix), unpacked(state.inverse), *columns)
-    return StoredPrediction(
+        return KeptInverse(unpacked(state.matrix), unpacked(state.inverse), *columns)
+    return KeptInverse(
         unpacked(state.matrices[0]), unpacked(state.inverses[0]), state.targets[:, 0], state.weights[:, 0]
     )
 
@@ -84,7 +84,7 @@ def test_the_matrix_is_the_sum_of_the_updates(learner: AnyLearner) -> None:
     for t in range(rounds.n):
         state = learner.fold(state, pick(rounds, [t]))
         if t % 40 == 0 or t >= CHECK_EVERY - 2:
-            one = kept(state)
+            one = kept_inverse(state)
             assert one.error() <= 1e-9
             assert_close(one.matrix @ one.w, one.theta, 1e-9)
 
@@ -95,8 +95,8 @@ def test_a_damaged_inverse_is_computed_anew(learner: AnyLearner) -> None:
     rounds = accepted_rounds(learner, 2, CHECK_EVERY, 0.1)
     state = learner.fold(lenient(learner), pick(rounds, np.arange(CHECK_EVERY - 1)))
     state = damaged(state, 1.0)
-    assert kept(state).error() >= 0.4
-    one = kept(learner.fold(state, pick(rounds, [CHECK_EVERY - 1])))
+    assert kept_inverse(state).error() >= 0.4
+    one = kept_inverse(learner.fold(state, pick(rounds, [CHECK_EVERY - 1])))
     assert one.error() <= 1e-9
     assert_close(one.w, np.linalg.solve(one.matrix, one.theta), 1e-9)
 
@@ -107,7 +107,7 @@ def test_an_indefinite_inverse_is_mended_early(learner: AnyLearner) -> None:
     state = damaged(learner.fold(lenient(learner), accepted_rounds(learner, 3, 60, 0.1)), -1.0)
     state = learner.fold(state, accepted_rounds(learner, 4, 60, 0.1))
     assert is_finite(state)
-    assert kept(state).error() <= 1e-9
+    assert kept_inverse(state).error() <= 1e-9
 
 
 @EACH
@@ -143,7 +143,7 @@ def test_no_new_model_drifts(K: int, d: int, gamma: float) -> None:
         rounds = random_rounds(seed, 2000, learner)
         rounds = rounds._replace(propensities=np.full(2000, gamma / K), correct=np.ones(2000, np.bool_))
         state = learner.fold(state, rounds)
-        one = kept(state)
+        one = kept_inverse(state)
         assert one.error() <= 1e-3
         assert np.linalg.eigvalsh(one.inverse).min() > 0.0
     assert int(state.updates) > 5000
@@ -191,9 +191,9 @@ def test_an_older_state_opens_and_folds_on(learner: AnyLearner) -> None:
     """Without the arrays that 0.1.0 lacks a state gains them, and goes on as the whole one, past the next check."""
     state = learner.fold(lenient(learner), accepted_rounds(learner, 7, 700, 0.1))
     opened = codec.decode_state(learner, without_the_new(learner, state))
-    assert_close(tuple(kept(opened)), tuple(kept(state)), 1e-9)
+    assert_close(tuple(kept_inverse(opened)), tuple(kept_inverse(state)), 1e-9)
     more = accepted_rounds(learner, 8, CHECK_EVERY + 100, 0.1)
-    assert_close(tuple(kept(learner.fold(opened, more))), tuple(kept(learner.fold(state, more))), 1e-9)
+    assert_close(tuple(kept_inverse(learner.fold(opened, more))), tuple(kept_inverse(learner.fold(state, more))), 1e-9)
 
 
 @EACH
@@ -268,7 +268,7 @@ def test_low_rank_soba_keeps_its_digits_at_the_bound() -> None:
         state, other = learner.fold(state, some), twin.fold(other, some)
     few = matrix(rounds.contexts)[:1]
     assert len(few) == 1
-    assert_close(soba_inverse(state, a) * a, kept(other).inverse * a, 1e-3)
+    assert_close(soba_inverse(state, a) * a, kept_inverse(other).inverse * a, 1e-3)
 
 
 def test_a_first_round_changes_what_it_should() -> None:
