@@ -49,7 +49,7 @@ class MemoryTable:
 
 
 def key_admin_at(table: KeyTable, now: Callable[[], float] | None = None) -> KeyAdmin:
-    """A session that makes keys nobody else makes."""
+    """A key admin that makes keys nobody else makes."""
     return KeyAdmin(table, now or Clock(), noise)
 
 

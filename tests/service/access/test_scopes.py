@@ -43,7 +43,7 @@ class Guarded(NamedTuple):
 
     client: httpx2.AsyncClient
     clock: Clock
-    session: KeyAdmin
+    keys: KeyAdmin
 
     async def ask(self, method: str, path: str, name: str, key: IssuedKey | None, prefix: str = "") -> httpx2.Response:
         """Asks an operation about a model."""
@@ -59,7 +59,7 @@ def guarded(store_url: str, runner: asyncio.Runner) -> Iterator[Guarded]:
     clock, store = Clock(), RedisStore(store_url, timeout=10.0)
     context = worker(store_url, clock=clock, auth="required", key_cache_seconds=0.0, max_distribution_numbers=1000)
     built = Guarded(runner.run(context.__aenter__()), clock, key_admin_at(ApiKeyTable(store.command), clock))
-    admin = runner.run(built.session.create("the tests", ["admin"]))
+    admin = runner.run(built.keys.create("the tests", ["admin"]))
 
     async def set_up() -> None:
         for name in (OWN, FOREIGN):
@@ -100,7 +100,7 @@ def test_every_operation_is_covered() -> None:
 @each_prefix
 async def test_without_a_key_nothing_is_answered(guarded: Guarded, method: str, path: str, prefix: str) -> None:
     """No key, a malformed, unknown or altered one: 401, the same for all but the first, whatever the model."""
-    good = await guarded.session.create("good", ["admin"])
+    good = await guarded.keys.create("good", ["admin"])
     first = await guarded.ask(method, path, OWN, None, prefix)
     assert first.headers["www-authenticate"].startswith("Bearer ")
     problem(first, 401, "invalid-api-key")
@@ -115,8 +115,8 @@ async def test_without_a_key_nothing_is_answered(guarded: Guarded, method: str, 
 async def test_a_key_that_has_ended_is_as_unknown(guarded: Guarded, method: str, path: str) -> None:
     """Expired and revoked keys are answered as keys that never were."""
     never = IssuedKey("0" * 12, f"wk_{'0' * 12}_{'0' * 64}")
-    expiring, revoked = [await guarded.session.create("x", ["admin"], expires_in=span) for span in (60.0, None)]
-    await guarded.session.revoke(revoked.id)
+    expiring, revoked = [await guarded.keys.create("x", ["admin"], expires_in=span) for span in (60.0, None)]
+    await guarded.keys.revoke(revoked.id)
     guarded.clock.now = START + 60.0
     answers = [told(await guarded.ask(method, path, OWN, key), OWN) for key in (never, expiring, revoked)]
     assert answers[0] == answers[1] == answers[2]
@@ -127,7 +127,7 @@ async def test_a_key_that_has_ended_is_as_unknown(guarded: Guarded, method: str,
 @pytest.mark.parametrize("scope", SCOPES)
 async def test_a_key_opens_what_its_scope_says(guarded: Guarded, method: str, path: str, scope: Scope) -> None:
     """One scope opens its own operations and no others; admin opens all."""
-    key = await guarded.session.create("one scope", [scope])
+    key = await guarded.keys.create("one scope", [scope])
     response = await guarded.ask(method, path, OWN, key)
     need = need_of(method, path)
     assert need is not None
@@ -143,8 +143,8 @@ async def test_a_key_opens_what_its_scope_says(guarded: Guarded, method: str, pa
 async def test_models_of_others_cannot_be_told_from_none(guarded: Guarded, method: str, path: str, prefix: str) -> None:
     """A key for `shop-*` gets the same answer for another's model and for none, and changes nothing of it."""
     key, everything = (
-        await guarded.session.create("shop", ["admin"], "shop-*"),
-        await guarded.session.create("a", ["admin"]),
+        await guarded.keys.create("shop", ["admin"], "shop-*"),
+        await guarded.keys.create("a", ["admin"]),
     )
     if path in UNNAMED:  # /metrics tells of every model
         status = (await guarded.ask(method, path, FOREIGN, key, prefix)).status_code
@@ -164,7 +164,7 @@ async def test_models_of_others_cannot_be_told_from_none(guarded: Guarded, metho
 
 async def test_a_batch_too_large_tells_nothing_of_others(guarded: Guarded) -> None:
     """Limits that follow from a model's labels are not applied to another's model."""
-    key = await guarded.session.create("shop", ["predict"], "shop-*")
+    key = await guarded.keys.create("shop", ["predict"], "shop-*")
     answers = []
     for name in (FOREIGN, ABSENT):
         body = {"model": name, "contexts": [X] * 1000, "include_distribution": True}
@@ -174,7 +174,7 @@ async def test_a_batch_too_large_tells_nothing_of_others(guarded: Guarded) -> No
 
 async def test_a_list_has_the_keys_own_models_only(guarded: Guarded) -> None:
     """Pages hold the models that the glob matches, in order, and no cursor names another's."""
-    everything = await guarded.session.create("a", ["admin"])
+    everything = await guarded.keys.create("a", ["admin"])
     names = ["list-0", "list-a-1", "list-a-2", "list-b-1", "list-b-2", "lisu"]
     for name in names:
         await guarded.client.post("/models", json=definition(name), headers=bearer(everything))
@@ -187,7 +187,7 @@ async def test_a_list_has_the_keys_own_models_only(guarded: Guarded) -> None:
         "list-*-*": names[1:5],
         "none-*": [],
     }.items():
-        key = await guarded.session.create("own", ["read"], glob)
+        key = await guarded.keys.create("own", ["read"], glob)
         for limit in (1, 2, 1000):
             found: list[str] = []
             cursor: str | None = ""
@@ -209,9 +209,9 @@ async def test_a_list_has_the_keys_own_models_only(guarded: Guarded) -> None:
 async def test_what_is_not_there_is_closed(guarded: Guarded, method: str, path: str) -> None:
     """Paths that are named nowhere need a key, and one for all models: a new route is closed until it is opened."""
     assert (await guarded.client.request(method, path)).status_code == 401
-    key = await guarded.session.create("shop", ["predict", "feedback", "read"], "shop-*")
+    key = await guarded.keys.create("shop", ["predict", "feedback", "read"], "shop-*")
     assert (await guarded.client.request(method, path, headers=bearer(key))).status_code in (403, 404)
-    reader = await guarded.session.create("reader", ["read"])
+    reader = await guarded.keys.create("reader", ["read"])
     refused = (await guarded.client.request(method, path, headers=bearer(reader))).status_code == 403
     assert refused == (method != "GET")
 
@@ -219,7 +219,7 @@ async def test_what_is_not_there_is_closed(guarded: Guarded, method: str, path: 
 @pytest.mark.parametrize("trick", ["shop-own%2F..%2Fhidden-there", "shop-own/../hidden-there", "%2e%2e/hidden-there"])
 async def test_a_path_in_a_name_leads_nowhere(guarded: Guarded, trick: str) -> None:
     """No spelling of a path gets past the glob."""
-    key = await guarded.session.create("shop", ["admin"], "shop-*")
+    key = await guarded.keys.create("shop", ["admin"], "shop-*")
     for method in ("GET", "DELETE"):
         response = await guarded.client.request(method, f"/models/{trick}", headers=bearer(key))
         assert response.status_code in (404, 405)
@@ -234,7 +234,7 @@ async def test_some_is_for_everybody(guarded: Guarded, path: str) -> None:
 
 async def test_a_key_comes_in_either_header(guarded: Guarded) -> None:
     """`Authorization: Bearer` in any case, or `X-API-Key`; the first where both are there."""
-    key = await guarded.session.create("x", ["read"])
+    key = await guarded.keys.create("x", ["read"])
     for headers, status in [
         ({"Authorization": f"bearer {key.text}"}, 200),
         ({"X-API-Key": key.text}, 200),
@@ -256,7 +256,7 @@ async def test_keys_off_asks_for_none(store_url: str) -> None:
 async def test_no_key_is_in_logs_or_answers(guarded: Guarded, caplog: pytest.LogCaptureFixture) -> None:
     """Whatever becomes of a request, its key is not repeated."""
     caplog.set_level(0)
-    key = await guarded.session.create("x", ["read"], limit="1/day")
+    key = await guarded.keys.create("x", ["read"], limit="1/day")
     for _ in range(3):
         response = await guarded.client.get("/models/none", headers=bearer(key))
         assert key.text not in f"{response.text}{response.headers}"

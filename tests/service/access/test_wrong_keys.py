@@ -74,7 +74,7 @@ def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
 async def test_a_right_key_is_let_in_beside_wrong_ones(store_url: str) -> None:
     """From an address that is put off, a right key works, also a new one; a missing key is 401, and does not count."""
     store = RedisStore(store_url, 10.0)
-    session = key_admin_at(ApiKeyTable(store.command), time.time)
+    keys = key_admin_at(ApiKeyTable(store.command), time.time)
     async with worker(store_url, auth="required") as client:
         for _ in range(2 * MOST_WRONG_KEYS):
             assert (await client.get("/learners")).status_code == 401
@@ -83,7 +83,7 @@ async def test_a_right_key_is_let_in_beside_wrong_ones(store_url: str) -> None:
         refused = await client.get("/learners", headers=bearer(WRONG))
         assert refused.json()["type"] == "urn:wager:problem:too-many-wrong-keys"
         assert 1 <= int(refused.headers["retry-after"]) <= WINDOW_SECONDS
-        key = await session.create("x", ["read"])
+        key = await keys.create("x", ["read"])
         for _ in range(3):
             assert (await client.get("/learners", headers=bearer(key))).status_code == 200
         assert (await client.get("/learners", headers=bearer(WRONG))).status_code == 429

@@ -199,9 +199,9 @@ async def test_a_guarded_and_watched_service_on_a_cluster(small_cluster: Cluster
     """API keys, their limits and `/metrics` are the whole cluster's, wherever a model is."""
     asking = {"context": [0.6, 0.8, 0.0]}
     async with opened(small_cluster.url) as store:
-        session = key_admin_at(ApiKeyTable(store.command), Clock())
-        admin = await session.create("the tests", ["admin"])
-        limited = await session.create("the tests", ["predict"], limit="3/hour")
+        key_admin = key_admin_at(ApiKeyTable(store.command), Clock())
+        admin = await key_admin.create("the tests", ["admin"])
+        limited = await key_admin.create("the tests", ["predict"], limit="3/hour")
         async with worker(small_cluster.url, auth="required") as client:
             for name in NAMES:
                 made = await client.post("/models", json=definition(name), headers=bearer(admin))
@@ -213,7 +213,7 @@ async def test_a_guarded_and_watched_service_on_a_cluster(small_cluster: Cluster
             for name in NAMES:
                 await client.delete(f"/models/{name}", headers=bearer(admin))
         for key in (admin, limited):
-            await session.revoke(key.id)
+            await key_admin.revoke(key.id)
     assert len({small_cluster.owner(small_cluster.slot(keys.model(name))) for name in NAMES}) == 3
     assert [answer.status_code for answer in asked] == [200, 200, 200, 429]
     assert [value(samples, "wager_predictions_total", model=name) for name in NAMES] == [1, 1, 1, 0]
