@@ -9,7 +9,7 @@ from learners.base import AnyLearner, FloatArray, IntArray, Problem
 
 
 class Layout(NamedTuple):
-    """The dtype of a state array and its shape; stands beside the field.
+    """The dtype of a state array and its shape; written beside the field.
 
     A size is a symbol of `dimensions`, the name of an integer attribute of the learner, or a number.
     """

@@ -1,4 +1,4 @@
-"""API keys: what they allow, and who is asking. How they are made stands in `service.access.key_admin`.
+"""API keys: what they allow, and who is asking. `service.access.key_admin` makes them.
 
 A key reads `wk_<id>_<secret>`. The id (12 hex digits) is no secret: the store has its record under it, logs may
 name it. The secret is 32 random bytes, so one SHA-256 of the whole key is all that need be stored: there is no
@@ -28,7 +28,7 @@ _KEY = re.compile(r"wk_([0-9a-f]{12})_[0-9a-f]{64}")
 _MOST_CACHED = 4096
 _REFUSED = "the API key is not known, or no longer valid"
 
-# Names have no other characters (`service.schemas.models.NAME_PATTERN`); `*` stands for any of them.
+# Names have no other characters (`service.schemas.models.NAME_PATTERN`); `*` matches any of them.
 _GLOB = r"^[A-Za-z0-9._*-]{1,64}$"
 _LAST = "\x7f"  # behind every character of a name
 

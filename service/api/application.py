@@ -25,7 +25,7 @@ from service.rounds.use_cases import RoundService
 from service.rounds.webhooks import Verifier
 
 _DESCRIPTION = """Predicts one label of K for a context, with a known probability, and learns from one bit:
-right or wrong. `POST /models` once, then `POST /predict` and `POST /feedback`, for ever."""
+right or wrong. `POST /models` once, then `POST /predict` and `POST /feedback`."""
 
 
 class UseCases(NamedTuple):

@@ -44,7 +44,7 @@ async def search(store: Store, name: str | None) -> AsyncIterator[Finding]:
 async def _is_there(store: Store, name: str) -> bool:
     try:
         return await store.get_model(name) is not None
-    except (KeyError, ValueError):  # it cannot be read
+    except (StoreCorruptError, KeyError, ValueError):  # it cannot be read
         return True
 
 
@@ -61,22 +61,25 @@ async def _search_model(store: Store, name: str) -> AsyncIterator[Finding]:
         yield Finding(name, "definition", str(error), damaged=True)
         return
     try:
-        async for finding in _search_life(store, model):
-            yield finding
-    except ModelNotFoundError:  # deleted while it was searched
-        return
-
-
-async def _search_life(store: Store, model: Model) -> AsyncIterator[Finding]:
-    recorded = (await store.read_damage(model.key)).found
+        recorded = (await store.read_damage(model.key)).found
+    except (StoreCorruptError, ValueError) as error:
+        yield Finding(name, "record of damage", str(error), damaged=True)
+        recorded = []
     for each in recorded:
-        yield Finding(model.name, f"{_named(each)}, on record", each.reason, damaged=True)
-    async for finding in _search_snapshot(store, model, recorded):
-        yield finding
-    async for finding in _search_log(store, model, recorded):
-        yield finding
-    async for finding in _search_predictions(store, model):
-        yield finding
+        yield Finding(name, f"{_named(each)}, on record", each.reason, damaged=True)
+    searches = {
+        "snapshot": _search_snapshot(store, model, recorded),
+        "log": _search_log(store, model, recorded),
+        "predictions": _search_predictions(store, model),
+    }
+    for what, findings in searches.items():
+        try:
+            async for finding in findings:
+                yield finding
+        except ModelNotFoundError:  # deleted while it was searched
+            return
+        except StoreCorruptError as error:  # the others are searched all the same
+            yield Finding(name, what, error.detail, damaged=True)
 
 
 def _named(damage: Damage) -> str:
@@ -108,11 +111,15 @@ async def _search_log(store: Store, model: Model, recorded: list[Damage]) -> Asy
     after, begun = 0, False
     while True:
         try:
-            entries = (await store.read_tail(model.key, after, _PAGE)).entries
+            tail = await store.read_tail(model.key, after, _PAGE)
         except NewerVersionError as error:
-            yield Finding(model.name, f"log behind round {after}", error.detail, damaged=False)
+            yield Finding(model.name, f"log after round {after}", error.detail, damaged=False)
             return
-        if not entries:
+        entries = tail.entries
+        if not entries or entries[-1].last_round <= after:
+            if entries or after != tail.round_count:
+                reason = f"it ends with round {after}, and {tail.round_count} are counted"
+                yield Finding(model.name, "log", reason, damaged=True)
             return
         if not begun:  # the rounds before the first entry may have been trimmed
             after, begun = (begin_of(model.format, entries[0]) or 1) - 1, True
@@ -120,7 +127,7 @@ async def _search_log(store: Store, model: Model, recorded: list[Damage]) -> Asy
             for finding in _damage_in(model, entries, after, recorded):
                 yield finding
         except NewerVersionError as error:
-            yield Finding(model.name, f"log behind round {after}", error.detail, damaged=False)
+            yield Finding(model.name, f"log after round {after}", error.detail, damaged=False)
         after = entries[-1].last_round
 
 

@@ -65,7 +65,8 @@ class LogReader:
         entries = (await self._store.read_tail(model.key, after, most)).entries
         cost = sum(len(entry.payload) for entry in entries) * _COST_PER_BYTE
         lines = await self._compute.run_costly(cost, model.name, _lines_after, model, entries, after)
-        return _Part(lines[:limit], entries[-1].last_round if entries else None)
+        last = entries[-1].last_round if entries else after
+        return _Part(lines[:limit], last if last > after else None)
 
 
 def _lines_after(model: Model, entries: list[LogEntry], after: int) -> list[RoundLine]:

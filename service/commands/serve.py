@@ -98,7 +98,7 @@ def _announce(asked: "Settings", ready: "Settings") -> None:
         typer.echo("API keys   required; `wager keys create NAME --scope admin` makes one")
     elif not asked.on_loopback:
         typer.echo(
-            f"wager: WARNING: WAGER_AUTH=off: whoever reaches {base} may read, teach and delete models", err=True
+            f"wager: WARNING: WAGER_AUTH=off: everyone who reaches {base} may read, teach and delete models", err=True
         )
 
 

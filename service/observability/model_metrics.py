@@ -80,7 +80,7 @@ class ModelMetrics:
 
 
 def _counted(models: Sequence[ModelStats]) -> Iterator[CountedModel]:
-    """Those whose statistics can be read: what is not known is not told, and in no case told as zero."""
+    """The models whose statistics can be read; an unknown number has no series, and is never a zero."""
     for stats in models:
         try:
             yield CountedModel(stats, decode_statistics(stats.statistics) if stats.statistics else RoundStatistics())

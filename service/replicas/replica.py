@@ -145,6 +145,8 @@ class Replica:
 
     async def _take(self, tail: Tail) -> None:
         """Folds a tail, or starts from the snapshot where the log no longer has the round that comes next."""
+        if tail.entries and tail.entries[-1].last_round > tail.round_count:
+            raise StoreCorruptError(f"the log of model {self.model.name!r} goes beyond its {tail.round_count} rounds")
         heeds = tail.damage == self._quarantine.version or not await self._quarantine.heed(self.round_count)
         if not heeds or self._contradicts(tail):
             self.state = None

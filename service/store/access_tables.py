@@ -23,7 +23,7 @@ class KeyTable(Protocol):
 
 
 class RequestCount(NamedTuple):
-    """Where a key stands in its window."""
+    """The requests of a key in its window."""
 
     most: int  # requests in a window
     window: int  # seconds

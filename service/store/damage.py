@@ -10,7 +10,7 @@ _FIELD = re.compile(rb"(snapshot|\d{1,18})-(\d{1,18})")
 
 
 class DamagedSnapshotError(Exception):
-    """A snapshot is damaged, which no request is told of: the log may have all that it has seen.
+    """A snapshot is damaged. No request fails for it while the log has all that it has seen.
 
     Attributes:
         round_count: the rounds that it has seen, by its own account; 0 where that cannot be read.

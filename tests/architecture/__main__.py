@@ -7,6 +7,7 @@ from pathlib import Path
 from tests.architecture import rules
 from tests.architecture.graphs import longest_chain
 from tests.architecture.modules import ROOT, SourceTree
+from tests.architecture.rooms import ROOMS
 
 
 def figures(tree: SourceTree) -> dict[str, int]:
@@ -27,12 +28,16 @@ def figures(tree: SourceTree) -> dict[str, int]:
 
 
 def main() -> None:
-    """Print a table of them, and the cycles."""
+    """Print a table of them, the longest chain, the cycles, and imports that no room allows.
+
+    It reads the sources without importing them, so it also works where a forbidden import breaks every other test.
+    """
     tree = SourceTree(Path(sys.argv[1]) if sys.argv[1:] else ROOT, ("learners", "service"))
     chain = " > ".join(longest_chain(tree.graph))
     rows = "\n".join(f"{name:34}{value:6}" for name, value in figures(tree).items())
     cycles = rules.module_cycles(tree) + rules.folder_cycles(tree) + rules.folder_cycles(tree, 2)
-    sys.stdout.write("\n".join([rows, chain, *cycles]) + "\n")
+    forbidden = [] if sys.argv[1:] else rules.forbidden_arrows(tree, ROOMS)
+    sys.stdout.write("\n".join([rows, chain, *cycles, *forbidden]) + "\n")
 
 
 if __name__ == "__main__":

@@ -52,9 +52,9 @@ class Module:
         """Dotted name of its folder."""
         return self.name if self.is_package else self.name.rpartition(".")[0]
 
-    def place(self, node: ast.stmt | ast.expr) -> str:
+    def place(self, node: ast.AST) -> str:
         """Path and line of a piece of its syntax."""
-        return f"{self.path}:{node.lineno}"
+        return f"{self.path}:{getattr(node, 'lineno', 1)}"
 
 
 class SourceTree:

@@ -11,7 +11,8 @@ from tests.architecture.modules import Import, Module, SourceTree
 MOST_MODULES = 14
 """In one folder."""
 
-_MAKERS_OF_CODE = {"eval", "exec", "compile", "__import__"}
+_BUILTINS = ("eval", "exec", "compile", "__import__")
+_MAKERS_OF_CODE = {*_BUILTINS, *(f"builtins.{name}" for name in _BUILTINS), "importlib.import_module", "import_module"}
 
 
 def room_of(module: str, rooms: Collection[str]) -> str | None:
@@ -91,17 +92,30 @@ def uses_of_random(tree: SourceTree, allowed: Collection[str]) -> list[str]:
         for module in tree.modules
         if not _is_within(module.name, allowed)
         for node in ast.walk(module.tree)
-        if isinstance(node, ast.Attribute) and node.attr == "random" and ast.unparse(node.value) in {"np", "numpy"}
+        if _is_numpy_random(node)
     ]
+
+
+def _is_numpy_random(node: ast.AST) -> bool:
+    match node:
+        case ast.Attribute(attr="random", value=ast.Name(id="np" | "numpy")):
+            return True
+        case ast.ImportFrom(module="numpy"):
+            return any(each.name == "random" for each in node.names)
+        case ast.ImportFrom(module=str(name)):
+            return name.startswith("numpy.random")
+        case ast.Import():
+            return any(each.name.startswith("numpy.random") for each in node.names)
+    return False
 
 
 def made_code(tree: SourceTree) -> list[str]:
     """Calls that make code from text."""
     return [
-        f"{module.place(node)}: {module.name} calls {node.func.id}"
+        f"{module.place(node)}: {module.name} calls {ast.unparse(node.func)}"
         for module in tree.modules
         for node in ast.walk(module.tree)
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _MAKERS_OF_CODE
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in _MAKERS_OF_CODE
     ]
 
 

@@ -98,6 +98,13 @@ BROKEN = {
     "a library in another room": Broken(libraries, {"high/a.py": "import redis.asyncio\n"}, ["house/high/a.py:1"]),
     "a library in no table": Broken(libraries, {"low/a.py": "from pickles import x\n"}, ["house/low/a.py:1"]),
     "a clock": Broken(libraries, {"high/a.py": "def f():\n    import time\n"}, ["house/high/a.py:2"]),
+    "random numbers by name": Broken(random, {"low/a.py": "from numpy import random\n"}, ["house/low/a.py:1"]),
+    "a generator by name": Broken(random, {"low/a.py": "from numpy.random import default_rng\n"}, ["house/low/a.py:1"]),
+    "a module by its name": Broken(
+        rules.made_code,
+        {"low/a.py": "importlib.import_module('house.high')\n"},
+        ["house/low/a.py:1: house.low.a calls importlib.import_module"],
+    ),
     "random numbers": Broken(random, {"low/a.py": "x = np.random.default_rng()\n"}, ["house/low/a.py:1"]),
     "code from text": Broken(
         rules.made_code, {"low/a.py": "\neval('1')\n"}, ["house/low/a.py:2: house.low.a calls eval"]

@@ -60,7 +60,7 @@ def test_another_value_is_another_learner(learner: AnyLearner) -> None:
 
 
 def test_aliases_are_names_of_one_learner_and_of_no_other() -> None:
-    """Each stands for a registered algorithm, and is not one itself; what is no alias is taken as it is."""
+    """Each names a registered algorithm and is not one itself; another name is returned as it is."""
     assert ALIASES.keys().isdisjoint(ALL_LEARNERS)
     assert {current_name(alias) for alias in ALIASES} <= ALL_LEARNERS.keys()
     assert [current_name(name) for name in (*ALL_LEARNERS, "other")] == [*ALL_LEARNERS, "other"]

@@ -41,7 +41,7 @@ STORE = (
         ),
         errors=(
             ("one round behind is stored", "is_of_this_log", "if seen == rounds then", "if seen + 1 >= rounds then"),
-            ("missed rounds are not told", "", "if seen >= 0 and not is_of_this_log() then", "if false then"),
+            ("missed rounds are not sent", "", "if seen >= 0 and not is_of_this_log() then", "if false then"),
             ("another incarnation's", "", "there[1] ~= ARGV[1]", "not there[1]"),
             ("an id in use is overwritten", "", ", 'NX', 'GET')", ", 'GET')"),
         ),

@@ -34,7 +34,7 @@ def value(samples: Samples, name: str, **labels: str) -> float:
 async def settled(client: httpx2.AsyncClient, model: str, predictions: int, clock: Clock | None = None) -> Samples:
     """What a worker tells once all of a model's rounds are folded, counted and published, and so many predictions.
 
-    Its clock, where it is given, goes on meanwhile: a statistics that was on its way is followed by another one.
+    Its clock, where it is given, advances, so that other statistics follow those under way.
     """
     async with asyncio.timeout(60.0):
         while True:

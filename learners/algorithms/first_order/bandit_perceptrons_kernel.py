@@ -35,7 +35,7 @@ class BanditPerceptronsKernelState(NamedTuple):
 class BanditPerceptronsKernel(CompiledLearner[BanditPerceptronsKernelState]):
     """Bandit perceptrons with the rational kernel k(x, x') = 1 / (1 - ⟨x, x'⟩/2), for labels no plane separates.
 
-    A round that corrects adds its context to the support, or changes the coefficients where it stands there
+    A round that corrects adds its context to the support, or changes the coefficients if it is there
     already. Once `max_support` contexts are in, those rounds are left out and counted in `refused`; the
     guarantee ends there. Nothing is ever replaced, as a learner draws nothing.
 
@@ -171,7 +171,7 @@ def _correct(
 
 @compiled
 def _place(state: BanditPerceptronsKernelState, indices: IntArray, values: FloatArray) -> int:
-    """Where the context stands in the support, or the place after the last."""
+    """The position of the context in the support, or the one after the last."""
     nonzeros = np.count_nonzero(values)
     for j in range(_used(state)):
         same = True

@@ -27,6 +27,9 @@ local changes = there[3] or '0'
 if not is_count(there[2] or '') or not is_count(changes) then
   return redis.error_reply('CORRUPT the number of its rounds or changes is damaged')
 end
+if not ends_log(KEYS[2], there[2], changes) then
+  return redis.error_reply('CORRUPT the log does not end with round ' .. there[2])
+end
 local first, right = tonumber(there[2]), 0
 local rounds = first
 local now, accept_late, truth_needed = tonumber(ARGV[2]), ARGV[3] == '1', ARGV[4] == '1'

@@ -1,4 +1,4 @@
--- Stands before scripts that read the log. The id of an entry is <rounds>-<changes>, in all with this one.
+-- Precedes scripts that read the log. The id of an entry is <rounds>-<changes>, in all with this one.
 -- Layouts: service/store/records/layout.py.
 -- The rounds of an entry, and the version of their layout; nil where its fields are not those of this version, or it
 -- is no round: the reader reports that.

@@ -64,7 +64,7 @@ def label_codec(n_labels: int) -> AnswerCodec:
 
 
 def label_bytes(number: int) -> bytes:
-    """The bytes of one label, as `label_form` has them."""
+    """The bytes of one label, as `label_codec` has them."""
     return number.to_bytes(4, "little", signed=True)
 
 

@@ -89,7 +89,7 @@ class Format3:
         return StoredPrediction(block.fingerprint, block.expires_at, block.rounds_seen, p, output)
 
     def check_block(self, record: bytes) -> None:
-        """See `service.store.records.blocks.check_block`."""
+        """See `RecordFormat.check_block`."""
         block = self._block(record)
         begin, end = block.predictions["begin"], block.predictions["end"]
         opened = [i for i, outcome in enumerate(block.outcomes) if not any(outcome.tobytes())]

@@ -4,6 +4,8 @@ from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
+from redis import exceptions
+
 from service.errors import ModelNotFoundError
 from service.store import keys
 from service.store.base import Block
@@ -87,6 +89,15 @@ class DamageCommands(ABC):
         following, found = await server("SCAN", cursor, "MATCH", pattern, "COUNT", _SCAN_COUNT)
         if isinstance(following, dict):  # as the client of a cluster has it, by server
             (following,) = following.values()
-        named = [each.decode() for each in found]
-        records = [(name, await self._call("GET", name)) for name in named]
+        records = [(key.decode(errors="replace"), await self._get(key)) for key in found]
         return int(following), [(name, record) for name, record in records if record is not None]
+
+    async def _get(self, key: bytes) -> bytes | None:
+        """A string; an empty one in the place of another type of value, which no reader takes for a block."""
+        try:
+            record: bytes | None = await self._call("GET", key)
+        except exceptions.ResponseError as error:
+            if not str(error).startswith("WRONGTYPE"):
+                raise
+            return b""
+        return record

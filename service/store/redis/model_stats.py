@@ -43,7 +43,7 @@ async def read_model_stats(call: _Call, name: str) -> ModelStats | None:
         refused={status: count(name, f"refused:{status}", there) for status, there in refused if there is not None},
         snapshot_rounds=count(name, "rounds of its snapshot", snapshot_rounds or b"0"),
         snapshot_at=None if snapshot_at is None else float(count(name, "seconds of its snapshot", snapshot_at)),
-        statistics_rounds=count(name, "rounds of its tally", statistics.get(b"rounds", b"0")),
+        statistics_rounds=count(name, "rounds of its statistics", statistics.get(b"rounds", b"0")),
         statistics=statistics.get(b"tally", b""),
         predictions_by=_by_slot(name, statistics),
         damaged=damaged,
@@ -70,4 +70,4 @@ def _memory(info: dict[str, Any]) -> tuple[int, int]:
 def _by_slot(name: str, statistics: dict[bytes, bytes]) -> dict[int, int]:
     """How many predictions there were by the end of each slot of time."""
     slots = {field[len(_SLOT) :]: value for field, value in statistics.items() if field.startswith(_SLOT)}
-    return {count(name, "slots of its tally", slot): count(name, "slots", value) for slot, value in slots.items()}
+    return {count(name, "slots of its statistics", slot): count(name, "slots", value) for slot, value in slots.items()}

@@ -231,7 +231,7 @@ class RedisStore(DamageCommands):
 
     @translating_errors
     async def command(self, *words: Any) -> Any:
-        """One command, for what stands beside the models (`service.store.redis.api_keys`)."""
+        """Run one command, for tables beside the models (`service.store.redis.api_keys`)."""
         return await self._call(*words)
 
     async def close(self) -> None:

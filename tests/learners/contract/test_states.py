@@ -18,7 +18,7 @@ def test_state_has_its_declared_layout(life: Life) -> None:
 
 
 def test_state_bytes_is_what_a_state_takes(life: Life) -> None:
-    """The size told without making a state is the size of a state."""
+    """The size that is computed without making a state is the size of a state."""
     assert state_bytes(life.learner) == sum(field.nbytes for field in life.state)
 
 

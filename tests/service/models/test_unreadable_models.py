@@ -56,7 +56,6 @@ def another_hash(client: redis.Redis, key: str) -> None:
     client.hset(key, "colour", "red")
 
 
-FIELDS = ("incarnation", "definition", "created_at", "rounds", "predictions", "correct")
 DAMAGES: dict[str, Damage] = {
     "definition is no JSON": replaced("definition", b"{"),
     "definition is another JSON": replaced("definition", b"[1]"),

@@ -29,7 +29,7 @@ class Ledger:
         self.outcomes: dict[str, bool] = {}
 
     def teach(self, n: int, seed: int) -> None:
-        """So many rounds, each request repeated until it is acknowledged."""
+        """Play n rounds, and repeat each request until it is acknowledged."""
         with httpx2.Client(base_url=self._wager.url, timeout=30.0) as client:
             for i, context in enumerate(some_contexts(seed, n)):
                 asked = {"model": "forest", "context": context, "prediction_id": f"{seed}-{i}"}

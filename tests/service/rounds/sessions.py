@@ -43,6 +43,6 @@ async def judge(session: ModelSession, ids: list[str]) -> None:
 
 async def settled(session: ModelSession) -> None:
     """Waits until nothing is under way."""
-    async with asyncio.timeout(60.0):  # a kernel may be compiled meanwhile, in a thread
+    async with asyncio.timeout(60.0):  # a thread may be compiling a kernel
         while not session.idle:  # noqa: ASYNC110  it tells nobody
             await asyncio.sleep(0)

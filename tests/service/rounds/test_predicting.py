@@ -26,7 +26,7 @@ async def test_a_round_keeps_what_its_draw_left(store: RedisStore, name: str) ->
 
 
 class Forgetful(RedisStore):
-    """A store that loses the latest rounds just before predictions are stored, so many times."""
+    """A store that loses the latest rounds just before predictions are stored, a few times."""
 
     times = 0
 

@@ -16,7 +16,7 @@ from tests.service.sample_models import GAPTRON, LABEL_SET, SOBA_DIAGONAL, UNIFO
 
 
 async def test_a_session_is_opened_once(store: RedisStore, name: str) -> None:
-    """Whoever asks for a model gets the same session, also those who ask at the same time."""
+    """All requests for a model get the same session, also those at the same time."""
     await make_model(store, name)
     sessions = session_cache(store)
     found = await asyncio.gather(*(sessions.find(name, "model") for _ in range(5)))

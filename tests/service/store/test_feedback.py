@@ -71,7 +71,7 @@ async def test_duplicates_in_one_call_make_one_round(place: Place) -> None:
 async def test_second_feedback_agrees_or_contradicts(
     place: Place, first: Any, second: Any, expected: FeedbackStatus
 ) -> None:
-    """Second feedback for label 2 is judged by what both know; either way the first outcome is told and stays."""
+    """Second feedback for label 2 is judged by what both know; either way the first outcome is returned and stays."""
     await place.predict("a", label=2)
     (recorded,) = await place.store.add_feedback(place.key, [labelled("a", *first)], STRICT, NOW)
     (judged,) = await place.store.add_feedback(place.key, [labelled("a", *second)], STRICT, NOW)
@@ -137,7 +137,7 @@ async def test_a_true_label_is_asked_for_where_it_is_needed(place: Place) -> Non
     ids=["2", "300", "20"],
 )
 async def test_answers_of_any_length_are_compared_as_bytes(place: Place, form: AnswerCodec, rows: Any) -> None:
-    """Whatever its length and bytes, an answer is kept, told, and right if and only if the truth is the same."""
+    """Whatever its length and bytes, an answer is stored, returned, and right if and only if the truth is the same."""
     answer, other, third = form.encode(np.array(rows))
     shape = RecordFormat(form, 1, DenseCodec(1))
     numbers, none, outputs = np.ones((3, 1)), np.zeros(3), form.rows(np.array(rows[:1] * 3))

@@ -68,7 +68,7 @@ def test_decoded_rounds_are_in_arrays_of_their_own(sample: Sample) -> None:
 @LAWS
 @given(samples(), st.data())
 def test_a_record_of_the_wrong_length_is_corrupt(sample: Sample, data: st.DataObject) -> None:
-    """A round that was cut or prolonged is refused, wherever it stands among others."""
+    """A round that was cut or prolonged is refused, at any place among others."""
     records = as_rounds(sample)
     at = data.draw(st.integers(0, len(records) - 1))
     length = data.draw(st.integers(1, len(records[at]) + 9).filter(lambda n: n != len(records[at])))
