@@ -62,11 +62,20 @@ class LogReader:
     async def _part(self, after: int, limit: int) -> _Part:
         model = self._model
         most = max(1, min(limit, _PART_BYTES // model.format.round_bytes))
-        entries = (await self._store.read_tail(model.key, after, most)).entries
+        entries = _following((await self._store.read_tail(model.key, after, most)).entries, after)
         cost = sum(len(entry.payload) for entry in entries) * _COST_PER_BYTE
         lines = await self._compute.run_costly(cost, model.name, _lines_after, model, entries, after)
-        last = entries[-1].last_round if entries else after
-        return _Part(lines[:limit], last if last > after else None)
+        return _Part(lines[:limit], entries[-1].last_round if entries else None)
+
+
+def _following(entries: Sequence[LogEntry], after: int) -> list[LogEntry]:
+    """Entries that go beyond those before them: a damaged log may have one twice."""
+    found = list[LogEntry]()
+    for entry in entries:
+        if entry.last_round > after:
+            found.append(entry)
+            after = entry.last_round
+    return found
 
 
 def _lines_after(model: Model, entries: list[LogEntry], after: int) -> list[RoundLine]:

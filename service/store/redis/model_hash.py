@@ -66,7 +66,7 @@ def count(name: str, field: str, value: bytes | None) -> int:
     Raises:
         StoreCorruptError: if it is missing, or no number from 0 on.
     """
-    if value is None or not value.isdigit() or len(value) > 19:
+    if value is None or not value.isdigit() or len(value) > 19 or (value[:1] == b"0" and value != b"0"):
         raise corrupt(name, f"its {field} {'are missing' if value is None else 'are no number'}")
     return int(value)
 
