@@ -187,7 +187,8 @@ class _Cluster:
     async def call(self, *command: Any) -> Any:
         try:
             return await self._redis.execute_command(*command)
-        except RuntimeError as error:  # uvloop's, of a connection that another command has just closed
+        # Of a connection that another command has just closed, uvloop raises one, and redis-py the other.
+        except (RuntimeError, AttributeError) as error:
             raise exceptions.ConnectionError(str(error)) from error
 
     async def call_and_wait(self, replicas: int, seconds: float, *command: Any) -> tuple[Any, int]:
