@@ -35,7 +35,7 @@ def post(path: str, body: bytes) -> bytes:
 
 
 async def drive(port: int | Sequence[int], requests: Iterator[bytes], connections: int, keep: bool = False) -> Outcome:
-    """Send all requests to 127.0.0.1 over so many connections, shared out among the ports.
+    """Send all requests to 127.0.0.1 over the given number of connections, divided among the ports.
 
     Raises:
         RuntimeError: with the answer, if one is not 200.

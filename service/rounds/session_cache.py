@@ -68,7 +68,7 @@ class SessionCache:
                 await session.maintain()
             except ModelNotFoundError:
                 self.drop(session)
-            except WagerError as error:  # the requests that meet it are told
+            except WagerError as error:  # affected requests get the error
                 _log.warning("upkeep of model %s: %s", session.model.name, error.detail)
             except Exception:  # noqa: BLE001  one broken model must not end the upkeep of all
                 _log.exception("upkeep of model %s", session.model.name)

@@ -37,7 +37,7 @@ class RoundService:
         A missing model is reported later.
 
         Raises:
-            BatchTooLargeError: if so many predictions would.
+            BatchTooLargeError: if the answer would be too large.
         """
         try:
             model = (await self._sessions.find(name, "model")).model

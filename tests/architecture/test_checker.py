@@ -63,7 +63,7 @@ class Broken(NamedTuple):
 
 
 def crowd(n: int) -> dict[str, str]:
-    """Modules of one folder, besides the one that is there."""
+    """Return further modules for one folder."""
     return {f"low/number_{i}.py": '"""One of many."""\n' for i in range(n - 1)}
 
 

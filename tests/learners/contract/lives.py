@@ -45,7 +45,7 @@ def of_those(capable: Callable[[AnyLearner], bool]) -> pytest.MarkDecorator:
 
 
 def has_layout(learner: AnyLearner, state: Any) -> bool:
-    """Whether the arrays of a state have the dtypes, shapes and least entries that stand beside its fields."""
+    """Whether the arrays of a state have the dtypes, shapes and least entries that its fields declare."""
     layout, arrays = state_layout(learner), state._asdict()
     return arrays.keys() == layout.keys() and all(
         (field.dtype, field.shape) == layout[name][:2]

@@ -11,7 +11,7 @@ from tests.learners.contract.lives import Life, has_layout
 
 
 def test_state_has_its_declared_layout(life: Life) -> None:
-    """Each state array has the dtype, shape and least entry that stand beside its field, before and after folds."""
+    """Each state array has the dtype, shape and least entry that its field declares, before and after folds."""
     for state in (life.learner.init(), life.state):
         assert type(state) is life.learner.state_type
         assert has_layout(life.learner, state)

@@ -34,7 +34,7 @@ def test_steps_and_bounds_by_hand(rate: Any, step: float, bound: float) -> None:
 
 
 def test_norm_is_computed_afresh_every_65536_rounds() -> None:
-    """The tracked norm is then that of the direction, so that rounding does not add up for ever."""
+    """The tracked norm is then that of the direction, so that rounding errors do not accumulate."""
     learner = FenchelYoung(problem=Problem(3, 2))
     unknown = random_rounds(1, 2, learner)._replace(true_labels=np.array([NO_LABEL, NO_LABEL]))
     drifted = learner.init()._replace(direction=np.full((2, 3), 0.5), squared_norm=np.array(7.0))

@@ -117,7 +117,7 @@ async def test_a_call_that_is_stopped_spoils_nothing(store_url: str, name: str) 
 
 
 async def test_a_snapshot_is_whole_or_not_there(store_url: str, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Parts that the store has forgotten make no snapshot; what is there is not forgotten like its parts."""
+    """Expired parts make no snapshot, and a complete snapshot does not expire as its parts do."""
     monkeypatch.setattr(redis_store, "_PART_BYTES", 4)
     key = ModelKey(name, "first")
     async with open_store(store_url) as store:
