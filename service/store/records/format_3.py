@@ -10,15 +10,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from learners.base import Contexts
 from service.errors import StoreCorruptError
 from service.store.records.answer_codec import AnswerCodec
 from service.store.records.context_codec import ContextCodec, SparseCodec
 from service.store.records.layout import Layout
 from service.store.records.round_table import RawRounds, Table, row_dtype, row_faults
 from service.store.records.shapes import RecordShape
-from service.store.records.soundness import Numbers, faults
-from service.store.records.stored_prediction import StoredPrediction
+from service.store.records.stored_prediction import StoredPrediction, single_prediction
 
 VERSION = 3
 
@@ -78,15 +76,9 @@ class Format3:
     def decode_stored(self, record: bytes) -> StoredPrediction | None:
         """See `RecordFormat.decode_stored`."""
         block = self._block(record)
-        if len(block.predictions) > 1 and block.fingerprint == bytes(16):  # one that the service named
-            return None
-        if len(block.predictions) != 1:
-            raise StoreCorruptError("a prediction's record is of another model")
-        output, p, none = block.predictions["output"], block.predictions["propensity"], np.zeros((1, 0))
-        numbers = Numbers(output, p, np.zeros(1), none, Contexts.dense(none), (block.expires_at,))
-        if wrong := faults(self._answers, numbers):
-            raise StoreCorruptError(f"a prediction's record holds an impossible {wrong[0]}")
-        return StoredPrediction(block.fingerprint, block.expires_at, block.rounds_seen, p, output)
+        return single_prediction(
+            self._answers, block.predictions, block.fingerprint, block.expires_at, block.rounds_seen
+        )
 
     def check_block(self, record: bytes) -> None:
         """See `RecordFormat.check_block`."""

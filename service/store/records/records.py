@@ -22,8 +22,8 @@ from service.store.records.format_3 import Format3, shape_of
 from service.store.records.layout import BODY, EVIDENCE, HEAD, OPEN_COUNT, OUTCOME, PREDICTION, VERSION
 from service.store.records.round_table import RawRounds, RoundReader, Table, row_faults
 from service.store.records.rounds import StoredRounds
-from service.store.records.soundness import Numbers, faults, sound_rows
-from service.store.records.stored_prediction import StoredPrediction
+from service.store.records.soundness import Numbers, sound_rows
+from service.store.records.stored_prediction import StoredPrediction, single_prediction
 
 BLOCK_BYTES = 16_384
 """The largest block of more than one prediction: each feedback reads one, and one that waits keeps it whole."""
@@ -155,15 +155,9 @@ class RecordFormat:
         if record[:1] == bytes([format_3.VERSION]):
             return self._format_3.decode_stored(record)
         block = block_of(record, self.answers)
-        if len(block.predictions) > 1 and block.fingerprint == bytes(16):  # one that the service named
-            return None
-        if len(block.predictions) != 1:
-            raise StoreCorruptError("a prediction's record is of another model")
-        output, p, none = block.predictions["output"], block.predictions["propensity"], np.zeros((1, 0))
-        numbers = Numbers(output, p, np.zeros(1), none, Contexts.dense(none), (block.expires_at,))
-        if wrong := faults(self.answers, numbers):
-            raise StoreCorruptError(f"a prediction's record holds an impossible {wrong[0]}")
-        return StoredPrediction(block.fingerprint, block.expires_at, block.rounds_seen, p, output)
+        return single_prediction(
+            self.answers, block.predictions, block.fingerprint, block.expires_at, block.rounds_seen
+        )
 
     def check_block(self, record: bytes) -> None:
         """Refuse a block of which a prediction could not be joined with feedback.
