@@ -20,8 +20,8 @@ from pydantic import (
 )
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SecretsSettingsSource, SettingsConfigDict
 
-from service.schemas.models import NAME_PATTERN
 from service.store.connections.addresses import Kind, TlsFiles, parse_store_url
+from service.wording.patterns import NAME
 
 _PREFIX = "WAGER_"
 _KIB, _MIB, _GIB = 2**10, 2**20, 2**30
@@ -46,7 +46,7 @@ def _words(secrets: SecretStr) -> list[str]:
 
 
 def _check_names(names: str) -> str:
-    if any(not re.fullmatch(NAME_PATTERN, name) for name in _split(names)):
+    if any(not re.fullmatch(NAME, name) for name in _split(names)):
         raise ValueError("must be names of models, separated by commas")
     return names
 

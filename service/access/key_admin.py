@@ -9,6 +9,9 @@ from pydantic import ValidationError
 from service.access.keys import KeyRecord, read_record
 from service.errors import InvalidInputError, NotFoundError
 from service.store.access_tables import KeyTable
+from service.wording.json_schemas import root_of
+from service.wording.validation import explain
+from service.wording.values import quoted
 
 _NOISE_BYTES = 38  # 6 of the id, 32 of the secret
 
@@ -95,8 +98,8 @@ class KeyAdmin:
         try:
             record = KeyRecord.model_validate(fields | {"digest": hashlib.sha256(text.encode()).hexdigest()})
         except ValidationError as error:
-            first = error.errors(include_url=False, include_input=False)[0]
-            raise InvalidInputError(first["msg"], ".".join(map(str, first["loc"])) or None) from None
+            first = explain(error.errors(include_url=False)[0], root_of(KeyRecord))
+            raise InvalidInputError(first.reason, first.field) from None
         if not await self._table.add(key_id, _encode(record)):
             raise RuntimeError("a key id came up twice: the source of randomness is broken")
         return IssuedKey(key_id, text)
@@ -107,4 +110,4 @@ def _encode(record: KeyRecord) -> bytes:
 
 
 def _no_such(key_id: str) -> NotFoundError:
-    return NotFoundError(f"there is no API key with the id {key_id!r}")
+    return NotFoundError(f"no API key has the id {quoted(key_id)}")

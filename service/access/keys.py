@@ -18,6 +18,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from service.errors import ForbiddenError, ModelNotFoundError, UnauthenticatedError
 from service.store.access_tables import KeyTable
+from service.wording.patterns import DIGEST, KEY_GLOB, KEY_LIMIT
+from service.wording.values import quoted
 
 _log = logging.getLogger(__name__)
 
@@ -26,10 +28,8 @@ SCOPES: tuple[Scope, ...] = ("predict", "feedback", "read", "admin")
 
 _KEY = re.compile(r"wk_([0-9a-f]{12})_[0-9a-f]{64}")
 _MOST_CACHED = 4096
-_REFUSED = "the API key is not known, or no longer valid"
+_REFUSED = "the API key is unknown, expired or revoked"
 
-# Names have no other characters (`service.schemas.models.NAME_PATTERN`); `*` matches any of them.
-_GLOB = r"^[A-Za-z0-9._*-]{1,64}$"
 _LAST = "\x7f"  # behind every character of a name
 
 
@@ -58,15 +58,15 @@ class KeyRecord(BaseModel):
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True, hide_input_in_errors=True)
 
-    digest: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$", repr=False)]
+    digest: Annotated[str, Field(pattern=DIGEST, repr=False)]
     """SHA-256 of the key, in hex."""
     name: Annotated[str, Field(min_length=1, max_length=100)]
     """Whose it is, for a person."""
     scopes: Annotated[list[Scope], Field(min_length=1, max_length=len(SCOPES))]
     """`admin` includes the others."""
-    models: Annotated[str, Field(pattern=_GLOB)] = "*"
+    models: Annotated[str, Field(pattern=KEY_GLOB)] = "*"
     """A glob of the names of models."""
-    limit: Annotated[str, Field(pattern=r"^[1-9][0-9]{0,8}/(second|minute|hour|day)$")] | None = None
+    limit: Annotated[str, Field(pattern=KEY_LIMIT)] | None = None
     """Most requests, such as `100/second`."""
     created_at: Annotated[float, Field(ge=0, allow_inf_nan=False)]
     """Seconds since the epoch."""
@@ -76,7 +76,7 @@ class KeyRecord(BaseModel):
     @model_validator(mode="after")
     def _scopes_differ(self) -> Self:
         if len(set(self.scopes)) < len(self.scopes):
-            raise ValueError("a scope is there twice")
+            raise ValueError("scopes must be unique")
         return self
 
 
@@ -98,7 +98,7 @@ class Caller:
             ForbiddenError: if the key has not.
         """
         if scope not in self._scopes:
-            raise ForbiddenError(f"the API key has not the scope {scope!r}")
+            raise ForbiddenError(f"the request needs the scope {quoted(scope)}, which the API key does not have")
 
     def check_model(self, name: str, field: str) -> None:
         """Lets pass who may know of the model; the others learn nothing, not even whether it exists.
@@ -107,7 +107,7 @@ class Caller:
             ModelNotFoundError: in the words of a model that does not exist, blaming that field.
         """
         if name not in self.names:
-            raise ModelNotFoundError(f"there is no model {name!r}", field)
+            raise ModelNotFoundError(f"there is no model {quoted(name)}", field)
 
     def check_new_model(self, name: str) -> None:
         """Lets pass who may make a model of that name.
@@ -116,7 +116,9 @@ class Caller:
             ForbiddenError: if the key is for other names.
         """
         if name not in self.names:
-            raise ForbiddenError(f"the API key is for models named {self.names.glob!r}", "name")
+            raise ForbiddenError(
+                f"got {quoted(name)}; the API key allows only names that match {quoted(self.names.glob)}", "name"
+            )
 
     def check_everything(self) -> None:
         """Lets pass who may know of all models.
@@ -125,7 +127,7 @@ class Caller:
             ForbiddenError: if the key is for some only.
         """
         if not self.names.all:
-            raise ForbiddenError("the API key is not for all models")
+            raise ForbiddenError("the request needs an API key for all models; this key is for some models")
 
 
 class Gatekeeper:

@@ -21,6 +21,7 @@ from service.schemas.models import DamageNote, ModelAnswer, ModelDefinition, Mod
 from service.schemas.rounds import RoundLine
 from service.store.damage import Damage
 from service.store.stored_models import ListedModel, ModelKey, StoredModel, UnreadModel
+from service.wording.values import quoted
 
 _MOST_NOTES = 10
 """Of damage, beside a model."""
@@ -64,7 +65,7 @@ class Catalogue:
             cost, definition.name, self._written, definition, incarnation
         )
         if not await self._store.create_model(key, text, self._now(), summary):
-            raise ModelExistsError(f"there is a model {definition.name!r} already", "name")
+            raise ModelExistsError(f"a model named {quoted(definition.name)} already exists", "name")
         return await self.get(definition.name)
 
     async def get(self, name: str) -> ModelAnswer:
@@ -140,7 +141,7 @@ class Catalogue:
             ModelNotFoundError: if there is none.
         """
         if not await self._store.delete_model(name):
-            raise ModelNotFoundError(f"there is no model {name!r}", "name")
+            raise ModelNotFoundError(f"there is no model {quoted(name)}", "name")
         self._forget(name)
 
     async def rounds(self, name: str, after: int, limit: int) -> AsyncIterator[Sequence[RoundLine]]:
@@ -155,7 +156,7 @@ class Catalogue:
     async def _stored(self, name: str) -> StoredModel:
         stored = await self._store.get_model(name)
         if stored is None:
-            raise ModelNotFoundError(f"there is no model {name!r}", "name")
+            raise ModelNotFoundError(f"there is no model {quoted(name)}", "name")
         return stored
 
 

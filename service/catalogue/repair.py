@@ -10,6 +10,7 @@ from service.replicas.snapshot_state import read_state
 from service.store.base import LogEntry, Store
 from service.store.damage import Damage, DamagedSnapshotError
 from service.store.log_entries import Stretch, begin_of, read_entries, read_page
+from service.wording.values import quoted
 
 _PAGE = 512
 _MOST_MODELS = 10_000_000
@@ -35,7 +36,7 @@ async def search(store: Store, name: str | None) -> AsyncIterator[Finding]:
         ModelNotFoundError: if there is none of that name.
     """
     if name is not None and not await _is_there(store, name):
-        raise ModelNotFoundError(f"there is no model {name!r}", "model")
+        raise ModelNotFoundError(f"there is no model {quoted(name)}", "model")
     for each in [name] if name else await store.list_names(_MOST_MODELS):
         async for finding in _search_model(store, each):
             yield finding

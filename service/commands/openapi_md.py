@@ -9,7 +9,9 @@ from service.api.responses.problems import TYPE_PREFIX, problem_of_validation
 from service.app import create_app
 from service.catalogue.catalogue import describe_learners
 from service.commands.json_schema import Schema, Schemas, code, need, pretty
+from service.schemas.rounds import PredictRequest
 from service.settings import Settings
+from service.wording.json_schemas import root_of
 
 _METHODS = ("get", "post", "put", "patch", "delete")
 _JSON = "application/json"
@@ -38,7 +40,7 @@ _PROBLEMS = """\
 Every error is answered with a [Problem](#problem). Its `type` is `{prefix}` and one of these names, which do not
 change. For example:"""
 
-_PROBLEM = problem_of_validation([{"type": "missing", "loc": ("context",), "msg": "Field required"}])
+_PROBLEM = problem_of_validation([{"type": "missing", "loc": ("context",)}], root_of(PredictRequest))
 _MOMENT = "2026-11-21T09:30:00Z"
 _SURE, _RARE = 0.9666666666666667, 0.016666666666666666
 _KINDS = {

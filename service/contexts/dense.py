@@ -33,7 +33,8 @@ class DenseKind(ContextKind[list[float]]):
 
     def __init__(self, features: DenseFeatures) -> None:
         self._size = features.size
-        self.wanted = f"a list of {self._size} numbers"
+        self.wanted = f"a list of {self._size} number{'s' * (self._size > 1)}"
+        self.example = _example(self._size)
         self.codec = DenseCodec(self._size)
 
     @staticmethod
@@ -44,8 +45,7 @@ class DenseKind(ContextKind[list[float]]):
     def numbers(self, context: list[float]) -> Sequence[float]:
         """See `ContextKind.numbers`."""
         if len(context) != self._size:
-            detail = f"the context has {len(context)} numbers, the model {self._size} features"
-            raise ContextLengthError(detail, "context")
+            raise ContextLengthError(f"got a list of {len(context)}; {self.hint}", "context")
         return context
 
     def entry(self, context: list[float], position: int) -> Entry:  # noqa: ARG002  the same for each
@@ -68,3 +68,8 @@ class DenseKind(ContextKind[list[float]]):
         """See `ContextKind.show`."""
         shown: list[float] = contexts.values[contexts.starts[i] : contexts.starts[i + 1]].tolist()
         return shown
+
+
+def _example(size: int) -> str:
+    numbers = ["0.5", "-1", "0.25"][:size]
+    return f"[{', '.join(numbers if size <= len(numbers) else [*numbers, '…'])}]"

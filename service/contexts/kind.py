@@ -10,6 +10,7 @@ from learners.base import Contexts
 from service.errors import ContextLengthError
 from service.store.records.context_codec import ContextCodec
 from service.strict_body import Body
+from service.wording.values import shown
 
 Number = Annotated[float, Field(allow_inf_nan=False)]
 
@@ -72,7 +73,8 @@ class ContextKind(ABC, Generic[GivenT]):
         type: the Python type of a context that was read.
         form: what a client sends, such as "a list of numbers".
         wanted: what a client of this model sends, such as "a list of 3 numbers".
-        codec: of the stored bytes.
+        example: the JSON of a context that a client of this model may send.
+        codec: encodes and decodes the stored bytes.
     """
 
     name: ClassVar[str]
@@ -82,6 +84,7 @@ class ContextKind(ABC, Generic[GivenT]):
     type: ClassVar[type[Any]]
     form: ClassVar[str]
     wanted: str
+    example: str
     codec: ContextCodec
 
     @abstractmethod
@@ -96,12 +99,18 @@ class ContextKind(ABC, Generic[GivenT]):
         """Return the numbers of a context that fits the model.
 
         Raises:
-            ContextLengthError: if it is of another kind, or has not as many numbers as it should.
-            ContextIndexError: if an index is out of range, or there twice.
+            ContextLengthError: if it is of another kind, or has the wrong number of numbers.
+            ContextIndexError: if an index is out of range, or occurs twice.
         """
         if not isinstance(context, self.type):
-            raise ContextLengthError(f"the model wants {self.wanted}", "context")
+            given = shown(context if isinstance(context, (list, dict)) else vars(context))
+            raise ContextLengthError(f"got {given}; {self.hint}", "context")
         return self.numbers(context)
+
+    @property
+    def hint(self) -> str:
+        """The kind of the model's features, and what to send."""
+        return f"the model has {self.name} features: send {self.wanted}, such as {self.example}"
 
     @abstractmethod
     def numbers(self, context: GivenT) -> Sequence[float]:

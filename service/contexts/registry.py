@@ -6,17 +6,23 @@ from operator import or_
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 from pydantic import Discriminator, Field, Tag
+from pydantic.json_schema import SkipJsonSchema
 
 from service.contexts.dense import DenseKind
 from service.contexts.kind import BaseFeatures, ContextKind
 from service.contexts.sparse import SparseKind
 
 KINDS: tuple[type[ContextKind[Any]], ...] = (DenseKind, SparseKind)
-"""In the order in which they are asked whether a given context is theirs; what no other claims is read as the first."""
+"""The kinds, in the order of their claims. What no kind claims is read as the first, unless it is an object."""
 
+_UNCLAIMED = "unclaimed"
 _CLAIMS = [(kind.claims, kind.name) for kind in KINDS[1:]]
 _KIND_OF_NAME = {kind.name: kind for kind in KINDS}
 NAMES = frozenset(_KIND_OF_NAME)
+
+
+_Unclaimed = Annotated[SkipJsonSchema[dict[str, Any]], Tag(_UNCLAIMED)]
+"""An object of no kind. It is read, so that the kind of its model can refuse it and say what to send instead."""
 
 
 def context_kind(features: BaseFeatures) -> ContextKind[Any]:
@@ -28,7 +34,7 @@ def _name_of(given: object) -> str:
     for claims, name in _CLAIMS:
         if claims(given):
             return name
-    return KINDS[0].name
+    return _UNCLAIMED if type(given) is dict else KINDS[0].name
 
 
 def _forms() -> str:
@@ -49,7 +55,7 @@ if TYPE_CHECKING:
 else:
     Features = Annotated[_union(kind.features for kind in KINDS), Field(discriminator="kind")]
     GivenContext = Annotated[
-        _union(Annotated[kind.given, Tag(kind.name)] for kind in KINDS),
+        _union([*(Annotated[kind.given, Tag(kind.name)] for kind in KINDS), _Unclaimed]),
         Discriminator(_name_of),
         Field(description=_forms()),
     ]

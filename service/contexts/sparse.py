@@ -2,7 +2,7 @@
 
 import struct
 from collections.abc import Sequence
-from itertools import chain
+from itertools import chain, pairwise
 from typing import Annotated, Literal
 
 import numpy as np
@@ -38,30 +38,32 @@ class SparseKind(ContextKind[SparseContext]):
     name = "sparse"
     features = SparseFeatures
     given = shown = type = SparseContext
-    form = "an object"
-    wanted = "an object with indices and values"
+    form = 'an object with "indices" and "values"'
+    example = '{"indices": [0], "values": [0.5]}'
 
     def __init__(self, features: SparseFeatures) -> None:
         self._size = features.size
+        self.wanted = f'an object with "indices", integers from 0 to {self._size - 1}, and "values", numbers'
         self.codec = SparseCodec(self._size)
 
     @staticmethod
     def claims(given: object) -> bool:
         """See `ContextKind.claims`."""
-        return type(given) is dict or type(given) is SparseContext  # faster than isinstance
+        if type(given) is dict:  # faster than isinstance
+            return "indices" in given or "values" in given
+        return type(given) is SparseContext
 
     def numbers(self, context: SparseContext) -> Sequence[float]:
         """See `ContextKind.numbers`."""
         indices, values = context.indices, context.values
         if len(indices) != len(values):
-            detail = f"there are {len(indices)} indices for {len(values)} values"
+            detail = f"got {len(indices)} indices and {len(values)} values; send one value for each index"
             raise ContextLengthError(detail, "context.indices")
         if max(indices) >= self._size:
-            raise ContextIndexError(
-                f"index {max(indices)}, where the model has {self._size} features", "context.indices"
-            )
+            detail = f"got index {max(indices)}; the model's indices are integers from 0 to {self._size - 1}"
+            raise ContextIndexError(detail, "context.indices")
         if len(set(indices)) < len(indices):
-            raise ContextIndexError("an index is there twice", "context.indices")
+            raise ContextIndexError(f"got index {_repeated(indices)} twice; indices must be unique", "context.indices")
         return values
 
     def entry(self, context: SparseContext, position: int) -> Entry:
@@ -89,3 +91,8 @@ class SparseKind(ContextKind[SparseContext]):
         """See `ContextKind.show`."""
         row = slice(contexts.starts[i], contexts.starts[i + 1])
         return SparseContext(indices=contexts.indices[row].tolist(), values=contexts.values[row].tolist())
+
+
+def _repeated(indices: Sequence[int]) -> int:
+    """Return an index that occurs more than once."""
+    return next(one for one, other in pairwise(sorted(indices)) if one == other)

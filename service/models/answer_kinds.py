@@ -15,6 +15,7 @@ from learners.base import AnyLearner, IntArray
 from service.errors import UnknownLabelError, WrongTruthError
 from service.schemas.rounds import FeedbackRequest
 from service.store.records.answer_codec import AnswerCodec, label_bytes, label_codec, label_set_codec, ranking_codec
+from service.wording.values import joined, shown
 
 
 class Shown(NamedTuple):
@@ -23,6 +24,9 @@ class Shown(NamedTuple):
     label: str | None
     labels: list[str] | None
 
+
+_MOST_SHOWN = 10
+"""The most labels that an error lists."""
 
 NOTHING = Shown(None, None)
 
@@ -87,13 +91,14 @@ class SingleLabels(_Labels):
     def read(self, feedback: FeedbackRequest) -> bytes | None:
         """See `Answers.read`."""
         if feedback.true_labels is not None:
-            raise WrongTruthError("this model answers one label: give true_label", "true_labels")
+            raise WrongTruthError("this model answers one label; send true_label instead", "true_labels")
         if feedback.true_label is None:
             return None
         try:
             return label_bytes(self._numbers[feedback.true_label])
         except KeyError:
-            raise UnknownLabelError(f"the model has no label {feedback.true_label!r}", "true_label") from None
+            detail = f"got {shown(feedback.true_label)}; {_known_labels(self._labels)}"
+            raise UnknownLabelError(detail, "true_label") from None
 
 
 class LabelSets(_Labels):
@@ -142,7 +147,7 @@ class Rankings(_Labels):
         if numbers is None:
             return None
         if len(numbers) < len(self._labels):
-            detail = f"a ranking has all {len(self._labels)} labels of the model, and these are {len(numbers)}"
+            detail = f"got {len(numbers)} labels; must be a ranking of all {len(self._labels)} labels of the model"
             raise WrongTruthError(detail, "true_labels")
         return self.form.encode(numbers)[0]
 
@@ -150,17 +155,24 @@ class Rankings(_Labels):
 def _different_numbers(feedback: FeedbackRequest, numbers: dict[str, int], answer: str) -> IntArray | None:
     """Where each of the true labels stands in the model's list."""
     if feedback.true_label is not None:
-        raise WrongTruthError(f"this model answers {answer}: give true_labels", "true_label")
+        raise WrongTruthError(f"this model answers {answer}; send true_labels instead", "true_label")
     if feedback.true_labels is None:
         return None
     found: dict[int, str] = {}
     for i, label in enumerate(feedback.true_labels):
         if label not in numbers:
-            raise UnknownLabelError(f"the model has no label {label!r}", f"true_labels.{i}")
+            raise UnknownLabelError(f"got {shown(label)}; {_known_labels(list(numbers))}", f"true_labels.{i}")
         if numbers[label] in found:
-            raise WrongTruthError(f"{label!r} is there twice", f"true_labels.{i}")
+            raise WrongTruthError(f"got {shown(label)} twice; true labels must be unique", f"true_labels.{i}")
         found[numbers[label]] = label
     return np.array(list(found), dtype=np.int64)
+
+
+def _known_labels(labels: Sequence[str]) -> str:
+    """Return the labels of a model as an error shows them, the first ones of many."""
+    names = [shown(label) for label in labels[:_MOST_SHOWN]]
+    more = len(labels) - len(names)
+    return f"the model's labels are {joined([*names, *([f'{more} more'] if more else [])], 'and')}"
 
 
 def answers_of(learner: AnyLearner, labels: Sequence[str]) -> Answers:

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
 
@@ -22,6 +23,7 @@ from service.errors import (
     StoreCorruptError,
     UnknownAlgorithmError,
     UnknownHyperparameterError,
+    WagerError,
 )
 from service.models.answer_kinds import Answers, answers_of
 from service.models.norm_policy import ContextCheck
@@ -29,6 +31,10 @@ from service.schemas.models import LearnerChoice, ModelDefinition
 from service.store.base import FeedbackRules
 from service.store.records.records import RecordFormat
 from service.store.stored_models import ModelKey, StoredModel
+from service.wording.bad_json import syntax_error, unreadable
+from service.wording.json_schemas import root_of
+from service.wording.validation import explain
+from service.wording.values import joined, shown, suggestion
 
 FORGET_AFTER = 3600.0
 """Seconds a prediction is remembered behind its window, so that late feedback is told from unknown."""
@@ -131,7 +137,9 @@ def choose_learner(choice: LearnerChoice | None, n_labels: int, features: Featur
     """
     choice = choice or LearnerChoice(algorithm=RECOMMENDED.algorithm)
     if current_name(choice.algorithm) not in ALL_LEARNERS:
-        detail = f"there is no algorithm {choice.algorithm!r}; known are {', '.join(sorted(ALL_LEARNERS))}"
+        known = sorted(ALL_LEARNERS)
+        hint = suggestion(choice.algorithm, known)
+        detail = f"got {shown(choice.algorithm)}; {hint}must be one of {', '.join(known)}"
         raise UnknownAlgorithmError(detail, "learner.algorithm")
     return _validated(choice, Problem(n_labels, features.size, features.norm_bound))
 
@@ -139,23 +147,36 @@ def choose_learner(choice: LearnerChoice | None, n_labels: int, features: Featur
 def _validated(choice: LearnerChoice, problem: Problem) -> AnyLearner:
     hyperparameters = choice.model_extra or {}
     chosen = ALL_LEARNERS[current_name(choice.algorithm)]
-    known = dataclasses.fields(chosen)
-    unknown = sorted(set(hyperparameters) - {field.name for field in known if field.name != "problem"})
-    if unknown:
-        raise UnknownHyperparameterError(f"{choice.algorithm} has no such hyperparameter", f"learner.{unknown[0]}")
+    _check_names(choice.algorithm, hyperparameters, chosen)
     try:
         learner: AnyLearner = chosen(problem=problem, **hyperparameters)
     except pydantic.ValidationError as error:
-        raise _as_hyperparameter_error(error) from error
+        raise _as_hyperparameter_error(error, chosen, hyperparameters) from error
     return learner
 
 
-def _as_hyperparameter_error(error: pydantic.ValidationError) -> HyperparameterError:
-    first = error.errors(include_url=False, include_input=False)[0]
-    # Behind the field's name the path tells which member of a union was tried; that is no place in the request.
-    field = ".".join(["learner", *(str(part) for part in first["loc"][:1])])
-    messages = [e["msg"].removeprefix("Value error, ") for e in error.errors() if e["loc"][:1] == first["loc"][:1]]
-    return HyperparameterError("; or: ".join(messages), field)
+def _check_names(algorithm: str, hyperparameters: Mapping[str, Any], chosen: type[Any]) -> None:
+    known = sorted({field.name for field in dataclasses.fields(chosen)} - {"problem"})
+    unknown = sorted(set(hyperparameters) - set(known))
+    if not unknown:
+        return
+    hint = suggestion(unknown[0], known)
+    listed = f"its hyperparameters are {joined(known, 'and')}" if known else "it has none"
+    detail = f"{algorithm} does not have this hyperparameter; {hint}{listed}"
+    raise UnknownHyperparameterError(detail, f"learner.{unknown[0]}")
+
+
+def _as_hyperparameter_error(
+    error: pydantic.ValidationError, chosen: Any, given: Mapping[str, Any]
+) -> HyperparameterError:
+    first = error.errors(include_url=False)[0]
+    # The path goes on with the member of a union that was tried, which is not a place in the request.
+    wrong = explain({**first, "loc": first["loc"][:1]}, root_of(chosen))
+    if wrong.field is None:
+        return HyperparameterError(wrong.reason, "learner")
+    if wrong.type == "value_error" and wrong.field in given:
+        return HyperparameterError(f"got {shown(given[wrong.field])}; {wrong.reason}", f"learner.{wrong.field}")
+    return HyperparameterError(wrong.reason, f"learner.{wrong.field}")
 
 
 def hyperparameters(learner: AnyLearner) -> dict[str, Any]:
@@ -175,7 +196,7 @@ def new_model(definition: ModelDefinition, incarnation: str, limits: Limits) -> 
     try:
         check_new(learner)
     except pydantic.ValidationError as error:
-        raise _as_hyperparameter_error(error) from error
+        raise _as_hyperparameter_error(error, type(learner), hyperparameters(learner)) from error
     written_out = {"learner": LearnerChoice(**hyperparameters(learner)), "features": _features(definition, learner)}
     complete = definition.model_copy(update=written_out)
     return Model(ModelKey(definition.name, incarnation), complete, learner)
@@ -186,7 +207,8 @@ def _features(definition: ModelDefinition, learner: AnyLearner) -> Features:
     features = definition.features
     if learner.context_norm == "maximum" and features.norm_bound > 1.0:
         detail = (
-            f"the experts of {learner.algorithm} answer from -1 to 1: leave norm_bound at 1, and divide the contexts"
+            f"got {features.norm_bound:g}; must be at most 1, as the experts of {learner.algorithm} answer numbers "
+            "between -1 and 1: divide the contexts instead"
         )
         raise HyperparameterError(detail, "features.norm_bound")
     if "norm" in features.model_fields_set:
@@ -211,10 +233,22 @@ def stored_model(stored: StoredModel) -> Model:
         learner = build_learner(definition)
     except (ValueError, RecursionError, InvalidInputError) as error:
         if _is_newer(error):
-            detail = f"a newer version wrote the definition of model {stored.key.name!r}: {error}"
+            detail = f"a newer version wrote the definition of model {stored.key.name!r}: {_reason(error)}"
             raise NewerVersionError(detail) from error
-        raise StoreCorruptError(f"the definition of model {stored.key.name!r} cannot be read: {error}") from error
+        detail = f"the definition of model {stored.key.name!r} cannot be read: {_reason(error)}"
+        raise StoreCorruptError(detail) from error
     return Model(stored.key, definition, learner)
+
+
+def _reason(error: Exception) -> str:
+    match error:
+        case pydantic.ValidationError():
+            return explain(error.errors(include_url=False)[0], root_of(ModelDefinition)).sentence("the definition")
+        case WagerError():
+            return f"{error.field}: {error.detail}"
+        case json.JSONDecodeError():
+            return syntax_error(error.msg, error.pos)
+    return unreadable(error)
 
 
 def _is_newer(error: Exception) -> bool:

@@ -33,11 +33,12 @@ class ContextCheck(NamedTuple):
         if self.norm == "maximum":
             self._check_entries(context, numbers)
         elif math.hypot(*numbers) > self.bound:
-            detail = f"the context's norm is {math.hypot(*numbers):.6g}, more than {self.bound:g}"
+            detail = f"got a norm of {math.hypot(*numbers):.6g}; the model's norm_bound is {self.bound:g}"
             raise NormExceededError(detail, "context")
 
     def _check_entries(self, context: GivenContext, numbers: Sequence[float]) -> None:
         for position, number in enumerate(numbers):
             if abs(number) > self.bound:
                 feature, field = self.kind.entry(context, position)
-                raise NormExceededError(f"feature {feature} is {number:.6g}, beyond ±{self.bound:g}", field)
+                detail = f"got {number:.6g} for feature {feature}; must be between -{self.bound:g} and {self.bound:g}"
+                raise NormExceededError(detail, field)

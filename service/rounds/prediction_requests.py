@@ -14,6 +14,7 @@ from service.errors import IdentifierError, NoDistributionError
 from service.models.model import Model
 from service.prediction_id import OWN, SINGLE, PredictionId, tokens_of, wire_form
 from service.schemas.rounds import PredictRequest
+from service.wording.values import quoted
 
 
 class PredictionRequest(NamedTuple):
@@ -49,7 +50,7 @@ def prediction_request(request: PredictRequest) -> PredictionRequest:
     given = request.prediction_id
     if given is not None:
         if given.model not in ("", request.model):
-            detail = f"the id belongs to model {given.model!r}, not to {request.model!r}"
+            detail = f"got an id of model {quoted(given.model)}; must be an id of model {quoted(request.model)}"
             raise IdentifierError(detail, "prediction_id")
         given = PredictionId(request.model, given.block)
     return PredictionRequest(request.context, given, request.include_distribution)
@@ -65,7 +66,7 @@ def check(model: Model, request: PredictionRequest) -> PredictionRequest:
         NoDistributionError: if a distribution is asked for, and the answers are too many.
     """
     if request.include_distribution and not model.answers.has_distribution:
-        detail = "the rankings are too many to list: leave include_distribution out"
+        detail = "got true; must be false, as the model has too many rankings to list"
         raise NoDistributionError(detail, "include_distribution")
     model.norm.check(request.context, model.contexts.check(request.context))
     return request

@@ -99,7 +99,7 @@ class Predictor:
                     return drawn, there
                 await replica.catch_up_locked(there)  # feedback came since: learn from it first, then answer
                 seen = replica.seen._replace(newer=True)
-        raise StoreUnavailableError("the store lost rounds again and again while this was asked")
+        raise StoreUnavailableError("the store keeps losing rounds; try again")
 
     async def _store(self, batch: PredictionBatch, drawn: Drawn, seen: Seen) -> list[bytes | None] | Tail:
         """Store the predictions, unless there are rounds they should have seen."""

@@ -13,6 +13,7 @@ from service.rounds.prediction_requests import PredictionBatch
 from service.schemas.rounds import PredictAnswer
 from service.store.records.records import NewPredictions
 from service.store.records.stored_prediction import StoredPrediction
+from service.wording.values import quoted
 
 _log = logging.getLogger(__name__)
 
@@ -71,7 +72,9 @@ def _stored_answer(model: Model, block: str, fingerprint: bytes, record: bytes) 
         _log.error("prediction %s: %s", id_, error.detail)
         return error
     if predictions is None or predictions.fingerprint != fingerprint:
-        return PredictionConflictError(f"prediction {block!r} was made before, with another context", "prediction_id")
+        return PredictionConflictError(
+            f"prediction {quoted(block)} already exists, with another context", "prediction_id"
+        )
     (answer,) = _to_answers(model, [id_], predictions, [None])
     return answer
 

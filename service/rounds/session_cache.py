@@ -9,6 +9,7 @@ from service.errors import ModelNotFoundError, WagerError
 from service.models.model import Model, reading_cost, stored_model
 from service.rounds.session import ModelSession
 from service.store.stored_models import StoredModel
+from service.wording.values import quoted
 
 _log = logging.getLogger(__name__)
 
@@ -44,7 +45,7 @@ class SessionCache:
             return session
         stored = await self._environment.store.get_model(name)
         if stored is None:
-            raise ModelNotFoundError(f"there is no model {name!r}", field)
+            raise ModelNotFoundError(f"there is no model {quoted(name)}", field)
         compute = self._environment.compute
         model = await compute.run_costly(reading_cost(stored), name, _complete_model, stored)
         return self._open(ModelSession(model, self._environment))

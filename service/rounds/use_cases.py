@@ -47,7 +47,7 @@ class RoundService:
         numbers = lists * len(model.definition.labels)
         if items * numbers > self._max_distribution_numbers:
             most = self._max_distribution_numbers // numbers
-            detail = f"{items} answers would list {numbers:,} labels each; one request may have {most}"
+            detail = f"got {items} predictions that list {numbers} labels each; a request may have at most {most} such predictions"
             raise BatchTooLargeError(detail, "include_distribution" if include_distribution else "contexts")
 
     async def predict(self, model: str, request: PredictionRequest) -> PredictAnswer:
@@ -136,5 +136,7 @@ class RoundService:
 
 def _checked(request: FeedbackRequest) -> FeedbackRequest:
     if request.correct is None and request.true_label is None and request.true_labels is None:
-        raise InvalidInputError("give correct, or true_label (true_labels of a set or ranking), or both", "correct")
+        raise InvalidInputError(
+            "missing; send correct, or true_label (true_labels for a set or ranking), or both", "correct"
+        )
     return request

@@ -16,6 +16,8 @@ from standardwebhooks import Webhook
 
 from service.errors import InvalidInputError, SignatureError
 from service.schemas.rounds import FeedbackRequest
+from service.wording.bad_json import syntax_error, unreadable
+from service.wording.values import shown
 
 TOLERANCE_SECONDS = 300
 """How old, or how far ahead, a signature may be. A replay in that time is a duplicate: feedback counts once."""
@@ -25,7 +27,7 @@ _MOST_MEMBERS = 1000
 _SIGNATURE = re.compile(r"v1,[A-Za-z0-9+/]{43}=")
 _TIMESTAMP = re.compile(r"[1-9][0-9]{0,10}")
 _CLOUDEVENT = "application/cloudevents+json"
-_UNSIGNED = "no signature in webhook-signature is right for the body, webhook-id and webhook-timestamp"
+_UNSIGNED = "no signature in webhook-signature matches the body, webhook-id and webhook-timestamp"
 
 
 class Signed(NamedTuple):
@@ -60,14 +62,14 @@ class Verifier:
                 no secrets.
         """
         if not self._signers:
-            raise SignatureError("this service takes no webhooks: WAGER_WEBHOOK_SECRETS is not set")
+            raise SignatureError("webhooks are disabled: WAGER_WEBHOOK_SECRETS is not set")
         message_id, timestamp, signatures = (_header(headers, name) for name in ("id", "timestamp", "signature"))
         if _TIMESTAMP.fullmatch(timestamp) is None or abs(int(timestamp) - self._now()) > TOLERANCE_SECONDS:
-            detail = f"webhook-timestamp is not within {TOLERANCE_SECONDS} s of now, in seconds since the epoch"
+            detail = f"webhook-timestamp must be seconds since the epoch, at most {TOLERANCE_SECONDS} s from now"
             raise SignatureError(detail)
         given = [each.encode() for each in signatures.split(" ")[:_MOST_SIGNATURES] if _SIGNATURE.fullmatch(each)]
         if not given:
-            raise SignatureError("webhook-signature holds no `v1,` and the base64 of 32 bytes")
+            raise SignatureError("webhook-signature must contain `v1,` and the base64 of 32 bytes")
         return Signed(message_id, int(timestamp), given)
 
     def verify(self, headers: Mapping[str, str], body: bytes) -> None:
@@ -115,8 +117,10 @@ def read_feedback(headers: Mapping[str, str], body: bytes) -> FeedbackRequest:
         return _as_feedback(_event_data(headers, body))
     try:
         said = json.loads(body)
-    except (ValueError, RecursionError):
-        raise InvalidInputError("the body is not JSON") from None
+    except json.JSONDecodeError as error:
+        raise InvalidInputError(f"the body is not JSON: {syntax_error(error.msg, error.pos)}") from None
+    except (ValueError, RecursionError) as error:
+        raise InvalidInputError(f"the body is not JSON: {unreadable(error)}") from None
     if isinstance(said, dict) and "type" in said and "data" in said:
         said = said["data"]
     return _as_feedback(said)
@@ -124,7 +128,7 @@ def read_feedback(headers: Mapping[str, str], body: bytes) -> FeedbackRequest:
 
 def _as_feedback(said: Any) -> FeedbackRequest:
     if isinstance(said, dict) and len(said) > _MOST_MEMBERS:  # each might be an error, which takes long to report
-        raise InvalidInputError(f"the feedback has {len(said):,} members; it may have {_MOST_MEMBERS:,}")
+        raise InvalidInputError(f"got feedback with {len(said)} members; it may have at most {_MOST_MEMBERS}")
     return FeedbackRequest.model_validate(said)
 
 
@@ -135,9 +139,9 @@ def _media_type(headers: Mapping[str, str]) -> str:
 def _event_data(headers: Mapping[str, str], body: bytes) -> Any:
     try:
         event = from_http_event(HTTPMessage(dict(headers), body))
-    except Exception as error:  # noqa: BLE001  the library raises whatever comes of a malformed event
-        raise InvalidInputError(f"not a CloudEvent: {type(error).__name__}") from None
+    except Exception:  # noqa: BLE001  the library raises whatever comes of a malformed event
+        raise InvalidInputError("the body and headers are not a CloudEvent 1.0 in JSON") from None
     data, subject = event.get_data(), event.get_subject()
     if not isinstance(data, dict):
-        raise InvalidInputError("the event's data must be a JSON object", "data")
+        raise InvalidInputError(f"got {shown(data)}; must be the JSON object of POST /feedback", "data")
     return data if subject is None else {"prediction_id": subject} | data

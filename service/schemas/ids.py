@@ -8,20 +8,16 @@ from pydantic import BeforeValidator, Field, GetPydanticSchema
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from service.prediction_id import PredictionId
-
-_MODEL = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}:"
-_TOKEN = r"(0|[1-9][0-9]{0,14})"
-_GIVEN = rf"^({_MODEL})?[A-Za-z0-9._=+/@-][A-Za-z0-9._~=+/@-]{{0,127}}$"
-_QUALIFIED = rf"^{_MODEL}[A-Za-z0-9._~=+/@-]{{1,128}}(:{_TOKEN})?$"
-"""What the service makes itself may end with a token."""
+from service.wording.patterns import GIVEN_ID, QUALIFIED_ID
+from service.wording.values import shown
 
 _OURS = re.compile(r"(^|:)~[^:]*\Z")
 
 
 def _not_ours(given: Any) -> Any:
     if isinstance(given, str) and _OURS.search(given):
-        message = "an id that begins with ~ is one that the service made: begin yours with another character"
-        raise PydanticCustomError("reserved_id", message)
+        message = "got {given}; ids that begin with ~ are reserved for the service"
+        raise PydanticCustomError("reserved_id", message, {"given": shown(given)})
     return given
 
 
@@ -35,11 +31,11 @@ def _parsed(parse: Callable[[str], PredictionId], pattern: str) -> CoreSchema:
 
 
 def _qualified(*_: Any) -> CoreSchema:
-    return _parsed(PredictionId.parse, _QUALIFIED)
+    return _parsed(PredictionId.parse, QUALIFIED_ID)
 
 
 def _given(*_: Any) -> CoreSchema:
-    return _parsed(_parse_given, _GIVEN)
+    return _parsed(_parse_given, GIVEN_ID)
 
 
 QualifiedId = Annotated[

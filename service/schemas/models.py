@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 from pydantic import (
     AfterValidator,
     BaseModel,
+    BeforeValidator,
     ConfigDict,
     FailFast,
     Field,
@@ -16,12 +17,12 @@ from pydantic_core import PydanticCustomError
 from service.contexts.registry import Features
 from service.schemas.problems import Problem
 from service.strict_body import Body
-
-NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
+from service.wording.patterns import NAME
+from service.wording.values import quoted, shown
 
 ModelName = Annotated[
     str,
-    StringConstraints(pattern=NAME_PATTERN),
+    StringConstraints(pattern=NAME),
     Field(description="Letters, digits, `.`, `_` and `-`, at most 64, beginning with a letter or digit."),
 ]
 Label = Annotated[str, StringConstraints(min_length=1, max_length=256)]
@@ -29,12 +30,13 @@ Label = Annotated[str, StringConstraints(min_length=1, max_length=256)]
 
 def _different_labels(labels: list[str]) -> list[str]:
     if len(labels) < 2:
-        raise PydanticCustomError("too_few_labels", "a model needs at least 2 labels")
+        message = "got {given}; a model needs at least 2 labels"
+        raise PydanticCustomError("too_few_labels", message, {"given": shown(labels)})
     seen: set[str] = set()
     for label in labels:
         if label in seen:
-            message = "labels must differ: {label} is there twice"
-            raise PydanticCustomError("duplicate_labels", message, {"label": label})
+            message = "got {label} twice; labels must be unique"
+            raise PydanticCustomError("duplicate_labels", message, {"label": quoted(label)})
         seen.add(label)
     return labels
 
@@ -57,6 +59,16 @@ class LearnerChoice(BaseModel):
     """Such as `squarecb`."""
 
 
+def _read_short_form(given: object) -> object:
+    """Return an algorithm's bare name as the object that it is short for."""
+    if isinstance(given, str):
+        return {"algorithm": given}
+    if given is None or isinstance(given, (dict, LearnerChoice)):
+        return given
+    message = 'got {given}; must be an algorithm\'s name or an object with "algorithm"'
+    raise PydanticCustomError("learner_type", message, {"given": shown(given)})
+
+
 class ModelDefinition(Body):
     """Everything that defines a model; nothing of it changes later."""
 
@@ -64,8 +76,10 @@ class ModelDefinition(Body):
     labels: Annotated[list[Label], FailFast(), Field(max_length=100_000), AfterValidator(_different_labels)]
     """The K labels to choose from, at least 2, all different; levels from the lowest to the highest."""
     features: Features
-    learner: LearnerChoice | None = None
-    """The learner; without it, the one we recommend."""
+    learner: Annotated[
+        LearnerChoice | None, BeforeValidator(_read_short_form, json_schema_input_type=LearnerChoice | str | None)
+    ] = None
+    """The learner; by default the recommended one. A string is short for an object with this `algorithm`."""
     window_seconds: Annotated[float, Field(ge=0.001, le=366 * 86_400)] = 86_400.0
     """How long a prediction waits for its feedback."""
     late_feedback: Literal["reject", "accept"] = "reject"

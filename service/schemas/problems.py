@@ -1,6 +1,8 @@
 """An error, as RFC 9457 has it: the body of every answer that is none."""
 
-from pydantic import BaseModel, ConfigDict
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field
 
 
 class _Described(BaseModel):
@@ -28,5 +30,5 @@ class Problem(_Described):
     """The first wrong field."""
     errors: list[FieldError] | None = None
     """The wrong fields, or the first of them where there are many."""
-    request_id: str | None = None
+    request_id: Annotated[str | None, Field(exclude_if=lambda given: given is None)] = None
     """The `X-Request-ID` of the answer, by which the service's log tells of it."""

@@ -6,7 +6,8 @@ _MACHINERY = (
     "learners.compiled_learner"
 )
 _WORDS = (
-    "service.errors service.schemas service.request_context service.strict_body service.contexts service.prediction_id"
+    "service.errors service.schemas service.request_context service.strict_body service.contexts service.prediction_id "
+    "service.wording"
 )
 _STORE = "service.store service.store.records"
 
@@ -37,7 +38,8 @@ ROOMS: dict[str, str] = {
     "service.request_context": "",
     "service.strict_body": "service.errors",
     "service.prediction_id": "learners.base",
-    "service.schemas": "service.errors service.strict_body service.prediction_id service.contexts",
+    "service.wording": "",
+    "service.schemas": "service.errors service.strict_body service.prediction_id service.contexts service.wording",
     "service.processes": "",
     "service.draining": "",
     "service.per_item": "service.errors",
@@ -49,9 +51,9 @@ ROOMS: dict[str, str] = {
     "service.store.redis": f"service.errors service.prediction_id {_STORE} service.store.connections",
     "service.store.embedded": "service.errors service.processes",
     # use cases
-    "service.contexts": f"service.errors service.strict_body {_STORE} learners.base",
+    "service.contexts": f"service.errors service.strict_body service.wording {_STORE} learners.base",
     "service.environment": "service.compute service.store",
-    "service.access": "service.errors service.environment service.store",
+    "service.access": "service.errors service.wording service.environment service.store",
     "service.models": f"{_WORDS} {_STORE} {_GROUND} learners.answers learners.new_models learners.registry",
     "service.replicas": f"service.errors {_STORE} {_GROUND} learners.codec service.compute service.models",
     "service.rounds": (
@@ -75,7 +77,7 @@ ROOMS: dict[str, str] = {
         "service.api.responses service.api.middleware service.api.resources"
     ),
     # the top
-    "service.settings": "service.schemas service.store.connections",
+    "service.settings": "service.wording service.store.connections",
     "service.app": (
         "learners.registry service.processes service.draining service.compute service.store service.store.redis "
         "service.environment service.access service.models service.rounds service.catalogue service.observability "
@@ -85,7 +87,8 @@ ROOMS: dict[str, str] = {
     "service.load.http": "service.load.timing",
     "service.load": "service.load.timing service.load.http service.processes",
     "service.commands": (
-        "service service.errors service.processes service.settings service.app service.load service.access "
+        "service service.errors service.wording service.schemas service.processes service.settings service.app "
+        "service.load service.access "
         "service.catalogue service.observability service.api.responses service.store.redis service.store.embedded"
     ),
     "service.__main__": "service.commands",

@@ -42,7 +42,7 @@ PREDICTIONS = [
     _number("list", "[1]", "wrong-type"),
     _number("object", "{}", "wrong-type"),
     _predict("nested list", "wrong-type", "context.0", context=[X]),
-    _predict("context as another object", "missing-field", "context.indices", context={"a": 1.0}),
+    _predict("context as another object", "wrong-context-length", "context", context={"a": 1.0}),
     _predict("context sparse", "wrong-context-length", "context", context={"indices": [0], "values": [1.0]}),
     _predict("negative index", "out-of-range", "context.indices.0", context={"indices": [-1], "values": [1.0]}),
     _predict("NaN by index", "not-finite", "context.values.0", context={"indices": [0], "values": [math.nan]}),

@@ -11,7 +11,6 @@ from service.api.responses.direct_route import DirectRoute
 from service.api.responses.problems import problem_of, responses
 from service.catalogue.catalogue import Catalogue
 from service.schemas.models import (
-    NAME_PATTERN,
     ModelAnswer,
     ModelDefinition,
     ModelList,
@@ -19,8 +18,9 @@ from service.schemas.models import (
     UnreadableModel,
 )
 from service.store.stored_models import UnreadModel
+from service.wording.patterns import CURSOR, NAME
 
-Name = Annotated[str, Path(pattern=NAME_PATTERN, description="The model's name.")]
+Name = Annotated[str, Path(pattern=NAME, description="The model's name.")]
 
 
 class CreatedRoute(DirectRoute):
@@ -67,7 +67,7 @@ def _reading(catalogue: Catalogue) -> APIRouter:
 
     @routes.get("", responses=responses())
     async def list_models(
-        cursor: Annotated[str, Query(pattern=f"^$|{NAME_PATTERN}", description="As the last page gave it.")] = "",
+        cursor: Annotated[str, Query(pattern=CURSOR, description="As the last page gave it.")] = "",
         limit: Annotated[int, Query(ge=1, le=1000, description="Most models on a page.")] = 100,
     ) -> ModelList:
         """Lists the models that the API key is for, by name, a page at a time."""

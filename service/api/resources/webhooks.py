@@ -7,11 +7,13 @@ import pydantic
 from fastapi import APIRouter, Request
 
 from service import errors
-from service.api.responses.problems import problem_of, problem_of_validation, responses
+from service.api.responses.problems import problem_of, responses
 from service.compute import Compute
 from service.rounds.use_cases import RoundService
 from service.rounds.webhooks import Verifier, read_feedback
 from service.schemas.rounds import FeedbackRequest, WebhookAnswer
+from service.wording.json_schemas import root_of
+from service.wording.validation import explain
 
 # Sent again, it would fare no better: a sender that hears of an error tries for days, and then gives up on us.
 _IGNORED = (
@@ -84,8 +86,8 @@ def _verified(verifier: Verifier, headers: Mapping[str, str], body: bytes) -> Fe
     try:
         return read_feedback(headers, body)
     except pydantic.ValidationError as error:
-        problem = problem_of_validation(error.errors(include_url=False, include_input=False))
-        raise errors.InvalidInputError(problem.detail, problem.field) from None
+        first = explain(error.errors(include_url=False)[0], root_of(FeedbackRequest))
+        raise errors.InvalidInputError(first.reason, first.field) from None
 
 
 async def _give(rounds: RoundService, feedback: FeedbackRequest) -> WebhookAnswer:

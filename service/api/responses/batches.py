@@ -1,16 +1,20 @@
 """Many items in one request, each of which succeeds or fails by itself."""
 
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, partial
 from typing import Any, TypeVar
 
 import pydantic
 
-from service.api.responses.problems import problem_of, problem_of_validation
+from service.api.responses.problems import InvalidBodyError, problem_of, problem_of_validation
 from service.errors import BatchTooLargeError, WagerError
 from service.per_item import attempt_each
 from service.schemas.problems import Problem
 from service.strict_body import Body
+from service.wording.json_schemas import root_of
+
+_MOST_FIELDS = 5
+"""The most wrong fields to list of each item."""
 
 _Answer = TypeVar("_Answer")
 _Body = TypeVar("_Body", bound=Body)
@@ -23,15 +27,23 @@ def check_size(items: int, most: int, field: str) -> None:
         BatchTooLargeError: if so.
     """
     if items > most:
-        raise BatchTooLargeError(f"{items} items; one request may have {most}", field)
+        raise BatchTooLargeError(f"got {items} items; a request may have at most {most}", field)
 
 
 def read_each(bodies: type[_Body], items: Sequence[Any]) -> list[_Body | Exception]:
-    """The bodies that items are, or why one is none. All are read in one go, which is faster, where none is wrong."""
+    """Return the bodies that items are, or what is wrong with them. Faster if none is wrong: they are read together."""
     try:
         return list(_reader(bodies).validate_python(items))
     except pydantic.ValidationError:
-        return attempt_each(bodies.model_validate, items)
+        return attempt_each(partial(_read, bodies), items)
+
+
+def _read(bodies: type[_Body], item: Any) -> _Body:
+    try:
+        return bodies.model_validate(item)
+    except pydantic.ValidationError as error:
+        found = error.errors(include_url=False)
+        raise InvalidBodyError(problem_of_validation(found, root_of(bodies), most=_MOST_FIELDS)) from None
 
 
 @cache
@@ -51,6 +63,4 @@ def answers_or_problems(results: Sequence[_Answer | Exception]) -> list[_Answer 
 def _problem(error: Exception) -> Problem:
     if isinstance(error, WagerError):
         return problem_of(error)
-    if isinstance(error, pydantic.ValidationError):
-        return problem_of_validation(error.errors(include_url=False, include_input=False))
     raise error

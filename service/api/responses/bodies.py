@@ -82,13 +82,13 @@ def _read_as_fastapi(body: bytes, model: pydantic.TypeAdapter[Any]) -> Any:
     except json.JSONDecodeError as error:
         found = {"type": "json_invalid", "loc": ("body", error.pos), "msg": "", "ctx": {"error": error.msg}}
         raise RequestValidationError([found]) from None
-    except (ValueError, RecursionError):
-        raise HTTPException(400, "There was an error parsing the body") from None
+    except (ValueError, RecursionError) as error:
+        raise HTTPException(400) from error
     check_members(value)
     try:
         return model.validate_python(value, from_attributes=True)  # as FastAPI does
     except pydantic.ValidationError as error:
-        errors = error.errors(include_url=False, include_input=False)
+        errors = error.errors(include_url=False)
         raise RequestValidationError([{**each, "loc": ("body", *each["loc"])} for each in errors]) from None
 
 

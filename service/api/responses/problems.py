@@ -14,13 +14,19 @@ from service import errors, request_context
 from service.api.responses import problem_types
 from service.api.responses.headers import SECURITY_HEADERS
 from service.api.responses.problem_types import Kind
-from service.contexts.registry import NAMES
+from service.api.responses.request_schemas import schema_of
 from service.schemas.problems import FieldError, Problem
+from service.wording.bad_json import syntax_error, unreadable
+from service.wording.json_schemas import Root
+from service.wording.validation import explain, shown_field
+from service.wording.values import quoted
 
 _log = logging.getLogger(__name__)
 
 TYPE_PREFIX = "urn:wager:problem:"
 MEDIA_TYPE = "application/problem+json"
+
+_NOT_JSON = "the body is not JSON: "
 
 _METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 
@@ -28,22 +34,41 @@ _MOST_FIELDS = 20
 """How many wrong fields an answer lists."""
 
 
+class InvalidBodyError(errors.InvalidInputError):
+    """One or more fields of a body are wrong; `problem` lists them."""
+
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(problem.detail, problem.field)
+        self.problem = problem
+
+
 def problem_of(error: errors.WagerError) -> Problem:
-    """The problem that tells of an error."""
-    return _problem(problem_types.OF_ERROR[type(error)], error.detail, error.field)
+    """Return the problem of an error; its detail begins with the field."""
+    if isinstance(error, InvalidBodyError):
+        return error.problem
+    detail = error.detail if error.field is None else f"{shown_field(error.field)}: {error.detail}"
+    return _problem(problem_types.OF_ERROR[type(error)], detail, error.field)
 
 
-def problem_of_validation(found: Sequence[Mapping[str, Any]], skip: int = 0) -> Problem:
-    """The problem that tells of pydantic's errors, leaving out the first `skip` steps of each path."""
-    wrong = [FieldError(field=_path(item, skip), detail=item["msg"]) for item in found[:_MOST_FIELDS]]
-    first = wrong[0]
-    detail = f"{first.field}: {first.detail}" if first.field else first.detail
-    problem = _problem(problem_types.of_validation(found[0]["type"]), detail, first.field)
-    return problem.model_copy(update={"errors": wrong})
+def problem_of_validation(
+    found: Sequence[Mapping[str, Any]], root: Root, skip: int = 0, most: int = _MOST_FIELDS
+) -> Problem:
+    """Return the problem of pydantic's errors.
+
+    Args:
+        found: the errors, at least one.
+        root: the schema of the value that was validated.
+        skip: the first steps of each path to leave out.
+        most: the most fields to list.
+    """
+    wrong = [explain(item, root, skip) for item in found[:most]]
+    listed = [FieldError(field=each.field, detail=each.sentence("the body")) for each in wrong]
+    problem = _problem(problem_types.of_validation(wrong[0].type), listed[0].detail, wrong[0].field)
+    return problem.model_copy(update={"errors": listed})
 
 
 def answer_to(error: errors.WagerError) -> JSONResponse:
-    """The answer that tells of an error."""
+    """Return the response to an error."""
     return _response(problem_of(error), _headers(error))
 
 
@@ -100,13 +125,6 @@ def _problem(kind: Kind, detail: str, field: str | None = None) -> Problem:
     return Problem(type=TYPE_PREFIX + kind.slug, title=kind.title, status=kind.status, detail=detail, field=field)
 
 
-def _path(found: Mapping[str, Any], skip: int) -> str | None:
-    steps = [str(step) for step in found["loc"][skip:] if step not in NAMES]  # the kinds tried
-    if found["type"].startswith("union_tag"):  # the path ends before the field that tells the kind
-        steps.append("kind")
-    return ".".join(steps) or None
-
-
 def _response(problem: Problem, headers: Mapping[str, str] | None = None) -> JSONResponse:
     content = {name: value for name, value in problem.model_dump().items() if value is not None}
     notes = request_context.current.get()
@@ -138,20 +156,28 @@ async def _on_wager_error(_: Request, error: Exception) -> JSONResponse:
     return answer_to(error)
 
 
-async def _on_validation_error(_: Request, error: Exception) -> JSONResponse:
+async def _on_validation_error(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)
     found = error.errors()
+    part, *path = found[0]["loc"]
     if found[0]["type"] == "json_invalid":
-        detail = f"{found[0]['ctx']['error']} at character {found[0]['loc'][-1]}"
+        detail = _NOT_JSON + syntax_error(found[0]["ctx"]["error"], path[-1])
         return _response(_problem(problem_types.INVALID_JSON, detail))
     if isinstance(error.body, bytes):
-        detail = "send the body as application/json, and say so in Content-Type"
-        return _response(_problem(problem_types.UNSUPPORTED_MEDIA_TYPE, detail))
-    return _response(problem_of_validation(found, skip=1))
+        return _response(_problem(problem_types.UNSUPPORTED_MEDIA_TYPE, _wrong_media_type(request)))
+    return _response(problem_of_validation(found, schema_of(request.scope["route"], part), skip=1))
+
+
+def _wrong_media_type(request: Request) -> str:
+    given = request.headers.get("content-type")
+    received = "no Content-Type" if given is None else f"Content-Type {quoted(given)}"
+    return f"got {received}; send JSON with Content-Type application/json"
 
 
 async def _on_http_error(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, HTTPException)
+    if error.status_code == 400:
+        error = HTTPException(400, _NOT_JSON + unreadable(error.__cause__))
     if error.status_code == 405:
         error.headers = {"Allow": ", ".join(_methods_of(request))}
     return answer_to_http(error)

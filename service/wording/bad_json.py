@@ -1,0 +1,46 @@
+"""Why a body is not JSON, in words."""
+
+_EXPECTED = {
+    "Expecting value": "expected a value",
+    "Expecting property name enclosed in double quotes": "expected a member's name in double quotes",
+    "Expecting ':' delimiter": "expected a colon after the member's name",
+    "Expecting ',' delimiter": "expected a comma or the end of the list or object",
+    "Extra data": "expected the end of the body, found more text",
+    "Unterminated string starting at": "the string has no closing quote; it begins",
+    "Invalid control character at": "a string contains an unescaped control character",
+    "Invalid \\escape": "a string contains an unknown escape",
+    "Invalid \\uXXXX escape": "a \\u escape needs four hexadecimal digits",
+    "Illegal trailing comma": "expected no comma before a closing bracket",
+}
+"""How the messages of Python's parser begin. Version 3.13 adds the last one."""
+
+_GZIP = b"\x1f\x8b"
+
+
+def syntax_error(message: str, position: int) -> str:
+    """Return what JSON needs where a text breaks its syntax.
+
+    Args:
+        message: of Python's parser.
+        position: the index of the character.
+    """
+    expected = next((words for start, words in _EXPECTED.items() if message.startswith(start)), "the syntax is wrong")
+    return f"{expected} at character {position}"
+
+
+def unreadable(error: BaseException | None) -> str:
+    """Return why a text cannot be read as JSON, whatever its syntax.
+
+    Args:
+        error: raised by the parser.
+    """
+    match error:
+        case UnicodeDecodeError():
+            if bytes(error.object[:2]) == _GZIP:
+                return "it is compressed with gzip; send it uncompressed"
+            return f"it is not UTF-8: byte 0x{error.object[error.start]:02x} at position {error.start}"
+        case RecursionError():
+            return "its lists and objects are nested too deeply"
+        case ValueError():
+            return "it contains an integer with more than 4300 digits"
+    return "it cannot be parsed"

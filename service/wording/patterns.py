@@ -1,0 +1,40 @@
+"""The patterns of names and ids, and their rules in words."""
+
+_MODEL = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
+_TOKEN = r"(0|[1-9][0-9]{0,14})"
+
+NAME = rf"^{_MODEL}$"
+"""The name of a model."""
+
+CURSOR = rf"^$|{NAME}"
+"""The name of a model, or nothing."""
+
+GIVEN_ID = rf"^({_MODEL}:)?[A-Za-z0-9._=+/@-][A-Za-z0-9._~=+/@-]{{0,127}}$"
+"""A prediction id that a client chooses."""
+
+QUALIFIED_ID = rf"^{_MODEL}:[A-Za-z0-9._~=+/@-]{{1,128}}(:{_TOKEN})?$"
+"""A prediction id with its model. Ids that the service makes may end with a token."""
+
+KEY_GLOB = r"^[A-Za-z0-9._*-]{1,64}$"
+"""The models of an API key. Names have no other characters; `*` matches any of them."""
+
+KEY_LIMIT = r"^[1-9][0-9]{0,8}/(second|minute|hour|day)$"
+"""The request limit of an API key."""
+
+DIGEST = r"^[0-9a-f]{64}$"
+"""A SHA-256 in hex."""
+
+_NAME_RULE = "1 to 64 letters, digits, dots, hyphens or underscores, the first a letter or digit"
+
+RULES = {
+    NAME: _NAME_RULE,
+    CURSOR: f"the next_cursor of the last page, which is a model's name: {_NAME_RULE}",
+    GIVEN_ID: "an id of 1 to 128 letters, digits or . _ ~ = + / @ -, not beginning with ~, alone or after "
+    'the model\'s name and a colon, such as "order-1" or "my-model:order-1"',
+    QUALIFIED_ID: "the model's name, a colon and the id that /predict returned, such as "
+    '"my-model:order-1"; ids consist of letters, digits and . _ ~ = + / @ -',
+    KEY_GLOB: "1 to 64 letters, digits, dots, hyphens, underscores or asterisks, such as shop-*",
+    KEY_LIMIT: "a number of requests per second, minute, hour or day, such as 100/second",
+    DIGEST: "64 hexadecimal digits",
+}
+"""Each pattern of a schema in words."""

@@ -1,0 +1,115 @@
+"""What pydantic finds wrong, in sentences of the service: the value given, and the values allowed."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, get_args
+
+from pydantic_core.core_schema import ErrorType
+
+from service.wording.json_schemas import Place, Root
+from service.wording.values import joined, quoted, shown, suggestion
+
+Found = Mapping[str, Any]
+"""One of pydantic's errors: `type`, `loc`, `msg`, `ctx` and, unless it was left out, `input`."""
+
+_THEIRS = frozenset(get_args(ErrorType))
+"""Pydantic's own types of error. All other types are ours, and their messages too."""
+
+
+class Wrong(NamedTuple):
+    """One wrong field.
+
+    Attributes:
+        type: pydantic's type of the error, or one of ours.
+        field: the path of the field; None if the whole value is wrong.
+        reason: the value given and the values allowed, without the field.
+    """
+
+    type: str
+    field: str | None
+    reason: str
+
+    def sentence(self, whole: str) -> str:
+        """Return the field and the reason.
+
+        Args:
+            whole: names what is wrong if no field is, such as "the body".
+        """
+        return f"{whole if self.field is None else shown_field(self.field)}: {self.reason}"
+
+
+def shown_field(field: str) -> str:
+    """Return a path as an error shows it: shortened and escaped if a client chose an odd name."""
+    text = quoted(field)
+    return field if text == f'"{field}"' else text
+
+
+def explain(found: Found, root: Root, skip: int = 0) -> Wrong:
+    """Return one of pydantic's errors in our words.
+
+    Args:
+        found: the error.
+        root: the schema of the value that was validated.
+        skip: the first steps of the path to leave out.
+    """
+    place = root.find(found["loc"][skip:])
+    if found["type"] not in _THEIRS:
+        return Wrong(found["type"], _joined(place.path), found["msg"])
+    reason = _REASONS.get(found["type"], _wrong_value)(found, place, root)
+    path = (*place.path, "kind") if found["type"].startswith("union_tag") else place.path
+    return Wrong(found["type"], _joined(path), reason)
+
+
+def _joined(path: tuple[str, ...]) -> str | None:
+    return ".".join(path) or None
+
+
+def _wrong_value(found: Found, place: Place, root: Root) -> str:
+    given = f"got {shown(found['input'])}; " if "input" in found else ""
+    return f"{given}must be {root.allowed(place.schemas)}"
+
+
+def _missing(_: Found, place: Place, root: Root) -> str:
+    return f"missing; must be {root.allowed(place.schemas)}"
+
+
+def _missing_kind(_: Found, place: Place, root: Root) -> str:
+    return f"missing; must be {root.kinds(place.schemas)}"
+
+
+def _wrong_kind(found: Found, place: Place, root: Root) -> str:
+    given = found["input"]["kind"] if isinstance(found.get("input"), dict) else found["ctx"]["tag"]
+    return f"got {shown(given)}; must be {root.kinds(place.schemas)}"
+
+
+def _unknown(_: Found, place: Place, root: Root) -> str:
+    known = root.members(place.around)
+    return f"unknown field; {suggestion(place.path[-1], known)}Known fields: {joined(known, 'and')}"
+
+
+def _not_finite(found: Found, *_: object) -> str:
+    return f"got {shown(found['input'])}; must be a finite number" if "input" in found else "must be a finite number"
+
+
+def _wrong_number(found: Found, place: Place, root: Root) -> str:
+    given = found.get("input")
+    if isinstance(given, int) and not isinstance(given, bool):
+        return f"got {shown(given)}; must be a number below 1.8e308"
+    return _wrong_value(found, place, root)
+
+
+def _own_words(found: Found, *_: object) -> str:
+    """Return the message of an exception that a validator of ours raised."""
+    return str(found["ctx"]["error"])
+
+
+_REASONS: dict[str, Callable[[Found, Place, Root], str]] = {
+    "missing": _missing,
+    "union_tag_not_found": _missing_kind,
+    "union_tag_invalid": _wrong_kind,
+    "extra_forbidden": _unknown,
+    "finite_number": _not_finite,
+    "float_type": _wrong_number,
+    "value_error": _own_words,
+    "assertion_error": _own_words,
+}
+"""The types whose reasons are not the value given and the values allowed."""

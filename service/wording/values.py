@@ -1,0 +1,75 @@
+"""JSON values as an error shows them: short, on one line, without control characters."""
+
+import json
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
+from itertools import islice
+
+MOST_CHARACTERS = 60
+"""The most characters of a text that an error shows."""
+
+_MOST_DIGITS = 20
+_MOST_ITEMS = 5
+_MOST_NAMES = 3
+
+
+def shown(value: object) -> str:
+    """Return a JSON value as text, or its kind and size if it is long."""
+    match value:
+        case str():
+            return quoted(value)
+        case bool() | float() | None:
+            return json.dumps(value)
+        case int():
+            return _integer(value)
+        case list():
+            return _list(value)
+        case dict():
+            return _object(value)
+    return "a value of another type"
+
+
+def quoted(text: str) -> str:
+    """Return a text in JSON's quotes, shortened, with everything that is not printable escaped."""
+    escaped = "".join(map(_escaped, text[:MOST_CHARACTERS]))
+    return f'"{escaped}"' if len(text) <= MOST_CHARACTERS else f'"{escaped}…" ({len(text)} characters)'
+
+
+def _escaped(character: str) -> str:
+    plain = character.isprintable() and character not in '"\\'
+    return character if plain else json.dumps(character)[1:-1]
+
+
+def _integer(value: int) -> str:
+    digits = str(value)
+    return digits if len(digits) <= _MOST_DIGITS else f"an integer of {len(digits.lstrip('-'))} digits"
+
+
+def _list(value: Sequence[object]) -> str:
+    if not value:
+        return "an empty list"
+    if len(value) <= _MOST_ITEMS and not any(isinstance(item, (list, dict)) for item in value):
+        text = f"[{', '.join(map(shown, value))}]"
+        if len(text) <= MOST_CHARACTERS:
+            return text
+    return f"a list of {len(value)} item{'s' * (len(value) > 1)}"
+
+
+def _object(value: dict[object, object]) -> str:
+    if not value:
+        return "an empty object"
+    names = [quoted(str(name)) for name in islice(value, _MOST_NAMES)]
+    more = len(value) - len(names)
+    return f"an object with {joined([*names, *([f'{more} more members'] if more else [])], 'and')}"
+
+
+def joined(parts: Iterable[str], word: str) -> str:
+    """Return the parts as an enumeration, such as `a, b or c`."""
+    *first, last = parts
+    return f"{', '.join(first)} {word} {last}" if first else last
+
+
+def suggestion(given: str, known: Iterable[str]) -> str:
+    """Return `did you mean …? ` if the text resembles a known one, else nothing."""
+    close = get_close_matches(given, known, 1) if len(given) <= MOST_CHARACTERS else []
+    return f"did you mean {quoted(close[0])}? " if close else ""
