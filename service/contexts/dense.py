@@ -33,7 +33,7 @@ class DenseKind(ContextKind[list[float]]):
 
     def __init__(self, features: DenseFeatures) -> None:
         self._size = features.size
-        self.wanted = f"a list of {self._size} number{'s' * (self._size > 1)}"
+        self.wanted = f"a list of {_numbers(self._size)}"
         self.example = _example(self._size)
         self.codec = DenseCodec(self._size)
 
@@ -45,7 +45,7 @@ class DenseKind(ContextKind[list[float]]):
     def numbers(self, context: list[float]) -> Sequence[float]:
         """See `ContextKind.numbers`."""
         if len(context) != self._size:
-            raise ContextLengthError(f"got a list of {len(context)}; {self.hint}", "context")
+            raise ContextLengthError(f"got a list of {_numbers(len(context))}; {self.hint}", "context")
         return context
 
     def entry(self, context: list[float], position: int) -> Entry:  # noqa: ARG002  the same for each
@@ -68,6 +68,10 @@ class DenseKind(ContextKind[list[float]]):
         """See `ContextKind.show`."""
         shown: list[float] = contexts.values[contexts.starts[i] : contexts.starts[i + 1]].tolist()
         return shown
+
+
+def _numbers(count: int) -> str:
+    return f"{count} number{'s' * (count > 1)}"
 
 
 def _example(size: int) -> str:

@@ -34,7 +34,7 @@ from service.store.stored_models import ModelKey, StoredModel
 from service.wording.bad_json import syntax_error, unreadable
 from service.wording.json_schemas import root_of
 from service.wording.validation import explain
-from service.wording.values import joined, shown, suggestion
+from service.wording.values import choices, shown
 
 FORGET_AFTER = 3600.0
 """Seconds a prediction is remembered behind its window, so that late feedback is told from unknown."""
@@ -138,8 +138,7 @@ def choose_learner(choice: LearnerChoice | None, n_labels: int, features: Featur
     choice = choice or LearnerChoice(algorithm=RECOMMENDED.algorithm)
     if current_name(choice.algorithm) not in ALL_LEARNERS:
         known = sorted(ALL_LEARNERS)
-        hint = suggestion(choice.algorithm, known)
-        detail = f"got {shown(choice.algorithm)}; {hint}must be one of {', '.join(known)}"
+        detail = f"got {shown(choice.algorithm)}; {choices(choice.algorithm, known, 'known algorithms')}"
         raise UnknownAlgorithmError(detail, "learner.algorithm")
     return _validated(choice, Problem(n_labels, features.size, features.norm_bound))
 
@@ -160,9 +159,8 @@ def _check_names(algorithm: str, hyperparameters: Mapping[str, Any], chosen: typ
     unknown = sorted(set(hyperparameters) - set(known))
     if not unknown:
         return
-    hint = suggestion(unknown[0], known)
-    listed = f"its hyperparameters are {joined(known, 'and')}" if known else "it has none"
-    detail = f"{algorithm} does not have this hyperparameter; {hint}{listed}"
+    listed = choices(unknown[0], known, "its hyperparameters") if known else "it has none"
+    detail = f"{algorithm} does not have this hyperparameter; {listed}"
     raise UnknownHyperparameterError(detail, f"learner.{unknown[0]}")
 
 

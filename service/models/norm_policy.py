@@ -33,7 +33,7 @@ class ContextCheck(NamedTuple):
         if self.norm == "maximum":
             self._check_entries(context, numbers)
         elif math.hypot(*numbers) > self.bound:
-            detail = f"got a norm of {math.hypot(*numbers):.6g}; the model's norm_bound is {self.bound:g}"
+            detail = f"got a norm of {math.hypot(*numbers):.9g}; must be at most the model's norm_bound, {self.bound:g}"
             raise NormExceededError(detail, "context")
 
     def _check_entries(self, context: GivenContext, numbers: Sequence[float]) -> None:

@@ -23,23 +23,28 @@ from service.replicas.upkeep import Upkeep
 from service.rounds.batching import ITEMS_AT_ONCE, Batcher
 from service.schemas.rounds import FeedbackAnswer, FeedbackRequest
 from service.store.base import Feedback, FeedbackResult, FeedbackStatus
+from service.wording.values import quoted
 
 _REFUSALS: dict[FeedbackStatus, tuple[type[WagerError], str, str]] = {
-    FeedbackStatus.UNKNOWN: (PredictionNotFoundError, "there is no prediction {id!r}", "prediction_id"),
-    FeedbackStatus.EXPIRED: (PredictionExpiredError, "the window of prediction {id!r} has closed", "prediction_id"),
-    FeedbackStatus.CONFLICT: (FeedbackConflictError, "other feedback is on record for {id!r}: {first}", "correct"),
+    FeedbackStatus.UNKNOWN: (PredictionNotFoundError, "there is no prediction {id}", "prediction_id"),
+    FeedbackStatus.EXPIRED: (PredictionExpiredError, "the window of prediction {id} has closed", "prediction_id"),
+    FeedbackStatus.CONFLICT: (
+        FeedbackConflictError,
+        "the first feedback for prediction {id} was different: {first}",
+        "correct",
+    ),
     FeedbackStatus.INCONSISTENT: (
         InconsistentFeedbackError,
-        "correct contradicts {truth} for {id!r}",
+        "contradicts {truth} of prediction {id}",
         "correct",
     ),
     FeedbackStatus.LABEL_NEEDED: (
         LabelNeededError,
-        "the learner of this model needs {truth} when the prediction was wrong",
+        "missing; the learner of this model needs {truth} if the prediction was wrong",
         "{truth}",
     ),
-    FeedbackStatus.BROKEN: (BrokenPredictionError, "the record of prediction {id!r} is damaged", "prediction_id"),
-    FeedbackStatus.NEWER: (NewerVersionError, "a newer version wrote prediction {id!r}", "prediction_id"),
+    FeedbackStatus.BROKEN: (BrokenPredictionError, "the record of prediction {id} is damaged", "prediction_id"),
+    FeedbackStatus.NEWER: (NewerVersionError, "a newer version wrote prediction {id}", "prediction_id"),
 }
 
 
@@ -104,6 +109,6 @@ def _to_answer(prediction_id: PredictionId, result: FeedbackResult, truth_field:
     if outcome is None or status in _REFUSALS:
         error, detail, field = _REFUSALS[status]
         first = "" if outcome is None else f"correct is {str(outcome.correct).lower()}"
-        return error(detail.format(id=text, first=first, truth=truth_field), field.format(truth=truth_field))
+        return error(detail.format(id=quoted(text), first=first, truth=truth_field), field.format(truth=truth_field))
     found: Literal["recorded", "duplicate"] = "recorded" if status is FeedbackStatus.RECORDED else "duplicate"
     return FeedbackAnswer(text, outcome.correct, found, outcome.round)

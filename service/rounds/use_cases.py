@@ -47,7 +47,9 @@ class RoundService:
         numbers = lists * len(model.definition.labels)
         if items * numbers > self._max_distribution_numbers:
             most = self._max_distribution_numbers // numbers
-            detail = f"got {items} predictions that list {numbers} labels each; a request may have at most {most} such predictions"
+            detail = (
+                f"got {items} predictions that list {numbers} labels each; a request may have at most {most} of them"
+            )
             raise BatchTooLargeError(detail, "include_distribution" if include_distribution else "contexts")
 
     async def predict(self, model: str, request: PredictionRequest) -> PredictAnswer:

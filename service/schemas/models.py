@@ -73,7 +73,12 @@ class ModelDefinition(Body):
     """Everything that defines a model; nothing of it changes later."""
 
     name: ModelName
-    labels: Annotated[list[Label], FailFast(), Field(max_length=100_000), AfterValidator(_different_labels)]
+    labels: Annotated[
+        list[Label],
+        FailFast(),
+        Field(max_length=100_000, json_schema_extra={"minItems": 2, "uniqueItems": True}),
+        AfterValidator(_different_labels),
+    ]
     """The K labels to choose from, at least 2, all different; levels from the lowest to the highest."""
     features: Features
     learner: Annotated[

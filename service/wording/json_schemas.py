@@ -52,8 +52,9 @@ class Root(NamedTuple):
 
     def allowed(self, schemas: Sequence[Schema]) -> str:
         """Return the values that any of the schemas allows, such as `"reject" or "accept"`."""
-        texts = [text for schema in schemas for text in self._texts(schema)]
-        return joined(dict.fromkeys(texts), "or") if texts else "a valid value"
+        texts = list(dict.fromkeys(text for schema in schemas for text in self._texts(schema)))
+        others = [text for text in texts if text != "null"] or texts
+        return joined(others, "or") + ", or null" * (len(others) < len(texts)) if texts else "a valid value"
 
     def members(self, schemas: Sequence[Schema]) -> list[str]:
         """Return the names of the members that objects of these schemas may have."""
@@ -117,6 +118,8 @@ def root_of(model: Hashable) -> Root:
 def _number(schema: Schema) -> str:
     noun = "an integer" if schema["type"] == "integer" else "a number"
     low, high = schema.get("minimum"), schema.get("maximum")
+    if noun == "an integer" and high is None and "exclusiveMaximum" in schema:
+        high = schema["exclusiveMaximum"] - 1
     if low is not None and high is not None:
         return f"{noun} between {_written(low)} and {_written(high)}"
     bounds = {

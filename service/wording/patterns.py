@@ -29,10 +29,9 @@ _NAME_RULE = "1 to 64 letters, digits, dots, hyphens or underscores, the first a
 RULES = {
     NAME: _NAME_RULE,
     CURSOR: f"the next_cursor of the last page, which is a model's name: {_NAME_RULE}",
-    GIVEN_ID: "an id of 1 to 128 letters, digits or . _ ~ = + / @ -, not beginning with ~, alone or after "
-    'the model\'s name and a colon, such as "order-1" or "my-model:order-1"',
-    QUALIFIED_ID: "the model's name, a colon and the id that /predict returned, such as "
-    '"my-model:order-1"; ids consist of letters, digits and . _ ~ = + / @ -',
+    GIVEN_ID: "1 to 128 letters, digits or . _ ~ = + / @ -, not beginning with ~, "
+    "after an optional model's name and colon",
+    QUALIFIED_ID: "the model's name, a colon, and 1 to 128 letters, digits or . _ ~ = + / @ -, as /predict returns it",
     KEY_GLOB: "1 to 64 letters, digits, dots, hyphens, underscores or asterisks, such as shop-*",
     KEY_LIMIT: "a number of requests per second, minute, hour or day, such as 100/second",
     DIGEST: "64 hexadecimal digits",

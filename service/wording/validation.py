@@ -6,7 +6,7 @@ from typing import Any, NamedTuple, get_args
 from pydantic_core.core_schema import ErrorType
 
 from service.wording.json_schemas import Place, Root
-from service.wording.values import joined, quoted, shown, suggestion
+from service.wording.values import choices, quoted, shown
 
 Found = Mapping[str, Any]
 """One of pydantic's errors: `type`, `loc`, `msg`, `ctx` and, unless it was left out, `input`."""
@@ -83,7 +83,7 @@ def _wrong_kind(found: Found, place: Place, root: Root) -> str:
 
 def _unknown(_: Found, place: Place, root: Root) -> str:
     known = root.members(place.around)
-    return f"unknown field; {suggestion(place.path[-1], known)}Known fields: {joined(known, 'and')}"
+    return f"unknown field; {choices(place.path[-1], known, 'known fields')}" if known else "unknown field"
 
 
 def _not_finite(found: Found, *_: object) -> str:

@@ -69,7 +69,14 @@ def joined(parts: Iterable[str], word: str) -> str:
     return f"{', '.join(first)} {word} {last}" if first else last
 
 
-def suggestion(given: str, known: Iterable[str]) -> str:
-    """Return `did you mean …? ` if the text resembles a known one, else nothing."""
+def choices(given: str, known: Sequence[str], what: str) -> str:
+    """Return the known texts, and first the one that a text resembles.
+
+    Args:
+        given: a text that is not known.
+        known: at least one.
+        what: names the known texts, such as "known fields".
+    """
     close = get_close_matches(given, known, 1) if len(given) <= MOST_CHARACTERS else []
-    return f"did you mean {quoted(close[0])}? " if close else ""
+    listed = f"{what}: {', '.join(known)}"
+    return f"did you mean {quoted(close[0])}? {listed[0].upper()}{listed[1:]}" if close else listed

@@ -70,10 +70,10 @@ class _Body:
             return await self._receive()
         message = await self._in_time()
         if message["type"] == "http.disconnect":
-            raise HTTPException(CLIENT_GONE, "the client went away before the body was complete")
+            raise HTTPException(CLIENT_GONE, "the client disconnected before the body was complete")
         self._received += len(message.get("body", b""))
         if self._received > self._max_bytes:
-            raise HTTPException(413, f"the body is larger than {self._max_bytes:,} bytes")
+            raise HTTPException(413, f"the body is larger than {self._max_bytes:,} bytes, the most allowed")
         self._complete = not message.get("more_body", False)
         return message
 
@@ -85,5 +85,5 @@ class _Body:
             async with asyncio.timeout_at(self._asked_at + patience):
                 return await self._receive()
         except TimeoutError:
-            detail = f"after {patience:.3g} s the body was not complete: {self._received:,} bytes had arrived"
+            detail = f"the body was incomplete after {patience:.3g} s: {self._received:,} bytes had arrived"
             raise HTTPException(408, detail, {"Connection": "close"}) from None

@@ -63,7 +63,9 @@ def router(rounds: RoundService, compute: Compute, max_items: int) -> APIRouter:
             await rounds.check_answer_size(batch.model, len(batch.contexts), batch.include_distribution)
         ids = batch.prediction_ids
         if ids is not None and len(ids) != len(batch.contexts):
-            raise errors.IdentifierError(f"{len(ids)} ids for {len(batch.contexts)} contexts", "prediction_ids")
+            raise errors.IdentifierError(
+                f"got {len(ids)} ids for {len(batch.contexts)} contexts; send one id for each context", "prediction_ids"
+            )
         try:
             check_model(batch.model, "model")
         except errors.ModelNotFoundError as refusal:

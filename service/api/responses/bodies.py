@@ -66,7 +66,9 @@ def _compute_of(request: Request) -> Compute:
 def _read(body: bytes, model: pydantic.TypeAdapter[Any]) -> Any:
     parts = sum(map(body.count, (b"[", b"{", b":")))
     if parts > MOST_PARTS:
-        raise InvalidInputError(f"the body has some {parts:,} objects, lists and members; it may have {MOST_PARTS:,}")
+        raise InvalidInputError(
+            f"the body has about {parts:,} objects, lists and members; it may have at most {MOST_PARTS:,}"
+        )
     try:
         if body.count(b":") > MOST_MEMBERS:
             check_members(msgspec.json.decode(body))
@@ -103,7 +105,7 @@ def check_members(value: Any) -> None:
         item = waiting.pop()
         if isinstance(item, dict):
             if len(item) > MOST_MEMBERS:
-                detail = f"an object of the body has {len(item):,} members; it may have {MOST_MEMBERS:,}"
+                detail = f"an object of the body has {len(item):,} members; it may have at most {MOST_MEMBERS:,}"
                 raise InvalidInputError(detail)
             waiting += item.values()
         elif isinstance(item, list) and any([isinstance(each, (dict, list)) for each in item]):  # noqa: C419  faster

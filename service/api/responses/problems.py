@@ -81,7 +81,9 @@ def answer_to_http(error: HTTPException) -> JSONResponse:
 
 def too_large(max_bytes: int) -> JSONResponse:
     """The answer to a body over the limit."""
-    return _response(_problem(problem_types.BODY_TOO_LARGE, f"the body is larger than {max_bytes:,} bytes"))
+    return _response(
+        _problem(problem_types.BODY_TOO_LARGE, f"the body is larger than {max_bytes:,} bytes, the most allowed")
+    )
 
 
 def internal_error(headers: Mapping[str, str] | None = None) -> JSONResponse:
@@ -178,8 +180,11 @@ async def _on_http_error(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, HTTPException)
     if error.status_code == 400:
         error = HTTPException(400, _NOT_JSON + unreadable(error.__cause__))
+    if error.status_code == 404:
+        error = HTTPException(404, f"there is nothing at the path {quoted(request.url.path)}")
     if error.status_code == 405:
-        error.headers = {"Allow": ", ".join(_methods_of(request))}
+        allowed = ", ".join(_methods_of(request))
+        error = HTTPException(405, f"got {quoted(request.method)}; the path allows {allowed}", {"Allow": allowed})
     return answer_to_http(error)
 
 
