@@ -98,7 +98,7 @@ def _routers(environment: Environment, use_cases: UseCases, guard: Guard) -> lis
     compute, most = environment.compute, guard.limits.batch_items
     return [
         predictions.router(use_cases.rounds, compute, most),
-        feedback.router(use_cases.rounds, most),
+        feedback.router(use_cases.rounds, compute, most),
         models.router(use_cases.catalogue),
         rounds.router(use_cases.catalogue, compute),
         learners.router(),

@@ -4,7 +4,8 @@ A new kind is a class here, a form in `service.store.records.answer_codec`, and 
 """
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from itertools import islice
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -161,16 +162,16 @@ def _different_numbers(feedback: FeedbackRequest, numbers: dict[str, int], answe
     found: dict[int, str] = {}
     for i, label in enumerate(feedback.true_labels):
         if label not in numbers:
-            raise UnknownLabelError(f"got {shown(label)}; {_known_labels(list(numbers))}", f"true_labels.{i}")
+            raise UnknownLabelError(f"got {shown(label)}; {_known_labels(numbers)}", f"true_labels.{i}")
         if numbers[label] in found:
             raise WrongTruthError(f"got {shown(label)} twice; true labels must be unique", f"true_labels.{i}")
         found[numbers[label]] = label
     return np.array(list(found), dtype=np.int64)
 
 
-def _known_labels(labels: Sequence[str]) -> str:
+def _known_labels(labels: Collection[str]) -> str:
     """Return the labels of a model as an error shows them, the first ones of many."""
-    names = [shown(label) for label in labels[:_MOST_SHOWN]]
+    names = [shown(label) for label in islice(labels, _MOST_SHOWN)]
     more = len(labels) - len(names)
     return f"the model's labels are {joined([*names, *([f'{more} more'] if more else [])], 'and')}"
 

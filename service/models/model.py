@@ -137,7 +137,7 @@ def choose_learner(choice: LearnerChoice | None, n_labels: int, features: Featur
     """
     choice = choice or LearnerChoice(algorithm=RECOMMENDED.algorithm)
     if current_name(choice.algorithm) not in ALL_LEARNERS:
-        known = sorted(ALL_LEARNERS)
+        known = tuple(sorted(ALL_LEARNERS))
         detail = f"got {shown(choice.algorithm)}; {choices(choice.algorithm, known, 'known algorithms')}"
         raise UnknownAlgorithmError(detail, "learner.algorithm")
     return _validated(choice, Problem(n_labels, features.size, features.norm_bound))
@@ -155,7 +155,7 @@ def _validated(choice: LearnerChoice, problem: Problem) -> AnyLearner:
 
 
 def _check_names(algorithm: str, hyperparameters: Mapping[str, Any], chosen: type[Any]) -> None:
-    known = sorted({field.name for field in dataclasses.fields(chosen)} - {"problem"})
+    known = tuple(sorted({field.name for field in dataclasses.fields(chosen)} - {"problem"}))
     unknown = sorted(set(hyperparameters) - set(known))
     if not unknown:
         return
@@ -205,8 +205,8 @@ def _features(definition: ModelDefinition, learner: AnyLearner) -> Features:
     features = definition.features
     if learner.context_norm == "maximum" and features.norm_bound > 1.0:
         detail = (
-            f"got {features.norm_bound:g}; must be at most 1, as the experts of {learner.algorithm} answer numbers "
-            "between -1 and 1: divide the contexts instead"
+            f"got {shown(features.norm_bound)}; must be at most 1, as the experts of {learner.algorithm} answer "
+            "numbers between -1 and 1: divide the contexts instead"
         )
         raise HyperparameterError(detail, "features.norm_bound")
     if "norm" in features.model_fields_set:

@@ -8,6 +8,7 @@ from learners.base import ContextNorm, NormPolicy
 from service.contexts.kind import ContextKind
 from service.contexts.registry import GivenContext
 from service.errors import NormExceededError
+from service.wording.values import shown
 
 
 class ContextCheck(NamedTuple):
@@ -40,5 +41,7 @@ class ContextCheck(NamedTuple):
         for position, number in enumerate(numbers):
             if abs(number) > self.bound:
                 feature, field = self.kind.entry(context, position)
-                detail = f"got {number:.6g} for feature {feature}; must be between -{self.bound:g} and {self.bound:g}"
+                detail = (
+                    f"got {shown(number)} for feature {feature}; must be between -{self.bound:g} and {self.bound:g}"
+                )
                 raise NormExceededError(detail, field)

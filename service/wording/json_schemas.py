@@ -56,14 +56,15 @@ class Root(NamedTuple):
         others = [text for text in texts if text != "null"] or texts
         return joined(others, "or") + ", or null" * (len(others) < len(texts)) if texts else "a valid value"
 
-    def members(self, schemas: Sequence[Schema]) -> list[str]:
+    def members(self, schemas: Sequence[Schema]) -> tuple[str, ...]:
         """Return the names of the members that objects of these schemas may have."""
-        return list(dict.fromkeys(name for schema in schemas for name in schema.get("properties", ())))
+        return tuple(dict.fromkeys(name for schema in schemas for name in schema.get("properties", ())))
 
     def kinds(self, schemas: Sequence[Schema]) -> str:
         """Return the values that name the members of a tagged union."""
         mappings = [schema["discriminator"]["mapping"] for schema in schemas if "discriminator" in schema]
-        return joined([quoted(name) for mapping in mappings for name in mapping], "or")
+        names = [quoted(name) for mapping in mappings for name in mapping]
+        return joined(names, "or") if names else self.allowed(schemas)
 
     def _expanded(self, schema: Schema) -> Iterator[Schema]:
         """Resolve references and untagged unions; pydantic's paths have a step for tagged ones (oneOf) only."""

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
+from functools import lru_cache
 from itertools import islice
 
 MOST_CHARACTERS = 60
@@ -31,7 +32,9 @@ def shown(value: object) -> str:
 
 def quoted(text: str) -> str:
     """Return a text in JSON's quotes, shortened, with everything that is not printable escaped."""
-    escaped = "".join(map(_escaped, text[:MOST_CHARACTERS]))
+    start = text[:MOST_CHARACTERS]
+    plain = start.isprintable() and '"' not in start and "\\" not in start
+    escaped = start if plain else "".join(map(_escaped, start))
     return f'"{escaped}"' if len(text) <= MOST_CHARACTERS else f'"{escaped}…" ({len(text)} characters)'
 
 
@@ -69,7 +72,8 @@ def joined(parts: Iterable[str], word: str) -> str:
     return f"{', '.join(first)} {word} {last}" if first else last
 
 
-def choices(given: str, known: Sequence[str], what: str) -> str:
+@lru_cache(maxsize=256)
+def choices(given: str, known: tuple[str, ...], what: str) -> str:
     """Return the known texts, and first the one that a text resembles.
 
     Args:

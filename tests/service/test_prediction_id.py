@@ -42,7 +42,7 @@ def test_a_client_may_leave_the_model_out(text: str, model: str) -> None:
 @pytest.mark.parametrize("text", ["~", "~mine", "m:~mine", "a:b:~c", "m:~"])
 def test_a_client_gives_no_id_of_the_service(text: str) -> None:
     """Whatever else is wrong with it, it is refused with the rule."""
-    with pytest.raises(pydantic.ValidationError, match="begins with ~"):
+    with pytest.raises(pydantic.ValidationError, match="begin with ~"):
         GIVEN.validate_python(text)
 
 

@@ -1,12 +1,16 @@
 """`POST /feedback`, one by one and in batches."""
 
+from collections.abc import Sequence
+from typing import Any
+
 from fastapi import APIRouter
 
 from service import errors
 from service.api.middleware.access import check_model, own_names
-from service.api.responses.batches import answers_or_problems, check_size, read_each
+from service.api.responses.batches import READING_COST, answers_or_problems, check_size, read_each, read_together
 from service.api.responses.direct_route import DirectRoute
 from service.api.responses.problems import responses
+from service.compute import Compute
 from service.per_item import apply_to_valid, attempt_each
 from service.rounds.use_cases import RoundService
 from service.schemas.rounds import FeedbackAnswer, FeedbackBatchAnswer, FeedbackBatchRequest, FeedbackRequest
@@ -27,8 +31,14 @@ _ERRORS = responses(
 )
 
 
-def router(rounds: RoundService, max_items: int) -> APIRouter:
-    """The routes of feedback."""
+def router(rounds: RoundService, compute: Compute, max_items: int) -> APIRouter:
+    """Return the routes of feedback.
+
+    Args:
+        rounds: records the feedback.
+        compute: reads batches with wrong items.
+        max_items: the most items of a batch.
+    """
     routes = APIRouter(tags=["rounds"], route_class=DirectRoute)
 
     @routes.post("/feedback", responses=_ERRORS)
@@ -41,11 +51,17 @@ def router(rounds: RoundService, max_items: int) -> APIRouter:
         """Gives many feedbacks at once: an answer or a problem for each, in order."""
         check_size(len(request.feedback), max_items, "feedback")
 
-        requests = read_each(FeedbackRequest, request.feedback)
+        requests = await _read(request.feedback)
         answers = await apply_to_valid(
             rounds.give_all, requests if own_names().all else attempt_each(_allowed, requests)
         )
         return FeedbackBatchAnswer(results=answers_or_problems(answers))
+
+    async def _read(items: Sequence[Any]) -> Sequence[FeedbackRequest | Exception]:
+        together = read_together(FeedbackRequest, items)
+        if together is not None:
+            return together
+        return await compute.run_costly(READING_COST * len(items), "", read_each, FeedbackRequest, items)
 
     return routes
 

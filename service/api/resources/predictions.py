@@ -1,6 +1,5 @@
 """`POST /predict`, one by one and in batches."""
 
-import contextlib
 from collections.abc import Iterable, Sequence
 from itertools import repeat
 from typing import Any
@@ -10,7 +9,7 @@ from fastapi import APIRouter
 
 from service import errors
 from service.api.middleware.access import check_model, own_names
-from service.api.responses.batches import answers_or_problems, check_size, read_each
+from service.api.responses.batches import READING_COST, answers_or_problems, check_size, read_each, read_together
 from service.api.responses.direct_route import DirectRoute
 from service.api.responses.problems import responses
 from service.compute import Compute
@@ -70,29 +69,49 @@ def router(rounds: RoundService, compute: Compute, max_items: int) -> APIRouter:
             check_model(batch.model, "model")
         except errors.ModelNotFoundError as refusal:
             return PredictBatchAnswer(answers_or_problems([refusal] * len(batch.contexts)))
-        requests = await compute.run_costly(_reading_cost(batch), "", _prediction_requests, batch)
+        requests = await _read(compute, batch)
         return PredictBatchAnswer(answers_or_problems(await rounds.predict_all(batch.model, requests)))
 
     return routes
 
 
 def _reading_cost(batch: PredictBatchRequest) -> int:
-    """Multiply-adds in the time that `_prediction_requests` takes."""
+    """Return the multiply-adds in the time that `_read_together` takes."""
     given: list[Any] = batch.contexts
     return sum([_NUMBER_COST * (10 + len(each)) for each in given if isinstance(each, list)]) + _ITEM_COST * len(given)
 
 
-def _prediction_requests(batch: PredictBatchRequest) -> Sequence[PredictionRequest | Exception]:
-    """What a batch asks for. Contexts are read in one go, which is much faster, where none is wrong."""
+async def _read(compute: Compute, batch: PredictBatchRequest) -> Sequence[PredictionRequest | Exception]:
+    """Return the predictions that a batch requests. Much faster if none of them is wrong."""
+    cost = _reading_cost(batch)
+    together = await compute.run_costly(cost, "", _read_together, batch)
+    if together is not None:
+        return together
+    return await compute.run_costly(cost + READING_COST * len(batch.contexts), "", _read_each, batch)
+
+
+def _read_together(batch: PredictBatchRequest) -> Sequence[PredictionRequest | Exception] | None:
+    """Return the predictions that a batch requests; None if a context or an id is wrong."""
     if batch.prediction_ids is None:
-        with contextlib.suppress(pydantic.ValidationError):
+        try:
             contexts = _CONTEXTS.validate_python(batch.contexts)
-            return [PredictionRequest(context, None, batch.include_distribution) for context in contexts]
+        except pydantic.ValidationError:
+            return None
+        return [PredictionRequest(context, None, batch.include_distribution) for context in contexts]
+    requests = read_together(PredictRequest, _items(batch))
+    return None if requests is None else attempt_each(prediction_request, requests)
+
+
+def _read_each(batch: PredictBatchRequest) -> Sequence[PredictionRequest | Exception]:
+    return attempt_each(prediction_request, read_each(PredictRequest, _items(batch)))
+
+
+def _items(batch: PredictBatchRequest) -> list[dict[str, Any]]:
+    """Return the bodies of single predictions that a batch stands for."""
     common = {"model": batch.model, "include_distribution": batch.include_distribution}
     ids: Iterable[Any] = repeat(None) if batch.prediction_ids is None else batch.prediction_ids
     pairs = zip(batch.contexts, ids, strict=False)  # their number is checked
-    items = [common | {"context": context, "prediction_id": given} for context, given in pairs]
-    return attempt_each(prediction_request, read_each(PredictRequest, items))
+    return [common | {"context": context, "prediction_id": given} for context, given in pairs]
 
 
 _CONTEXTS = pydantic.TypeAdapter(list[GivenContext])

@@ -16,6 +16,9 @@ from service.wording.json_schemas import root_of
 _MOST_FIELDS = 5
 """The most wrong fields to list of each item."""
 
+READING_COST = 100_000
+"""Multiply-adds in the time that `read_each` takes for an item."""
+
 _Answer = TypeVar("_Answer")
 _Body = TypeVar("_Body", bound=Body)
 
@@ -30,12 +33,17 @@ def check_size(items: int, most: int, field: str) -> None:
         raise BatchTooLargeError(f"got {items} items; a request may have at most {most}", field)
 
 
-def read_each(bodies: type[_Body], items: Sequence[Any]) -> list[_Body | Exception]:
-    """Return the bodies that items are, or what is wrong with them. Faster if none is wrong: they are read together."""
+def read_together(bodies: type[_Body], items: Sequence[Any]) -> list[_Body] | None:
+    """Return the bodies of all items; None if one is wrong. Much faster than `read_each`."""
     try:
-        return list(_reader(bodies).validate_python(items))
+        return _reader(bodies).validate_python(items)
     except pydantic.ValidationError:
-        return attempt_each(partial(_read, bodies), items)
+        return None
+
+
+def read_each(bodies: type[_Body], items: Sequence[Any]) -> list[_Body | Exception]:
+    """Return the body of each item, or an `InvalidBodyError`."""
+    return attempt_each(partial(_read, bodies), items)
 
 
 def _read(bodies: type[_Body], item: Any) -> _Body:

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from service.store.redis.redis_store import RedisStore
 from tests.service.sample_models import definition, true_state
+from tests.service.wording.plain_words import check_problem
 from tests.service.workers import worker
 
 MODEL = "fuzzed"
@@ -82,6 +83,8 @@ def assert_answered(response: httpx2.Response) -> None:
     assert response.status_code < 500
     assert response.headers["content-type"] in {"application/json", "application/problem+json"}
     assert "status" in response.json() or response.status_code < 300
+    if response.status_code >= 400:
+        check_problem(response.json())
 
 
 @FUZZ

@@ -38,7 +38,7 @@ def test_the_tree_is_drawn_as_it_is() -> None:
 def test_every_error_has_its_kind(error: type[errors.WagerError]) -> None:
     """Each error that can be raised becomes a problem of its own type, which tells detail and field."""
     problem = problems.problem_of(error("what happened", "context.3"))
-    assert (problem.detail, problem.field) == ("what happened", "context.3")
+    assert (problem.detail, problem.field) == ("context.3: what happened", "context.3")
     assert problem.type.startswith(problems.TYPE_PREFIX)
     others = [problems.problem_of(other("")).type for other in LEAVES if other is not error]
     assert problem.type not in others

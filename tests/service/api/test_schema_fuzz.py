@@ -25,6 +25,7 @@ from service.store.redis.api_keys import ApiKeyTable
 from service.store.redis.redis_store import RedisStore
 from tests.service.keyed import bearer, key_admin_at
 from tests.service.sample_models import definition
+from tests.service.wording.plain_words import check_problem
 from tests.service.workers import worker
 
 _APP = create_app(Settings(store_url="unix:///nowhere/valkey.sock", auth="required"))
@@ -99,6 +100,7 @@ def check_described(described: dict[str, Any], response: httpx2.Response) -> Non
     if response.status_code >= 400:
         problem = response.json()
         assert problem["status"] == response.status_code
+        check_problem(problem)
         slug = problem["type"].removeprefix("urn:wager:problem:")
         assert response.status_code == 422 or problem["type"] in NO_PATH or f"`{slug}`" in answer["description"]
 

@@ -98,4 +98,4 @@ def test_a_model_that_is_not_there_is_no_good_news(tmp_path: Path) -> None:
     with EmbeddedServer(tmp_path / "data"):
         found = repair("--model", "nothing")
     assert found.exit_code == 2
-    assert "there is no model 'nothing'" in found.stderr
+    assert 'there is no model "nothing"' in found.stderr

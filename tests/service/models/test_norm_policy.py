@@ -64,7 +64,7 @@ async def test_experts_answer_at_most_one(client: httpx2.AsyncClient, name: str,
     refused = await create(client, name, "adahedge", norm_bound=bound)
     assert refused.status_code == 422
     assert refused.json()["field"] == "features.norm_bound"
-    assert "leave norm_bound at 1" in refused.json()["detail"]
+    assert "must be at most 1" in refused.json()["detail"]
     assert (await create(client, name, "adahedge", norm_bound=0.5)).status_code == 201
 
 
@@ -83,7 +83,7 @@ async def test_an_expert_out_of_range_is_refused_by_name(
     await create(client, name, "adahedge", kind=kind)
     problem = (await client.post("/predict", json={"model": name, "context": context})).json()
     assert (problem["type"], problem["field"]) == ("urn:wager:problem:norm-exceeded", field)
-    assert f"feature {feature} is " in problem["detail"]
+    assert f"for feature {feature}; must be between -1 and 1" in problem["detail"]
     assert (await client.get(f"/models/{name}")).json()["predictions"] == 0
 
 

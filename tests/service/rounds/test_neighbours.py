@@ -73,7 +73,7 @@ async def test_the_services_ids_begin_with_a_tilde_and_no_clients_does(client: h
         body = {"model": name, "context": X, "prediction_id": given}
         refused = await client.post("/predict", json=body)
         assert (refused.status_code, refused.json()["field"]) == (422, "prediction_id")
-        assert "begins with ~" in refused.json()["detail"]
+        assert "begin with ~" in refused.json()["detail"]
         batch = {"model": name, "contexts": [X, X, X], "prediction_ids": [f"a{given[-3:]}", given, f"b{given[-3:]}"]}
         items = (await client.post("/predict/batch", json=batch)).json()["predictions"]
         assert [slug(item) for item in items] == ["", "invalid-name", ""]

@@ -1,0 +1,96 @@
+"""The laws of validation errors: every type of pydantic's errors and every schema has words of ours."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pydantic
+import pytest
+from pydantic_core import ValidationError
+from pydantic_core._pydantic_core import list_all_errors
+
+from learners.registry import ALL_LEARNERS
+from service.access.keys import KeyRecord
+from service.app import create_app
+from service.schemas.models import ModelDefinition
+from service.schemas.rounds import FeedbackRequest, PredictBatchRequest, PredictRequest
+from service.settings import Settings
+from service.wording.json_schemas import root_of
+from service.wording.patterns import RULES
+from service.wording.validation import explain
+from tests.service.wording.plain_words import check_plain
+
+MODELS: list[Any] = [
+    *(ModelDefinition, PredictRequest, PredictBatchRequest, FeedbackRequest, KeyRecord),
+    *ALL_LEARNERS.values(),
+]
+
+
+@pytest.mark.parametrize("known", list_all_errors(), ids=lambda known: str(known["type"]))
+def test_every_type_of_error_has_our_words(known: Any) -> None:
+    """The sentence names the field and has no wording of pydantic's."""
+    context = {
+        name: ValueError("ours") if (name, value) == ("error", None) else value
+        for name, value in (known["example_context"] or {}).items()
+    }
+    made = {"type": known["type"], "loc": ("window_seconds",), "input": "a", "ctx": context}
+    (found,) = ValidationError.from_exception_data("", [made]).errors()  # type: ignore[list-item]
+    sentence = explain(found, root_of(ModelDefinition)).sentence("the body")
+    assert sentence.startswith("window_seconds")
+    check_plain(sentence)
+
+
+def parts_of(schema: Any) -> Iterator[dict[str, Any]]:
+    """Yield a schema and all schemas in it."""
+    if isinstance(schema, dict):
+        yield schema
+        for part in schema.values():
+            yield from parts_of(part)
+    elif isinstance(schema, list):
+        for part in schema:
+            yield from parts_of(part)
+
+
+def test_every_pattern_has_a_rule() -> None:
+    """No schema of the service has a pattern without words."""
+    api = create_app(Settings(store_url="unix:///nowhere/valkey.sock")).openapi()
+    schemas = [api, *(pydantic.TypeAdapter(model).json_schema() for model in MODELS)]
+    patterns = {
+        part["pattern"] for schema in schemas for part in parts_of(schema) if isinstance(part.get("pattern"), str)
+    }
+    assert patterns <= RULES.keys()
+
+
+@pytest.mark.parametrize("model", MODELS, ids=lambda model: str(model.__name__))
+def test_every_field_says_what_it_may_be(model: Any) -> None:
+    """The allowed values of each field are words, and none is left vague."""
+    root = root_of(model)
+    for name in root.members(root.find(()).schemas):
+        text = root.allowed(root.find((name,)).schemas)
+        check_plain(text)
+        assert "valid value" not in text
+        assert "another form" not in text
+
+
+LONG_RULE = "1 to 64 letters, digits, dots, hyphens or underscores, the first a letter or digit"
+EXPLAINED: list[tuple[Any, Any, str]] = [
+    (PredictRequest, {"model": "m", "context": [1], "contxt": 1}, 'contxt: unknown field; did you mean "context"? '),
+    (PredictRequest, {"model": "a b", "context": [1]}, f'model: got "a b"; must be {LONG_RULE}'),
+    (PredictRequest, {"model": "m"}, "context: missing; must be a list of 1 or more numbers or an object with "),
+    (PredictRequest, {"model": "m", "context": ["x"]}, 'context.0: got "x"; must be a number'),
+    (
+        PredictRequest,
+        {"model": "m", "context": {"indices": [0], "values": [1], "dense": 2}},
+        "context.dense: unknown field",
+    ),
+    (PredictRequest, {"model": "m", "context": [1], "dense": 2}, "dense: unknown field; known fields: model, "),
+    (PredictRequest, [], 'the body: got an empty list; must be an object with "model" and "context"'),
+    (FeedbackRequest, {"prediction_id": "m:1", "correct": 1}, "correct: got 1; must be true or false, or null"),
+]
+
+
+@pytest.mark.parametrize(("model", "given", "sentence"), EXPLAINED)
+def test_an_error_names_field_value_and_rule(model: Any, given: Any, sentence: str) -> None:
+    """The first sentence is the expected one."""
+    with pytest.raises(ValidationError) as refused:
+        model.model_validate(given)
+    assert explain(refused.value.errors()[0], root_of(model)).sentence("the body").startswith(sentence)
