@@ -31,13 +31,14 @@ def read_settings(**options: Any) -> "Settings":
     from pydantic import ValidationError
 
     from service.settings import Settings
+    from service.wording.json_schemas import root_of
+    from service.wording.validation import explain
 
     try:
         return Settings(**{name: value for name, value in options.items() if value is not None})
     except ValidationError as error:
-        for problem in error.errors(include_url=False, include_input=False):
-            name = str(problem["loc"][0])
-            reason = problem["msg"].removeprefix("Value error, ")
+        for found in error.errors(include_url=False, include_input=False):  # a value may be a secret
+            name, reason = str(found["loc"][0]), explain(found, root_of(Settings)).reason
             typer.echo(f"wager: {name} (WAGER_{name.upper()}): {reason}", err=True)
         raise typer.Exit(EXIT_SETTINGS) from None
 

@@ -10,6 +10,11 @@ from pydantic.dataclasses import dataclass
 
 from service.load.http.errors import LoadError
 from service.load.http.target import Target
+from service.wording.bad_json import syntax_error, unreadable
+from service.wording.json_schemas import root_of
+from service.wording.patterns import PREFIX
+from service.wording.validation import Wrong, explain
+from service.wording.values import quoted
 
 
 def _url(value: str) -> str:
@@ -41,7 +46,7 @@ class Plan:
     in_flight: Annotated[int, Field(ge=1, le=1_000_000)] = 1000
     """Most requests under way in each process, waiting for a connection or for an answer."""
     models: Annotated[int, Field(ge=1, le=10_000)] = 1
-    prefix: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,47}$")] = "load"
+    prefix: Annotated[str, Field(pattern=PREFIX)] = "load"
     """What the models' names begin with."""
     labels: Annotated[int, Field(ge=2, le=100_000)] = 10
     features: Annotated[int, Field(ge=1, le=2**31 - 1)] = 20
@@ -89,8 +94,8 @@ class Plan:
             plan = cls(**given)
             return plan if requests is None else cls(**given, seconds=requests / plan.rate)
         except ValidationError as error:
-            problems = error.errors(include_url=False, include_input=False, include_context=False)
-            raise LoadError("; ".join(_said(problem["loc"], problem["msg"]) for problem in problems)) from None
+            wrong = [explain(each, root_of(Plan)) for each in error.errors(include_url=False)]
+            raise LoadError("; ".join(map(_said, wrong))) from None
 
     @property
     def target(self) -> Target:
@@ -111,9 +116,8 @@ PLAN_JSON: TypeAdapter[Plan] = TypeAdapter(Plan)
 """Writes and reads a plan, key included: how it goes to the generators."""
 
 
-def _said(location: tuple[int | str, ...], message: str) -> str:
-    reason = message.removeprefix("Value error, ")
-    return f"--{str(location[0]).replace('_', '-')}: {reason}" if location else reason
+def _said(wrong: Wrong) -> str:
+    return wrong.reason if wrong.field is None else f"--{wrong.field.replace('_', '-')}: {wrong.reason}"
 
 
 def _learner(text: str) -> dict[str, Any]:
@@ -121,6 +125,8 @@ def _learner(text: str) -> dict[str, Any]:
         return {"algorithm": text}
     try:
         learner: dict[str, Any] = json.loads(text)
-    except ValueError as error:
-        raise LoadError(f"--learner: {error}") from None
+    except json.JSONDecodeError as error:
+        raise LoadError(f"--learner: got {quoted(text)}; {syntax_error(error.msg, error.pos)}") from None
+    except (ValueError, RecursionError) as error:
+        raise LoadError(f"--learner: {unreadable(error)}") from None
     return learner

@@ -6,6 +6,9 @@ _TOKEN = r"(0|[1-9][0-9]{0,14})"
 NAME = rf"^{_MODEL}$"
 """The name of a model."""
 
+PREFIX = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,47}$"
+"""The first characters of the names of generated models."""
+
 CURSOR = rf"^$|{NAME}"
 """The name of a model, or nothing."""
 
@@ -28,6 +31,7 @@ _NAME_RULE = "1 to 64 letters, digits, dots, hyphens or underscores, the first a
 
 RULES = {
     NAME: _NAME_RULE,
+    PREFIX: "1 to 48 letters, digits, dots, hyphens or underscores, the first a letter or digit",
     CURSOR: f"the next_cursor of the last page, which is a model's name: {_NAME_RULE}",
     GIVEN_ID: "1 to 128 letters, digits or . _ ~ = + / @ -, not beginning with ~, "
     "after an optional model's name and colon",

@@ -85,7 +85,7 @@ ROOMS: dict[str, str] = {
     ),
     "service.load.timing": "",
     "service.load.http": "service.load.timing",
-    "service.load": "service.load.timing service.load.http service.processes",
+    "service.load": "service.load.timing service.load.http service.processes service.wording",
     "service.commands": (
         "service service.errors service.wording service.schemas service.processes service.settings service.app "
         "service.load service.access "

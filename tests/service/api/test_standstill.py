@@ -19,6 +19,7 @@ from tests.service.workers import worker
 LONGEST = 0.05
 TRIES = 5
 MANY = 100_000
+UNKNOWN = [f"unknown-{i}" for i in range(20)]
 BODY = 4 * 2**20 - 1000
 """Nearly the largest body."""
 
@@ -94,6 +95,8 @@ def requests() -> list[Large]:
         ),
         Large("one wrong", "POST", "/predict/batch", batch("dense", [*rows[:-1], ["x"] * 200]), 200),
         Large("all wrong", "POST", "/predict/batch", batch("dense", [["x"] * 200] * 1000), 200),
+        Large("all wrong and short", "POST", "/predict/batch", batch("dense", [["x"]] * 1000), 200),
+        Large("many wrong fields", "POST", "/feedback/batch", dumped(feedback=[dict.fromkeys(UNKNOWN)] * 1000), 200),
         Large("too many", "POST", "/predict/batch", batch("dense", [[1]] * (BODY // 6)), 422),
         Large("one long context", "POST", "/predict/batch", b'{"model":"dense","contexts":[[' + ones + b"]]}", 200),
         Large("one long context", "POST", "/predict", start + ones + b"]}", 422),

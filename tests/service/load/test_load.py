@@ -152,7 +152,7 @@ def _options() -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--rate", "0"], "--rate: Input should be greater than 0"),
+        (["--rate", "0"], "--rate: got 0.0; must be a number greater than 0 and at most 1000000"),
         (["--duplicates", "2"], "--duplicates: "),
         (["--url", "nowhere"], "--url: 'nowhere' is not a URL"),
         (["--nonzeros", "21"], "more non-zeros than features"),
