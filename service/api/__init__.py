@@ -1,1 +1,1 @@
-"""The HTTP interface: one file for each resource, handlers of a few lines."""
+"""The HTTP interface: one file per resource, with short handlers."""

@@ -1,4 +1,4 @@
-"""The HTTP interface: routes and middleware over the use cases."""
+"""Builds the FastAPI application: routes and middleware on top of the use cases."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -24,12 +24,12 @@ from service.observability.telemetry import Telemetry
 from service.rounds.use_cases import RoundService
 from service.rounds.webhooks import Verifier
 
-_DESCRIPTION = """Predicts one label of K for a context, with a known probability, and learns from one bit:
-right or wrong. `POST /models` once, then `POST /predict` and `POST /feedback`."""
+_DESCRIPTION = """Predicts one of K labels for a context, with a known probability, and learns from one bit:
+right or wrong. Call `POST /models` once, then `POST /predict` and `POST /feedback`."""
 
 
 class UseCases(NamedTuple):
-    """What the routes call."""
+    """The use cases that the routes call."""
 
     rounds: RoundService
     catalogue: Catalogue
@@ -39,7 +39,7 @@ class UseCases(NamedTuple):
 
 
 class RequestLimits(NamedTuple):
-    """How large, how slow and how many requests may be."""
+    """Limits on the size, the pace and the number of requests."""
 
     batch_items: int
     body_bytes: int
@@ -48,7 +48,7 @@ class RequestLimits(NamedTuple):
 
 
 class Guard(NamedTuple):
-    """What every request passes on its way to a route."""
+    """The checks that every request passes before it reaches a route."""
 
     telemetry: Telemetry
     limits: RequestLimits
@@ -62,9 +62,9 @@ def build_application(
 
     Args:
         environment: threads, store and clocks.
-        use_cases: called by the routes.
-        guard: passed by every request.
-        lifespan: what runs while the application does, as Starlette takes it.
+        use_cases: what the routes call.
+        guard: the checks that every request passes.
+        lifespan: Starlette's lifespan context, active while the application runs.
     """
     app = _bare_application(lifespan, guard.telemetry.tracing)
     app.state.compute = environment.compute
@@ -76,7 +76,7 @@ def build_application(
 
 
 def _bare_application(lifespan: Lifespan[FastAPI], tracing: bool) -> FastAPI:
-    """An application without routes, which answers errors as problems."""
+    """Return an application without routes that answers errors as problems."""
     app = FastAPI(
         title="Wager",
         version=__version__,
@@ -86,7 +86,7 @@ def _bare_application(lifespan: Lifespan[FastAPI], tracing: bool) -> FastAPI:
         generate_unique_id_function=lambda route: route.name,
         docs_url=None,
         redoc_url=None,
-        redirect_slashes=False,  # a redirect would go to whatever host the request names
+        redirect_slashes=False,  # a redirect would trust the Host header
         telemetry=tracing_configuration(tracing),
     )
     problems.install(app)
@@ -94,7 +94,7 @@ def _bare_application(lifespan: Lifespan[FastAPI], tracing: bool) -> FastAPI:
 
 
 def _routers(environment: Environment, use_cases: UseCases, guard: Guard) -> list[APIRouter]:
-    """The routes that have versions."""
+    """Return the versioned routes."""
     compute, most = environment.compute, guard.limits.batch_items
     return [
         predictions.router(use_cases.rounds, compute, most),
@@ -109,7 +109,7 @@ def _routers(environment: Environment, use_cases: UseCases, guard: Guard) -> lis
 
 
 def _include(app: FastAPI, routers: list[APIRouter]) -> None:
-    """Puts the routes at the root, and once more under /v1, undocumented there."""
+    """Add the routes at the root, and again under /v1, where they are undocumented."""
     for routes in routers:
         app.include_router(routes)
     for routes in routers:
@@ -117,7 +117,7 @@ def _include(app: FastAPI, routers: list[APIRouter]) -> None:
 
 
 def _add_middleware(app: FastAPI, environment: Environment, guard: Guard) -> None:
-    """Adds what requests pass, the innermost first; also those refused at the door are counted and logged."""
+    """Add the middleware, innermost first, so that `Observer` also counts and logs refused requests."""
     limits = guard.limits
     app.add_middleware(BodyLimit, max_bytes=limits.body_bytes, pace=limits.pace)
     if guard.access is not None:

@@ -1,4 +1,4 @@
-"""FastAPI's configuration of traces. Metrics are Prometheus' business, and what is logged stays out of traces."""
+"""FastAPI's configuration of traces. Prometheus has the metrics, and traces contain no log records."""
 
 from fastapi.telemetry import TelemetryConfig
 from starlette.types import Scope
@@ -7,7 +7,7 @@ _UNTRACED = ("/livez", "/readyz", "/metrics")
 
 
 def tracing_configuration(on: bool) -> TelemetryConfig:
-    """A span for each request but those of health and metrics, its parent as `traceparent` says."""
+    """Return a configuration with a span for each request except health and metrics; `traceparent` names its parent."""
     return {
         "tracing": on,
         "auto_configure": on,

@@ -1,1 +1,1 @@
-"""Bodies of requests and answers."""
+"""Schemas of requests and answers."""

@@ -1,4 +1,4 @@
-"""Bodies about health."""
+"""Schemas of the health checks."""
 
 from typing import Literal
 
@@ -6,13 +6,13 @@ from service.schemas.models import Answer
 
 
 class Health(Answer):
-    """Whether the service can do its work."""
+    """The state of the service."""
 
     status: Literal["ready", "alive"]
 
 
 class Readiness(Health):
-    """What the store is and promises."""
+    """The state of the service and of its store."""
 
     store: str
     durability: str

@@ -1,4 +1,4 @@
-"""Prediction ids in requests. Those that the service makes begin with `~`, those of clients never do."""
+"""Prediction ids in requests. Ids that the service makes begin with `~`; ids that clients choose do not."""
 
 import re
 from collections.abc import Callable
@@ -41,15 +41,15 @@ def _given(*_: Any) -> CoreSchema:
 QualifiedId = Annotated[
     PredictionId,
     GetPydanticSchema(_qualified),
-    Field(description="`<model>:<id>`, as `/predict` answered it."),
+    Field(description="`<model>:<id>`, as `/predict` returns it."),
 ]
 GivenId = Annotated[
     PredictionId,
     GetPydanticSchema(_given),
     BeforeValidator(_not_ours),
     Field(
-        description="Your own id, unique within the model, with or without `<model>:` before it. "
-        "It does not begin with `~`, as the service's do."
+        description="Your own id, unique within the model, optionally after `<model>:`. It must not begin with `~`, "
+        "which marks ids of the service."
     ),
 ]
-"""Without the model's name in the request, the value's `model` is empty."""
+"""The parsed id's `model` is empty if the request leaves it out."""

@@ -1,4 +1,4 @@
-"""The answers of `GET /learners`."""
+"""Schemas of `GET /learners`."""
 
 from typing import Any, Literal
 
@@ -10,16 +10,16 @@ class LearnerDescription(Answer):
 
     algorithm: str
     aliases: list[str]
-    """Names of the algorithm in older versions: accepted where a model is created, and answered as `algorithm`."""
+    """Names of the algorithm in older versions. New models may use them; answers contain `algorithm`."""
     answer: Literal["label", "level", "label-set", "ranking"]
-    """One of the labels; one of the labels, which have an order; any set of labels; all labels in some order."""
+    """The kind of answer: one label; one label of an ordered list; a set of labels; all labels, ranked."""
     summary: str
     guarantee: str
-    """What is proved of the defaults; `GET /models/{name}` says it of a model's hyperparameters."""
+    """The proven bound for the default hyperparameters; `GET /models/{name}` has that of a model."""
     norm: Literal["unit", "scale", "reject"]
-    """What `features.norm` of a new model is where it is not given."""
+    """The default of `features.norm` for new models."""
     norm_bound_on: Literal["length", "entries"]
-    """What `norm_bound` bounds: the Euclidean length of a context, or the magnitude of each of its numbers."""
+    """What `norm_bound` limits: the Euclidean norm of a context, or the magnitude of each number."""
     recommended: bool
     hyperparameters: dict[str, Any]
 

@@ -1,4 +1,4 @@
-"""Bodies about models. Strict: no coercions, no NaN or infinities, no unknown fields."""
+"""Schemas of models. Requests are strict: no coercions, no NaN or infinities, no unknown fields."""
 
 from datetime import datetime
 from typing import Annotated, Any, Literal
@@ -23,7 +23,7 @@ from service.wording.values import quoted, shown
 ModelName = Annotated[
     str,
     StringConstraints(pattern=NAME),
-    Field(description="Letters, digits, `.`, `_` and `-`, at most 64, beginning with a letter or digit."),
+    Field(description="1 to 64 letters, digits, `.`, `_` or `-`; the first is a letter or digit."),
 ]
 Label = Annotated[str, StringConstraints(min_length=1, max_length=256)]
 
@@ -45,18 +45,18 @@ _DESCRIBED = ConfigDict(use_attribute_docstrings=True)
 
 
 class Answer(BaseModel):
-    """An answer, described by the docstrings of its fields."""
+    """The base of all answers. The docstrings of the fields describe them in openapi.json."""
 
     model_config = _DESCRIBED
 
 
 class LearnerChoice(BaseModel):
-    """An algorithm with its hyperparameters; `GET /learners` describes them. All but `algorithm` are optional."""
+    """An algorithm and its hyperparameters, which `GET /learners` describes. All hyperparameters are optional."""
 
     model_config = ConfigDict(strict=True, extra="allow", frozen=True)
 
     algorithm: str
-    """Such as `squarecb`."""
+    """The algorithm's name, such as `squarecb`."""
 
 
 def _read_short_form(given: object) -> object:
@@ -70,7 +70,7 @@ def _read_short_form(given: object) -> object:
 
 
 class ModelDefinition(Body):
-    """Everything that defines a model; nothing of it changes later."""
+    """The definition of a model. It never changes."""
 
     name: ModelName
     labels: Annotated[
@@ -79,26 +79,26 @@ class ModelDefinition(Body):
         Field(max_length=100_000, json_schema_extra={"minItems": 2, "uniqueItems": True}),
         AfterValidator(_different_labels),
     ]
-    """The K labels to choose from, at least 2, all different; levels from the lowest to the highest."""
+    """The K labels to choose from: at least 2, all different. List ordered levels from lowest to highest."""
     features: Features
     learner: Annotated[
         LearnerChoice | None, BeforeValidator(_read_short_form, json_schema_input_type=LearnerChoice | str | None)
     ] = None
     """The learner; by default the recommended one. A string is short for an object with this `algorithm`."""
     window_seconds: Annotated[float, Field(ge=0.001, le=366 * 86_400)] = 86_400.0
-    """How long a prediction waits for its feedback."""
+    """How long a prediction accepts feedback."""
     late_feedback: Literal["reject", "accept"] = "reject"
-    """What happens to feedback after the window, as long as the prediction is not forgotten (an hour later)."""
+    """Whether to accept feedback after the window, until the prediction is deleted one hour later."""
     retain_rounds: Annotated[int, Field(ge=0, le=1_000_000_000)] = 100_000
-    """How many of the latest rounds the log keeps at least, for reading and replay."""
+    """The fewest latest rounds that the log keeps, for reading and replay."""
 
 
 class DamageNote(Answer):
-    """Something stored that cannot be read."""
+    """Stored data that cannot be read."""
 
     what: Literal["rounds", "snapshot"]
     first: int
-    """The first round that is missing; of a snapshot, 1."""
+    """The first missing round; 1 for a snapshot."""
     last: int
     reason: str
     found_at: datetime
@@ -108,48 +108,48 @@ class _ModelFields(Answer):
     name: str
     features: Features
     learner: dict[str, Any]
-    """Algorithm, by its name of today, and every hyperparameter, defaults included."""
+    """The algorithm, by its current name, and all hyperparameters, including defaults."""
     window_seconds: float
     late_feedback: str
     retain_rounds: int
     created_at: datetime
     rounds_seen: int
-    """Rounds in its log: predictions whose feedback was recorded."""
+    """The number of rounds: predictions with recorded feedback."""
     predictions: int
-    """Predictions stored, with or without feedback."""
+    """The number of predictions, with or without feedback."""
     correct: int
-    """Rounds whose answer was right."""
+    """The number of rounds with a correct answer."""
 
 
 class ModelAnswer(_ModelFields):
-    """A model, with what has happened to it."""
+    """A model and its counts."""
 
     labels: list[str]
     guarantee: str
-    """What is proved of this learner with these hyperparameters, and under which assumptions."""
+    """The proven bound for these hyperparameters, and its assumptions."""
     damaged_rounds: int = 0
-    """Rounds that cannot be read: the model goes on without them."""
+    """The number of unreadable rounds. The model continues without them."""
     damage: Annotated[list[DamageNote] | None, Field(examples=[None])] = None
-    """The first of them; null where there are none."""
+    """The first unreadable parts; null if all data can be read."""
 
 
 class ModelSummary(_ModelFields):
-    """A model as a list has it: with the number of its labels in their place."""
+    """A model in a list, with the number of its labels instead of the labels."""
 
     label_count: int
 
 
 class UnreadableModel(Answer):
-    """A model that cannot be read; the others of the list are not touched by it."""
+    """A model that cannot be read, in a list of models."""
 
     name: str
     problem: Problem
-    """What `GET /models/{name}` answers."""
+    """The answer of `GET /models/{name}`."""
 
 
 class ModelList(Answer):
-    """A page of models in the order of their names."""
+    """A page of models, ordered by name."""
 
     models: list[ModelSummary | UnreadableModel]
     next_cursor: str | None
-    """Give it as `cursor` for the next page; null on the last."""
+    """The `cursor` of the next page; null on the last page."""

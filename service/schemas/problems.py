@@ -1,4 +1,4 @@
-"""An error, as RFC 9457 has it: the body of every answer that is none."""
+"""Problem details of RFC 9457, the body of every error response."""
 
 from typing import Annotated
 
@@ -13,22 +13,22 @@ class FieldError(_Described):
     """One wrong field of a request."""
 
     field: str | None
-    """The path of the field; null where the whole body is wrong."""
+    """The path of the field; null if the whole body is wrong."""
     detail: str
 
 
 class Problem(_Described):
-    """An error, as RFC 9457 has it."""
+    """An error, in the format of RFC 9457."""
 
     type: str
-    """Stable; made for programs."""
+    """The kind of the error. Programs may rely on it."""
     title: str
     status: int
     detail: str
-    """What happened this time, for a person."""
+    """What is wrong, for people: the field, the value given, and the values allowed."""
     field: str | None = None
     """The first wrong field."""
     errors: list[FieldError] | None = None
-    """The wrong fields, or the first of them where there are many."""
+    """The wrong fields, or the first ones if there are many."""
     request_id: Annotated[str | None, Field(exclude_if=lambda given: given is None)] = None
-    """The `X-Request-ID` of the answer, by which the service's log tells of it."""
+    """The `X-Request-ID` of the response, which the service's log contains."""

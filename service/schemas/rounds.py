@@ -1,4 +1,4 @@
-"""Bodies about predictions, feedback and rounds."""
+"""Schemas of predictions, feedback and rounds."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -18,41 +18,41 @@ from service.strict_body import Body, FirstError
 
 
 class PredictRequest(Body):
-    """Asks for an answer."""
+    """A request for one prediction."""
 
     model: ModelName
     context: GivenContext
     prediction_id: GivenId | None = None
-    """Asking again with the same id and context returns the stored prediction."""
+    """Your own id. Repeating a request with the same id and context returns the stored prediction."""
     include_distribution: bool = False
-    """Whether to answer the probability of every label. A model that answers rankings refuses it."""
+    """Whether to return the probability of every label. Models that answer rankings refuse it."""
 
 
 @dataclass
 class PredictAnswer:
-    """An answer drawn from a known distribution, and the probability it was drawn with."""
+    """An answer drawn from a known distribution, with its probability."""
 
     __pydantic_config__: ClassVar[ConfigDict] = _DESCRIBED
 
     prediction_id: str
     model: str
     label: str | None
-    """The label, or level; null where the model answers several."""
+    """The label or level; null if the model answers several labels."""
     labels: Annotated[list[str] | None, Field(examples=[None])]
-    """The labels of a set, or all labels as ranked, the first one first; null where the model answers one."""
+    """The labels of a set, or all labels from first to last rank; null if the model answers one label."""
     propensity: float | None
-    """The probability of this very answer, in (0, 1]; null for a stored one that version 0.1.0 could not express."""
+    """The probability of this answer, in (0, 1]; null if version 0.1.0 stored it as 0."""
     rounds_seen: int
-    """Rounds the model had learned from when it answered."""
+    """The number of rounds that the model had learned from."""
     expires_at: datetime
-    """When the window for feedback closes."""
+    """When the feedback window closes."""
     distribution: dict[str, float] | None = None
-    """The probability of each label, in a set that of being in it, if asked for; null when a stored prediction is
-    returned."""
+    """The probability of each label, or of its membership in a set. Null if not requested, and for a stored
+    prediction."""
 
 
 class PredictBatchRequest(Body):
-    """Asks for many answers at once; each context succeeds or fails by itself."""
+    """A request for many predictions. Each context succeeds or fails individually."""
 
     model: ModelName
     contexts: Annotated[list[SkipValidation[GivenContext]], Field(min_length=1)]
@@ -60,24 +60,25 @@ class PredictBatchRequest(Body):
     prediction_ids: list[SkipValidation[GivenId]] | None = None
     """Your own ids, one for each context."""
     include_distribution: bool = False
-    """Whether to answer the probability of every label. A model that answers rankings refuses it."""
+    """Whether to return the probability of every label. Models that answer rankings refuse it."""
 
 
 class FeedbackRequest(Body):
-    """Says whether a prediction was right: by the bit, or by the truth, or by both."""
+    """Feedback for one prediction: `correct`, the truth, or both."""
 
     prediction_id: QualifiedId
     correct: bool | None = None
-    """Whether the answer was right; one of several labels only if it was exactly right."""
+    """Whether the answer was right. An answer of several labels is right only if all of it is."""
     true_label: Label | None = None
-    """The label, or level, that would have been right; it decides `correct`."""
+    """The label or level that is right. It determines `correct`."""
     true_labels: Annotated[list[Label], FirstError(), Field(max_length=100_000)] | None = None
-    """Of a model that answers several labels: the right set, or all labels in the right order; decides `correct`."""
+    """For a model that answers several labels: the right set, or all labels in the right order. It determines
+    `correct`."""
 
 
 @dataclass
 class FeedbackAnswer:
-    """What is on record for the prediction."""
+    """The recorded feedback of a prediction."""
 
     __pydantic_config__: ClassVar[ConfigDict] = _DESCRIBED
 
@@ -85,11 +86,11 @@ class FeedbackAnswer:
     correct: bool
     status: Literal["recorded", "duplicate"]
     round: int
-    """The number of the round it made, counted from 1."""
+    """The number of the round, counted from 1."""
 
 
 class FeedbackBatchRequest(Body):
-    """Many feedbacks at once; each succeeds or fails by itself."""
+    """Feedback for many predictions. Each item succeeds or fails individually."""
 
     feedback: Annotated[list[SkipValidation[FeedbackRequest]], Field(min_length=1)]
     """One for each prediction."""
@@ -114,29 +115,29 @@ class FeedbackBatchAnswer:
 
 
 class WebhookAnswer(Answer):
-    """What became of a webhook."""
+    """The result of a webhook."""
 
     status: Literal["recorded", "duplicate", "ignored"]
     feedback: Annotated[FeedbackAnswer | None, Field(examples=[None])] = None
-    """What is on record; null where it was ignored."""
+    """The recorded feedback; null if the webhook was ignored."""
     reason: Annotated[Problem | None, Field(examples=[None])] = None
-    """Why it was ignored."""
+    """Why the webhook was ignored; null otherwise."""
 
 
 class RoundLine(Answer):
-    """One line of a model's log."""
+    """One round in a model's log."""
 
     round: int
     prediction_id: str
     label: str | None
     labels: Annotated[list[str] | None, Field(examples=[None])]
-    """The set or ranking of a model that answers several labels."""
+    """The set or ranking; null if the model answers one label."""
     propensity: float | None
     correct: bool
     true_label: str | None
     true_labels: Annotated[list[str] | None, Field(examples=[None])]
     context: ShownContext
     rounds_seen: int
-    """Rounds the model had learned from when it predicted."""
+    """The number of rounds that the model had learned from when it predicted."""
     predicted_at: datetime
     feedback_at: datetime

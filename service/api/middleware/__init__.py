@@ -1,1 +1,1 @@
-"""What every request passes: limits, keys, headers, the request log."""
+"""Middleware that every request passes: limits, API keys and the request log."""

@@ -1,8 +1,8 @@
-"""Who may ask what: API keys at the door, before a body is read.
+"""Checks API keys before a body is read.
 
-What a request needs follows from its method and path alone, and what is named nowhere needs `admin`, so a new
-route is closed until it is opened here. Models named in a path are judged here as well; those named in a body by
-the handlers, through `check_model`.
+The method and the path decide which scope a request needs. Paths that are not listed need `read` for GET and `admin`
+for other methods, and a key for all models, so a new route is closed until it is opened here. This middleware checks
+the model in a path; handlers check models in a body, with `check_model`.
 """
 
 from contextvars import ContextVar
@@ -27,10 +27,10 @@ from service.store.access_tables import RequestCount
 
 
 class Need(NamedTuple):
-    """What a request needs."""
+    """The scope that a request needs."""
 
     scope: keys.Scope
-    every_model: bool = True  # a key for some models only is refused
+    every_model: bool = True  # refuses keys that are limited to some models
 
 
 _SCOPES: dict[tuple[str, str], Need] = {
@@ -44,14 +44,14 @@ _SCOPES: dict[tuple[str, str], Need] = {
 }
 _READ, _ADMIN = Need("read"), Need("admin")
 _OPEN = frozenset({"/livez", "/readyz", "/openapi.json", "/docs", "/webhooks/feedback"})
-"""For everybody: health, the description of the API, and webhooks, whose signature is their key."""
+"""Paths that need no key: health, the description of the API, and webhooks, which are signed."""
 
 _EVERY_NAME = Names("*")
-_caller: ContextVar[Caller | None] = ContextVar("caller", default=None)  # None where no keys are required
+_caller: ContextVar[Caller | None] = ContextVar("caller", default=None)  # None if no keys are required
 
 
 def need_of(method: str, path: str) -> Need | None:
-    """What a request needs; None where everybody may. A model that the path names is another matter."""
+    """Return what a request needs; None for an open path. The model in the path is checked separately."""
     path = path.removeprefix("/v1")
     if path in _OPEN or path.startswith("/docs/"):
         return None
@@ -61,10 +61,10 @@ def need_of(method: str, path: str) -> Need | None:
 
 
 def check_model(name: str, field: str) -> None:
-    """Lets a request pass that may know of the model.
+    """Check that the request's key allows the model.
 
     Raises:
-        ModelNotFoundError: if its key is for others; the same whether there is such a model or not.
+        ModelNotFoundError: if it does not, whether or not the model exists.
     """
     caller = _caller.get()
     if caller is not None:
@@ -72,10 +72,10 @@ def check_model(name: str, field: str) -> None:
 
 
 def check_new_model(name: str) -> None:
-    """Lets a request pass that may make a model of that name.
+    """Check that the request's key allows a new model of that name.
 
     Raises:
-        ForbiddenError: if its key is for other names.
+        ForbiddenError: if it does not.
     """
     caller = _caller.get()
     if caller is not None:
@@ -83,17 +83,17 @@ def check_new_model(name: str) -> None:
 
 
 def own_names() -> Names:
-    """The names of models that the request may know of."""
+    """Return the names of the models that the request's key allows."""
     caller = _caller.get()
     return _EVERY_NAME if caller is None else caller.names
 
 
 class Access:
-    """ASGI middleware: lets those requests through whose key allows them.
+    """ASGI middleware that refuses requests without a sufficient API key.
 
     Args:
-        app: what they are let through to.
-        control: judges the keys.
+        app: the next application.
+        control: checks the keys and counts their requests.
     """
 
     def __init__(self, app: ASGIApp, control: AccessControl) -> None:
@@ -101,7 +101,7 @@ class Access:
         self._gatekeeper, self._counter, self._wrong_keys = control
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Passes the request on, or answers 401, 403, 404 or 429."""
+        """Pass the request on, or answer 401, 403, 404, 429 or 503."""
         need = need_of(scope["method"], scope["path"]) if scope["type"] == "http" else None
         if need is None:
             return await self._app(scope, receive, send)
@@ -129,12 +129,12 @@ class Access:
             seconds = self._wrong_keys.count(client[0] if client else "")
             if seconds is None:
                 raise
-            detail = "this address has sent too many wrong API keys; a right one is still let in"
+            detail = "this address has sent too many wrong API keys; valid keys still work"
             raise WrongKeysError(detail, retry_after=seconds) from None
 
 
 def _presented(scope: Scope) -> str:
-    """The key of a request: the token of `Authorization: Bearer`, or else `X-API-Key`."""
+    """Return the key of a request: the token of `Authorization: Bearer`, or else `X-API-Key`."""
     given: bytes | None = None
     for name, value in scope["headers"]:
         if name == b"authorization" and value[:7].lower() == b"bearer ":
@@ -157,12 +157,12 @@ def _check(caller: Caller, need: Need, path: str) -> None:
 
 def _check_count(counted: RequestCount) -> None:
     if counted.left < 0:
-        detail = f"the API key may make {counted.most} requests in {counted.window} s"
+        detail = f"the API key may make at most {counted.most} requests in {counted.window} s"
         raise RateLimitedError(detail, retry_after=counted.resets_in or counted.window)
 
 
 def _with_limit_headers(send: Send, counted: RequestCount) -> Send:
-    """Adds where the key stands, as draft-ietf-httpapi-ratelimit-headers-10 writes it."""
+    """Add the key's limit and what is left of it, as in draft-ietf-httpapi-ratelimit-headers-10."""
     reset = "" if counted.resets_in is None else f";t={counted.resets_in}"
     headers = [
         (b"ratelimit-policy", f'"key";q={counted.most};w={counted.window}'.encode()),

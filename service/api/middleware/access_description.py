@@ -1,4 +1,4 @@
-"""What openapi.json says of the door: which key each operation needs, how it is refused, and its body."""
+"""Adds to openapi.json which key each operation needs, and how requests and bodies are refused."""
 
 from typing import Any
 
@@ -13,9 +13,14 @@ _SCHEMES = {
     "bearer": {
         "type": "http",
         "scheme": "bearer",
-        "description": "An API key, `wk_...`. Needed unless the service was started to answer without.",
+        "description": "An API key, `wk_...`. Needed unless the service runs without keys.",
     },
-    "header": {"type": "apiKey", "in": "header", "name": "X-API-Key", "description": "The same key, where that suits."},
+    "header": {
+        "type": "apiKey",
+        "in": "header",
+        "name": "X-API-Key",
+        "description": "The same key, in another header.",
+    },
 }
 _REFUSALS = documented(
     *(
@@ -33,11 +38,11 @@ _REFUSALS = documented(
 _OF_ANY_BODY = (problem_types.OF_HTTP[408], problem_types.BODY_TOO_LARGE)
 _OF_BODIES = documented(*_OF_ANY_BODY, problem_types.INVALID_JSON, problem_types.UNSUPPORTED_MEDIA_TYPE)
 _OF_WEBHOOKS = documented(*_OF_ANY_BODY, problem_types.OF_ERROR[errors.OverloadedError])
-"""Their bodies are judged by their senders' signatures first, and refused as feedback if they are no JSON."""
+"""The signature of a webhook is checked first. A webhook that is not JSON is refused with `invalid-request`."""
 
 
 def describe_access(app: FastAPI) -> None:
-    """Adds it to the description that the application gives of itself."""
+    """Add the keys and the refusals to the application's openapi.json."""
     plain = app.openapi
 
     def described() -> dict[str, Any]:
@@ -65,7 +70,6 @@ def _add(answers: dict[str, Any], more: dict[str, Any]) -> None:
         there = answers.setdefault(status, dict(added))
         names = [*there["description"].split(", "), *added["description"].split(", ")]
         there["description"] = ", ".join(dict.fromkeys(names))
-    # In the order of their numbers, good ones first.
     ordered = sorted(answers.items())
     answers.clear()
     answers.update(ordered)

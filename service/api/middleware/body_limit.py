@@ -1,6 +1,6 @@
-"""Refuses bodies that are too large or too slow, with a problem like every other error.
+"""Refuses bodies that are too large or too slow, with a problem.
 
-FastAPI's own limit of size answers in plain text, outside of the application's error handlers.
+FastAPI's own size limit answers in plain text, bypassing the application's error handlers.
 """
 
 import asyncio
@@ -12,28 +12,28 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from service.api.responses.problems import too_large
 
 CLIENT_GONE = 499
-"""The status that counts and logs have for a request whose client hung up before its body was whole."""
+"""The status in metrics and logs if the client disconnects before its body is complete."""
 
 
 class Pace(NamedTuple):
-    """How slowly a body may arrive, from the moment it is asked for."""
+    """The slowest arrival of a body that is tolerated, counted from the first read."""
 
-    max_seconds: float  # for all of it
-    grace_seconds: float  # before its rate matters
-    min_rate: float  # bytes a second, on average; 0 for any
+    max_seconds: float  # for the whole body
+    grace_seconds: float  # before the rate matters
+    min_rate: float  # bytes per second, on average; 0 for no minimum
 
     def patience(self, received: int) -> float:
-        """Return the seconds after which more of a body must have arrived, given the bytes so far."""
+        """Return the seconds after which more of the body must have arrived, given the bytes received."""
         if not self.min_rate:
             return self.max_seconds
         return min(self.max_seconds, self.grace_seconds + received / self.min_rate)
 
 
 class BodyLimit:
-    """ASGI middleware. A declared length is judged at once, an undeclared one while the body is read.
+    """ASGI middleware. It checks a declared length immediately, and counts the bytes of every body.
 
     Args:
-        app: what the request is passed on to.
+        app: the next application.
         max_bytes: the largest body.
         pace: the slowest body.
     """
@@ -44,7 +44,7 @@ class BodyLimit:
         self._pace = pace
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Passes the request on, unless it is known to be too large."""
+        """Pass the request on, unless its declared length is too large."""
         if scope["type"] != "http":
             return await self._app(scope, receive, send)
         declared = next((value for name, value in scope["headers"] if name == b"content-length"), None)
@@ -54,7 +54,7 @@ class BodyLimit:
 
 
 class _Body:
-    """One body on its way."""
+    """One arriving body."""
 
     def __init__(self, receive: Receive, max_bytes: int, pace: Pace) -> None:
         self._receive = receive
@@ -65,7 +65,7 @@ class _Body:
         self._complete = False
 
     async def receive(self) -> Message:
-        """Bring the next message; once the body is complete, that is the end of the connection."""
+        """Return the next message. After the body is complete, wait for the client to disconnect."""
         if self._complete:
             return await self._receive()
         message = await self._in_time()

@@ -1,8 +1,8 @@
-"""Refuses requests while a worker has as many in flight as it takes, so that those it has are answered.
+"""Limits the requests in flight in a worker, so that accepted requests are answered.
 
-Requests that need no key have places of their own, a tenth as many: clients without a key can fill those and no others.
-Where all places are taken, the request whose body has been on its way for longest loses its place to the new one, so
-that slow bodies keep nobody out.
+Requests that need no key have a separate, ten times smaller limit, so that clients without a key cannot block the
+others. At the limit, a new request replaces the oldest one whose body is still arriving, so that slow bodies block
+nobody.
 """
 
 import asyncio
@@ -17,15 +17,17 @@ from service.errors import OverloadedError
 
 _ALWAYS = frozenset({"/livez", "/readyz", "/v1/livez", "/v1/readyz"})
 _OPEN_SHARE = 10
-_LOST = HTTPException(408, "the body was still on its way when its place was needed", {"Connection": "close"})
+_LOST = HTTPException(
+    408, "the body was still arriving when the worker reached its limit of requests in flight", {"Connection": "close"}
+)
 
 
 class InFlight:
-    """ASGI middleware. Health is always answered: a busy worker is not a dead one.
+    """ASGI middleware. Health checks bypass it: a busy worker is alive.
 
     Args:
-        app: what the request is passed on to.
-        most: requests in flight; those that need no key have a tenth as many places beside, at least one.
+        app: the next application.
+        most: the most requests in flight. Requests that need no key have an additional tenth, at least one.
     """
 
     def __init__(self, app: ASGIApp, most: int) -> None:
@@ -34,19 +36,19 @@ class InFlight:
         self._open = _Places(max(1, most // _OPEN_SHARE))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Passes the request on, unless there are too many of its kind."""
+        """Pass the request on, unless too many of its kind are in flight."""
         if scope["type"] != "http" or scope["path"] in _ALWAYS:
             return await self._app(scope, receive, send)
         places = self._open if need_of(scope["method"], scope["path"]) is None else self._keyed
         if places.taken >= places.most and not places.make_room():
-            busy = OverloadedError(f"this worker has {places.most:,} such requests in flight, as many as it takes")
+            busy = OverloadedError(f"this worker already has {places.most:,} such requests in flight, its limit")
             return await answer_to(busy)(scope, receive, send)
         if not _has_body(scope):
             return await places.hold(self._app(scope, receive, send))
         return await self._let_in(places, scope, receive, send)
 
     async def _let_in(self, places: "_Places", scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass on a request with a body, which may lose its place until the body is there."""
+        """Pass on a request with a body. A newer request may replace it until the body is complete."""
         arrival = _Arrival(asyncio.current_task())
         places.arriving[arrival] = None
 
@@ -67,24 +69,24 @@ class InFlight:
 
 
 class _Arrival:
-    """A request whose body is on its way."""
+    """A request whose body is still arriving."""
 
     def __init__(self, task: "asyncio.Task[None] | None") -> None:
         self._task = task
         self.lost_place = False
 
     def lose_place(self) -> None:
-        """End the wait for the body."""
+        """Stop waiting for the body."""
         self.lost_place = True
         if self._task is not None:
             self._task.cancel()
 
 
 class _Places:
-    """Places for requests of one kind.
+    """The places for one kind of request.
 
     Attributes:
-        arriving: the requests whose bodies are on their way, the oldest first.
+        arriving: requests whose bodies are still arriving, oldest first.
     """
 
     def __init__(self, most: int) -> None:
@@ -93,7 +95,7 @@ class _Places:
         self.arriving: dict[_Arrival, None] = {}
 
     def make_room(self) -> bool:
-        """Take the place of the oldest request whose body is not there yet; False if there is none."""
+        """Cancel the oldest request whose body is still arriving; return whether there was one."""
         oldest = next(iter(self.arriving), None)
         if oldest is None:
             return False
@@ -102,7 +104,7 @@ class _Places:
         return True
 
     async def hold(self, request: "Awaitable[None]") -> None:
-        """Run a request in a place."""
+        """Run a request while it occupies a place."""
         self.taken += 1
         try:
             await request
@@ -111,7 +113,7 @@ class _Places:
 
 
 def _has_body(scope: Scope) -> bool:
-    """Whether the head of a request announces a body."""
+    """Return whether the headers of a request announce a body."""
     return any(
         (name == b"content-length" and value != b"0") or name == b"transfer-encoding"
         for name, value in scope["headers"]

@@ -1,4 +1,4 @@
-"""Observes every request from outside: its id and trace, one log line, one count."""
+"""Observes every request: its id and trace, one log line, one count."""
 
 import asyncio
 from collections.abc import Callable
@@ -13,16 +13,16 @@ from service.observability.telemetry import Telemetry
 from service.request_context import RequestContext
 
 _UNLOGGED = frozenset(("/livez", "/readyz", "/metrics"))
-"""Routes that are asked every few seconds: they are logged when they fail."""
+"""Routes that are polled every few seconds: only failures are logged."""
 
 
 class Observer:
-    """ASGI middleware, the outermost of the application.
+    """ASGI middleware. Only `SecurityHeaders` is outside it, so that it also observes refused requests.
 
     Args:
-        app: the application.
-        telemetry: where requests are counted and logged; gives ids to those that bring none.
-        now: seconds, on a clock that does not go back.
+        app: the next application.
+        telemetry: counts and logs requests, and makes an id for a request without one.
+        now: seconds, on a monotonic clock.
     """
 
     def __init__(self, app: ASGIApp, telemetry: Telemetry, now: Callable[[], float]) -> None:
@@ -31,7 +31,7 @@ class Observer:
         self._now = now
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Passes the request on."""
+        """Pass the request on, then count and log it."""
         if scope["type"] != "http":
             return await self._app(scope, receive, send)
         started, notes, status = self._now(), self._notes(scope), 0
@@ -47,12 +47,12 @@ class Observer:
 
         try:
             await self._app(scope, receive, observed)
-        except asyncio.CancelledError:  # the server stops, and waits no longer
+        except asyncio.CancelledError:  # the server is stopping and waits no longer
             if status:
                 raise
-            await answer_to(StoppingError("this worker has stopped before it had an answer"))(scope, receive, observed)
+            await answer_to(StoppingError("this worker stopped before it could answer"))(scope, receive, observed)
         except Exception:
-            if not status:  # else it broke in the middle of its answer
+            if not status:  # the response had not begun
                 await internal_error()(scope, receive, observed)
             status = 500
             raise
@@ -68,11 +68,11 @@ class Observer:
         return RequestContext(request_id, None if traceparent is None else trace_id(traceparent))
 
     def _tell(self, scope: Scope, status: int, seconds: float, notes: RequestContext) -> None:
-        # The template of a router's path, so /predict and /v1/predict are one; a raw path would be without end.
+        # The path template in the router: /predict and /v1/predict share one label, and the labels are bounded.
         route, method = getattr(scope.get("route"), "path", ""), scope["method"]
         self._metrics.count_request(method, route, status, seconds)
         if (status < 500 and route in _UNLOGGED) or not self._log.may_write(status):
             return
-        if notes.model is None and route.startswith("/models/") and status != 422:  # 422: it may be no name
+        if notes.model is None and route.startswith("/models/") and status != 422:  # 422: the name may be malformed
             notes.model = scope["path_params"].get("name")
         self._log.write(method, route, status, seconds, notes)

@@ -1,4 +1,4 @@
-"""`POST /feedback`, one by one and in batches."""
+"""`POST /feedback`, single and in batches."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -43,12 +43,12 @@ def router(rounds: RoundService, compute: Compute, max_items: int) -> APIRouter:
 
     @routes.post("/feedback", responses=_ERRORS)
     async def feedback(request: FeedbackRequest) -> FeedbackAnswer:
-        """Says whether a prediction was right. The same twice is answered as the first time: `duplicate`."""
+        """Record whether a prediction was right. A repeat returns the first outcome, with status `duplicate`."""
         return await rounds.give_feedback(_allowed(request))
 
     @routes.post("/feedback/batch", responses=responses(errors.BatchTooLargeError))
     async def feedback_batch(request: FeedbackBatchRequest) -> FeedbackBatchAnswer:
-        """Gives many feedbacks at once: an answer or a problem for each, in order."""
+        """Record many feedback items together: the answer has a result or a problem for each, in order."""
         check_size(len(request.feedback), max_items, "feedback")
 
         requests = await _read(request.feedback)

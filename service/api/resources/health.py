@@ -1,4 +1,4 @@
-"""`/livez` and `/readyz`: for whoever runs the service."""
+"""`/livez` and `/readyz`, the health checks for operators."""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
@@ -12,29 +12,29 @@ from service.schemas.health import Health, Readiness
 from service.store.base import Store, StoreReadiness
 
 _MOST_NAMES = 10
-"""Of models, in a warning."""
+"""The most model names in a warning."""
 
 
 def router(store: Store, stops: Callable[[], bool]) -> APIRouter:
-    """The routes of health.
+    """Return the routes of health.
 
     Args:
-        store: must answer.
-        stops: tells whether this worker has been told to stop.
+        store: checked for readiness.
+        stops: returns whether this worker is stopping.
     """
     routes = APIRouter(tags=["operations"])
     check = _OneAtATime(store.check)
 
     @routes.get("/livez", summary="Check liveness")
     async def livez() -> Health:
-        """Answers as long as the process runs, whatever the store does."""
+        """Return 200 while the process runs, whatever the state of the store."""
         return Health(status="alive")
 
     @routes.get("/readyz", summary="Check readiness", responses=responses(StoppingError, body=False))
     async def readyz() -> Readiness:
-        """Answers 200 when the store takes a write, and says what it promises; else 503 and why."""
+        """Return 200 and the store's durability if the store accepts a write, else 503 and the reason."""
         if stops():
-            raise StoppingError("this worker was told to stop; it answers for a moment, but send it nothing new")
+            raise StoppingError("this worker is stopping: send new requests to another one")
         readiness, damaged = await check(), await store.list_damaged(_MOST_NAMES + 1)
         warnings = [*readiness.warnings, *([_of_damage(damaged)] if damaged else [])]
         return Readiness(status="ready", store=readiness.version, durability=readiness.persistence, warnings=warnings)
@@ -44,11 +44,11 @@ def router(store: Store, stops: Callable[[], bool]) -> APIRouter:
 
 def _of_damage(names: Sequence[str]) -> str:
     more = " and more" if len(names) > _MOST_NAMES else ""
-    return f"something stored cannot be read, see `wager repair`; of models {', '.join(names[:_MOST_NAMES])}{more}"
+    return f"models with unreadable data, see `wager repair`: {', '.join(names[:_MOST_NAMES])}{more}"
 
 
 class _OneAtATime:
-    """Share the check under way: readiness is asked for without a key, and costs a write."""
+    """Share the check in progress. Readiness needs no key, and each check costs a write."""
 
     def __init__(self, ask: Callable[[], Coroutine[Any, Any, StoreReadiness]]) -> None:
         self._ask = ask
@@ -59,5 +59,5 @@ class _OneAtATime:
             self._asked = asyncio.create_task(self._ask())
             self._asked.add_done_callback(
                 lambda asked: asked.cancelled() or asked.exception()
-            )  # when all callers have gone
+            )  # marks an exception as retrieved if all callers are gone
         return await asyncio.shield(self._asked)

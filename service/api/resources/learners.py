@@ -1,4 +1,4 @@
-"""`GET /learners`: what a model can be made of."""
+"""`GET /learners`: the learners that a model can use."""
 
 from fastapi import APIRouter
 
@@ -7,13 +7,13 @@ from service.schemas.learners import LearnerList
 
 
 def router() -> APIRouter:
-    """The route of learners."""
+    """Return the route of learners."""
     routes = APIRouter(tags=["models"])
     described = describe_learners()
 
     @routes.get("/learners")
     async def list_learners() -> LearnerList:
-        """Lists the learners, their guarantees, and the JSON Schema of their hyperparameters."""
+        """List the learners, their guarantees, and the JSON Schemas of their hyperparameters."""
         return described
 
     return routes

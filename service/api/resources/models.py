@@ -24,7 +24,7 @@ Name = Annotated[str, Path(pattern=NAME, description="The model's name.")]
 
 
 class CreatedRoute(DirectRoute):
-    """A route that makes a model and says where it is."""
+    """A route that creates a model and answers its location."""
 
     def answer_headers(self, answer: ModelAnswer) -> dict[str, str]:
         """See `DirectRoute.answer_headers`."""
@@ -32,7 +32,7 @@ class CreatedRoute(DirectRoute):
 
 
 def router(catalogue: Catalogue) -> APIRouter:
-    """The routes of models."""
+    """Return the routes of models."""
     routes = APIRouter()
     routes.include_router(_creation(catalogue))
     routes.include_router(_reading(catalogue))
@@ -55,7 +55,7 @@ def _creation(catalogue: Catalogue) -> APIRouter:
         ),
     )
     async def create_model(definition: ModelDefinition) -> ModelAnswer:
-        """Creates a model."""
+        """Create a model."""
         check_new_model(definition.name)
         return await catalogue.create(definition)
 
@@ -67,10 +67,10 @@ def _reading(catalogue: Catalogue) -> APIRouter:
 
     @routes.get("", responses=responses())
     async def list_models(
-        cursor: Annotated[str, Query(pattern=CURSOR, description="As the last page gave it.")] = "",
-        limit: Annotated[int, Query(ge=1, le=1000, description="Most models on a page.")] = 100,
+        cursor: Annotated[str, Query(pattern=CURSOR, description="The `next_cursor` of the last page.")] = "",
+        limit: Annotated[int, Query(ge=1, le=1000, description="The most models on a page.")] = 100,
     ) -> ModelList:
-        """Lists the models that the API key is for, by name, a page at a time."""
+        """List the models that the API key allows, a page at a time, ordered by name."""
         page = await catalogue.list(cursor, limit, own_names())
         return ModelList(models=[_listed(item) for item in page.models], next_cursor=page.next_cursor)
 
@@ -80,12 +80,12 @@ def _reading(catalogue: Catalogue) -> APIRouter:
         responses=responses(errors.ModelNotFoundError, errors.NewerVersionError, errors.StoreCorruptError),
     )
     async def get_model(name: Name, request: Request) -> Response:
-        """Describes a model, and tells how many rounds it has seen."""
+        """Return a model: its definition, its counts, and its guarantee."""
         return await answer_with(request, await catalogue.get(name))
 
     @routes.delete("/{name}", status_code=204, responses=responses(errors.ModelNotFoundError))
     async def delete_model(name: Name) -> None:
-        """Deletes a model with its log. Predictions of it that are open get no feedback any more."""
+        """Delete a model and its log. Its open predictions no longer accept feedback."""
         await catalogue.delete(name)
 
     return routes

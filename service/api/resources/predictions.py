@@ -1,4 +1,4 @@
-"""`POST /predict`, one by one and in batches."""
+"""`POST /predict`, single and in batches."""
 
 from collections.abc import Iterable, Sequence
 from itertools import repeat
@@ -39,10 +39,10 @@ _ERRORS = responses(
 
 
 def router(rounds: RoundService, compute: Compute, max_items: int) -> APIRouter:
-    """The routes of predictions.
+    """Return the routes of predictions.
 
     Args:
-        rounds: makes them.
+        rounds: makes the predictions.
         compute: reads large batches.
         max_items: the most predictions of a batch.
     """
@@ -50,13 +50,13 @@ def router(rounds: RoundService, compute: Compute, max_items: int) -> APIRouter:
 
     @routes.post("/predict", responses=_ERRORS)
     async def predict(request: PredictRequest) -> PredictAnswer:
-        """Draws an answer from the model's distribution for a context, and stores the prediction."""
+        """Draw an answer from the model's distribution for a context, and store the prediction."""
         check_model(request.model, "model")
         return await rounds.predict(request.model, prediction_request(request))
 
     @routes.post("/predict/batch", responses=responses(errors.BatchTooLargeError))
     async def predict_batch(batch: PredictBatchRequest) -> PredictBatchAnswer:
-        """Predicts for many contexts at once: an answer or a problem for each, in order."""
+        """Predict for many contexts together: the answer has a prediction or a problem for each, in order."""
         check_size(len(batch.contexts), max_items, "contexts")
         if batch.model in own_names():
             await rounds.check_answer_size(batch.model, len(batch.contexts), batch.include_distribution)
@@ -110,7 +110,7 @@ def _items(batch: PredictBatchRequest) -> list[dict[str, Any]]:
     """Return the bodies of single predictions that a batch stands for."""
     common = {"model": batch.model, "include_distribution": batch.include_distribution}
     ids: Iterable[Any] = repeat(None) if batch.prediction_ids is None else batch.prediction_ids
-    pairs = zip(batch.contexts, ids, strict=False)  # their number is checked
+    pairs = zip(batch.contexts, ids, strict=False)  # the caller checked that the lengths agree
     return [common | {"context": context, "prediction_id": given} for context, given in pairs]
 
 

@@ -1,4 +1,4 @@
-"""`GET /models/{name}/rounds`: a model's log."""
+"""`GET /models/{name}/rounds`: the log of a model."""
 
 from collections.abc import AsyncIterator, Sequence
 from typing import Annotated
@@ -13,34 +13,34 @@ from service.catalogue.catalogue import Catalogue
 from service.compute import Compute
 from service.schemas.rounds import RoundLine
 
-_COST_PER_LINE = 20_000  # multiply-adds in the time that a line takes to be written
+_COST_PER_LINE = 20_000  # multiply-adds in the time that writing a line takes
 _NDJSON = "application/x-ndjson"
 _SCHEMA = RoundLine.model_json_schema(ref_template="#/components/schemas/{model}")
 _SCHEMA.pop("$defs", None)  # the components of the whole document have them
 _RESPONSES = responses(errors.ModelNotFoundError, errors.StoreCorruptError) | {
     200: {
-        "description": "A `RoundLine` in JSON on each line.",
+        "description": "One `RoundLine` in JSON per line.",
         "content": {_NDJSON: {"schema": _SCHEMA}},
     }
 }
 
 
 def router(catalogue: Catalogue, compute: Compute) -> APIRouter:
-    """The route of logs.
+    """Return the route of logs.
 
     Args:
-        catalogue: reads them.
-        compute: writes many lines.
+        catalogue: reads the logs.
+        compute: encodes many lines.
     """
     routes = APIRouter(tags=["models"])
 
     @routes.get("/models/{name}/rounds", response_class=StreamingResponse, responses=_RESPONSES)
     async def list_rounds(
         name: Name,
-        after: Annotated[int, Query(ge=0, le=2**53, description="The number of the last round already read.")] = 0,
-        limit: Annotated[int, Query(ge=1, le=10_000, description="Most rounds on a page.")] = 1000,
+        after: Annotated[int, Query(ge=0, le=2**53, description="The last round already read.")] = 0,
+        limit: Annotated[int, Query(ge=1, le=10_000, description="The most rounds on a page.")] = 1000,
     ) -> StreamingResponse:
-        """Reads the log, oldest round first. The last line's `round` is the `after` of the next page."""
+        """Read the log, oldest round first. Use the last line's `round` as `after` for the next page."""
         parts = await catalogue.rounds(name, after, limit)
         return StreamingResponse(_written(parts, compute), media_type=_NDJSON)
 

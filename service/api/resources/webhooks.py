@@ -1,4 +1,4 @@
-"""`POST /webhooks/feedback`: the same feedback, from whoever signs it."""
+"""`POST /webhooks/feedback`: signed feedback."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -15,7 +15,7 @@ from service.schemas.rounds import FeedbackRequest, WebhookAnswer
 from service.wording.json_schemas import root_of
 from service.wording.validation import explain
 
-# Sent again, it would fare no better: a sender that hears of an error tries for days, and then gives up on us.
+# A retry would fail again. A sender that receives errors retries for days, then disables the webhook.
 _IGNORED = (
     errors.ModelNotFoundError,
     errors.PredictionNotFoundError,
@@ -23,13 +23,13 @@ _IGNORED = (
     errors.BrokenPredictionError,
 )
 
-_COST_PER_BYTE = 50  # multiply-adds in the time that a byte takes to be verified and read
+_COST_PER_BYTE = 50  # multiply-adds in the time that verifying and reading a byte takes
 
 _SCHEMA = {"$ref": "#/components/schemas/FeedbackRequest"}
 _HEADERS = {
-    "webhook-id": "Names the message, the same however often it is sent.",
-    "webhook-timestamp": "Seconds since the epoch when it was sent, at most five minutes ago.",
-    "webhook-signature": "`v1,` and the base64 of an HMAC-SHA256; several are separated by blanks.",
+    "webhook-id": "The id of the message, the same for every attempt.",
+    "webhook-timestamp": "When the message was sent, in seconds since the epoch; at most five minutes ago.",
+    "webhook-signature": "`v1,` and the base64 of an HMAC-SHA256; separate several with spaces.",
 }
 _DOCUMENTED: dict[str, Any] = {
     "requestBody": {"required": True, "content": {"application/json": {"schema": _SCHEMA}}},
@@ -52,24 +52,24 @@ _ERRORS = responses(
 
 
 def router(rounds: RoundService, verifier: Verifier, compute: Compute) -> APIRouter:
-    """The route of webhooks.
+    """Return the route of webhooks.
 
     Args:
-        rounds: takes their feedback.
-        verifier: knows who may sign them.
-        compute: reads large ones.
+        rounds: records the feedback.
+        verifier: checks the signatures.
+        compute: reads large webhooks.
     """
     routes = APIRouter(tags=["rounds"])
 
     @routes.post("/webhooks/feedback", summary="Receive a webhook", responses=_ERRORS, openapi_extra=_DOCUMENTED)
     async def webhook_feedback(request: Request) -> WebhookAnswer:
-        """Takes feedback that is signed as Standard Webhooks 1.0 has it.
+        """Record feedback that is signed according to Standard Webhooks 1.0.
 
-        The body is that of `POST /feedback`, or an event with it as `data`: a CloudEvent (structured or binary, in
-        JSON), or an object with `type` and `data`. Feedback for a prediction that is not there, or no more, or
-        whose record is damaged, is `ignored`: an error would only have it sent again.
+        The body is that of `POST /feedback`, or an event that contains it as `data`: a CloudEvent (structured or
+        binary, in JSON), or an object with `type` and `data`. Feedback is `ignored` if the prediction is unknown,
+        expired or damaged, because an error would only cause retries.
         """
-        verifier.check_headers(request.headers)  # before the body, which a sender without a secret may never end
+        verifier.check_headers(request.headers)  # first: a sender without a secret may never end its body
         body = await request.body()
         cost = len(body) * _COST_PER_BYTE
         feedback = await compute.run_costly(cost, "", _verified, verifier, request.headers, body)

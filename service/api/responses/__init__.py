@@ -1,1 +1,1 @@
-"""How answers and problems are written."""
+"""Reads request bodies; writes responses and problems."""

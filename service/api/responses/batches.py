@@ -1,4 +1,4 @@
-"""Many items in one request, each of which succeeds or fails by itself."""
+"""Batches: many items in one request, each with its own success or failure."""
 
 from collections.abc import Sequence
 from functools import cache, partial
@@ -24,10 +24,10 @@ _Body = TypeVar("_Body", bound=Body)
 
 
 def check_size(items: int, most: int, field: str) -> None:
-    """Refuses a batch that is too large.
+    """Check the size of a batch.
 
     Raises:
-        BatchTooLargeError: if so.
+        BatchTooLargeError: if it has more than `most` items.
     """
     if items > most:
         raise BatchTooLargeError(f"got {items} items; a request may have at most {most}", field)
@@ -60,10 +60,10 @@ def _reader(bodies: type[_Body]) -> pydantic.TypeAdapter[list[_Body]]:
 
 
 def answers_or_problems(results: Sequence[_Answer | Exception]) -> list[_Answer | Problem]:
-    """The answers, in order, and a problem in the place of each refusal; its fields are those of the item.
+    """Return the answers in order, with a problem for each refusal. Its fields are relative to the item.
 
     Raises:
-        Exception: whatever is among the results and no refusal.
+        Exception: the first exception among the results that is not a `WagerError`.
     """
     return [_problem(result) if isinstance(result, Exception) else result for result in results]
 

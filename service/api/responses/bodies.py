@@ -1,7 +1,7 @@
-"""JSON bodies, read and written; large ones in a thread, so that the event loop goes on.
+"""Reads and writes JSON bodies; large ones in a thread, to keep the event loop responsive.
 
-One call of a parser holds the interpreter's lock: what it may be given is bounded, by the size of a body and by the
-members of its objects, each of which may be an error that takes far longer to report than to read.
+A parser holds the interpreter's lock for a whole call, so the input of one call is bounded: by the size of the body,
+and by the members of its objects. Each member may be an error, and reporting it takes far longer than reading it.
 """
 
 import json
@@ -21,22 +21,22 @@ from service.schemas.models import ModelAnswer
 from service.schemas.rounds import PredictAnswer, PredictBatchAnswer
 
 LARGE = 2**15
-"""Bytes of a body from which on it is read in a thread; numbers of an answer from which on it is written in one."""
+"""From this size, a thread reads a body (in bytes) or writes a response (in labels and numbers)."""
 
 MOST_MEMBERS = 1000
-"""The most members that an object of a request may have."""
+"""The most members of an object in a request."""
 
 MOST_PARTS = 250_000
-"""The most objects, lists and members that a body may have: each is a Python object to make and to free."""
+"""The most objects, lists and members of a body. Each becomes a Python object to allocate and free."""
 
 _OWNER = ""
-"""Bodies share the threads of `Compute` as one owner: no model has this name."""
+"""The owner of all jobs on bodies in `Compute`. No model has this name."""
 
 _CHUNK = 2**18
 
 
 def is_json(content_type: bytes | None) -> bool:
-    """Whether a body of this type is JSON."""
+    """Return whether a media type is JSON."""
     media_type = (content_type or b"").partition(b";")[0].strip().lower()
     return media_type == b"application/json" or (
         media_type.startswith(b"application/") and media_type.endswith(b"+json")
@@ -47,13 +47,14 @@ async def read_large(request: Request, body: bytes, model: pydantic.TypeAdapter[
     """Read a large body in a thread.
 
     Args:
-        request: whose application has the threads.
+        request: the request; its application has the threads.
         body: JSON.
-        model: what it is to be.
+        model: the type to read.
 
     Raises:
-        RequestValidationError: if it is not JSON, or not such a model.
-        InvalidInputError: if one of its objects has too many members.
+        RequestValidationError: if the body is not JSON, or not valid.
+        HTTPException: with status 400, if the body cannot be decoded, or is nested too deeply.
+        InvalidInputError: if the body has too many parts, or one of its objects too many members.
     """
     return await _compute_of(request).run(_OWNER, _read, body, model)
 
@@ -78,7 +79,7 @@ def _read(body: bytes, model: pydantic.TypeAdapter[Any]) -> Any:
 
 
 def _read_as_fastapi(body: bytes, model: pydantic.TypeAdapter[Any]) -> Any:
-    """Read a body that is wrong, so that its errors are those of a small one."""
+    """Read a wrong body with Python's parser, so that its errors are the same as for a small body."""
     try:
         value = json.loads(body)
     except json.JSONDecodeError as error:
@@ -95,10 +96,10 @@ def _read_as_fastapi(body: bytes, model: pydantic.TypeAdapter[Any]) -> Any:
 
 
 def check_members(value: Any) -> None:
-    """Refuse objects with too many members, however deep they are.
+    """Check the number of members of all objects in a value, at any depth.
 
     Raises:
-        InvalidInputError: if there is one.
+        InvalidInputError: if an object has too many.
     """
     waiting = [value]
     while waiting:
@@ -113,7 +114,7 @@ def check_members(value: Any) -> None:
 
 
 def _as_json(value: Any) -> Any:
-    """Turn a model of pydantic's into what msgspec writes."""
+    """Convert a pydantic model into values that msgspec encodes."""
     return value.model_dump(mode="json")
 
 
@@ -123,13 +124,13 @@ _ENCODER = msgspec.json.Encoder(enc_hook=_as_json)
 async def answer_with(
     request: Request, answer: Any, status: int = 200, headers: Mapping[str, str] | None = None
 ) -> Response:
-    """The response that brings an answer; a large one is written in a thread.
+    """Return the response with an answer; a thread encodes a large one.
 
     Args:
-        request: that is answered.
-        answer: a dataclass, or one of pydantic's models.
-        status: of the response.
-        headers: of the response.
+        request: the request.
+        answer: a dataclass or a pydantic model.
+        status: the HTTP status.
+        headers: further headers.
     """
     if _numbers_in(answer) < LARGE:
         body = _ENCODER.encode(answer)
@@ -140,7 +141,7 @@ async def answer_with(
 
 
 def _numbers_in(answer: Any) -> int:
-    """How many labels and numbers an answer lists, roughly."""
+    """Return about how many labels and numbers an answer lists."""
     match answer:
         case PredictAnswer():
             return len(answer.distribution or ()) + len(answer.labels or ())
@@ -152,17 +153,17 @@ def _numbers_in(answer: Any) -> int:
 
 
 def _written(answer: Any) -> bytes:
-    """The bytes of an answer, item by item: the lock is free between two of them."""
+    """Encode an answer item by item, which releases the interpreter's lock between items."""
     if isinstance(answer, PredictBatchAnswer):
         return b'{"predictions":[' + b",".join(map(_ENCODER.encode, answer.predictions)) + b"]}"
     return _ENCODER.encode(answer)
 
 
 class _ChunkedResponse(Response):
-    """A response whose body is sent in parts, as fast as the client takes them."""
+    """A response that sends its body in parts, at the client's pace."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002  ASGI's signature
-        """Send the head, then the parts."""
+        """Send the headers, then the parts."""
         await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
         for part, more in _parts(bytes(self.body)):
             await send({"type": "http.response.body", "body": part, "more_body": more})

@@ -1,4 +1,4 @@
-"""Headers that every answer carries, so that a browser does nothing with it that was not meant."""
+"""Security headers of every response, for browsers."""
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -10,19 +10,19 @@ SECURITY_HEADERS = {
     "X-Frame-Options": "DENY",
     "Cache-Control": "no-store",
 }
-"""Unless the answer has another value. No Strict-Transport-Security: only what speaks TLS may promise it."""
+"""Defaults: a response may set other values. The TLS proxy adds Strict-Transport-Security, if any."""
 
 _ADDED = [(name.lower().encode(), value.encode()) for name, value in SECURITY_HEADERS.items()]
 
 
 class SecurityHeaders:
-    """ASGI middleware: adds them where they are not there."""
+    """ASGI middleware, the outermost one: adds the security headers that a response lacks."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Passes the request on."""
+        """Pass the request on, and complete the headers of the response."""
         if scope["type"] != "http":
             return await self._app(scope, receive, send)
 

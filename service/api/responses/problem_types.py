@@ -1,4 +1,4 @@
-"""Every kind of problem that the service may answer: its status, its stable name, its title."""
+"""All kinds of problems: their statuses, stable names and titles."""
 
 from typing import NamedTuple
 
@@ -6,91 +6,93 @@ from service import errors
 
 
 class Kind(NamedTuple):
-    """What is fixed about a problem."""
+    """The constant parts of a problem."""
 
     status: int
     slug: str
     title: str
 
 
-INVALID_REQUEST = Kind(422, "invalid-request", "The request is not valid")
+INVALID_REQUEST = Kind(422, "invalid-request", "The request is invalid")
 INVALID_JSON = Kind(400, "invalid-json", "The body is not JSON")
 BODY_TOO_LARGE = Kind(413, "body-too-large", "The body is too large")
-UNSUPPORTED_MEDIA_TYPE = Kind(415, "unsupported-media-type", "The body is not said to be application/json")
-WRONG_TYPE = Kind(422, "wrong-type", "A value is of another JSON type than its field")
-OUT_OF_RANGE = Kind(422, "out-of-range", "A number is too small or too large, or a text or list too short or too long")
-INVALID_HYPERPARAMETER = Kind(422, "invalid-hyperparameter", "The learner refuses a hyperparameter")
-STORE_CORRUPT = Kind(500, "store-corrupt", "What is stored cannot be read")
-INTERNAL_ERROR = Kind(500, "internal-error", "Something is wrong with the service")
+UNSUPPORTED_MEDIA_TYPE = Kind(415, "unsupported-media-type", "The Content-Type is not application/json")
+WRONG_TYPE = Kind(422, "wrong-type", "A value has the wrong JSON type")
+OUT_OF_RANGE = Kind(422, "out-of-range", "A number, or the length of a string or list, is out of range")
+INVALID_HYPERPARAMETER = Kind(422, "invalid-hyperparameter", "A hyperparameter is invalid")
+STORE_CORRUPT = Kind(500, "store-corrupt", "Stored data cannot be read")
+INTERNAL_ERROR = Kind(500, "internal-error", "The service failed unexpectedly")
 
 OF_ERROR: dict[type[errors.WagerError], Kind] = {
     errors.InvalidInputError: INVALID_REQUEST,
     errors.ContextLengthError: Kind(422, "wrong-context-length", "The context does not fit the model"),
     errors.ContextIndexError: Kind(422, "wrong-context-index", "An index of the context does not fit the model"),
-    errors.NormExceededError: Kind(422, "norm-exceeded", "The context is beyond the model's bound"),
+    errors.NormExceededError: Kind(422, "norm-exceeded", "The context exceeds the model's norm bound"),
     errors.UnknownLabelError: Kind(422, "unknown-label", "The model has no such label"),
-    errors.WrongTruthError: Kind(422, "wrong-truth", "The truth is no answer of this model"),
-    errors.NoDistributionError: Kind(422, "no-distribution", "The model's answers are too many to list"),
+    errors.WrongTruthError: Kind(422, "wrong-truth", "The model cannot give the true answer"),
+    errors.NoDistributionError: Kind(422, "no-distribution", "The model has too many answers to list"),
     errors.InconsistentFeedbackError: Kind(422, "inconsistent-feedback", "The feedback contradicts itself"),
     errors.LabelNeededError: Kind(422, "label-needed", "The learner needs the true label"),
-    errors.UnknownAlgorithmError: Kind(422, "unknown-algorithm", "There is no such learner"),
+    errors.UnknownAlgorithmError: Kind(422, "unknown-algorithm", "The algorithm does not exist"),
     errors.HyperparameterError: INVALID_HYPERPARAMETER,
     errors.UnknownHyperparameterError: INVALID_HYPERPARAMETER,
-    errors.ModelTooLargeError: Kind(422, "model-too-large", "The learner's state would be too large"),
+    errors.ModelTooLargeError: Kind(422, "model-too-large", "The state of the learner would be too large"),
     errors.ModelTooCostlyError: Kind(422, "model-too-costly", "One step of the learner would take too long"),
-    errors.BatchTooLargeError: Kind(422, "batch-too-large", "Too many items in one request"),
-    errors.IdentifierError: Kind(422, "invalid-identifier", "The prediction id does not fit"),
-    errors.ModelNotFoundError: Kind(404, "model-not-found", "There is no such model"),
-    errors.PredictionNotFoundError: Kind(404, "prediction-not-found", "The prediction was never made, or is forgotten"),
-    # Not 410: a sender of webhooks takes that as a wish to be left alone for ever.
-    errors.PredictionExpiredError: Kind(404, "prediction-expired", "The prediction's window has closed"),
-    errors.ModelExistsError: Kind(409, "model-exists", "The name is taken"),
-    errors.PredictionConflictError: Kind(409, "prediction-conflict", "The id was used with another context"),
-    errors.FeedbackConflictError: Kind(409, "feedback-conflict", "Other feedback is on record"),
-    errors.UnauthenticatedError: Kind(401, "invalid-api-key", "There is no API key, or none that counts"),
-    errors.SignatureError: Kind(401, "invalid-signature", "The webhook is not signed as it should be"),
-    errors.ForbiddenError: Kind(403, "not-allowed", "The API key is not for this"),
+    errors.BatchTooLargeError: Kind(422, "batch-too-large", "The batch has too many items"),
+    errors.IdentifierError: Kind(422, "invalid-identifier", "The prediction ids do not match the request"),
+    errors.ModelNotFoundError: Kind(404, "model-not-found", "The model does not exist"),
+    errors.PredictionNotFoundError: Kind(
+        404, "prediction-not-found", "The prediction does not exist, or is no longer stored"
+    ),
+    # Not 410: senders of webhooks disable a webhook that answers 410.
+    errors.PredictionExpiredError: Kind(404, "prediction-expired", "The feedback window of the prediction has closed"),
+    errors.ModelExistsError: Kind(409, "model-exists", "A model with this name already exists"),
+    errors.PredictionConflictError: Kind(409, "prediction-conflict", "The prediction id exists with another context"),
+    errors.FeedbackConflictError: Kind(409, "feedback-conflict", "The prediction already has other feedback"),
+    errors.UnauthenticatedError: Kind(401, "invalid-api-key", "The API key is missing or invalid"),
+    errors.SignatureError: Kind(401, "invalid-signature", "The signature of the webhook is invalid"),
+    errors.ForbiddenError: Kind(403, "not-allowed", "The API key does not allow this"),
     errors.RateLimitedError: Kind(429, "rate-limited", "The API key has made too many requests"),
-    errors.WrongKeysError: Kind(429, "too-many-wrong-keys", "Too many wrong API keys came from this address"),
-    errors.OverloadedError: Kind(503, "too-busy", "The service has as many requests as it takes"),
-    errors.StoppingError: Kind(503, "about-to-stop", "This worker is about to stop"),
-    errors.StoreUnavailableError: Kind(503, "store-unavailable", "The store does not answer"),
-    errors.NewerVersionError: Kind(503, "newer-version", "A newer version wrote what is stored"),
-    errors.LearnerFailedError: Kind(500, "learner-failed", "The learner decided the impossible"),
-    errors.StoreFullError: Kind(507, "store-full", "The store has no memory left"),
+    errors.WrongKeysError: Kind(429, "too-many-wrong-keys", "This address has sent too many wrong API keys"),
+    errors.OverloadedError: Kind(503, "too-busy", "The worker is at its limit of requests"),
+    errors.StoppingError: Kind(503, "about-to-stop", "This worker is stopping"),
+    errors.StoreUnavailableError: Kind(503, "store-unavailable", "The store is unavailable"),
+    errors.NewerVersionError: Kind(503, "newer-version", "A newer version wrote the stored data"),
+    errors.LearnerFailedError: Kind(500, "learner-failed", "The learner returned an impossible decision"),
+    errors.StoreFullError: Kind(507, "store-full", "The store is out of memory"),
     errors.StoreCorruptError: STORE_CORRUPT,
     errors.BrokenPredictionError: STORE_CORRUPT,
 }
 
 OF_HTTP: dict[int, Kind] = {
-    # The one 400 that FastAPI raises: a body that Python's parser gives up on, as when nested too deeply.
+    # FastAPI raises 400 only if Python's parser fails without a syntax error, as on deep nesting.
     400: INVALID_JSON,
-    404: Kind(404, "no-such-path", "There is nothing at this path"),
-    405: Kind(405, "method-not-allowed", "The path knows no such method"),
+    404: Kind(404, "no-such-path", "The path does not exist"),
+    405: Kind(405, "method-not-allowed", "The path does not allow the method"),
     408: Kind(408, "slow-body", "The body did not arrive in time"),
     413: BODY_TOO_LARGE,
 }
 
-_MISSING_FIELD = Kind(422, "missing-field", "A required field is not there")
-_UNKNOWN_CHOICE = Kind(422, "unknown-choice", "Not one of the values that the field may have")
-_INVALID_NAME = Kind(422, "invalid-name", "A name or an id has characters, or a length, it cannot have")
+_MISSING_FIELD = Kind(422, "missing-field", "A required field is missing")
+_UNKNOWN_CHOICE = Kind(422, "unknown-choice", "The field does not allow this value")
+_INVALID_NAME = Kind(422, "invalid-name", "A name or an id is malformed")
 _OF_VALIDATION: dict[str, Kind] = {
     "missing": _MISSING_FIELD,
     "union_tag_not_found": _MISSING_FIELD,
     "literal_error": _UNKNOWN_CHOICE,
     "union_tag_invalid": _UNKNOWN_CHOICE,
     "finite_number": Kind(422, "not-finite", "A number is NaN or infinite"),
-    "extra_forbidden": Kind(422, "unknown-field", "There is a field that the body does not have"),
+    "extra_forbidden": Kind(422, "unknown-field", "The body has an unknown field"),
     "string_pattern_mismatch": _INVALID_NAME,
     "reserved_id": _INVALID_NAME,
-    "duplicate_labels": Kind(422, "duplicate-labels", "A label is there twice"),
+    "duplicate_labels": Kind(422, "duplicate-labels", "A label occurs twice"),
     "too_few_labels": Kind(422, "too-few-labels", "A model needs at least two labels"),
 }
 _RANGES = ("greater_than", "less_than", "too_short", "too_long", "string_too_short", "string_too_long")
 
 
 def of_validation(error_type: str) -> Kind:
-    """The kind of one of pydantic's types of error."""
+    """Return the kind of a type of pydantic's errors, or of ours."""
     if error_type.endswith(("_type", "_parsing")):
         return WRONG_TYPE
     if error_type.startswith(_RANGES):
@@ -99,6 +101,6 @@ def of_validation(error_type: str) -> Kind:
 
 
 def every_kind() -> list[Kind]:
-    """All kinds, by status and name."""
+    """Return all kinds, ordered by status and name."""
     others = {INVALID_JSON, BODY_TOO_LARGE, UNSUPPORTED_MEDIA_TYPE, WRONG_TYPE, OUT_OF_RANGE, INTERNAL_ERROR}
     return sorted(others.union(OF_ERROR.values(), OF_HTTP.values(), _OF_VALIDATION.values()))

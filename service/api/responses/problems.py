@@ -1,4 +1,4 @@
-"""Every error as `application/problem+json` (RFC 9457), with a stable type and the wrong field's name."""
+"""Answers errors as `application/problem+json` (RFC 9457), with a stable type and the name of the wrong field."""
 
 import logging
 from collections.abc import Mapping, Sequence
@@ -31,7 +31,7 @@ _NOT_JSON = "the body is not JSON: "
 _METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 
 _MOST_FIELDS = 20
-"""How many wrong fields an answer lists."""
+"""The most wrong fields that a problem lists."""
 
 
 class InvalidBodyError(errors.InvalidInputError):
@@ -73,26 +73,28 @@ def answer_to(error: errors.WagerError) -> JSONResponse:
 
 
 def answer_to_http(error: HTTPException) -> JSONResponse:
-    """The answer that tells of an error that has a status of its own."""
+    """Return the response to an error of HTTP."""
     status, detail = error.status_code, str(error.detail)
     kind = problem_types.OF_HTTP.get(status, Kind(status, f"http-{status}", detail))
     return _response(_problem(kind, detail), error.headers)
 
 
 def too_large(max_bytes: int) -> JSONResponse:
-    """The answer to a body over the limit."""
+    """Return the response to a body over the limit."""
     return _response(
         _problem(problem_types.BODY_TOO_LARGE, f"the body is larger than {max_bytes:,} bytes, the most allowed")
     )
 
 
 def internal_error(headers: Mapping[str, str] | None = None) -> JSONResponse:
-    """The answer where the service itself broke."""
-    return _response(_problem(problem_types.INTERNAL_ERROR, "see the service's log"), headers)
+    """Return the response to an unexpected error."""
+    return _response(
+        _problem(problem_types.INTERNAL_ERROR, "the log of the service has the cause, under this request_id"), headers
+    )
 
 
 def install(app: FastAPI) -> None:
-    """Answers every error of the application as a problem."""
+    """Make the application answer all errors as problems."""
     app.add_exception_handler(errors.WagerError, _on_wager_error)
     app.add_exception_handler(RequestValidationError, _on_validation_error)
     app.add_exception_handler(HTTPException, _on_http_error)
@@ -100,10 +102,10 @@ def install(app: FastAPI) -> None:
 
 
 def responses(*raised: type[errors.WagerError], body: bool = True) -> dict[int | str, dict[str, Any]]:
-    """The `responses=` of a route.
+    """Return the `responses=` of a route.
 
     Args:
-        raised: what the route raises, besides the errors of a store that does not answer.
+        raised: the errors that the route raises, except `StoreUnavailableError`, which all routes raise.
         body: whether the route reads a body or parameters, which may be wrong.
     """
     possible = [problem_types.OF_ERROR[error] for error in (*raised, errors.StoreUnavailableError)]
@@ -112,7 +114,7 @@ def responses(*raised: type[errors.WagerError], body: bool = True) -> dict[int |
 
 
 def documented(*possible: Kind) -> dict[str, dict[str, Any]]:
-    """What openapi.json says of answers of these kinds, by status."""
+    """Return the responses of these kinds for openapi.json, by status."""
     answers = {str(kind.status): _documented(kind.status, possible) for kind in possible}
     return {status: {name: answer[name] for name in ("description", "content")} for status, answer in answers.items()}
 
@@ -136,7 +138,7 @@ def _response(problem: Problem, headers: Mapping[str, str] | None = None) -> JSO
 
 
 def _headers(error: errors.WagerError) -> dict[str, str] | None:
-    """What HTTP wants said beside some errors."""
+    """Return the headers that HTTP requires for some errors."""
     match error:
         case errors.UnauthenticatedError():
             return {"WWW-Authenticate": 'Bearer realm="wager"'}
@@ -146,7 +148,7 @@ def _headers(error: errors.WagerError) -> dict[str, str] | None:
             return {"Retry-After": str(error.retry_after)}
         case errors.StoreUnavailableError() | errors.StoreFullError() | errors.OverloadedError():
             return {"Retry-After": "1"}
-        case errors.NewerVersionError():  # a worker of that version answers
+        case errors.NewerVersionError():  # a worker of the newer version may answer the retry
             return {"Retry-After": "1"}
     return None
 
@@ -189,7 +191,7 @@ async def _on_http_error(request: Request, error: Exception) -> JSONResponse:
 
 
 def _methods_of(request: Request) -> list[str]:
-    """The methods that some route has at the path of a request; the framework tells those of the first route only."""
+    """Return the methods of all routes at a path. The framework's 405 lists those of the first route only."""
     asked = {name: request.scope[name] for name in ("type", "path", "root_path") if name in request.scope}
     routes = request.app.routes
     return [m for m in _METHODS if any(route.matches(asked | {"method": m})[0] is Match.FULL for route in routes)]
@@ -197,4 +199,4 @@ def _methods_of(request: Request) -> list[str]:
 
 async def _on_any_error(_: Request, error: Exception) -> JSONResponse:
     _log.error("unexpected error", exc_info=error)
-    return internal_error(SECURITY_HEADERS)  # Starlette gives it outside of all middleware
+    return internal_error(SECURITY_HEADERS)  # Starlette sends this response outside all middleware

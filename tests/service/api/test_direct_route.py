@@ -122,7 +122,7 @@ async def test_a_client_that_goes_away_is_no_fault_of_the_service(app: FastAPI, 
 def test_a_function_that_takes_more_is_refused() -> None:
     """It would never be given the rest."""
     routes = APIRouter(route_class=DirectRoute)
-    with pytest.raises(TypeError, match="/feedback is to take its body and nothing else"):
+    with pytest.raises(TypeError, match="/feedback must take the body and nothing else"):
 
         @routes.post("/feedback")
         async def feedback(request: FeedbackRequest, more: int) -> FeedbackRequest:
