@@ -1,4 +1,4 @@
-"""How the hyperparameters of a learner are declared, validated and refused, and the ranges that several have."""
+"""Declares, validates and refuses hyperparameters of learners; defines common ranges."""
 
 from typing import Annotated, Any, Literal, TypeAlias, TypeVar, cast, dataclass_transform
 
@@ -9,28 +9,28 @@ ClassT = TypeVar("ClassT")
 ExplorationRate: TypeAlias = Annotated[float, pydantic.Field(ge=1e-6, le=1)]
 """γ, a fixed share of uniform exploration."""
 LeastExploration: TypeAlias = Annotated[float, pydantic.Field(ge=0, le=1)]
-"""A share of uniform exploration that may be nothing."""
+"""A share of uniform exploration that may be zero."""
 Exploration: TypeAlias = Literal["anytime"] | ExplorationRate
-"""γ, or the name of a schedule of the rounds so far."""
+"""γ, or a schedule that depends on the number of rounds."""
 TheoremExploration: TypeAlias = Literal["anytime", "theorem"] | ExplorationRate
-"""As `Exploration`, or the schedule of the learner's theorem."""
+"""γ, or a schedule: `anytime`, or that of the learner's theorem."""
 Magnitude: TypeAlias = Annotated[float, pydantic.Field(ge=1e-6, le=1e6)]
-"""The radius of a ball of weights, or a regularization: far from both ends of floats."""
+"""The radius of a ball of weights, or a regularization; avoids overflow and underflow."""
 Positive: TypeAlias = Annotated[float, pydantic.Field(gt=0, le=1e6)]
-"""A step, a factor or a radius: more than 0, and no further limit below."""
+"""A step, a factor or a radius, greater than 0."""
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True)
 def hyperparameters(cls: type[ClassT]) -> type[ClassT]:
-    """Makes a class a frozen, keyword-only set of validated hyperparameters, with a JSON Schema for free.
+    """Turn a class into a frozen, keyword-only dataclass of validated hyperparameters, with a JSON Schema.
 
-    Constructing it with a value out of range raises `pydantic.ValidationError`, naming the field.
+    Its constructor raises `pydantic.ValidationError` with the field's name if a value is out of range.
     """
     config = pydantic.ConfigDict(strict=True, extra="forbid", allow_inf_nan=False, use_attribute_docstrings=True)
     return cast(type[ClassT], pydantic.dataclasses.dataclass(frozen=True, kw_only=True, config=config)(cls))
 
 
 def refusal(field: str, reason: str) -> pydantic.ValidationError:
-    """What a learner raises where a hyperparameter that is in its range cannot be had with the others."""
+    """Return the error for a hyperparameter that is in its range but contradicts others."""
     error = {"type": "value_error", "loc": (field,), "input": None, "ctx": {"error": ValueError(reason)}}
     return pydantic.ValidationError.from_exception_data("hyperparameters", [cast(Any, error)])

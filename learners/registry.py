@@ -1,4 +1,4 @@
-"""Every learner, by the name users write. A new learner is its own file and one line here."""
+"""All learners by name. A new learner is one file, and one line here."""
 
 from typing import Any
 
@@ -54,12 +54,12 @@ LEARNERS: dict[str, type[Any]] = {
         Uniform,
     )
 }
-"""Those that answer one label."""
+"""Learners that answer one label."""
 
 STRUCTURED_LEARNERS: dict[str, type[Any]] = {
     cls.algorithm: cls for cls in (FenchelYoungMultilabel, FenchelYoungRanking)
 }
-"""Those whose answer is more than a label: see `base.StructuredLearner`."""
+"""Learners that answer several labels: see `base.StructuredLearner`."""
 
 ALL_LEARNERS = LEARNERS | STRUCTURED_LEARNERS
 
@@ -67,26 +67,26 @@ ALIASES = {
     "fenchel-young-label-set": FenchelYoungMultilabel.algorithm,
     "fenchel-young-level": FenchelYoungOrdinal.algorithm,
 }
-"""The names that algorithms had in version 0.1.0, with those of today: accepted wherever a name is read."""
+"""Names of algorithms in version 0.1.0, with their current names. Accepted wherever a name is read."""
 
 RECOMMENDED: type[Any] = SquareCb
-"""The learner of a model that names none."""
+"""The default learner of new models."""
 
 
 def current_name(algorithm: str) -> str:
-    """Return the name of today of an algorithm, whichever of its names is given; other words as they are."""
+    """Return the current name of an algorithm; unknown names unchanged."""
     return ALIASES.get(algorithm, algorithm)
 
 
 def aliases_of(algorithm: str) -> list[str]:
-    """Return the other names that are accepted for an algorithm."""
+    """Return the other accepted names of an algorithm, sorted."""
     return sorted(alias for alias, name in ALIASES.items() if name == algorithm)
 
 
 def warm_up() -> None:
-    """Compiles every kernel that a learner uses, or loads it from the cache: seconds, or less than one.
+    """Compile the kernels of all learners, in more than a minute, or load them from the cache, in about a second.
 
-    Both kinds of contexts are played: what is compiled later holds up the worker that meets it first.
+    Play both kinds of contexts: a kernel that is compiled later blocks the first worker that needs it.
     """
     problem = Problem(n_labels=3, n_features=1)
     learners = [cls(problem=problem) for cls in ALL_LEARNERS.values()]

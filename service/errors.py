@@ -1,54 +1,54 @@
-"""What can go wrong, in the words of the service. HTTP statuses are given in `service.api.responses.problems`.
+"""The errors of the service. `service.api.responses.problem_types` maps them to HTTP statuses.
 
 WagerError
-├── InvalidInputError             a value that the rules of the model or the service refuse
-│   ├── ContextLengthError        not as many numbers as the model has features
-│   ├── ContextIndexError         an index that the model does not have, or that is there twice
-│   ├── NormExceededError         a context beyond the bound, where the model rejects it
+├── InvalidInputError             an invalid value in a request
+│   ├── ContextLengthError        a context of another kind or length
+│   ├── ContextIndexError         an index out of range, or a repeated one
+│   ├── NormExceededError         a context beyond the model's norm bound
 │   ├── UnknownLabelError         a true label that the model does not have
-│   ├── WrongTruthError           a truth that the model could not have answered
-│   ├── NoDistributionError       a distribution asked of a model whose answers are too many to list
+│   ├── WrongTruthError           a truth that the model cannot answer
+│   ├── NoDistributionError       a distribution over too many answers to list
 │   ├── InconsistentFeedbackError correct and the truth contradict each other
 │   ├── LabelNeededError          the learner needs the true label
 │   ├── UnknownAlgorithmError     no learner of that name
-│   ├── HyperparameterError       a hyperparameter the learner refuses
-│   │   └── UnknownHyperparameterError one that it does not have
-│   ├── ModelTooLargeError        a state that would be too large
-│   ├── ModelTooCostlyError       a decision or an update that would take too long
-│   ├── BatchTooLargeError        more items than one request may have
-│   └── IdentifierError           a prediction id that belongs to another model
+│   ├── HyperparameterError       an invalid hyperparameter
+│   │   └── UnknownHyperparameterError a hyperparameter that the learner does not have
+│   ├── ModelTooLargeError        a learner that needs too much memory
+│   ├── ModelTooCostlyError       a learner whose steps take too long
+│   ├── BatchTooLargeError        more items than a request may have
+│   └── IdentifierError           an id of another model, or the wrong number of ids
 ├── NotFoundError
 │   ├── ModelNotFoundError        no model of that name
-│   ├── PredictionNotFoundError   never made, or forgotten since
-│   └── PredictionExpiredError    its window had closed when the feedback came
+│   ├── PredictionNotFoundError   no such prediction, or no longer stored
+│   └── PredictionExpiredError    feedback after the window
 ├── ConflictError
 │   ├── ModelExistsError          the name is taken
-│   ├── PredictionConflictError   the id was used before, with another context
-│   └── FeedbackConflictError     the first feedback said otherwise
+│   ├── PredictionConflictError   the id exists with another context
+│   └── FeedbackConflictError     the first feedback was different
 ├── AccessError
-│   ├── UnauthenticatedError      no API key, or none that counts
+│   ├── UnauthenticatedError      a missing or invalid API key
 │   ├── WrongKeysError            too many wrong API keys from one address
-│   ├── ForbiddenError            the key is not for this
-│   ├── SignatureError            a webhook that its sender did not sign
-│   └── RateLimitedError          more requests than the key may make
-├── OverloadedError               more requests at once than a worker takes
-├── LearnerFailedError            a decision that could not be read again, and so is not stored
-├── StoppingError                 a worker that is about to stop
+│   ├── ForbiddenError            an API key that does not allow the request
+│   ├── SignatureError            a webhook without a valid signature
+│   └── RateLimitedError          more requests than the API key allows
+├── OverloadedError               too many requests in flight in a worker
+├── LearnerFailedError            a decision that cannot be stored
+├── StoppingError                 a worker that is stopping
 └── StoreError
-    ├── StoreUnavailableError     no answer, or not one that can be used; try again
-    ├── StoreFullError            no memory left for a write
-    ├── NewerVersionError         a newer version wrote what is stored
-    └── StoreCorruptError         what is stored cannot be read
-        └── BrokenPredictionError the record of a prediction is damaged
+    ├── StoreUnavailableError     no usable reply from the store; try again
+    ├── StoreFullError            no memory for a write
+    ├── NewerVersionError         stored data of a newer version
+    └── StoreCorruptError         stored data that cannot be read
+        └── BrokenPredictionError a damaged record of a prediction
 """
 
 
 class WagerError(Exception):
-    """Root of everything the service raises on purpose.
+    """The base of all errors that the service raises on purpose.
 
     Attributes:
-        detail: what happened, for a person.
-        field: the path of the offending field in the request, such as `context.3`; None where none offends.
+        detail: what is wrong, for people, without the field.
+        field: the path of the wrong field in the request, such as `context.3`; None if no field is wrong.
     """
 
     def __init__(self, detail: str, field: str | None = None) -> None:
@@ -58,19 +58,19 @@ class WagerError(Exception):
 
 
 class InvalidInputError(WagerError):
-    """A value that the rules of the model or the service refuse."""
+    """An invalid value in a request."""
 
 
 class ContextLengthError(InvalidInputError):
-    """A context does not have as many numbers as the model has features."""
+    """A context has another kind or length than the model's features."""
 
 
 class ContextIndexError(InvalidInputError):
-    """A sparse context has an index that the model does not have, or one twice."""
+    """A sparse context has an index out of range, or a repeated one."""
 
 
 class NormExceededError(InvalidInputError):
-    """A context is beyond the bound of a model that rejects such."""
+    """A context exceeds the norm bound of a model that rejects such contexts."""
 
 
 class UnknownLabelError(InvalidInputError):
@@ -78,11 +78,11 @@ class UnknownLabelError(InvalidInputError):
 
 
 class WrongTruthError(InvalidInputError):
-    """A truth that the model could not have answered: of another kind, incomplete, or with a label twice."""
+    """A truth that the model cannot answer: of another kind, incomplete, or with a repeated label."""
 
 
 class NoDistributionError(InvalidInputError):
-    """A distribution is asked of a model whose answers are too many to list."""
+    """A request for a distribution over too many answers to list."""
 
 
 class InconsistentFeedbackError(InvalidInputError):
@@ -90,15 +90,15 @@ class InconsistentFeedbackError(InvalidInputError):
 
 
 class LabelNeededError(InvalidInputError):
-    """The learner needs the true label, and the feedback does not tell it."""
+    """The feedback lacks the true label, which the learner needs."""
 
 
 class UnknownAlgorithmError(InvalidInputError):
-    """There is no learner of that name."""
+    """No learner has that name."""
 
 
 class HyperparameterError(InvalidInputError):
-    """A hyperparameter that the learner refuses."""
+    """A hyperparameter is out of range, or contradicts another one."""
 
 
 class UnknownHyperparameterError(HyperparameterError):
@@ -106,19 +106,19 @@ class UnknownHyperparameterError(HyperparameterError):
 
 
 class ModelTooLargeError(InvalidInputError):
-    """The learner's state would be too large."""
+    """The learner's state, or its evidence of a prediction, is too large."""
 
 
 class ModelTooCostlyError(InvalidInputError):
-    """One decision or update of the learner would take too long."""
+    """One decision or update of the learner takes too long."""
 
 
 class BatchTooLargeError(InvalidInputError):
-    """A batch has more items than one request may have."""
+    """A batch has more items than a request may have."""
 
 
 class IdentifierError(InvalidInputError):
-    """A prediction id that belongs to another model, or a list of ids that does not fit."""
+    """A prediction id of another model, or a list of ids of the wrong length."""
 
 
 class NotFoundError(WagerError):
@@ -126,46 +126,46 @@ class NotFoundError(WagerError):
 
 
 class ModelNotFoundError(NotFoundError):
-    """There is no model of that name."""
+    """No model has that name."""
 
 
 class PredictionNotFoundError(NotFoundError):
-    """The prediction was never made, or is forgotten."""
+    """The prediction was never made, or is no longer stored."""
 
 
 class PredictionExpiredError(NotFoundError):
-    """The prediction's window had closed when the feedback came."""
+    """The feedback arrived after the prediction's window."""
 
 
 class ConflictError(WagerError):
-    """The request contradicts what is stored."""
+    """The request contradicts stored data."""
 
 
 class ModelExistsError(ConflictError):
-    """The name is taken."""
+    """A model with that name exists."""
 
 
 class PredictionConflictError(ConflictError):
-    """The prediction id was used before, with another context."""
+    """The prediction id exists with another context."""
 
 
 class FeedbackConflictError(ConflictError):
-    """The first feedback for this prediction said otherwise."""
+    """The first feedback for this prediction was different."""
 
 
 class AccessError(WagerError):
-    """Who asks may not have it, or not now."""
+    """The caller may not make this request, or not now."""
 
 
 class UnauthenticatedError(AccessError):
-    """There is no API key, or none that counts: unknown, expired and revoked ones are not told apart."""
+    """The API key is missing, unknown, expired or revoked. Clients cannot distinguish the last three."""
 
 
 class WrongKeysError(AccessError):
-    """An address has sent too many wrong API keys; a right one is still let in.
+    """An address has sent too many wrong API keys. Valid keys from it still work.
 
     Attributes:
-        retry_after: seconds until another wrong key is answered as such, at least 1.
+        retry_after: seconds until a wrong key gets `UnauthenticatedError` again, at least 1.
     """
 
     def __init__(self, detail: str, field: str | None = None, retry_after: int = 1) -> None:
@@ -174,18 +174,18 @@ class WrongKeysError(AccessError):
 
 
 class ForbiddenError(AccessError):
-    """The API key is good, and not for this."""
+    """The API key is valid but does not allow the request."""
 
 
 class SignatureError(AccessError):
-    """A webhook is not signed with a secret of ours, or was signed too long ago."""
+    """A webhook has no signature with a known secret, or an old one."""
 
 
 class RateLimitedError(AccessError):
-    """The API key has made as many requests as it may for now.
+    """The API key has reached its limit of requests.
 
     Attributes:
-        retry_after: seconds until it may again, at least 1.
+        retry_after: seconds until the next request is allowed, at least 1.
     """
 
     def __init__(self, detail: str, field: str | None = None, retry_after: int = 1) -> None:
@@ -194,36 +194,36 @@ class RateLimitedError(AccessError):
 
 
 class OverloadedError(WagerError):
-    """A worker has as many requests in flight as it takes."""
+    """A worker has reached its limit of requests in flight."""
 
 
 class StoppingError(WagerError):
-    """A worker has been told to stop; it still serves, and is not ready for more."""
+    """A worker is stopping. It finishes its requests but is not ready for more."""
 
 
 class StoreError(WagerError):
-    """The store could not do its part."""
+    """The base of the store's errors."""
 
 
 class StoreUnavailableError(StoreError):
-    """The store gave no answer, or is not ready; the request may be tried again."""
+    """The store does not reply, or is not ready. Clients may retry."""
 
 
 class StoreFullError(StoreError):
-    """The store has no memory left for a write."""
+    """The store has no memory for a write."""
 
 
 class StoreCorruptError(StoreError):
-    """What is stored cannot be read."""
+    """Stored data cannot be read."""
 
 
 class BrokenPredictionError(StoreCorruptError):
-    """The record of a prediction is damaged: no feedback makes a round of it."""
+    """The record of a prediction is damaged, so it accepts no feedback."""
 
 
 class NewerVersionError(StoreError):
-    """A newer version wrote what is stored: this one neither reads nor leaves out what it does not know."""
+    """A newer version wrote stored data. This version does not read it, to avoid ignoring what is new."""
 
 
 class LearnerFailedError(WagerError):
-    """The learner decided what could not be read again: nothing is stored."""
+    """The learner made an impossible decision. Nothing is stored."""

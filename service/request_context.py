@@ -1,36 +1,36 @@
-"""What is known of the request under way, for its log line, its errors, and its metrics.
+"""The notes on the current request, for its log line and its errors.
 
-The interface opens the notes; whoever learns something later adds it. A task started for a request sees its notes.
+`Observer` creates the notes; later steps add to them. Tasks that a request starts inherit its notes.
 """
 
 from contextvars import ContextVar
 
 
 class RequestContext:
-    """What one request is about. None of it is secret, and none of it a context."""
+    """The notes on one request. They contain no secrets and no contexts."""
 
     __slots__ = ("key_id", "model", "request_id", "trace_id")
 
     def __init__(self, request_id: str, trace_id: str | None = None) -> None:
         self.request_id = request_id
-        self.trace_id = trace_id  # 32 hexadecimal digits, of the caller's W3C trace
+        self.trace_id = trace_id  # the W3C trace of the caller, 32 hexadecimal digits
         self.model: str | None = None
-        self.key_id: str | None = None  # names the API key, without telling it
+        self.key_id: str | None = None  # the public id of the API key
 
 
 current: ContextVar[RequestContext | None] = ContextVar("current", default=None)
-"""The notes of the request under way; None outside of any."""
+"""The notes on the current request; None outside requests."""
 
 
 def note_model(name: str) -> None:
-    """Says which model the request under way is about."""
+    """Note the model of the current request."""
     notes = current.get()
     if notes is not None:
         notes.model = name
 
 
 def note_key(key_id: str) -> None:
-    """Says which API key the request under way was made with: its public id, never the key."""
+    """Note the API key of the current request: its public id, never the key."""
     notes = current.get()
     if notes is not None:
         notes.key_id = key_id

@@ -1,10 +1,10 @@
-"""What every body of a request is made of."""
+"""The base of all request bodies."""
 
 from pydantic import BaseModel, ConfigDict, FailFast
 
 
 class Body(BaseModel):
-    """A body as a client must send it: nothing is coerced, nothing unknown passes."""
+    """A request body. It coerces nothing and refuses unknown fields, NaN and infinities."""
 
     model_config = ConfigDict(
         strict=True, extra="forbid", allow_inf_nan=False, frozen=True, use_attribute_docstrings=True
@@ -12,7 +12,7 @@ class Body(BaseModel):
 
 
 class FirstError(FailFast):
-    """`FailFast` that may stand in a union, whose members Python 3.11 hashes."""
+    """A hashable `FailFast`, as Python 3.11 unions need."""
 
     def __hash__(self) -> int:
         return hash(type(self))

@@ -1,1 +1,1 @@
-"""The kinds of context that a model may have: each is one class, in a file named after it."""
+"""The kinds of contexts. Each kind is one class, in a file named after it."""

@@ -48,7 +48,7 @@ class DenseKind(ContextKind[list[float]]):
             raise ContextLengthError(f"got a list of {_numbers(len(context))}; {self.hint}", "context")
         return context
 
-    def entry(self, context: list[float], position: int) -> Entry:  # noqa: ARG002  the same for each
+    def entry(self, context: list[float], position: int) -> Entry:  # noqa: ARG002  the position is enough
         """See `ContextKind.entry`."""
         return Entry(position, f"context.{position}")
 

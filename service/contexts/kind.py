@@ -1,4 +1,4 @@
-"""What a kind of context is. A new one is a class in a file of this folder, and a name in `registry.KINDS`."""
+"""The contract of a kind of context. A new kind is a class in a file of this folder, and a name in `registry.KINDS`."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -16,15 +16,15 @@ Number = Annotated[float, Field(allow_inf_nan=False)]
 
 
 def _without_default(schema: dict[str, Any]) -> None:
-    # It depends on the learner; "unit" is what a stored definition without it means.
+    # The default depends on the learner. Stored definitions without a norm mean "unit".
     schema.pop("default", None)
 
 
 Norm = Annotated[
     Literal["unit", "scale", "reject"],
     Field(
-        description="`unit` divides each context by its norm; `scale` only one longer than `norm_bound`; `reject` "
-        "refuses that. Without it, what the learner needs: see `norm` in `GET /learners`.",
+        description="`unit` divides each context by its norm. `scale` shortens contexts longer than `norm_bound`; "
+        "`reject` refuses them. By default what the learner needs: see `norm` in `GET /learners`.",
         json_schema_extra=_without_default,
     ),
 ]
@@ -33,27 +33,27 @@ NormBound = Annotated[
     Field(
         ge=1e-6,
         le=1e6,
-        description="X, the norm that no context exceeds: the theorems assume it. With `unit`, the norm that each "
-        "gets. Of adahedge, at most 1, and on each number by itself.",
+        description="X, the norm that no context exceeds; the theorems assume it. With `unit`, the norm of every "
+        "context. For adahedge it is at most 1 and limits each number individually.",
     ),
 ]
 
 
 class BaseFeatures(Body):
-    """The features of a model, of whatever kind."""
+    """The features of a model, of any kind."""
 
     kind: str
     size: int
-    """d, the number of features that the learner has."""
+    """d, the number of features of the learner."""
     norm: Norm = "unit"
     norm_bound: NormBound = 1.0
 
 
 class Entry(NamedTuple):
-    """One number of a given context."""
+    """Where one number of a given context comes from."""
 
-    feature: int | str  # as the client knows it
-    field: str  # of the request
+    feature: int | str  # the number or name that the client uses
+    field: str  # its path in the request
 
 
 GivenT = TypeVar("GivenT")
@@ -63,17 +63,17 @@ class ContextKind(ABC, Generic[GivenT]):
     """One kind of context, for one model.
 
     Args:
-        features: of the model.
+        features: the model's features.
 
     Attributes:
-        name: of the kind: the value of `kind` in the features.
+        name: the name of the kind, the value of `kind` in the features.
         features: the schema of a model's features.
         given: the schema of a context in a request.
         shown: the schema of a context in the log.
-        type: the Python type of a context that was read.
-        form: what a client sends, such as "a list of numbers".
-        wanted: what a client of this model sends, such as "a list of 3 numbers".
-        example: the JSON of a context that a client of this model may send.
+        type: the Python type of a parsed context.
+        form: what clients send for this kind, such as "a list of numbers".
+        wanted: what clients send to this model, such as "a list of 3 numbers".
+        example: a valid context of this model in JSON.
         codec: encodes and decodes the stored bytes.
     """
 
@@ -93,7 +93,7 @@ class ContextKind(ABC, Generic[GivenT]):
     @staticmethod
     @abstractmethod
     def claims(given: object) -> bool:
-        """Whether a JSON value, or a context that was read, is meant as a context of this kind."""
+        """Return whether a JSON value or a parsed context is meant as this kind."""
 
     def check(self, context: object) -> Sequence[float]:
         """Return the numbers of a context that fits the model.
@@ -118,20 +118,20 @@ class ContextKind(ABC, Generic[GivenT]):
 
     @abstractmethod
     def entry(self, context: GivenT, position: int) -> Entry:
-        """Return where a number that `check` returned is in the context."""
+        """Return where a number that `check` returned comes from."""
 
     @abstractmethod
     def size(self, context: GivenT) -> int:
-        """Return how many numbers a checked context has."""
+        """Return the number of numbers in a checked context."""
 
     @abstractmethod
     def gather(self, contexts: Sequence[GivenT]) -> Contexts:
-        """Return checked contexts in the arrays of the learners."""
+        """Convert checked contexts to the arrays of the learners."""
 
     @abstractmethod
     def fingerprinted(self, context: GivenT) -> bytes:
-        """Return bytes that are equal for equal contexts, and for no others."""
+        """Return bytes that are equal only for equal contexts."""
 
     @abstractmethod
     def show(self, contexts: Contexts, i: int) -> GivenT:
-        """Return the i-th context as a client gives it."""
+        """Return the i-th context in the form that clients send."""

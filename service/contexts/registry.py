@@ -1,4 +1,4 @@
-"""All kinds of context, and what requests and answers may hold of them. A new kind is one more name in `KINDS`."""
+"""All kinds of contexts, and their schemas in requests and answers. A new kind is one more name in `KINDS`."""
 
 from collections.abc import Iterable
 from functools import reduce
@@ -26,7 +26,7 @@ _Unclaimed = Annotated[SkipJsonSchema[dict[str, Any]], Tag(_UNCLAIMED)]
 
 
 def context_kind(features: BaseFeatures) -> ContextKind[Any]:
-    """Return the kind that a model's features ask for."""
+    """Return the kind of a model's features."""
     return _KIND_OF_NAME[features.kind](features)
 
 
@@ -38,7 +38,7 @@ def _name_of(given: object) -> str:
 
 
 def _forms() -> str:
-    """Return a sentence on what a client sends for each kind."""
+    """Return a sentence about what clients send for each kind."""
     first, *others = KINDS
     forms = [f"For {first.name} features {first.form}", *(f"for {kind.name} ones {kind.form}" for kind in others)]
     return f"{', '.join(forms)}."

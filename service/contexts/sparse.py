@@ -16,18 +16,18 @@ from service.strict_body import Body
 
 
 class SparseFeatures(BaseFeatures):
-    """Contexts are objects with `indices` below `size`, each once, and their `values`; the rest is zero."""
+    """Contexts are objects with unique `indices` below `size`, and their `values`. All other numbers are zero."""
 
     kind: Literal["sparse"]
     size: Annotated[int, Field(ge=1, le=2**31 - 1)]
-    """d, one more than the largest index."""
+    """d, one more than the largest allowed index."""
 
 
 class SparseContext(Body):
     """The non-zero numbers of a context, by index."""
 
     indices: Annotated[list[Annotated[int, Field(ge=0, lt=2**31)]], FailFast(), Field(min_length=1)]
-    """Each below the model's `size`, and once."""
+    """Unique indices below the model's `size`."""
     values: Annotated[list[Number], FailFast(), Field(min_length=1)]
     """One for each index."""
 

@@ -1,6 +1,6 @@
-"""The kinds of answer a model may give: how one is shown, and how a truth is read.
+"""The kinds of answers: converts answers for clients, and reads truths.
 
-A new kind is a class here, a form in `service.store.records.answer_codec`, and a line in `answers_of`.
+A new kind is a class here, a codec in `service.store.records.answer_codec`, and a line in `answers_of`.
 """
 
 import sys
@@ -20,7 +20,7 @@ from service.wording.values import joined, shown
 
 
 class Shown(NamedTuple):
-    """An answer in the words of the model; one of the two is None."""
+    """An answer in labels. One of the two is None."""
 
     label: str | None
     labels: list[str] | None
@@ -36,31 +36,31 @@ class Answers(Protocol):
     """One kind of answer, for a model with K labels."""
 
     form: AnswerCodec
-    truth_field: str  # where feedback tells the truth
-    has_distribution: bool  # whether every label has a probability that can be told
+    truth_field: str  # the member of feedback that contains the truth
+    has_distribution: bool  # whether the probability of every label can be listed
 
     @property
     def choices(self) -> int | None:
-        """How many answers are possible, where an answer is one label."""
+        """The number of possible answers if an answer is one label, else None."""
 
     @property
     def table_bytes(self) -> int:
-        """Memory that its own tables of the labels take, the labels not counted."""
+        """The bytes of its own tables, without the labels."""
 
     def show(self, outputs: npt.NDArray[Any]) -> list[Shown]:
-        """Answers, or truths that are known, (n, ...) as the form has them, as a client is told them."""
+        """Convert n answers or truths, shape (n, ...) as the codec decodes them, to labels."""
 
     def read(self, feedback: FeedbackRequest) -> bytes | None:
-        """The truth that a client tells; None where it tells none.
+        """Return the encoded truth of some feedback; None if it has no truth.
 
         Raises:
-            UnknownLabelError: if it names a label that the model does not have.
-            WrongTruthError: if the model could not have answered it.
+            UnknownLabelError: if the truth has a label that the model does not have.
+            WrongTruthError: if the model cannot give this answer.
         """
 
 
 class _Labels:
-    """What all kinds keep of the labels."""
+    """The labels and their numbers, for all kinds."""
 
     def __init__(self, labels: Sequence[str]) -> None:
         self._labels = labels
@@ -73,7 +73,7 @@ class _Labels:
 
 
 class SingleLabels(_Labels):
-    """One of the labels, whether they have an order or not."""
+    """One of the labels, ordered or not."""
 
     truth_field = "true_label"
     has_distribution = True
@@ -128,7 +128,7 @@ class LabelSets(_Labels):
 
 
 class Rankings(_Labels):
-    """All labels, in some order."""
+    """All labels, in an order."""
 
     truth_field = "true_labels"
     has_distribution = False
@@ -154,7 +154,7 @@ class Rankings(_Labels):
 
 
 def _different_numbers(feedback: FeedbackRequest, numbers: dict[str, int], answer: str) -> IntArray | None:
-    """Where each of the true labels stands in the model's list."""
+    """Return the number of each true label; None if the feedback has none."""
     if feedback.true_label is not None:
         raise WrongTruthError(f"this model answers {answer}; send true_labels instead", "true_label")
     if feedback.true_labels is None:
@@ -177,7 +177,7 @@ def _known_labels(labels: Collection[str]) -> str:
 
 
 def answers_of(learner: AnyLearner, labels: Sequence[str]) -> Answers:
-    """The kind that a learner gives."""
+    """Return the kind of a learner's answers."""
     match answer_kind(learner):
         case "label-set":
             return LabelSets(labels)

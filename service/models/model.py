@@ -1,4 +1,4 @@
-"""A model: its definition, and the learner, labels and record format that follow from it."""
+"""A model: its definition, and the learner, labels and record format derived from it."""
 
 import dataclasses
 import json
@@ -37,27 +37,27 @@ from service.wording.validation import explain
 from service.wording.values import choices, shown
 
 FORGET_AFTER = 3600.0
-"""Seconds a prediction is remembered behind its window, so that late feedback is told from unknown."""
+"""Seconds that a prediction is kept after its window, to distinguish late feedback from unknown ids."""
 
 _UNKNOWN = {"extra_forbidden", "literal_error", "union_tag_invalid"}
-"""What pydantic calls a field, or the value of one, that is not known."""
+"""Pydantic's types of errors for unknown fields and choices."""
 
 
-_COST_PER_CHARACTER = 50  # multiply-adds in the time that reading a character of a definition takes
+_COST_PER_CHARACTER = 50  # multiply-adds in the time of reading a character
 
 
 @dataclasses.dataclass(frozen=True)
 class Limits:
-    """What a new model may take."""
+    """Limits on the memory and time of new models."""
 
     state_bytes: int
     step_cost: int  # multiply-adds of one decision or update
-    evidence_bytes: int = 65_536  # kept of each prediction until its feedback
+    evidence_bytes: int = 65_536  # for each prediction, until its feedback
 
 
 @dataclasses.dataclass(frozen=True)
 class Model:
-    """One life of a model, as every worker understands it."""
+    """One incarnation of a model: the same in every worker."""
 
     key: ModelKey
     definition: ModelDefinition
@@ -85,13 +85,13 @@ class Model:
 
     @cached_property
     def norm(self) -> ContextCheck:
-        """What its contexts must keep to, beside their kind."""
+        """The check of its contexts' norms."""
         features = self.definition.features
         return ContextCheck(self.contexts, features.norm, features.norm_bound, self.learner.context_norm)
 
     @cached_property
     def keep_seconds(self) -> float:
-        """How long the store remembers a prediction."""
+        """How long the store keeps a prediction."""
         return self.definition.window_seconds + FORGET_AFTER
 
     @cached_property
@@ -102,21 +102,21 @@ class Model:
 
 
 def build_learner(definition: ModelDefinition) -> AnyLearner:
-    """The learner a definition asks for.
+    """Return the learner of a definition.
 
     Raises:
-        UnknownAlgorithmError: if there is no such algorithm.
-        HyperparameterError: if the learner refuses one.
+        UnknownAlgorithmError: if the algorithm is unknown.
+        HyperparameterError: if a hyperparameter is unknown or invalid.
     """
     return choose_learner(definition.learner, len(definition.labels), definition.features)
 
 
 def check_limits(learner: AnyLearner, limits: Limits) -> None:
-    """Refuse a learner that takes more than a new model may.
+    """Check a new model's memory and time.
 
     Raises:
-        ModelTooLargeError: if its state, or what it keeps of a prediction, would be too large.
-        ModelTooCostlyError: if one decision or update would take too long.
+        ModelTooLargeError: if its state, or its evidence of a prediction, is too large.
+        ModelTooCostlyError: if one decision or update takes too long.
     """
     try:
         check_state_size(learner, limits.state_bytes)
@@ -129,11 +129,11 @@ def check_limits(learner: AnyLearner, limits: Limits) -> None:
 
 
 def choose_learner(choice: LearnerChoice | None, n_labels: int, features: Features) -> AnyLearner:
-    """The learner of a choice, the recommended one without it, whatever the size of its state.
+    """Return the learner of a choice, or the recommended one without a choice. Do not check its size.
 
     Raises:
-        UnknownAlgorithmError: if there is no such algorithm.
-        HyperparameterError: if the learner refuses one.
+        UnknownAlgorithmError: if the algorithm is unknown.
+        HyperparameterError: if a hyperparameter is unknown or invalid.
     """
     choice = choice or LearnerChoice(algorithm=RECOMMENDED.algorithm)
     if current_name(choice.algorithm) not in ALL_LEARNERS:
@@ -168,7 +168,7 @@ def _as_hyperparameter_error(
     error: pydantic.ValidationError, chosen: Any, given: Mapping[str, Any]
 ) -> HyperparameterError:
     first = error.errors(include_url=False)[0]
-    # The path goes on with the member of a union that was tried, which is not a place in the request.
+    # Further steps name a member of a union, which is not a part of the request.
     wrong = explain({**first, "loc": first["loc"][:1]}, root_of(chosen))
     if wrong.field is None:
         return HyperparameterError(wrong.reason, "learner")
@@ -178,16 +178,16 @@ def _as_hyperparameter_error(
 
 
 def hyperparameters(learner: AnyLearner) -> dict[str, Any]:
-    """Algorithm and every hyperparameter of a learner, as JSON values."""
+    """Return the algorithm and all hyperparameters of a learner as JSON values."""
     fields = pydantic.TypeAdapter(type(learner)).dump_python(learner, mode="json")
     return {"algorithm": learner.algorithm} | {name: fields[name] for name in fields if name != "problem"}
 
 
 def new_model(definition: ModelDefinition, incarnation: str, limits: Limits) -> Model:
-    """A model that is not yet stored, its learner's choice written out, so that no later default changes it.
+    """Return a new model. Its definition lists all hyperparameters, so that later defaults do not change it.
 
     Raises:
-        InvalidInputError: as `build_learner` and `check_limits`, and for what is refused to new models alone.
+        InvalidInputError: as `build_learner` and `check_limits` do, and if only stored models may have the learner.
     """
     learner = build_learner(definition)
     check_limits(learner, limits)
@@ -201,7 +201,7 @@ def new_model(definition: ModelDefinition, incarnation: str, limits: Limits) -> 
 
 
 def _features(definition: ModelDefinition, learner: AnyLearner) -> Features:
-    """The features with the learner's norm policy, where the definition names none."""
+    """Return the features; without a norm policy, they get that of the learner."""
     features = definition.features
     if learner.context_norm == "maximum" and features.norm_bound > 1.0:
         detail = (
@@ -215,15 +215,15 @@ def _features(definition: ModelDefinition, learner: AnyLearner) -> Features:
 
 
 def reading_cost(stored: StoredModel) -> int:
-    """Multiply-adds in the time that `stored_model` takes."""
+    """Return the multiply-adds in the time that `stored_model` takes."""
     return len(stored.definition) * _COST_PER_CHARACTER
 
 
 def stored_model(stored: StoredModel) -> Model:
-    """The model that a store has.
+    """Return the model of a stored definition.
 
     Raises:
-        NewerVersionError: if its definition has what this version does not know.
+        NewerVersionError: if the definition has fields, choices or algorithms that this version does not have.
         StoreCorruptError: if it cannot be read.
     """
     try:
@@ -250,7 +250,7 @@ def _reason(error: Exception) -> str:
 
 
 def _is_newer(error: Exception) -> bool:
-    """Whether a definition is whole, and has fields, choices, algorithms or hyperparameters that are unknown here."""
+    """Return whether all that is wrong with a definition is unknown fields, choices, algorithms or hyperparameters."""
     if isinstance(error, pydantic.ValidationError):
         return all(each["type"] in _UNKNOWN for each in error.errors(include_url=False, include_input=False))
     return isinstance(error, (UnknownAlgorithmError, UnknownHyperparameterError))

@@ -1,7 +1,7 @@
-"""What a list says of a model: its definition without the labels, kept beside it, so that no list reads those.
+"""Summaries of models: definitions without labels, stored alongside them, so that lists need not read the labels.
 
-A summary is believed where it can be read, its learner can be built, and the definition is as long as it says. Else
-the definition is read, which also says what is wrong with it.
+A summary is valid if it can be read, its learner can be built, and it has the length of the definition. Otherwise the
+reader falls back to the definition, which also shows what is wrong.
 """
 
 from functools import lru_cache
@@ -15,7 +15,7 @@ from service.models.model import Model, choose_learner, hyperparameters
 from service.schemas.models import LearnerChoice
 
 _MOST_BYTES = 16_384
-"""Of a summary: hyperparameters are few."""
+"""The most bytes of a summary. Hyperparameters are few."""
 
 
 class Summary(BaseModel):
@@ -37,7 +37,7 @@ def summary_of(model: Model, definition: str) -> Summary:
 
     Args:
         model: the model.
-        definition: as it is stored.
+        definition: the stored definition.
     """
     defined = model.definition
     return Summary(
@@ -52,7 +52,7 @@ def summary_of(model: Model, definition: str) -> Summary:
 
 
 def read_summary(text: bytes | None, definition_bytes: int) -> Summary | None:
-    """Return a stored summary; None where it is not to be believed."""
+    """Return a stored summary; None if it is invalid."""
     if text is None or len(text) > _MOST_BYTES:
         return None
     summary = _parsed(text)

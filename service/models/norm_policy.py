@@ -1,4 +1,4 @@
-"""Which contexts a model refuses for their size: those beyond its bound, where its policy is to reject them."""
+"""Refuses contexts beyond the norm bound, for models that reject them."""
 
 import math
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from service.wording.values import shown
 
 
 class ContextCheck(NamedTuple):
-    """A norm policy with its bound, and the norm that the bound is on."""
+    """A norm policy, its bound, and the norm that it limits."""
 
     kind: ContextKind[Any]
     policy: NormPolicy
@@ -20,14 +20,14 @@ class ContextCheck(NamedTuple):
     norm: ContextNorm
 
     def check(self, context: GivenContext, numbers: Sequence[float]) -> None:
-        """Refuse a context beyond the bound, if that is the policy.
+        """Check the norm of a context, if the policy is to reject.
 
         Args:
-            context: as given.
-            numbers: those in it.
+            context: the context of the request.
+            numbers: its numbers.
 
         Raises:
-            NormExceededError: naming the entry, where the bound is on each entry.
+            NormExceededError: if it exceeds the bound. Names the entry if the bound limits each entry.
         """
         if self.policy != "reject":
             return
