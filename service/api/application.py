@@ -52,7 +52,7 @@ class Guard(NamedTuple):
 
     telemetry: Telemetry
     limits: RequestLimits
-    access: AccessControl | None  # None where no API keys are required
+    access: AccessControl | None  # None if no API keys are required
 
 
 def build_application(

@@ -53,7 +53,7 @@ class Answer(BaseModel):
 class LearnerChoice(BaseModel):
     """An algorithm and its hyperparameters, which `GET /learners` describes. All hyperparameters are optional."""
 
-    model_config = ConfigDict(strict=True, extra="allow", frozen=True)
+    model_config = ConfigDict(strict=True, extra="allow", frozen=True, use_attribute_docstrings=True)
 
     algorithm: str
     """The algorithm's name, such as `squarecb`."""

@@ -11,8 +11,8 @@ from service.wording.values import choices, quoted, shown
 Found = Mapping[str, Any]
 """One of pydantic's errors: `type`, `loc`, `msg`, `ctx` and, unless it was left out, `input`."""
 
-_THEIRS = frozenset(get_args(ErrorType))
-"""Pydantic's own types of error. All other types are ours, and their messages too."""
+_THEIRS = frozenset({*get_args(ErrorType), "path_not_file"})
+"""The types of pydantic's errors. All other types that our schemas raise are ours, with our messages."""
 
 
 class Wrong(NamedTuple):
@@ -97,6 +97,10 @@ def _wrong_number(found: Found, place: Place, root: Root) -> str:
     return _wrong_value(found, place, root)
 
 
+def _no_file(*_: object) -> str:
+    return "must be the path of a file"
+
+
 def _own_words(found: Found, *_: object) -> str:
     """Return the message of an exception that a validator of ours raised."""
     return str(found["ctx"]["error"])
@@ -109,6 +113,7 @@ _REASONS: dict[str, Callable[[Found, Place, Root], str]] = {
     "extra_forbidden": _unknown,
     "finite_number": _not_finite,
     "float_type": _wrong_number,
+    "path_not_file": _no_file,
     "value_error": _own_words,
     "assertion_error": _own_words,
 }

@@ -107,7 +107,7 @@ def _read_each(batch: PredictBatchRequest) -> Sequence[PredictionRequest | Excep
 
 
 def _items(batch: PredictBatchRequest) -> list[dict[str, Any]]:
-    """Return the bodies of single predictions that a batch stands for."""
+    """Return a batch as the bodies of single predictions."""
     common = {"model": batch.model, "include_distribution": batch.include_distribution}
     ids: Iterable[Any] = repeat(None) if batch.prediction_ids is None else batch.prediction_ids
     pairs = zip(batch.contexts, ids, strict=False)  # the caller checked that the lengths agree

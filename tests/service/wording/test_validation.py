@@ -71,6 +71,14 @@ def test_every_field_says_what_it_may_be(model: Any) -> None:
         assert "another form" not in text
 
 
+def test_a_missing_file_has_our_words() -> None:
+    """Pydantic's type for it is not in its list of types."""
+    adapter = pydantic.TypeAdapter(pydantic.FilePath)
+    with pytest.raises(ValidationError) as refused:
+        adapter.validate_python("/nowhere")
+    assert explain(refused.value.errors()[0], root_of(pydantic.FilePath)).reason == "must be the path of a file"
+
+
 LONG_RULE = "1 to 64 letters, digits, dots, hyphens or underscores, the first a letter or digit"
 EXPLAINED: list[tuple[Any, Any, str]] = [
     (PredictRequest, {"model": "m", "context": [1], "contxt": 1}, 'contxt: unknown field; did you mean "context"? '),
