@@ -187,7 +187,7 @@ SERVICE = (
     Errors(
         concept="confirmation",
         home="Confirmed",
-        laws=("test_feedback_that_the_replica_has_not_is_not_acknowledged",),
+        laws=("test_unreplicated_feedback_is_not_acknowledged",),
         errors=(("by any number of replicas", "call", "replicas < self._replicas", "False"),),
     ),
 )
