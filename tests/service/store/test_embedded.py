@@ -184,9 +184,7 @@ def test_rewriting_has_the_lowest_priority(tmp_path: Path) -> None:
     with EmbeddedServer(tmp_path) as server, client_of(server) as client:
         assert server.pid is not None
         write(server, "key", "value")
-        client.config_set(
-            "rdb-key-save-delay", 600_000_000
-        )  # microseconds per key: keeps the child alive for the check
+        client.config_set("rdb-key-save-delay", 600_000_000)  # µs per key: keeps the child alive for the check
         client.bgrewriteaof()
         deadline = time.monotonic() + _DEADLINE_SECONDS
         while not (priorities := priorities_of(children_of(server.pid))) or priorities != {19}:

@@ -38,9 +38,7 @@ def test_a_single_stored_prediction_survives(sample: Sample) -> None:
         sample.encoded(), pairwise(sample.bounds), sample.fingerprints, strict=True
     ):
         for stored in (record, without_bodies(record)):
-            if stop - start > 1 and fingerprint != bytes(
-                16
-            ):  # blocks of several predictions have names from the service
+            if stop - start > 1 and fingerprint != bytes(16):  # the service names blocks of several predictions
                 with pytest.raises(StoreCorruptError, match="of another model"):
                     sample.format.decode_stored(stored)
                 continue

@@ -87,7 +87,7 @@ def test_a_round_with_a_false_length_is_corrupt(codec: ContextCodec) -> None:
             shape.decode_rounds([lying])
         if length != 2 * len(rounds[0]):
             assert shape.reader(VERSION).bounds(lying) == [0, len(rounds[0]), len(lying)]
-    for length in (4, 10, shape.round_bytes - 1):  # cut short, and the length is true
+    for length in (4, 10, shape.round_bytes - 1):  # truncated, with the true length
         with pytest.raises(StoreCorruptError):
             shape.decode_rounds([length.to_bytes(4, "little") + rounds[0][4:length]])
 
