@@ -32,9 +32,7 @@ _NO_PROSE = re.compile(r"`[^`\n]*`|\]\([^)\n]*\)")
 _LUA = re.compile(
     r"""(?P<string>"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*')|--(?:\[\[(?P<block>.*?)\]\]|(?P<line>[^\n]*))""", re.DOTALL
 )
-_HASH = re.compile(
-    r"""(?P<string>(?<!\w)"(?:\\.|[^"\\\n])*"|(?<!\w)'[^'\n]*')|(?P<block>(?!))|(?<!\S)\#(?P<line>[^\n]*)""", re.VERBOSE
-)
+_HASH = re.compile(r"""(?P<string>(?<!\w)"(?:\\.|[^"\\\n])*"|(?<!\w)'[^'\n]*')|(?<!\S)\#(?P<line>[^\n]*)""", re.VERBOSE)
 
 Lines = Mapping[int, str]
 """Lines of prose, by number."""
@@ -50,7 +48,7 @@ def forbidden_phrases(path: Path, text: str) -> list[str]:
     return [
         f"{path}:{first + passage[: match.start()].count(chr(10))}: {' '.join(match.group().split())}"
         for first, passage in _passages(_FORMATS[path.suffix](text))
-        for match in _FORBIDDEN.finditer(_NO_PROSE.sub("``", passage))
+        for match in _FORBIDDEN.finditer(passage)
     ]
 
 
@@ -60,10 +58,10 @@ def is_readable(path: Path) -> bool:
 
 
 def _passages(lines: Lines) -> Iterator[tuple[int, str]]:
-    """Yield stretches of consecutive lines, with the number of the first."""
+    """Yield stretches of consecutive lines without code spans and link targets, with the number of the first."""
     for _, pairs in groupby(enumerate(sorted(lines)), lambda pair: pair[1] - pair[0]):
         numbers = [number for _, number in pairs]
-        yield numbers[0], "\n".join(lines[number] for number in numbers)
+        yield numbers[0], _NO_PROSE.sub("``", "\n".join(lines[number] for number in numbers))
 
 
 def _markdown(text: str) -> Lines:
@@ -93,7 +91,7 @@ def _comments(pattern: re.Pattern[str]) -> Callable[[str], Lines]:
     """Return a reader of the comments of a language.
 
     Args:
-        pattern: matches strings and comments, in groups `string`, `block` and `line`.
+        pattern: matches strings and comments, in the groups `string`, `block` (optional) and `line`.
     """
 
     def read(text: str) -> Lines:
@@ -101,7 +99,7 @@ def _comments(pattern: re.Pattern[str]) -> Callable[[str], Lines]:
             text[: match.start()].count("\n") + i: line
             for match in pattern.finditer(text)
             if match["string"] is None
-            for i, line in enumerate((match["block"] or match["line"] or "").split("\n"), 1)
+            for i, line in enumerate((match.groupdict().get("block") or match["line"] or "").split("\n"), 1)
         }
 
     return read

@@ -53,6 +53,7 @@ BROKEN = {
         "# Title\n\nWhat is\nthere, and that is there, of one's own.\n",
         ["a.md:3: What is there", "a.md:4: that is there", "a.md:4: of one's own"],
     ),
+    "phrase after a code span": ("a.md", "The `long code span`\nis\ntold.\n", ["a.md:3: told"]),
     "position": ("a.md", "Behind the last round.\n", ["a.md:1: Behind"]),
     "position of a word like proxy": ("a.md", "behind a proxyish thing\n", ["a.md:1: behind"]),
     "Lua comment": ("a.lua", "local x = '--' -- told\n", ["a.lua:1: told"]),

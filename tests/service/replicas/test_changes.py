@@ -156,7 +156,7 @@ async def test_a_change_that_the_log_has_lost_is_corrupt(
 async def test_a_snapshot_with_a_change_is_not_loaded(
     two: list[httpx2.AsyncClient], store: RedisStore, name: str
 ) -> None:
-    """Even if the log has lost the change, as its effect is unknown to this version."""
+    """The snapshot is refused even if the log has lost the change, as this version cannot know its effect."""
     model = await played(store, name, "dense", 3, None)
     await store.command("XADD", keys.log(*model.key), "3-1", *NEWER["a change"])
     await store.command("HINCRBY", keys.model(name), "changes", 1)

@@ -77,7 +77,7 @@ async def test_a_model_with_too_large_predictions_is_refused(store_url: str, nam
 
 
 async def test_a_body_with_too_many_parts_is_refused(client: httpx2.AsyncClient) -> None:
-    """It is refused before parsing, as each object, list and member takes time to create and free."""
+    """The body is refused before parsing, as each object, list and member takes time to create and free."""
     for part in (b"[],", b"{},", b'{"a":1},'):
         content = b'{"model":"m","context":[' + part * 300_000 + b"1]}"
         answer = await client.post("/predict", content=content, headers={"content-type": "application/json"})

@@ -113,7 +113,7 @@ async def test_a_damaged_snapshot_fills_no_hole(store: RedisStore, store_url: st
 
 
 async def test_a_counter_below_the_log_is_corrupt(store: RedisStore, store_url: str, model: Model) -> None:
-    """It is not treated as a loss of rounds, which a retry could resolve."""
+    """The counter is an error, not a loss of rounds that a retry could resolve."""
     with raw(store_url) as client:
         client.hset(keys.model(model.name), "rounds", 4)
     with pytest.raises(StoreCorruptError):

@@ -125,7 +125,7 @@ def test_the_search_finds_what_feedback_finds(kind: Kind, alone: bool) -> None:
 
 @pytest.mark.parametrize("script", ["add_feedback", "add_predictions"])
 async def test_a_damaged_length_allocates_no_memory(store: RedisStore, store_url: str, name: str, script: str) -> None:
-    """The store allocates nothing of a damaged record's claimed length."""
+    """A damaged length in a record does not make the store allocate that much."""
     kind = KINDS["dense"]
     key, (record, tokens) = await new_model(store, name), record_of(kind, alone=True)
     lengths = [HEAD.place("predictions"), HEAD.place("answer_bytes"), HEAD.size, block_offsets(record).open]

@@ -71,7 +71,7 @@ async def test_duplicates_in_one_call_make_one_round(scenario: Scenario) -> None
 async def test_second_feedback_agrees_or_contradicts(
     scenario: Scenario, first: Any, second: Any, expected: FeedbackStatus
 ) -> None:
-    """Both feedbacks are compared as far as both are given; the first outcome is returned and stays."""
+    """The facts that both feedbacks give are compared; the first outcome is returned and stays."""
     await scenario.predict("a", label=2)
     (recorded,) = await scenario.store.add_feedback(scenario.key, [labelled("a", *first)], STRICT, NOW)
     (judged,) = await scenario.store.add_feedback(scenario.key, [labelled("a", *second)], STRICT, NOW)

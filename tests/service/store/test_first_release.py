@@ -12,7 +12,7 @@ HEAD_OF_THE_FIRST_RELEASE = "<BIII"
 
 @pytest.mark.parametrize("ids", [("a",), ("a", "b")])
 def test_the_first_release_reads_harmless_lengths(ids: tuple[str, ...]) -> None:
-    """It finds the lengths that it expects, so it refuses the record without blocking the store."""
+    """Release 0.1.0 reads small lengths, so it refuses the record without blocking the store."""
     for block in sample_predictions(*ids):
         version, n, open_ones, answer_bytes = struct.unpack_from(HEAD_OF_THE_FIRST_RELEASE, block.record)
         assert version > 3

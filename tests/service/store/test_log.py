@@ -75,7 +75,7 @@ async def test_only_a_newer_snapshot_is_kept(scenario: Scenario) -> None:
 
 @pytest.mark.parametrize("retain", [0, 1, 250, 1000, 5000])
 async def test_trimming_keeps_the_retained_rounds(scenario: Scenario, retain: int) -> None:
-    """Before a snapshot, the log keeps at least the retained rounds and drops most others."""
+    """The log keeps every round after the snapshot and at least the retained ones before it, and drops most others."""
     await scenario.play(2000)
     await scenario.store.save_snapshot(scenario.key, Snapshot(1500, b"state"), retain)
     left = await scenario.numbers(limit=10_000)

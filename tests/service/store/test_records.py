@@ -133,7 +133,7 @@ def test_noise_is_found_or_harmless(noise: bytes) -> None:
 @LAWS
 @given(samples(), st.integers(0, 255).filter(lambda version: version not in (VERSION, format_3.VERSION)))
 def test_another_format_is_refused(sample: Sample, version: int) -> None:
-    """A block of a later version is not read as the current one."""
+    """An unknown older version is corrupt, and a later one is newer."""
     expected = StoreCorruptError if version < VERSION else NewerVersionError
     with pytest.raises(expected, match="format"):
         sample.format.decode_stored(bytes([version]) + sample.encoded()[0][1:])

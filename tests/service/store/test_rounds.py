@@ -79,7 +79,7 @@ def test_a_record_of_the_wrong_length_is_corrupt(sample: Sample, data: st.DataOb
 
 @pytest.mark.parametrize("codec", [DenseCodec(2), SparseCodec(2)], ids=["dense", "sparse"])
 def test_a_round_with_a_false_length_is_corrupt(codec: ContextCodec) -> None:
-    """Even if the following bytes would parse; the entry is still split at the true bounds."""
+    """The round is refused even if the bytes would parse; the entry is still split at the true bounds."""
     shape, rounds = two_rounds(codec)
     for length in (0, 3, len(rounds[0]) - 1, len(rounds[0]) + 1, 2 * len(rounds[0]), 2**32 - 1):
         lying = length.to_bytes(4, "little") + rounds[0][4:] + rounds[1]
@@ -144,7 +144,7 @@ def test_a_body_without_known_parts_is_refused(codec: ContextCodec) -> None:
 @pytest.mark.parametrize("codec", [DenseCodec(2), SparseCodec(2)], ids=["dense", "sparse"])
 @pytest.mark.parametrize("sent", [1, 8, 16, 1000])
 def test_a_context_as_sent_is_skipped(codec: ContextCodec, sent: int) -> None:
-    """The decoded rounds are the same with it, alone and among others."""
+    """The decoded rounds are the same with and without it, alone and among others."""
     shape, rounds = two_rounds(codec)
     longer = (len(rounds[1]) + sent).to_bytes(4, "little") + rounds[1][4:] + b"\xfe" * sent
     with_it = changed_round(longer, label_codec(4), sent_bytes=sent)
@@ -227,7 +227,7 @@ def test_impossible_rows_are_corrupt(form: AnswerCodec, wrong: list[int], column
 
 
 def test_nothing_is_lost_to_rounding() -> None:
-    """Numbers that single precision would round survive: a third, the smallest and the largest."""
+    """Numbers that single precision cannot represent survive: a third, the smallest and the largest."""
     numbers = np.array([[1 / 3, 5e-324, 1.7976931348623157e308, -math.pi]])
     sample = plain_sample(label_codec(2), RecordFormat(label_codec(2), 0, DenseCodec(4)), 0, numbers, np.empty((1, 0)))
     assert sample.format.decode_rounds(as_rounds(sample)).contexts.values.tolist() == numbers[0].tolist()

@@ -68,7 +68,7 @@ async def test_parts_of_another_snapshot_are_damage(store: RedisStore, key: Mode
 async def test_a_snapshot_of_a_newer_version_is_not_read(
     store: RedisStore, key: ModelKey, field: str, value: int
 ) -> None:
-    """Whatever else it contains, and whether or not its checksum is known."""
+    """It is refused whatever else it contains, and whether or not its checksum is known."""
     await store.command("HSET", keys.snapshot(*key), field, value, "check", "of another kind")
     with pytest.raises(NewerVersionError):
         await store.load_snapshot(key)
