@@ -7,8 +7,8 @@ SERVICE = (
         concept="draw",
         laws=(
             "test_the_log_has_the_propensity_that_was_answered",
-            "test_draws_do_not_follow_each_other",
-            "test_a_round_keeps_what_its_draw_left",
+            "test_draws_of_a_batch_are_independent",
+            "test_a_round_keeps_its_residual_uniform",
         ),
         errors=(
             ("the leader's propensity", "Decider.draw", "propensities", "distributions.max(axis=1)"),
@@ -28,7 +28,7 @@ SERVICE = (
             "test_asking_again_returns_the_stored_prediction",
             "test_a_prediction_answers_what_was_drawn",
             "test_late_feedback_follows_the_models_policy",
-            "test_two_workers_do_as_plain_python_says",
+            "test_two_workers_match_the_plain_python_model",
         ),
         errors=(
             (
@@ -50,7 +50,7 @@ SERVICE = (
     ),
     Errors(
         concept="repeat",
-        laws=("test_an_id_with_another_context_is_a_conflict", "test_the_order_of_indices_is_no_other_context"),
+        laws=("test_an_id_with_another_context_is_a_conflict", "test_the_order_of_indices_does_not_matter"),
         errors=(
             ("any context", "_stored_answer", "predictions.fingerprint != fingerprint", "False"),
             ("the order of indices counts", "SparseKind.fingerprinted", "sorted", "list"),
@@ -70,8 +70,8 @@ SERVICE = (
             "test_a_replica_follows_the_log",
             "test_a_replica_starts_from_a_snapshot",
             "test_a_log_that_lacks_rounds_is_corrupt",
-            "test_a_log_that_lost_rounds_and_went_on_is_followed",
-            "test_a_fold_that_raises_is_never_half_used",
+            "test_a_log_that_lost_rounds_and_continued_is_followed",
+            "test_a_failed_fold_leaves_no_partial_state",
         ),
         errors=(
             (
@@ -102,7 +102,7 @@ SERVICE = (
         concept="log",
         laws=(
             "test_a_log_with_a_hole_is_corrupt",
-            "test_damage_to_what_others_have_learned_reaches_them",
+            "test_workers_agree_after_damage_to_folded_rounds",
             "test_any_byte_may_be_damaged",
         ),
         errors=(
@@ -156,7 +156,7 @@ SERVICE = (
     Errors(
         concept="feedback rules",
         laws=(
-            "test_a_prediction_is_remembered_an_hour_behind_its_window",
+            "test_a_prediction_is_kept_for_an_hour_after_its_window",
             "test_full_information_needs_the_true_label",
             "test_an_id_of_another_model_is_refused",
             "test_feedback_is_recorded_once_and_then_a_duplicate",
@@ -187,7 +187,7 @@ SERVICE = (
     Errors(
         concept="confirmation",
         home="Confirmed",
-        laws=("test_feedback_that_the_replica_has_not_is_not_acknowledged",),
+        laws=("test_unreplicated_feedback_is_not_acknowledged",),
         errors=(("by any number of replicas", "call", "replicas < self._replicas", "False"),),
     ),
 )

@@ -7,11 +7,11 @@ STORE = (
         concept="feedback",
         home="add_feedback.lua",
         laws=(
-            "test_feedback_is_recorded_and_says_so_again",
+            "test_feedback_is_recorded_once_and_confirmed_again",
             "test_duplicates_in_one_call_make_one_round",
-            "test_the_window_closes_behind_its_last_moment",
+            "test_the_window_includes_its_last_moment",
             "test_a_deletion_leaves_nothing_but_predictions",
-            "test_every_call_for_a_gone_model_says_so",
+            "test_every_call_for_a_deleted_model_is_refused",
             "test_predictions_that_have_seen_every_round_are_stored",
             "test_rounds_of_one_call_and_block_are_one_entry",
         ),
@@ -35,8 +35,8 @@ STORE = (
         concept="predictions",
         home="add_predictions.lua",
         laws=(
-            "test_predictions_that_have_seen_rounds_of_another_log_are_told",
-            "test_every_call_for_a_gone_model_says_so",
+            "test_predictions_from_another_log_get_the_tail",
+            "test_every_call_for_a_deleted_model_is_refused",
             "test_a_prediction_is_stored_unless_its_id_is_in_use",
         ),
         errors=(
@@ -51,7 +51,7 @@ STORE = (
         home="save_snapshot.lua",
         laws=(
             "test_only_a_newer_snapshot_is_kept",
-            "test_trimming_keeps_what_is_to_be_retained",
+            "test_trimming_keeps_the_retained_rounds",
             "test_a_snapshot_of_another_log_is_not_kept",
         ),
         errors=(
@@ -63,8 +63,8 @@ STORE = (
     Errors(
         concept="log",
         laws=(
-            "test_predictions_that_have_missed_rounds_are_told_them",
-            "test_predictions_that_have_seen_rounds_of_another_log_are_told",
+            "test_predictions_that_miss_rounds_get_the_tail",
+            "test_predictions_from_another_log_get_the_tail",
         ),
         errors=(
             (
