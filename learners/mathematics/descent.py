@@ -114,7 +114,7 @@ def descend(steps: Steps, state: DescentState, coefficients: FloatArray, indices
 
 @compiled
 def count(state: DescentState) -> None:
-    """Count one more round; recompute the squared norm once every 65,536 rounds."""
+    """Count one more round; recompute the squared norm every 65,536 rounds."""
     state.rounds[()] += 1
     if state.rounds.item() % _REFRESH == 0:
         state.squared_norm[()] = squared_norm(state.direction.ravel())

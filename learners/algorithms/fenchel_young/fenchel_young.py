@@ -34,7 +34,7 @@ class _Parameters(NamedTuple):
 
 @hyperparameters
 class FenchelYoung(Delayed, FullInformation, CompiledLearner[DescentState]):
-    """Base-2 logistic loss, gradient descent, and randomized decoding that explores only as the loss pays for it.
+    """Answers with a label: base-2 logistic loss, gradient descent, and no more randomization than the loss pays for.
 
     With σ the softmax of the scores, the distribution is P = q σ + (1 - q) e_y* with q = min(1, 2(1 - σ_y*)), y* being
     the leader. Rounds without a true label are not learned from.

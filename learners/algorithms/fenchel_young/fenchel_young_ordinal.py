@@ -27,7 +27,7 @@ class FenchelYoungOrdinal(Structured):
 
     algorithm = "fenchel-young-ordinal"
     answer: ClassVar[Literal["level"]] = "level"
-    loss_name = "difference between levels divided by K - 1"
+    loss_name = "difference of levels, divided by K - 1,"
 
     regularization: Magnitude | None = None
     """λ, greater than 4/√(K - 1); `null` for 8/√(K - 1)."""

@@ -32,9 +32,9 @@ class BanditPerceptronsState(NamedTuple):
 class BanditPerceptrons(CompiledLearner[BanditPerceptronsState]):
     """A perceptron per label claims contexts; answers with the strongest claim, or uniformly if no label claims.
 
-    Learns from right answers given without a claim, and from wrong answers given with one. Late feedback corrects a
-    perceptron only if it still errs: the sign is computed with the current weights. The evidence is whether any label
-    had claimed the context.
+    Learns from right answers given without a claim, and from wrong answers given with one; with `use_known_label`, from
+    every right answer. Late feedback corrects a perceptron only if it still errs: the sign is computed with the current
+    weights. The evidence is whether any label had claimed the context.
     """
 
     algorithm = "bandit-perceptrons"

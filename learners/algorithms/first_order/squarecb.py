@@ -50,11 +50,12 @@ class _Parameters(NamedTuple):
 
 @hyperparameters
 class SquareCb(WithoutEvidence, CompiledLearner[SquareCbState]):
-    """O(K·nnz) per prediction, O(nnz) per update, 2·K·d + d numbers of memory. The recommended learner.
+    """Logistic regressions with inverse-gap weighting: O(K·nnz) per prediction, O(nnz) per update; recommended.
 
-    A logistic regression per label predicts its probability of being right, f_k = 1/(1 + exp(-w_k'x)). With
-    γ_t = c √(K t), each label k other than the leader is answered with probability 1/(K + γ_t (f_leader - f_k)), and
-    the leader with the rest. Late feedback updates the current regression of the served label.
+    Memory is 2·K·d + d numbers. A logistic regression per label predicts its probability of being right,
+    f_k = 1/(1 + exp(-w_k'x)). With γ_t = c √(K t), each label k other than the leader is answered with probability
+    1/(K + γ_t (f_leader - f_k)), and the leader with the rest. Late feedback updates the current regression of the
+    served label.
     """
 
     algorithm = "squarecb"
