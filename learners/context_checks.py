@@ -17,12 +17,12 @@ _FEW_INDICES = 40
 
 _CONTEXT_FAULTS = (
     "",
-    "starts: must begin with 0, never fall, and end with the number of values",
+    "starts: must begin with 0, not decrease, and end with the number of values",
     "values: every number must be finite",
     "indices: must be 0 … d-1 where all rows share them, each row with d values",
-    "indices: must be as many as the values",
+    "indices: must have as many entries as values",
     "indices: must be from 0 to d-1",
-    "indices: must differ within a context",
+    "indices: must be distinct within a context",
 )
 _, _STARTS, _FINITE, _SHARED, _COUNT, _RANGE, _TWICE = range(len(_CONTEXT_FAULTS))
 

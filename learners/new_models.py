@@ -71,6 +71,6 @@ def check_evidence_size(learner: AnyLearner, max_bytes: int) -> None:
         recomputes = hasattr(learner, "delayed_update") and learner.answer in {"label", "level"}
         instead = "delayed_update: recompute" if recomputes else "fewer labels"
         raise StateTooLargeError(
-            f"{learner.algorithm} with {learner.problem.n_labels} labels keeps {needed:,} bytes of every prediction, "
+            f"{learner.algorithm} with {learner.problem.n_labels} labels keeps {needed:,} bytes for each prediction, "
             f"more than the {max_bytes:,} allowed; use {instead} instead"
         )

@@ -25,7 +25,7 @@ class FenchelYoungMultilabel(Drawing):
 
     algorithm = "fenchel-young-multilabel"
     answer: ClassVar[Literal["label-set", "ranking"]] = "label-set"
-    loss_name = "share of labels wrongly in or out"
+    loss_name = "share of labels wrongly included or excluded"
 
     regularization: Magnitude | None = None
     """λ, greater than 4/√K; `null` for 8/√K."""

@@ -33,7 +33,7 @@ from learners.mathematics.inverse import (
 )
 from learners.mathematics.linear_algebra import packed_identity, packed_rank_one
 
-_LARGEST_PREDICTION = 1e60  # no exact inverse leads here
+_LARGEST_PREDICTION = 1e60  # never exceeded with an exact inverse
 _SOONEST = 50  # the least updates since a check before an inverse that shows a loss of precision is recomputed early
 
 

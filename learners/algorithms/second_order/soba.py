@@ -57,7 +57,7 @@ Regularization: TypeAlias = Annotated[
     pydantic.Field(description="a > 0: A starts as a·I. Theorem 5 uses X²; the paper's experiments use 1."),
 ]
 
-_LARGEST_DELTA = 1e60  # no exact A⁻¹ leads here
+_LARGEST_DELTA = 1e60  # never exceeded with an exact A⁻¹
 _SOONEST = 50  # the least updates since a check before A⁻¹ is recomputed early, if q or δ shows that it lost precision
 
 
@@ -88,7 +88,7 @@ class Soba(WithoutEvidence, CompiledLearner[SobaState]):
 
     Half of the memory is A. A⁻¹ is checked against A, and recomputed from A if it has drifted.
 
-    A prediction takes O(K·nnz) and a refused round O(nnz²), where nnz is the number of non-zeros of a sparse context.
+    A prediction takes O(K·nnz) and a refused round O(K·nnz + nnz²), where nnz is the number of non-zeros of a context.
 
     Answers with the leader of the scores, with a share γ of uniform exploration. Updates only on correct answers, and
     only if the running sum of m stays non-negative. Late feedback updates the current matrix with the stored

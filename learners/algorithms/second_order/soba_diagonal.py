@@ -35,7 +35,7 @@ class SobaDiagonalState(NamedTuple):
 
 @hyperparameters
 class SobaDiagonal(WithoutEvidence, CompiledLearner[SobaDiagonalState]):
-    """SOBAdiag: O(nnz) per update, O(K·nnz) per prediction, 2·K·d numbers of memory.
+    """SOBAdiag: O(K·nnz) per prediction and per update, 2·K·d numbers of memory.
 
     Answers with the leader of the scores, with a share γ of uniform exploration. Updates only on correct answers, and
     only if the running sum of m stays non-negative, with the current diagonal and the stored propensity.
