@@ -39,7 +39,7 @@ def average_weights(learner: Descending, contexts: Contexts, true_labels: IntArr
     check_truths(true_labels, learner.problem, learner.answer)
     T = contexts.n
     if T == 0 or len(true_labels) != T:
-        raise ValueError(f"{T} contexts and {len(true_labels)} true labels: both must be equal, and at least one")
+        raise ValueError(f"{T} contexts and {len(true_labels)} true labels: the counts must be equal, and at least one")
     state, total = learner.init(), np.zeros((learner.n_scores, learner.problem.n_features))
     for t, context in enumerate(one_by_one(contexts)):
         total += learner.weights(state)

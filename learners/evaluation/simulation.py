@@ -81,7 +81,7 @@ def _check(learner: AnyLearner, contexts: Contexts, true_labels: IntArray, unifo
     check_labels("true_labels", true_labels, contexts.n, learner.problem.n_labels)
     check_uniforms(uniforms, (contexts.n,))
     if is_structured(learner):
-        raise InvalidArrayError(f"learner: {learner.algorithm} answers with rows, but a simulation requires single labels")
+        raise InvalidArrayError(f"learner: {learner.algorithm} answers with rows; a simulation needs single labels")
 
 
 @compiled
