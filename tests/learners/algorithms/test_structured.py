@@ -262,9 +262,9 @@ def test_unknown_truths_and_foreign_evidence(kind: str) -> None:
 @pytest.mark.parametrize(
     ("kind", "n_labels", "settings", "field", "reason"),
     [
-        ("label-set", 4, {"regularization": 2.0}, "regularization", "use one above 2"),
-        ("level", 5, {"regularization": 2.0}, "regularization", "use one above 2"),
-        ("permutahedron", 3, {"regularization": 1.0}, "regularization", "use one above 1"),
+        ("label-set", 4, {"regularization": 2.0}, "regularization", "use a value above 2"),
+        ("level", 5, {"regularization": 2.0}, "regularization", "use a value above 2"),
+        ("permutahedron", 3, {"regularization": 1.0}, "regularization", "use a value above 1"),
         ("permutahedron", 3, {"sharpness": 1.0}, "sharpness", "takes a regularization"),
         ("birkhoff", 3, {"regularization": 1.0}, "regularization", "takes a sharpness"),
         ("birkhoff", 3, {"sharpness": 2.0}, "sharpness", "less than 2"),
