@@ -3,6 +3,7 @@
 import csv
 import importlib
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -81,6 +82,10 @@ def test_an_experiment_ends_in_tables_and_figures(name: str, data: Path, tmp_pat
     assert all(float(row["last_quarter_error_mean"]) <= 1.0 for row in rows)
     for figure in ("rates.png", "rates.svg", "rounds.png", "rounds.svg"):
         assert (tmp_path / name / figure).stat().st_size > 1000
+    page = (tmp_path / "results" / f"{name}.md").read_text()
+    shown = re.findall(r"\]\((.+?\.png)\)", page)
+    assert f"{name}.png" in shown
+    assert all((tmp_path / "results" / figure).stat().st_size > 1000 for figure in shown)
 
 
 def test_what_is_finished_is_not_played_again(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -88,7 +93,7 @@ def test_what_is_finished_is_not_played_again(data: Path, tmp_path: Path, monkey
     first = play_experiment("synsep", data, tmp_path)
     kept = {path: path.stat().st_mtime_ns for path in tmp_path.glob("runs/**/*.json")}
     table = (tmp_path / "synsep" / "table.csv").read_text()
-    assert first.startswith(f"{len(kept)} runs played, 0 kept") or f"{len(kept)} runs played, 0 kept" in first
+    assert first.startswith(f"{len(kept)} runs played, 0 reused") or f"{len(kept)} runs played, 0 reused" in first
     with monkeypatch.context() as patched:
         patched.setattr(jobs, "play_and_keep", None)
         assert "0 runs played" in play_experiment("synsep", data, tmp_path)
@@ -125,21 +130,21 @@ def test_a_missing_data_set_is_said(tmp_path: Path) -> None:
     assert "skipped reuters4" in said
 
 
-def test_defaults_and_results(data: Path, tmp_path: Path) -> None:
-    """The table of defaults has each learner's default and best, and the peer's; RESULTS.md has every table."""
+def test_defaults(data: Path, tmp_path: Path) -> None:
+    """Each stream has its page, with the default and the best setting of each learner and of the peer."""
     learners = "soba-diagonal,banditron,perceptron,uniform,newtron,vowpal-wabbit"
     options = ["--streams", "synsep,pendigits", "--learners", learners, "--data", str(data), "--out", str(tmp_path)]
     run("defaults", "--rounds", "200", "--seeds", "1", "--backend", "sequential", *options)
     rows = rows_of(tmp_path / "defaults" / "table.csv")
     assert {row["stream"] for row in rows} == {"synsep", "pendigits"}
     assert {row["information"] for row in rows if row["algorithm"] == "perceptron"} == {"full"}
-    text = (tmp_path / "defaults" / "table.md").read_text()
+    text = (tmp_path / "results" / "defaults-synsep.md").read_text()
     assert "Left out: newtron: a run would take" in text
     for learner in ("soba-diagonal", "banditron", "Vowpal Wabbit"):
         line = next(line for line in text.splitlines() if line.startswith(f"| {learner} "))
         assert float(line.split("|")[9]) >= 1.0  # default / tuned
-    run("results", "--out", str(tmp_path))
-    assert "### pendigits, 200 rounds" in (tmp_path / "RESULTS.md").read_text()
+    pendigits = (tmp_path / "results" / "defaults-pendigits.md").read_text()
+    assert pendigits.startswith("# Defaults: pendigits, 200 rounds\n")
 
 
 def test_every_learner_has_its_settings() -> None:
