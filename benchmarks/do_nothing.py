@@ -1,6 +1,6 @@
-"""Handlers that do nothing, with the request and answer models of /predict and /feedback: two baselines of `http`.
+"""Do-nothing routes with the request and answer models of /predict and /feedback, the baselines of `http`.
 
-The service under test has them as routes of its application. The plain application has them and nothing else.
+The service under test has them in its own application. The plain application has nothing else.
 """
 
 from datetime import UTC, datetime

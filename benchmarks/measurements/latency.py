@@ -2,7 +2,7 @@
 
 An open loop sends requests at the times of a Poisson process, even while earlier ones are unanswered. Its rate is a
 share of what the do-nothing route answers in a closed loop. The driver is this process and the service another one: on
-a machine with few cores they compete, and a row says if the driver fell behind its own schedule.
+a machine with few cores they compete, and a row says if the driver could not keep its schedule.
 """
 
 import itertools

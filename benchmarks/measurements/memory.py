@@ -1,4 +1,4 @@
-"""What the store keeps, in bytes of its memory: of a model, of an open prediction, of a round in the log."""
+"""Bytes of the store's memory for a model, an open prediction and a round in the log."""
 
 from typing import NamedTuple
 
@@ -14,15 +14,15 @@ _NAME = "memory-0"
 
 
 class Memory(NamedTuple):
-    """Bytes, with what the store's tables take for each."""
+    """Bytes per item, with the overhead of the store's tables."""
 
-    model: float  # its definition and counters; nothing predicted, no snapshot
+    model: float  # definition and counters, without predictions or a snapshot
     prediction: float
     round: float  # in the log
 
 
 def measure_memory(server: Server, n: int = 100_000) -> Memory:
-    """Makes models, then n predictions, then n rounds, and looks at what each added."""
+    """Create models, then n predictions, then n rounds, and measure how much memory each step adds."""
     create_model(server, "memory-warm", algorithm="gaptron")
     before = memory_used(server)
     for i in range(MODELS):
@@ -33,10 +33,10 @@ def measure_memory(server: Server, n: int = 100_000) -> Memory:
 
 
 async def _fill(server: Server, n: int) -> tuple[int, int]:
-    """The bytes that n predictions added, and then n rounds."""
+    """Return the bytes that n predictions add, and the bytes that n rounds add."""
     async with environment(server) as world:
         session = await open_session(world, _NAME)
-        await lay(world, session, 4 * PIPELINES * BATCH)  # the connections take their memory
+        await lay(world, session, 4 * PIPELINES * BATCH)  # the connections allocate their buffers
         before = memory_used(server)
         await predict(session, n, seed=1)
         between = memory_used(server)

@@ -18,10 +18,10 @@ from learners.layouts import state_bytes
 from learners.registry import LEARNERS
 
 STREAMS = {"synsep": 100_000, "synnonsep": 100_000, "covertype": 100_000, "reuters4": 28_176, "pendigits": 29_976}
-"""Rounds on each; the last two data sets are gone through four times, in another order each."""
+"""Rounds on each stream. The last two data sets are played four times, each time in another order."""
 
 MOST_WORK = 1e11
-"""Multiply-adds that a run may take, roughly: some minutes. Slower learners are left out, and named."""
+"""Rough limit of multiply-adds per run: some minutes. Slower learners are left out, and the page names them."""
 
 Result = tuple[dict[str, Any], Summary]
 
@@ -33,16 +33,16 @@ class Contest(NamedTuple):
     rounds: int
     seeds: int
     rows: list[tuple[Row, list[tuple[dict[str, Any], list[Run]]]]]  # each setting with its runs over seeds
-    left_out: list[str]  # sentences
+    left_out: list[str]  # one sentence per learner that is left out
 
     @property
     def runs(self) -> list[Run]:
-        """All of them."""
+        """The runs of all settings."""
         return [run for _, settings in self.rows for _, runs in settings for run in runs]
 
 
 def contest(name: str, file: str | None, rounds: int, seeds: int, only: Sequence[str] = ()) -> Contest:
-    """What to play on a stream: all learners and the peer, or those whose algorithms are named."""
+    """Plan the runs on a stream: all learners and the peer, or only the named algorithms."""
     stream, rows, left_out = open_stream(name, file), [], []
     for row in (*TABLE, PEER):
         if only and row.algorithm not in only:

@@ -18,11 +18,11 @@ from learners.new_models import check_state_size
 from learners.registry import LEARNERS
 
 MAX_STATE = 2**30
-"""Bytes of a learner's state; the learners that need more are left out, and named."""
+"""Limit of a learner's state in bytes. Larger learners are left out, and the page names them."""
 
 
 class Setting(NamedTuple):
-    """An entrant at a rate, or at none, with its runs over seeds."""
+    """An entrant at a rate, or without one, with its runs over seeds."""
 
     entrant: Entrant
     rate: float | None
@@ -33,17 +33,17 @@ Result: TypeAlias = tuple[Setting, Summary]
 
 
 class Plan(NamedTuple):
-    """What an experiment plays."""
+    """The runs of an experiment."""
 
     experiment: Experiment
     rounds: int
     seeds: int
     settings: list[Setting]
-    left_out: list[str]  # sentences
+    left_out: list[str]  # one sentence per entrant that is left out
 
     @property
     def runs(self) -> list[Run]:
-        """All of them, seed by seed, so that a part of the work is a smaller experiment."""
+        """All runs, seed by seed, so that the first part of the work is the experiment with fewer seeds."""
         return [setting.runs[seed] for seed in range(self.seeds) for setting in self.settings]
 
 
@@ -55,7 +55,7 @@ def plan(
     only: Sequence[str] = (),
     rates: Sequence[float] = RATES,
 ) -> Plan:
-    """What to play: all entrants, or those whose algorithms are named."""
+    """Plan an experiment: all entrants, or only the named algorithms."""
     stream = open_stream(experiment.stream, file)
     T = rounds or experiment.rounds or (stream.size or 0) * experiment.passes
     settings, left_out = [], []
@@ -114,7 +114,7 @@ def _shown(experiment: Experiment) -> list[_Figure]:
 
 
 def _curves(results: Sequence[Result]) -> list[figures.Curves]:
-    """By entrant, in the order of the line-up."""
+    """Group results by entrant, in the order of the line-up."""
     curves: dict[str, figures.Curves] = {}
     for setting, summary in results:
         name = setting.entrant.name
@@ -180,7 +180,7 @@ def _rates_table(results: Sequence[Result]) -> str:
 
 
 def rate_text(rate: float | None) -> str:
-    """A rate as people write it: powers of two as such."""
+    """Format a rate, with powers of two as `2^n`; `–` without a rate."""
     if rate is None:
         return "–"
     mantissa, exponent = math.frexp(rate)
