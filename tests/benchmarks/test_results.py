@@ -34,12 +34,12 @@ def numberless(line: str) -> str:
 
 
 def test_results_md_is_short() -> None:
-    """The tables are in the pages."""
+    """Keep the tables in the pages."""
     assert len((ROOT / "RESULTS.md").read_text().splitlines()) <= 150
 
 
 def test_every_page_is_linked_and_every_link_exists() -> None:
-    """RESULTS.md links the page of each experiment and of each stream of defaults, and nothing that is missing."""
+    """Link the page of each experiment and of each stream of defaults, and nothing that is missing."""
     linked = links(ROOT / "RESULTS.md")
     assert [path for path in linked if not path.exists()] == []
     pages = set(RESULTS.resolve().glob("*.md"))
@@ -49,12 +49,12 @@ def test_every_page_is_linked_and_every_link_exists() -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_page_shows_figures_that_exist(name: str) -> None:
-    """A page links only files of the repository."""
+    """Link only files of the repository."""
     assert [path for path in links(RESULTS / f"{name}.md") if not path.exists()] == []
 
 
 def test_a_full_run_writes_the_committed_pages_and_a_trial_does_not(tmp_path: Path) -> None:
-    """--rounds, --learners or --rates make a trial."""
+    """Treat a run with --rounds, --learners or --rates as a trial."""
     assert cli._pages(tmp_path, None, "", "") == RESULTS
     for trial in ((400, "", ""), (None, "soba", ""), (None, "", "0.1")):
         assert cli._pages(tmp_path, *trial) == tmp_path / "results"
@@ -67,7 +67,7 @@ def played(*_: object) -> Outcome:
 
 @pytest.mark.parametrize("name", ["synsep", "synnonsep", "synsep-soba", "groups"])
 def test_an_experiment_writes_its_committed_page(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same lines but for the numbers, and a page shows the same figures."""
+    """Write the same lines, up to their numbers, and the same figures."""
     monkeypatch.setattr(experiment, "load", played)
     plan = experiment.plan(EXPERIMENTS[name], None, None, 2)
     experiment.report(plan, tmp_path, tmp_path / "pages")
@@ -77,7 +77,7 @@ def test_an_experiment_writes_its_committed_page(name: str, tmp_path: Path, monk
 
 @pytest.mark.parametrize("stream", ["synsep", "synnonsep"])
 def test_defaults_write_their_committed_page(stream: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same introduction and columns, and a row for each learner."""
+    """Write the same introduction and columns, and a row for each learner."""
     monkeypatch.setattr(defaults, "load", played)
     contest = defaults.contest(stream, None, defaults.STREAMS[stream], 2)
     defaults.report([contest], tmp_path, tmp_path / "pages")
