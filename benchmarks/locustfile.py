@@ -33,12 +33,12 @@ class Visitor(HttpUser):
         """Play one round; the label of the greatest feature is right."""
         context = [random.gauss(0, 1) for _ in range(FEATURES)]
         truth = LABELS[max(range(len(LABELS)), key=context.__getitem__)]
-        asked = {"model": MODEL, "context": context}
-        answer = self.client.post("/predict", json=asked, headers=_headers())
+        body = {"model": MODEL, "context": context}
+        answer = self.client.post("/predict", json=body, headers=_headers())
         if answer.ok:
             drawn = answer.json()
-            told = {"prediction_id": drawn["prediction_id"], "correct": drawn["label"] == truth}
-            self.client.post("/feedback", json=told, headers=_headers())
+            given = {"prediction_id": drawn["prediction_id"], "correct": drawn["label"] == truth}
+            self.client.post("/feedback", json=given, headers=_headers())
 
 
 @events.test_stop.add_listener

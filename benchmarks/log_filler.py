@@ -69,7 +69,7 @@ async def predict(session: ModelSession, n: int, seed: int) -> list[PredictionId
     return ids
 
 
-async def lay(world: World, session: ModelSession, rounds: int) -> None:
+async def fill(world: World, session: ModelSession, rounds: int) -> None:
     """Append rounds to the log; the number is rounded down to whole batches. One round in three is right."""
     tokens: defaultdict[str, list[int]] = defaultdict(list)
     for _, block, token in await predict(session, BATCH, seed=3):
@@ -77,22 +77,22 @@ async def lay(world: World, session: ModelSession, rounds: int) -> None:
     named = [keys.block(*session.model.key, block) for block in tokens]
     records: list[bytes] = await world.store.command("MGET", *named)
     batches, blocks = iter(range(rounds // BATCH)), list(zip(tokens.values(), records, strict=True))
-    await asyncio.gather(*(_lay_from(batches, world, session, blocks) for _ in range(PIPELINES)))
+    await asyncio.gather(*(_fill_from(batches, world, session, blocks) for _ in range(PIPELINES)))
     await world.store.command("UNLINK", *named)
 
 
-async def _lay_from(
+async def _fill_from(
     batches: Iterator[int], world: World, session: ModelSession, blocks: Sequence[tuple[list[int], bytes]]
 ) -> None:
     model, store = session.model, world.store
     for _ in batches:
-        laid = [(world.environment.new_id(), tokens, record) for tokens, record in blocks]
-        made = [Block(id_, record) for id_, _, record in laid]
+        filled = [(world.environment.new_id(), tokens, record) for tokens, record in blocks]
+        made = [Block(id_, record) for id_, _, record in filled]
         await store.add_predictions(model.key, made, model.keep_seconds, None)
-        ids = [PredictionId(model.name, id_, token) for id_, tokens, _ in laid for token in tokens]
+        ids = [PredictionId(model.name, id_, token) for id_, tokens, _ in filled for token in tokens]
         given = [Feedback(id_, i % 3 == 0, None) for i, id_ in enumerate(ids)]
         await store.add_feedback(model.key, given, model.feedback_rules, world.environment.now())
-        await store.command("UNLINK", *(keys.block(*model.key, id_) for id_, _, _ in laid))
+        await store.command("UNLINK", *(keys.block(*model.key, id_) for id_, _, _ in filled))
 
 
 async def fold(session: ModelSession) -> None:

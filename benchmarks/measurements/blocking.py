@@ -76,18 +76,18 @@ def _json(**body: object) -> bytes:
 
 async def compare(server: Server, seconds: float) -> tuple[list[float], list[float]]:
     """Return the small model's latencies, alone and alongside the large model, measured in turns."""
-    client, quiet, beside = Client(server.port), [], []
+    client, quiet, alongside = Client(server.port), [], []
     for seed in range(3):
         requests = predictions("/predict", "small", int(seconds * PER_SECOND), seed)
         quiet += await latencies(client, requests, seconds)
         teaching = asyncio.create_task(teach(Client(server.port), "large"))
         requests = predictions("/predict", "small", int(seconds * PER_SECOND), seed)
-        beside += await latencies(client, requests, seconds)
+        alongside += await latencies(client, requests, seconds)
         teaching.cancel()
         await asyncio.wait([teaching])
         if not teaching.cancelled():
             teaching.result()
-    return quiet, beside
+    return quiet, alongside
 
 
 def rows(seconds: float = 6.0) -> list[Row]:
@@ -95,11 +95,11 @@ def rows(seconds: float = 6.0) -> list[Row]:
     with running(snapshot_age=SNAPSHOT_AGE) as server:
         create_model(server, "small", SMALL, algorithm="gaptron")
         create_model(server, "large", LARGE, algorithm="soba")
-        quiet, beside = uvloop.run(compare(server, seconds))
+        quiet, alongside = uvloop.run(compare(server, seconds))
     return [
         at_most(
             f"a small model's p{share:.0%} alongside SOBA, K·d = 4,000".replace("%", ""),
-            float(np.quantile(beside, share)) * 1000,
+            float(np.quantile(alongside, share)) * 1000,
             float(np.quantile(quiet, share)) * 1000,
             "ms",
             3.0,

@@ -114,7 +114,7 @@ def batch(name: str, definition: Definition) -> bytes:
     return post("/predict/batch", json.dumps({"model": name, "contexts": contexts}).encode())
 
 
-async def teach(client: Client, asked: bytes, definition: Definition) -> None:
+async def teach(client: Client, request: bytes, definition: Definition) -> None:
     """Predict and give feedback, until cancelled."""
     K = definition.learner.problem.n_labels
     labels = [str(k) for k in range(K)]
@@ -123,18 +123,18 @@ async def teach(client: Client, asked: bytes, definition: Definition) -> None:
         "ranking": {"true_labels": labels[::-1]},
     }.get(answer_kind(definition.learner), {"true_label": labels[1]})
     while True:
-        made = json.loads(await client.ask(asked))["predictions"]
+        made = json.loads(await client.ask(request))["predictions"]
         said = [{"prediction_id": each["prediction_id"]} | truth for each in made]
         await client.ask(post("/feedback/batch", json.dumps({"feedback": said}).encode()))
 
 
-async def beside(server: Server, definition: Definition | None, seconds: float) -> tuple[float, float]:
+async def measure(server: Server, definition: Definition | None, seconds: float) -> tuple[float, float]:
     """Return the small model's p99 and the longest standstill, in milliseconds. Without a definition, it runs alone."""
     client, n = Client(server.port), int(seconds * PER_SECOND)
     teaching = None
     if definition is not None:
-        asked = batch(definition.algorithm, definition)
-        teaching = asyncio.create_task(teach(Client(server.port), asked, definition))
+        request = batch(definition.algorithm, definition)
+        teaching = asyncio.create_task(teach(Client(server.port), request, definition))
     await client.ask(post("/bench/standstill", b"{}"))
     waits = await latencies(client, predictions("/predict", "small", n, 1), seconds)
     standstill = json.loads(await client.ask(post("/bench/standstill", b"{}")))["cpu_seconds"]
@@ -153,10 +153,10 @@ def rows(seconds: float = 6.0, algorithms: tuple[str, ...] = tuple(ALL_LEARNERS)
         definition = costliest(ALL_LEARNERS[current_name(algorithm)], limits)
         with running() as server:
             create_model(server, "small", SMALL, algorithm="gaptron")
-            uvloop.run(beside(server, None, 1.0))  # warms up
-            quiet, _ = uvloop.run(beside(server, None, seconds / 2))
+            uvloop.run(measure(server, None, 1.0))  # warms up
+            quiet, _ = uvloop.run(measure(server, None, seconds / 2))
             create(server, algorithm, definition)
-            busy, standstill = uvloop.run(beside(server, definition, seconds))
+            busy, standstill = uvloop.run(measure(server, definition, seconds))
         what = f"a small model's p99 alongside {definition}"
         table.append(seen(what, f"{busy:.2f} ms", f"{quiet:.2f} ms", busy / quiet))
         table.append(at_most("- the longest standstill of the event loop", standstill, STANDSTILL_MS, "ms", 1.0))

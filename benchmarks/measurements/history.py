@@ -9,7 +9,7 @@ import uvloop
 
 from benchmarks.cost import read_meters
 from benchmarks.driver import Outcome, drive
-from benchmarks.log_filler import BATCH, World, environment, fold, lay, open_session, unwritten
+from benchmarks.log_filler import BATCH, World, environment, fill, fold, open_session, unwritten
 from benchmarks.measurements.http import CONNECTIONS, REPEATS, D, create_model, feedback, predictions
 from benchmarks.measurements.memory import measure_memory
 from benchmarks.report import Row, at_least, at_most, print_rows, seen
@@ -34,9 +34,9 @@ async def prepare(server: Server, rounds: int) -> None:
     """Fill a history, store a snapshot, and append a tail."""
     async with environment(server) as world:
         session = await open_session(world, name_of(rounds))
-        await lay(world, session, rounds - _TAIL)
+        await fill(world, session, rounds - _TAIL)
         await fold(session)
-        await lay(world, session, _TAIL)
+        await fill(world, session, _TAIL)
 
 
 async def first_predictions(server: Server, lengths: Sequence[int], starts: int) -> FloatArray:
@@ -71,8 +71,8 @@ async def play(server: Server, name: str, n: int, seed: int) -> list[Taken]:
         return Taken(outcome.rate, spent.worker_seconds + spent.store_seconds), outcome
 
     predicting, made = await timed(predictions("/predict", name, n, seed))
-    telling, _ = await timed(feedback("/feedback", made.bodies))
-    return [predicting, telling]
+    giving, _ = await timed(feedback("/feedback", made.bodies))
+    return [predicting, giving]
 
 
 def path_rows(server: Server, lengths: Sequence[int], n: int, repeats: int) -> list[Row]:
@@ -86,11 +86,11 @@ def path_rows(server: Server, lengths: Sequence[int], n: int, repeats: int) -> l
         row
         for j, length in enumerate(lengths, start=1)
         for i, path in enumerate(("/predict", "/feedback"))
-        for row in rows_beside(f"POST {path}, {beside(length)}", taken[:, j, i], taken[:, 0, i])
+        for row in comparison_rows(f"POST {path}, {comparison(length)}", taken[:, j, i], taken[:, 0, i])
     ]
 
 
-def rows_beside(what: str, found: FloatArray, short: FloatArray) -> list[Row]:
+def comparison_rows(what: str, found: FloatArray, short: FloatArray) -> list[Row]:
     """Return the rows for rates and processor times. A ratio is the median over turns, as other load varies."""
     ratio, busy_ratio = np.median(found / short, axis=0).tolist()
     (rate, busy), (short_rate, short_busy) = (np.median(each, axis=0).tolist() for each in (found, short))
@@ -107,7 +107,7 @@ def start_rows(server: Server, lengths: Sequence[int], starts: int) -> list[Row]
     short, *longer = (np.median(seconds, axis=0) * 1000).tolist()
     what = f"first prediction of a worker, {_TAIL} rounds after the snapshot"
     return [
-        at_most(f"{what}, {beside(length)}", found, short, "ms", 2.0)
+        at_most(f"{what}, {comparison(length)}", found, short, "ms", 2.0)
         for length, found in zip(lengths, longer, strict=True)
     ]
 
@@ -122,7 +122,7 @@ def memory_rows(server: Server, n: int) -> list[Row]:
     ]
 
 
-def beside(length: int) -> str:
+def comparison(length: int) -> str:
     """Name a comparison."""
     return f"{length:,} rounds vs. {SHORT:,}"
 

@@ -52,5 +52,5 @@ async def _ask(client: Client, path: str, body: dict[str, object]) -> dict[str, 
     answer = await client.call("POST", path, json.dumps(body).encode())
     if answer.status != OK:
         raise RuntimeError(f"{path}: {answer.status} {answer.body.decode(errors='replace')}")
-    told: dict[str, object] = json.loads(answer.body)
-    return told
+    decoded: dict[str, object] = json.loads(answer.body)
+    return decoded

@@ -90,9 +90,9 @@ async def measure(port: int, seconds: float, n: int) -> tuple[float, dict[str, P
             predict = Requests("POST", "/predict", itertools.cycle(bodies), answers.append)
             await paths["/predict"].take(client, predict, pace)
             await paths[PREFIX + "/predict"].take(client, predict._replace(path=PREFIX + "/predict", keep=None), pace)
-            told = list(feedback_bodies(answers))  # one per due request: the same seed gives the same times
+            given = list(feedback_bodies(answers))  # one per due request: the same seed gives the same times
             for path in ("/feedback", PREFIX + "/feedback"):
-                await paths[path].take(client, Requests("POST", path, told), pace)
+                await paths[path].take(client, Requests("POST", path, given), pace)
     return rate, paths
 
 

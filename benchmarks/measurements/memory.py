@@ -5,7 +5,7 @@ from typing import NamedTuple
 import uvloop
 
 from benchmarks.cost import memory_used
-from benchmarks.log_filler import BATCH, PIPELINES, environment, lay, open_session, predict
+from benchmarks.log_filler import BATCH, PIPELINES, environment, fill, open_session, predict
 from benchmarks.measurements.http import create_model
 from benchmarks.server import Server
 
@@ -36,9 +36,9 @@ async def _fill(server: Server, n: int) -> tuple[int, int]:
     """Return the bytes that n predictions add, and the bytes that n rounds add."""
     async with environment(server) as world:
         session = await open_session(world, _NAME)
-        await lay(world, session, 4 * PIPELINES * BATCH)  # the connections allocate their buffers
+        await fill(world, session, 4 * PIPELINES * BATCH)  # the connections allocate their buffers
         before = memory_used(server)
         await predict(session, n, seed=1)
         between = memory_used(server)
-        await lay(world, session, n)
+        await fill(world, session, n)
         return between - before, memory_used(server) - between

@@ -30,8 +30,8 @@ class Measured(NamedTuple):
 def measure(server: Server, models: int, n: int, seed: int) -> Measured:
     """Measure n decisions, spread over models and workers."""
     before = read_meters(server)
-    asked, told = uvloop.run(_decide(server, models, n, seed))
-    return Measured(n / (asked + told), read_meters(server).per(before, n))
+    predicting, giving = uvloop.run(_decide(server, models, n, seed))
+    return Measured(n / (predicting + giving), read_meters(server).per(before, n))
 
 
 async def _decide(server: Server, models: int, n: int, seed: int) -> tuple[float, float]:
@@ -64,9 +64,9 @@ def row(workers: int, models: int, found: Measured, alone: Measured) -> Row:
         f"{found.rate:,.0f} decisions/s; worker {cost.worker_seconds * 1e6:,.0f} µs, "
         f"store {cost.store_seconds * 1e6:,.0f} µs, {cost.commands:.2f} commands, {cost.bytes:,.0f} bytes"
     )
-    beside = f"{alone.rate:,.0f} decisions/s; worker {theirs.worker_seconds * 1e6:,.0f} µs"
+    baseline = f"{alone.rate:,.0f} decisions/s; worker {theirs.worker_seconds * 1e6:,.0f} µs"
     name = f"{workers} worker{'s' * (workers > 1)}, {models:,} model{'s' * (models > 1)}"
-    return seen(name, figure, beside, found.rate / alone.rate)
+    return seen(name, figure, baseline, found.rate / alone.rate)
 
 
 def rows(n: int = 8_000) -> list[Row]:

@@ -117,8 +117,8 @@ def _row(peer: Peer, found: Played, ours: Played) -> Row:
         f"{found.predict_rate:,.0f} predict/s, {found.feedback_rate:,.0f} feedback/s; "
         f"{found.lost:,} updates lost, {found.repeated:,} repeated"
     )
-    beside = f"Wager, 1 worker: {ours.predict_rate:,.0f} and {ours.feedback_rate:,.0f}"
-    return seen(peer.name, figure, beside, _both(found) / _both(ours))
+    baseline = f"Wager, 1 worker: {ours.predict_rate:,.0f} and {ours.feedback_rate:,.0f}"
+    return seen(peer.name, figure, baseline, _both(found) / _both(ours))
 
 
 def _both(found: Played) -> float:

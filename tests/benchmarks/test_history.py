@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 import redis
 
-from benchmarks.log_filler import BATCH, environment, fold, lay, open_session, unwritten
-from benchmarks.measurements.history import rows_beside
+from benchmarks.log_filler import BATCH, environment, fill, fold, open_session, unwritten
+from benchmarks.measurements.history import comparison_rows
 from benchmarks.measurements.http import D, K
 from benchmarks.server import Server
 from service.rounds.prediction_requests import PredictionRequest
@@ -23,7 +23,7 @@ async def test_filled_rounds_are_in_the_log_and_are_learned(
     assert (await client.post("/models", json=body)).status_code == 201
     async with environment(Server((), (), store_url, 0)) as world:
         session = await open_session(world, name)
-        await lay(world, session, 4 * BATCH)
+        await fill(world, session, 4 * BATCH)
         await fold(session)
         assert session.replica.round_count == 4 * BATCH
         answer = await (await open_session(world, name)).predict(PredictionRequest([0.1] * D, None, False))
@@ -50,7 +50,7 @@ def test_the_store_writes_again_after_filling(tmp_path_factory: pytest.TempPathF
 def test_the_ratio_is_the_median_of_the_turns() -> None:
     """Take the median of ratios, not the ratio of medians: within a turn both have the same machine."""
     short = np.array([[100.0, 1e-5], [10.0, 2e-5], [1.0, 4e-5]])  # rate, busy
-    rate, busy = rows_beside("POST /predict", short * [[1.0, 2.0], [0.5, 2.0], [0.95, 2.0]], short)
+    rate, busy = comparison_rows("POST /predict", short * [[1.0, 2.0], [0.5, 2.0], [0.95, 2.0]], short)
     assert rate.ratio == pytest.approx(0.95)
     assert rate.met
     assert (rate.figure, rate.baseline) == ("5 /s", "10 /s")
