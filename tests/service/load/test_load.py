@@ -155,10 +155,10 @@ def _options() -> dict[str, Any]:
         (["--rate", "0"], "--rate: Input should be greater than 0"),
         (["--duplicates", "2"], "--duplicates: "),
         (["--url", "nowhere"], "--url: 'nowhere' is not a URL"),
-        (["--nonzeros", "21"], "more non-zeros than features"),
-        (["--features", "2000000"], "give --nonzeros"),
+        (["--nonzeros", "21"], "--nonzeros is greater than --features"),
+        (["--features", "2000000"], "pass --nonzeros"),
         (["--learner", "{"], "--learner: "),
-        (["--requests", "10"], "--requests stands instead of --seconds"),
+        (["--requests", "10"], "--requests replaces --seconds"),
     ],
 )
 def test_a_wrong_option_is_named(options: list[str], said: str) -> None:
