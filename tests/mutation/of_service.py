@@ -109,7 +109,7 @@ SERVICE = (
             (
                 "holes are skipped",
                 "_pieces",
-                "raise StoreCorruptError(f'the log has a hole before round {entry.last_round}')",
+                "raise StoreCorruptError(f'the log has a gap before round {entry.last_round}')",
                 "",
             ),
             ("damage that was learned stays", "Quarantine.heed", "each.first <= rounds", "False"),
