@@ -1,4 +1,4 @@
-"""Whole blocks of predictions, as this version keeps them in the store (`layout`), taken apart and verified."""
+"""Parses and verifies whole blocks of predictions in the format of this version (`layout`)."""
 
 from typing import NamedTuple
 
@@ -24,10 +24,10 @@ class Block(NamedTuple):
     bodies: bytes
 
     def as_rounds(self) -> list[bytes]:
-        """Return the rounds that feedback would make of the open predictions.
+        """Return the rounds that feedback would create from the open predictions.
 
         Raises:
-            StoreCorruptError: if an outcome on record fails its check, or a body is not where it should be.
+            StoreCorruptError: if a recorded outcome fails its check, or the body of an open prediction is missing.
         """
         rounds = []
         for i, head in enumerate(self.predictions):
@@ -44,7 +44,7 @@ class Block(NamedTuple):
 
 
 def block_of(record: bytes, answers: AnswerCodec) -> Block:
-    """Take a record apart, with or without its bodies.
+    """Parse a record, with or without its bodies.
 
     Raises:
         NewerVersionError: if a newer version wrote it.
@@ -60,18 +60,18 @@ def block_of(record: bytes, answers: AnswerCodec) -> Block:
     outcomes_at = check_at + CHECK_BYTES + OPEN_COUNT.size
     bodies_at = outcomes_at + n * outcome.itemsize
     if n < 1 or answer_bytes != answers.dtype.itemsize or len(record) < bodies_at:
-        raise StoreCorruptError("a prediction's record is cut short, or of another model")
+        raise StoreCorruptError("a prediction's record is truncated, or belongs to another model")
     if check_of(record[:check_at]) != record[check_at : check_at + CHECK_BYTES]:
         raise StoreCorruptError("a prediction's record fails its check")
     if flags:
-        raise NewerVersionError(f"a prediction's record has flags {flags}, which this version does not know")
+        raise NewerVersionError(f"a prediction's record has flags {flags}, which this version does not support")
     heads = np.frombuffer(record, prediction, n, HEAD.size)
     outcomes = np.frombuffer(record, outcome, n, outcomes_at)
     return Block(fingerprint, expires_at, rounds_seen, heads, outcomes, record[bodies_at:])
 
 
 def _round(outcome: Table, token_and_check: bytes, body: bytes) -> bytes:
-    """The round that a wrong answer with an unknown truth would make."""
+    """Return the round that feedback "wrong, truth unknown" would create."""
     said = outcome.copy()
     said["kind"], said["round"], said["truth"] = FEEDBACK, 1, -1
     said["check"] = check_of(said.tobytes()[CHECK_BYTES:] + token_and_check)
