@@ -246,5 +246,5 @@ async def test_a_user_without_write_permission_is_not_ready(program: str, tmp_pa
             server.send("FLUSHALL")
             server.send("ACL", "SETUSER", "wager", "reset", ">pw", *rules, *changed)
             async with opened(f"redis://wager:pw@127.0.0.1:{server.port}") as store:
-                with pytest.raises(StoreUnavailableError, match="lacks a right: "):
+                with pytest.raises(StoreUnavailableError, match="lacks a permission: "):
                     await store.check()
