@@ -28,7 +28,7 @@ class StatisticsPublisher:
         self._rounds = 0  # in the published statistics
         self._batches = 0  # prediction batches at the last publication
 
-    async def publish_where_due(self, batches: int) -> None:
+    async def publish_if_due(self, batches: int) -> None:
         """Publish if there is news and `PUBLISH_EVERY` seconds have passed since the last publication.
 
         Args:

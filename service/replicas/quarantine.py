@@ -26,7 +26,7 @@ class Quarantine:
         self._store = store
         self._left_out: list[Damage] = []
 
-    async def heed(self, rounds: int) -> bool:
+    async def refresh(self, rounds: int) -> bool:
         """Read the damage record again; return whether it has new damage that begins in the first `rounds` rounds."""
         record = await self._store.read_damage(self._model.key)
         known = {(each.first, each.last) for each in self._left_out}
@@ -45,7 +45,7 @@ class Quarantine:
         while stretch.damaged:
             if not await self._record(stretch.damaged):
                 return None
-            await self.heed(after)
+            await self.refresh(after)
             stretch = self._read(entries, after)
         return stretch
 

@@ -148,8 +148,8 @@ class Replica:
         """Fold a tail, or load the snapshot if the log has diverged or no longer has the next round."""
         if tail.entries and tail.entries[-1].last_round > tail.round_count:
             raise StoreCorruptError(f"the log of model {self.model.name!r} has more than its {tail.round_count} rounds")
-        heeds = tail.damage == self._quarantine.version or not await self._quarantine.heed(self.round_count)
-        if not heeds or self._contradicts(tail):
+        is_current = tail.damage == self._quarantine.version or not await self._quarantine.refresh(self.round_count)
+        if not is_current or self._contradicts(tail):
             self.state = None
             await self._load()
             return
@@ -173,7 +173,7 @@ class Replica:
         snapshot = await self._read_snapshot()
         if self.state is not None and (snapshot is None or snapshot.round_count <= self.round_count):
             raise StoreCorruptError(f"the log of model {self.model.name!r} lacks round {self.round_count + 1}")
-        await self._quarantine.heed(0)
+        await self._quarantine.refresh(0)
         self._last_at = None
         if snapshot is None or not await self._start_from(snapshot):
             self.state = await self._run(FIRST_CALL, self.model.learner.init)
@@ -184,7 +184,7 @@ class Replica:
         try:
             return await self._store.load_snapshot(self.model.key)
         except DamagedSnapshotError as error:
-            await self._do_without(error.round_count, error)
+            await self._reject_snapshot(error.round_count, error)
             return None
 
     async def _start_from(self, snapshot: Snapshot) -> bool:
@@ -197,13 +197,13 @@ class Replica:
                 raise InvalidStateError("its number of rounds is wrong")
             state = await self._run(FIRST_CALL, read_state, self.model.learner, snapshot.state)
         except InvalidStateError as error:
-            await self._do_without(rounds, error)
+            await self._reject_snapshot(rounds, error)
             return False
         self.state, self.round_count, self.snapshot_rounds = state, rounds, rounds
         self.statistics.restart(statistics, rounds)
         return True
 
-    async def _do_without(self, rounds: int, error: Exception) -> None:
+    async def _reject_snapshot(self, rounds: int, error: Exception) -> None:
         """Record that the snapshot is damaged; raise if the log no longer begins with round 1."""
         self.state = None
         await self._store.mark_snapshot(self.model.key, rounds, str(error))
@@ -238,7 +238,7 @@ class Replica:
         while done < rounds.n:
             ahead = rounds.rows(done, min(done + size, rounds.n)) if done or rounds.n > size else rounds
             cost = ahead.n * each + learner.fold_overhead
-            unchecked = await self._check_now_and_then(unchecked + cost)
+            unchecked = await self._check_model_exists(unchecked + cost)
             state, n = await self._run(cost if self._folded else FIRST_CALL, learn, learner, state, ahead)
             self._folded, done = True, done + n
             if n < ahead.n:
@@ -248,7 +248,7 @@ class Replica:
         self.state = state
         return True
 
-    async def _check_now_and_then(self, cost: int) -> int:
+    async def _check_model_exists(self, cost: int) -> int:
         """Raise if the model is gone; return the cost since the last check of the store.
 
         The store is checked when that cost exceeds `_STRETCH_COST`.

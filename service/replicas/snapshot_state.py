@@ -34,4 +34,4 @@ def _is_newer(learner: AnyLearner, data: bytes) -> bool:
         both = [(set(header), set(state_layout(learner))), (set(theirs), set(ours))]
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return False
-    return all(said >= known for said, known in both) and any(said > known for said, known in both)
+    return all(found >= known for found, known in both) and any(found > known for found, known in both)

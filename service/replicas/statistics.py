@@ -29,7 +29,7 @@ PROPENSITY_BOUNDS = (0.001, 0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.99, 1.0)
 SLOTS = 32
 """Number of time slots per feedback window, to count the predictions still open."""
 
-_UNSAID = {"version": 1, "uncounted": 0}
+_OMITTED = {"version": 1, "uncounted": 0}
 """Fields omitted at these values: release 0.1.0 does not know them, and would restart the statistics."""
 
 _COUNT_AT_ONCE = 1024
@@ -62,8 +62,8 @@ class RoundStatistics:
     def encode(self) -> bytes:
         """Encode as JSON, with the version. Decoding restores every number to the bit."""
         fields = {"version": STATISTICS_VERSION, **dataclasses.asdict(self)}
-        said = {name: value for name, value in fields.items() if (name, value) not in _UNSAID.items()}
-        return json.dumps(said, separators=(",", ":")).encode()
+        written = {name: value for name, value in fields.items() if (name, value) not in _OMITTED.items()}
+        return json.dumps(written, separators=(",", ":")).encode()
 
 
 def decode_statistics(statistics: bytes) -> RoundStatistics:

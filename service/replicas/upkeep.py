@@ -42,12 +42,12 @@ class Upkeep:
     def note_predictions(self) -> None:
         """Note a new batch of predictions."""
         self._batches += 1
-        self._start_where_due()
+        self._start_if_due()
 
     def note_rounds(self, newest: int) -> None:
         """Note the number of the newest recorded round; 0 if none was recorded."""
         self._newest_round = max(self._newest_round, newest)
-        self._start_where_due()
+        self._start_if_due()
 
     async def run(self) -> None:
         """Fold the rounds this worker recorded; write a snapshot and publish statistics if due.
@@ -61,9 +61,9 @@ class Upkeep:
         if self._snapshots.is_due:
             self._snapshots.begin()
             await self._replica.snapshot()
-        await self._statistics.publish_where_due(self._batches)
+        await self._statistics.publish_if_due(self._batches)
 
-    def _start_where_due(self) -> None:
+    def _start_if_due(self) -> None:
         waiting = self._newest_round - self._replica.round_count
         if (waiting >= FOLD_EVERY or self._snapshots.has_many_rounds) and self.idle:
             self._task = asyncio.create_task(self._run_quietly())

@@ -114,18 +114,18 @@ def read_feedback(headers: Mapping[str, str], body: bytes) -> FeedbackRequest:
     if any(name.startswith("ce-") for name in headers) or _media_type(headers) == _CLOUDEVENT:
         return _as_feedback(_event_data(headers, body))
     try:
-        said = json.loads(body)
+        payload = json.loads(body)
     except (ValueError, RecursionError):
         raise InvalidInputError("the body is not JSON") from None
-    if isinstance(said, dict) and "type" in said and "data" in said:
-        said = said["data"]
-    return _as_feedback(said)
+    if isinstance(payload, dict) and "type" in payload and "data" in payload:
+        payload = payload["data"]
+    return _as_feedback(payload)
 
 
-def _as_feedback(said: Any) -> FeedbackRequest:
-    if isinstance(said, dict) and len(said) > _MOST_MEMBERS:  # reporting an error for each would take long
-        raise InvalidInputError(f"the feedback has {len(said):,} members; it may have {_MOST_MEMBERS:,}")
-    return FeedbackRequest.model_validate(said)
+def _as_feedback(payload: Any) -> FeedbackRequest:
+    if isinstance(payload, dict) and len(payload) > _MOST_MEMBERS:  # reporting an error for each would take long
+        raise InvalidInputError(f"the feedback has {len(payload):,} members; it may have {_MOST_MEMBERS:,}")
+    return FeedbackRequest.model_validate(payload)
 
 
 def _media_type(headers: Mapping[str, str]) -> str:

@@ -50,8 +50,8 @@ def _damage(name: bytes, value: bytes) -> Damage | None:
         return None
     begin, end = match.groups()
     try:
-        said = json.loads(value)
-        entry, reason, at = int(said["entry"]), str(said["reason"]), float(said["at"])
+        decoded = json.loads(value)
+        entry, reason, at = int(decoded["entry"]), str(decoded["reason"]), float(decoded["at"])
     except (ValueError, TypeError, KeyError):
         entry, reason, at = 0, "not known", 0.0
     if begin == _SNAPSHOT:

@@ -58,12 +58,12 @@ def begin_of(form: RecordFormat, entry: LogEntry, after: int | None = None) -> i
             entry that cannot be split begins with the number stored in its first round.
     """
     at, count = _NUMBERS[entry.version], _count(form, entry)
-    said = int.from_bytes(entry.payload[at : at + 8], "little", signed=True)
-    if count and (after is None or said == entry.last_round - count + 1):
+    stored = int.from_bytes(entry.payload[at : at + 8], "little", signed=True)
+    if count and (after is None or stored == entry.last_round - count + 1):
         return entry.last_round - count + 1
     if after is not None:
         return after + 1
-    return said if 0 < said <= entry.last_round else None
+    return stored if 0 < stored <= entry.last_round else None
 
 
 def read_entries(

@@ -44,7 +44,7 @@ class _Replies(asyncio.Protocol):
         """Whether a command may be sent."""
         return self._transport is not None and not self._transport.is_closing()
 
-    def ask(self, command: tuple[Any, ...]) -> asyncio.Future[Any]:
+    def send(self, command: tuple[Any, ...]) -> asyncio.Future[Any]:
         """Send a command; return a future of its reply."""
         assert self._transport is not None
         packed, future = hiredis.pack_command(command), asyncio.get_running_loop().create_future()
@@ -107,7 +107,7 @@ class Pipeline:
             async with asyncio.timeout(self._timeout):
                 if replies is None or not replies.usable:
                     replies = await self._opened()
-                return await replies.ask(command)
+                return await replies.send(command)
         except TimeoutError:
             if replies is not None:
                 replies.cut()
@@ -137,7 +137,7 @@ class Pipeline:
             _, replies = await loop.create_connection(_Replies, host, port, ssl=_context(self._tls))
         try:
             for command in _greeting(address.user, address.db):
-                await replies.ask(command)
+                await replies.send(command)
         except BaseException:
             replies.cut()
             raise

@@ -16,16 +16,16 @@ _LOOK_SECONDS = 0.05
 """Seconds between two searches for children: a small part of the shortest rewrite."""
 
 
-def wait_keeping_children_back(process: subprocess.Popen[bytes]) -> int:
+def wait_with_low_priority_children(process: subprocess.Popen[bytes]) -> int:
     """Wait for a process to end, and keep its children at low priority until then; return its exit status."""
     while True:
         try:
             return process.wait(_LOOK_SECONDS)
         except subprocess.TimeoutExpired:
-            keep_children_back(process.pid)
+            lower_children_priority(process.pid)
 
 
-def keep_children_back(pid: int) -> None:
+def lower_children_priority(pid: int) -> None:
     """Give every child of a process the lowest priority. Do nothing on systems that do not list children."""
     for child in children_of(pid):
         with contextlib.suppress(OSError):  # it has ended

@@ -22,7 +22,7 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from service.processes import tied_command
-from service.store.embedded.child_priority import wait_keeping_children_back
+from service.store.embedded.child_priority import wait_with_low_priority_children
 from service.store.embedded.folder_lock import lock_folder
 
 AppendFsync = Literal["always", "everysec", "no"]
@@ -214,7 +214,7 @@ class EmbeddedServer:
                 if self._stopping.is_set():
                     return "stopped"
                 self._process = self._spawn(binary)
-            return f"status {wait_keeping_children_back(self._process)}"
+            return f"status {wait_with_low_priority_children(self._process)}"
         except OSError as error:  # out of processes or files, which may be temporary
             return str(error)
 

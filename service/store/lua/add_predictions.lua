@@ -20,7 +20,7 @@ local changes_seen, changes = tonumber(ARGV[3]), tonumber(there[3] or '0')
 local last_seen = ARGV[2] .. '-' .. ARGV[3]
 
 -- Returns whether the last entry seen is in the log. A damaged moment of the entry differs from the model's `last_at`,
--- so a match with either one suffices.
+-- so the caller accepts a match with either one.
 local function is_in_log()
   local last = redis.call('XRANGE', KEYS[2], last_seen, last_seen)[1]
   return (seen == 0 and changes_seen == 0) or (last and (ARGV[4] == '' or moment_of(last) == ARGV[4]))

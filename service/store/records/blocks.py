@@ -32,14 +32,14 @@ class Block(NamedTuple):
         rounds = []
         for i, head in enumerate(self.predictions):
             outcome, body = self.outcomes[i : i + 1], self.bodies[head["begin"] : head["end"]]
-            said = head["token"].tobytes() + head["body_check"].ljust(CHECK_BYTES, b"\0")
+            token_and_check = head["token"].tobytes() + head["body_check"].ljust(CHECK_BYTES, b"\0")
             if any(outcome.tobytes()):
-                if check_of(outcome.tobytes()[CHECK_BYTES:] + said) != outcome["check"][0]:
+                if check_of(outcome.tobytes()[CHECK_BYTES:] + token_and_check) != outcome["check"][0]:
                     raise StoreCorruptError("the outcome of a prediction fails its check")
                 continue
             if len(body) != head["end"] - head["begin"]:
                 raise StoreCorruptError("the body of an open prediction is missing")
-            rounds.append(_round(outcome, said, body))
+            rounds.append(_round(outcome, token_and_check, body))
         return rounds
 
 
@@ -72,8 +72,8 @@ def block_of(record: bytes, answers: AnswerCodec) -> Block:
 
 def _round(outcome: Table, token_and_check: bytes, body: bytes) -> bytes:
     """Return the round that feedback "wrong, truth unknown" would create."""
-    said = outcome.copy()
-    said["kind"], said["round"], said["truth"] = FEEDBACK, 1, -1
-    said["check"] = check_of(said.tobytes()[CHECK_BYTES:] + token_and_check)
-    rest = said.tobytes() + token_and_check + body
+    closed = outcome.copy()
+    closed["kind"], closed["round"], closed["truth"] = FEEDBACK, 1, -1
+    closed["check"] = check_of(closed.tobytes()[CHECK_BYTES:] + token_and_check)
+    rest = closed.tobytes() + token_and_check + body
     return (len(rest) + 4).to_bytes(4, "little") + rest

@@ -156,11 +156,11 @@ class Format3:
 
     def _as_rounds(self, block: _Block, opened: Sequence[int]) -> Table:
         """Return the rounds that feedback would create from open predictions."""
-        said = np.zeros(1, self._outcome)
-        said["round"], said["truth"] = 1, -1
+        outcome = np.zeros(1, self._outcome)
+        outcome["round"], outcome["truth"] = 1, -1
         rounds = []
         for head in block.predictions[opened]:
-            rest = said.tobytes() + head["token"].tobytes() + block.bodies[head["begin"] : head["end"]]
+            rest = outcome.tobytes() + head["token"].tobytes() + block.bodies[head["begin"] : head["end"]]
             rounds.append((len(rest) + 4).to_bytes(4, "little") + rest)
         raw = self.read(rounds)
         if wrong := row_faults(self._answers, raw.table, self._contexts.decode(raw.contexts, raw.offsets)):

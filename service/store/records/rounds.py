@@ -30,7 +30,7 @@ class StoredRounds:
         self._fixed = np.dtype(fixed)
         size = contexts.fixed_bytes
         self._whole = None if size is None else np.dtype([*fixed, ("context", f"V{size}")])
-        self._said, self._body = (ROUND.place(field, answers.dtype) for field in ("kind", "flags"))
+        self._kind_at, self._body_at = (ROUND.place(field, answers.dtype) for field in ("kind", "flags"))
 
     @property
     def least_bytes(self) -> int:
@@ -39,7 +39,7 @@ class StoredRounds:
 
     def bounds(self, payload: bytes) -> list[int]:
         """See `RoundReader.bounds`. If a round's length is damaged, its parts give the length."""
-        found = self._walk(payload, self._length_said) or self._walk(payload, self._length_of_parts)
+        found = self._walk(payload, self._stored_length) or self._walk(payload, self._length_of_parts)
         if found is None:
             raise StoreCorruptError("an entry cannot be split into rounds")
         return found
@@ -56,7 +56,7 @@ class StoredRounds:
         self._verify(data, at, core)
         return self._of_parts(data, at, core)
 
-    def _length_said(self, payload: bytes, at: int) -> int:
+    def _stored_length(self, payload: bytes, at: int) -> int:
         return int.from_bytes(payload[at : at + 4], "little")
 
     def _length_of_parts(self, payload: bytes, at: int) -> int:
@@ -94,10 +94,10 @@ class StoredRounds:
         """Refuse damaged rounds, then rounds that this version does not understand."""
         if (core["length"] != np.diff(at)).any():
             raise StoreCorruptError("a round of the log does not have its stored length")
-        said, body = self._said, self._body
-        if [check_of(data[start + said : start + body]) for start in at[:-1]] != core["check"].tolist():
+        kind_at, body_at = self._kind_at, self._body_at
+        if [check_of(data[start + kind_at : start + body_at]) for start in at[:-1]] != core["check"].tolist():
             raise StoreCorruptError("the outcome of a round fails its check")
-        if [check_of(data[start + body : stop]) for start, stop in pairwise(at)] != core["body_check"].tolist():
+        if [check_of(data[start + body_at : stop]) for start, stop in pairwise(at)] != core["body_check"].tolist():
             raise StoreCorruptError("the body of a round fails its check")
         self._refuse_newer(core)
 

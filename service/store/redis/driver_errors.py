@@ -37,24 +37,24 @@ def translating_errors(method: Callable[_P, Coroutine[Any, Any, _T]]) -> Callabl
 
 def translated_error(error: Exception) -> StoreError:
     """Return the service's error for one of the driver's."""
-    said = f"{error or type(error).__name__}"
+    message = f"{error or type(error).__name__}"
     match error:
         case exceptions.OutOfMemoryError():
             return StoreFullError("the store has reached its memory limit")
-        case exceptions.ResponseError() if said.startswith("WRONGTYPE"):
+        case exceptions.ResponseError() if message.startswith("WRONGTYPE"):
             return StoreCorruptError("a key of the store holds the wrong type of value")
         case exceptions.AskError():
             detail = OF_A_CLUSTER
-        case exceptions.ResponseError() if isinstance(error, exceptions.NoPermissionError) or said.startswith(
+        case exceptions.ResponseError() if isinstance(error, exceptions.NoPermissionError) or message.startswith(
             _NO_RIGHT
         ):
-            detail = f"the store's user lacks a permission: {said}"
+            detail = f"the store's user lacks a permission: {message}"
         case exceptions.ReadOnlyError():
-            detail = f"the store refuses writes: READONLY {said}"
-        case exceptions.ResponseError() if said.startswith(_NO_WRITES):
-            detail = f"the store refuses writes: {said}"
-        case exceptions.ResponseError() if said.startswith("CORRUPT") or "user_script" in said:
-            return StoreCorruptError(f"a model's data in the store cannot be used: {said}")
+            detail = f"the store refuses writes: READONLY {message}"
+        case exceptions.ResponseError() if message.startswith(_NO_WRITES):
+            detail = f"the store refuses writes: {message}"
+        case exceptions.ResponseError() if message.startswith("CORRUPT") or "user_script" in message:
+            return StoreCorruptError(f"a model's data in the store cannot be used: {message}")
         case _:
-            detail = f"the store does not answer: {said}"
+            detail = f"the store does not answer: {message}"
     return StoreUnavailableError(detail)

@@ -9,10 +9,10 @@ from service.store.base import Feedback, FeedbackResult, FeedbackStatus
 from service.store.records.layout import VERSION
 from service.store.records.outcomes import decode_outcomes
 
-Said: TypeAlias = Mapping[str, Sequence[bytes]]
+EncodedFeedback: TypeAlias = Mapping[str, Sequence[bytes]]
 """Encoded feedback by block."""
 
-_SAID = struct.Struct("<qBI")
+_FEEDBACK = struct.Struct("<qBI")
 """token i64, correct u8 (1, 0, or 2 if only the truth is given), bytes of the truth u32; the truth follows."""
 
 _STATUSES = {ord(status.value[0]): status for status in FeedbackStatus}
@@ -27,12 +27,12 @@ _OLDER = b"o"
 def by_block(feedback: Iterable[Feedback]) -> tuple[list[str], dict[str, list[bytes]]]:
     """Return the block of each feedback, and the encoded feedback of each block, in the given order."""
     order: list[str] = []
-    said: dict[str, list[bytes]] = {}
+    encoded: dict[str, list[bytes]] = {}
     for (_, block, token), correct, truth in feedback:
         order.append(block)
-        packed = _SAID.pack(token, 2 if correct is None else correct, len(truth or b"")) + (truth or b"")
-        said.setdefault(block, []).append(packed)
-    return order, said
+        packed = _FEEDBACK.pack(token, 2 if correct is None else correct, len(truth or b"")) + (truth or b"")
+        encoded.setdefault(block, []).append(packed)
+    return order, encoded
 
 
 def in_order(order: Sequence[str], results: Mapping[str, Iterable[FeedbackResult]]) -> list[FeedbackResult]:

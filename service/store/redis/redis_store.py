@@ -39,7 +39,7 @@ from service.store.records import format_3
 from service.store.redis.damage_commands import DamageCommands
 from service.store.redis.driver_errors import translating_errors
 from service.store.redis.entry_codec import decode_entry
-from service.store.redis.feedback_codec import Said, by_block, decode_results, in_order, is_older
+from service.store.redis.feedback_codec import EncodedFeedback, by_block, decode_results, in_order, is_older
 from service.store.redis.model_hash import NAME_ERRORS, read_listed, read_model
 from service.store.redis.model_stats import read_load, read_model_stats
 from service.store.redis.scripts import Script, record_script, script
@@ -52,7 +52,7 @@ _BULK_PATIENCE = 30
 _PART_BYTES = 2**20
 """Bytes per part of a snapshot. The store accepts a part in one or two milliseconds."""
 
-_COMING_SECONDS = 3600
+_UNFINISHED_SECONDS = 3600
 """Time to live of the parts of an unfinished snapshot."""
 
 _Connection: TypeAlias = Connection | Confirmed
@@ -107,7 +107,7 @@ class RedisStore(DamageCommands):
         start = b"(" + after.encode(errors=NAME_ERRORS) if after else "-"
         raw = await self._call("ZRANGE", keys.MODELS, start, "+", "BYLEX", "LIMIT", 0, limit)
         names = [name.decode(errors=NAME_ERRORS) for name in raw]
-        found = await asyncio.gather(*(self._list_or_say_why(name) for name in names))
+        found = await asyncio.gather(*(self._list_entry(name) for name in names))
         cursor = names[-1] if len(names) == limit else None
         return ModelPage([model for model in found if model is not None], cursor)
 
@@ -151,11 +151,11 @@ class RedisStore(DamageCommands):
         self, key: ModelKey, feedback: Sequence[Feedback], rules: FeedbackRules, now: float
     ) -> list[FeedbackResult]:
         """See `Store.add_feedback`."""
-        order, said = by_block(feedback)
+        order, encoded = by_block(feedback)
         fixed = [key.incarnation, repr(now), int(rules.accept_late), int(rules.label_needed)]
-        replies = await self._join(_ADD_FEEDBACK, key, said, fixed)
-        results = {block: decode_results(*reply) for block, reply in zip(said, replies, strict=True)}
-        if older := {block: said[block] for block, reply in zip(said, replies, strict=True) if is_older(*reply)}:
+        replies = await self._join(_ADD_FEEDBACK, key, encoded, fixed)
+        results = {block: decode_results(*reply) for block, reply in zip(encoded, replies, strict=True)}
+        if older := {block: encoded[block] for block, reply in zip(encoded, replies, strict=True) if is_older(*reply)}:
             replies = await self._join(_ADD_FEEDBACK_FORMAT_3, key, older, [*fixed, *rules.shape])
             for block, reply in zip(older, replies, strict=True):
                 results[block] = decode_results(*reply, format_3.VERSION)
@@ -189,7 +189,7 @@ class RedisStore(DamageCommands):
         for number, start in enumerate(starts):
             part = snapshot.state[start : start + _PART_BYTES]
             await self._call("HSET", coming, f"{number:06d}", part, connection=self._bulk)
-            await self._call("EXPIRE", coming, _COMING_SECONDS)
+            await self._call("EXPIRE", coming, _UNFINISHED_SECONDS)
         named = [*_model_and_log(key), keys.snapshot(*key), coming]
         args = [
             *(key.incarnation, SNAPSHOT_VERSION, snapshot.round_count, snapshot.change_count, snapshot.last_at or b""),
@@ -239,16 +239,18 @@ class RedisStore(DamageCommands):
         await self._connection.close()
         await self._bulk.close()
 
-    async def _join(self, script: Script, key: ModelKey, said: Said, fixed: Sequence[Any]) -> list[tuple[bytes, bytes]]:
+    async def _join(
+        self, script: Script, key: ModelKey, encoded: EncodedFeedback, fixed: Sequence[Any]
+    ) -> list[tuple[bytes, bytes]]:
         """Run a script that joins feedback; return its reply for each block."""
-        named = [*_model_and_log(key), *(keys.block(*key, block) for block in said)]
-        parts = [part for block, each in said.items() for part in (block, b"".join(each))]
+        named = [*_model_and_log(key), *(keys.block(*key, block) for block in encoded)]
+        parts = [part for block, each in encoded.items() for part in (block, b"".join(each))]
         replies: list[tuple[bytes, bytes]] = _unless_gone(
             key, await self._run(script, named, [*fixed, *parts], self._confirmed)
         )
         return replies
 
-    async def _list_or_say_why(self, name: str) -> ListedModel | UnreadModel | None:
+    async def _list_entry(self, name: str) -> ListedModel | UnreadModel | None:
         if not name.isascii():
             return None  # not a valid model name: no request can refer to it
         try:
