@@ -11,7 +11,7 @@ _SMALL = 65_536
 """Maximum bytes of a state that every fold checks. Copying and scanning a larger one costs more than the fold."""
 
 _EXTREME = 1e30
-"""Rounds with a number, or a 1/p, above this are folded with the check for any state size."""
+"""Rounds with a number, or an inverse propensity 1/p, above this are checked for every state size."""
 
 
 def learn(learner: AnyLearner, state: Any, rounds: Rounds) -> tuple[Any, int]:

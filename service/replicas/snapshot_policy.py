@@ -5,7 +5,7 @@ from collections.abc import Callable
 from service.replicas.replica import Replica
 
 SNAPSHOT_EVERY = 1_000
-"""Minimum new rounds that trigger a snapshot before its age does."""
+"""Minimum new rounds that trigger a snapshot."""
 
 SNAPSHOT_PAUSE = 1.0
 """Minimum seconds between two snapshots. Folding the rounds of one second again takes less time."""

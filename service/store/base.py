@@ -162,7 +162,7 @@ class Store(Protocol):
         """
 
     async def list_models(self, after: str, limit: int) -> ModelPage:
-        """Return up to `limit` models with names after `after` ("" at first). An unreadable model fails alone."""
+        """Return up to `limit` models with names after `after` ("" for the first page). Unreadable ones fail alone."""
 
     async def list_model(self, name: str) -> ListedModel | None:
         """Return the list entry of the model with that name, or None.
@@ -215,7 +215,7 @@ class Store(Protocol):
 
         Raises:
             ModelNotFoundError: if this incarnation of the model is gone.
-            NewerVersionError: if this version does not know the type, version or fields of an entry, as of any change.
+            NewerVersionError: if this version does not know the type, version or fields of an entry, such as a change.
         """
 
     async def load_snapshot(self, key: ModelKey) -> Snapshot | None:

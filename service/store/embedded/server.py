@@ -38,7 +38,7 @@ _log = logging.getLogger(__name__)
 
 
 class EmbeddedServerError(Exception):
-    """The embedded server cannot run. The message tells the user why."""
+    """The embedded server cannot run. The message gives the user the reason."""
 
 
 def is_answering(url: str) -> bool:
