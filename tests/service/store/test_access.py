@@ -78,7 +78,7 @@ async def use_every_operation_and_read_settings(store: RedisStore) -> None:
     """Call each operation as a user who may read the store's settings."""
     await use_every_operation(store)
     facts = await store.check()
-    assert "not known" not in facts.version + facts.persistence
+    assert "unknown" not in facts.version + facts.persistence
 
 
 # --- TLS
