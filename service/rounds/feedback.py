@@ -1,4 +1,4 @@
-"""Feedback: read from requests, joined with its predictions in the store, coalesced, and answered."""
+"""Feedback: parsed from requests, coalesced, joined with predictions in the store, and answered."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -27,15 +27,19 @@ from service.store.base import Feedback, FeedbackResult, FeedbackStatus
 _REFUSALS: dict[FeedbackStatus, tuple[type[WagerError], str, str]] = {
     FeedbackStatus.UNKNOWN: (PredictionNotFoundError, "there is no prediction {id!r}", "prediction_id"),
     FeedbackStatus.EXPIRED: (PredictionExpiredError, "the window of prediction {id!r} has closed", "prediction_id"),
-    FeedbackStatus.CONFLICT: (FeedbackConflictError, "other feedback is on record for {id!r}: {first}", "correct"),
+    FeedbackStatus.CONFLICT: (
+        FeedbackConflictError,
+        "prediction {id!r} already has different feedback: {first}",
+        "correct",
+    ),
     FeedbackStatus.INCONSISTENT: (
         InconsistentFeedbackError,
-        "correct contradicts {truth} for {id!r}",
+        "correct contradicts {truth} for prediction {id!r}",
         "correct",
     ),
     FeedbackStatus.LABEL_NEEDED: (
         LabelNeededError,
-        "the learner of this model needs {truth} when the prediction was wrong",
+        "this model's learner needs {truth} if the prediction was wrong",
         "{truth}",
     ),
     FeedbackStatus.BROKEN: (BrokenPredictionError, "the record of prediction {id!r} is damaged", "prediction_id"),
@@ -47,9 +51,9 @@ class FeedbackJoiner:
     """Joins feedback with the predictions of one model.
 
     Args:
-        model: whose predictions they are.
-        environment: where they are stored, and the clock.
-        upkeep: hears of rounds that are recorded.
+        model: the model that made the predictions.
+        environment: provides the store and the clock.
+        upkeep: receives the number of the newest recorded round.
     """
 
     def __init__(self, model: Model, environment: Environment, upkeep: Upkeep) -> None:
@@ -60,14 +64,14 @@ class FeedbackJoiner:
 
     @property
     def idle(self) -> bool:
-        """Whether nothing is under way."""
+        """Whether no feedback is queued or in flight."""
         return self._batcher.idle
 
     async def give(self, request: FeedbackRequest) -> FeedbackAnswer:
-        """Return what is on record for the prediction.
+        """Record the feedback; return the outcome on record for its prediction.
 
         Raises:
-            WagerError: why nothing was recorded.
+            WagerError: if the feedback is refused.
         """
         result = await self._batcher.submit(_read(self._model.answers, request))
         answer = _to_answer(request.prediction_id, result, self._model.answers.truth_field)
@@ -76,7 +80,7 @@ class FeedbackJoiner:
         return answer
 
     async def give_all(self, requests: Sequence[FeedbackRequest]) -> list[FeedbackAnswer | Exception]:
-        """As `give` for each; what would be raised is among the answers."""
+        """Handle each request as `give` does; return errors instead of raising them."""
         results = await apply_to_valid(
             self._batcher.submit_all, attempt_each(partial(_read, self._model.answers), requests)
         )
@@ -99,7 +103,7 @@ def _read(answers: Answers, request: FeedbackRequest) -> Feedback:
 
 
 def _to_answer(prediction_id: PredictionId, result: FeedbackResult, truth_field: str) -> FeedbackAnswer | WagerError:
-    """What is on record, or why nothing was recorded."""
+    """Convert a result to the outcome on record, or to the error that refuses the feedback."""
     text, (status, outcome) = str(prediction_id), result
     if outcome is None or status in _REFUSALS:
         error, detail, field = _REFUSALS[status]

@@ -109,10 +109,10 @@ SERVICE = (
             (
                 "holes are skipped",
                 "_pieces",
-                "raise StoreCorruptError(f'the log has a hole before round {entry.last_round}')",
+                "raise StoreCorruptError(f'the log has a gap before round {entry.last_round}')",
                 "",
             ),
-            ("damage that was learned stays", "Quarantine.heed", "each.first <= rounds", "False"),
+            ("damage that was learned stays", "Quarantine.refresh", "each.first <= rounds", "False"),
             (
                 "a state that is not finite",
                 "guarded_fold.learn",

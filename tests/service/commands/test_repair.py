@@ -73,7 +73,7 @@ def test_it_lists_all_damage_and_changes_nothing(tmp_path: Path) -> None:
         "definition: definition: damaged:",
         "log: round 2: damaged:",
         "log: round 3: damaged:",
-        "newer: snapshot: of a newer version, not searched:",
+        "newer: snapshot: written by a newer version, not searched:",
         "prediction: prediction open: damaged:",
         "recorded: round 4, on record: damaged:",
         "snapshot: snapshot of 1 rounds: damaged:",

@@ -254,7 +254,7 @@ def test_holes_are_not_skipped_as_damage() -> None:
     model = unstored_model()
     size = model.format.round_bytes
     third = size.to_bytes(4, "little") + bytes(NUMBER - 4) + (3).to_bytes(8, "little") + bytes(size - NUMBER - 8)
-    with pytest.raises(StoreCorruptError, match="hole"):
+    with pytest.raises(StoreCorruptError, match="gap"):
         read_entries(model.format, [LogEntry(3, "x", third)], 1)
 
 

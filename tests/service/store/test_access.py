@@ -78,7 +78,7 @@ async def use_every_operation_and_read_settings(store: RedisStore) -> None:
     """Call each operation as a user who may read the store's settings."""
     await use_every_operation(store)
     facts = await store.check()
-    assert "not known" not in facts.version + facts.persistence
+    assert "unknown" not in facts.version + facts.persistence
 
 
 # --- TLS
@@ -246,5 +246,5 @@ async def test_a_user_without_write_permission_is_not_ready(program: str, tmp_pa
             server.send("FLUSHALL")
             server.send("ACL", "SETUSER", "wager", "reset", ">pw", *rules, *changed)
             async with opened(f"redis://wager:pw@127.0.0.1:{server.port}") as store:
-                with pytest.raises(StoreUnavailableError, match="lacks a right: "):
+                with pytest.raises(StoreUnavailableError, match="lacks a permission: "):
                     await store.check()

@@ -181,7 +181,7 @@ async def test_a_single_server_url_for_a_cluster_is_refused(tmp_path: Path, prog
     with Server(tmp_path, binary, cluster_enabled="yes", cluster_port=str(free_port())).start().ended() as server:
         wait_until(server.answers)
         async with opened(f"redis://127.0.0.1:{server.port}") as store:
-            with pytest.raises(StoreUnavailableError, match=r"part of the models: give redis\+cluster://"):
+            with pytest.raises(StoreUnavailableError, match=r"part of the models: use a redis\+cluster://"):
                 await store.check()
 
 

@@ -39,7 +39,7 @@ def test_a_single_stored_prediction_survives(sample: Sample) -> None:
     ):
         for stored in (record, without_bodies(record)):
             if stop - start > 1 and fingerprint != bytes(16):  # the service names blocks of several predictions
-                with pytest.raises(StoreCorruptError, match="of another model"):
+                with pytest.raises(StoreCorruptError, match="belongs to another model"):
                     sample.format.decode_stored(stored)
                 continue
             kept = sample.format.decode_stored(stored)

@@ -111,7 +111,7 @@ async def test_unreplicated_feedback_is_not_acknowledged(watched: SentinelStore,
         with stopped(watched.servers[1]):
             for _ in range(2):
                 async with connected(url, patience=0.5) as store:
-                    with pytest.raises(StoreUnavailableError, match=r"written, but to 0 of 1 replicas within 0\.25 s"):
+                    with pytest.raises(StoreUnavailableError, match=r"only to 0 of 1 replicas within 0\.25 s"):
                         await Scenario(store, scenario.key).judge("a")
         await asyncio.to_thread(wait_until, watched.is_whole)
         assert await scenario.judge("a", "b") == [FeedbackStatus.DUPLICATE, FeedbackStatus.RECORDED]
@@ -145,7 +145,7 @@ async def test_missing_replicas_prevent_acknowledgment(url: str) -> None:
 async def test_the_service_answers_503_until_replicas_have_it(watched: SentinelStore) -> None:
     """The client may repeat the request, and `/readyz` describes the guarantee."""
     async with worker(watched.url, wait_replicas=1, store_timeout_seconds=0.5) as client:
-        assert "1 other server has it, too" in (await client.get("/readyz")).json()["durability"]
+        assert "1 other server has it as well" in (await client.get("/readyz")).json()["durability"]
         assert (await client.post("/models", json=definition("front"))).status_code == 201
         request = {"model": "front", "context": [0.6, 0.8, 0.0]}
         drawn = (await client.post("/predict", json=request)).json()
