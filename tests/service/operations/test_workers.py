@@ -119,7 +119,7 @@ async def crowd(wager: Wager, name: str, choice: dict[str, Any]) -> AsyncIterato
 
 
 def doubled_shuffled_contradicted(name: str, seed: int) -> list[Any]:
-    """Return shuffled tasks: one to four feedbacks per prediction, contradictory for half of them, and new predictions."""
+    """Return shuffled tasks: one to four feedbacks per prediction, contradictory for half, and new predictions."""
     rng = np.random.default_rng(seed)
     feedback: list[Any] = []
     for number in range(ROUNDS):
