@@ -234,8 +234,8 @@ async def test_health_and_documentation_are_public(guarded: Guarded, path: str) 
     assert (await guarded.client.get(path)).status_code == 200
 
 
-async def test_a_key_is_accepted_in_either_header(guarded: Guarded) -> None:
-    """A key is accepted in `Authorization: Bearer`, in any case, or `X-API-Key`; the former takes precedence."""
+async def test_a_key_comes_in_either_header(guarded: Guarded) -> None:
+    """`Authorization: Bearer` in any case, or `X-API-Key`; the first where both are there."""
     key = await guarded.keys.create("x", ["read"])
     for headers, status in [
         ({"Authorization": f"bearer {key.text}"}, 200),
@@ -249,13 +249,13 @@ async def test_a_key_is_accepted_in_either_header(guarded: Guarded) -> None:
     assert (await guarded.client.get(f"/learners?key={key.text}")).status_code == 401
 
 
-async def test_keys_are_off_on_loopback(store_url: str) -> None:
-    """On loopback, by default, no key is required, and wrong keys are ignored."""
+async def test_keys_off_asks_for_none(store_url: str) -> None:
+    """On loopback, unless set, nobody needs a key, and a wrong one is not looked at."""
     async with worker(store_url) as client:
         assert (await client.get("/models", headers=bearer("wrong"))).status_code == 200
 
 
-async def test_keys_appear_in_no_log_or_answer(guarded: Guarded, caplog: pytest.LogCaptureFixture) -> None:
+async def test_no_key_is_in_logs_or_answers(guarded: Guarded, caplog: pytest.LogCaptureFixture) -> None:
     """A key appears neither in answers nor in logs, whatever the outcome."""
     caplog.set_level(0)
     key = await guarded.keys.create("x", ["read"], limit="1/day")

@@ -38,7 +38,7 @@ def wager(*arguments: str) -> Result:
 
 
 def test_version_is_printed() -> None:
-    """`wager version` prints only the version of the package."""
+    """`wager version` prints the version of the package and nothing else."""
     assert wager("version").output == f"{__version__}\n"
 
 
