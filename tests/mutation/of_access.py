@@ -41,7 +41,7 @@ ACCESS = (
         laws=(
             "test_unknown_paths_are_closed",
             "test_foreign_models_look_absent",
-            "test_a_key_makes_as_many_requests_as_it_may",
+            "test_requests_over_the_limit_of_a_key_are_refused",
         ),
         errors=(
             ("a new route is open to readers", "need_of", "_READ if method == 'GET' else _ADMIN", "_READ"),
@@ -79,7 +79,7 @@ ACCESS = (
     Errors(
         concept="webhook",
         home="Verifier",
-        laws=("test_a_wrong_signature_is_refused", "test_a_right_signature_is_let_in"),
+        laws=("test_a_wrong_signature_is_refused", "test_a_valid_signature_is_accepted"),
         errors=(
             ("of any age", "check_headers", "abs(int(timestamp) - self._now()) > TOLERANCE_SECONDS", "False"),
             ("for the first secret only", "verify", "self._signers", "self._signers[:1]"),

@@ -27,7 +27,7 @@ def test_parsing_inverts_formatting(text: str, value: PredictionId) -> None:
 
 
 @pytest.mark.parametrize("token", HOSTILE)
-def test_hostile_tokens_are_refused(token: str) -> None:
+def test_tokens_in_other_forms_are_refused(token: str) -> None:
     """A token in any form that the service does not write is refused."""
     with pytest.raises(pydantic.ValidationError, match="should match pattern"):
         QUALIFIED.validate_python(f"m:~block:{token}")
