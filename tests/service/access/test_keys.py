@@ -184,7 +184,7 @@ async def test_unknown_ids_are_refused(admin: KeyAdmin) -> None:
         await admin.revoke("0" * 12)
 
 
-async def test_the_stored_table_behaves_like_the_one_in_memory(any_store_url: str) -> None:
+async def test_the_store_keeps_the_records(any_store_url: str) -> None:
     """The table in the store behaves like the one in memory: add, replace and remove succeed only when they should."""
     store = RedisStore(any_store_url, timeout=10.0)
     for table in (ApiKeyTable(store.command), MemoryTable()):

@@ -8,11 +8,8 @@ from service.load.command import load
 from service.load.plan import Plan
 
 
-def test_the_help_shows_the_defaults_of_the_plan() -> None:
-    """The help of each option shows the plan's default in brackets.
-
-    The texts repeat the defaults, because the command does not import the plan.
-    """
+def test_the_help_names_the_defaults_of_the_plan() -> None:
+    """In brackets, for every field that has one; the command itself has none of them, as it imports no plan."""
     hints = get_type_hints(load, include_extras=True)
     texts = {name: hints[name].__metadata__[0].help for name in hints if name != "return"}
     named = {name: found[1] for name, text in texts.items() if (found := re.search(r"\[([^]]*)\]\.$", text))}
