@@ -40,7 +40,7 @@ async def test_a_fail_over_loses_only_what_the_replica_lacks(tmp_path: Path) -> 
 
 @pytest.mark.slow
 async def test_rounds_confirmed_by_a_replica_survive_the_primary(tmp_path: Path) -> None:
-    """With `WAGER_WAIT_REPLICAS` 1 nothing acknowledged is lost, even if the primary is killed early."""
+    """If a replica confirms each feedback, nothing acknowledged is lost, however early the primary is killed."""
     report, injected = await fail_over(tmp_path, seconds=5.0, seed=1, death=Death.HASTY, wait_replicas=1)
     assert (report.wrong, report.lost, report.renewed) == ([], [], [])
     assert report.rounds == report.acknowledged > 0

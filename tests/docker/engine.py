@@ -83,7 +83,7 @@ class Load:
 
     @property
     def wrong(self) -> int:
-        """Number of rounds on which the logs and the acknowledgments disagree."""
+        """Number of violations in the audit: rounds lost, repeated, altered or unasked, and predictions lost."""
         audit = self.report["correctness"]
         return sum(int(audit[what]) for what in ("lost", "repeated", "altered", "unasked", "predictions_lost"))
 

@@ -35,7 +35,7 @@ def test_tokens_in_other_forms_are_refused(token: str) -> None:
 
 @pytest.mark.parametrize(("text", "model"), [("mine", ""), ("m:mine", "m")])
 def test_a_client_may_leave_the_model_out(text: str, model: str) -> None:
-    """A client's id has no token; its model may be empty."""
+    """A client's id has no token, and may omit the model."""
     assert GIVEN.validate_python(text) == (model, "mine", SINGLE)
 
 

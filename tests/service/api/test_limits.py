@@ -145,7 +145,7 @@ async def test_a_full_worker_refuses_requests() -> None:
 
 
 async def test_requests_without_a_key_have_separate_places() -> None:
-    """They have a tenth as many places, at least one; neither kind of request takes places of the other."""
+    """Requests without a key have a tenth as many places, at least one; neither kind takes the other's places."""
     gate, inside = asyncio.Event(), asyncio.Semaphore(0)
 
     async def app(scope: Any, _receive: Any, send: Any) -> None:

@@ -20,7 +20,7 @@ METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", 
 
 
 async def test_other_methods_are_refused_with_the_allowed_ones(client: httpx2.AsyncClient) -> None:
-    """A method that a path lacks gets 405 with the allowed methods; other methods never get 405."""
+    """A method that a path lacks gets 405 with the path's methods, which never get 405."""
     for path, own in PATHS.items():
         for method in METHODS:
             response = await client.request(method, path.format(name="nobody"))

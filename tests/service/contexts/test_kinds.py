@@ -77,7 +77,7 @@ def test_a_kind_is_found_by_its_name(name: str) -> None:
 
 @every_kind
 def test_a_context_is_parsed_as_one_kind(name: str) -> None:
-    """Its kind claims a context, both as JSON and parsed, and no earlier kind claims it."""
+    """A context is claimed by its kind, both as JSON and parsed, and by no kind that is tried earlier."""
     for given, context in zip(SAMPLES[name].contexts, contexts_of(name), strict=True):
         assert type(context) is kind_of(name).type
         for value in (given, context):

@@ -68,7 +68,7 @@ def test_merged_measurements_equal_those_of_one_process() -> None:
 
 
 def test_examples_depend_on_seed_and_process_only() -> None:
-    """Equal seeds give equal examples; processes have different contexts but the same classes."""
+    """Equal seeds give equal examples; processes have different contexts around the same class centres."""
     plan, other = Plan(url=URL, seed=1), Plan(url=URL, seed=2)
     assert examples(plan, 0) == examples(plan, 0) != examples(plan, 1)
     assert examples(plan, 0) != examples(other, 0)

@@ -118,7 +118,7 @@ async def test_the_exit_code_reports_the_audit(fault: str, settle: int, code: in
 
 
 def test_a_real_service_passes_the_audit(tmp_path: Path) -> None:
-    """Every acknowledged round is logged once, with workers, generators, models, batches and sparse contexts varied."""
+    """A service with two workers logs every acknowledged round once: single requests, batches, sparse contexts."""
     with serve(tmp_path, workers=2) as wager:
         for number, options in enumerate(
             ([], ["--batch", "7", "--nonzeros", "5", "--features", "1000"], ["--learner", "gaptron", "--true-labels"])

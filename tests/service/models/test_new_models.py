@@ -30,7 +30,7 @@ def opened(definition: dict[str, Any]) -> Model:
 
 @pytest.mark.parametrize(("learner", "norm_bound"), FORMERLY_ALLOWED, ids=str)
 def test_new_models_need_enough_regularization(learner: dict[str, Any], norm_bound: float) -> None:
-    """A new model whose inverse would lose all digits is refused; a stored one opens unchanged."""
+    """A new model with too little regularization is refused by that name; a stored definition opens unchanged."""
     definition = definition_of(learner, norm_bound)
     with pytest.raises(HyperparameterError, match="use a regularization of at least") as error:
         new_model(ModelDefinition.model_validate(definition), "one", Limits(2**30, 10**12))

@@ -25,7 +25,7 @@ Damage = Callable[[redis.Redis, str], Any]
 
 
 def redefined(**changes: Any) -> Damage:
-    """Damage a definition by replacing fields."""
+    """Return a damage that replaces fields of the definition."""
 
     def damage(client: redis.Redis, key: str) -> None:
         stored: Any = client.hget(key, "definition")
@@ -35,12 +35,12 @@ def redefined(**changes: Any) -> Damage:
 
 
 def replaced(field: str, value: bytes) -> Damage:
-    """Damage a model's hash by replacing a field."""
+    """Return a damage that replaces a field of the model's hash."""
     return lambda client, key: client.hset(key, field, value)
 
 
 def without(field: str) -> Damage:
-    """Damage a model's hash by deleting a field."""
+    """Return a damage that deletes a field of the model's hash."""
     return lambda client, key: client.hdel(key, field)
 
 
