@@ -41,7 +41,7 @@ def test_a_client_may_leave_the_model_out(text: str, model: str) -> None:
 
 @pytest.mark.parametrize("text", ["~", "~mine", "m:~mine", "a:b:~c", "m:~"])
 def test_a_client_cannot_use_an_id_of_the_service(text: str) -> None:
-    """An id with the service's prefix is refused with that reason, whatever else is wrong with it."""
+    """Whatever else is wrong with it, it is refused with the rule."""
     with pytest.raises(pydantic.ValidationError, match="begins with ~"):
         GIVEN.validate_python(text)
 
