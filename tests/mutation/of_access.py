@@ -7,11 +7,11 @@ ACCESS = (
         concept="key",
         home="Gatekeeper",
         laws=(
-            "test_only_the_whole_key_is_the_key",
-            "test_a_revocation_is_seen_after_its_delay",
-            "test_rotation_leaves_two_good_keys_for_a_while",
-            "test_a_glob_is_letters_and_stars",
-            "test_a_key_opens_what_its_scope_says",
+            "test_an_altered_key_is_refused",
+            "test_a_revocation_takes_effect_within_the_cache_time",
+            "test_both_keys_work_during_a_rotation",
+            "test_a_glob_matches_letters_and_stars",
+            "test_a_scope_opens_its_own_operations_only",
         ),
         errors=(
             (
@@ -29,7 +29,7 @@ ACCESS = (
     Errors(
         concept="rotated key",
         home="KeyAdmin",
-        laws=("test_rotation_never_lengthens_a_life", "test_a_key_revoked_while_it_is_rotated_stays_revoked"),
+        laws=("test_rotation_never_extends_a_key", "test_a_key_revoked_while_it_is_rotated_stays_revoked"),
         errors=(
             ("lives longer", "rotate", "min(old.expires_at, now + overlap_seconds)", "now + overlap_seconds"),
             ("survives a revocation", "rotate", "await self._table.remove(issued.id)", ""),
@@ -39,9 +39,9 @@ ACCESS = (
         concept="access",
         home="need_of",
         laws=(
-            "test_what_is_not_there_is_closed",
-            "test_models_of_others_cannot_be_told_from_none",
-            "test_a_key_makes_as_many_requests_as_it_may",
+            "test_unknown_paths_are_closed",
+            "test_foreign_models_look_absent",
+            "test_requests_over_the_limit_of_a_key_are_refused",
         ),
         errors=(
             ("a new route is open to readers", "need_of", "_READ if method == 'GET' else _ADMIN", "_READ"),
@@ -53,9 +53,9 @@ ACCESS = (
     Errors(
         concept="others' models",
         laws=(
-            "test_models_of_others_cannot_be_told_from_none",
-            "test_a_batch_too_large_tells_nothing_of_others",
-            "test_a_list_has_the_keys_own_models_only",
+            "test_foreign_models_look_absent",
+            "test_a_large_batch_reveals_nothing_about_foreign_models",
+            "test_a_list_shows_only_the_models_of_the_key",
         ),
         errors=(
             ("predict", "router.predict", "check_model(request.model, 'model')", ""),
@@ -67,7 +67,10 @@ ACCESS = (
     Errors(
         concept="wrong keys",
         home="WrongKeys",
-        laws=("test_so_many_a_window_are_refused_as_ever", "test_an_address_is_one_source"),
+        laws=(
+            "test_wrong_keys_over_the_limit_wait_for_the_next_window",
+            "test_addresses_of_one_network_are_one_source",
+        ),
         errors=(
             ("one too many", "count", "seen >= MOST_WRONG_KEYS", "seen > MOST_WRONG_KEYS"),
             ("each address of a network", "_source", "(int(known) >> 64 << 64, 64)", "(int(known), 128)"),
@@ -76,7 +79,7 @@ ACCESS = (
     Errors(
         concept="webhook",
         home="Verifier",
-        laws=("test_a_wrong_signature_is_refused", "test_a_right_signature_is_let_in"),
+        laws=("test_a_wrong_signature_is_refused", "test_a_valid_signature_is_accepted"),
         errors=(
             ("of any age", "check_headers", "abs(int(timestamp) - self._now()) > TOLERANCE_SECONDS", "False"),
             ("for the first secret only", "verify", "self._signers", "self._signers[:1]"),

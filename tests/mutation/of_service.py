@@ -25,8 +25,8 @@ SERVICE = (
     Errors(
         concept="prediction",
         laws=(
-            "test_asking_again_returns_the_stored_prediction",
-            "test_a_prediction_answers_what_was_drawn",
+            "test_a_repeated_request_returns_the_stored_prediction",
+            "test_a_prediction_has_label_propensity_and_expiry",
             "test_late_feedback_follows_the_models_policy",
             "test_two_workers_match_the_plain_python_model",
         ),

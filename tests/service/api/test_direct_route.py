@@ -1,4 +1,4 @@
-"""A direct route answers as FastAPI's own does, whatever it is sent."""
+"""The law of direct routes: they answer like FastAPI's own routes."""
 
 import json
 from typing import Any
@@ -41,7 +41,7 @@ TYPES: list[tuple[str, ...]] = [
 
 @pytest.fixture(scope="module")
 def app() -> FastAPI:
-    """An application with the same functions behind /direct and /plain."""
+    """Return an application with the same functions under /direct and /plain."""
     app = FastAPI()
     problems.install(app)
     for prefix, route_class in (("/direct", DirectRoute), ("/plain", None)):
@@ -75,16 +75,16 @@ async def _answers(
 @pytest.mark.parametrize(
     ("path", "body"), [("/predict", b) for b in PREDICTIONS] + [("/feedback", b) for b in FEEDBACK]
 )
-async def test_it_reads_and_refuses_the_same_bodies(app: FastAPI, path: str, body: str) -> None:
-    """The same answer, good or bad."""
+async def test_both_routes_answer_a_body_alike(app: FastAPI, path: str, body: str) -> None:
+    """Both routes give the same answer to a body, valid or not."""
     direct, plain = await _answers(app, path, body.encode())
     assert direct == plain
 
 
 @pytest.mark.parametrize("types", TYPES, ids=repr)
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "latin-1"])
-async def test_it_reads_the_same_kinds_of_body(app: FastAPI, types: tuple[str, ...], encoding: str) -> None:
-    """Whatever the body is declared to be, and however it is written."""
+async def test_both_routes_answer_a_content_type_alike(app: FastAPI, types: tuple[str, ...], encoding: str) -> None:
+    """Both routes give the same answer for any content type and encoding."""
     body = '{"prediction_id":"m:1","true_label":"é"}'.encode(encoding)
     direct, plain = await _answers(app, "/feedback", body, types)
     assert direct == plain
@@ -102,8 +102,8 @@ async def test_most_bodies_are_read_without_fastapi(app: FastAPI, monkeypatch: p
 
 
 @pytest.mark.parametrize("path", ["/direct", "/plain"])
-async def test_a_client_that_goes_away_is_no_fault_of_the_service(app: FastAPI, path: str) -> None:
-    """Both ways take a body that is cut off for a bad request."""
+async def test_a_body_cut_off_is_a_bad_request(app: FastAPI, path: str) -> None:
+    """Both routes answer a body cut off by a disconnect with 400."""
     sent: list[int] = []
     head = {"type": "http", "method": "POST", "path": f"{path}/predict", "query_string": b"", "root_path": ""}
 
@@ -119,8 +119,8 @@ async def test_a_client_that_goes_away_is_no_fault_of_the_service(app: FastAPI, 
     assert sent == [400]
 
 
-def test_a_function_that_takes_more_is_refused() -> None:
-    """It would never be given the rest."""
+def test_a_function_with_a_second_parameter_is_refused() -> None:
+    """A function with a second parameter is refused, because the route would not pass it."""
     routes = APIRouter(route_class=DirectRoute)
     with pytest.raises(TypeError, match="/feedback is to take its body and nothing else"):
 
