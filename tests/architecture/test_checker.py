@@ -148,34 +148,34 @@ def tree(root: Path, files: dict[str, str]) -> SourceTree:
 
 
 @pytest.mark.parametrize("rule", {case.rule for case in BROKEN.values()}, ids=lambda rule: rule.__name__)
-def test_a_sound_tree_passes(tmp_path: Path, rule: Rule) -> None:
+def test_every_rule_passes_a_sound_tree(tmp_path: Path, rule: Rule) -> None:
     """No rule has anything against it."""
     assert rule(tree(tmp_path, {})) == []
 
 
 @pytest.mark.parametrize("case", (BROKEN | EDGE).values(), ids=BROKEN | EDGE)
-def test_what_breaks_a_rule_is_named_with_its_line(tmp_path: Path, case: Broken) -> None:
+def test_each_rule_reports_violations_with_their_lines(tmp_path: Path, case: Broken) -> None:
     """One message for each violation, and none where a limit is just reached."""
     messages = case.rule(tree(tmp_path, case.files))
     assert len(messages) == len(case.said)
     assert all(part in message for part, message in zip(case.said, messages, strict=True)), messages
 
 
-def test_an_empty_room_is_found(tmp_path: Path) -> None:
+def test_rooms_without_modules_are_reported(tmp_path: Path) -> None:
     """A folder that moves leaves a row of the table behind."""
     assert rules.modules_without_room(tree(tmp_path, {}), ROOMS | {"house.cellar": ""}) == [
         "house.cellar is an empty room"
     ]
 
 
-def test_an_excuse_must_be_needed(tmp_path: Path) -> None:
+def test_unneeded_excuses_are_reported(tmp_path: Path) -> None:
     """A file that was split, or is gone, is excused no longer."""
     long = tree(tmp_path, {"low/a.py": "\n" * 301})
     excused = ["house/low/a.py", "house/low/store.py", "house/gone.py"]
     assert sizes.long_files(long, excused) == ["house/low/store.py needs no excuse", "house/gone.py needs no excuse"]
 
 
-def test_cycles_and_chains_of_a_graph() -> None:
+def test_graphs_find_cycles_and_the_longest_chain() -> None:
     """Each cycle once, however it is entered; the longest of the chains."""
     graph = graph_of([("a", "b"), ("b", "a"), ("b", "c"), ("c", "d"), ("d", "b"), ("d", "d"), ("e", "a")])
     assert shortest_cycles(graph) == [["a", "b"], ["b", "c", "d"]]

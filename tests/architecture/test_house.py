@@ -25,31 +25,31 @@ def test_each_module_has_a_room() -> None:
     keep(rules.modules_without_room(TREE, ROOMS))
 
 
-def test_the_table_of_rooms_has_no_cycle() -> None:
+def test_room_table_has_no_cycle() -> None:
     """What it allows never leads back to where it began."""
     allowed = graph_of((room, target) for room, targets in ROOMS.items() for target in targets.split())
     assert set(allowed) <= set(ROOMS)
     assert shortest_cycles(allowed) == []
 
 
-def test_rooms_import_what_they_may() -> None:
+def test_rooms_import_only_allowed_rooms() -> None:
     """No arrow but those of the table."""
     keep(rules.forbidden_arrows(TREE, ROOMS))
     keep(rules.relative_imports(TREE))
 
 
-def test_no_modules_import_each_other() -> None:
+def test_modules_have_no_import_cycle() -> None:
     """Not even inside functions or for types alone."""
     keep(rules.module_cycles(TREE))
 
 
 @pytest.mark.parametrize("depth", [None, 2], ids=["folders", "outer folders"])
-def test_no_folders_import_each_other(depth: int | None) -> None:
+def test_folders_have_no_import_cycle(depth: int | None) -> None:
     """Each folder by itself, and each with the folders in it."""
     keep(rules.folder_cycles(TREE, depth))
 
 
-def test_folders_are_seen_at_a_glance() -> None:
+def test_folders_hold_at_most_14_modules() -> None:
     """A folder holds at most 14 modules."""
     keep(rules.crowded_folders(TREE))
 
@@ -59,20 +59,20 @@ def test_libraries_stay_in_their_rooms() -> None:
     keep(rules.foreign_imports(TREE, LIBRARIES, OWN))
 
 
-def test_clocks_randomness_and_the_environment_come_from_above() -> None:
+def test_clocks_randomness_and_environment_are_arguments() -> None:
     """The learners have none; below its top the service takes them as arguments."""
     libraries = LIBRARIES | WORLD
     keep(rules.foreign_imports(TREE, libraries, OWN))
     keep(rules.uses_of_random(TREE, ("service.environment", "service.commands", "service.load")))
 
 
-def test_nothing_executable_is_read() -> None:
+def test_product_runs_no_code_from_data() -> None:
     """No pickle and its kin, and no code made from text, anywhere."""
     keep(rules.foreign_imports(TREE, LIBRARIES | dict.fromkeys(EXECUTABLE, ""), OWN))
     keep(rules.made_code(TREE))
 
 
-def test_each_algorithm_has_a_file_of_its_name() -> None:
+def test_each_algorithm_file_has_its_name() -> None:
     """Who looks for `soba-newton` finds `soba_newton.py`."""
     keep(rules.misnamed_algorithms(TREE, "learners.algorithms"))
 
@@ -88,6 +88,6 @@ def test_functions_are_short() -> None:
     keep(sizes.long_functions(TREE))
 
 
-def test_public_things_say_what_they_are() -> None:
+def test_public_definitions_have_docstrings() -> None:
     """Every module, and every public class, function and method, has a docstring."""
     keep(sizes.undocumented(TREE))

@@ -81,7 +81,7 @@ def test_bad_rounds_are_refused(learner: AnyLearner) -> None:
     assert bits(state) == before
 
 
-def test_good_arrays_are_taken(learner: AnyLearner) -> None:
+def test_good_arrays_are_accepted(learner: AnyLearner) -> None:
     """What is as it should be passes, dense and sparse, indices in any order, and none at all."""
     backwards = Contexts(SPARSE.starts, SPARSE.indices[::-1].copy(), SPARSE.values, False)
     rounds = some_rounds(learner)
@@ -94,7 +94,7 @@ def test_good_arrays_are_taken(learner: AnyLearner) -> None:
     assert learner.decide(learner.init(), nothing.contexts).evidence.shape == (0, learner.evidence_size)
 
 
-def test_states_of_others_are_refused(learner: AnyLearner) -> None:
+def test_foreign_states_are_refused(learner: AnyLearner) -> None:
     """A state of another learner or problem, or with another array in it, is refused: its shape leads the indices."""
     rounds, state = some_rounds(learner), learner.init()
     others: list[Any] = [tuple(state), None, ("a",)]
@@ -110,7 +110,7 @@ def test_states_of_others_are_refused(learner: AnyLearner) -> None:
             learner.fold(other, rounds)
 
 
-def test_draws_from_bad_numbers_are_refused(learner: AnyLearner) -> None:
+def test_draws_refuse_bad_uniforms_and_decisions(learner: AnyLearner) -> None:
     """Uniforms of another number, shape or range, and decisions of another shape, are refused."""
     decisions, width = learner.decide(learner.init(), DENSE), uniforms_per_answer(learner)
     good = np.full((3, width), 0.5)
@@ -135,7 +135,7 @@ def test_draws_from_bad_numbers_are_refused(learner: AnyLearner) -> None:
 
 
 @EACH_CONTEXT
-def test_bad_contexts_are_simulated_by_nobody(bad: Bad) -> None:
+def test_simulations_and_averages_refuse_bad_contexts(bad: Bad) -> None:
     """Simulations and averages over a sample refuse them too."""
     truth, uniforms = np.zeros(3, np.int64), np.zeros(3)
     with pytest.raises(InvalidArrayError) as simulating:
@@ -149,7 +149,7 @@ def test_bad_contexts_are_simulated_by_nobody(bad: Bad) -> None:
 
 @EACH_CONTEXT
 @pytest.mark.parametrize("policy", ["unit", "scale", "reject"])
-def test_bad_contexts_have_no_norm(bad: Bad, policy: NormPolicy) -> None:
+def test_norm_policies_refuse_bad_contexts(bad: Bad, policy: NormPolicy) -> None:
     """A norm policy refuses what is no contexts of any number of features."""
     some_d = bad.name.startswith("dense of") or bad.name in ("index 5", f"index {2**40}")
     if some_d:
@@ -174,7 +174,7 @@ def test_bad_contexts_have_no_norm(bad: Bad, policy: NormPolicy) -> None:
         ([[0.5, 0.5]], np.full(1, 0.5)),
     ],
 )
-def test_draws_need_distributions(distributions: Any, uniforms: Any) -> None:
+def test_draws_refuse_bad_distributions_and_uniforms(distributions: Any, uniforms: Any) -> None:
     """No label is drawn from nothing, from numbers that are no probabilities, or by no uniform number."""
     with pytest.raises(InvalidArrayError, match=r"^(distributions|uniforms)"):
         draw(distributions, uniforms)
@@ -185,20 +185,20 @@ def test_draws_need_distributions(distributions: Any, uniforms: Any) -> None:
     [([2], [0], [1.0, 2.0]), ([2], [0, 1], [1.0]), ([1], [0, 1], [1.0, 2.0]), ([3, -1], [0, 1], [1.0, 2.0]),
      ([1], [0.5], [1.0]), ([1.0], [0], [1.0]), ([[1]], [[0]], [[1.0]]), ([3], [0, 1], [1.0, 2.0])],
 )  # fmt: skip
-def test_sparse_contexts_are_made_of_fitting_parts(lengths: Any, indices: Any, values: Any) -> None:
+def test_sparse_contexts_refuse_inconsistent_parts(lengths: Any, indices: Any, values: Any) -> None:
     """As many entries as the lengths say, counted in whole numbers."""
     with pytest.raises(InvalidArrayError, match=r"^contexts"):
         Contexts.sparse(lengths, indices, values)
 
 
-def test_dense_contexts_are_rows() -> None:
+def test_dense_contexts_take_a_matrix_or_one_row() -> None:
     """A matrix or one row, no array of three dimensions."""
     assert Contexts.dense([1.0, 2.0]).n == 1
     with pytest.raises(InvalidArrayError, match=r"^contexts"):
         Contexts.dense(np.zeros((2, 2, 2)))
 
 
-def test_many_indices_are_compared_too() -> None:
+def test_duplicate_indices_are_found_in_long_rows() -> None:
     """An index that is twice in a long row, in no order, is found."""
     indices = np.random.default_rng(1).permutation(1000)
     learner = Uniform(problem=Problem(2, 1000))

@@ -28,7 +28,7 @@ def state_of(learner: AnyLearner, identity: str) -> bytes:
     return safetensors.numpy.save(arrays, metadata={"learner": identity})
 
 
-def test_a_missing_hyperparameter_is_its_default(learner: AnyLearner) -> None:
+def test_missing_hyperparameter_means_its_default(learner: AnyLearner) -> None:
     """Left out where it has its default, it is the same learner; where it has another value, another one."""
     fields, hyperparameters = json.loads(codec.identity(learner)), dataclasses.fields(type(learner))  # type: ignore[arg-type]
     for field in hyperparameters:
@@ -45,13 +45,13 @@ def test_a_missing_hyperparameter_is_its_default(learner: AnyLearner) -> None:
 
 
 @pytest.mark.parametrize("identity", ["", "[]", "null", "1", '"x"', "{}", "{", "[" * 100_000, '{"algorithm":null}'])
-def test_what_is_no_identity_is_refused(learner: AnyLearner, identity: str) -> None:
+def test_invalid_identity_is_refused(learner: AnyLearner, identity: str) -> None:
     """Whatever stands where the identity should be, the one error is raised."""
     with pytest.raises(InvalidStateError):
         codec.decode_state(learner, state_of(learner, identity))
 
 
-def test_another_value_is_another_learner(learner: AnyLearner) -> None:
+def test_identity_of_another_learner_is_refused(learner: AnyLearner) -> None:
     """An unknown hyperparameter, another problem or algorithm: refused."""
     fields: dict[str, Any] = json.loads(codec.identity(learner))
     for change in ({"momentum": 0.9}, {"algorithm": "other"}, {"problem": fields["problem"] | {"norm_bound": 2.0}}):
@@ -59,7 +59,7 @@ def test_another_value_is_another_learner(learner: AnyLearner) -> None:
             codec.decode_state(learner, state_of(learner, json.dumps(fields | change)))
 
 
-def test_aliases_are_names_of_one_learner_and_of_no_other() -> None:
+def test_each_alias_names_one_learner() -> None:
     """Each names a registered algorithm and is not one itself; another name is returned as it is."""
     assert ALIASES.keys().isdisjoint(ALL_LEARNERS)
     assert {current_name(alias) for alias in ALIASES} <= ALL_LEARNERS.keys()
@@ -69,7 +69,7 @@ def test_aliases_are_names_of_one_learner_and_of_no_other() -> None:
 
 @pytest.mark.parametrize("alias", ALIASES)
 @pytest.mark.parametrize("case", IMPLEMENTATIONS, ids=str)
-def test_a_state_under_an_older_name_is_of_the_same_learner(case: Case, alias: str) -> None:
+def test_state_under_an_alias_opens(case: Case, alias: str) -> None:
     """It is read by the learner that had the name, and by no other."""
     learner = case.at(Problem(4, 5))
     data = state_of(learner, json.dumps(json.loads(codec.identity(learner)) | {"algorithm": alias}))

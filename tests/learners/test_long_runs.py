@@ -183,7 +183,7 @@ def test_answers_are_probabilities(play: Play) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("play", plays(3_000_000_000, SIZES), ids=str)
-def test_answers_are_probabilities_for_long(play: Play) -> None:
+def test_answers_are_probabilities_in_long_runs(play: Play) -> None:
     """For 100,000 rounds of 2 to 200 labels, or as many as about 3·10⁹ multiply-adds allow."""
     live_long(play)
 
@@ -204,7 +204,7 @@ EACH_BOUND = pytest.mark.parametrize("bound", [1e-6, 1.0, 1e6])
 
 @EACH_BOUND
 @EACH_LEARNER
-def test_the_ends_of_all_ranges(cls: type[Any], bound: float) -> None:
+def test_extreme_hyperparameters_keep_answers_valid(cls: type[Any], bound: float) -> None:
     """With every hyperparameter at either end, for three batches, states can be read and answers are probabilities."""
     live_at_extremes(cls, bound, n_random=3, n_batches=3)
 
@@ -212,6 +212,6 @@ def test_the_ends_of_all_ranges(cls: type[Any], bound: float) -> None:
 @pytest.mark.slow
 @EACH_BOUND
 @EACH_LEARNER
-def test_the_ends_of_all_ranges_for_long(cls: type[Any], bound: float) -> None:
+def test_extreme_hyperparameters_keep_answers_valid_in_long_runs(cls: type[Any], bound: float) -> None:
     """The same for 2,000 rounds, with more combinations."""
     live_at_extremes(cls, bound, n_random=20, n_batches=100)

@@ -150,7 +150,7 @@ def test_delayed_micro_trace(key: str, mode: Any) -> None:
     assert_close(learner.weights(state), trace["W_final"], TOLERANCE)
 
 
-def test_long_world() -> None:
+def test_long_world_matches_its_checks() -> None:
     """The generator of the long traces is the one they were made with."""
     world, checks = long_world(), LONG["checks"]
     assert_close(world.contexts[[0, 499]], [checks["x0"], checks["x499"]], 1e-12)

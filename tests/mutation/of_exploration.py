@@ -6,10 +6,10 @@ EXPLORATION = (
     Errors(
         concept="drawing",
         laws=(
-            "test_draw_at_the_edges",
-            "test_draw_is_the_inverse_of_the_cumulated_distribution",
+            "test_draw_returns_a_possible_label_at_the_edges",
+            "test_draw_inverts_the_cumulative_distribution",
             "test_residuals_are_uniform_for_every_label",
-            "test_propensities_are_in_range_whatever_is_drawn_from",
+            "test_propensities_are_in_range_for_any_distribution",
         ),
         errors=(
             ("the cumulated probability before the label", "draw_one", "cumulated + probability", "cumulated"),
@@ -27,7 +27,7 @@ EXPLORATION = (
     Errors(
         concept="distribution",
         laws=(
-            "test_leaders_are_the_first_of_the_largest",
+            "test_leader_is_the_first_of_the_largest_scores",
             "test_mixing_gives_each_label_its_share",
             "test_softmax_is_stable",
         ),
@@ -49,7 +49,7 @@ EXPLORATION = (
     ),
     Errors(
         concept="inverse gap weighting",
-        laws=("test_the_exploration_is_the_formula", "test_regret_is_paid_for_by_the_error_of_the_regression"),
+        laws=("test_exploration_matches_the_formula", "test_regret_is_bounded_by_the_regression_error"),
         errors=(
             ("the leader without the rest", "weigh_by_gap", "(1.0 - share) * (1.0 - others)", "(1.0 - share) / K"),
             (
@@ -64,7 +64,11 @@ EXPLORATION = (
     ),
     Errors(
         concept="adaptive exploration",
-        laws=("test_adaptive_rate_is_theorem_5", "test_state_is_algorithm_1", "test_traces::test_micro_trace"),
+        laws=(
+            "test_adaptive_rate_matches_theorem_5",
+            "test_state_matches_algorithm_1",
+            "test_traces::test_micro_trace",
+        ),
         errors=(
             ("t one too large", "adaptive_rate", "rounds + 1", "rounds + 2"),
             ("without the 1", "adaptive_rate", "1.0 + quadratic_sum", "quadratic_sum"),
@@ -93,12 +97,12 @@ EXPLORATION = (
     Errors(
         concept="problem",
         home="Learner",
-        laws=("test_problems_without_meaning_are_refused",),
+        laws=("test_invalid_problems_are_refused",),
         errors=(("E22, a single label", "Problem", "pydantic.Field(ge=2)", "pydantic.Field(ge=1)"),),
     ),
     Errors(
         concept="norm policy",
-        laws=("test_rows_come_within_the_bound",),
+        laws=("test_policies_bring_rows_within_the_bound",),
         errors=(
             (
                 "the bound forgotten",

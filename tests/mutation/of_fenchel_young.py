@@ -3,14 +3,14 @@
 from tests.mutation.mutation import Errors
 
 _STEPS = (
-    "test_steps_and_bounds_by_hand",
-    "test_descent::test_norm_is_computed_afresh_every_65536_rounds",
-    "test_the_whole_wealth_is_bet",
+    "test_steps_and_bounds_match_hand_computation",
+    "test_descent::test_norm_is_recomputed_every_65536_rounds",
+    "test_bet_is_a_fraction_of_the_whole_wealth",
     "test_fenchel_young::test_micro_trace",
-    "test_fenchel_young::test_steps_are_the_formulas",
-    "test_structured::test_steps_are_the_formulas[label-set]",
-    "test_unknown_truths_and_foreign_evidence[label-set]",
-    "test_fold_of_many_is_many_folds_of_one[fenchel-young-multilabel-parameter-free-7]",
+    "test_fenchel_young::test_steps_match_the_formulas",
+    "test_structured::test_steps_match_the_formulas[label-set]",
+    "test_unknown_truths_and_large_evidence_are_harmless[label-set]",
+    "test_fold_does_not_depend_on_the_batch_size[fenchel-young-multilabel-parameter-free-7]",
     "test_parameter_free_does_not_depend_on_the_unit_of_contexts",
     "test_parameter_free_wealth_is_bounded",
 )
@@ -21,9 +21,9 @@ FENCHEL_YOUNG = (
         home="FenchelYoung",
         laws=(
             "test_fenchel_young::test_micro_trace",
-            "test_answer_is_the_closed_form",
-            "test_fenchel_young::test_steps_are_the_formulas",
-            "test_rounds_without_a_known_label_teach_nothing",
+            "test_distribution_matches_the_closed_form",
+            "test_fenchel_young::test_steps_match_the_formulas",
+            "test_rounds_without_a_true_label_teach_nothing",
         ),
         errors=(
             ("the step in nats", "_theorem_step", "(1.0 - _LN2) * _LN2", "1.0 - _LN2"),
@@ -153,13 +153,13 @@ FENCHEL_YOUNG = (
         concept="structured",
         home="Structured",
         laws=(
-            "test_steps_and_bounds_by_hand",
-            "test_descent::test_norm_is_computed_afresh_every_65536_rounds",
-            "test_the_whole_wealth_is_bet",
-            "test_structured::test_steps_are_the_formulas",
-            "test_unknown_truths_and_foreign_evidence",
-            "test_vanishing_propensities_are_the_least",
-            "test_propensities_are_the_law_of_the_draws",
+            "test_steps_and_bounds_match_hand_computation",
+            "test_descent::test_norm_is_recomputed_every_65536_rounds",
+            "test_bet_is_a_fraction_of_the_whole_wealth",
+            "test_structured::test_steps_match_the_formulas",
+            "test_unknown_truths_and_large_evidence_are_harmless",
+            "test_underflowing_propensities_become_the_least",
+            "test_propensities_match_the_draws",
         ),
         errors=(
             ("E15, Theorem 4.3's bound without 1 - a/2 as printed", "regret_bound", "1.0 - a / 2.0", "1.0"),
@@ -201,7 +201,7 @@ FENCHEL_YOUNG = (
     Errors(
         concept="multilabel",
         home="FenchelYoungMultilabel",
-        laws=("test_chances_of_a_set_are_marginals",),
+        laws=("test_label_probabilities_are_marginals",),
         errors=(
             ("chances are the mean", "probabilities", "np.asarray(nearest + p * (means - nearest))", "means"),
             ("chances with half of p", "probabilities", "2.0", "1.0"),
@@ -210,7 +210,7 @@ FENCHEL_YOUNG = (
     Errors(
         concept="ordinal",
         home="FenchelYoungOrdinal",
-        laws=("test_vertices_by_hand", "test_level_distributions_are_the_law"),
+        laws=("test_vertices_match_hand_computation", "test_level_distributions_match_enumeration"),
         errors=(
             (
                 "one step too many",
@@ -225,7 +225,7 @@ FENCHEL_YOUNG = (
     Errors(
         concept="rankings",
         home="FenchelYoungRanking",
-        laws=("test_answers_are_the_vertices", "test_vertices_by_hand"),
+        laws=("test_answers_correspond_to_vertices", "test_vertices_match_hand_computation"),
         errors=(
             ("the last first", "rows", "-vertices", "vertices"),
             ("places for points", "vertices", "K - places", "places + 1"),

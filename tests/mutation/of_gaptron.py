@@ -7,10 +7,10 @@ GAPTRON = (
         concept="surrogate loss",
         home="gap_share",
         laws=(
-            "test_loss_is_the_formula",
-            "test_coefficients_are_the_derivative",
-            "test_gap_map_is_the_formula",
-            "test_full_information_bound",
+            "test_loss_matches_the_formula",
+            "test_coefficients_match_the_derivative",
+            "test_gap_map_matches_the_formula",
+            "test_full_information_bound_holds",
         ),
         errors=(
             ("logistic gradient in nats", "_logistic", "math.log(2.0)", "1.0"),
@@ -33,7 +33,7 @@ GAPTRON = (
     Errors(
         concept="gaptron schedule",
         home="safe_step",
-        laws=("test_safe_steps_are_the_theorems", "test_explorations_are_the_theorems"),
+        laws=("test_safe_steps_match_the_theorems", "test_explorations_match_the_theorems"),
         errors=(
             ("E1, smooth hinge step as printed", "safe_step", "4 * K * X**2", "2 * K * X**2"),
             (
@@ -78,8 +78,8 @@ GAPTRON = (
         home="scale_into_ball",
         laws=(
             "test_scores_are_the_matrix_product",
-            "test_add_outer_adds_and_tells_the_change_of_the_norm",
-            "test_ball_is_reached_and_left",
+            "test_add_outer_returns_the_change_of_the_squared_norm",
+            "test_projection_acts_only_outside_the_ball",
             "test_weights_stay_in_the_ball",
         ),
         errors=(
@@ -98,9 +98,9 @@ GAPTRON = (
         concept="adaptive step",
         home="adaptive_step",
         laws=(
-            "test_adaptive_weights_follow_the_written_out_recursion",
+            "test_adaptive_weights_match_the_plain_recursion",
             "test_adaptive_regret_is_within_its_bound",
-            "test_sparse_contexts_are_the_dense_ones[gaptron]",
+            "test_sparse_contexts_equal_dense_ones[gaptron]",
         ),
         errors=(
             ("the root forgotten", "adaptive_step", "math.sqrt(gradient_sums[i])", "gradient_sums[i]"),
@@ -122,11 +122,11 @@ GAPTRON = (
         laws=(
             "test_traces::test_micro_trace",
             "test_delayed_micro_trace",
-            "test_gaptron::test_weights_follow_the_written_out_recursion",
-            "test_adaptive_weights_follow_the_written_out_recursion",
-            "test_answer_is_the_leader_with_the_larger_of_gap_and_rate",
+            "test_gaptron::test_weights_match_the_plain_recursion",
+            "test_adaptive_weights_match_the_plain_recursion",
+            "test_answer_mixes_by_the_larger_of_gap_and_rate",
             "test_anytime_exploration_falls_as_one_over_root_t",
-            "test_ball_is_reached_and_left",
+            "test_projection_acts_only_outside_the_ball",
             "test_units_do_not_matter",
         ),
         errors=(

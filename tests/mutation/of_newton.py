@@ -27,7 +27,7 @@ NEWTON = (
     Errors(
         concept="minimizer in the ball",
         home="ball_minimizer",
-        laws=("test_newtron::test_micro_trace", "test_minimizer_in_the_ball"),
+        laws=("test_newtron::test_micro_trace", "test_minimizer_meets_the_optimality_conditions"),
         errors=(
             ("the sign of b", "ball_minimizer", "-linear[i]", "linear[i]"),
             (
@@ -46,7 +46,7 @@ NEWTON = (
             "test_matrix_starts_as_one_over_the_radius",
             "test_running_norm_survives_a_collapse",
             "test_newtron::test_anytime_exploration",
-            "test_both_are_one_without_delay[pnewtron]",
+            "test_modes_agree_without_delay[pnewtron]",
         ),
         errors=(
             ("uphill", "_newton_step", "a * w - step * G", "a * w + step * G"),
@@ -73,7 +73,7 @@ NEWTON = (
             "test_newtron::test_micro_trace",
             "test_matrix_starts_as_one_over_the_radius",
             "test_newtron::test_anytime_exploration",
-            "test_late_feedback_tells_them_apart[newtron]",
+            "test_modes_differ_with_late_feedback[newtron]",
         ),
         errors=(
             ("b without the curvature", "_fold", "(1.0 - kappa * beta * inner(c, s)) * c", "c"),
@@ -139,7 +139,7 @@ NEWTON = (
     ),
     Errors(
         concept="online-to-batch",
-        laws=("test_online_to_batch_keeps_the_state_of_its_step",),
+        laws=("test_online_to_batch_returns_the_state_of_its_step",),
         errors=(("a step too far", "online_to_batch", "step - 1", "step"),),
     ),
     Errors(
@@ -148,8 +148,8 @@ NEWTON = (
         laws=(
             "test_folklore_bandit::test_micro_trace",
             "test_exploring_labels_are_uniform",
-            "test_anytime_rate_is_the_formula",
-            "test_bandit_learner_sees_only_the_bit[folklore-bandit]",
+            "test_anytime_rate_matches_the_formula",
+            "test_bandit_learner_ignores_the_true_label[folklore-bandit]",
         ),
         errors=(
             (

@@ -3,17 +3,17 @@
 from tests.mutation.mutation import Errors
 
 _SPACES = (
-    "test_constants_are_those_of_the_vertices",
-    "test_what_looks_like_a_vertex",
-    "test_too_weak_a_regulariser_is_refused",
+    "test_constants_match_the_vertices",
+    "test_contains_rejects_near_vertices",
+    "test_weak_regularizer_is_refused",
     "test_output_spaces::test_micro_trace",
-    "test_mean_maximises",
-    "test_nearest_is_nearest",
+    "test_decoding_maximizes_the_regularized_score",
+    "test_nearest_is_the_closest_vertex",
     "test_random_vertex_has_the_mean",
-    "test_answers_follow_their_law",
-    "test_surrogate_is_the_formula",
-    "test_surrogate_is_zero_at_the_mean_alone",
-    "test_ranking_loss_is_as_steep_as_it_says",
+    "test_sample_frequencies_match_probabilities",
+    "test_surrogate_matches_the_formula",
+    "test_surrogate_is_zero_only_at_the_mean",
+    "test_ranking_gamma_is_exact",
 )
 
 OUTPUT_SPACES = (
@@ -100,9 +100,9 @@ OUTPUT_SPACES = (
         home="balance",
         laws=(
             "test_output_spaces::test_micro_trace",
-            "test_mean_maximises",
-            "test_nearest_is_nearest",
-            "test_the_mean_of_matchings_is_exact",
+            "test_decoding_maximizes_the_regularized_score",
+            "test_nearest_is_the_closest_vertex",
+            "test_matching_mean_is_doubly_stochastic",
         ),
         errors=(
             ("the columns never scaled", "balance", "v += share * step", "v += 0.0 * step"),
@@ -130,7 +130,7 @@ OUTPUT_SPACES = (
     ),
     Errors(
         concept="isotonic fit",
-        laws=("test_isotonic_fit", "test_mean_maximises"),
+        laws=("test_isotonic_fit_is_the_min_max_of_averages", "test_decoding_maximizes_the_regularized_score"),
         errors=(
             ("pools what falls", "_pool", "means[n_blocks - 1] <= mean", "means[n_blocks - 1] >= mean"),
             ("blocks of one size", "_pool", "sizes[n_blocks] / total", "0.5"),

@@ -51,7 +51,7 @@ PERCEPTRONS = (
         home="BanditPerceptrons",
         laws=(
             "test_bandit_perceptrons::test_micro_trace",
-            "test_a_perceptron_is_corrected_only_if_it_errs_now",
+            "test_perceptron_is_corrected_only_if_it_errs_now",
             "test_bandit_perceptrons::test_long_trace",
         ),
         errors=(
@@ -76,7 +76,7 @@ PERCEPTRONS = (
     Errors(
         concept="adahedge",
         home="AdaHedge",
-        laws=("test_adahedge::test_micro_trace", "test_an_expert_that_says_nothing_is_charged_half"),
+        laws=("test_adahedge::test_micro_trace", "test_missing_prediction_costs_one_half"),
         errors=(
             (
                 "losses of the other answer",
@@ -104,7 +104,7 @@ PERCEPTRONS = (
         concept="boosting",
         home="AdaBoostOlm",
         laws=(
-            "test_costs_are_the_formula",
+            "test_costs_match_the_formula",
             "test_boosting_regression_trace",
             "test_adaboost_trace",
             "test_boosting_helps_a_weak_learner",

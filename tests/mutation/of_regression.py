@@ -7,9 +7,9 @@ REGRESSION = (
         concept="squarecb",
         home="SquareCb",
         laws=(
-            "test_the_exploration_is_the_formula",
-            "test_the_regression_is_the_plain_one",
-            "test_numbers_too_small_to_square_do_no_harm",
+            "test_exploration_matches_the_formula",
+            "test_regression_matches_the_plain_one",
+            "test_tiny_contexts_keep_the_state_finite",
         ),
         errors=(
             (
@@ -60,9 +60,9 @@ REGRESSION = (
             "test_state_solves_the_normal_equations",
             "test_epsilon_greedy_ridge::test_falling_exploration",
             "test_only_the_served_label_learns",
-            "test_the_matrix_is_the_sum_of_the_updates",
-            "test_a_damaged_inverse_is_computed_anew",
-            "test_sparse_contexts_are_the_dense_ones[epsilon-greedy-ridge]",
+            "test_matrix_is_the_sum_of_the_updates",
+            "test_damaged_inverse_is_rebuilt",
+            "test_sparse_contexts_equal_dense_ones[epsilon-greedy-ridge]",
         ),
         errors=(
             ("wrong answers rewarded", "_fold", "1.0 if rounds.correct[t] else 0.0", "1.0"),

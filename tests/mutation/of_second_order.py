@@ -8,9 +8,9 @@ SECOND_ORDER = (
         home="Soba",
         laws=(
             "test_traces::test_micro_trace",
-            "test_state_is_algorithm_1",
+            "test_state_matches_algorithm_1",
             "test_first_correct_round_is_accepted",
-            "test_adaptive_rate_is_theorem_5",
+            "test_adaptive_rate_matches_theorem_5",
         ),
         errors=(
             ("E17, the sign of the step", "_subtract", "factor", "-factor"),
@@ -41,11 +41,11 @@ SECOND_ORDER = (
         concept="soba's matrix",
         home="Soba",
         laws=(
-            "test_the_matrix_is_the_sum_of_the_updates",
-            "test_a_first_round_changes_what_it_should",
-            "test_an_indefinite_inverse_is_mended_early",
-            "test_an_older_state_opens_and_folds_on",
-            "test_new_models_are_bounded",
+            "test_matrix_is_the_sum_of_the_updates",
+            "test_soba_first_round_matches_hand_computation",
+            "test_indefinite_inverse_is_rebuilt_early",
+            "test_state_of_0_1_0_opens_and_folds",
+            "test_new_models_need_enough_regularization",
         ),
         errors=(
             (
@@ -69,9 +69,9 @@ SECOND_ORDER = (
         concept="inverse",
         home="maintain",
         laws=(
-            "test_a_damaged_inverse_is_computed_anew",
-            "test_rebuild_is_the_inverse",
-            "test_sums_by_blocks_are_outer_products",
+            "test_damaged_inverse_is_rebuilt",
+            "test_rebuild_computes_the_inverse",
+            "test_block_sums_equal_outer_products",
         ),
         errors=(
             ("never found to have drifted", "_TOLERANCE", "1e-8", "1e8"),
@@ -100,9 +100,9 @@ SECOND_ORDER = (
         home="SobaDiagonal",
         laws=(
             "test_traces::test_micro_trace",
-            "test_diagonal_state_is_the_written_out_recursion",
-            "test_diagonal_is_soba_on_one_feature_and_two_labels_of_one_direction",
-            "test_diagonal_refuses_where_the_margin_sum_would_turn_negative",
+            "test_diagonal_state_matches_the_plain_recursion",
+            "test_diagonal_first_round_matches_hand_computation",
+            "test_diagonal_refuses_rounds_that_make_the_margin_sum_negative",
         ),
         errors=(
             (
@@ -136,10 +136,10 @@ SECOND_ORDER = (
         home="SobaLowRank",
         laws=(
             "test_traces::test_micro_trace",
-            "test_factor_is_that_of_the_stored_rows",
-            "test_the_margin_test_is_exact",
-            "test_full_matrix_goes_on_with_implicit_steps",
-            "test_is_soba_while_there_is_room",
+            "test_factor_matches_the_stored_rows",
+            "test_margin_test_is_exact",
+            "test_full_low_rank_takes_implicit_steps",
+            "test_low_rank_matches_soba_until_full",
         ),
         errors=(
             ("E17, the sign of the step", "_step", "-step", "step"),
@@ -175,7 +175,7 @@ SECOND_ORDER = (
         home="SobaNewton",
         laws=(
             "test_soba_newton::test_micro_trace",
-            "test_late_step_takes_the_scores_of_the_prediction",
+            "test_late_step_uses_the_scores_of_the_prediction",
             "test_matrix_starts_with_the_theorems_constant",
             "test_first_step_with_the_theorems_constants_is_tiny",
         ),

@@ -44,12 +44,12 @@ def test_mutation_still_applies(mutation: Mutation) -> None:
     assert laws_of(mutation)
 
 
-def test_names_tell_mutations_apart() -> None:
+def test_mutation_names_are_unique() -> None:
     """No two mutations have one name."""
     assert [name for name, n in Counter(mutation.name for mutation in MUTATIONS).items() if n > 1] == []
 
 
-def test_tests_left_out_are_there() -> None:
+def test_deselected_tests_exist() -> None:
     """What is deselected, because it holds for compiled kernels alone, exists."""
     assert [find_law(law) for law in ONLY_COMPILED]
 
@@ -82,9 +82,7 @@ def root(tmp_path: Path) -> Path:
         ("joining.lua:", "join( 2 )", "join(3)", "return join(3)\n"),
     ],
 )
-def test_code_is_found_whatever_its_layout_and_place(
-    root: Path, symbol: str, old: str, new: str, expected: str
-) -> None:
+def test_code_is_found_in_any_layout_and_file(root: Path, symbol: str, old: str, new: str, expected: str) -> None:
     """Neither folders, line breaks, comments, parentheses nor docstrings matter."""
     path, text = mutated(Mutation("some", symbol, old, new, ()), root)
     assert expected in text
@@ -106,7 +104,7 @@ def test_code_is_found_whatever_its_layout_and_place(
         ("joining.lua:", "return", "this 2 times"),
     ],
 )
-def test_a_mutation_that_does_not_fit_is_refused(root: Path, symbol: str, old: str, reason: str) -> None:
+def test_mutation_that_does_not_apply_is_refused(root: Path, symbol: str, old: str, reason: str) -> None:
     """Where symbol or code is missing or ambiguous, the error names the mutation, and nothing is changed in silence."""
     with pytest.raises(ValueError, match=f"mutation 'some error': .*{reason}"):
         mutated(Mutation("some error", symbol, old, "3.0", ()), root)

@@ -45,7 +45,7 @@ def test_boosting_regression_trace() -> None:
 
 
 @pytest.mark.parametrize("edge", [0.0, 0.3, 0.9])
-def test_boost_reg_regret(edge: float) -> None:
+def test_boost_reg_regret_is_within_its_bound(edge: float) -> None:
     """The loss is at most that of s + α e_l for the best α in [-2, 2], plus the bound."""
     T, K, rng = 500, 4, np.random.default_rng(1)
     boost, s, y = BoostReg.start(T), rng.normal(size=(T, K)), rng.integers(0, K, T)
@@ -80,7 +80,7 @@ def test_boosting_keeps_the_odds_of_the_others(s: FloatArray, data: st.DataObjec
 
 @LAWS
 @given(SCORES)
-def test_costs_are_the_formula(s: FloatArray) -> None:
+def test_costs_match_the_formula(s: FloatArray) -> None:
     """C(y, k) = (σ_k - σ_y + 1)/K off the diagonal: non-negative, and row y sums to 1 - σ_y."""
     costs, sigma, K = costs_of(s), softmax(s), len(s)
     expected = (sigma[None] - sigma[:, None] + 1) / K * (1 - np.eye(K))
@@ -135,7 +135,7 @@ def test_adaboost_trace(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("noise", [0.0, 0.3])
-def test_mistakes_are_those_of_the_best_member(noise: float) -> None:
+def test_mistakes_are_close_to_those_of_the_best_member(noise: float) -> None:
     """Expected mistakes are at most (min M_i + ln N)/(1 - 1/e), as of any mixture by exponential weights."""
     problem, N = Problem(4, 5), 6
     learner, world = AdaBoostOlm(problem=problem, weak_learners=N, horizon=400), make_world(3, 400, problem, noise)
@@ -195,7 +195,7 @@ def boosted_row(monkeypatch: pytest.MonkeyPatch, hints: IntArray, truth: IntArra
     return row._replace(edges=row.edges / row.slack)
 
 
-def test_bounds_of_the_row(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_row_bounds_hold(monkeypatch: pytest.MonkeyPatch) -> None:
     """Mistakes are few with high probability, and where edges are large every member's loss falls by its edge.
 
     M ≤ 4 min M_i + 2 ln(N/δ) but for a share δ of the draws. Member i lowers the loss by γ_i² w_i / 2, but for
@@ -230,7 +230,7 @@ def test_cost_perceptron_moves_by_its_cost() -> None:
     assert bits([memory]) == before
 
 
-def test_labels_from_outside_teach_nothing() -> None:
+def test_evidence_with_an_invalid_label_teaches_nothing() -> None:
     """Evidence that names no label is counted and else passed over."""
     learner, world = AdaBoostOlm(problem=PROBLEM, weak_learners=2), make_world(1, 20, PROBLEM)
     rounds = join(list(play(learner, world)))

@@ -65,7 +65,9 @@ def contrary_world(rng: np.random.Generator, n: int, d: int) -> tuple[FloatArray
 
 @pytest.mark.parametrize("d", [1, 2, 10])
 @pytest.mark.parametrize("make", [random_world, expert_world, flipping_world, contrary_world])
-def test_theorem_7(make: Callable[[np.random.Generator, int, int], tuple[FloatArray, FloatArray]], d: int) -> None:
+def test_theorem_7_bound_holds(
+    make: Callable[[np.random.Generator, int, int], tuple[FloatArray, FloatArray]], d: int
+) -> None:
     """The expected cost exceeds the best expert's loss by no more than the theorem's bound."""
     rng = np.random.default_rng(d)
     learner, (experts, y) = AdaHedge(problem=Problem(3, d)), make(rng, 600, d)
@@ -82,7 +84,7 @@ def test_theorem_7(make: Callable[[np.random.Generator, int, int], tuple[FloatAr
     assert cost <= state.losses.min() + slack + 4 / 3 * np.log(d) + 2
 
 
-def test_theorem_7_asks_for_learning() -> None:
+def test_uniform_weights_break_theorem_7() -> None:
     """Uniform weights break the bound where one expert of ten knows: the law above can fail."""
     experts, y = expert_world(np.random.default_rng(10), 600, 10)
     mean = experts.mean(axis=1)
@@ -101,7 +103,7 @@ def test_first_weights_are_uniform_over_the_best() -> None:
     assert_close(learner.weights(state), [0.0, 0.5, 0.0, 0.5], 1e-15)
 
 
-def test_predictions_outside_are_taken_as_the_nearer_end() -> None:
+def test_predictions_are_clipped() -> None:
     """Predictions beyond ±1 decide and teach as ±1 do, to the bit."""
     learner = AdaHedge(problem=Problem(3, 2, 100.0))
     state = fold_one(learner, learner.init(), np.array([0.5, -0.2]), 1)
@@ -110,7 +112,7 @@ def test_predictions_outside_are_taken_as_the_nearer_end() -> None:
     assert bits(fold_one(learner, copied(state), wild, 0)) == bits(fold_one(learner, copied(state), tame, 0))
 
 
-def test_an_expert_that_says_nothing_is_charged_half() -> None:
+def test_missing_prediction_costs_one_half() -> None:
     """A prediction that is not in a sparse context is a 0, and costs 1/2."""
     learner = AdaHedge(problem=Problem(3, 3))
     one = one_round(np.array([0.4, 0.0, -1.0]), 0, 1.0, 1, NONE)
@@ -120,7 +122,7 @@ def test_an_expert_that_says_nothing_is_charged_half() -> None:
 
 
 @pytest.mark.parametrize("truth", [2, NO_LABEL])
-def test_truth_that_is_no_answer_is_only_counted(truth: int) -> None:
+def test_invalid_truth_is_only_counted(truth: int) -> None:
     """To abstain is never the truth: such a round changes nothing but the count."""
     learner = AdaHedge(problem=Problem(3, 2))
     state = fold_one(learner, learner.init(), np.array([0.5, -0.2]), 1)
@@ -130,7 +132,7 @@ def test_truth_that_is_no_answer_is_only_counted(truth: int) -> None:
 
 
 @pytest.mark.parametrize("gap", [0.0, 5e-324, 1e-300, 1e-12, 1e300])
-def test_any_gap_and_losses_give_weights(gap: float) -> None:
+def test_any_gap_and_losses_give_valid_weights(gap: float) -> None:
     """From the least Δ to the largest, with losses near and far, weights sum to 1 and Δ stays finite."""
     for d in (1, 3):
         learner = AdaHedge(problem=Problem(3, d))
@@ -141,7 +143,7 @@ def test_any_gap_and_losses_give_weights(gap: float) -> None:
             assert np.isfinite(fold_one(learner, state, np.linspace(-1, 1, d), 1).mixability_gap)
 
 
-def test_other_problems_are_refused() -> None:
+def test_problems_without_three_labels_are_refused() -> None:
     """Without exactly two answers and the third, to abstain, there is no such learner."""
     for K in (2, 4):
         with pytest.raises(pydantic.ValidationError, match="exactly 3 labels"):

@@ -74,7 +74,7 @@ def test_long_trace(name: str) -> None:
 
 
 @pytest.mark.parametrize("known", [True, False])
-def test_linear_kernel_is_the_linear_learner(known: bool) -> None:
+def test_linear_kernel_matches_the_linear_learner(known: bool) -> None:
     """With the linear kernel the weights, decisions and updates are those of the linear learner, in every round."""
     kernel = BanditPerceptronsKernel(problem=PROBLEM, kernel="linear", use_known_label=known)
     linear: BanditPerceptrons = BanditPerceptrons(problem=PROBLEM, use_known_label=known)
@@ -110,7 +110,7 @@ def disc_and_ring(seed: int, n: int) -> World:
     return World(unit_rows(rng, n, 2) * np.where(truth, 1.0, 0.3)[:, None], truth, rng.random(n))
 
 
-def test_kernel_learns_what_no_plane_separates() -> None:
+def test_kernel_learns_a_nonlinear_problem() -> None:
     """On a disc and a ring the kernel stops erring, the linear learner does not."""
     world, late = disc_and_ring(0, 1500), slice(1000, None)
     errors = {}
@@ -125,7 +125,7 @@ def test_kernel_learns_what_no_plane_separates() -> None:
 
 
 @pytest.mark.parametrize("order", [1, -1])
-def test_context_met_again_reuses_its_place(order: int) -> None:
+def test_repeated_context_reuses_its_support_vector(order: int) -> None:
     """The support holds no context twice, however often and for how many labels it corrects, dense or sparse."""
     learner = BanditPerceptronsKernel(problem=Problem(3, 2), max_support=3)
     state = learner.init()
@@ -157,7 +157,7 @@ def test_full_support_refuses_and_counts() -> None:
     assert all(int(after.refused) == int(state.refused) for after in changed)
 
 
-def test_count_from_outside_does_not_lead_out_of_the_support() -> None:
+def test_oversized_count_means_a_full_support() -> None:
     """A stored count far over the support's size is taken as a full support."""
     learner = BanditPerceptronsKernel(problem=PROBLEM, max_support=4)
     state = learner.init()._replace(used=np.array(2**62))
@@ -171,7 +171,7 @@ def test_count_from_outside_does_not_lead_out_of_the_support() -> None:
 # --- the rule
 
 
-def test_no_claim_draws_from_all_labels_alike() -> None:
+def test_unclaimed_contexts_draw_uniformly() -> None:
     """Where every score is negative the answer is uniform and the evidence 1; otherwise a point mass, evidence 0."""
     learner = BanditPerceptrons(problem=Problem(3, 1))
     state = learner.init()._replace(weights=np.array([[-1.0, -2.0, -0.5]]))
@@ -193,7 +193,7 @@ CASES: Sequence[tuple[float, bool, bool, bool, float]] = [
 
 
 @pytest.mark.parametrize(("score", "nobody", "correct", "known", "change"), CASES)
-def test_a_perceptron_is_corrected_only_if_it_errs_now(
+def test_perceptron_is_corrected_only_if_it_errs_now(
     score: float, nobody: bool, correct: bool, known: bool, change: float
 ) -> None:
     """The stored claim says which correction may happen, the present sign whether it does."""
@@ -235,7 +235,7 @@ def lived_late(learner: Any, world: World, delay: int) -> tuple[int, int]:
 
 @pytest.mark.parametrize("delay", [0, 4])
 @pytest.mark.parametrize("known", [True, False])
-def test_mistake_bound(known: bool, delay: int) -> None:
+def test_mistake_bound_holds(known: bool, delay: int) -> None:
     """Updates are at most ⌊4/γ²⌋ in every run, mean mistakes (K - 1)(1 + delay) times that."""
     learner: BanditPerceptrons = BanditPerceptrons(problem=Problem(3, 4), use_known_label=known)
     ratios = []
@@ -248,7 +248,7 @@ def test_mistake_bound(known: bool, delay: int) -> None:
     assert np.mean(ratios) <= 1.0
 
 
-def test_mistake_bound_of_the_kernel() -> None:
+def test_kernel_mistake_bound_holds() -> None:
     """With the kernel updates are at most ⌊4·2/γ²⌋, where its feature space separates with strong margin γ/2."""
     world, margin = separable(3, 250, 3)  # ⟨x, x'⟩/2 is a part of k: the margin there is at least that over √2
     learner = BanditPerceptronsKernel(problem=Problem(3, 4))

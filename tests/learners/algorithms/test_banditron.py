@@ -35,7 +35,7 @@ def test_long_trace() -> None:
 
 
 @pytest.mark.parametrize("K", [2, 3, 9])
-def test_expected_step_is_the_perceptrons(K: int) -> None:
+def test_expected_step_is_the_perceptron_step(K: int) -> None:
     """Over the label drawn, W moves by (e_y - e_ŷ) ⊗ x in expectation, whichever label is right."""
     rng = np.random.default_rng(K)
     learner, x = Banditron(problem=Problem(K, 3), exploration=0.2), rng.normal(size=3)

@@ -37,7 +37,7 @@ def test_state_solves_the_normal_equations(a: float) -> None:
     assert_close(steps[-1].after.weights.T, weights, 1e-9)
 
 
-def test_digits_last() -> None:
+def test_recursion_stays_accurate() -> None:
     """After 100,000 rounds the recursion still agrees with the normal equations."""
     learner: EpsilonGreedyRidge = EpsilonGreedyRidge(problem=PROBLEM)
     rounds = random_rounds(2, 100_000, learner)
@@ -85,13 +85,13 @@ def test_falling_exploration(schedule: Any, power: float, floor: float) -> None:
         assert_close(3 * least, min(1.0, max(floor, (3 / (rounds + 1)) ** power)), 1e-12)
 
 
-def test_errs_little_more_than_it_explores() -> None:
+def test_mistakes_come_mostly_from_exploration() -> None:
     """On two noiseless clusters the mistakes are those of exploration, ε/2 of the rounds, and a start."""
     learner: EpsilonGreedyRidge = EpsilonGreedyRidge(problem=Problem(2, 2), exploration=0.1)
     assert expected_mistakes(learner, two_clusters(0, 1500, 0.0)) <= 0.05 * 1500 + 25
 
 
-def test_too_small_a_regularization_is_refused() -> None:
+def test_small_regularization_is_refused() -> None:
     """A penalty under 1e-9 X² is refused: the inverses would lose their digits."""
     EpsilonGreedyRidge(problem=Problem(3, 4, 1e4), regularization=0.1)
     with pytest.raises(pydantic.ValidationError, match="at least 1e-9"):

@@ -76,7 +76,7 @@ def test_long_trace() -> None:
 
 
 @pytest.mark.parametrize("K", range(2, 9))
-def test_answer_is_the_closed_form(K: int) -> None:
+def test_distribution_matches_the_closed_form(K: int) -> None:
     """P = q σ + (1 - q) e_y*; the leader gets 1 - 2(1 - σ)² where σ >= 1/2, and all is a plain softmax below."""
     rng = np.random.default_rng(K)
     s = np.concatenate(
@@ -91,7 +91,7 @@ def test_answer_is_the_closed_form(K: int) -> None:
 
 
 @pytest.mark.parametrize("K", range(2, 9))
-def test_mistakes_are_paid_for_by_the_loss(K: int) -> None:
+def test_error_is_bounded_by_the_loss(K: int) -> None:
     """The probability to err is at most ln 2 times the base-2 loss, in fact at most 0.5176 times."""
     rng = np.random.default_rng(K)
     s = np.concatenate([scale * rng.normal(size=(2000, K)) for scale in (0.01, 0.3, 1.0, 3.0, 30.0)])
@@ -101,7 +101,7 @@ def test_mistakes_are_paid_for_by_the_loss(K: int) -> None:
         assert ((1.0 - P[:, y]) <= 0.5176 * losses + 1e-12).all()
 
 
-def test_greatest_share_is_reached() -> None:
+def test_error_bound_is_tight() -> None:
     """With two labels the ratio of error and loss comes up to 0.51759, so a weaker answer would be noticed."""
     s = np.stack([np.linspace(-3.0, 3.0, 20_001), np.zeros(20_001)], axis=1)
     ratios = (1.0 - answers(s)[:, 0]) / losses_of("logistic", s, np.zeros(len(s), dtype=np.int64))
@@ -111,7 +111,7 @@ def test_greatest_share_is_reached() -> None:
 # --- the steps
 
 
-def test_steps_are_the_formulas() -> None:
+def test_steps_match_the_formulas() -> None:
     """Fixed and adaptive steps, projected, from gradients at the scores of the prediction, however stale."""
     problem = Problem(4, 5, 2.0)
     for settings, step in (
@@ -130,7 +130,7 @@ def test_steps_are_the_formulas() -> None:
         assert_close(learner.weights(learner.fold(learner.init(), rounds)), W, 1e-9)
 
 
-def test_rounds_without_a_known_label_teach_nothing() -> None:
+def test_rounds_without_a_true_label_teach_nothing() -> None:
     """No label, or one from outside: the round is counted, and nothing else changes."""
     learner = FenchelYoung(problem=SMALL)
     rounds = random_rounds(1, 3, learner)._replace(true_labels=np.array([NO_LABEL, 3, 2**40]))
@@ -191,7 +191,7 @@ def test_contradictions_are_refused(settings: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("noise", [0.0, 0.3])
 @pytest.mark.parametrize("X", [0.5, 3.0])
-def test_expected_mistakes_keep_to_theorem_51(noise: float, X: float) -> None:
+def test_theorem_5_1_bound_holds(noise: float, X: float) -> None:
     """Expected mistakes are at most any comparator's loss plus X²‖U‖²/(2(1 - ln 2) ln 2)."""
     problem = Problem(5, 6, X)
     world = make_world(13, 600, problem, noise)
@@ -203,7 +203,7 @@ def test_expected_mistakes_keep_to_theorem_51(noise: float, X: float) -> None:
         assert mistakes <= bound
 
 
-def test_expected_mistakes_keep_to_the_adaptive_bound() -> None:
+def test_adaptive_bound_holds() -> None:
     """Appendix E.1: with b = 2X²/ln 2 and the ball's diameter B, 2(1 - a)bB²/a on top of any U in the ball."""
     problem, radius = Problem(5, 6), 2.0
     world = make_world(13, 600, problem)
@@ -217,7 +217,7 @@ def test_expected_mistakes_keep_to_the_adaptive_bound() -> None:
 @pytest.mark.parametrize(
     "settings", [{}, {"learning_rate": "adaptive", "radius": 20.0}, {"learning_rate": "parameter-free"}]
 )
-def test_it_learns(settings: dict[str, Any]) -> None:
+def test_loss_falls_with_learning(settings: dict[str, Any]) -> None:
     """On separable data errors get rare, with every step."""
     problem = Problem(3, 4)
     world = make_world(17, 3000, problem, noise=0.0)

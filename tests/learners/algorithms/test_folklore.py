@@ -38,7 +38,7 @@ def test_micro_trace() -> None:
         assert_close(A @ step.after.solution, expected["G"], 1e-9)
 
 
-def test_paper_as_printed_is_another_algorithm() -> None:
+def test_paper_as_printed_gives_other_logits() -> None:
     """The box's sum G and the printed constant lead elsewhere: the reference shows it for both and for either."""
     fixed, printed = MICRO["folklore_fixed"], MICRO["folklore_paper_box_literal"]
     literal = Reference(PROBLEM, printed["B"], printed["gamma_surrogate"], printed_sum=True)
@@ -95,7 +95,7 @@ def life(request: pytest.FixtureRequest) -> Life:
     return Life(learner, world, list(play(learner, world)))
 
 
-def test_state_is_the_papers(life: Life) -> None:
+def test_state_matches_the_paper(life: Life) -> None:
     """A⁻¹ and h are those of A and G, and the logits solve the paper's equation, in every round."""
     reference = Reference(life.learner.problem, life.learner.comparator_bound)
     for step, x, y in zip(life.steps, life.world.contexts, life.world.truth, strict=True):
@@ -129,12 +129,12 @@ def leader_logits(life: Life, t: int) -> FloatArray:
 
 
 @pytest.mark.parametrize("t", [1, 10, 99])
-def test_logits_are_those_of_the_regularized_leader(life: Life, t: int) -> None:
+def test_logits_match_the_regularized_leader(life: Life, t: int) -> None:
     """Logits from A⁻¹ and h are Wx for the W that minimises the ridge, all past surrogates and φ, written out."""
     assert_close(life.steps[t].round.evidence[0], leader_logits(life, t), 1e-9)
 
 
-def test_blocks_of_the_inverse_sum_to_its_start(life: Life) -> None:
+def test_blocks_of_the_inverse_keep_their_sum(life: Life) -> None:
     """Σ_j A⁻¹[i, j] = I/λ for every block row: what all labels share is never learned."""
     inverse = unpacked(life.steps[-1].after.inverse).reshape(3, 4, 3, 4)
     start = life.learner.comparator_bound / (2 * life.learner.problem.norm_bound) * np.eye(4)
@@ -142,7 +142,7 @@ def test_blocks_of_the_inverse_sum_to_its_start(life: Life) -> None:
         assert_close(inverse[k].sum(axis=1), start, 1e-9)
 
 
-def test_what_all_labels_share_changes_no_distribution(life: Life) -> None:
+def test_common_component_changes_no_distribution(life: Life) -> None:
     """G plus 1 ⊗ v gives the same distributions."""
     state, v = copied(life.steps[-1].after), np.array([3.0, -1.0, 0.5, 2.0])
     contexts = Contexts.dense(life.world.contexts)
@@ -151,7 +151,7 @@ def test_what_all_labels_share_changes_no_distribution(life: Life) -> None:
     assert_close(life.learner.decide(state, contexts).distributions, before, 1e-9)
 
 
-def test_labels_have_no_order(life: Life) -> None:
+def test_order_of_labels_does_not_matter(life: Life) -> None:
     """With the labels renamed throughout, the logits are the same, renamed."""
     order = np.array([2, 0, 1])
     world = life.world._replace(truth=np.argsort(order)[life.world.truth])

@@ -31,7 +31,7 @@ def test_fixed_point_is_found(K: int, scale: float) -> None:
 
 @LAWS
 @given(st.lists(st.sampled_from([0.0, 1e-310, 1e-200, 1e-17, 0.3, 1.0]), min_size=2, max_size=6).filter(any))
-def test_covariance_factor_is_a_factor(weights: list[float]) -> None:
+def test_covariance_factor_reproduces_the_covariance(weights: list[float]) -> None:
     """LL' = diag(σ) - σσ', with probabilities of zero or next to it too."""
     p = np.array(weights) / max(np.sum(weights), 1e-300)
     p /= max(p.sum(), 1e-300)
@@ -41,7 +41,7 @@ def test_covariance_factor_is_a_factor(weights: list[float]) -> None:
         assert_close(L @ L.T, np.diag(p) - np.outer(p, p), 1e-15)
 
 
-def test_long_run_keeps_its_digits() -> None:
+def test_state_is_accurate_after_5000_rounds() -> None:
     """After 5,000 rounds A⁻¹ is still the inverse of A, and h still solves A h = G."""
     problem = Problem(3, 2)
     learner, world = Folklore(problem=problem, comparator_bound=50.0), make_world(6, 5_000, problem)
@@ -60,7 +60,7 @@ def test_long_run_keeps_its_digits() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(("K", "d", "bound"), [(3, 2, 10.0), (3, 2, 1000.0), (2, 8, 10.0)])
 @pytest.mark.parametrize("noise", [0.1, 1.0])
-def test_rounding_stays_small_without_refreshes(K: int, d: int, bound: float, noise: float) -> None:
+def test_state_is_accurate_after_100000_rounds(K: int, d: int, bound: float, noise: float) -> None:
     """After 100,000 rounds A⁻¹, h and the logits are, to 1e-9, those of A and G summed beside them."""
     problem, n = Problem(K, d), K * d
     learner, world = Folklore(problem=problem, comparator_bound=bound), make_world(6, 100_000, problem, noise)
@@ -84,7 +84,7 @@ def test_rounding_stays_small_without_refreshes(K: int, d: int, bound: float, no
 
 
 @pytest.mark.parametrize(("bound", "norm"), [(1e6, 1e6), (1e5, 2e4)])
-def test_logits_without_digits_are_refused(bound: float, norm: float) -> None:
+def test_large_comparator_bound_is_refused(bound: float, norm: float) -> None:
     """B·X over 1e9 is refused."""
     with pytest.raises(pydantic.ValidationError, match="1e9"):
         Folklore(problem=Problem(2, 2, norm), comparator_bound=bound)

@@ -52,7 +52,7 @@ def best_loss(x: FloatArray, y: IntArray, K: int, bound: float) -> float:
 
 @pytest.mark.parametrize("noise", [0.0, 0.3, 1.0])
 @pytest.mark.parametrize("bound", [1.0, 10.0])
-def test_regret_bound(noise: float, bound: float) -> None:
+def test_regret_is_within_its_bound(noise: float, bound: float) -> None:
     """The loss is at most that of a fitted comparator with rows of norm at most B, plus R(T)."""
     problem = Problem(4, 3)
     learner, world = Folklore(problem=problem, comparator_bound=bound), make_world(8, 400, problem, noise)
@@ -62,7 +62,7 @@ def test_regret_bound(noise: float, bound: float) -> None:
     assert loss < 400 * np.log(4) or noise == 1.0
 
 
-def test_regret_is_not_logarithmic_without_learning() -> None:
+def test_regret_bound_is_broken_without_learning() -> None:
     """A learner that stays at its first state breaks the bound: the test above can fail."""
     problem, rng = Problem(2, 1), np.random.default_rng(1)
     x, y = unit_rows(rng, 2000, 1), np.zeros(2000, dtype=np.int64)

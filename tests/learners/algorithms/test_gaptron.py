@@ -27,7 +27,7 @@ RECURSIONS: dict[str, dict[str, Any]] = {
 @EACH_LOSS
 @pytest.mark.parametrize("mode", ["as_of_prediction", "recompute"])
 @pytest.mark.parametrize("information", RECURSIONS)
-def test_weights_follow_the_written_out_recursion(loss: LossName, mode: Any, information: str) -> None:
+def test_weights_match_the_plain_recursion(loss: LossName, mode: Any, information: str) -> None:
     """W is what projected gradient descent, or dual averaging, gives in plain numpy, on any rounds."""
     problem, D, kappa = Problem(3, 4, 2.0), 1.5, safe_step(loss, Problem(3, 4, 2.0), 1.0) * 50
     hyperparameters: dict[str, Any] = {"radius": D, "delayed_update": mode, **RECURSIONS[information]}
@@ -101,9 +101,7 @@ def adaptive_run(
 @EACH_LOSS
 @pytest.mark.parametrize("information", ["bandit", "full"])
 @pytest.mark.parametrize("radius", [None, 0.3])
-def test_adaptive_weights_follow_the_written_out_recursion(
-    loss: LossName, information: str, radius: float | None
-) -> None:
+def test_adaptive_weights_match_the_plain_recursion(loss: LossName, information: str, radius: float | None) -> None:
     """Each feature moves by 1/X over the root of its own squared gradients, and into its ball where there is one."""
     learner, met, end = adaptive_run(loss, information, radius)
     W, G = np.zeros((3, 4)), np.zeros(4)
@@ -129,7 +127,7 @@ def test_adaptive_regret_is_within_its_bound(loss: LossName) -> None:
     assert 0.05 * bound < regret <= bound
 
 
-def test_a_horizon_beyond_all_floats_is_refused() -> None:
+def test_horizon_beyond_floats_is_refused() -> None:
     """Integers of any size can be written in JSON; a horizon that no float holds is refused by name."""
     with pytest.raises(pydantic.ValidationError, match="horizon"):
         theorem(Problem(2, 1), horizon=10**400)
@@ -174,7 +172,7 @@ def test_weights_stay_in_the_ball(choice: dict[str, Any]) -> None:
         assert_close(state.squared_norm / np.sum(state.direction**2), 1.0, 1e-9)
 
 
-def test_norm_is_computed_afresh_every_65536_rounds() -> None:
+def test_norm_is_recomputed_every_65536_rounds() -> None:
     """The tracked norm is then that of the direction to the bit, so that rounding errors do not accumulate."""
     learner = theorem(Problem(4, 3), loss="hinge", exploration=0.1)
     rounds = random_rounds(4, 65_536, learner)
@@ -184,7 +182,7 @@ def test_norm_is_computed_afresh_every_65536_rounds() -> None:
     assert state.squared_norm == squared_norm(state.direction.ravel())
 
 
-def test_ball_is_reached_and_left() -> None:
+def test_projection_acts_only_outside_the_ball() -> None:
     """Projection keeps the direction and stops at the ball; inside the ball nothing is projected."""
     learner = theorem(Problem(2, 1), loss="hinge", information="full", learning_rate=0.5, radius=1.0)
     state, norms = learner.init(), []

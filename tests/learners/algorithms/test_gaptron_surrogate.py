@@ -16,7 +16,7 @@ from tests.learners.formulas import gap_of, losses_of, margins, theorem
 
 @EACH_LOSS
 @EACH_K
-def test_loss_is_the_formula(loss: LossName, K: int) -> None:
+def test_loss_matches_the_formula(loss: LossName, K: int) -> None:
     """The loss is Table 1's for every label; the hinge is zero exactly where the leader is right by 1/K or more."""
     s = scores_with_ties(K, K)
     for label in range(K):
@@ -29,7 +29,7 @@ def test_loss_is_the_formula(loss: LossName, K: int) -> None:
 
 @EACH_LOSS
 @EACH_K
-def test_coefficients_are_the_derivative(loss: LossName, K: int) -> None:
+def test_coefficients_match_the_derivative(loss: LossName, K: int) -> None:
     """Central differences of the loss in each score agree with its coefficients, away from kinks."""
     rng, h = np.random.default_rng(K), 1e-6
     for s in rng.normal(size=(50, K)):
@@ -44,7 +44,7 @@ def test_coefficients_are_the_derivative(loss: LossName, K: int) -> None:
 
 @EACH_LOSS
 @EACH_K
-def test_gap_map_is_the_formula(loss: LossName, K: int) -> None:
+def test_gap_map_matches_the_formula(loss: LossName, K: int) -> None:
     """The gap a is in [0, 1] and is Table 1's map, with 1 - m* for the hinge (its printed form turns negative)."""
     s = np.concatenate([scores_with_ties(K, K), 1e3 * scores_with_ties(K + 10, K)])
     actual = np.array(
@@ -57,7 +57,7 @@ def test_gap_map_is_the_formula(loss: LossName, K: int) -> None:
 
 @EACH_LOSS
 @EACH_K
-def test_answer_is_the_leader_with_the_larger_of_gap_and_rate(loss: LossName, K: int) -> None:
+def test_answer_mixes_by_the_larger_of_gap_and_rate(loss: LossName, K: int) -> None:
     """The answer is (1 - q) e_y* + (q/K) 1 with q = max(a, γ), and evidence s = W x."""
     s = scores_with_ties(K, K)
     learner = theorem(Problem(K, len(s)), loss=loss, exploration=0.3)
@@ -96,7 +96,7 @@ def test_surrogate_gap_is_never_positive(loss: LossName, K: int, gamma: float | 
 
 
 @EACH_K
-def test_printed_smooth_hinge_step_is_too_large(K: int) -> None:
+def test_printed_smooth_hinge_step_opens_the_gap(K: int) -> None:
     """The step of the paper's Table 2, 1/(2KX²), opens the gap to 1/K: the test above can fail."""
     problem = Problem(K, len(scores_with_ties(K, K)))
     learner = theorem(problem, loss="smooth_hinge", information="full")
@@ -104,7 +104,7 @@ def test_printed_smooth_hinge_step_is_too_large(K: int) -> None:
 
 
 @pytest.mark.parametrize(("loss", "factor"), [("logistic", 3.0), ("hinge", 1.05), ("smooth_hinge", 1.05)])
-def test_larger_step_is_too_large(loss: LossName, factor: float) -> None:
+def test_larger_step_opens_the_gap(loss: LossName, factor: float) -> None:
     """A larger step opens the gap at K = 2: the constants of the hinge losses are exact, the logistic one within 3."""
     s = scores_with_ties(2, 2)
     learner = theorem(Problem(2, len(s)), loss=loss, exploration=1.0)

@@ -16,7 +16,7 @@ PROBLEMS = [Problem(2, 1), Problem(3, 4, 2.0), Problem(9, 400, 55**0.5)]
 
 
 @pytest.mark.parametrize("problem", PROBLEMS)
-def test_safe_steps_are_the_theorems(problem: Problem) -> None:
+def test_safe_steps_match_the_theorems(problem: Problem) -> None:
     """η is ln2/(2KX²), (K-1)/(K²X²), 1/(4KX²) under full information, and γ/K times that under bandit feedback."""
     K, X2 = problem.n_labels, problem.norm_bound**2
     full = {"logistic": LN2 / (2 * K * X2), "hinge": (1 - 1 / K) / (K * X2), "smooth_hinge": 1 / (4 * K * X2)}
@@ -28,7 +28,7 @@ def test_safe_steps_are_the_theorems(problem: Problem) -> None:
 
 @pytest.mark.parametrize("problem", PROBLEMS)
 @pytest.mark.parametrize("D", [0.5, 1.0, 10.0])
-def test_explorations_are_the_theorems(problem: Problem, D: float) -> None:
+def test_explorations_match_the_theorems(problem: Problem, D: float) -> None:
     """Tuned γ and the anytime constant are the corrected theorems', and minimise the bound they are tuned for."""
     K, X = problem.n_labels, problem.norm_bound
     squares = {
@@ -80,7 +80,7 @@ def regret(learner: Gaptron, world: World, mistakes: float) -> float:
 
 @EACH_LOSS
 @pytest.mark.parametrize("eta_share", [1.0, 0.1])
-def test_full_information_bound(loss: LossName, eta_share: float) -> None:
+def test_full_information_bound_holds(loss: LossName, eta_share: float) -> None:
     """Theorems 1-3: expected mistakes are at most the loss of any U plus ‖U‖²/(2η), for any safe η."""
     problem, world = Problem(4, 5, 2.0), make_world(9, 400, Problem(4, 5, 2.0))
     learner = theorem(problem, loss=loss, information="full", radius=None, eta_scale=eta_share)
@@ -106,7 +106,7 @@ RUNS, T = 12, 1000
 
 @EACH_LOSS
 @pytest.mark.parametrize("horizon", [T, None], ids=["tuned", "anytime"])
-def test_bandit_bound(loss: LossName, horizon: int | None) -> None:
+def test_bandit_bound_holds(loss: LossName, horizon: int | None) -> None:
     """Theorems 4-6, and √2 times them without a horizon: mean regret is below, four standard errors included."""
     learner = theorem(Problem(2, 2), loss=loss, horizon=horizon)
     world = two_clusters(1, T, noise=0.05)

@@ -152,7 +152,7 @@ def test_published_estimate_is_biased() -> None:
 
 @LAWS
 @given(st.integers(0, 10**6), st.integers(1, 12), st.floats(-6, 6), st.floats(-3, 3))
-def test_minimizer_in_the_ball(seed: int, n: int, log_linear: float, log_radius: float) -> None:
+def test_minimizer_meets_the_optimality_conditions(seed: int, n: int, log_linear: float, log_radius: float) -> None:
     """W is in the ball, and -(A w + b) = μ w with μ ≥ 0, μ = 0 inside: the conditions of the minimum."""
     rng = np.random.default_rng(seed)
     root, radius = rng.normal(size=(n, n)), 10.0**log_radius
@@ -166,7 +166,7 @@ def test_minimizer_in_the_ball(seed: int, n: int, log_linear: float, log_radius:
     assert np.linalg.norm(A @ w + b + shift * w) <= 1e-8 * np.linalg.norm(b)
 
 
-def test_minimizer_outlives_any_matrix() -> None:
+def test_minimizer_is_finite_for_any_matrix() -> None:
     """A matrix that no run leads to (zero, indefinite, huge) gives finite weights in the ball."""
     n = 20
     for A in (np.zeros((n, n)), -np.ones((n, n)), np.full((n, n), 1e200), -1e300 * np.eye(n)):
@@ -176,7 +176,7 @@ def test_minimizer_outlives_any_matrix() -> None:
 
 
 @pytest.mark.parametrize("n", [1, 2, 7])
-def test_packed_product(n: int) -> None:
+def test_packed_product_equals_the_dense_product(n: int) -> None:
     """A packed triangle times a vector is the square times it, zeros of the vector included."""
     rng = np.random.default_rng(n)
     A, v, result = rng.normal(size=(n, n)), rng.normal(size=n) * (np.arange(n) % 2), np.empty(n)
@@ -203,7 +203,7 @@ TEMPERED: list[PNewtron] = [  # weights stay small, jump, are never scaled
 
 
 @pytest.mark.parametrize("learner", TEMPERED, ids=["small", "jumping", "unscaled"])
-def test_running_norm_is_the_norm(learner: PNewtron) -> None:
+def test_running_norm_matches_the_weights(learner: PNewtron) -> None:
     """The squared norm kept from round to round is that of the weights, and the scaled ones are in the ball."""
     for step in play(learner, make_world(6, 400, PROBLEM)):
         assert_close(step.after.squared_norm / np.sum(step.after.weights**2), 1.0, 1e-9)
@@ -231,7 +231,7 @@ def test_running_norm_survives_a_collapse() -> None:
     assert_close(after.squared_norm / np.sum(after.weights**2), 1.0, 1e-12)
 
 
-def test_unprojected_weights_are_cut_before_they_overflow() -> None:
+def test_unprojected_weights_are_capped() -> None:
     """Random labels on one context drive the weights without projection to their limit, and no further."""
     problem, n = Problem(2, 300), 6000
     rng = np.random.default_rng(0)
@@ -243,14 +243,14 @@ def test_unprojected_weights_are_cut_before_they_overflow() -> None:
     assert np.isfinite(learner.decide(state, Contexts.dense(world.contexts[:1])).distributions).all()
 
 
-def test_full_matrix_of_too_large_a_curvature_is_refused() -> None:
+def test_large_curvature_is_refused() -> None:
     """β D X² over 1e9 is refused: the matrix would lose its digits."""
     Newtron(problem=Problem(3, 4, 1e5), radius=1.0)
     with pytest.raises(pydantic.ValidationError, match="at most 1e9"):
         Newtron(problem=Problem(3, 4, 1e6), radius=1.0)
 
 
-def test_weights_follow_from_the_sums_alone() -> None:
+def test_weights_depend_only_on_the_sums() -> None:
     """W of Newtron is a function of A and b: a fold of nothing to learn from leaves it to the bit."""
     learner = Newtron(problem=PROBLEM)
     state = list(play(learner, make_world(9, 60, PROBLEM)))[-1].after
@@ -258,7 +258,7 @@ def test_weights_follow_from_the_sums_alone() -> None:
     assert learner.fold(copied(state), silent).weights.tobytes() == state.weights.tobytes()
 
 
-def test_learns() -> None:
+def test_error_falls_without_noise() -> None:
     """On a noiseless world both err in the last rounds less than half as often as in the first."""
     world = make_world(10, 3000, PROBLEM, noise=0.0)
     for learner in (Newtron(problem=PROBLEM, radius=5.0), PNewtron(problem=PROBLEM, radius=5.0)):

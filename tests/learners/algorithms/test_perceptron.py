@@ -43,7 +43,7 @@ def test_order_of_arrival_does_not_matter() -> None:
 
 
 @pytest.mark.parametrize("scale", [0.0, 0.3, 1.0, 3.0])
-def test_theorem_1(scale: float) -> None:
+def test_theorem_1_bound_holds(scale: float) -> None:
     """Mistakes are at most L + 2X²‖U‖² + X‖U‖√(2L), L the hinge loss of U."""
     world, U = long_world(), scale * long_teacher()
     X, norm = np.linalg.norm(world.contexts, axis=1).max(), np.linalg.norm(U)

@@ -49,12 +49,12 @@ def log_determinant(state: SobaState | SobaLowRankState) -> float:
     return -float(np.linalg.slogdet(soba_inverse(state, A0))[1])
 
 
-def test_run_is_worth_testing(run: Run) -> None:
+def test_runs_cover_every_case(run: Run) -> None:
     """The runs below hold accepted and refused rounds, and accepted ones with the leader wrong and right."""
     assert {(p.accepted, p.leader_wrong) for p in run.paper} >= {(True, True), (True, False), (False, False)}
 
 
-def test_state_is_algorithm_1(run: Run) -> None:
+def test_state_matches_algorithm_1(run: Run) -> None:
     """A⁻¹, W, Σ, Q and the updates are what the paper's A and θ give with a linear solve in every round."""
     assert accepted(run.steps) == [p.accepted for p in run.paper]
     margin_sum = np.cumsum([p.m * p.accepted for p in run.paper])
@@ -65,7 +65,7 @@ def test_state_is_algorithm_1(run: Run) -> None:
         assert_close((step.after.margin_sum, step.after.quadratic_sum), (total, quadratic), 1e-9)
 
 
-def test_inverse_is_positive_and_at_most_its_start(run: Run) -> None:
+def test_inverse_is_positive_and_only_shrinks(run: Run) -> None:
     """0 < A⁻¹ ≤ I/a, and A⁻¹ only shrinks, as A only grows."""
     for step in run.steps:
         eigenvalues = np.linalg.eigvalsh(soba_inverse(step.after, A0))
@@ -87,7 +87,7 @@ def test_margin_sum_is_never_negative(run: Run) -> None:
     assert min(float(step.after.margin_sum) for step in run.steps) >= 0.0
 
 
-def test_right_answer_against_the_leader_is_always_accepted(run: Run) -> None:
+def test_correct_answer_against_the_leader_is_accepted(run: Run) -> None:
     """Where the leader was wrong and the answer right, m ≥ 0 and the round is an update."""
     for p, was_accepted in zip(run.paper, accepted(run.steps), strict=True):
         assert was_accepted or not p.leader_wrong
@@ -164,7 +164,7 @@ def test_inverse_does_not_drift() -> None:
     assert_close(state.weights.T.ravel(), np.linalg.solve(A, theta), 1e-9)
 
 
-def test_quadratic_sum_grows_for_the_least_regularization() -> None:
+def test_quadratic_sum_grows_at_the_least_regularization() -> None:
     """q/(1+q) is in [0, 1) for the smallest a that is accepted; a smaller one would cost A⁻¹ its digits."""
     with pytest.raises(pydantic.ValidationError, match="regularization"):
         Soba(problem=Problem(4, 5, 1e4), regularization=0.099)
@@ -175,7 +175,7 @@ def test_quadratic_sum_grows_for_the_least_regularization() -> None:
     assert growth.max() <= 1.0
 
 
-def test_too_large_a_matrix_names_its_bytes_and_what_fits() -> None:
+def test_oversized_matrix_is_refused_with_its_size_and_an_alternative() -> None:
     """Nine labels and 400 features fit into 110 MB, A beside A⁻¹; the state of Reuters is refused with its size."""
     check_state_size(Soba(problem=Problem(9, 400)), 110_000_000)
     n = 4 * 47_236

@@ -48,7 +48,7 @@ def step_of(state: SobaLowRankState, rounds: Rounds) -> tuple[FloatArray, FloatA
 
 @pytest.mark.parametrize("sparse", [False, True], ids=["dense", "sparse"])
 @pytest.mark.parametrize("exploration", [0.1, 0.3])
-def test_is_soba_while_there_is_room(sparse: bool, exploration: float) -> None:
+def test_low_rank_matches_soba_until_full(sparse: bool, exploration: float) -> None:
     """Round by round the same distributions, accepted rounds, weights, sums and A⁻¹, some rounds being refused."""
     full = Soba(problem=PROBLEM, regularization=0.7, exploration=exploration)
     low = SobaLowRank(problem=PROBLEM, regularization=0.7, exploration=exploration, max_updates=400)
@@ -68,7 +68,7 @@ def test_is_soba_while_there_is_room(sparse: bool, exploration: float) -> None:
     assert refused >= 5
 
 
-def test_factor_is_that_of_the_stored_rows() -> None:
+def test_factor_matches_the_stored_rows() -> None:
     """LL' = aI + ZZ', and the entries that are kept hold no zeros."""
     learner = SobaLowRank(problem=PROBLEM, regularization=0.7)
     state = trained(learner)
@@ -79,7 +79,7 @@ def test_factor_is_that_of_the_stored_rows() -> None:
 
 
 @pytest.mark.parametrize(("above", "accepted"), [(1e-9, True), (-1e-9, False)])
-def test_the_margin_test_is_exact(above: float, accepted: bool) -> None:
+def test_margin_test_is_exact(above: float, accepted: bool) -> None:
     """A round is accepted by its own m, where the bound on m that needs no matrix would accept it or not tell."""
     learner = SobaLowRank(problem=Problem(2, 1), exploration=0.1)
     first, again = one_round([1.0], 1, 0.5, 1, np.empty(0)), one_round([1.0], 1, 0.25, 1, np.empty(0))
@@ -94,7 +94,7 @@ def test_the_margin_test_is_exact(above: float, accepted: bool) -> None:
     assert accepted or bits(after._replace(rounds=state.rounds)) == bits(state)
 
 
-def test_a_sparse_context_leaves_nothing_behind() -> None:
+def test_sparse_batch_equals_single_folds() -> None:
     """Folding several sparse rounds at once gives the bits of folding them one by one."""
     learner = SobaLowRank(problem=PROBLEM)
     rounds = thin_rounds(8, 12, learner)
@@ -110,7 +110,7 @@ def test_a_sparse_context_leaves_nothing_behind() -> None:
 
 
 @pytest.mark.parametrize("limit", [{"max_updates": 30}, {"max_nonzeros": 150}])
-def test_full_matrix_goes_on_with_implicit_steps(limit: dict[str, int]) -> None:
+def test_full_low_rank_takes_implicit_steps(limit: dict[str, int]) -> None:
     """Without room A, Q and the rows keep their bits; W goes to argmin ½‖w - W‖²_A + c/2 (1 + u'w)²."""
     learner = SobaLowRank(problem=PROBLEM, regularization=0.7, **limit)
     state, later = trained(learner, 60), thin_rounds(5, 20, learner)
@@ -131,7 +131,7 @@ def test_full_matrix_goes_on_with_implicit_steps(limit: dict[str, int]) -> None:
         assert float(after.quadratic_sum) == float(state.quadratic_sum)
 
 
-def test_a_short_context_finds_room_where_a_long_one_does_not() -> None:
+def test_capacity_counts_nonzeros() -> None:
     """Room is counted in non-zeros: zeros of a dense context take none."""
     learner = SobaLowRank(problem=Problem(2, 4), max_nonzeros=5)
     state = learner.init()
@@ -143,7 +143,7 @@ def test_a_short_context_finds_room_where_a_long_one_does_not() -> None:
     assert state.ends.tolist()[:3] == [4, 5, 0]
 
 
-def test_learns_on_when_full() -> None:
+def test_full_low_rank_keeps_learning() -> None:
     """Full after twenty updates, it still follows a world whose labels change places, better than if it stopped."""
     problem = Problem(3, 4)
     learner = SobaLowRank(problem=problem, exploration=0.1, max_updates=20, max_nonzeros=80)
@@ -160,14 +160,14 @@ def test_learns_on_when_full() -> None:
 # --- memory and rounding
 
 
-def test_memory_does_not_grow_with_the_square_of_the_features() -> None:
+def test_memory_is_linear_in_the_features() -> None:
     """Another feature costs K numbers; at 2¹⁸ features and four labels the default state takes 16 MB."""
     small, large = (state_bytes(SobaLowRank(problem=Problem(4, d))) for d in (1000, 2**18))
     assert large - small == (2**18 - 1000) * 4 * 8
     assert large < 16_000_000
 
 
-def test_state_from_outside_with_an_empty_factor_teaches_nothing() -> None:
+def test_state_with_an_empty_factor_learns_nothing() -> None:
     """Rows that claim to be stored, with a factor of zeros: every round is counted and else passed over."""
     learner = SobaLowRank(problem=PROBLEM, max_updates=5)
     state = learner.init()
@@ -190,7 +190,7 @@ def test_rounding_does_not_accumulate(a: float) -> None:
     assert_close(state.weights.T.ravel(), np.linalg.solve(A, theta), 1e-9)
 
 
-def test_late_rounds_from_many_workers_end_in_one_state() -> None:
+def test_played_sparse_batch_equals_single_folds() -> None:
     """One batch of sparse rounds, cut anywhere, leads to the same bits."""
     learner = SobaLowRank(problem=PROBLEM, exploration=0.3, max_updates=20)
     rounds = join(list(play(learner, make_world(6, 200, PROBLEM))))

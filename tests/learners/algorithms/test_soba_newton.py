@@ -67,7 +67,7 @@ def test_step_is_the_online_newton_step(radius: float) -> None:
     assert 0 < on_sphere <= updates < 300
 
 
-def test_only_right_answers_against_the_leader_teach() -> None:
+def test_only_correct_answers_against_the_leader_teach() -> None:
     """Wrong answers, and right ones that the leader would have given, change nothing but the count of rounds."""
     learner: SobaNewton = SobaNewton(problem=PROBLEM, exploration=0.5, beta=0.05, epsilon=1.0)
     for step in play(learner, make_world(3, 200, PROBLEM)):
@@ -77,7 +77,7 @@ def test_only_right_answers_against_the_leader_teach() -> None:
             assert bits(step.after._replace(rounds=step.before.rounds)) == bits(step.before)
 
 
-def test_late_step_takes_the_scores_of_the_prediction() -> None:
+def test_late_step_uses_the_scores_of_the_prediction() -> None:
     """What the leader was, and by how much, is the evidence's; the state's own scores are not asked."""
     learner: SobaNewton = SobaNewton(problem=PROBLEM, beta=0.05, epsilon=1.0)
     state = list(play(learner, make_world(4, 300, PROBLEM)))[-1].after
@@ -96,7 +96,7 @@ def test_first_step_with_the_theorems_constants_is_tiny() -> None:
         assert 0.005 < np.linalg.norm(state.weights) < 0.05
 
 
-def test_eta_over_its_largest_is_refused() -> None:
+def test_eta_above_its_maximum_is_refused() -> None:
     """η is at most 1/max(2 X D, 1), which is also the default."""
     SobaNewton(problem=Problem(3, 4, 2.0), radius=2.5, eta=0.1)
     with pytest.raises(pydantic.ValidationError, match="eta must be at most"):

@@ -18,7 +18,7 @@ PROBLEM = Problem(3, 4)
 
 
 @pytest.mark.parametrize("learner_type", [Soba, SobaLowRank, SobaDiagonal])
-def test_adaptive_rate_is_theorem_5(learner_type: type[Soba | SobaLowRank | SobaDiagonal]) -> None:
+def test_adaptive_rate_matches_theorem_5(learner_type: type[Soba | SobaLowRank | SobaDiagonal]) -> None:
     """Round t explores with min(1, √(K (1 + Q)/t)): all of it at first, less and less later."""
     room: Any = {"max_updates": 100} if learner_type is SobaLowRank else {}
     learner = learner_type(problem=PROBLEM, exploration="adaptive", **room)
@@ -43,7 +43,7 @@ def theorem_2(U: FloatArray, eta: float, gamma: float, xs: FloatArray, ys: IntAr
     return float(eta_loss(margins(xs @ U.T, ys), eta) + eta / (2 - eta) * np.sum(U**2) + quadratic + gamma * rounds)
 
 
-def test_theorem_2_bound() -> None:
+def test_theorem_2_bound_holds() -> None:
     """Mean mistakes, four standard errors included, are below Theorem 2's bound, which is below those of chance."""
     rounds, runs = 2000, 10
     gamma = float(np.sqrt(8 * np.log(1 + rounds / 2) / rounds))
@@ -60,7 +60,7 @@ def test_theorem_2_bound() -> None:
     assert largest_mean(expected_mistakes, learner, world, draws) <= min(bounds) <= 0.5 * rounds
 
 
-def test_theorem_3_bound() -> None:
+def test_theorem_3_bound_holds() -> None:
     """Where a U has margins of 1, the leader errs, on average, at most as Theorem 2 has it without L and γT."""
     rounds, runs, gamma = 2000, 10, 0.3
     learner: Soba = Soba(problem=Problem(2, 2), regularization=1.0, exploration=gamma)

@@ -53,7 +53,7 @@ class Plain:
 
 
 @pytest.mark.parametrize("learning_rate", [0.5, 100.0])
-def test_the_regression_is_the_plain_one(learning_rate: float) -> None:
+def test_regression_matches_the_plain_one(learning_rate: float) -> None:
     """Features that come and go, that grow, and steps so large that weights are held."""
     rng = np.random.default_rng(3)
     learner = SquareCb(problem=Problem(K, D), learning_rate=learning_rate)
@@ -69,7 +69,7 @@ def test_the_regression_is_the_plain_one(learning_rate: float) -> None:
     assert (np.abs(plain.W) * plain.S).max() == pytest.approx(20.0) or learning_rate < 1.0
 
 
-def test_the_exploration_is_the_formula() -> None:
+def test_exploration_matches_the_formula() -> None:
     """1/(K + γ_t (f_leader - f_k)), and a share of uniform answers beside."""
     learner = SquareCb(problem=Problem(K, 1), gap_scale=C, least_exploration=0.1)
     state = learner.init()
@@ -90,7 +90,7 @@ def excess(predicted: FloatArray, true: FloatArray, gap_weight: float, played_we
     return float(paid - 2 * len(true) / gap_weight)
 
 
-def test_regret_is_paid_for_by_the_error_of_the_regression() -> None:
+def test_regret_is_bounded_by_the_regression_error() -> None:
     """Foster and Rakhlin's Lemma 3, for random, tied and extreme predictions; a greedier play breaks it."""
     rng = np.random.default_rng(8)
     worst = greedy = -math.inf
@@ -108,7 +108,7 @@ def divergence(true: FloatArray, predicted: FloatArray) -> FloatArray:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_the_guarantee_holds_on_a_run(seed: int) -> None:
+def test_guarantee_holds_on_a_run(seed: int) -> None:
     """Expected mistakes over the best label's <= √(K T) (4/c + c R/8), where chances are logistic."""
     rng = np.random.default_rng(seed)
     T, learner = 3000, SquareCb(problem=Problem(K, D), gap_scale=C)
@@ -127,7 +127,7 @@ def test_the_guarantee_holds_on_a_run(seed: int) -> None:
     assert regret < 0.1 * T * float(np.mean(np.ptp(1.0 / (1.0 + np.exp(-rng.normal(size=(999, D)) @ U)), axis=1)))
 
 
-def test_the_units_of_the_features_do_not_matter() -> None:
+def test_units_of_features_do_not_matter() -> None:
     """Other units, other weights, the same answers."""
     rng = np.random.default_rng(4)
     learner, units = SquareCb(problem=Problem(K, D, norm_bound=1e6)), np.array([1e-3, 1.0, 37.0, 1e4])
@@ -142,7 +142,7 @@ def test_the_units_of_the_features_do_not_matter() -> None:
 
 
 @pytest.mark.parametrize("tiny", [1e-300, 1e-150, 5e-324])
-def test_numbers_too_small_to_square_do_no_harm(tiny: float) -> None:
+def test_tiny_contexts_keep_the_state_finite(tiny: float) -> None:
     """The state stays finite, and the next good context is learned from."""
     learner = SquareCb(problem=Problem(2, 1))
     state = learner.init()

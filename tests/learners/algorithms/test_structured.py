@@ -57,7 +57,7 @@ def some_means(learner: Any, seed: int, n: int = 30) -> FloatArray:
 
 
 @EACH_KIND
-def test_answers_are_the_vertices(kind: str) -> None:
+def test_answers_correspond_to_vertices(kind: str) -> None:
     """Each answer has a vertex of its own, and is found again from it."""
     learner = make(kind)
     answers = every_answer(learner)
@@ -77,13 +77,13 @@ def test_answers_are_the_vertices(kind: str) -> None:
         ("level", 2, [1, 1, 0, 0, 0]),
     ],
 )
-def test_vertices_by_hand(kind: str, answer: Any, vertex: list[float]) -> None:
+def test_vertices_match_hand_computation(kind: str, answer: Any, vertex: list[float]) -> None:
     """What a set, a ranking (first label first) and a level are as vectors."""
     assert make(kind).vertices(np.array([answer]))[0].tolist() == vertex
 
 
 @EACH_KIND
-def test_propensities_are_the_law_of_the_draws(kind: str) -> None:
+def test_propensities_match_the_draws(kind: str) -> None:
     """The propensity of a drawn answer is its probability by the space, and answers come as often as that."""
     learner, n = make(kind), 8_000
     answers = every_answer(learner)
@@ -106,7 +106,7 @@ def decided(learner: Structured, means: FloatArray, law: FloatArray) -> Decision
     return Decisions(np.tile(law, (len(means), 1)) if levels else np.empty((len(means), 0)), means)
 
 
-def test_level_distributions_are_the_law() -> None:
+def test_level_distributions_match_enumeration() -> None:
     """The distribution over the levels is the space's, by enumeration, for learned weights."""
     learner = make("level", learning_rate=20.0)
     x, truths, _ = teach(learner, 5, 80, 0.1)
@@ -120,7 +120,7 @@ def test_level_distributions_are_the_law() -> None:
     assert ((gaps > 0.01) & (gaps < 0.4)).any()  # where the nearest has a chance of its own
 
 
-def test_chances_of_a_set_are_marginals() -> None:
+def test_label_probabilities_are_marginals() -> None:
     """What is told of a set are the probabilities of each label to be in it, by enumeration."""
     learner = make("label-set")
     answers, means = every_answer(learner), some_means(learner, 6)
@@ -128,7 +128,7 @@ def test_chances_of_a_set_are_marginals() -> None:
     assert_close(learner.probabilities(means), law @ answers, 1e-12)
 
 
-def test_vanishing_propensities_are_the_least() -> None:
+def test_underflowing_propensities_become_the_least() -> None:
     """A set of undecided labels whose probability underflows gets the least propensity; a likelier one its own."""
     for K, expected in ((900, 0.5**900), (1050, LEAST_PROPENSITY), (1200, LEAST_PROPENSITY)):
         learner = make("label-set", K)
@@ -137,7 +137,7 @@ def test_vanishing_propensities_are_the_least() -> None:
         assert drawn.propensities[0] == pytest.approx(expected, rel=1e-9, abs=0.0)
 
 
-def test_multiclass_is_the_learner_of_labels() -> None:
+def test_simplex_matches_fenchel_young() -> None:
     """Over the simplex the answers are those of `fenchel-young`, with scores in bits."""
     space, labels = Multiclass(n_labels=4), FenchelYoung(problem=Problem(4, 4, 1.0), learning_rate=2.0)
     rng, state = np.random.default_rng(5), labels.init()
@@ -193,7 +193,7 @@ def surrogate_loss(learner: Structured, U: FloatArray, x: FloatArray, truths: In
     [{}, {"learning_rate": "adaptive", "radius": 8.0}, {"learning_rate": "high-probability"}],
     ids=lambda settings: settings.get("learning_rate", "theorem"),
 )
-def test_loss_keeps_to_the_bound(kind: str, noise: float, settings: dict[str, Any]) -> None:
+def test_loss_is_within_the_bound(kind: str, noise: float, settings: dict[str, Any]) -> None:
     """Theorems 4.2 and 4.3 and Appendix E.1: loss <= surrogate loss of U + bound, for several U."""
     learner = make(kind, **settings)
     x, truths, teacher = teach(learner, 11, 300, noise)
@@ -211,7 +211,7 @@ def test_loss_keeps_to_the_bound(kind: str, noise: float, settings: dict[str, An
     [{}, {"learning_rate": "parameter-free"}, {"learning_rate": "adaptive", "radius": 20.0}],
     ids=lambda settings: settings.get("learning_rate", "theorem"),
 )
-def test_it_learns(kind: str, settings: dict[str, Any]) -> None:
+def test_loss_falls_with_learning(kind: str, settings: dict[str, Any]) -> None:
     """The later losses are far below those of untaught answers."""
     learner = make(kind, **settings)
     x, truths, _ = teach(learner, 19, 600, 0.2)
@@ -222,7 +222,7 @@ def test_it_learns(kind: str, settings: dict[str, Any]) -> None:
 
 
 @EACH_KIND
-def test_steps_are_the_formulas(kind: str) -> None:
+def test_steps_match_the_formulas(kind: str) -> None:
     """W moves by -η (ŷ - y) x', and is projected onto the ball."""
     adaptive: dict[str, Any] = {"learning_rate": "adaptive", "radius": 0.9}
     runs: list[dict[str, Any]] = [{}, {"learning_rate": 0.7}, {"learning_rate": 0.7, "radius": 0.5}, adaptive]
@@ -244,7 +244,7 @@ def test_steps_are_the_formulas(kind: str) -> None:
 
 
 @EACH_KIND
-def test_unknown_truths_and_foreign_evidence(kind: str) -> None:
+def test_unknown_truths_and_large_evidence_are_harmless(kind: str) -> None:
     """A round without its truth is only counted, and no evidence moves the weights further than a mean could."""
     learner = make(kind, learning_rate=1.0)
     x, truths, _ = teach(learner, 2, 1, 0.0)
@@ -273,7 +273,7 @@ def test_unknown_truths_and_foreign_evidence(kind: str) -> None:
         ("permutahedron", 1001, {}, "polytope", "at most 1000 labels; use fenchel-young-multilabel"),
     ],
 )
-def test_what_the_theory_excludes_is_refused(
+def test_hyperparameters_outside_the_theory_are_refused(
     kind: str, n_labels: int, settings: dict[str, Any], field: str, reason: str
 ) -> None:
     """A regularizer too weak, or labels too many, are refused by the field's name, with what to use instead."""
@@ -293,7 +293,7 @@ def test_contradictions_are_refused(kind: str, settings: dict[str, Any]) -> None
 
 
 @pytest.mark.parametrize("rate", [0.5, "parameter-free"])
-def test_no_theorem_is_made_up(rate: Any) -> None:
+def test_regret_bound_without_a_theorem_is_refused(rate: Any) -> None:
     """A fixed step, and the parameter-free one, have no constants to tell."""
     with pytest.raises(ValueError, match="no theorem"):
         make("label-set", learning_rate=rate).regret_bound(1.0)

@@ -29,7 +29,7 @@ def test_state_survives_encoding_to_the_bit(life: Life) -> None:
     assert data == safetensors.numpy.save(life.state._asdict(), metadata={"learner": codec.identity(life.learner)})
 
 
-def test_an_encoded_state_is_apart_from_the_state(life: Life) -> None:
+def test_encoded_state_is_a_copy(life: Life) -> None:
     """What happens to the state later is not in it."""
     state = copied(life.state)
     data = codec.encode_state(life.learner, state)
@@ -86,7 +86,7 @@ def test_state_without_its_learner_is_refused(life: Life) -> None:
             codec.decode_state(life.learner, safetensors.numpy.save(arrays, metadata=metadata))
 
 
-def test_decoded_states_can_be_used() -> None:
+def test_decoded_states_stay_finite() -> None:
     """A file that says what no run can lead to (negative or huge counts, norms, diagonals) is refused, or harmless."""
     for case in IMPLEMENTATIONS:
         learner, rounds = case.at(PROBLEM), random_rounds(1, 50, case.at(PROBLEM))

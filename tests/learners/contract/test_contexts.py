@@ -36,7 +36,7 @@ TAKEN = [(case, bound) for bound in BOUNDS for case in IMPLEMENTATIONS if takes(
 
 
 @pytest.mark.parametrize("bound", BOUNDS)
-def test_no_other_norm_bound_is_refused(bound: float) -> None:
+def test_only_known_learners_refuse_a_norm_bound(bound: float) -> None:
     """Every learner takes contexts of any size, but for those known to refuse: the law below leaves out no other."""
     taken = [case for case, taken in TAKEN if taken == bound]
     assert {case.learner.algorithm for case in IMPLEMENTATIONS if case not in taken} == REFUSED[bound]
@@ -60,7 +60,7 @@ def test_extreme_contexts_keep_the_state_finite(case: Case, bound: float) -> Non
         assert 0.0 < step.round.propensities[0] <= 1.0 + 1e-12
 
 
-def test_sparse_contexts_are_the_dense_ones(life: Life) -> None:
+def test_sparse_contexts_equal_dense_ones(life: Life) -> None:
     """The same rows, dense or sparse, give the same decisions and the same state, up to rounding."""
     rows = matrix(life.rounds.contexts).copy()
     rows[np.random.default_rng(2).random(rows.shape) < 0.5] = 0.0
@@ -118,7 +118,7 @@ def renamed(learner: AnyLearner, answers: IntArray, labels: IntArray) -> IntArra
     [([2, 0, 3, 1], [0, 1, 2, 3, 4]), ([0, 1, 2, 3], [3, 0, 4, 1, 2])],
     ids=["labels", "features"],
 )
-def test_names_do_not_matter(life: Life, labels: list[int], features: list[int]) -> None:
+def test_order_of_labels_and_features_does_not_matter(life: Life, labels: list[int], features: list[int]) -> None:
     """With labels or features in another order, decisions and states are the same in that order (no ties).
 
     Labels with a role of their own stay where they are.

@@ -19,7 +19,7 @@ def test_decisions_are_distributions(life: Life) -> None:
         np.testing.assert_allclose(distributions.sum(axis=1), 1.0, rtol=0, atol=1e-12)
 
 
-def test_drawn_answers_are_answers(life: Life) -> None:
+def test_drawn_answers_are_valid(life: Life) -> None:
     """Labels are labels, sets are zeros and ones, rankings have each label once; their propensities are positive."""
     K, labels = life.learner.problem.n_labels, life.rounds.labels
     assert labels.dtype == np.int64
@@ -45,7 +45,7 @@ def test_evidence_has_the_declared_size(life: Life) -> None:
         assert decisions.distributions.shape == (n, told)
 
 
-def test_decide_leaves_state_and_contexts_as_they_are(life: Life) -> None:
+def test_decide_changes_neither_state_nor_contexts(life: Life) -> None:
     """Deciding changes no bit of the state or of the contexts."""
     before = bits((life.state, life.rounds.contexts))
     life.learner.decide(life.state, life.rounds.contexts)

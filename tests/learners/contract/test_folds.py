@@ -10,7 +10,7 @@ from tests.learners.worlds import other_answers, pick
 
 
 @pytest.mark.parametrize("size", [1, 7, N])
-def test_fold_of_many_is_many_folds_of_one(life: Life, size: int) -> None:
+def test_fold_does_not_depend_on_the_batch_size(life: Life, size: int) -> None:
     """However the log is cut, the state is the same to the bit, and it is the state of the live run."""
     state = life.learner.init()
     for start in range(0, N, size):
@@ -28,17 +28,17 @@ def test_replay_gives_the_same_bits(life: Life) -> None:
     assert bits(life.rounds) == before
 
 
-def test_fold_of_nothing_changes_nothing(life: Life) -> None:
+def test_empty_fold_changes_nothing(life: Life) -> None:
     """No rounds, no change."""
     assert bits(life.learner.fold(copied(life.state), pick(life.rounds, []))) == bits(life.state)
 
 
-def test_fold_counts_rounds(life: Life) -> None:
+def test_fold_counts_every_round(life: Life) -> None:
     """Every round counts once, also the ones that teach nothing."""
     assert int(life.state.rounds) == N
 
 
-def test_state_depends_on_the_order_of_the_log_alone(life: Life) -> None:
+def test_state_depends_only_on_the_log(life: Life) -> None:
     """Workers that see late, shuffled rounds in batches of their own, deciding in between, end in the same bits."""
     rng = np.random.default_rng(3)
     log = pick(life.rounds, np.argsort(np.arange(N) + rng.exponential(40.0, N)))
@@ -54,7 +54,7 @@ def test_state_depends_on_the_order_of_the_log_alone(life: Life) -> None:
 
 
 @of_those(lambda learner: not learner.needs_true_label)
-def test_bandit_learner_sees_only_the_bit(life: Life) -> None:
+def test_bandit_learner_ignores_the_true_label(life: Life) -> None:
     """Other true labels, or none, behind the same bits give the same state, to the bit."""
     K, rounds = life.learner.problem.n_labels, life.rounds
     others = np.where(rounds.correct, rounds.labels, (rounds.labels + 1) % K)
@@ -64,7 +64,7 @@ def test_bandit_learner_sees_only_the_bit(life: Life) -> None:
 
 
 @of_those(lambda learner: learner.needs_true_label)
-def test_full_information_learner_sees_only_the_true_label(life: Life) -> None:
+def test_full_information_learner_uses_only_the_true_label(life: Life) -> None:
     """Where the true label is known, the label served and its propensity change no bit of the state."""
     wrong = life.rounds._replace(
         labels=other_answers(life.learner, life.rounds.true_labels),

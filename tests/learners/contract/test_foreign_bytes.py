@@ -83,7 +83,7 @@ JSON = st.recursive(
     ],
     ids=str,
 )
-def test_arrays_that_numpy_does_not_know_are_refused(entry: dict[str, Any]) -> None:
+def test_arrays_unknown_to_numpy_are_refused(entry: dict[str, Any]) -> None:
     """An empty array that the format allows, of a type, size or rank that numpy does not, is no exception."""
     learner = IMPLEMENTATIONS[0].at(PROBLEM)
     whole = bytes(codec.encode_state(learner, learner.init()))

@@ -72,7 +72,7 @@ def test_hyperparameters_survive_json(life: Life) -> None:
     assert adapter.validate_json(adapter.dump_json(life.learner)) == life.learner
 
 
-def test_learner_tells_about_itself(life: Life) -> None:
+def test_learner_describes_itself(life: Life) -> None:
     """Every learner names its guarantee, a smaller one, and a positive cost that grows with the problem."""
     assert life.learner.guarantee.endswith(".")
     assert life.learner.smaller
@@ -83,7 +83,7 @@ def test_learner_tells_about_itself(life: Life) -> None:
     "sizes",
     [(1, 5), (4, 0), (2.0, 5), ("4", 5), *((4, 5, x) for x in (0.0, -1.0, 1e-7, 1e7, 1e200, math.inf, math.nan))],
 )
-def test_problems_without_meaning_are_refused(sizes: tuple[Any, ...]) -> None:
+def test_invalid_problems_are_refused(sizes: tuple[Any, ...]) -> None:
     """A problem has at least two labels, a feature, and a norm bound whose square is far from the ends of floats."""
     with pytest.raises(pydantic.ValidationError):
         Problem(*sizes)

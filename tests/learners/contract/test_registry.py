@@ -5,7 +5,7 @@ from learners.registry import ALL_LEARNERS, LEARNERS, RECOMMENDED, STRUCTURED_LE
 from tests.learners.implementations import IMPLEMENTATIONS
 
 
-def test_every_registered_learner_is_held_to_the_laws() -> None:
+def test_every_registered_learner_is_tested() -> None:
     """The list of implementations covers the registry, which names each learner as users do."""
     assert {case.learner for case in IMPLEMENTATIONS} == set(ALL_LEARNERS.values())
     assert all(cls.algorithm == name for name, cls in ALL_LEARNERS.items())

@@ -17,12 +17,12 @@ def test_state_has_its_declared_layout(life: Life) -> None:
         assert has_layout(life.learner, state)
 
 
-def test_state_bytes_is_what_a_state_takes(life: Life) -> None:
+def test_state_bytes_is_the_size_of_a_state(life: Life) -> None:
     """The size that is computed without making a state is the size of a state."""
     assert state_bytes(life.learner) == sum(field.nbytes for field in life.state)
 
 
-def test_too_large_a_state_is_refused_naming_bytes_and_alternative(life: Life) -> None:
+def test_oversized_state_is_refused_with_its_size_and_an_alternative(life: Life) -> None:
     """A state one byte over the limit is refused with its size and what to use instead."""
     needed = state_bytes(life.learner)
     check_state_size(life.learner, needed)
@@ -30,7 +30,7 @@ def test_too_large_a_state_is_refused_naming_bytes_and_alternative(life: Life) -
         check_state_size(life.learner, needed - 1)
 
 
-def test_init_gives_a_fresh_state_each_time(life: Life) -> None:
+def test_init_returns_a_fresh_state(life: Life) -> None:
     """Two first states are equal to the bit and share no memory."""
     one, two = life.learner.init(), life.learner.init()
     assert bits(one) == bits(two)

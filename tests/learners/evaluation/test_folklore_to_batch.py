@@ -10,7 +10,7 @@ from tests.learners.arrays import assert_close
 from tests.learners.worlds import make_world, play
 
 
-def test_online_to_batch_keeps_the_state_of_its_step() -> None:
+def test_online_to_batch_returns_the_state_of_its_step() -> None:
     """Step τ is the state that round τ was decided with."""
     learner, world = Folklore(problem=PROBLEM), make_world(2, 30, PROBLEM)
     contexts = Contexts.dense(world.contexts)
@@ -20,7 +20,7 @@ def test_online_to_batch_keeps_the_state_of_its_step() -> None:
 
 
 @pytest.mark.parametrize("step", [0, 31, -1])
-def test_online_to_batch_refuses_steps_outside_of_the_sample(step: int) -> None:
+def test_online_to_batch_refuses_steps_outside_the_sample(step: int) -> None:
     """τ is from 1 to T, and the labels are labels."""
     learner, world = Folklore(problem=PROBLEM), make_world(2, 30, PROBLEM)
     with pytest.raises(ValueError, match="from 1 to 30"):

@@ -37,7 +37,7 @@ def learner(request: pytest.FixtureRequest, rate: dict[str, Any]) -> Any:
     return request.param(problem=PROBLEM, **rate)
 
 
-def test_the_average_is_of_the_weights_met(learner: Descending) -> None:
+def test_average_weights_is_the_mean_over_the_rounds(learner: Descending) -> None:
     """The mean over the rounds of the weights before each round, dense or sparse, whatever was answered."""
     world = world_for(learner, 3, 40)
     contexts = Contexts.dense(world.contexts)
@@ -46,7 +46,7 @@ def test_the_average_is_of_the_weights_met(learner: Descending) -> None:
     assert_close(average_weights(learner, as_sparse(contexts), world.truth), expected, 1e-12)
 
 
-def test_a_state_of_weights_has_them(learner: Descending) -> None:
+def test_state_of_holds_the_given_weights(learner: Descending) -> None:
     """Deciding in that state is deciding with those weights; no weights is a state too."""
     weights = np.random.default_rng(4).normal(size=(learner.n_scores, PROBLEM.n_features))
     assert_close(learner.weights(state_of(learner, weights)), weights, 1e-12)
@@ -78,7 +78,7 @@ def excess(learner: FenchelYoung, T: int, samples: int, U: FloatArray) -> float:
 
 
 @pytest.mark.parametrize("T", [10, 100, 400])
-def test_theorem_4_6(T: int) -> None:
+def test_theorem_4_6_bound_holds(T: int) -> None:
     """The excess is at most the constant of Theorem 5.1 over T, for a comparator that fits the population."""
     world = make_world(5, 60, PROBLEM, noise=0.1)
     U: FloatArray = 8.0 * np.asarray(np.linalg.lstsq(world.contexts, np.eye(4)[world.truth], rcond=None)[0].T, float)
@@ -86,7 +86,7 @@ def test_theorem_4_6(T: int) -> None:
     assert excess(FenchelYoung(problem=PROBLEM), T, 20, U) <= bound / T + 3.0 / math.sqrt(20 * T)
 
 
-def test_the_average_has_learned() -> None:
+def test_average_improves_with_more_rounds() -> None:
     """More rounds make it better, and a learner that hardly moves is no better than untaught."""
     U = np.zeros((4, 3))
     short, long = (excess(FenchelYoung(problem=PROBLEM, learning_rate=1.0), T, 10, U) for T in (10, 400))

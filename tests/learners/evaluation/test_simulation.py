@@ -83,7 +83,7 @@ def plain_loop(setting: Setting) -> Simulation:
     return Simulation(labels, propensities, mistakes, state)
 
 
-def test_a_simulation_is_the_plain_loop(setting: Setting) -> None:
+def test_simulation_equals_the_plain_loop(setting: Setting) -> None:
     """Labels, propensities, mistakes and the last state are those of decide, draw and fold, to the bit."""
     simulation, expected = setting.play(), plain_loop(setting)
     assert bits(simulation) == bits(expected)
@@ -91,7 +91,7 @@ def test_a_simulation_is_the_plain_loop(setting: Setting) -> None:
     assert type(simulation.state) is setting.learner.state_type
 
 
-def test_a_simulation_can_be_cut(setting: Setting) -> None:
+def test_simulation_can_be_resumed(setting: Setting) -> None:
     """Played on from the state where the last part ended, the parts are the whole."""
     whole, state, parts = setting.play(), setting.learner.init(), []
     for start, stop in ((0, 0), (0, 70), (70, 71), (71, N)):
@@ -101,7 +101,7 @@ def test_a_simulation_can_be_cut(setting: Setting) -> None:
     assert bits((*joined, state)) == bits(whole)
 
 
-def test_a_given_state_is_continued_in_place() -> None:
+def test_given_state_is_updated_in_place() -> None:
     """The arrays of a compiled learner's state are the ones that were given, and a fresh run leaves them alone."""
     learner, world = Uniform(problem=PROBLEM), make_world(1, N, PROBLEM)
     setting, state = Setting(learner, Contexts.dense(world.contexts), world), learner.init()
@@ -110,7 +110,7 @@ def test_a_given_state_is_continued_in_place() -> None:
     assert int(state.rounds) == N
 
 
-def test_a_type_of_state_belongs_to_one_learner() -> None:
+def test_state_type_belongs_to_one_learner() -> None:
     """Kernels are told apart by the type of the state: others for the same type are refused, not mistaken."""
     kernels = Uniform(problem=PROBLEM).kernels
     call_by_state(UniformState, kernels)
@@ -118,7 +118,7 @@ def test_a_type_of_state_belongs_to_one_learner() -> None:
         call_by_state(UniformState, kernels._replace(fold=Perceptron(problem=PROBLEM).kernels.fold))
 
 
-def test_most_learners_are_compiled() -> None:
+def test_only_listed_learners_run_in_python() -> None:
     """Of the learners of the list, these alone are played in Python."""
     slow = {case.learner.algorithm for case in LABELLERS if not issubclass(case.learner, CompiledLearner)}
     assert slow == {"folklore", "folklore-bandit", "adaboost-olm", "fenchel-young-ordinal"}

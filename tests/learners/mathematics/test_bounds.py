@@ -46,12 +46,12 @@ def test_full_information_bounds_hold(row: Row) -> None:
 
 
 @pytest.mark.parametrize("eta", [0.05, 0.01])
-def test_smaller_steps_of_fenchel_young_keep_their_bound(eta: float) -> None:
+def test_fenchel_young_bound_holds_for_smaller_steps(eta: float) -> None:
     """The proof of Theorem 5.1 with a step below the theorem's."""
     full_bounds(FenchelYoung(problem=PROBLEM, learning_rate=eta), eta)
 
 
-def test_the_adaptive_step_breaks_the_bound_of_theorem_2() -> None:
+def test_adaptive_step_breaks_the_bound_of_theorem_2() -> None:
     """Many features that say nothing mislead it: far more mistakes than the theorem allows, so it is not cited."""
     d, n, rng = 500, 300, np.random.default_rng(0)
     truth, x = rng.integers(0, 2, n), rng.choice([-1.0, 1.0], (n, d)) / np.sqrt(2 * (d - 1))
@@ -98,7 +98,7 @@ def test_bandit_bounds_hold(loss: Any, choice: dict[str, Any]) -> None:
     "choice", [{"exploration": 0.1}, {}, {"exploration": "theorem", "theorem_constant": 8.0}], ids=str
 )
 @pytest.mark.parametrize("X", [1.0, 3.0])
-def test_banditrons_bound_holds(choice: dict[str, Any], X: float) -> None:
+def test_banditron_bound_holds(choice: dict[str, Any], X: float) -> None:
     """L + Σ γ_t + 3 max(K C/γ_T, √(C Σ γ_t)) + √(K C L/γ_T), for a fixed γ and for those that fall."""
     learner, rounds = Banditron(problem=Problem(2, 2, X), **choice), np.arange(1, T + 1)
     world = two_clusters(1, T, noise=0.02)
@@ -114,7 +114,7 @@ def test_banditrons_bound_holds(choice: dict[str, Any], X: float) -> None:
 
 
 @pytest.mark.parametrize("gamma", [0.3, 0.8])
-def test_the_reductions_bound_holds(gamma: float) -> None:
+def test_bandit_reduction_bound_holds(gamma: float) -> None:
     """K R(T)/γ + γT on top of the logistic loss, for a γ that is not the best."""
     problem = Problem(2, 2)
     learner = FolkloreBandit(problem=problem, exploration=gamma, comparator_bound=1.0)

@@ -51,14 +51,14 @@ def modes(request: pytest.FixtureRequest) -> tuple[Any, Any]:
     return case._replace(hyperparameters=one).at(PROBLEM), case._replace(hyperparameters=two).at(PROBLEM)
 
 
-def test_these_offer_both() -> None:
+def test_learners_with_delayed_update_are_listed() -> None:
     """The list is that of the registry, and each defaults to what it has always done."""
     offering = {name: cls for name, cls in ALL_LEARNERS.items() if "delayed_update" in cls.__dataclass_fields__}
     assert set(offering) == OPTIONAL
     assert {cls.__dataclass_fields__["delayed_update"].default for cls in offering.values()} == {"as_of_prediction"}
 
 
-def test_both_are_one_without_delay(modes: tuple[AnyLearner, AnyLearner]) -> None:
+def test_modes_agree_without_delay(modes: tuple[AnyLearner, AnyLearner]) -> None:
     """Learned from at once, both give the same answers and states, to the bit, and recomputing stores no more."""
     world = world_for(modes[0], 5, N)
     lives = [list(play(learner, world)) for learner in modes]
@@ -86,7 +86,7 @@ def arrivals(learner: AnyLearner, world: World, delay: int) -> tuple[Any, Rounds
     return state, join(log)
 
 
-def test_recomputing_is_the_algorithm_on_the_rounds_as_they_came(modes: tuple[AnyLearner, AnyLearner]) -> None:
+def test_recompute_equals_the_undelayed_learner_in_order_of_arrival(modes: tuple[AnyLearner, AnyLearner]) -> None:
     """Late, it is the undelayed learner on the rounds in the order of arrival, with the propensities as stored."""
     at_once, recompute = modes
     state, log = arrivals(recompute, world_for(at_once, 5, N), delay=20)
@@ -101,7 +101,7 @@ def test_recomputing_is_the_algorithm_on_the_rounds_as_they_came(modes: tuple[An
     assert is_finite(state)
 
 
-def test_late_feedback_tells_them_apart(modes: tuple[AnyLearner, AnyLearner]) -> None:
+def test_modes_differ_with_late_feedback(modes: tuple[AnyLearner, AnyLearner]) -> None:
     """With the same late rounds the two end in different states, or the laws above say nothing."""
     at_prediction, recompute = modes
     world = world_for(at_prediction, 5, N)
@@ -118,7 +118,7 @@ def test_late_feedback_tells_them_apart(modes: tuple[AnyLearner, AnyLearner]) ->
     assert bits(one) != bits(two)
 
 
-def test_propensities_are_the_stored_ones(modes: tuple[AnyLearner, AnyLearner]) -> None:
+def test_modes_use_the_stored_propensities(modes: tuple[AnyLearner, AnyLearner]) -> None:
     """Where a learner weighs by the propensity, it is that of the round, recomputing or not."""
     for learner in modes:
         if learner.needs_true_label or learner.algorithm == "folklore-bandit":

@@ -23,7 +23,7 @@ A, B = 3 / 4, 9 / 4  # of sets of four labels with λ = 8 and X = 3, for which �
         ("adaptive", 6.0 / math.sqrt(5.0), 2.0 * (1.0 - A) * B * (2.0 * 6.0) ** 2 / A),  # as far as the ball
     ],
 )
-def test_steps_and_bounds_by_hand(rate: Any, step: float, bound: float) -> None:
+def test_steps_and_bounds_match_hand_computation(rate: Any, step: float, bound: float) -> None:
     """Theorems 4.2 and 4.3 and Appendix E.1, for a U of norm 5 and a probability of 0.98."""
     ball: dict[str, Any] = {"radius": 6.0} if rate == "adaptive" else {}
     learner = FenchelYoungMultilabel(problem=Problem(4, 4, 3.0), regularization=8.0, learning_rate=rate, **ball)
@@ -33,7 +33,7 @@ def test_steps_and_bounds_by_hand(rate: Any, step: float, bound: float) -> None:
     assert learner.regret_bound(5.0, failure=0.02) == pytest.approx(bound)
 
 
-def test_norm_is_computed_afresh_every_65536_rounds() -> None:
+def test_norm_is_recomputed_every_65536_rounds() -> None:
     """The tracked norm is then that of the direction, so that rounding errors do not accumulate."""
     learner = FenchelYoung(problem=Problem(3, 2))
     unknown = random_rounds(1, 2, learner)._replace(true_labels=np.array([NO_LABEL, NO_LABEL]))
@@ -43,7 +43,7 @@ def test_norm_is_computed_afresh_every_65536_rounds() -> None:
     assert learner.fold(state, pick(unknown, [1])).squared_norm == 6 * 0.5**2
 
 
-def test_the_whole_wealth_is_bet() -> None:
+def test_bet_is_a_fraction_of_the_whole_wealth() -> None:
     """W = v · wealth · u / X, also where the bettor has become rich."""
     learner = FenchelYoung(problem=Problem(3, 2, 4.0), learning_rate="parameter-free")
     u = np.array([[0.1, -0.2, 0.1], [0.3, 0.0, -0.3]])

@@ -30,7 +30,7 @@ ALMOST_ONE = float(np.nextafter(1.0, 0.0))
 
 
 @pytest.mark.parametrize("case", [case for case in IMPLEMENTATIONS if not is_structured(case.learner)], ids=str)
-def test_labels_come_with_their_propensities(case: Case) -> None:
+def test_draw_frequencies_match_propensities(case: Case) -> None:
     """Over 10⁵ draws each label is drawn as often as its propensity says (chi-square); rows: test_structured."""
     learner, rng = case.at(PROBLEM), np.random.default_rng(1)
     *_, last = play(learner, make_world(2, 200, learner.problem))
@@ -46,7 +46,7 @@ def test_labels_come_with_their_propensities(case: Case) -> None:
     assert possible.sum() == 1 or stats.chi2.sf(chi_square, possible.sum() - 1) > 1e-3
 
 
-def test_chi_square_sees_a_wrong_propensity() -> None:
+def test_chi_square_detects_a_wrong_propensity() -> None:
     """Propensities off by two per cent would not pass the test above: it can fail."""
     distribution, uniforms = np.full(4, 0.25), np.random.default_rng(1).random(DRAWS)
     labels, _, _ = draw(np.tile(distribution, (DRAWS, 1)), uniforms)
@@ -61,7 +61,7 @@ def test_chi_square_sees_a_wrong_propensity() -> None:
     ),
     st.floats(0.0, ALMOST_ONE),
 )
-def test_draw_is_the_inverse_of_the_cumulated_distribution(weights: np.ndarray, uniform: float) -> None:
+def test_draw_inverts_the_cumulative_distribution(weights: np.ndarray, uniform: float) -> None:
     """The label is the first whose cumulated probability exceeds u, never one of probability zero."""
     distribution = weights / weights.sum()
     (label,), (propensity,), (residual_uniform,) = draw(distribution[None], np.array([uniform]))
@@ -86,14 +86,14 @@ def test_draw_is_the_inverse_of_the_cumulated_distribution(weights: np.ndarray, 
         ([0.25, 0.75], float(np.nextafter(0.25, 0.0)), 0),
     ],
 )
-def test_draw_at_the_edges(distribution: list[float], uniform: float, label: int) -> None:
+def test_draw_returns_a_possible_label_at_the_edges(distribution: list[float], uniform: float, label: int) -> None:
     """At the ends and on the borders the label drawn is a possible one, rounding or not."""
     labels, propensities, residual_uniforms = draw(np.array([distribution]), np.array([uniform]))
     assert 0.0 <= residual_uniforms[0] < 1.0
     assert (labels[0], propensities[0]) == (label, distribution[label])
 
 
-def test_draw_of_nothing_is_nothing() -> None:
+def test_empty_draw_is_empty() -> None:
     """No distributions, no labels."""
     assert [len(column) for column in draw(np.empty((0, 3)), np.empty(0))] == [0, 0, 0]
 
@@ -107,7 +107,7 @@ def test_residuals_are_uniform_for_every_label() -> None:
 
 
 @pytest.mark.parametrize("probability", [1.0 + 4e-16, 1.0, 0.3, 1e-300, 5e-324, 0.0, -1e-17])
-def test_propensities_are_in_range_whatever_is_drawn_from(probability: float) -> None:
+def test_propensities_are_in_range_for_any_distribution(probability: float) -> None:
     """A propensity is in (0, 1], and one over it finite, where rounding has led a distribution out of range."""
     _, propensities, residual_uniforms = draw_unchecked(np.array([[probability, 0.0]]), np.array([0.0]))
     assert 0.0 < propensities[0] <= 1.0
@@ -128,7 +128,7 @@ SCORES = hnp.arrays(np.float64, st.integers(2, 9), elements=st.sampled_from([-1.
 
 @LAWS
 @given(SCORES, st.data())
-def test_leaders_are_the_first_of_the_largest(scores: np.ndarray, data: st.DataObject) -> None:
+def test_leader_is_the_first_of_the_largest_scores(scores: np.ndarray, data: st.DataObject) -> None:
     """Ties go to the lowest index, and the excluded label never leads."""
     excluded = data.draw(st.integers(0, len(scores) - 1))
     assert leader(scores) == np.argmax(scores)

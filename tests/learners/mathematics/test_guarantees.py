@@ -19,7 +19,7 @@ NOTHING = "No theorem covers these settings: "
 
 
 @pytest.mark.parametrize("row", TABLE, ids=lambda row: f"{row.learner.algorithm}-{row.hyperparameters}")
-def test_a_theorem_is_cited_where_its_conditions_hold(row: Row) -> None:
+def test_theorem_is_cited_only_where_its_conditions_hold(row: Row) -> None:
     """The text cites this theorem and no other, or says that there is none and which settings have one."""
     text = row.learner(problem=PROBLEM, **row.hyperparameters).guarantee
     found = set(re.findall(r"Theorem [\d.]*\d|Algorithm \d|Appendix [CE](?:\.\d)?|Lemma \d", text))
@@ -29,14 +29,14 @@ def test_a_theorem_is_cited_where_its_conditions_hold(row: Row) -> None:
         assert "Covered: " in text
 
 
-def test_every_learner_and_hyperparameter_is_in_the_table() -> None:
+def test_every_learner_with_conditions_is_in_the_table() -> None:
     """No learner is left out but those whose text has no condition."""
     unconditional = {Uniform, Banditron, BanditPerceptronsKernel}
     assert {row.learner for row in TABLE} | unconditional == set(ALL_LEARNERS.values())
 
 
 @pytest.mark.parametrize("case", IMPLEMENTATIONS, ids=str)
-def test_every_text_names_its_assumptions(case: Any) -> None:
+def test_every_guarantee_states_its_assumptions(case: Any) -> None:
     """Nothing proved, and what would be; or a bound, with what it assumes; and no number that is not one."""
     text = case.at(PROBLEM if case.learner is not BanditPerceptronsKernel else Problem(3, 4)).guarantee
     assert text.endswith(".")
@@ -45,7 +45,7 @@ def test_every_text_names_its_assumptions(case: Any) -> None:
     assert not re.search(r"\b(nan|inf|None)\b", text)
 
 
-def test_the_tuned_bound_is_that_of_the_tuned_step() -> None:
+def test_tuned_bound_is_stated_for_the_tuned_step_only() -> None:
     """The theorem's own form is stated for its own step; a smaller one has the general form."""
     tuned: dict[str, Any] = {"loss": "hinge", "exploration": "theorem", "horizon": 1000, **BALL}
     steps: list[Any] = ["theorem", 1e-4]
@@ -55,7 +55,7 @@ def test_the_tuned_bound_is_that_of_the_tuned_step() -> None:
     assert all("D²/(2η) + γT (K - 1)/K" in text for text in (two, smaller))
 
 
-def test_the_kernels_bound_ends_with_its_room() -> None:
+def test_kernel_guarantee_states_its_capacity() -> None:
     """The text says after how many contexts nothing is proved, and which R the kernel has."""
     one, two = (
         BanditPerceptronsKernel(problem=Problem(3, 4), max_support=77, kernel=kernel).guarantee
@@ -66,7 +66,7 @@ def test_the_kernels_bound_ends_with_its_room() -> None:
     assert "R = 1" in two
 
 
-def test_low_rank_says_where_its_room_ends() -> None:
+def test_low_rank_guarantee_states_its_capacity() -> None:
     """SOBA's theorem holds until an update finds no room."""
     text = SobaLowRank(problem=PROBLEM, exploration=0.1, max_updates=55).guarantee
     assert "first accepted round that finds no room among 55 updates" in text

@@ -78,7 +78,7 @@ EACH = pytest.mark.parametrize("learner", LEARNERS, ids=lambda one: str(one.algo
 
 
 @EACH
-def test_the_matrix_is_the_sum_of_the_updates(learner: AnyLearner) -> None:
+def test_matrix_is_the_sum_of_the_updates(learner: AnyLearner) -> None:
     """A is the inverse of A⁻¹, and w solves A w = θ, after any number of updates, at a check and between."""
     state, rounds = lenient(learner), accepted_rounds(learner, 1, CHECK_EVERY + 20, 0.1)
     for t in range(rounds.n):
@@ -90,7 +90,7 @@ def test_the_matrix_is_the_sum_of_the_updates(learner: AnyLearner) -> None:
 
 
 @EACH
-def test_a_damaged_inverse_is_computed_anew(learner: AnyLearner) -> None:
+def test_damaged_inverse_is_rebuilt(learner: AnyLearner) -> None:
     """The update after which the check is due makes A⁻¹ and w exact again; the ones before leave them wrong."""
     rounds = accepted_rounds(learner, 2, CHECK_EVERY, 0.1)
     state = learner.fold(lenient(learner), pick(rounds, np.arange(CHECK_EVERY - 1)))
@@ -102,7 +102,7 @@ def test_a_damaged_inverse_is_computed_anew(learner: AnyLearner) -> None:
 
 
 @EACH
-def test_an_indefinite_inverse_is_mended_early(learner: AnyLearner) -> None:
+def test_indefinite_inverse_is_rebuilt_early(learner: AnyLearner) -> None:
     """An inverse below zero teaches nothing, and is computed anew within 50 rounds."""
     state = damaged(learner.fold(lenient(learner), accepted_rounds(learner, 3, 60, 0.1)), -1.0)
     state = learner.fold(state, accepted_rounds(learner, 4, 60, 0.1))
@@ -135,7 +135,7 @@ def hardest(K: int, d: int, gamma: float) -> Soba:
 
 
 @pytest.mark.parametrize(("K", "d", "gamma"), [(3, 5, 1e-6), (2, 8, 0.02)])
-def test_no_new_model_drifts(K: int, d: int, gamma: float) -> None:
+def test_inverse_does_not_drift_at_the_bound_of_new_models(K: int, d: int, gamma: float) -> None:
     """At the bound, with all rounds right at the least propensity: A⁻¹A = I to 1e-3 and A⁻¹ > 0 for 60,000 rounds."""
     learner = hardest(K, d, gamma)
     state = learner.init()
@@ -159,7 +159,7 @@ REFUSED: list[AnyLearner] = [
 
 
 @pytest.mark.parametrize("learner", REFUSED, ids=str)
-def test_new_models_are_bounded(learner: Any) -> None:
+def test_new_models_need_enough_regularization(learner: Any) -> None:
     """X²K/(γa) above 1e7 is refused to new models, with the regularization that will do; a definition still builds."""
     with pytest.raises(pydantic.ValidationError, match="use a regularization of at least") as error:
         check_new(learner)
@@ -170,7 +170,7 @@ def test_new_models_are_bounded(learner: Any) -> None:
         check_new(type(learner)(problem=learner.problem, exploration=learner.exploration, **fields))
 
 
-def test_defaults_are_no_less_allowed_than_before() -> None:
+def test_default_regularization_is_accepted() -> None:
     """The default regularization will do for contexts up to a norm of 25, of up to 200 labels."""
     for K in (2, 20, 200):
         for cls in (Soba, SobaLowRank, EpsilonGreedyRidge):
@@ -187,7 +187,7 @@ def without_the_new(learner: Any, state: Any) -> bytes:
 
 
 @EACH
-def test_an_older_state_opens_and_folds_on(learner: AnyLearner) -> None:
+def test_state_of_0_1_0_opens_and_folds(learner: AnyLearner) -> None:
     """Without the arrays that 0.1.0 lacks a state gains them, and goes on as the whole one, past the next check."""
     state = learner.fold(lenient(learner), accepted_rounds(learner, 7, 700, 0.1))
     opened = codec.decode_state(learner, without_the_new(learner, state))
@@ -197,7 +197,7 @@ def test_an_older_state_opens_and_folds_on(learner: AnyLearner) -> None:
 
 
 @EACH
-def test_a_state_that_lacks_some_of_the_new_is_refused(learner: Any) -> None:
+def test_state_with_only_some_added_arrays_is_refused(learner: Any) -> None:
     """No version has written one."""
     for name in learner.added_arrays:
         arrays = {key: array for key, array in learner.init()._asdict().items() if key != name}
@@ -206,7 +206,7 @@ def test_a_state_that_lacks_some_of_the_new_is_refused(learner: Any) -> None:
 
 
 @EACH
-def test_older_states_of_any_numbers_are_opened_or_refused(learner: Any) -> None:
+def test_damaged_state_of_0_1_0_opens_or_is_refused(learner: Any) -> None:
     """An inverse that no run leads to gives a finite state that can be used, or is refused."""
     for value in (-1.0, 0.0, 1e300, -1e300):
         state = damaged(learner.init(), 0.0)
@@ -222,7 +222,7 @@ def test_older_states_of_any_numbers_are_opened_or_refused(learner: Any) -> None
 
 
 @pytest.mark.parametrize("n", [1, 2, 9, 40])
-def test_rebuild_is_the_inverse(n: int) -> None:
+def test_rebuild_computes_the_inverse(n: int) -> None:
     """A⁻¹ and A⁻¹θ are numpy's; and what is inverted twice is itself."""
     rng = np.random.default_rng(n)
     root, theta = rng.normal(size=(n, n)), rng.normal(size=n)
@@ -234,7 +234,7 @@ def test_rebuild_is_the_inverse(n: int) -> None:
     assert_close(unpacked(inverse_of(inverse, n)), A, 1e-9)
 
 
-def test_a_matrix_that_rounding_has_brought_below_zero_is_raised() -> None:
+def test_rebuild_of_an_indefinite_matrix_is_positive() -> None:
     """The inverse of a matrix with an eigenvalue below its bound is positive and finite."""
     inverse, w = np.zeros(3), np.zeros(2)
     rebuild(pack(np.array([[1e18, 1e18], [1e18, 1e18 - 128.0]])), np.ones(2), 1.0, inverse, w)
@@ -242,7 +242,7 @@ def test_a_matrix_that_rounding_has_brought_below_zero_is_raised() -> None:
     assert np.diag(unpacked(inverse)).min() > 0.0
 
 
-def test_sums_by_blocks_are_outer_products() -> None:
+def test_block_sums_equal_outer_products() -> None:
     """Adding u u' by blocks and x x' by non-zeros, indices in any order, is what numpy adds."""
     x, indices = np.array([0.0, 2.0, -1.0, 0.5]), np.array([3, 1, 2])
     packed = pack(np.eye(12))
@@ -254,7 +254,7 @@ def test_sums_by_blocks_are_outer_products() -> None:
     assert_close(unpacked(square), np.eye(4) + np.outer(x, x), 1e-15)
 
 
-def test_low_rank_soba_keeps_its_digits_at_the_bound() -> None:
+def test_low_rank_soba_is_accurate_at_the_bound() -> None:
     """Its factor's rows are never changed: at the bound of new models it gives A⁻¹ of the same rounds, to 1e-3."""
     a = 3 / (1e-6 * LARGEST_GROWTH) * (1.0 + 1e-12)
     learner = SobaLowRank(problem=Problem(3, 5), regularization=a, exploration=1e-6, max_updates=600)
@@ -271,7 +271,7 @@ def test_low_rank_soba_keeps_its_digits_at_the_bound() -> None:
     assert_close(soba_inverse(state, a) * a, kept_inverse(other).inverse * a, 1e-3)
 
 
-def test_a_first_round_changes_what_it_should() -> None:
+def test_soba_first_round_matches_hand_computation() -> None:
     """A, θ and the counts after one accepted round, by hand."""
     learner = Soba(problem=Problem(2, 1), regularization=2.0, exploration=0.5)
     state = learner.fold(learner.init(), one_round([0.5], 1, 0.25, 1, np.empty(0)))

@@ -36,7 +36,7 @@ def test_scores_are_the_matrix_product(K: int, d: int) -> None:
 
 
 @EACH_SIZE
-def test_add_outer_adds_and_tells_the_change_of_the_norm(K: int, d: int) -> None:
+def test_add_outer_returns_the_change_of_the_squared_norm(K: int, d: int) -> None:
     """Adding x ⊗ c touches the features present, and the squared norm changes by what is returned."""
     rng = np.random.default_rng(2)
     weights, c = rng.normal(size=(d, K)), rng.normal(size=K)
@@ -52,7 +52,7 @@ def test_add_outer_adds_and_tells_the_change_of_the_norm(K: int, d: int) -> None
 
 
 @EACH_SIZE
-def test_adding_to_a_label_leaves_the_others(K: int, d: int) -> None:
+def test_add_to_label_changes_only_that_label(K: int, d: int) -> None:
     """Adding f x to one label's weights touches its column, at the features present."""
     rng = np.random.default_rng(7)
     weights, indices = rng.normal(size=(d, K)), rng.permutation(np.flatnonzero(rng.random(d) < 0.7))
@@ -144,7 +144,7 @@ KERNELS: dict[str, Callable[[Arrays], float | None]] = {
 
 @pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize("K", [2, 4, 5, 8, 9, 16, 20])
-def test_memory_does_not_change_a_bit(kernel: str, K: int) -> None:
+def test_kernels_do_not_depend_on_memory_placement(kernel: str, K: int) -> None:
     """A kernel gives the same bits wherever its arrays are: workers agree, replays repeat."""
     rng, d = np.random.default_rng(K), 1 + (K + 1) // 2
     for _ in range(3):

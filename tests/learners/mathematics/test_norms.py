@@ -30,7 +30,7 @@ def norms(rows: FloatArray) -> list[float]:
 
 @LAWS
 @given(MATRICES, BOUNDS, st.sampled_from(["unit", "scale"]))
-def test_rows_come_within_the_bound(matrix: FloatArray, bound: float, policy: NormPolicy) -> None:
+def test_policies_bring_rows_within_the_bound(matrix: FloatArray, bound: float, policy: NormPolicy) -> None:
     """No row that leaves is longer than X, whatever came, and what came is not changed."""
     before = matrix.tobytes()
     result = bounded(matrix, policy, bound)
@@ -41,7 +41,7 @@ def test_rows_come_within_the_bound(matrix: FloatArray, bound: float, policy: No
 
 @LAWS
 @given(MATRICES, BOUNDS)
-def test_unit_rows_have_the_norm_x(matrix: FloatArray, bound: float) -> None:
+def test_unit_gives_rows_the_norm_x(matrix: FloatArray, bound: float) -> None:
     """`unit`: every row has norm X, down to the smallest numbers there are; zero rows stay zero."""
     for norm, row in zip(norms(bounded(matrix, "unit", bound)), matrix, strict=True):
         assert norm == (pytest.approx(bound, rel=1e-12) if row.any() else 0.0)
@@ -49,7 +49,7 @@ def test_unit_rows_have_the_norm_x(matrix: FloatArray, bound: float) -> None:
 
 @LAWS
 @given(MATRICES, BOUNDS)
-def test_scale_touches_only_what_is_too_long(matrix: FloatArray, bound: float) -> None:
+def test_scale_changes_only_rows_over_the_bound(matrix: FloatArray, bound: float) -> None:
     """`scale`: rows within the bound keep their bits, the others get norm X."""
     result = bounded(matrix, "scale", bound)
     for row, before, after in zip(matrix, norms(matrix), result, strict=True):
@@ -61,7 +61,7 @@ def test_scale_touches_only_what_is_too_long(matrix: FloatArray, bound: float) -
 
 @LAWS
 @given(MATRICES, BOUNDS, st.sampled_from(["unit", "scale"]))
-def test_direction_is_kept(matrix: FloatArray, bound: float, policy: NormPolicy) -> None:
+def test_policies_keep_the_direction(matrix: FloatArray, bound: float, policy: NormPolicy) -> None:
     """A row that is scaled points where it pointed."""
     for row, result in zip(matrix, bounded(matrix, policy, bound), strict=True):
         largest = np.abs(row).argmax()
@@ -78,7 +78,7 @@ def test_reject_changes_nothing(matrix: FloatArray, bound: float) -> None:
 
 @LAWS
 @given(MATRICES, BOUNDS, st.sampled_from(["unit", "scale", "reject"]))
-def test_zeros_left_out_change_nothing(matrix: FloatArray, bound: float, policy: NormPolicy) -> None:
+def test_sparse_rows_scale_like_dense_rows(matrix: FloatArray, bound: float, policy: NormPolicy) -> None:
     """A context without its zeros has the numbers of the one with them, to the last digits."""
     kept = (matrix != 0) | (np.arange(matrix.shape[1]) == 0)  # an entry at least
     sparse = Contexts.sparse(kept.sum(axis=1), np.nonzero(kept)[1], matrix[kept])
@@ -89,6 +89,6 @@ def test_zeros_left_out_change_nothing(matrix: FloatArray, bound: float, policy:
 
 
 @pytest.mark.parametrize("policy", ["unit", "scale", "reject"])
-def test_no_rows_are_no_rows(policy: NormPolicy) -> None:
+def test_empty_batch_stays_empty(policy: NormPolicy) -> None:
     """An empty batch stays empty."""
     assert bounded(np.empty((0, 3)), policy, 1.0).shape == (0, 3)

@@ -13,7 +13,7 @@ from tests.learners.arrays import assert_close
 
 @pytest.mark.parametrize("n", [2, 5, 20])
 @pytest.mark.parametrize("scale", [1.0, 30.0, 1e3, 1e6, 1e18])
-def test_the_mean_of_matchings_is_exact(n: int, scale: float) -> None:
+def test_matching_mean_is_doubly_stochastic(n: int, scale: float) -> None:
     """Rows and columns sum to 1 to 1e-9 before any rounding, however sharp the scores, tied ones among them."""
     rng = np.random.default_rng(n)
     lines = scale * np.outer(np.arange(n), rng.normal(size=n))
@@ -25,7 +25,7 @@ def test_the_mean_of_matchings_is_exact(n: int, scale: float) -> None:
 
 
 @pytest.mark.parametrize("scale", [1.0, 3.0, 10.0])
-def test_the_mean_of_matchings_is_where_sweeps_lead(scale: float) -> None:
+def test_matching_mean_is_the_limit_of_sinkhorn_iterations(scale: float) -> None:
     """After a hundred thousand alternate scalings the matrix is the mean, to 1e-9."""
     rng = np.random.default_rng(7)
     for scores in (scale * rng.normal(size=(5, 5)), scale * np.round(rng.normal(size=(5, 5)))):
@@ -37,7 +37,7 @@ def test_the_mean_of_matchings_is_where_sweeps_lead(scale: float) -> None:
 
 
 @pytest.mark.parametrize("n", [1, 2, 5, 12])
-def test_isotonic_fit(n: int) -> None:
+def test_isotonic_fit_is_the_min_max_of_averages(n: int) -> None:
     """The fit is the min-max of averages."""
     for values in np.round(np.random.default_rng(n).normal(size=(20, n)), 1):
         sums = np.concatenate([[0.0], np.cumsum(values)])
@@ -48,7 +48,7 @@ def test_isotonic_fit(n: int) -> None:
 
 
 @pytest.mark.parametrize("n", [1, 2, 5, 30])
-def test_best_assignment(n: int) -> None:
+def test_best_assignment_matches_scipy(n: int) -> None:
     """The total is that of scipy's assignment, ties and penalties included."""
     rng = np.random.default_rng(n)
     for gains in (*rng.normal(size=(10, n, n)), *np.round(rng.normal(size=(10, n, n))), np.zeros((n, n))):
@@ -59,7 +59,7 @@ def test_best_assignment(n: int) -> None:
 
 
 @pytest.mark.parametrize("n", [2, 7, 15])
-def test_decomposition(n: int) -> None:
+def test_decomposition_reproduces_the_matrix(n: int) -> None:
     """The mixture of the permutations is the matrix, with at most n² of them."""
     for theta in np.random.default_rng(n).normal(size=(5, n * n)):
         mean = Matching(n_items=n).decode(theta)

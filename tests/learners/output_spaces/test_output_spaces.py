@@ -41,7 +41,7 @@ def test_micro_trace(name: str) -> None:
 
 
 @EACH_SPACE
-def test_constants_are_those_of_the_vertices(space: OutputSpace) -> None:
+def test_constants_match_the_vertices(space: OutputSpace) -> None:
     """ν and the diameter are the least and greatest distances, γ and κ bound what they say, L is in [0, 1]."""
     V, constants = vertices(space), space.constants
     pairs = [(a, b) for a, b in itertools.permutations(V[:130], 2)]
@@ -59,7 +59,7 @@ def test_constants_are_those_of_the_vertices(space: OutputSpace) -> None:
 
 
 @pytest.mark.parametrize("d", [3, 4, 5])
-def test_ranking_loss_is_as_steep_as_it_says(d: int) -> None:
+def test_ranking_gamma_is_exact(d: int) -> None:
     """γ is the exact supremum over the vertices; the paper's printed γ is exceeded (negative control)."""
     space = Ranking(n_items=d)
     pairs = list(itertools.permutations(vertices(space), 2))
@@ -70,7 +70,7 @@ def test_ranking_loss_is_as_steep_as_it_says(d: int) -> None:
 
 
 @EACH_SPACE
-def test_contains_the_vertices_alone(space: OutputSpace) -> None:
+def test_contains_accepts_only_vertices(space: OutputSpace) -> None:
     """Every vertex is in the space, and what lies between or outside is not."""
     V = vertices(space)
     assert all(space.contains(v) for v in V)
@@ -90,7 +90,7 @@ def test_contains_the_vertices_alone(space: OutputSpace) -> None:
     ],
     ids=lambda one: type(one).__name__,
 )
-def test_what_looks_like_a_vertex(space: OutputSpace, wrong: list[float]) -> None:
+def test_contains_rejects_near_vertices(space: OutputSpace, wrong: list[float]) -> None:
     """The right numbers in the wrong places are no output."""
     assert not space.contains(np.array(wrong))
 
@@ -105,7 +105,7 @@ def test_what_looks_like_a_vertex(space: OutputSpace, wrong: list[float]) -> Non
         (Ranking, {"n_items": 3, "regularization": 1.0}),
     ],
 )
-def test_too_weak_a_regulariser_is_refused(cls: Any, sizes: dict[str, Any]) -> None:
+def test_weak_regularizer_is_refused(cls: Any, sizes: dict[str, Any]) -> None:
     """Where 4γ/(λν) reaches 1 nothing is proved."""
     with pytest.raises(pydantic.ValidationError):
         cls(**sizes)
@@ -119,7 +119,7 @@ def test_spaces_survive_json(space: OutputSpace) -> None:
 
 
 @EACH_SPACE
-def test_mean_maximises(space: OutputSpace) -> None:
+def test_decoding_maximizes_the_regularized_score(space: OutputSpace) -> None:
     """No point between ŷ and any vertex has a greater ⟨θ, y⟩ - Ψ(y), and ŷ is in the hull by its own law."""
     V = vertices(space)
     for theta in random_scores(space, 1):
@@ -143,7 +143,7 @@ def test_random_vertex_has_the_mean(space: OutputSpace) -> None:
 
 
 @EACH_SPACE
-def test_answers_follow_their_law(space: OutputSpace) -> None:
+def test_sample_frequencies_match_probabilities(space: OutputSpace) -> None:
     """Frequencies of drawn answers are the probabilities, within five standard deviations."""
     rng, V, n = np.random.default_rng(3), vertices(space), 4000
     theta = 0.7 * space.constants.strong_convexity * rng.normal(size=space.dimension)
@@ -159,7 +159,7 @@ def test_answers_follow_their_law(space: OutputSpace) -> None:
 
 
 @EACH_SPACE
-def test_nearest_is_nearest(space: OutputSpace) -> None:
+def test_nearest_is_the_closest_vertex(space: OutputSpace) -> None:
     """No vertex is nearer to ŷ than y*, which the answer is where the mixing is 0."""
     V = vertices(space)
     for theta in random_scores(space, 4, 6):
@@ -173,7 +173,7 @@ def test_nearest_is_nearest(space: OutputSpace) -> None:
 
 @pytest.mark.parametrize("n", [3, 30])
 @pytest.mark.parametrize("scale", [1e3, 1e9, 1e18])
-def test_huge_scores_are_decoded(n: int, scale: float) -> None:
+def test_huge_scores_decode_to_finite_means(n: int, scale: float) -> None:
     """Scores far beyond any use give finite means in range, and vertices as answers."""
     rng = np.random.default_rng(n)
     spaces = (Multiclass(n_labels=n), Multilabel(n_labels=n), Ordinal(n_steps=n), Ranking(n_items=n))

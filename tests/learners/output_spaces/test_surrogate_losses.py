@@ -8,7 +8,7 @@ from tests.learners.output_spaces.spaces import EACH_SPACE, random_scores, regul
 
 
 @EACH_SPACE
-def test_surrogate_is_the_formula(space: OutputSpace) -> None:
+def test_surrogate_matches_the_formula(space: OutputSpace) -> None:
     """S = Ψ*(θ) + Ψ(y) - ⟨θ, y⟩ for every vertex."""
     V = vertices(space)
     for theta in random_scores(space, 5, 6):
@@ -19,7 +19,7 @@ def test_surrogate_is_the_formula(space: OutputSpace) -> None:
 
 
 @EACH_SPACE
-def test_surrogate_pays_for_the_expected_loss(space: OutputSpace) -> None:
+def test_surrogate_bounds_the_expected_loss(space: OutputSpace) -> None:
     """Lemma 3.1: E[L] <= 4γ/(λν) S for all scores and truths, E[L] being what the law gives; S >= (λ/2)‖y - ŷ‖²."""
     V, constants = vertices(space), space.constants
     for theta in random_scores(space, 6, 6):
@@ -33,7 +33,7 @@ def test_surrogate_pays_for_the_expected_loss(space: OutputSpace) -> None:
 
 
 @EACH_SPACE
-def test_surrogate_is_zero_at_the_mean_alone(space: OutputSpace) -> None:
+def test_surrogate_is_zero_only_at_the_mean(space: OutputSpace) -> None:
     """S vanishes where ŷ is the truth, which strong scores reach, and nowhere else."""
     for y in vertices(space):
         theta = 100.0 * space.constants.strong_convexity * (2.0 * y - 1.0)
