@@ -1,4 +1,4 @@
-"""The laws of this repository's architecture: rooms and arrows, libraries, sizes."""
+"""The architecture of this repository: rooms and arrows, libraries, sizes."""
 
 import pytest
 
@@ -12,79 +12,79 @@ TREE = product()
 CHECKS = SourceTree(ROOT, ("tests", "benchmarks"))
 
 EXCUSED: tuple[str, ...] = ()
-"""Files of tests that are longer than others may be."""
+"""Test files that may be longer than 300 lines."""
 
 
 def keep(violations: list[str]) -> None:
-    """Fail with every violation, one a line."""
+    """Fail with all violations, one per line."""
     assert not violations, "\n".join(["", *violations])
 
 
 def test_each_module_has_a_room() -> None:
-    """The table of rooms knows all modules, and no room is empty."""
+    """The table covers every module, and no room is empty."""
     keep(rules.modules_without_room(TREE, ROOMS))
 
 
 def test_room_table_has_no_cycle() -> None:
-    """What it allows never leads back to where it began."""
+    """The allowed imports between rooms form no cycle."""
     allowed = graph_of((room, target) for room, targets in ROOMS.items() for target in targets.split())
     assert set(allowed) <= set(ROOMS)
     assert shortest_cycles(allowed) == []
 
 
 def test_rooms_import_only_allowed_rooms() -> None:
-    """No arrow but those of the table."""
+    """Rooms import only what the table allows, by absolute names."""
     keep(rules.forbidden_arrows(TREE, ROOMS))
     keep(rules.relative_imports(TREE))
 
 
 def test_modules_have_no_import_cycle() -> None:
-    """Not even inside functions or for types alone."""
+    """No modules import each other, not even inside functions or for types only."""
     keep(rules.module_cycles(TREE))
 
 
 @pytest.mark.parametrize("depth", [None, 2], ids=["folders", "outer folders"])
 def test_folders_have_no_import_cycle(depth: int | None) -> None:
-    """Each folder by itself, and each with the folders in it."""
+    """No folders import each other, on their own or together with their subfolders."""
     keep(rules.folder_cycles(TREE, depth))
 
 
 def test_folders_hold_at_most_14_modules() -> None:
-    """A folder holds at most 14 modules."""
+    """No folder holds more than 14 modules."""
     keep(rules.crowded_folders(TREE))
 
 
 def test_libraries_stay_in_their_rooms() -> None:
-    """FastAPI in the interface, redis in the store, numba with the kernels; a new library is named in the table."""
+    """The interface alone imports FastAPI, the store redis, the kernels numba; the table lists every library."""
     keep(rules.foreign_imports(TREE, LIBRARIES, OWN))
 
 
 def test_clocks_randomness_and_environment_are_arguments() -> None:
-    """The learners have none; below its top the service takes them as arguments."""
+    """The learners have no clock, randomness or environment; the service reads them at its top and passes them on."""
     libraries = LIBRARIES | WORLD
     keep(rules.foreign_imports(TREE, libraries, OWN))
     keep(rules.uses_of_random(TREE, ("service.environment", "service.commands", "service.load")))
 
 
 def test_product_runs_no_code_from_data() -> None:
-    """No pickle and its kin, and no code made from text, anywhere."""
+    """The product imports no pickle or similar library, and runs no code made from text."""
     keep(rules.foreign_imports(TREE, LIBRARIES | dict.fromkeys(EXECUTABLE, ""), OWN))
     keep(rules.made_code(TREE))
 
 
 def test_each_algorithm_file_has_its_name() -> None:
-    """Who looks for `soba-newton` finds `soba_newton.py`."""
+    """Each algorithm is in the file of its name: `soba-newton` in `soba_newton.py`."""
     keep(rules.misnamed_algorithms(TREE, "learners.algorithms"))
 
 
 def test_files_are_short() -> None:
-    """At most 300 lines; those of tests and benchmarks too, but for a few that are listed."""
+    """No file has more than 300 lines; test and benchmark files may be excused by name."""
     keep(sizes.long_files(TREE))
     keep(sizes.long_files(CHECKS, EXCUSED))
 
 
 def test_functions_are_short() -> None:
-    """No function's body has more than 40 lines."""
+    """No function body has more than 40 lines."""
     keep(sizes.long_functions(TREE))
 
 
