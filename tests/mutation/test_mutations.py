@@ -1,4 +1,4 @@
-"""The laws of the mutation check itself; `make mutations` runs it."""
+"""The mutation check tests itself; `make mutations` runs it."""
 
 import ast
 from collections import Counter
@@ -34,7 +34,7 @@ return join(2)
 
 @pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda mutation: mutation.name)
 def test_mutation_still_applies(mutation: Mutation) -> None:
-    """Symbol, old code and laws are there, once each; the new code makes another program, and that one parses."""
+    """Symbol, old code and laws are each found once; the new code parses and changes the program."""
     path, text = mutated(mutation)
     if path.suffix == ".py":
         assert ast.dump(ast.parse(mutation.old)) != ast.dump(ast.parse(mutation.new))
@@ -45,18 +45,18 @@ def test_mutation_still_applies(mutation: Mutation) -> None:
 
 
 def test_mutation_names_are_unique() -> None:
-    """No two mutations have one name."""
+    """No two mutations share a name."""
     assert [name for name, n in Counter(mutation.name for mutation in MUTATIONS).items() if n > 1] == []
 
 
 def test_deselected_tests_exist() -> None:
-    """What is deselected, because it holds for compiled kernels alone, exists."""
+    """The tests that are deselected because they hold only for compiled kernels exist."""
     assert [find_law(law) for law in ONLY_COMPILED]
 
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    """A product of few modules, scripts and laws."""
+    """Create a small product with a few modules, scripts and laws."""
     for name, text in {
         "learners/somewhere/deep/some.py": _CODE,
         "learners/other.py": "def _fold(): ...\n",
@@ -83,7 +83,7 @@ def root(tmp_path: Path) -> Path:
     ],
 )
 def test_code_is_found_in_any_layout_and_file(root: Path, symbol: str, old: str, new: str, expected: str) -> None:
-    """Neither folders, line breaks, comments, parentheses nor docstrings matter."""
+    """Folders, line breaks, comments, parentheses and docstrings do not matter."""
     path, text = mutated(Mutation("some", symbol, old, new, ()), root)
     assert expected in text
     assert text != (root / path).read_text()
@@ -105,7 +105,7 @@ def test_code_is_found_in_any_layout_and_file(root: Path, symbol: str, old: str,
     ],
 )
 def test_mutation_that_does_not_apply_is_refused(root: Path, symbol: str, old: str, reason: str) -> None:
-    """Where symbol or code is missing or ambiguous, the error names the mutation, and nothing is changed in silence."""
+    """If symbol or code is missing or ambiguous, an error names the mutation."""
     with pytest.raises(ValueError, match=f"mutation 'some error': .*{reason}"):
         mutated(Mutation("some error", symbol, old, "3.0", ()), root)
 
@@ -114,7 +114,7 @@ def test_mutation_that_does_not_apply_is_refused(root: Path, symbol: str, old: s
     ("law", "count"), [("test_none", 0), ("test_other::test_one", 0), ("test_two", 2), ("test_some::test_two", 1)]
 )
 def test_laws_are_found_by_name(root: Path, law: str, count: int) -> None:
-    """A law is the one test of its name, wherever its file is; if none or several are, the error names the mutation."""
+    """A law is found by its name, in any file; if no test or several match, the error names the mutation."""
     mutation = Mutation("some error", "", "", "", (f"{law}[case]",))
     if count == 1:
         assert laws_of(mutation, root) == ("tests/test_some.py::test_two[case]",)
