@@ -1,4 +1,4 @@
-"""The laws of decisions: distributions, answers, evidence."""
+"""Decisions: distributions, answers, evidence."""
 
 import numpy as np
 
@@ -10,7 +10,7 @@ from tests.learners.contract.lives import Life, N, of_those
 
 @of_those(lambda learner: not is_structured(learner))
 def test_decisions_are_distributions(life: Life) -> None:
-    """Probabilities are non-negative, sum to 1, and leave each label its share of the least exploration."""
+    """Probabilities are non-negative, sum to 1, and give each label its share of the least exploration."""
     K = life.learner.problem.n_labels
     for distributions in (life.distributions, life.learner.decide(life.state, life.rounds.contexts).distributions):
         assert distributions.shape == (N, K)
@@ -20,7 +20,7 @@ def test_decisions_are_distributions(life: Life) -> None:
 
 
 def test_drawn_answers_are_valid(life: Life) -> None:
-    """Labels are labels, sets are zeros and ones, rankings have each label once; their propensities are positive."""
+    """Labels are in range, sets are zeros and ones, rankings contain each label once; propensities are positive."""
     K, labels = life.learner.problem.n_labels, life.rounds.labels
     assert labels.dtype == np.int64
     match answer_kind(life.learner):
@@ -35,14 +35,14 @@ def test_drawn_answers_are_valid(life: Life) -> None:
 
 
 def test_evidence_has_the_declared_size(life: Life) -> None:
-    """Evidence is (n, evidence_size) floats, for any n, none included."""
+    """Evidence is (n, evidence_size) floats for any n, including 0."""
     for n in (0, 1, 3):
         contexts = Contexts.dense(matrix(life.rounds.contexts)[:n])
         decisions = life.learner.decide(life.state, contexts)
         assert decisions.evidence.shape == (n, life.learner.evidence_size)
         assert decisions.evidence.dtype == np.float64
-        told = 0 if answer_kind(life.learner) == "ranking" else life.learner.problem.n_labels
-        assert decisions.distributions.shape == (n, told)
+        width = 0 if answer_kind(life.learner) == "ranking" else life.learner.problem.n_labels
+        assert decisions.distributions.shape == (n, width)
 
 
 def test_decide_changes_neither_state_nor_contexts(life: Life) -> None:
@@ -53,8 +53,8 @@ def test_decide_changes_neither_state_nor_contexts(life: Life) -> None:
 
 
 def test_decisions_do_not_depend_on_their_batch(life: Life) -> None:
-    """Deciding n contexts at once is deciding them one by one, to the bit."""
+    """Deciding n contexts together equals deciding them one by one, to the bit."""
     rows = matrix(life.rounds.contexts)[:20]
-    apply_to_valid = life.learner.decide(life.state, Contexts.dense(rows))
+    together = life.learner.decide(life.state, Contexts.dense(rows))
     alone = [life.learner.decide(life.state, Contexts.dense(row)) for row in rows]
-    assert bits(apply_to_valid) == bits([np.concatenate(column) for column in zip(*alone, strict=True)])
+    assert bits(together) == bits([np.concatenate(column) for column in zip(*alone, strict=True)])
