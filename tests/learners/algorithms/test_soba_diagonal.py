@@ -14,7 +14,7 @@ PROBLEM, A0 = Problem(3, 4), 0.7
 
 @pytest.mark.parametrize("exploration", [0.1, 0.6, "adaptive"])
 def test_diagonal_state_matches_the_plain_recursion(exploration: float) -> None:
-    """A, W, Σ, Q and the updates of SOBAdiag are section 5's, with refused and accepted rounds among them."""
+    """A, W, Σ, Q and the updates match section 5, over accepted and refused rounds."""
     learner: SobaDiagonal = SobaDiagonal(problem=PROBLEM, regularization=A0, exploration=exploration)
     steps = [step for step in play(learner, make_world(4, 400, PROBLEM)) if step.round.correct[0]]
     rounds = join(steps)
@@ -27,7 +27,7 @@ def test_diagonal_state_matches_the_plain_recursion(exploration: float) -> None:
 
 
 def test_diagonal_first_round_matches_hand_computation() -> None:
-    """Q of SOBAdiag after one round is c x'(1/A_ȳ + 1/A_y)x with the new A, as Theorem 5's sum asks."""
+    """After one round A, W and Q = c x'(1/A_ȳ + 1/A_y)x with the new A, as in Theorem 5, match a hand computation."""
     learner: SobaDiagonal = SobaDiagonal(problem=Problem(2, 1), regularization=2.0)
     state = learner.fold(learner.init(), one_round([0.5], 1, 0.25, 1, np.empty(0)))
     assert_close(state.diagonal, [[3.0, 3.0]], 1e-15)
@@ -36,7 +36,7 @@ def test_diagonal_first_round_matches_hand_computation() -> None:
 
 
 def test_diagonal_refuses_rounds_that_make_the_margin_sum_negative() -> None:
-    """A right leader by a small margin has m < 0: refused at Σ = 0, and the state keeps all bits but the count."""
+    """A leader correct by a small margin has m < 0: at Σ = 0 the round is refused, and only the count changes."""
     learner: SobaDiagonal = SobaDiagonal(problem=Problem(2, 1))
     first = one_round([1.0], 1, 0.5, 1, np.empty(0))
     once = learner.fold(learner.init(), first)
