@@ -15,14 +15,14 @@ EXCUSED: tuple[str, ...] = ()
 """Test files that may be longer than 300 lines."""
 
 
-def keep(violations: list[str]) -> None:
+def assert_no_violations(violations: list[str]) -> None:
     """Fail with all violations, one per line."""
     assert not violations, "\n".join(["", *violations])
 
 
 def test_each_module_has_a_room() -> None:
     """The table covers every module, and no room is empty."""
-    keep(rules.modules_without_room(TREE, ROOMS))
+    assert_no_violations(rules.modules_without_room(TREE, ROOMS))
 
 
 def test_room_table_has_no_cycle() -> None:
@@ -34,60 +34,60 @@ def test_room_table_has_no_cycle() -> None:
 
 def test_rooms_import_only_allowed_rooms() -> None:
     """Rooms import only what the table allows, by absolute names."""
-    keep(rules.forbidden_arrows(TREE, ROOMS))
-    keep(rules.relative_imports(TREE))
+    assert_no_violations(rules.forbidden_arrows(TREE, ROOMS))
+    assert_no_violations(rules.relative_imports(TREE))
 
 
 def test_modules_have_no_import_cycle() -> None:
     """No modules import each other, not even inside functions or for types only."""
-    keep(rules.module_cycles(TREE))
+    assert_no_violations(rules.module_cycles(TREE))
 
 
 @pytest.mark.parametrize("depth", [None, 2], ids=["folders", "outer folders"])
 def test_folders_have_no_import_cycle(depth: int | None) -> None:
     """No folders import each other, on their own or together with their subfolders."""
-    keep(rules.folder_cycles(TREE, depth))
+    assert_no_violations(rules.folder_cycles(TREE, depth))
 
 
 def test_folders_hold_at_most_14_modules() -> None:
     """No folder holds more than 14 modules."""
-    keep(rules.crowded_folders(TREE))
+    assert_no_violations(rules.crowded_folders(TREE))
 
 
 def test_libraries_stay_in_their_rooms() -> None:
     """The interface alone imports FastAPI, the store redis, the kernels numba; the table lists every library."""
-    keep(rules.foreign_imports(TREE, LIBRARIES, OWN))
+    assert_no_violations(rules.foreign_imports(TREE, LIBRARIES, OWN))
 
 
 def test_clocks_randomness_and_environment_are_arguments() -> None:
     """The learners have no clock, randomness or environment; the service reads them at its top and passes them on."""
     libraries = LIBRARIES | WORLD
-    keep(rules.foreign_imports(TREE, libraries, OWN))
-    keep(rules.uses_of_random(TREE, ("service.environment", "service.commands", "service.load")))
+    assert_no_violations(rules.foreign_imports(TREE, libraries, OWN))
+    assert_no_violations(rules.uses_of_random(TREE, ("service.environment", "service.commands", "service.load")))
 
 
 def test_product_runs_no_code_from_data() -> None:
     """The product imports no pickle or similar library, and runs no code made from text."""
-    keep(rules.foreign_imports(TREE, LIBRARIES | dict.fromkeys(EXECUTABLE, ""), OWN))
-    keep(rules.made_code(TREE))
+    assert_no_violations(rules.foreign_imports(TREE, LIBRARIES | dict.fromkeys(EXECUTABLE, ""), OWN))
+    assert_no_violations(rules.made_code(TREE))
 
 
 def test_each_algorithm_file_has_its_name() -> None:
     """Each algorithm is in the file of its name: `soba-newton` in `soba_newton.py`."""
-    keep(rules.misnamed_algorithms(TREE, "learners.algorithms"))
+    assert_no_violations(rules.misnamed_algorithms(TREE, "learners.algorithms"))
 
 
 def test_files_are_short() -> None:
     """No file has more than 300 lines; test and benchmark files may be excused by name."""
-    keep(sizes.long_files(TREE))
-    keep(sizes.long_files(CHECKS, EXCUSED))
+    assert_no_violations(sizes.long_files(TREE))
+    assert_no_violations(sizes.long_files(CHECKS, EXCUSED))
 
 
 def test_functions_are_short() -> None:
     """No function body has more than 40 lines."""
-    keep(sizes.long_functions(TREE))
+    assert_no_violations(sizes.long_functions(TREE))
 
 
 def test_public_definitions_have_docstrings() -> None:
     """Every module, and every public class, function and method, has a docstring."""
-    keep(sizes.undocumented(TREE))
+    assert_no_violations(sizes.undocumented(TREE))

@@ -1,4 +1,4 @@
-"""Every learner accepts or refuses, by field name, whatever a caller passes: no index leaves an array."""
+"""Every learner accepts valid input and refuses the rest by field name, so that no index leaves an array."""
 
 from typing import Any
 

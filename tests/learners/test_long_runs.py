@@ -1,4 +1,4 @@
-"""Whatever a learner is fed, and for however long, its answers are probabilities.
+"""Answers are probabilities for any input and any number of rounds.
 
 Every learner runs in batches, as in the service: 20 decisions from one state, with feedback immediately or some batches
 later. Batches cycle through hard cases: zero, tiny and largest contexts; dense and sparse; all correct, all wrong; the

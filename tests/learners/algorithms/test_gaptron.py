@@ -173,7 +173,7 @@ def test_weights_stay_in_the_ball(choice: dict[str, Any]) -> None:
 
 
 def test_norm_is_recomputed_every_65536_rounds() -> None:
-    """The tracked norm is recomputed from the direction, to the bit, so that rounding errors do not accumulate."""
+    """The tracked norm is recomputed from the direction, bit for bit, so that rounding errors do not accumulate."""
     learner = theorem(Problem(4, 3), loss="hinge", exploration=0.1)
     rounds = random_rounds(4, 65_536, learner)
     state = learner.fold(learner.init(), pick(rounds, range(65_535)))

@@ -143,7 +143,7 @@ def test_units_of_features_do_not_matter() -> None:
 
 @pytest.mark.parametrize("tiny", [1e-300, 1e-150, 5e-324])
 def test_tiny_contexts_keep_the_state_finite(tiny: float) -> None:
-    """After a context too small to square the state is finite, and the next context is learned from."""
+    """After a context too small to square, the state is finite, and the next context is learned from."""
     learner = SquareCb(problem=Problem(2, 1))
     state = learner.init()
     for x in (tiny, 0.0, 1.0):

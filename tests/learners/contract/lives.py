@@ -37,7 +37,7 @@ def life_of(number: int) -> Life:
     return Life(case, learner, join(steps), np.array([s.distribution for s in steps]), steps[-1].after)
 
 
-def of_those(capable: Callable[[AnyLearner], bool]) -> pytest.MarkDecorator:
+def only_for(capable: Callable[[AnyLearner], bool]) -> pytest.MarkDecorator:
     """Apply a test only to the implementations that have a capability."""
     found = [number for number, case in enumerate(IMPLEMENTATIONS) if capable(case.at(PROBLEM))]
     assert found, "no implementation has this capability, so the test would check nothing"

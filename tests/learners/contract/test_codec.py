@@ -17,7 +17,7 @@ from tests.learners.implementations import IMPLEMENTATIONS
 from tests.learners.worlds import random_rounds
 
 
-def test_state_survives_encoding_to_the_bit(life: Life) -> None:
+def test_state_survives_encoding_bit_for_bit(life: Life) -> None:
     """Decoding returns the encoded bits in fresh, writable arrays that can be folded into."""
     data = codec.encode_state(life.learner, life.state)
     state = codec.decode_state(life.learner, data)

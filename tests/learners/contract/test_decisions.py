@@ -5,10 +5,10 @@ import numpy as np
 from learners.answers import answer_kind, is_structured
 from learners.base import Contexts
 from tests.learners.arrays import bits, matrix
-from tests.learners.contract.lives import Life, N, of_those
+from tests.learners.contract.lives import Life, N, only_for
 
 
-@of_those(lambda learner: not is_structured(learner))
+@only_for(lambda learner: not is_structured(learner))
 def test_decisions_are_distributions(life: Life) -> None:
     """Probabilities are non-negative, sum to 1, and give each label its share of the least exploration."""
     K = life.learner.problem.n_labels
@@ -53,7 +53,7 @@ def test_decide_changes_neither_state_nor_contexts(life: Life) -> None:
 
 
 def test_decisions_do_not_depend_on_their_batch(life: Life) -> None:
-    """Deciding n contexts together equals deciding them one by one, to the bit."""
+    """Deciding n contexts together equals deciding them one by one, bit for bit."""
     rows = matrix(life.rounds.contexts)[:20]
     together = life.learner.decide(life.state, Contexts.dense(rows))
     alone = [life.learner.decide(life.state, Contexts.dense(row)) for row in rows]

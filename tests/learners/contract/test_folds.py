@@ -5,13 +5,13 @@ import pytest
 
 from learners.base import NO_LABEL
 from tests.learners.arrays import bits, copied
-from tests.learners.contract.lives import Life, N, of_those
+from tests.learners.contract.lives import Life, N, only_for
 from tests.learners.worlds import other_answers, pick
 
 
 @pytest.mark.parametrize("size", [1, 7, N])
 def test_fold_does_not_depend_on_the_batch_size(life: Life, size: int) -> None:
-    """Folding the log in batches of any size gives the state of the live run, to the bit."""
+    """Folding the log in batches of any size gives the state of the live run, bit for bit."""
     state = life.learner.init()
     for start in range(0, N, size):
         state = life.learner.fold(state, pick(life.rounds, range(start, min(N, start + size))))
@@ -20,7 +20,7 @@ def test_fold_does_not_depend_on_the_batch_size(life: Life, size: int) -> None:
 
 
 def test_replay_gives_the_same_bits(life: Life) -> None:
-    """Folding the same rounds into copies of a state gives the same state, and does not change the rounds."""
+    """Folding the same rounds into copies of a state gives the same state and leaves the rounds unchanged."""
     before = bits(life.rounds)
     one = life.learner.fold(copied(life.state), life.rounds)
     two = life.learner.fold(copied(life.state), life.rounds)
@@ -53,9 +53,9 @@ def test_state_depends_only_on_the_log(life: Life) -> None:
     assert states[0] == states[1] == states[2]
 
 
-@of_those(lambda learner: not learner.needs_true_label)
+@only_for(lambda learner: not learner.needs_true_label)
 def test_bandit_learner_ignores_the_true_label(life: Life) -> None:
-    """With the same `correct` bits, other true labels, or none, give the same state, to the bit."""
+    """With the same `correct` bits, other true labels, or none, give the same state, bit for bit."""
     K, rounds = life.learner.problem.n_labels, life.rounds
     others = np.where(rounds.correct, rounds.labels, (rounds.labels + 1) % K)
     assert (others != rounds.true_labels).any()
@@ -63,7 +63,7 @@ def test_bandit_learner_ignores_the_true_label(life: Life) -> None:
         assert bits(life.learner.fold(life.learner.init(), rounds._replace(true_labels=truth))) == bits(life.state)
 
 
-@of_those(lambda learner: learner.needs_true_label)
+@only_for(lambda learner: learner.needs_true_label)
 def test_full_information_learner_uses_only_the_true_label(life: Life) -> None:
     """Given the true label, the answer and its propensity change no bit of the state."""
     wrong = life.rounds._replace(

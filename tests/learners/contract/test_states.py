@@ -31,7 +31,7 @@ def test_oversized_state_is_refused_with_its_size_and_an_alternative(life: Life)
 
 
 def test_init_returns_a_fresh_state(life: Life) -> None:
-    """Two first states are equal to the bit and share no memory."""
+    """Two first states are equal bit for bit and share no memory."""
     one, two = life.learner.init(), life.learner.init()
     assert bits(one) == bits(two)
     assert not any(np.shares_memory(a, b) for a, b in zip(one, two, strict=True))

@@ -1,4 +1,4 @@
-"""A simulation equals the plain loop of decide, draw and fold, to the bit, for every learner."""
+"""A simulation equals the plain loop of decide, draw and fold, bit for bit, for every learner."""
 
 from typing import Any, NamedTuple
 
@@ -84,7 +84,7 @@ def plain_loop(setting: Setting) -> Simulation:
 
 
 def test_simulation_equals_the_plain_loop(setting: Setting) -> None:
-    """Labels, propensities, mistakes and the last state equal those of decide, draw and fold, to the bit."""
+    """Labels, propensities, mistakes and the last state equal those of decide, draw and fold, bit for bit."""
     simulation, expected = setting.play(), plain_loop(setting)
     assert bits(simulation) == bits(expected)
     assert [column.dtype for column in simulation[:3]] == [np.int64, np.float64, np.bool_]

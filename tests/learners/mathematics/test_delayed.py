@@ -59,7 +59,7 @@ def test_learners_with_delayed_update_are_listed() -> None:
 
 
 def test_modes_agree_without_delay(modes: tuple[AnyLearner, AnyLearner]) -> None:
-    """With immediate feedback, both modes give the same answers and states, to the bit; recomputing stores no more."""
+    """With immediate feedback, both modes give the same answers and states, bit for bit; recomputing stores no more."""
     world = world_for(modes[0], 5, N)
     lives = [list(play(learner, world)) for learner in modes]
     for one, two in zip(*lives, strict=True):

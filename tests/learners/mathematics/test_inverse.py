@@ -160,7 +160,7 @@ REFUSED: list[AnyLearner] = [
 
 @pytest.mark.parametrize("learner", REFUSED, ids=str)
 def test_new_models_need_enough_regularization(learner: Any) -> None:
-    """New models with X²K/(γa) above 1e7 are refused with a sufficient regularization; definitions still build."""
+    """New models with X²K/(γa) above 1e7 are refused; the error names a sufficient a. Definitions still build."""
     with pytest.raises(pydantic.ValidationError, match="use a regularization of at least") as error:
         check_new(learner)
     assert error.value.errors()[0]["loc"] == ("regularization",)

@@ -72,7 +72,7 @@ def test_policies_keep_the_direction(matrix: FloatArray, bound: float, policy: N
 @LAWS
 @given(MATRICES, BOUNDS)
 def test_reject_changes_nothing(matrix: FloatArray, bound: float) -> None:
-    """`reject`: the rows are returned to the bit; the caller refuses them."""
+    """`reject`: the rows are returned unchanged; the caller refuses them."""
     assert bounded(matrix, "reject", bound).tobytes() == matrix.tobytes()
 
 

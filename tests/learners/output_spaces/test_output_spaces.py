@@ -160,7 +160,7 @@ def test_sample_frequencies_match_probabilities(space: OutputSpace) -> None:
 
 @EACH_SPACE
 def test_nearest_is_the_closest_vertex(space: OutputSpace) -> None:
-    """No vertex is closer to ŷ than y*, and the mixing probability is 2‖y* - ŷ‖/ν, at most 1."""
+    """No vertex is closer to ŷ than y*, and the mixing probability is min(1, 2 dist(y*, ŷ)/ν)."""
     V = vertices(space)
     for theta in random_scores(space, 4, 6):
         mean = space.decode(theta)
