@@ -29,7 +29,7 @@ def opened(definition: dict[str, Any]) -> Model:
 
 
 @pytest.mark.parametrize(("learner", "norm_bound"), FORMERLY_ALLOWED, ids=str)
-def test_new_models_need_enough_regularization(learner: dict[str, Any], norm_bound: float) -> None:
+def test_a_new_model_refuses_too_little_regularization(learner: dict[str, Any], norm_bound: float) -> None:
     """A new model with too little regularization is refused by that name; a stored definition opens unchanged."""
     definition = definition_of(learner, norm_bound)
     with pytest.raises(HyperparameterError, match="use a regularization of at least") as error:
