@@ -30,8 +30,18 @@ def main() -> None:
         raise
 
 
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(__version__)
+        raise typer.Exit
+
+
 @app.callback()
-def wager() -> None:
+def wager(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
     """An online prediction service that learns from right-or-wrong feedback."""
 
 
