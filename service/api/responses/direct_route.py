@@ -1,26 +1,26 @@
 """Routes that read one JSON body and answer one, without FastAPI's general way between, a third of a request's time."""
 
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Iterable
 from inspect import signature
 from typing import Any
 
 from fastapi import Request, Response
-from fastapi.routing import APIRoute
 from pydantic import TypeAdapter, ValidationError
 from starlette.requests import ClientDisconnect
 
 from service.api.responses.bodies import LARGE, answer_with, is_json, read_large
+from service.api.responses.strict_route import Handler, StrictRoute
 
 
-class DirectRoute(APIRoute):
+class DirectRoute(StrictRoute):
     """A route whose function takes its body, a model, and nothing else, and answers a dataclass or a model.
 
     What is wrong with a small request, FastAPI tells.
     """
 
-    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        """See `APIRoute.get_route_handler`."""
-        general, function, field = super().get_route_handler(), self.endpoint, self.body_field
+    def answer_handler(self) -> Handler:
+        """See `StrictRoute.answer_handler`."""
+        general, function, field = super().answer_handler(), self.endpoint, self.body_field
         if field is None or len(signature(function).parameters) > 1:
             raise TypeError(f"{self.path} is to take its body and nothing else")
         model: Any = field.field_info.annotation
