@@ -8,7 +8,7 @@ from fastapi import Request, Response
 from pydantic import TypeAdapter, ValidationError
 from starlette.requests import ClientDisconnect
 
-from service.api.responses.bodies import LARGE, answer_with, is_json, read_large
+from service.api.responses.bodies import LARGE, answer_with, check_charset, is_json, read_large
 from service.api.responses.strict_route import Handler, StrictRoute
 
 
@@ -28,8 +28,10 @@ class DirectRoute(StrictRoute):
         read = reader.validate_json
 
         async def direct(request: Request) -> Response:
-            if not is_json(_content_type(request.scope["headers"])):
+            content_type = _content_type(request.scope["headers"])
+            if not is_json(content_type):
                 return await general(request)
+            check_charset(content_type)
             try:
                 body = await request.body()
                 given = read(body) if len(body) < LARGE else await read_large(request, body, reader)
@@ -45,6 +47,6 @@ class DirectRoute(StrictRoute):
         return {}
 
 
-def _content_type(headers: Iterable[tuple[bytes, bytes]]) -> bytes | None:
-    """As the request declares it first."""
-    return next((value for name, value in headers if name == b"content-type"), None)
+def _content_type(headers: Iterable[tuple[bytes, bytes]]) -> bytes:
+    """Return the first Content-Type of a request, or nothing."""
+    return next((value for name, value in headers if name == b"content-type"), b"")

@@ -69,6 +69,7 @@ OF_HTTP: dict[int, Kind] = {
     405: Kind(405, "method-not-allowed", "The path knows no such method"),
     408: Kind(408, "slow-body", "The body did not arrive in time"),
     413: BODY_TOO_LARGE,
+    415: UNSUPPORTED_MEDIA_TYPE,
 }
 
 _MISSING_FIELD = Kind(422, "missing-field", "A required field is not there")
