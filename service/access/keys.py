@@ -173,6 +173,11 @@ class Gatekeeper:
         return caller
 
 
+def is_well_formed(key: str) -> bool:
+    """Check whether a text has the form of a key."""
+    return _KEY.fullmatch(key) is not None
+
+
 def read_record(key_id: str, stored: bytes | None) -> KeyRecord | None:
     """A record; None where there is none, or it cannot be read, as when something else wrote it."""
     if stored is None:
