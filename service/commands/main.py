@@ -5,19 +5,46 @@ Exit codes of `wager serve`: 0 after a stop by signal, 2 for wrong settings,
 5 when the embedded store cannot run.
 """
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from service import __version__
 from service.commands import keys
 from service.commands.options import EXIT_REFUSED, fail
 from service.commands.repair import repair
-from service.commands.serve import serve
 from service.load.command import load
 from service.processes import leave_threads_behind
 
-app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
+_ORDER = ("serve", "demo", "load", "keys", "repair", "version")
+
+
+class _Commands(TyperGroup):
+    """The commands; builds `serve` when it is used, because its options are the settings, whose import is slow."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Return the names of the commands, in the order of the help."""
+        self.get_command(ctx, "serve")
+        return sorted(super().list_commands(ctx), key=_ORDER.index)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Return a command, or None; an unknown name needs `serve` too, for suggestions."""
+        if cmd_name not in self.commands:
+            self.commands["serve"] = _serve_command()
+        return super().get_command(ctx, cmd_name)
+
+
+def _serve_command() -> Any:
+    from service.commands.serve import serve
+    from service.commands.serve_options import with_options
+
+    single = typer.Typer(add_completion=False)
+    single.command("serve")(with_options(serve))
+    return typer.main.get_command(single)
+
+
+app = typer.Typer(cls=_Commands, add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
 
 
 def main() -> None:
@@ -51,13 +78,12 @@ def version() -> None:
     typer.echo(__version__)
 
 
-app.command()(serve)
-
-
 @app.command()
 def demo(
-    url: Annotated[str | None, typer.Option(help="Service to use; else one is started.")] = None,
-    rounds: Annotated[int, typer.Option(min=1, help="Predictions to make.")] = 5000,
+    url: Annotated[
+        str | None, typer.Option(help="URL of the service. Unset: use one on port 8000, or start one.")
+    ] = None,
+    rounds: Annotated[int, typer.Option(min=1, help="Number of predictions.")] = 5000,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the generated data.")] = 1,
 ) -> None:
     """Watch a model learn ten classes from right-or-wrong feedback, over HTTP."""

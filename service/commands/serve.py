@@ -7,9 +7,8 @@ import socket
 import tempfile
 from collections.abc import Iterator
 from functools import partial
-from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Annotated, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import typer
 
@@ -19,19 +18,17 @@ if TYPE_CHECKING:
     from service.settings import Settings
 
 
-def serve(
-    host: Annotated[str | None, typer.Option(help="Address to listen on.")] = None,
-    port: Annotated[int | None, typer.Option(help="TCP port to listen on.")] = None,
-    data_dir: Annotated[Path | None, typer.Option(help="Folder of the embedded store.")] = None,
-    store_url: Annotated[str | None, typer.Option(help="Redis or Valkey to use instead.")] = None,
-    workers: Annotated[int | None, typer.Option(help="Number of worker processes.")] = None,
-) -> None:
-    """Run the service: the API and, unless a store is given, a store beside it.
+def serve(**options: str | None) -> None:
+    """Run the service: the API and, unless --store-url names a store, an embedded one.
 
-    Every option has an environment variable (WAGER_PORT, ...), which it overrides.
+    Each option overrides its environment variable, --data-dir WAGER_DATA_DIR.
+
+    Sizes are in bytes and may have a unit, such as 64MiB.
+
+    WAGER_WEBHOOK_SECRETS has no option: a list of processes would show it.
     """
-    settings = read_settings(host=host, port=port, data_dir=data_dir, store_url=store_url, workers=workers)
-    settings = settings.model_copy(update={"host": settings.host})  # set by now: it is what will be listened on
+    settings = read_settings(**options)
+    settings = settings.model_copy(update={"host": settings.host})  # counts as set, because `serve` listens on it
     _limit_threads()
     signal.signal(signal.SIGTERM, _exit_cleanly)
     with _listen(settings) as listener, _store(settings) as ready:
