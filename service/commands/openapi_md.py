@@ -58,7 +58,7 @@ _SAMPLES: dict[str, Sequence[Any]] = {  # what the examples tell
     "distribution": [{"billing": _SURE, "technical": _RARE, "other": _RARE}],
     "Health": [{"status": "alive"}],
     "LearnerDescription": [learner.model_dump() for learner in describe_learners().learners if learner.recommended],
-    "durability": ["acknowledged feedback survives a crash of the store; a loss of power may lose the last second"],
+    "durability": ["acknowledged feedback survives a crash of the store; a power loss may lose up to two seconds"],
     "expires_at": [_MOMENT],
     "guarantee": [learner.guarantee for learner in describe_learners().learners if learner.recommended],
     "include_distribution": [True],

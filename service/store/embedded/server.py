@@ -76,8 +76,8 @@ class EmbeddedServer:
 
     Args:
         data_dir: Folder of the data; made, with mode 0700, when it is missing.
-        appendfsync: ``always`` survives a power cut; ``everysec`` survives the
-            kill of any process, and may lose the last two seconds to a power cut.
+        appendfsync: ``always`` survives a power loss. ``everysec`` survives the
+            kill of any process; a power loss may lose up to two seconds.
         start_seconds: Longest wait for the data to be loaded.
         stop_seconds: Longest wait for a clean stop; then the server is killed.
         lock_seconds: Longest wait for a predecessor to leave the folder.
