@@ -1,8 +1,7 @@
 """The command `wager`.
 
-Exit codes of `wager serve`: 0 after a stop by signal, 2 for wrong settings,
-3 when the application did not start, 4 when the address cannot be listened on,
-5 when the embedded store cannot run.
+Exit codes of `wager serve`: 0 after a stop by signal, 2 for wrong settings, 3 if the application did not start, 4 if
+the address is not available, 5 if the embedded store cannot run.
 """
 
 from typing import Annotated, Any
@@ -48,7 +47,7 @@ app = typer.Typer(cls=_Commands, add_completion=False, no_args_is_help=True, pre
 
 
 def main() -> None:
-    """Run the command line; the entry point of `wager`."""
+    """Run the command line. This is the entry point of `wager`."""
     try:
         app(prog_name="wager")
     except SystemExit as ended:
@@ -69,7 +68,7 @@ def wager(
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
-    """An online prediction service that learns from right-or-wrong feedback."""
+    """Run an online prediction service that learns from right-or-wrong feedback."""
 
 
 @app.command()

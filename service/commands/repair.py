@@ -32,7 +32,7 @@ def repair(
 
 
 async def _search(name: str | None, opened: "OpenStore") -> int:
-    """Print each finding; return how many are damage."""
+    """Print each finding; return the number of damaged records."""
     from service.catalogue.repair import search
     from service.errors import ModelNotFoundError
 

@@ -25,7 +25,7 @@ _PERSISTENCE = {
     (
         "yes",
         "no",
-    ): "acknowledged feedback survives a crash of the store; a power loss may lose what the operating system had not written",
+    ): "acknowledged feedback survives a crash of the store; a power loss may lose all unwritten data",
 }
 _NO_PERSISTENCE = "acknowledged feedback is lost when the store stops: its append-only file is off"
 _UNKNOWN_PERSISTENCE = "not known: the store does not allow its configuration to be read"
