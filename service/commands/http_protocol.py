@@ -17,9 +17,7 @@ _TOO_LONG = b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-length: 0\
 class Deadlines(NamedTuple):
     """Limits on the time for which a client may block a connection."""
 
-    head: (
-        float  # seconds from the first byte, or the connection, to the end of the head; also between checks of readers
-    )
+    head: float  # seconds from the connection, or the first byte, to the end of the head; interval of checks of readers
     unread_body: float  # seconds from an early answer to the end of the body
     min_rate: float  # minimum bytes a second of a reader
 
