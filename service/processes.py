@@ -26,7 +26,7 @@ def spare_lasting_objects() -> None:
     gc.set_threshold(20_000, 20, 20)
 
 
-def leave_threads_behind(code: int) -> None:
+def exit_despite_threads(code: int) -> None:
     """End the process immediately if daemon threads are running.
 
     A thread inside a compilation or a kernel cannot be stopped, and may crash the interpreter's shutdown.

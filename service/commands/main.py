@@ -14,7 +14,7 @@ from service.commands import keys
 from service.commands.options import EXIT_REFUSED, fail
 from service.commands.repair import repair
 from service.load.command import load
-from service.processes import leave_threads_behind
+from service.processes import exit_despite_threads
 
 _ORDER = ("serve", "demo", "load", "keys", "repair", "version")
 
@@ -52,7 +52,7 @@ def main() -> None:
         app(prog_name="wager")
     except SystemExit as ended:
         if isinstance(ended.code, int):
-            leave_threads_behind(ended.code)
+            exit_despite_threads(ended.code)
         raise
 
 

@@ -137,7 +137,7 @@ def test_a_real_service_keeps_its_promise(tmp_path: Path) -> None:
 def test_the_help_tells_the_defaults() -> None:
     """The help of each option tells the default that the plan has."""
     helps = {name: annotation.__metadata__[0].help for name, annotation in _options().items()}
-    as_json = {name: re.search(r"\[([^]]*)\]", text) for name, text in helps.items()}
+    as_json = {name: re.search(r"Default: (\S*)\.$", text) for name, text in helps.items()}
     defaults = Plan(url="http://host").as_json()
     for name, found in as_json.items():
         if found is not None:
