@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from difflib import get_close_matches
+from itertools import islice
 from typing import Any
 
 from fastapi import Request, Response
@@ -10,7 +11,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 
 from service.api.responses.problem_types import OF_QUERY
-from service.api.responses.problems import documented
+from service.api.responses.problems import MOST_FIELDS, documented
 
 Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 
@@ -45,13 +46,13 @@ def check_query(request: Request, names: Sequence[str]) -> None:
     """Refuse unknown and repeated query parameters.
 
     Args:
-        request: the request.
-        names: the parameters that its operation has.
+        request: The request.
+        names: Parameters of its operation.
 
     Raises:
-        RequestValidationError: if there is one.
+        RequestValidationError: If there is one; it has at most `MOST_FIELDS` of them.
     """
-    if errors := list(_errors(request, names)):
+    if errors := list(islice(_errors(request, names), MOST_FIELDS)):
         raise RequestValidationError(errors)
 
 

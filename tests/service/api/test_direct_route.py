@@ -109,11 +109,22 @@ async def test_no_parameter_of_the_content_type_leaves_the_fast_path(
     assert answer.status_code == 200
 
 
-@pytest.mark.parametrize("charset", ["latin-1", "ISO-8859-1", '"utf-16"', "us-ascii", "unheard-of", ""])
+@pytest.mark.parametrize(
+    "charset", ["latin-1", "ISO-8859-1", '"utf-16"', "us-ascii", "unheard-of", "", "x; charset*=utf-8''utf-8"]
+)
 async def test_another_charset_than_utf_8_is_refused(app: FastAPI, charset: str) -> None:
     """JSON is UTF-8 (RFC 8259, section 8.1): 415, whatever the bytes are."""
     types = (f"{JSON}; version=1; Charset={charset}",)
     answer = await _post(app, "/direct/predict", b'{"model":"m","context":[1]}', types)
+    assert (answer.status_code, answer.json()["type"]) == (415, "urn:wager:problem:unsupported-media-type")
+
+
+@pytest.mark.parametrize(
+    "parameters", [';a="' * 15_000, '"' + ";" * 60_000, "; v=1" * 60], ids=["quotes", "open", "many"]
+)
+async def test_a_long_content_type_is_refused_unparsed(app: FastAPI, parameters: str) -> None:
+    """Python parses its parameters in quadratic time, which would hold up the worker."""
+    answer = await _post(app, "/direct/predict", b'{"model":"m","context":[1]}', (f"{JSON}; {parameters}",))
     assert (answer.status_code, answer.json()["type"]) == (415, "urn:wager:problem:unsupported-media-type")
 
 

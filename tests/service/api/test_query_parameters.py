@@ -66,6 +66,12 @@ async def test_a_repeated_parameter_is_refused(client: httpx2.AsyncClient, metho
     problem_of(response, 400, "repeated-parameter", name)
 
 
+async def test_the_answer_to_many_unknown_parameters_is_short(client: httpx2.AsyncClient) -> None:
+    """It lists twenty: a suggestion for each of thousands would hold up the worker."""
+    response = await client.get("/models?" + "&".join(f"limi{number}" for number in range(5000)))
+    assert len(problem_of(response, 400, "unknown-parameter", "limi0")["errors"]) == 20
+
+
 async def test_a_refused_request_changes_nothing(client: httpx2.AsyncClient, name: str) -> None:
     """With an unknown parameter, no model is created, no prediction is made, no feedback counts, nothing is deleted."""
     await client.post("/models?dry_run=1", json=definition(name))
