@@ -93,7 +93,7 @@ async def _running(
 ) -> AsyncIterator[None]:
     """Maintain the sessions while the worker runs; then close its threads and its store."""
     spare_lasting_objects()
-    # Kernels load during the first requests, so that they do not wait. A kernel needed earlier loads in a thread.
+    # Kernels load during the first requests instead of before them. A kernel that is needed earlier loads in a thread.
     threading.Thread(target=_warm_up, name="warm-up", daemon=True).start()
     upkeep = asyncio.create_task(_keep_up(sessions, watch))
     try:
@@ -120,7 +120,7 @@ async def _keep_up(sessions: SessionCache, watch: Telemetry) -> None:
 
 
 async def end(task: asyncio.Task[None]) -> None:
-    """Cancel a task until it ends: redis-py calls `asyncio.wait_for`, which swallows cancellations in Python 3.11."""
+    """Cancel a task until it ends: redis-py calls `asyncio.wait_for`, which may swallow one in Python 3.11."""
     while not task.done():
         task.cancel()
         await asyncio.wait([task], timeout=_PATIENCE)

@@ -78,9 +78,7 @@ class KeyAdmin:
         issued = await self._issue(old.model_dump() | {"created_at": now, "expires_at": life})
         until = now + overlap_seconds if old.expires_at is None else min(old.expires_at, now + overlap_seconds)
         ending = old.model_copy(update={"expires_at": until})
-        if not await self._table.replace(
-            key_id, _encode(ending)
-        ):  # the key was revoked concurrently, so revoke its replacement
+        if not await self._table.replace(key_id, _encode(ending)):  # revoked concurrently: revoke the replacement too
             await self._table.remove(issued.id)
             raise _no_such(key_id)
         return issued
