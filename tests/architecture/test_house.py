@@ -2,6 +2,7 @@
 
 import pytest
 
+from learners.registry import ALL_LEARNERS
 from tests.architecture import rules, sizes
 from tests.architecture.graphs import graph_of, shortest_cycles
 from tests.architecture.modules import ROOT, SourceTree, product
@@ -52,6 +53,12 @@ def test_folders_have_no_import_cycle(depth: int | None) -> None:
 def test_folders_hold_at_most_14_modules() -> None:
     """No folder holds more than 14 modules."""
     assert_no_violations(rules.crowded_folders(TREE))
+
+
+def test_each_algorithm_is_in_the_file_named_after_it() -> None:
+    """The learner `soba-low-rank` is in `soba_low_rank.py`, as `learners/__init__.py` states."""
+    files = {name: learner.__module__.rpartition(".")[2] for name, learner in ALL_LEARNERS.items()}
+    assert files == {name: name.replace("-", "_") for name in ALL_LEARNERS}
 
 
 def test_libraries_stay_in_their_rooms() -> None:

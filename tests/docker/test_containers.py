@@ -13,6 +13,7 @@ import pytest
 import yaml
 
 from service import __version__
+from service.access.keys import is_well_formed
 
 ROOT = Path(__file__).parents[2]
 DOCKER = ROOT / "docker"
@@ -196,9 +197,20 @@ def test_secrets_are_generated_once(tmp_path: Path) -> None:
     urls = {"single/wager_store_url", "cluster/wager_store_url"}
     assert set(made[0]) == {"password", "grafana/password", made_by_hand, *urls}
     assert made[0] == made[2]
-    assert [each.pop(made_by_hand) for each in made] == ["none\n"] * 3
+    assert [each.pop(made_by_hand) for each in made] == [f"wk_{'0' * 12}_{'0' * 64}\n"] * 3
     assert not set(made[0].values()) & set(made[1].values())
     assert made[0]["single/wager_store_url"] == f"redis://:{made[0]['password'].strip()}@valkey:6379/0\n"
+
+
+@pytest.mark.parametrize("kept", ["none", "", f"wk_{'1' * 12}_{'1' * 64}"], ids=["older", "empty", "own"])
+def test_prometheus_sends_a_well_formed_key(tmp_path: Path, kept: str) -> None:
+    """A service without keys refuses a malformed one. A key of the operator stays; the word of older versions goes."""
+    (tmp_path / "prometheus").mkdir()
+    (tmp_path / "prometheus" / "key").write_text(kept)
+    subprocess.run([tool("sh"), str(DOCKER / "secrets.sh"), str(tmp_path)], check=True)
+    key = (tmp_path / "prometheus" / "key").read_text().strip()
+    assert is_well_formed(key)
+    assert not is_well_formed(kept) or key == kept
 
 
 def test_haproxy_accepts_its_configuration() -> None:

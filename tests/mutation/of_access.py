@@ -75,6 +75,40 @@ ACCESS = (
         ),
     ),
     Errors(
+        concept="presented key",
+        home="presented_key",
+        laws=("test_a_malformed_key_is_refused", "test_a_key_comes_in_either_header"),
+        errors=(
+            ("either of two keys", "presented_key", "len(keys) > 1", "False"),
+            ("another scheme is ignored", "presented_key", "not keys and other_scheme", "False"),
+        ),
+    ),
+    Errors(
+        concept="key syntax",
+        home="KeySyntax",
+        laws=("test_a_malformed_key_is_refused", "test_open_operations_ignore_keys"),
+        errors=(
+            ("any text is a key", "__call__", "not is_well_formed(key)", "False"),
+            ("open operations check keys", "__call__", "need_of(scope['method'], scope['path']) is None", "False"),
+        ),
+    ),
+    Errors(
+        concept="query parameters",
+        home="StrictRoute",
+        laws=("test_an_unknown_parameter_is_refused", "test_a_repeated_parameter_is_refused"),
+        errors=(
+            ("unknown ones pass", "_errors", "name not in names", "False"),
+            ("repeated ones pass", "_errors", "times > 1", "False"),
+            ("direct routes do not check", "get_route_handler", "check_query(request, names)", ""),
+        ),
+    ),
+    Errors(
+        concept="charset",
+        home="check_charset",
+        laws=("test_another_charset_than_utf_8_is_refused",),
+        errors=(("every charset passes", "check_charset", "str(charset).lower() not in ('utf-8', 'utf8')", "False"),),
+    ),
+    Errors(
         concept="wrong keys",
         home="WrongKeys",
         laws=(

@@ -15,6 +15,9 @@ from service.request_context import RequestContext
 _UNLOGGED = frozenset(("/livez", "/readyz", "/metrics"))
 """Routes that are asked every few seconds: they are logged when they fail."""
 
+_UNCHECKED_NAME = (400, 422)
+"""Statuses of requests that are refused before the name in their path is checked, or because of it."""
+
 
 class Observer:
     """ASGI middleware, the outermost of the application.
@@ -73,6 +76,6 @@ class Observer:
         self._metrics.count_request(method, route, status, seconds)
         if (status < 500 and route in _UNLOGGED) or not self._log.may_write(status):
             return
-        if notes.model is None and route.startswith("/models/") and status != 422:  # 422: it may be no name
+        if notes.model is None and route.startswith("/models/") and status not in _UNCHECKED_NAME:
             notes.model = scope["path_params"].get("name")
         self._log.write(method, route, status, seconds, notes)

@@ -24,7 +24,7 @@ MEDIA_TYPE = "application/problem+json"
 
 _METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 
-_MOST_FIELDS = 20
+MOST_FIELDS = 20
 """How many wrong fields an answer lists."""
 
 
@@ -35,7 +35,7 @@ def problem_of(error: errors.WagerError) -> Problem:
 
 def problem_of_validation(found: Sequence[Mapping[str, Any]], skip: int = 0) -> Problem:
     """The problem that tells of pydantic's errors, leaving out the first `skip` steps of each path."""
-    wrong = [FieldError(field=_path(item, skip), detail=item["msg"]) for item in found[:_MOST_FIELDS]]
+    wrong = [FieldError(field=_path(item, skip), detail=item["msg"]) for item in found[:MOST_FIELDS]]
     first = wrong[0]
     detail = f"{first.field}: {first.detail}" if first.field else first.detail
     problem = _problem(problem_types.of_validation(found[0]["type"]), detail, first.field)

@@ -18,12 +18,14 @@ _PROBE = resources.files("service.store").joinpath("lua", "probe.lua").read_byte
 _PROBE_MILLISECONDS = 10_000
 
 _PERSISTENCE = {
-    ("yes", "always"): "acknowledged feedback survives a crash of the store and a loss of power",
+    ("yes", "always"): "acknowledged feedback survives a crash of the store and a power loss",
+    ("yes", "everysec"): (
+        "acknowledged feedback survives a crash of the store; a power loss may lose up to two seconds"
+    ),
     (
         "yes",
-        "everysec",
-    ): "acknowledged feedback survives a crash of the store; a loss of power may lose the last second",
-    ("yes", "no"): "acknowledged feedback survives a crash of the store; a loss of power may lose some seconds",
+        "no",
+    ): "acknowledged feedback survives a crash of the store; a power loss may lose all unwritten data",
 }
 _NO_PERSISTENCE = "acknowledged feedback is lost when the store stops: its append-only file is off"
 _UNKNOWN_PERSISTENCE = "unknown: the store does not allow reading its configuration"

@@ -76,7 +76,7 @@ class EmbeddedServer:
     Args:
         data_dir: data folder; created with mode 0700 if it is missing.
         appendfsync: with `always`, writes survive a power loss; with `everysec`, they survive the kill of any
-            process, and a power loss may lose the last two seconds.
+            process, and a power loss may lose up to two seconds.
         start_seconds: maximum wait for the server to load its data.
         stop_seconds: maximum wait for a clean stop; then the server is killed.
         lock_seconds: maximum wait for a previous owner to leave the folder.

@@ -38,6 +38,11 @@ TYPES: list[tuple[str, ...]] = [
     *(("text/plain",), ("text/plain", JSON), (JSON, "text/plain")),
 ]
 
+WITH_PARAMETERS = [
+    *("application/json; charset=utf-8", "application/json;charset=UTF-8", 'Application/JSON ; Charset="Utf-8"'),
+    *("application/json; charset=utf8", 'application/json; profile="a; charset=latin-1"', "application/ld+json; v=1"),
+]
+
 
 @pytest.fixture(scope="module")
 def app() -> FastAPI:
@@ -90,15 +95,37 @@ async def test_both_routes_answer_a_content_type_alike(app: FastAPI, types: tupl
     assert direct == plain
 
 
-async def test_most_bodies_are_read_without_fastapi(app: FastAPI, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Else there would be no use in it: FastAPI's way parses by `json.loads`."""
+@pytest.mark.parametrize("content_type", [JSON, *WITH_PARAMETERS])
+async def test_no_parameter_of_the_content_type_leaves_the_fast_path(
+    app: FastAPI, monkeypatch: pytest.MonkeyPatch, content_type: str
+) -> None:
+    """FastAPI's general handling parses with `json.loads`; the direct route does not."""
 
     def refuse(*_: object) -> None:
         raise AssertionError("parsed by FastAPI")
 
     monkeypatch.setattr(json, "loads", refuse)
-    answer = await _post(app, "/direct/predict", b'{"model":"m","context":[1]}')
+    answer = await _post(app, "/direct/predict", b'{"model":"m","context":[1]}', (content_type,))
     assert answer.status_code == 200
+
+
+@pytest.mark.parametrize(
+    "charset", ["latin-1", "ISO-8859-1", '"utf-16"', "us-ascii", "unheard-of", "", "x; charset*=utf-8''utf-8"]
+)
+async def test_another_charset_than_utf_8_is_refused(app: FastAPI, charset: str) -> None:
+    """JSON is UTF-8 (RFC 8259, section 8.1): 415, whatever the bytes are."""
+    types = (f"{JSON}; version=1; Charset={charset}",)
+    answer = await _post(app, "/direct/predict", b'{"model":"m","context":[1]}', types)
+    assert (answer.status_code, answer.json()["type"]) == (415, "urn:wager:problem:unsupported-media-type")
+
+
+@pytest.mark.parametrize(
+    "parameters", [';a="' * 15_000, '"' + ";" * 60_000, "; v=1" * 60], ids=["quotes", "open", "many"]
+)
+async def test_a_long_content_type_is_refused_unparsed(app: FastAPI, parameters: str) -> None:
+    """Python parses its parameters in quadratic time, which would hold up the worker."""
+    answer = await _post(app, "/direct/predict", b'{"model":"m","context":[1]}', (f"{JSON}; {parameters}",))
+    assert (answer.status_code, answer.json()["type"]) == (415, "urn:wager:problem:unsupported-media-type")
 
 
 @pytest.mark.parametrize("path", ["/direct", "/plain"])

@@ -38,8 +38,8 @@ def wager(*arguments: str) -> Result:
 
 
 def test_version_is_printed() -> None:
-    """`wager version` prints the version of the package and nothing else."""
-    assert wager("version").output == f"{__version__}\n"
+    """`wager version` and `wager --version` print the version of the package and nothing else."""
+    assert wager("version").output == wager("--version").output == f"{__version__}\n"
 
 
 def test_version_imports_no_heavy_module() -> None:

@@ -137,7 +137,7 @@ def test_a_real_service_passes_the_audit(tmp_path: Path) -> None:
 def test_the_help_shows_the_defaults() -> None:
     """The help of each option shows the plan's default."""
     helps = {name: annotation.__metadata__[0].help for name, annotation in _options().items()}
-    as_json = {name: re.search(r"\[([^]]*)\]", text) for name, text in helps.items()}
+    as_json = {name: re.search(r"Default: (\S*)\.$", text) for name, text in helps.items()}
     defaults = Plan(url="http://host").as_json()
     for name, found in as_json.items():
         if found is not None:

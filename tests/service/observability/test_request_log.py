@@ -144,20 +144,23 @@ def lines_of(log: Path) -> list[dict[str, Any]]:
 def test_a_service_writes_json_and_no_secrets(tmp_path: Path) -> None:
     """Every line is JSON with the expected fields; no client's context, query, key or header is logged."""
     secret = "hunter2-hunter2"
-    headers = {"Authorization": f"Bearer {secret}", "X-API-Key": secret, "Cookie": secret, "traceparent": TRACEPARENT}
+    key = f"wk_{'0' * 12}_{'5ec7e7' * 10}0000"
+    headers = {"Authorization": f"Bearer {key}", "X-API-Key": key, "Cookie": secret, "traceparent": TRACEPARENT}
     with serve(tmp_path, WAGER_LOG_REQUESTS_PER_SECOND="1000") as wager:
         with httpx2.Client(base_url=wager.url, headers=headers) as client:
             client.post("/models", json=definition("m"))
             body = {"model": "m", "context": [0.123456789, 0.2, 0.3]}
             client.post("/predict", json=body, headers={"X-Request-ID": "find-me"})
             client.post("/predict", json={"model": "m", "context": [0.123456789, secret]})
-            client.get(f"/models/{secret}", params={"token": secret})
+            client.get(f"/models/{secret}")
+            client.get(f"/models/{secret}%20", params={"token": secret})
             client.get(f"/{secret}")
             client.get(f"/models/{secret}%20")
             client.get("/livez")
         wager.stop()
     text = (tmp_path / "wager.log").read_text()
     assert "0.123456789" not in text
+    assert "5ec7e7" not in text
     assert text.count(secret) == 1  # as the name of a model that was asked for, which it is
     lines = [line for line in lines_of(tmp_path / "wager.log") if line["logger"] == "wager.requests"]
     (found,) = [line for line in lines if line["request_id"] == "find-me"]
@@ -179,6 +182,7 @@ def test_a_service_writes_json_and_no_secrets(tmp_path: Path) -> None:
         ("/models", 201),
         ("/predict", 200),
         ("/predict", 422),
+        ("/models/{name}", 400),
         ("/models/{name}", 404),
         ("/models/{name}", 422),
         ("", 404),
