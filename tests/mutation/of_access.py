@@ -77,10 +77,10 @@ ACCESS = (
     Errors(
         concept="presented key",
         home="presented_key",
-        laws=("test_a_malformed_key_is_refused", "test_a_key_comes_in_either_header"),
+        laws=("test_a_malformed_key_is_refused", "test_a_key_is_accepted_in_either_header"),
         errors=(
             ("either of two keys", "presented_key", "len(keys) > 1", "False"),
-            ("another scheme is ignored", "presented_key", "not keys and other_scheme", "False"),
+            ("a key without a scheme is ignored", "presented_key", "not credentials", "False"),
         ),
     ),
     Errors(

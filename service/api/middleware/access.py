@@ -137,23 +137,23 @@ class Access:
 def presented_key(scope: Scope) -> str | None:
     """Return the key of a request, from `Authorization: Bearer` or `X-API-Key`; None without these headers.
 
-    `Authorization` may have another scheme, for a proxy, alongside `X-API-Key`.
+    `Authorization` with another scheme is not a key: a proxy may require it, and pass it on.
 
     Raises:
-        UnauthenticatedError: if the headers have different keys, or `Authorization` has another scheme and is alone.
+        UnauthenticatedError: if the headers have different keys, or `Authorization` has no scheme.
     """
-    keys, other_scheme = set(), False
+    keys = set()
     for name, value in scope["headers"]:
         if name == b"x-api-key":
             keys.add(value)
-        elif name == b"authorization" and value[:7].lower() == b"bearer ":
-            keys.add(value[7:].strip())
         elif name == b"authorization":
-            other_scheme = True
+            scheme, _, credentials = value.partition(b" ")
+            if not credentials:
+                raise UnauthenticatedError(_HOW)
+            if scheme.lower() == b"bearer":
+                keys.add(credentials.strip())
     if len(keys) > 1:
         raise UnauthenticatedError("the headers have different API keys; send one")
-    if not keys and other_scheme:
-        raise UnauthenticatedError(_HOW)
     return str(keys.pop(), "latin-1") if keys else None
 
 

@@ -234,7 +234,7 @@ async def test_health_and_documentation_are_public(guarded: Guarded, path: str) 
     assert (await guarded.client.get(path)).status_code == 200
 
 
-async def test_a_key_comes_in_either_header(guarded: Guarded) -> None:
+async def test_a_key_is_accepted_in_either_header(guarded: Guarded) -> None:
     """`Authorization: Bearer` in any case, or `X-API-Key`; both may have the same key, and not different ones."""
     key, other = [await guarded.keys.create("x", ["read"]) for _ in range(2)]
     for headers, status in [
@@ -251,7 +251,7 @@ async def test_a_key_comes_in_either_header(guarded: Guarded) -> None:
     assert (await guarded.client.get(f"/learners?key={key.text}")).status_code == 401
 
 
-async def test_no_key_is_in_logs_or_answers(guarded: Guarded, caplog: pytest.LogCaptureFixture) -> None:
+async def test_keys_appear_in_no_log_or_answer(guarded: Guarded, caplog: pytest.LogCaptureFixture) -> None:
     """A key appears neither in answers nor in logs, whatever the outcome."""
     caplog.set_level(0)
     key = await guarded.keys.create("x", ["read"], limit="1/day")
