@@ -1,4 +1,4 @@
-# Everything runs in .venv, from hashed requirements. `make serve` is all a user needs.
+# Everything runs in .venv, from hashed requirements. Users need only `make serve`.
 PYTHON ?= python3
 ARGS ?=
 VENV := .venv
@@ -13,17 +13,17 @@ LOCK := $(PY) -m uv pip compile pyproject.toml --no-config --universal --python-
 
 help:
 	@echo "make serve      run the service (ARGS='--port 9000' passes options on)"
-	@echo "make otel       install what sends traces (see OTEL_EXPORTER_OTLP_ENDPOINT)"
+	@echo "make otel       install the OpenTelemetry exporter (see OTEL_EXPORTER_OTLP_ENDPOINT)"
 	@echo "make demo       watch a model learn through the HTTP API"
-	@echo "make install    make .venv/bin/wager and stop there"
+	@echo "make install    install .venv/bin/wager without starting it"
 	@echo "make test       run the tests on all cores (ARGS='-m slow' for the slow ones)"
-	@echo "make mutations  see that the tests notice known errors (ARGS='--only soba' for some of them)"
-	@echo "make chaos      break everything under load, and count (ARGS='--seconds 600')"
+	@echo "make mutations  check that the tests detect known errors (ARGS='--only soba' for some of them)"
+	@echo "make chaos      inject faults under load and count losses (ARGS='--seconds 600')"
 	@echo "make check      lint, formatting, types"
 	@echo "make bench      run the benchmarks"
-	@echo "make image-test build the image and run docker-compose.yml, without an engine (root; see docker/test.sh)"
-	@echo "make openapi    write openapi.md anew"
-	@echo "make lock       write requirements/ anew (ARGS=--upgrade for newer versions)"
+	@echo "make image-test build the image and run docker-compose.yml, without Docker (root; see docker/test.sh)"
+	@echo "make openapi    regenerate openapi.md"
+	@echo "make lock       regenerate requirements/ (ARGS=--upgrade for newer versions)"
 	@echo "make clean      remove .venv and caches; data stays"
 
 install: $(VENV)/.serve
@@ -32,7 +32,7 @@ serve: $(VENV)/.serve
 	@exec $(VENV)/bin/wager serve $(ARGS)
 demo: $(VENV)/.serve
 	@exec $(VENV)/bin/wager demo $(ARGS)
-# As many at once as there are cores, each of which multiplies its matrices in one thread.
+# One process per core, each with one thread for linear algebra.
 test: export OPENBLAS_NUM_THREADS = 1
 test: $(VENV)/.bench
 	$(PY) -m pytest --numprocesses logical --dist worksteal $(ARGS)
@@ -60,7 +60,7 @@ clean:
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist
 	find $(CODE) -name __pycache__ -type d -prune -exec rm -rf {} +
 
-# A .venv whose interpreter no longer runs (an upgraded system, a copied folder) is made again.
+# Recreate a .venv whose interpreter no longer runs (after a system upgrade, or in a copied folder).
 ifneq ($(shell $(PY) -c 'print("runs")' 2>/dev/null),runs)
 .PHONY: $(VENV)/.made
 endif
@@ -70,8 +70,8 @@ $(VENV)/.made:
 	$(PYTHON) -m venv --clear $(VENV)
 	@touch $@
 
-# The project is put on the path instead of built: no build tool is needed to run it, and the
-# checkout is what runs. -P keeps the current folder from shadowing the packages.
+# A .pth file puts the checkout on the path, so running it needs no build tool. -P keeps the current
+# folder from shadowing the packages.
 $(VENV)/.serve: requirements/serve.txt $(VENV)/.made
 	$(PIP) -r requirements/serve.txt
 	@echo ../../../.. > "$$($(PY) -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/wager.pth"

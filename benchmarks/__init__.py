@@ -1,1 +1,1 @@
-"""Figures, each beside a floor measured in the same run. `make bench` prints them all."""
+"""Figures, each compared with a baseline from the same run. `make bench` prints them all."""

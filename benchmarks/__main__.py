@@ -1,10 +1,10 @@
-"""`make bench`: prints every figure beside its floor or its peer, and fails if a ratio that is asked for is missed."""
+"""`make bench`: print every figure with its baseline, and fail if a required ratio is missed."""
 
 import os
 from collections.abc import Sequence
 from typing import Annotated
 
-# Before numpy is loaded: matrices here are small, and cores are for workers.
+# Set before numpy loads: the matrices are small, and workers need the cores.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
@@ -16,20 +16,22 @@ from benchmarks.sections import SECTIONS
 
 
 def main(
-    sections: Annotated[list[str] | None, typer.Argument(help=", ".join(SECTIONS) + "; all if none.")] = None,
-    quick: Annotated[bool, typer.Option(help="A look of a minute, at the sections that have one.")] = False,
-    long: Annotated[bool, typer.Option(help="Sizes that take minutes more: history of ten million rounds.")] = False,
-    write: Annotated[bool, typer.Option(help="Keep the tables in BENCHMARKS.md.")] = False,
-    compare: Annotated[bool, typer.Option(help="Fail where a ratio is far from that in BENCHMARKS.md.")] = False,
+    sections: Annotated[list[str] | None, typer.Argument(help=", ".join(SECTIONS) + "; all if empty.")] = None,
+    quick: Annotated[bool, typer.Option(help="A quick look of a minute, in the sections that have one.")] = False,
+    long: Annotated[
+        bool, typer.Option(help="Larger sizes that take minutes longer: a history of ten million rounds.")
+    ] = False,
+    write: Annotated[bool, typer.Option(help="Write the tables to BENCHMARKS.md.")] = False,
+    compare: Annotated[bool, typer.Option(help="Fail if a ratio is far from the one in BENCHMARKS.md.")] = False,
 ) -> None:
-    """Runs benchmarks; exit code 1 if a ratio is missed, or with --compare far from the last table's."""
+    """Run benchmarks. Exit with 1 if a required ratio is missed, or with --compare if a ratio is far off."""
     unknown = set(sections or ()) - SECTIONS.keys()
     if unknown:
-        raise typer.BadParameter(f"{', '.join(sorted(unknown))}: none of {', '.join(SECTIONS)}")
+        raise typer.BadParameter(f"{', '.join(sorted(unknown))}: not one of {', '.join(SECTIONS)}")
     if quick and write:
-        raise typer.BadParameter("a quick look is not exact enough to be kept")
+        raise typer.BadParameter("--quick is too inexact for --write")
     if quick and long:
-        raise typer.BadParameter("a look is either quick or long")
+        raise typer.BadParameter("--quick and --long exclude each other")
     fine = True
     for name in sections or SECTIONS:
         rows = _measured(name, quick, long)

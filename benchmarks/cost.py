@@ -1,4 +1,4 @@
-"""What a stretch of work cost the store and the workers: processor time, commands, bytes."""
+"""The cost of some work to the store and the workers: processor time, commands, bytes."""
 
 from typing import NamedTuple
 
@@ -8,20 +8,20 @@ from benchmarks.server import Server
 
 
 class Meters(NamedTuple):
-    """Counters that only grow; the difference of two is what was spent between them."""
+    """Counters that only grow; the difference of two readings is the cost of the work between them."""
 
-    worker_seconds: float  # on a processor, all workers
-    store_seconds: float  # on a processor, all threads
-    commands: float  # from outside; what a script calls is part of it
-    bytes: float  # over the store's connections, both ways
+    worker_seconds: float  # processor time of all workers
+    store_seconds: float  # processor time, all threads
+    commands: float  # script calls of clients; commands within a script do not count
+    bytes: float  # over the store's connections, both directions
 
     def per(self, before: "Meters", n: int) -> "Meters":
-        """What was spent since, for each of n."""
+        """Return the cost per item of n items since the reading `before`."""
         return Meters(*((now - then) / n for now, then in zip(self, before, strict=True)))
 
 
 def read_meters(server: Server) -> Meters:
-    """The counters of now."""
+    """Read the current counters."""
     store = redis.Redis.from_url(server.store_url)
     info, calls = store.info(), store.info("commandstats")
     store.close()
@@ -32,7 +32,7 @@ def read_meters(server: Server) -> Meters:
 
 
 def memory_used(server: Server) -> int:
-    """Bytes of the store's data."""
+    """Return the bytes of memory that the store uses."""
     store = redis.Redis.from_url(server.store_url)
     used: int = store.info("memory")["used_memory"]
     store.close()

@@ -1,8 +1,8 @@
 """Accuracy on Covertype with bandit feedback over HTTP: `python -m benchmarks.covertype PATH`.
 
-PATH is a CSV, perhaps xz-compressed, with a header, ten numbers, the wilderness area (0-3), the soil type
-(0-39) and the cover type (1-7); `benchmarks.datasets` says how its rows become contexts. The service divides
-each context by its norm.
+PATH is a CSV file, optionally xz-compressed, with a header. A row has ten numbers, the wilderness area (0-3), the soil
+type (0-39) and the cover type (1-7). `benchmarks.datasets` describes how rows become contexts. The service divides each
+context by its norm.
 """
 
 import sys
@@ -32,7 +32,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
 def play(
     client: httpx2.Client, name: str, learner: dict[str, Any], contexts: FloatArray, truth: list[str]
 ) -> BoolArray:
-    """Predicts and gives feedback for every row in order; which predictions were right."""
+    """Predict and give feedback for every row in order. Return whether each prediction was right, (n,)."""
     labels = sorted(set(truth))
     features = {"kind": "dense", "size": contexts.shape[1], "norm": "unit"}
     definition = {"name": name, "labels": labels, "features": features, "learner": learner}
@@ -50,14 +50,14 @@ def play(
 
 
 def main() -> None:
-    """Prints the accuracy of each setting beside the majority class."""
+    """Print the accuracy of each setting, and of always predicting the majority class."""
     if len(sys.argv) != 2 or not Path(sys.argv[1]).exists():
-        print("skipped: give the path of covertype.csv or covertype.csv.xz")
+        print("skipped: pass the path of covertype.csv or covertype.csv.xz")
         return
     contexts, truth = read_covertype(Path(sys.argv[1]), ROWS)
     table = Table("learner", "all rounds", "last quarter", title=f"Covertype, first {len(truth):,} rows")
     majority = max(truth.count(label) for label in set(truth)) / len(truth)
-    table.add_row("always the commonest class", f"{majority:.3f}", "")
+    table.add_row("always the most common class", f"{majority:.3f}", "")
     with running() as server, httpx2.Client(base_url=f"http://127.0.0.1:{server.port}", timeout=30) as client:
         for i, (what, learner) in enumerate(SETTINGS.items()):
             right = play(client, f"covertype-{i}", learner, contexts, truth)

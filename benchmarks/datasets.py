@@ -1,4 +1,4 @@
-"""Public data sets, from the files that a user has, as contexts and labels. Nothing is downloaded.
+"""Public data sets as contexts and labels, read from local files. Nothing is downloaded.
 
 | data set | file | rows |
 |---|---|---|
@@ -6,7 +6,7 @@
 | Reuters-21578, four topics | svmlight: class 1-4, then column:count, columns from 1 | 7,044 |
 | Pendigits (UCI) | CSV: sixteen numbers 0-100, then the digit | 7,494 in `pendigits.tra` |
 
-A file may be compressed by xz.
+Files may be xz-compressed.
 """
 
 import csv
@@ -20,7 +20,7 @@ import numpy as np
 from learners.base import Contexts, FloatArray, IntArray
 from learners.mathematics.norms import within_bound
 
-# Rounded means and deviations of the ten numbers, from UCI's description of the data.
+# Rounded means and standard deviations of the ten numbers, from UCI's description of the data.
 _MEANS = np.array([2959, 156, 14, 269, 46, 2350, 212, 223, 143, 1980], dtype=np.float64)
 _DEVIATIONS = np.array([280, 112, 7.5, 213, 58, 1559, 27, 20, 38, 1324], dtype=np.float64)
 
@@ -28,16 +28,16 @@ _DEVIATIONS = np.array([280, 112, 7.5, 213, 58, 1559, 27, 20, 38, 1324], dtype=n
 class Examples(NamedTuple):
     """A labelled data set in memory."""
 
-    contexts: Contexts  # n, of norm 1
+    contexts: Contexts  # n contexts of norm 1
     labels: IntArray  # (n,) int64, 0 … K-1
     n_labels: int
     n_features: int
 
 
 def read_covertype(path: Path, rows: int | None = None) -> tuple[FloatArray, list[str]]:
-    """The first rows, or all, as contexts (rows, 55) and cover types.
+    """Read the first rows, or all, as contexts (rows, 55) and cover types.
 
-    The ten numbers are brought to about unit scale, the two others one-hot coded, a 1 is appended.
+    The ten numbers are standardized, the two categories one-hot encoded, and a constant 1 is appended.
     """
     lines = list(csv.reader(_lines(path)[1 : None if rows is None else rows + 1]))
     table = np.array([line[:12] for line in lines], dtype=np.float64)
@@ -51,13 +51,13 @@ def read_covertype(path: Path, rows: int | None = None) -> tuple[FloatArray, lis
 
 
 def covertype(path: Path) -> Examples:
-    """Seven cover types, 55 features of which 13 are not zero."""
+    """Read Covertype: seven cover types, 55 features, 13 of them not zero."""
     matrix, truth = read_covertype(path)
     return _examples(_without_zeros(matrix), np.array(truth, dtype=np.int64) - 1, 7, matrix.shape[1])
 
 
 def reuters4(path: Path) -> Examples:
-    """Four topics, the counts of 8,376 words."""
+    """Read Reuters-21578: four topics, counts of 8,376 words."""
     lines = [line.split() for line in _lines(path) if not line.startswith("#")]
     pairs = np.array([pair.split(":") for _, *pairs in lines for pair in pairs], dtype=np.float64)
     columns = pairs[:, 0].astype(np.int64) - 1
@@ -66,7 +66,7 @@ def reuters4(path: Path) -> Examples:
 
 
 def pendigits(path: Path) -> Examples:
-    """Ten digits; the sixteen numbers brought to -1 … 1, a 1 appended."""
+    """Read Pendigits: ten digits, sixteen numbers scaled to -1 … 1, and a constant 1."""
     table = np.array([line.split(",") for line in _lines(path)], dtype=np.float64)
     matrix = np.column_stack([table[:, :16] / 50.0 - 1.0, np.ones(len(table))])
     return _examples(Contexts.dense(matrix), table[:, 16].astype(np.int64), 10, 17)
@@ -77,7 +77,7 @@ READERS: dict[str, tuple[str, Callable[[Path], Examples]]] = {
     "reuters4": ("reuters4.svm.xz", reuters4),
     "pendigits": ("pendigits.tra", pendigits),
 }
-"""By name: the file as it is usually called, and who reads it."""
+"""The usual file name and the reader of each data set."""
 
 
 def _lines(path: Path) -> list[str]:

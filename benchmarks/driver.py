@@ -1,4 +1,4 @@
-"""The closed loop of `service.load`, over one server or several, which ends with the first failure."""
+"""The closed loop of `service.load` over one or several servers. It stops at the first failure."""
 
 import asyncio
 import contextlib
@@ -14,20 +14,20 @@ from service.load.http.target import Target
 
 
 class Outcome(NamedTuple):
-    """What a run brought."""
+    """The result of a run."""
 
     seconds: float
     answers: int
-    bodies: list[bytes]  # of the answers, when kept
+    bodies: list[bytes]  # bodies of the answers, if kept
 
     @property
     def rate(self) -> float:
-        """Answers per second."""
+        """The answers per second."""
         return self.answers / self.seconds
 
 
 def post(path: str, body: bytes) -> bytes:
-    """The bytes of a request."""
+    """Return the bytes of a request."""
     head = (
         f"POST {path} HTTP/1.1\r\nhost: bench\r\ncontent-type: application/json\r\ncontent-length: {len(body)}\r\n\r\n"
     )
@@ -38,7 +38,7 @@ async def drive(port: int | Sequence[int], requests: Iterator[bytes], connection
     """Send all requests to 127.0.0.1 over the given number of connections, divided among the ports.
 
     Raises:
-        RuntimeError: with the answer, if one is not 200.
+        RuntimeError: if an answer has another status than 200; the message holds the answer.
     """
     ports = [port] if isinstance(port, int) else port
     shares = [len(range(i, connections, len(ports))) for i in range(len(ports))]

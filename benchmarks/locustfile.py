@@ -1,7 +1,7 @@
-"""Wager under Locust, for those who live there: users who predict, wait, and tell whether it was right.
+"""A Locust file for teams that use Locust: users who ask for a prediction, give feedback and wait.
 
-Locust is not part of the project's environment: docs/load-testing.md says how to run this, and what its latencies
-leave out.
+Locust is not part of the project's environment. docs/load-testing.md describes how to run this file, and what its
+latencies leave out.
 """
 
 import os
@@ -17,12 +17,12 @@ MODEL = os.environ.get("WAGER_LOCUST_MODEL", f"locust-{secrets.token_hex(4)}")
 
 
 class Visitor(HttpUser):
-    """Asks for a prediction, and gives its feedback: one user's closed loop."""
+    """One user in a closed loop: a prediction, then its feedback."""
 
     wait_time = between(0.05, 0.15)
 
     def on_start(self) -> None:
-        """Makes the model, unless another user has."""
+        """Create the model, unless another user has created it."""
         definition = {"name": MODEL, "labels": LABELS, "features": {"kind": "dense", "size": FEATURES}}
         with self.client.post("/models", json=definition, headers=_headers(), catch_response=True) as answer:
             if answer.status_code in {201, 409}:
@@ -30,15 +30,15 @@ class Visitor(HttpUser):
 
     @task
     def round(self) -> None:
-        """One round; the label that is right is that of the greatest feature."""
+        """Play one round; the label of the greatest feature is right."""
         context = [random.gauss(0, 1) for _ in range(FEATURES)]
         truth = LABELS[max(range(len(LABELS)), key=context.__getitem__)]
-        asked = {"model": MODEL, "context": context}
-        answer = self.client.post("/predict", json=asked, headers=_headers())
+        body = {"model": MODEL, "context": context}
+        answer = self.client.post("/predict", json=body, headers=_headers())
         if answer.ok:
             drawn = answer.json()
-            told = {"prediction_id": drawn["prediction_id"], "correct": drawn["label"] == truth}
-            self.client.post("/feedback", json=told, headers=_headers())
+            given = {"prediction_id": drawn["prediction_id"], "correct": drawn["label"] == truth}
+            self.client.post("/feedback", json=given, headers=_headers())
 
 
 @events.test_stop.add_listener

@@ -1,8 +1,8 @@
-"""Lays rounds into a model's log quickly: through the store's own scripts, without HTTP and without learning first.
+"""Fills a model's log quickly: through the store's own scripts, without HTTP and without learning in between.
 
-A session makes one batch of predictions; its records are stored again and again under new ids, and feedback given. The
-log is as long as after so many requests, and as large; it holds the same contexts many times. Predictions with feedback
-are deleted at once: the store would forget them later, and millions would not fit beside the log.
+A session makes one batch of predictions. The filler stores their records many times under new ids and gives feedback.
+The log is as long and as large as after that many requests, but repeats the same contexts. The filler deletes
+predictions as soon as they have feedback: the store would expire them later, and millions do not fit next to the log.
 """
 
 import asyncio
@@ -34,7 +34,7 @@ _TIMEOUT = 30.0  # seconds
 
 
 class World(NamedTuple):
-    """What sessions of this process take, with all that the store can do."""
+    """The store and the environment of sessions in this process."""
 
     store: RedisStore
     environment: Environment
@@ -42,7 +42,7 @@ class World(NamedTuple):
 
 @contextlib.asynccontextmanager
 async def environment(server: Server) -> AsyncIterator[World]:
-    """The store of a server, open, and real time and chance, for sessions of this process."""
+    """Open the store of a server, and an environment with the real clock and random numbers."""
     store = RedisStore(server.store_url, timeout=_TIMEOUT)
     await store.command("PING")
     try:
@@ -52,12 +52,12 @@ async def environment(server: Server) -> AsyncIterator[World]:
 
 
 async def open_session(world: World, name: str) -> ModelSession:
-    """A session of its own, as in a worker that has just started."""
+    """Open a new session, as a worker does that has just started."""
     return await SessionCache(world.environment, 2**30).find(name, "model")
 
 
 async def predict(session: ModelSession, n: int, seed: int) -> list[PredictionId]:
-    """Makes n predictions that stay open, and returns their ids."""
+    """Make n predictions that stay open, and return their ids."""
     contexts = np.random.default_rng(seed).normal(size=(n, D)).tolist()
     ids: list[PredictionId] = []
     for start in range(0, n, BATCH):
@@ -69,41 +69,41 @@ async def predict(session: ModelSession, n: int, seed: int) -> list[PredictionId
     return ids
 
 
-async def lay(world: World, session: ModelSession, rounds: int) -> None:
-    """Appends so many rounds, rounded down to whole batches; one in three is right."""
+async def fill(world: World, session: ModelSession, rounds: int) -> None:
+    """Append rounds to the log; the number is rounded down to whole batches. One round in three is right."""
     tokens: defaultdict[str, list[int]] = defaultdict(list)
     for _, block, token in await predict(session, BATCH, seed=3):
         tokens[block].append(token)
     named = [keys.block(*session.model.key, block) for block in tokens]
     records: list[bytes] = await world.store.command("MGET", *named)
     batches, blocks = iter(range(rounds // BATCH)), list(zip(tokens.values(), records, strict=True))
-    await asyncio.gather(*(_lay_from(batches, world, session, blocks) for _ in range(PIPELINES)))
+    await asyncio.gather(*(_fill_from(batches, world, session, blocks) for _ in range(PIPELINES)))
     await world.store.command("UNLINK", *named)
 
 
-async def _lay_from(
+async def _fill_from(
     batches: Iterator[int], world: World, session: ModelSession, blocks: Sequence[tuple[list[int], bytes]]
 ) -> None:
     model, store = session.model, world.store
     for _ in batches:
-        laid = [(world.environment.new_id(), tokens, record) for tokens, record in blocks]
-        made = [Block(id_, record) for id_, _, record in laid]
+        filled = [(world.environment.new_id(), tokens, record) for tokens, record in blocks]
+        made = [Block(id_, record) for id_, _, record in filled]
         await store.add_predictions(model.key, made, model.keep_seconds, None)
-        ids = [PredictionId(model.name, id_, token) for id_, tokens, _ in laid for token in tokens]
+        ids = [PredictionId(model.name, id_, token) for id_, tokens, _ in filled for token in tokens]
         given = [Feedback(id_, i % 3 == 0, None) for i, id_ in enumerate(ids)]
         await store.add_feedback(model.key, given, model.feedback_rules, world.environment.now())
-        await store.command("UNLINK", *(keys.block(*model.key, id_) for id_, _, _ in laid))
+        await store.command("UNLINK", *(keys.block(*model.key, id_) for id_, _, _ in filled))
 
 
 async def fold(session: ModelSession) -> None:
-    """Learns every round of the log, and keeps a snapshot."""
+    """Learn every round of the log, then store a snapshot."""
     await session.replica.catch_up()
     await session.replica.snapshot()
 
 
 @contextlib.contextmanager
 def unwritten(server: Server) -> Iterator[None]:
-    """The store writes no file meanwhile, and all of it at the end: laying is no part of what is measured."""
+    """Stop the store's file writes within the context, and write everything at its end: filling is not measured."""
     store = redis.Redis.from_url(server.store_url)
     store.config_set("appendonly", "no")
     try:

@@ -1,4 +1,4 @@
-"""BENCHMARKS.md: the last table of each section, kept between two comments; the text around them is written by hand."""
+"""The tables of BENCHMARKS.md: the last one of each section, between two comments, within text written by hand."""
 
 import os
 import platform
@@ -14,10 +14,10 @@ FILE = Path(__file__).parent.parent / "BENCHMARKS.md"
 
 
 def written(text: str, section: str, rows: Iterable[Row]) -> str:
-    """The text with this section's table put in the place of the one before.
+    """Return the text with the section's table replaced.
 
     Raises:
-        ValueError: where the text has no place for the section.
+        ValueError: if the text has no place for the section.
     """
     place = _place(section)
     if not place.search(text):
@@ -27,7 +27,7 @@ def written(text: str, section: str, rows: Iterable[Row]) -> str:
 
 
 def ratios(text: str, section: str) -> dict[str, float]:
-    """The ratios of a section's last table, by what was measured."""
+    """Return the ratios of a section's last table by the first column."""
     found = _place(section).search(text)
     lines = found.group().splitlines() if found else []
     cells = [[cell.strip() for cell in line.split("|")[1:-1]] for line in lines if line.startswith("| ")]
@@ -36,9 +36,9 @@ def ratios(text: str, section: str) -> dict[str, float]:
 
 
 def far_off(text: str, section: str, rows: Iterable[Row], factor: float = 3.0) -> list[str]:
-    """The rows whose ratio is further than a factor from the last table's, each in a line.
+    """Return a line for each row whose ratio differs from the last table's by more than a factor.
 
-    A row that the table has not, one without a ratio, and one whose ratio does not travel are not compared.
+    Rows that the table lacks, rows without a ratio, and rows whose ratio does not travel are not compared.
     """
     before, rounding = ratios(text, section), 0.005
     return [
@@ -50,7 +50,7 @@ def far_off(text: str, section: str, rows: Iterable[Row], factor: float = 3.0) -
 
 
 def machine() -> str:
-    """The machine and what it ran with, in one line."""
+    """Describe the machine and the versions in one line."""
     packages = ", ".join(f"{name} {version(name)}" for name in ("numpy", "numba", "fastapi", "uvicorn", "redis"))
     cores = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count()
     system = f"{platform.system()} {platform.release()}"

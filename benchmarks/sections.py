@@ -1,4 +1,4 @@
-"""The sections of the table, in the order they are printed; a new benchmark is one more line."""
+"""The sections in printing order. A new benchmark is one more line."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -29,18 +29,18 @@ class Section(NamedTuple):
 
     title: str
     rows: Rows
-    quick: Rows | None = None  # seconds, for a look whether something broke; the same rows, less exact
-    long: Rows | None = None  # minutes more, for what the table of every day leaves out
+    quick: Rows | None = None  # takes seconds and shows whether something broke: the same rows, less exact
+    long: Rows | None = None  # takes minutes longer: sizes that the default table leaves out
 
 
 SECTIONS = {
     "fold": Section("Folds, one core", fold.rows, partial(fold.rows, n=5_000)),
     "simulation": Section("Simulations, one core", simulation.rows, partial(simulation.rows, n=5_000)),
     "http": Section("Single requests", http.rows, partial(http.rows, n=400)),
-    "latency": Section("Latencies at a given rate", latency.rows, partial(latency.rows, seconds=2.0, n=4_000)),
+    "latency": Section("Latency at a given rate", latency.rows, partial(latency.rows, seconds=2.0, n=4_000)),
     "batches": Section("Batches", batches.rows, partial(batches.rows, batches=8)),
     "peers": Section("Peers over HTTP, one driver", contest.rows, partial(contest.rows, n=500)),
-    "startup": Section("From the start to the first answer", startup.rows),
+    "startup": Section("Time to the first answer", startup.rows),
     "blocking": Section("Nothing blocks", blocking.rows),
     "costliest": Section("The costliest models", costliest.rows),
     "scale": Section("Workers and models", scale.rows),
@@ -50,6 +50,6 @@ SECTIONS = {
         quick=partial(history.rows, lengths=(20_000,), n=500, repeats=3, starts=5),
         long=partial(history.rows, lengths=history.LONG),
     ),
-    "capacity": Section("What a load would need", capacity.rows, partial(capacity.rows, n=2_000)),
-    "durability": Section("What an acknowledgement survives", durability.rows),
+    "capacity": Section("What a load needs", capacity.rows, partial(capacity.rows, n=2_000)),
+    "durability": Section("The cost of durability", durability.rows),
 }

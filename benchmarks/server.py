@@ -1,4 +1,4 @@
-"""The service under test, in a process of its own, with routes beside it that do nothing."""
+"""The service under test, in its own processes, with do-nothing routes in the same application."""
 
 import asyncio
 import contextlib
@@ -9,15 +9,14 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
 from fastapi import APIRouter, FastAPI
 
+from benchmarks import do_nothing
 from service.app import create_app
 from service.replicas import snapshot_policy
-from service.schemas.rounds import FeedbackAnswer, FeedbackRequest, PredictAnswer, PredictRequest
 from service.store.embedded.server import AppendFsync, EmbeddedServer
 
 _BEAT_SECONDS = 0.002
@@ -26,39 +25,18 @@ _SNAPSHOT_AGE = "BENCH_SNAPSHOT_AGE"
 _ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
 
 
-def app_with_floor() -> FastAPI:
-    """The real application, and for each route its floor: the same request and answer models, nothing done."""
+def app_under_test() -> FastAPI:
+    """Create the real application with the do-nothing routes and the route that reports standstills."""
     snapshot_policy.SNAPSHOT_AGE = float(os.environ.get(_SNAPSHOT_AGE, snapshot_policy.SNAPSHOT_AGE))
     app = create_app()
-    prediction = PredictAnswer(
-        prediction_id="bench:AZ3kNDvx0000000000AA",
-        model="bench",
-        label="label-3",
-        labels=None,
-        propensity=0.905,
-        rounds_seen=1000,
-        expires_at=datetime(2026, 11, 21, 10, 11, 12, 345678, tzinfo=UTC),
-    )
-
-    routes = APIRouter(prefix="/floor")
-
-    @routes.post("/predict")
-    async def predict_floor(request: PredictRequest) -> PredictAnswer:
-        del request
-        return prediction
-
-    @routes.post("/feedback")
-    async def feedback_floor(request: FeedbackRequest) -> FeedbackAnswer:
-        return FeedbackAnswer(str(request.prediction_id), correct=True, status="recorded", round=1000)
-
     app.include_router(_standstill_route())
-    app.include_router(routes)
-    app.router.routes.insert(0, app.router.routes.pop())  # those that come first are found soonest
+    app.include_router(do_nothing.routes(do_nothing.PREFIX))
+    app.router.routes.insert(0, app.router.routes.pop())  # FastAPI matches routes in order: the first cost least
     return app
 
 
 class _Heartbeat:
-    """Notes the most processor time that the event loop's thread takes from one beat to the next."""
+    """Records the most processor time of the event loop's thread between two beats."""
 
     def __init__(self) -> None:
         self.longest = 0.0
@@ -66,7 +44,7 @@ class _Heartbeat:
         self._task: asyncio.Task[None] | None = None
 
     def restart(self) -> float:
-        """The longest so far; from now on, anew."""
+        """Return the longest time so far, in seconds, and start over."""
         if self._task is None:
             self._task = asyncio.create_task(self._beat())
         longest, self.longest, self._last = self.longest, 0.0, time.thread_time()
@@ -93,7 +71,7 @@ def _standstill_route() -> APIRouter:
 
 
 class Server(NamedTuple):
-    """A running service: one process for each port, on one store."""
+    """A running service: one process per port, all on one store."""
 
     ports: tuple[int, ...]
     pids: tuple[int, ...]
@@ -101,16 +79,16 @@ class Server(NamedTuple):
     store_pid: int
 
     def busy_seconds(self) -> float:
-        """Seconds on a processor that the workers have taken so far, all threads."""
+        """Return the processor seconds of the workers so far, over all threads."""
         return sum(_busy_seconds(pid) for pid in self.pids)
 
     def store_busy_seconds(self) -> float:
-        """Seconds on a processor that the store has taken so far, all threads."""
+        """Return the processor seconds of the store so far, over all threads."""
         return _busy_seconds(self.store_pid)
 
     @property
     def port(self) -> int:
-        """Of the first worker."""
+        """The first worker's port."""
         return self.ports[0]
 
 
@@ -118,12 +96,12 @@ class Server(NamedTuple):
 def running(
     workers: int = 1, appendfsync: AppendFsync = "everysec", snapshot_age: float | None = None
 ) -> Iterator[Server]:
-    """So many workers on a fresh embedded store; all are gone afterwards.
+    """Run workers on a fresh embedded store; stop all of them at the end.
 
     Args:
-        workers: each on a port of its own.
-        appendfsync: of the store.
-        snapshot_age: the workers' `SNAPSHOT_AGE`, if it is to be another.
+        workers: number of workers, each on its own port.
+        appendfsync: setting of the store.
+        snapshot_age: `SNAPSHOT_AGE` of the workers; None keeps the service's.
     """
     with contextlib.ExitStack() as stack:
         folder = stack.enter_context(tempfile.TemporaryDirectory())
@@ -131,7 +109,7 @@ def running(
         environment = os.environ | _ONE_THREAD | {"WAGER_STORE_URL": store.url, "WAGER_HOST": "127.0.0.1"}
         if snapshot_age is not None:
             environment[_SNAPSHOT_AGE] = str(snapshot_age)
-        started = [stack.enter_context(_worker(environment)) for _ in range(workers)]
+        started = [stack.enter_context(_uvicorn("server:app_under_test", environment)) for _ in range(workers)]
         for port, process in started:
             _wait_for(port, process)
         ports, processes = zip(*started, strict=True)
@@ -139,11 +117,19 @@ def running(
 
 
 @contextlib.contextmanager
-def _worker(environment: dict[str, str]) -> Iterator[tuple[int, subprocess.Popen[bytes]]]:
+def running_plain() -> Iterator[Server]:
+    """Run one worker of the plain do-nothing application, without a store."""
+    with _uvicorn("do_nothing:plain_app", os.environ | _ONE_THREAD) as (port, process):
+        _wait_for(port, process)
+        yield Server((port,), (process.pid,), "", 0)
+
+
+@contextlib.contextmanager
+def _uvicorn(factory: str, environment: dict[str, str]) -> Iterator[tuple[int, subprocess.Popen[bytes]]]:
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         port: int = listener.getsockname()[1]
-    application = ["benchmarks.server:app_with_floor", "--factory", "--port", str(port)]
+    application = [f"benchmarks.{factory}", "--factory", "--port", str(port)]
     command = [sys.executable, "-m", "uvicorn", *application, "--no-access-log", "--log-level", "warning"]
     command += ["--timeout-graceful-shutdown", "1"]
     process = subprocess.Popen(command, env=environment)

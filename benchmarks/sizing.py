@@ -1,7 +1,7 @@
-"""How many workers and shards a load needs, and what ends first: arithmetic on measured costs, nothing else.
+"""Workers and shards that a load needs, and the resource that is exhausted first: arithmetic on measured costs.
 
-A decision is a prediction and its feedback: two requests. Each model's requests go to one worker (a balancer that
-hashes the model's name); a hot model is one that needs several, and then every one of them folds every round of it.
+A decision is a prediction and its feedback: two requests. A balancer hashes the model's name, so all requests of a
+model go to one worker. A hot model needs several workers, and each of them folds all of its rounds.
 """
 
 import math
@@ -10,65 +10,65 @@ from typing import NamedTuple
 from service.models.model import FORGET_AFTER
 
 CORE = 0.7
-"""Share of a core that is planned with: beyond it, requests wait."""
+"""Planned share of a core; above it, requests queue."""
 
 NETWORK = 0.7 * 10e9 / 8
-"""Bytes per second of a link of 10 Gbit/s, both ways together, that are planned with."""
+"""Planned bytes per second of a 10 Gbit/s link, both directions together."""
 
 SHARD_MEMORY = 64 * 2**30
-"""Bytes that one shard may hold."""
+"""Planned bytes of memory per shard."""
 
 _MOST_WORKERS = 1_000
 
 
 class LinearCost(NamedTuple):
-    """A cost that grows with the workers that serve one model."""
+    """A cost that is linear in the number of workers that serve one model."""
 
     base: float
     per_worker: float
 
     def at(self, workers: int) -> float:
-        """The cost with so many."""
+        """Return the cost with this number of workers."""
         return self.base + self.per_worker * workers
 
 
 class Costs(NamedTuple):
-    """What was measured."""
+    """Measured costs."""
 
-    worker_seconds: float  # on a core, for a decision
-    store_seconds: float  # on a core, for a decision
-    commands: float  # for a decision
-    traffic: float  # bytes over the store's connections, for a decision
-    prediction_bytes: float  # of memory until it is forgotten
-    round_bytes: float  # of memory in the log
-    hot_worker_seconds: LinearCost  # all workers together, for a decision on the one model that all of them serve
+    worker_seconds: float  # processor time per decision
+    store_seconds: float  # processor time per decision
+    commands: float  # per decision
+    traffic: float  # bytes over the store's connections per decision
+    prediction_bytes: float  # memory of a prediction until it expires
+    round_bytes: float  # memory of a round in the log
+    hot_worker_seconds: LinearCost  # of all workers together, per decision on a model that all of them serve
     hot_store_seconds: LinearCost
 
 
 class Plan(NamedTuple):
-    """What a load needs."""
+    """The resources that a load needs."""
 
-    workers: int  # each with a core
+    workers: int  # one core each
     shards: int
     memory: float  # bytes, over all shards
-    first: str  # of `saturation`
-    by: str  # what asks for so many shards
+    first: str  # the resource that is exhausted first, a key of `saturation`
+    by: str  # the resource that sets the number of shards
 
 
 class HotLimit(NamedTuple):
     """The most rounds per second of one model."""
 
     rounds: float  # per second
-    workers: int  # that it takes
-    by: str  # what ends it
+    workers: int  # number of workers at this rate
+    by: str  # the resource that is exhausted
 
 
 def saturation(costs: Costs, window: float) -> dict[str, float]:
-    """Decisions per second at which one of each is full: a worker's core, and a shard's core, network and memory.
+    """Return the decisions per second that exhaust each resource of one worker and one shard.
 
     Args:
-        costs: measured.
-        window: seconds that a prediction waits for its feedback; the store keeps it for an hour more.
+        costs: measured costs.
+        window: seconds that a prediction waits for its feedback; the store keeps it `FORGET_AFTER` seconds longer.
     """
     return {
         "a worker's core": CORE / costs.worker_seconds,
@@ -79,13 +79,13 @@ def saturation(costs: Costs, window: float) -> dict[str, float]:
 
 
 def plan(costs: Costs, requests: float, window: float, retained: float = 0.0) -> Plan:
-    """What so many requests per second need.
+    """Return the resources that a load needs.
 
     Args:
-        costs: measured.
-        requests: per second, half of them predictions.
+        costs: measured costs.
+        requests: requests per second, half of them predictions.
         window: seconds that a prediction waits for its feedback.
-        retained: rounds that the logs of all models keep together.
+        retained: rounds in the logs of all models together.
     """
     decisions, limits = requests / 2, saturation(costs, window)
     memory = decisions * (window + FORGET_AFTER) * costs.prediction_bytes + retained * costs.round_bytes
@@ -97,7 +97,7 @@ def plan(costs: Costs, requests: float, window: float, retained: float = 0.0) ->
 
 
 def hot_limit(costs: Costs) -> HotLimit:
-    """The most that one model bears: its log is on one shard, and each worker that serves it folds all of it."""
+    """Return the highest rate of one model. Its log is on one shard, and each of its workers folds the whole log."""
     return max((_with_workers(costs, workers) for workers in range(1, _MOST_WORKERS + 1)), key=lambda it: it.rounds)
 
 
@@ -110,10 +110,10 @@ def _with_workers(costs: Costs, workers: int) -> HotLimit:
 
 
 def fit(costs: dict[int, float]) -> LinearCost:
-    """The line a + b·W through costs measured with W workers, by least squares; no part of it is below 0.
+    """Fit the line a + b·W to costs measured with W workers, by least squares, then adjusted so that a ≥ 0 and b ≥ 0.
 
     Raises:
-        ValueError: if it was measured with fewer than two numbers of workers.
+        ValueError: if fewer than two numbers of workers were measured.
     """
     n = len(costs)
     if n < 2:

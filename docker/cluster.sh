@@ -1,5 +1,5 @@
 #!/bin/sh
-# cluster.sh HOST:PORT...: makes a cluster of the nodes, one replica for each primary, if they are none yet.
+# cluster.sh HOST:PORT...: joins the nodes to a cluster with one replica for each primary, unless it exists.
 set -eu
 REDISCLI_AUTH="$(cat /run/wager/password)"
 export REDISCLI_AUTH

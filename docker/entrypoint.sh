@@ -2,9 +2,9 @@
 # entrypoint.sh COMMAND ARGUMENT...: runs the command with the compiled kernels of the image.
 set -eu
 
-# One target for all machines of a kind, instead of the very CPU: the kernels compiled at build time
-# fit wherever the image runs, and workers on different machines compute the same bits. A machine
-# that is too old for it compiles for itself.
+# Compile for one target instead of the exact CPU: the kernels of the image then run on every machine
+# of that kind, and workers on different machines compute the same bits. An older machine compiles
+# its own kernels.
 if [ "$(uname -m)" != x86_64 ]; then
     target=generic
 elif grep -qw avx2 /proc/cpuinfo && grep -qw bmi2 /proc/cpuinfo && grep -qw fma /proc/cpuinfo; then
@@ -16,8 +16,8 @@ if [ -n "$target" ] && [ -z "${NUMBA_CPU_NAME+set}" ]; then
     export NUMBA_CPU_NAME="$target" NUMBA_CPU_FEATURES=
 fi
 
-# numba wants a cache that it can write to, and the image is read-only: links to the kernels of the
-# image. What is compiled besides replaces links and adds files, in /tmp.
+# numba needs a writable cache, but the image is read-only. So the cache in /tmp has links to the
+# kernels of the image; newly compiled kernels replace links or add files.
 if [ -z "${NUMBA_CACHE_DIR:-}" ]; then
     NUMBA_CACHE_DIR="${TMPDIR:-/tmp}/wager-kernels"
     if [ ! -d "$NUMBA_CACHE_DIR" ]; then

@@ -1,4 +1,4 @@
-"""Exits 0 when the service in this container is ready, else 1. It imports little, for it runs all the time."""
+"""Exits with 0 if the service in this container is ready, else 1. It imports little, because it runs often."""
 
 import os
 import socket

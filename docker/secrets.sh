@@ -1,11 +1,11 @@
 #!/bin/sh
-# secrets.sh FOLDER: makes the secrets that are not there yet, as one file each.
+# secrets.sh FOLDER: creates the missing secrets, one file each.
 #
-#   password              of the store
-#   single/wager_store_url      of one Valkey, for WAGER_SECRETS_DIR
-#   cluster/wager_store_url     of the Valkey Cluster, the same
-#   grafana/password      of Grafana's admin
-#   prometheus/key        the API key of Prometheus, where keys are required: to be put there by hand
+#   password                    password of the store
+#   single/wager_store_url      URL of one Valkey, for WAGER_SECRETS_DIR
+#   cluster/wager_store_url     URL of the Valkey Cluster, for WAGER_SECRETS_DIR
+#   grafana/password            password of Grafana's admin
+#   prometheus/key              API key of Prometheus; write it here yourself if keys are required
 set -eu
 cd "$1"
 mkdir -p single cluster grafana prometheus
@@ -14,7 +14,7 @@ random() {
     head -c 24 /dev/urandom | base64 | tr '+/' '-_'
 }
 
-# write FILE: standard input as the file, whole or not at all.
+# write FILE: writes standard input to the file, atomically.
 write() {
     cat > "$1.new"
     chmod 444 "$1.new"
@@ -23,7 +23,8 @@ write() {
 
 [ -s password ] || random | write password
 [ -s grafana/password ] || random | write grafana/password
-[ -s prometheus/key ] || echo none | write prometheus/key
+# A placeholder of the right form: a service without keys accepts it. Older versions wrote "none".
+[ -s prometheus/key ] && [ "$(cat prometheus/key)" != none ] || printf 'wk_%012d_%064d\n' 0 0 | write prometheus/key
 echo "redis://:$(cat password)@${VALKEY_HOST:-valkey}:6379/0" | write single/wager_store_url
-nodes="${VALKEY_CLUSTER_HOSTS:-valkey-1,valkey-2,valkey-3,valkey-4,valkey-5,valkey-6}" # any of them may be away
+nodes="${VALKEY_CLUSTER_HOSTS:-valkey-1,valkey-2,valkey-3,valkey-4,valkey-5,valkey-6}" # any of them may be unavailable
 echo "redis+cluster://:$(cat password)@$nodes" | write cluster/wager_store_url

@@ -1,4 +1,4 @@
-# Stand-ins for the images that docker/test.sh does not pull, with the users and the paths of the real ones.
+# Stand-ins for the images of docker-compose.yml, with their users and paths; docker/test.sh pulls none.
 FROM docker.io/library/debian:sid-slim AS valkey
 RUN mkdir -p /data && chown 999:999 /data
 VOLUME /data

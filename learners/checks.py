@@ -1,7 +1,7 @@
-"""What compiled code relies on, checked once per batch: shapes, dtypes, and numbers within their ranges.
+"""Checks of the shapes, dtypes and ranges that compiled code relies on, once per batch.
 
-Compiled code reads and writes wherever an index leads it, so every array from outside passes here first. Callers that
-have made the arrays themselves may use the verbs whose names end with `unchecked`.
+Compiled code reads and writes wherever an index points, so every array from outside passes through here. Callers
+that made the arrays themselves may use the verbs whose names end in `unchecked`.
 """
 
 from functools import lru_cache
@@ -27,7 +27,7 @@ _LARGEST_PROPENSITY = 1.0 + 1e-12
 """Logs of earlier versions hold propensities that rounding took just above 1."""
 
 _LARGEST_SUM_ERROR = 1e-9
-"""Of a distribution: far above rounding, far below a mistake."""
+"""Tolerance for the sum of a distribution: far above rounding errors, far below real ones."""
 
 _ROUND_FAULTS = (
     "",
@@ -50,16 +50,16 @@ _, _UNIFORM, _DISTRIBUTION = range(len(_DRAW_FAULTS))
 
 
 def check_rounds(rounds: Rounds, problem: Problem, evidence_size: int, answer: AnswerKind) -> None:
-    """Refuse rounds that no decision of a learner can lead to.
+    """Refuse rounds that cannot result from a decision of the learner.
 
     Args:
-        rounds: with as many entries in every field.
+        rounds: the rounds; every field must have n entries.
         problem: gives K and d.
         evidence_size: E.
-        answer: a label, or rows of K numbers.
+        answer: the kind of answer, which decides whether labels are (n,) or (n, K).
 
     Raises:
-        InvalidArrayError: naming the field.
+        InvalidArrayError: if a field is invalid; the message names it.
     """
     if type(rounds) is not Rounds:
         raise InvalidArrayError(f"rounds: must be Rounds, not {type(rounds).__name__}")
@@ -115,10 +115,10 @@ def _check_rows(name: str, rows: IntArray, answer: AnswerKind) -> None:
 
 
 def check_truths(true_labels: IntArray, problem: Problem, answer: AnswerKind) -> None:
-    """Refuse true labels that are no answers of this kind.
+    """Refuse true labels that are not answers of this kind.
 
     Raises:
-        InvalidArrayError: naming the field.
+        InvalidArrayError: if they are not; the message names the field.
     """
     if answer in ("label-set", "ranking"):
         expect_array("true_labels", true_labels, INT, 2, (len(true_labels), problem.n_labels))
@@ -131,10 +131,10 @@ def check_truths(true_labels: IntArray, problem: Problem, answer: AnswerKind) ->
 
 
 def check_draw(distributions: FloatArray, uniforms: FloatArray) -> None:
-    """Refuse what no label can be drawn from: distributions (n, K), and uniforms (n,) in [0, 1).
+    """Refuse distributions (n, K) that are not distributions, and uniforms (n,) outside [0, 1).
 
     Raises:
-        InvalidArrayError: naming the field.
+        InvalidArrayError: if one is invalid; the message names the field.
     """
     expect_array("distributions", distributions, FLOAT, 2)
     expect_array("uniforms", uniforms, FLOAT, 1, (len(distributions),))
@@ -144,10 +144,10 @@ def check_draw(distributions: FloatArray, uniforms: FloatArray) -> None:
 
 
 def check_uniforms(uniforms: FloatArray, shape: tuple[int, ...]) -> None:
-    """Refuse numbers that are not of this shape, or not in [0, 1).
+    """Refuse uniforms of another shape, or outside [0, 1).
 
     Raises:
-        InvalidArrayError: naming the field.
+        InvalidArrayError: if they are invalid; the message names the field.
     """
     expect_array("uniforms", uniforms, FLOAT, len(shape), shape)
     if not ((uniforms >= 0.0) & (uniforms < 1.0)).all():
@@ -168,14 +168,14 @@ def _draw_fault(distributions: FloatArray, uniforms: FloatArray) -> tuple[int, i
     return 0, 0
 
 
-# --- all of them
+# --- labels and states
 
 
 def check_labels(name: str, labels: IntArray, n: int, n_labels: int) -> None:
     """Refuse anything but n labels from 0 to n_labels - 1.
 
     Raises:
-        InvalidArrayError: naming the field.
+        InvalidArrayError: if a label is out of range; the message names the field.
     """
     expect_array(name, labels, INT, 1, (n,))
     if not ((labels >= 0) & (labels < n_labels)).all():
@@ -183,10 +183,10 @@ def check_labels(name: str, labels: IntArray, n: int, n_labels: int) -> None:
 
 
 def check_state(state: Any, learner: Any) -> None:
-    """Refuse a state whose arrays are not of this learner's dtypes and shapes.
+    """Refuse a state whose type, dtypes or shapes are not those of this learner.
 
     Raises:
-        InvalidStateError: naming the array.
+        InvalidStateError: if one differs; the message names the array.
     """
     if type(state) is not learner.state_type:
         raise InvalidStateError(f"the state is of type {type(state).__name__}, not {learner.state_type.__name__}")

@@ -1,6 +1,6 @@
-"""States as bytes: safetensors, a documented format without code in it.
+"""Encodes states as safetensors, a documented format that cannot contain code.
 
-The header names algorithm and hyperparameters, so that a state is never read into another learner.
+The header holds the algorithm and hyperparameters, so that no other learner can load the state.
 """
 
 import dataclasses
@@ -17,32 +17,32 @@ from learners.layouts import ArrayLayout, state_layout
 from learners.registry import current_name
 
 _IN_ORDER = [np.dtype("<i8"), np.dtype("<f8")]
-"""What arrays of states may hold, in the order in which safetensors lays them out."""
+"""The dtypes of state arrays, in the order in which safetensors lays them out."""
 
 
 @runtime_checkable
 class Completing(Protocol):
-    """A learner whose states have gained arrays since version 0.1.0."""
+    """A learner whose state has gained arrays since version 0.1.0."""
 
-    added_arrays: ClassVar[frozenset[str]]  # their names
+    added_arrays: ClassVar[frozenset[str]]  # the names of the new arrays
 
     def completed(self, arrays: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the arrays that a state of version 0.1.0 lacks, computed from those that it has."""
+        """Compute the arrays that a state of version 0.1.0 lacks from the arrays that it has."""
 
 
 _OF_CODE = {"I64": np.dtype("<i8"), "F64": np.dtype("<f8")}
 
 
 def identity(learner: AnyLearner) -> str:
-    """Algorithm, problem and hyperparameters of a learner as one canonical JSON string."""
+    """Return the algorithm, problem and hyperparameters of a learner as one canonical JSON string."""
     fields = pydantic.TypeAdapter(type(learner)).dump_python(learner, mode="json")
     return json.dumps({"algorithm": learner.algorithm, **fields}, sort_keys=True, separators=(",", ":"))
 
 
 def _is_of(learner: AnyLearner, stored: Any) -> bool:
-    """Whether this is the learner's identity, as this version writes it or as an older one did.
+    """Check whether `stored` is the learner's identity, as this version or an older one writes it.
 
-    The algorithm may have an older name; a hyperparameter that did not exist yet has its default.
+    The algorithm may have its old name. A hyperparameter that did not exist then takes its default.
     """
     try:
         fields = json.loads(stored)
@@ -57,10 +57,10 @@ def _is_of(learner: AnyLearner, stored: Any) -> bool:
 
 
 def encode_state(learner: AnyLearner, state: Any) -> memoryview:
-    """The learner's state as a safetensors file, in memory of its own.
+    """Return the learner's state as a safetensors file, in newly allocated memory.
 
-    To the bit it is what the library `safetensors` writes. That holds the interpreter's lock while it copies the arrays
-    twice; numpy copies them once, and lets go of it.
+    The bytes are identical to those of the `safetensors` library. The library copies the arrays twice while it holds
+    the GIL; numpy copies them once and releases it.
     """
     arrays = sorted(state._asdict().items(), key=lambda item: (_IN_ORDER.index(item[1].dtype), item[0]))
     header = _header(identity(learner), arrays)
@@ -74,7 +74,7 @@ def encode_state(learner: AnyLearner, state: Any) -> memoryview:
 
 
 def _header(learner: str, arrays: Sequence[tuple[str, np.ndarray[Any, Any]]]) -> bytes:
-    """The length of a JSON text, and the text, filled up to a multiple of 8 bytes."""
+    """Return the header: its length in 8 bytes, then JSON padded with spaces to a multiple of 8 bytes."""
     fields: dict[str, Any] = {"__metadata__": {"learner": learner}}
     start = 0
     for name, array in arrays:
@@ -87,11 +87,11 @@ def _header(learner: str, arrays: Sequence[tuple[str, np.ndarray[Any, Any]]]) ->
 
 
 def decode_state(learner: AnyLearner, data: bytes | memoryview) -> Any:
-    """The state that `encode_state` wrote, in arrays of its own.
+    """Return the state that `encode_state` wrote, in newly allocated arrays.
 
     Raises:
-        InvalidStateError: if the bytes are no safetensors file, belong to another learner, or hold arrays of
-            another name, dtype or shape, or numbers that are not finite.
+        InvalidStateError: if the bytes are not a safetensors file, belong to another learner, or hold arrays of the
+            wrong name, dtype or shape, or numbers that are not finite or out of range.
     """
     arrays = _read(data)
     if not _is_of(learner, _metadata(data).get("learner")):
@@ -111,7 +111,7 @@ def decode_state(learner: AnyLearner, data: bytes | memoryview) -> Any:
 def _gained(
     learner: AnyLearner, arrays: Mapping[str, Any], layouts: Mapping[str, ArrayLayout]
 ) -> dict[str, np.ndarray[Any, Any]]:
-    """Return what an older version did not write: nothing, unless all of it is missing and nothing else is."""
+    """Return the arrays that version 0.1.0 did not write, if exactly those are missing; otherwise nothing."""
     missing = layouts.keys() - arrays.keys()
     if not isinstance(learner, Completing) or missing != learner.added_arrays:
         return {}
@@ -119,7 +119,7 @@ def _gained(
 
 
 def _read(data: bytes | memoryview) -> dict[str, np.ndarray[Any, Any]]:
-    """Return the arrays of a file as views: the library would hold the interpreter's lock to copy all of it twice."""
+    """Return the arrays of a file as views; the library would copy all of it twice while holding the GIL."""
     try:
         length = int.from_bytes(data[:8], "little")
         fields = dict(json.loads(bytes(data[8 : 8 + length])))
@@ -143,15 +143,15 @@ def _array(name: str, body: npt.NDArray[np.uint8], field: Any) -> np.ndarray[Any
 def _view(
     body: npt.NDArray[np.uint8], dtype: str, shape: Sequence[int], data_offsets: Sequence[int]
 ) -> np.ndarray[Any, Any]:
-    """Return one array of a file; raises ValueError, KeyError or TypeError for what is none."""
+    """Return one array of a file; raise ValueError, KeyError or TypeError if its entry is invalid."""
     start, stop = data_offsets
     if not 0 <= start <= stop <= len(body):
-        raise ValueError("an array lies outside of the file")
+        raise ValueError("the array lies outside the file")
     return body[start:stop].view(_OF_CODE[dtype]).reshape(tuple(shape))
 
 
 def _metadata(data: bytes | memoryview) -> Mapping[str, str]:
-    # safetensors reads metadata from files only; the header is eight bytes of length and then JSON.
+    # The library only reads metadata from files. The header is eight bytes of length followed by JSON.
     header = json.loads(bytes(data[8 : 8 + int.from_bytes(data[:8], "little")]))
     metadata = header.get("__metadata__", {})
     return metadata if isinstance(metadata, dict) else {}

@@ -1,4 +1,4 @@
-"""What the learners with compiled kernels share: their verbs, and the answers that most of them give."""
+"""The base class of learners with compiled kernels: their verbs and common defaults."""
 
 from abc import abstractmethod
 
@@ -13,24 +13,24 @@ from learners.layouts import zero_state
 
 @hyperparameters
 class CompiledLearner(CheckedLearner[StateT]):
-    """A `Learner` by its kernels: a subclass has its hyperparameters, `kernels` and `fold_cost`, and what differs."""
+    """A `Learner` built from kernels: a subclass supplies hyperparameters, `kernels`, `fold_cost` and `guarantee`."""
 
     @property
     @abstractmethod
     def kernels(self) -> Kernels:
-        """The compiled verbs, with the parameters that they take."""
+        """The compiled verbs and their parameters."""
 
     @property
     def evidence_size(self) -> int:
-        """K scores as of prediction time."""
+        """K, for the scores at prediction time."""
         return self.problem.n_labels
 
     def decide_cost(self, nonzeros: int) -> int:
-        """The scores of K labels."""
+        """Return the multiply-adds of scoring K labels."""
         return self.problem.n_labels * (nonzeros + 10)
 
     def init(self) -> StateT:
-        """Zeros."""
+        """Return a state of zeros."""
         state: StateT = zero_state(self)  # type: ignore[arg-type]
         return state
 

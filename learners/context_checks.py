@@ -1,4 +1,4 @@
-"""What compiled code relies on in contexts: shapes, dtypes, finite numbers, and indices within the arrays."""
+"""Checks of what compiled code relies on in contexts: shapes, dtypes, finite values, and indices within range."""
 
 from typing import Any
 
@@ -13,25 +13,25 @@ INT, FLOAT, BOOL = np.dtype(np.int64), np.dtype(np.float64), np.dtype(np.bool_)
 _ANY_FEATURE = 2**62
 
 _FEW_INDICES = 40
-"""Up to this number, comparing pair by pair is faster than sorting."""
+"""Up to this many indices, comparing all pairs is faster than sorting."""
 
 _CONTEXT_FAULTS = (
     "",
-    "starts: must begin with 0, never fall, and end with the number of values",
+    "starts: must begin with 0, not decrease, and end with the number of values",
     "values: every number must be finite",
     "indices: must be 0 … d-1 where all rows share them, each row with d values",
-    "indices: must be as many as the values",
+    "indices: must have as many entries as values",
     "indices: must be from 0 to d-1",
-    "indices: must differ within a context",
+    "indices: must be distinct within a context",
 )
 _, _STARTS, _FINITE, _SHARED, _COUNT, _RANGE, _TWICE = range(len(_CONTEXT_FAULTS))
 
 
 def check_contexts(contexts: Contexts, n_features: int = _ANY_FEATURE) -> None:
-    """Refuse contexts that are not of n_features numbers each, finite, every feature at most once.
+    """Refuse contexts unless each has n_features features, finite values, and every feature at most once.
 
     Raises:
-        InvalidArrayError: naming the field.
+        InvalidArrayError: if they are invalid; the message names the field.
     """
     if type(contexts) is not Contexts:
         raise InvalidArrayError(f"contexts: must be Contexts, not {type(contexts).__name__}")
@@ -49,7 +49,7 @@ def check_contexts(contexts: Contexts, n_features: int = _ANY_FEATURE) -> None:
 
 @compiled
 def _context_fault(contexts: Contexts, n_features: int) -> tuple[int, int]:
-    """The first fault, and the context that has it; 0 where there is none."""
+    """Return the first fault and the context that has it; fault 0 means none."""
     starts, indices, values, shared = contexts
     if not _are_starts(starts, len(values)):
         return _STARTS, 0
@@ -78,9 +78,9 @@ def _are_starts(starts: IntArray, n_values: int) -> bool:
 
 @compiled_sum
 def _nothing_but_zeros(values: FloatArray) -> float:
-    """Zero where every number is finite, else NaN."""
+    """Return 0 if every number is finite, else NaN."""
     total = 0.0
-    for j in range(len(values)):  # by index, as only such a loop is vectorized
+    for j in range(len(values)):  # only a loop over indices is vectorized
         total += values[j] * 0.0
     return total
 
@@ -133,10 +133,10 @@ def _has_twice(indices: IntArray) -> bool:
 def expect_array(
     name: str, array: npt.NDArray[Any], dtype: np.dtype[Any], ndim: int, shape: tuple[int, ...] | None = None
 ) -> None:
-    """Refuse anything but an array of this dtype, number of dimensions and shape, if given.
+    """Refuse anything but an array of this dtype, number of dimensions and, if given, shape.
 
     Raises:
-        InvalidArrayError: with the name.
+        InvalidArrayError: if the array differs; the message starts with the name.
     """
     if type(array) is not np.ndarray:
         raise InvalidArrayError(f"{name}: must be an array, not {type(array).__name__}")

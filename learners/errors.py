@@ -1,28 +1,28 @@
-"""What the learners refuse. All of it is a `ValueError`, and `learners.base` names it too."""
+"""The errors that learners raise. Each is a `ValueError`; `learners.base` re-exports three of them."""
 
 
 class LearnerError(ValueError):
-    """Root of what the learners refuse.
+    """The base class of the learners' errors.
 
     LearnerError
     ├── StateTooLargeError   the state would need more memory than allowed
-    ├── StepTooCostlyError   one decision or update would take more arithmetic than allowed
-    ├── InvalidStateError    bytes or arrays that are no state of this learner
-    └── InvalidArrayError    contexts, rounds or numbers to draw with that no learner can use
+    ├── StepTooCostlyError   one decision or update would need more arithmetic than allowed
+    ├── InvalidStateError    bytes or arrays that are not a state of this learner
+    └── InvalidArrayError    invalid contexts, rounds, distributions or uniform numbers
     """
 
 
 class StateTooLargeError(LearnerError):
-    """The learner's state would need more memory than allowed; the message names one that fits."""
+    """The learner's state or evidence would need more memory than allowed; the message suggests an alternative."""
 
 
 class StepTooCostlyError(LearnerError):
-    """One decision or update would take more multiply-adds than allowed; the message names a learner that fits."""
+    """One decision or update would take more multiply-adds than allowed; the message suggests another learner."""
 
 
 class InvalidStateError(LearnerError):
-    """Bytes or arrays that are no state of this learner."""
+    """The bytes or arrays are not a state of this learner."""
 
 
 class InvalidArrayError(LearnerError):
-    """Contexts, rounds or numbers to draw with that no learner can use; the message names the field."""
+    """Contexts, rounds, distributions or uniform numbers are invalid; the message names the field."""

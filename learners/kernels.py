@@ -1,4 +1,4 @@
-"""How hot loops are compiled, how they read a row of contexts, and how one loop calls any learner's kernels."""
+"""Compilation of hot loops, access to rows of contexts, and dispatch to any learner's kernels."""
 
 import hashlib
 import os
@@ -15,7 +15,7 @@ FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
 
 
 def _keep_cache_in_step() -> None:
-    """Gives each version of the sources its own cache of machine code.
+    """Give each version of the sources its own cache of machine code.
 
     numba recompiles a kernel when its own file changes, but not when a kernel that it calls does.
     """
@@ -33,30 +33,30 @@ _keep_cache_in_step()
 
 
 def compiled(function: FunctionT) -> FunctionT:
-    """Compiles a function of arrays to machine code on first use and keeps it in the on-disk cache.
+    """Compile a function of arrays to machine code on first use, and keep the code in the on-disk cache.
 
-    The same bits come out wherever the arrays lie in memory, so all workers of a machine agree.
+    The result does not depend on where the arrays lie in memory, to the bit, so all workers on a machine agree.
     """
     return _compiled(function, {"contract"})
 
 
 def compiled_sum(function: FunctionT) -> FunctionT:
-    """As `compiled`, for a loop that only reads and adds up: its sum may be taken in another order, faster.
+    """Compile like `compiled`, but allow reordering of sums, which is faster; for loops that only read and add up.
 
-    A loop that also writes would be compiled twice, with and without vectors, and where its arrays happen
-    to lie would choose between two orders, so between two results.
+    A loop that also writes would be compiled twice, with and without vectors. The alignment of its arrays would then
+    choose between two orders of summation, so between two results.
     """
     return _compiled(function, {"contract", "reassoc"})
 
 
 def _compiled(function: FunctionT, fastmath: set[str]) -> FunctionT:
-    # Typed as the function it compiles, so that callers are checked against its signature.
+    # Typed as the function it compiles, so that mypy checks callers against its signature.
     return cast(FunctionT, numba.njit(cache=True, nogil=True, fastmath=fastmath, error_model="numpy")(function))
 
 
 @compiled
 def row(contexts: Contexts, i: int) -> tuple[IntArray, FloatArray]:
-    """Indices and values of the i-th context."""
+    """Return the indices and values of the i-th context."""
     start, stop = contexts.starts[i], contexts.starts[i + 1]
     if contexts.shared:
         return contexts.indices, contexts.values[start:stop]
@@ -64,10 +64,10 @@ def row(contexts: Contexts, i: int) -> tuple[IntArray, FloatArray]:
 
 
 class Kernels(NamedTuple):
-    """A learner's verbs as compiled functions, and its hyperparameters as they want them.
+    """A learner's verbs as compiled functions, and its hyperparameters in the form that they take.
 
-    Both are given the parameters and the state first. `decide(…, contexts, distributions, evidence)` writes to
-    distributions (n, K) and evidence (n, E), whatever they held. `fold(…, rounds)` changes the state in place.
+    Both functions take the parameters and the state first. `decide(…, contexts, distributions, evidence)` overwrites
+    distributions (n, K) and evidence (n, E). `fold(…, rounds)` changes the state in place.
     """
 
     parameters: tuple[Any, ...]
@@ -79,21 +79,21 @@ _OF_STATE: dict[type[Any], Kernels] = {}
 
 
 def call_by_state(state_type: type[Any], kernels: Kernels) -> None:
-    """Makes `decide_by_state` and `fold_by_state` call these kernels for states of this type.
+    """Make `decide_by_state` and `fold_by_state` call these kernels for states of this type.
 
     Raises:
-        TypeError: where states of this type are another learner's too, with other kernels.
+        TypeError: if another learner with other kernels uses the same type of state.
     """
     known = _OF_STATE.setdefault(state_type, kernels)
     if known[1:] != kernels[1:]:
-        raise TypeError(f"{state_type.__name__} has other kernels already: a learner needs a type of state of its own")
+        raise TypeError(f"{state_type.__name__} has other kernels already: each learner needs its own type of state")
 
 
 def _by_state(verb: str) -> Callable[..., None]:
-    # The kernel is chosen when a caller is compiled, by the type of its second argument. A kernel handed over
-    # as an argument would be another type in every process, so that the caller's machine code was never found again.
+    # The kernel is chosen by the type of the second argument when the caller is compiled. Passing the kernel as an
+    # argument would give the caller a new signature in every process, and its cached machine code would never be found.
     def stand_in(*arguments: Any) -> None:
-        raise NotImplementedError(f"{verb} by state is for compiled code, not for {len(arguments)} Python objects")
+        raise NotImplementedError(f"{verb} by state is only for compiled code, not for {len(arguments)} Python objects")
 
     @numba.extending.overload(stand_in)
     def choose(*arguments: Any) -> Callable[..., None]:

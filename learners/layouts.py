@@ -1,4 +1,4 @@
-"""How the state of a learner is laid out: the dtype and shape of each of its arrays, for any problem."""
+"""The layout of a learner's state: the dtype and shape of each array, for any problem."""
 
 import math
 from typing import Annotated, Any, NamedTuple, TypeAlias, get_type_hints
@@ -9,28 +9,28 @@ from learners.base import AnyLearner, FloatArray, IntArray, Problem
 
 
 class Layout(NamedTuple):
-    """The dtype of a state array and its shape; written beside the field.
+    """The dtype, shape and range of a state array, annotated on its field.
 
     A size is a symbol of `dimensions`, the name of an integer attribute of the learner, or a number.
     """
 
     dtype: str
     shape: tuple[str, ...] = ()
-    least: float = -math.inf  # no entry is smaller
-    index_of: str = ""  # a size: the entries are indices, 0 … size - 1, say of labels where it is K
+    least: float = -math.inf  # the least value of an entry
+    index_of: str = ""  # a size: entries are indices in 0 … size - 1, such as labels where the size is K
 
 
 NonNegativeScalar: TypeAlias = Annotated[FloatArray, Layout("float64", least=0.0)]
 PositiveScalar: TypeAlias = Annotated[FloatArray, Layout("float64", least=1e-300)]
 Count: TypeAlias = Annotated[IntArray, Layout("int64", least=0.0)]
-LabelVectors: TypeAlias = Annotated[FloatArray, Layout("float64", ("d", "K"))]  # a vector for each label, as columns
+LabelVectors: TypeAlias = Annotated[FloatArray, Layout("float64", ("d", "K"))]  # one column per label
 Triangle: TypeAlias = Annotated[FloatArray, Layout("float64", ("P",))]  # the packed lower triangle of n rows
 
 
 def dimensions(problem: Problem) -> dict[str, int]:
-    """The symbols that state shapes are written in: K, d, p = d(d+1)/2, n = K·d, and P = n(n+1)/2.
+    """Return the values of the symbols in state shapes: K, d, p = d(d+1)/2, n = K·d, and P = n(n+1)/2.
 
-    p and P are the entries of packed triangles with d and n rows.
+    p and P are the numbers of entries of packed triangles with d and n rows.
     """
     K, d = problem.n_labels, problem.n_features
     n = K * d
@@ -38,7 +38,7 @@ def dimensions(problem: Problem) -> dict[str, int]:
 
 
 class ArrayLayout(NamedTuple):
-    """A `Layout` with its symbols replaced by the sizes of a problem."""
+    """A `Layout` whose symbols are replaced by the dimensions of a problem."""
 
     dtype: np.dtype[Any]
     shape: tuple[int, ...]
@@ -47,7 +47,7 @@ class ArrayLayout(NamedTuple):
 
 
 def state_layout(learner: AnyLearner) -> dict[str, ArrayLayout]:
-    """The layout of each array of the learner's state, by field name."""
+    """Return the layout of each array of the learner's state, by field name."""
     hints = get_type_hints(learner.state_type, include_extras=True)
     return {name: _sized(hint.__metadata__[0], learner) for name, hint in hints.items()}
 
@@ -64,10 +64,10 @@ def _sized(layout: Layout, learner: AnyLearner) -> ArrayLayout:
 
 
 def state_bytes(learner: AnyLearner) -> int:
-    """Bytes that the learner's state takes, without making one."""
+    """Return the size of the learner's state in bytes, without allocating one."""
     return sum(array.dtype.itemsize * math.prod(array.shape) for array in state_layout(learner).values())
 
 
 def zero_state(learner: AnyLearner) -> Any:
-    """A state of the learner's type with every array zero."""
+    """Return a state of the learner's type with every array zero."""
     return learner.state_type(*(np.zeros(array.shape, array.dtype) for array in state_layout(learner).values()))

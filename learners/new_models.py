@@ -1,4 +1,4 @@
-"""What is refused to new models alone: a stored definition keeps its meaning, and its learner must still be built."""
+"""Checks that only new models must pass: stored models keep their meaning, so their learners must still be built."""
 
 from typing import Protocol, runtime_checkable
 
@@ -9,31 +9,31 @@ from learners.layouts import state_bytes
 
 @runtime_checkable
 class Choosy(Protocol):
-    """A learner that refuses more to new models than its constructor does."""
+    """A learner that refuses hyperparameters for new models that its constructor accepts."""
 
     def check_new(self) -> None:
         """Refuse hyperparameters that only models of older versions may have.
 
         Raises:
-            pydantic.ValidationError: naming the hyperparameter to change.
+            pydantic.ValidationError: if there are any; the error names the hyperparameter to change.
         """
 
 
 def check_new(learner: AnyLearner) -> None:
-    """Refuse a learner that no new model may have.
+    """Refuse a learner that new models may not have.
 
     Raises:
-        pydantic.ValidationError: naming the hyperparameter to change.
+        pydantic.ValidationError: if it is refused; the error names the hyperparameter to change.
     """
     if isinstance(learner, Choosy):
         learner.check_new()
 
 
 def check_state_size(learner: AnyLearner, max_bytes: int) -> None:
-    """Refuses a learner whose state would be too large.
+    """Refuse a learner whose state would be too large.
 
     Raises:
-        StateTooLargeError: with the bytes it would need and the learner to use instead.
+        StateTooLargeError: if it is; the message gives its size in bytes and the learner to use instead.
     """
     needed = state_bytes(learner)
     if needed > max_bytes:
@@ -47,7 +47,7 @@ def check_step_cost(learner: AnyLearner, max_multiply_adds: int) -> None:
     """Refuse a learner whose single decision or update would take too long.
 
     Raises:
-        StepTooCostlyError: with the multiply-adds it would take and the learner to use instead.
+        StepTooCostlyError: if it does; the message gives its multiply-adds and the learner to use instead.
     """
     d = learner.problem.n_features
     costs = {"decision": learner.decide_cost(d), "update": learner.fold_cost(d) + learner.fold_overhead}
@@ -61,16 +61,16 @@ def check_step_cost(learner: AnyLearner, max_multiply_adds: int) -> None:
 
 
 def check_evidence_size(learner: AnyLearner, max_bytes: int) -> None:
-    """Refuse a learner that keeps too much for every prediction that waits for feedback.
+    """Refuse a learner that keeps too much evidence for every prediction waiting for feedback.
 
     Raises:
-        StateTooLargeError: with the bytes it would keep.
+        StateTooLargeError: if it does; the message gives the size in bytes.
     """
     needed = 8 * learner.evidence_size
     if needed > max_bytes:
         recomputes = hasattr(learner, "delayed_update") and learner.answer in {"label", "level"}
         instead = "delayed_update: recompute" if recomputes else "fewer labels"
         raise StateTooLargeError(
-            f"{learner.algorithm} with {learner.problem.n_labels} labels keeps {needed:,} bytes of every prediction, "
+            f"{learner.algorithm} with {learner.problem.n_labels} labels keeps {needed:,} bytes for each prediction, "
             f"more than the {max_bytes:,} allowed; use {instead} instead"
         )

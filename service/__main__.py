@@ -1,4 +1,4 @@
-"""`python -m service`: the same as the command `wager`."""
+"""`python -m service`, the same as the command `wager`."""
 
 from service.commands.main import main
 

@@ -1,4 +1,4 @@
-"""Wires one worker: settings, store, use cases, HTTP interface. Nothing else does."""
+"""The composition root of a worker: settings, store, use cases, HTTP interface."""
 
 import asyncio
 import contextlib
@@ -29,17 +29,20 @@ from service.store.base import Store
 from service.store.redis.open_store import OpenStore, open_store
 
 _UPKEEP_SECONDS = 1.0
-_PATIENCE = 0.1  # seconds until a task is cancelled again
+_PATIENCE = 0.1  # seconds between two cancellations of a task
 
 MakeEnvironment = Callable[[Store, Compute], Environment]
 
 
 def create_app(settings: Settings | None = None, make_environment: MakeEnvironment = system_environment) -> FastAPI:
-    """The application of one worker.
+    """Create the application of one worker.
 
     Args:
-        settings: read from the environment if not given; they must name a store.
-        make_environment: adds clocks and random numbers to the store and the threads.
+        settings: Must name a store. None reads them from the environment.
+        make_environment: Adds clocks and random numbers to the store and the threads.
+
+    Raises:
+        ValueError: If the settings name no store.
     """
     die_with_parent()
     settings = settings or Settings()
@@ -57,13 +60,13 @@ def create_app(settings: Settings | None = None, make_environment: MakeEnvironme
 
 def _open_store(settings: Settings, *, tracing: bool) -> OpenStore:
     if settings.store_url is None:
-        raise ValueError("no store: start the service with `wager serve`, or set WAGER_STORE_URL")
+        raise ValueError("WAGER_STORE_URL is not set; set it, or start the service with `wager serve`")
     timeout, replicas = settings.store_timeout_seconds, settings.wait_replicas
     return open_store(settings.store_url, timeout, settings.tls_files, replicas, tracing=tracing)
 
 
 def _use_cases(settings: Settings, environment: Environment, sessions: SessionCache, draining: Draining) -> UseCases:
-    """What the service does, for the interface to call."""
+    """Build the use cases that the interface calls."""
     limits = Limits(settings.max_state_bytes, settings.max_step_cost, settings.max_evidence_bytes)
     catalogue = Catalogue(environment, limits, sessions.forget)
     names, most = settings.metrics_model_names, settings.metrics_max_models
@@ -77,7 +80,7 @@ def _use_cases(settings: Settings, environment: Environment, sessions: SessionCa
 
 
 def _guard(settings: Settings, environment: Environment, opened: OpenStore, watch: Telemetry) -> Guard:
-    """What requests pass before the service does anything."""
+    """Build what requests pass before they reach a route."""
     pace = Pace(settings.body_timeout_seconds, settings.body_grace_seconds, settings.body_min_bytes_per_second)
     limits = RequestLimits(settings.max_batch_items, settings.max_body_bytes, pace, settings.max_requests_in_flight)
     access = access_control(opened.api_keys, opened.request_counter, environment, settings.key_cache_seconds)
@@ -88,9 +91,9 @@ def _guard(settings: Settings, environment: Environment, opened: OpenStore, watc
 async def _running(
     environment: Environment, sessions: SessionCache, watch: Telemetry, draining: Draining
 ) -> AsyncIterator[None]:
-    """The life of a worker: keeps the sessions up, and closes threads and store at the end."""
+    """Maintain the sessions while the worker runs; then close its threads and its store."""
     spare_lasting_objects()
-    # Kernels are loaded beside the first requests, not before them; one that is met sooner is loaded in a thread.
+    # Kernels load during the first requests instead of before them. A kernel that is needed earlier loads in a thread.
     threading.Thread(target=_warm_up, name="warm-up", daemon=True).start()
     upkeep = asyncio.create_task(_keep_up(sessions, watch))
     try:
@@ -105,11 +108,11 @@ async def _running(
 
 def _warm_up() -> None:
     warm_up()
-    gc.freeze()  # what it has loaded lasts too
+    gc.freeze()  # kernels last as long as the process
 
 
 async def _keep_up(sessions: SessionCache, watch: Telemetry) -> None:
-    """The worker's upkeep, until it is cancelled."""
+    """Run the worker's upkeep until cancelled."""
     while True:
         await asyncio.sleep(_UPKEEP_SECONDS)
         watch.tick()
@@ -117,7 +120,7 @@ async def _keep_up(sessions: SessionCache, watch: Telemetry) -> None:
 
 
 async def end(task: asyncio.Task[None]) -> None:
-    """Cancels a task until it ends: `asyncio.wait_for` of Python 3.11, which redis-py calls, may swallow one."""
+    """Cancel a task until it ends: redis-py calls `asyncio.wait_for`, which may swallow one in Python 3.11."""
     while not task.done():
         task.cancel()
         await asyncio.wait([task], timeout=_PATIENCE)

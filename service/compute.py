@@ -1,7 +1,7 @@
-"""Threads for long computations: few, shared fairly by models, and none delays the end of the process.
+"""Threads for long computations: few, shared fairly by models, and never delaying the end of the process.
 
-Kernels release the interpreter's lock, so the event loop goes on while they run. Long work is cut into slices: between
-two slices other models get a turn, and a computation that is no longer wanted ends.
+Kernels release the interpreter's lock, so the event loop continues while they run. Long work is cut into slices.
+Between two slices, other models get a turn, and a cancelled computation ends.
 """
 
 import asyncio
@@ -17,17 +17,17 @@ from service.errors import StoppingError
 _T = TypeVar("_T")
 
 INLINE_COST = 5_000_000
-"""Multiply-adds, a few milliseconds: less is computed in the event loop, more in a thread, which takes a hop."""
+"""Multiply-adds, a few milliseconds: cheaper work runs in the event loop, costlier work in a thread."""
 
 SLICE_COST = 20_000_000
-"""Multiply-adds, about ten milliseconds: the size of a slice, where one step does not take more."""
+"""Multiply-adds of a slice, about ten milliseconds, unless one step costs more."""
 
 FIRST_CALL = 2**63
-"""The cost of the first call of a kernel, which may have to be compiled."""
+"""The cost of the first call of a kernel, which may compile it."""
 
 
 class _Job(NamedTuple):
-    """A function to run in a thread, and the future that takes its result."""
+    """A function to run in a thread, and the future of its result."""
 
     owner: str
     function: Callable[..., Any]
@@ -40,7 +40,7 @@ class Compute:
     """A pool of daemon threads; one owner uses at most half of them.
 
     Args:
-        threads: how many, at least 2. They start with the first job.
+        threads: Number of threads, at least 2. Each starts when needed.
     """
 
     def __init__(self, threads: int) -> None:
@@ -48,7 +48,7 @@ class Compute:
         self._share = max(1, threads // 2)
         self._started = 0
         self._running: Counter[str] = Counter()
-        self._waiting: OrderedDict[str, deque[_Job]] = OrderedDict()  # by owner; the first one is served next
+        self._waiting: OrderedDict[str, deque[_Job]] = OrderedDict()  # by owner; the first owner is served next
         self._jobs: SimpleQueue[_Job] = SimpleQueue()
         self._closed = False
 
@@ -61,12 +61,12 @@ class Compute:
         """Run a function in a thread.
 
         Args:
-            owner: whose share of the threads it counts against, the name of a model.
-            function: computes; it must release the interpreter's lock where it takes long.
-            args: of the function.
+            owner: Name of the model whose share of the threads it uses.
+            function: The computation. If long, it must release the interpreter's lock.
+            args: Arguments of the function.
 
         Raises:
-            StoppingError: if the pool is closed.
+            StoppingError: If the pool is closed.
         """
         if self._closed:
             raise StoppingError("this worker is about to stop")
@@ -78,13 +78,13 @@ class Compute:
         return result
 
     async def run_costly(self, cost: int, owner: str, function: Callable[..., _T], *args: Any) -> _T:
-        """Run a function of that many multiply-adds: in the event loop if they are few, else in a thread."""
+        """Run a function that costs `cost` multiply-adds: in the event loop if cheap, else in a thread."""
         if cost < INLINE_COST:
             return function(*args)
         return await self.run(owner, function, *args)
 
     def close(self) -> None:
-        """Refuse further jobs and fail those that wait; running ones end by themselves, or with the process."""
+        """Refuse new jobs and fail waiting ones. Running ones end when they finish, or with the process."""
         self._closed = True
         for job in [job for jobs in self._waiting.values() for job in jobs]:
             if not job.future.done():
@@ -92,7 +92,7 @@ class Compute:
         self._waiting.clear()
 
     def _dispatch(self) -> None:
-        """Hand jobs to free threads: owners in turn, none beyond its share."""
+        """Give jobs to free threads: owners take turns, each within its share."""
         for owner in list(self._waiting):
             if self._running.total() >= self._threads:
                 return
@@ -103,7 +103,7 @@ class Compute:
         jobs = self._waiting.pop(owner)
         job = jobs.popleft()
         if jobs:
-            self._waiting[owner] = jobs  # behind all other owners
+            self._waiting[owner] = jobs  # after all other owners
         self._running[owner] += 1
         if self._started < min(self._threads, self._running.total()):
             self._started += 1
@@ -119,9 +119,9 @@ class Compute:
         try:
             if not job.future.cancelled():
                 result = job.function(*job.args)
-        except Exception as raised:  # noqa: BLE001  the one who waits gets it
+        except Exception as raised:  # noqa: BLE001  the caller of `run` gets it
             error = raised
-        with contextlib.suppress(RuntimeError):  # the event loop has ended, and nobody waits
+        with contextlib.suppress(RuntimeError):  # the event loop has ended, so nobody waits for the result
             job.loop.call_soon_threadsafe(self._done, job, result, error)
 
     def _done(self, job: _Job, result: Any, error: Exception | None) -> None:
@@ -138,16 +138,16 @@ class Compute:
 
 
 def steps_in_slice(cost: int, overhead: int = 0) -> int:
-    """How many steps make a slice of about `SLICE_COST`: one at least.
+    """Return the number of steps in a slice of about `SLICE_COST`, at least 1.
 
     Args:
-        cost: multiply-adds of a step.
-        overhead: multiply-adds of a slice beside its steps; the steps of a slice may take as much.
+        cost: Multiply-adds of a step.
+        overhead: Fixed multiply-adds of a slice. The steps of a slice may cost as much.
     """
     return max(1, max(SLICE_COST, overhead) // max(cost, 1))
 
 
 def slices(n: int, cost: int, overhead: int = 0) -> list[tuple[int, int]]:
-    """Cut n steps into slices, as `steps_in_slice`: the first step of each, and the one after its last."""
+    """Cut n steps into slices of `steps_in_slice`; return each as (first step, end)."""
     size = steps_in_slice(cost, overhead)
     return [(start, min(start + size, n)) for start in range(0, n, size)]

@@ -1,4 +1,4 @@
-"""The last seconds of a worker: it still serves and says that it is not ready, so that balancers turn away from it."""
+"""Draining: after SIGTERM, a worker keeps serving but is not ready, so that balancers turn away."""
 
 import signal
 import threading
@@ -8,10 +8,10 @@ from types import FrameType
 
 
 class Draining:
-    """Whether this process has been told to stop.
+    """Delays SIGTERM, and reports whether it has arrived.
 
     Args:
-        seconds: how long a SIGTERM is put off; a second one is not.
+        seconds: Delay of the first SIGTERM. A second one is not delayed.
     """
 
     def __init__(self, seconds: float) -> None:
@@ -20,7 +20,7 @@ class Draining:
 
     @contextmanager
     def watching(self) -> Iterator[None]:
-        """Stands before the handler of SIGTERM that is there, where there is anything to put off."""
+        """Wrap the current SIGTERM handler, if a delay is set."""
         if not self._seconds or threading.current_thread() is not threading.main_thread():
             yield
             return

@@ -1,4 +1,4 @@
-"""What a worker takes from the world around it: store, threads, clocks, random numbers. Tests hand in their own."""
+"""The environment of a worker: store, threads, clocks, random numbers. Tests pass their own."""
 
 import base64
 import os
@@ -14,21 +14,21 @@ from service.store.base import Store
 
 @dataclass(frozen=True)
 class Environment:
-    """What use cases need beside their requests."""
+    """The dependencies of use cases."""
 
     store: Store
     compute: Compute
     now: Callable[[], float]  # seconds since the epoch
     rng: np.random.Generator
     new_id: Callable[[], str]
-    monotonic: Callable[[], float] = time.monotonic  # seconds, never going back
+    monotonic: Callable[[], float] = time.monotonic  # seconds; never goes back
 
 
 def system_environment(store: Store, compute: Compute) -> Environment:
-    """An environment with the system's clocks and random numbers."""
+    """Return an environment with the system's clocks and random numbers."""
     return Environment(store, compute, time.time, np.random.default_rng(), _new_id)
 
 
 def _new_id() -> str:
-    """20 characters: milliseconds since the epoch, then 9 random bytes that cannot be guessed."""
+    """Return 20 characters: milliseconds since the epoch and 9 unpredictable random bytes."""
     return base64.urlsafe_b64encode(int(time.time() * 1000).to_bytes(6, "big") + os.urandom(9)).decode()

@@ -1,4 +1,4 @@
-"""Many items at once, each of which succeeds or fails by itself: what is raised for one stands in its place."""
+"""Batches whose items succeed or fail individually: a refused item is replaced by its exception."""
 
 import contextlib
 from collections.abc import Awaitable, Callable, Sequence
@@ -13,12 +13,14 @@ _Result = TypeVar("_Result")
 
 
 def attempt_each(function: Callable[[_Item], _Result], items: Sequence[_Item | Exception]) -> list[_Result | Exception]:
-    """What the function, which changes nothing, returns for each item, or the refusal that it raises.
+    """Call a function on each item; return its result or the refusal that it raises.
 
-    What has failed already stays.
+    Args:
+        function: Must have no side effects, because it may run twice on an item.
+        items: Items, or exceptions of earlier steps, which are returned as they are.
     """
     if not _any_failed(items):
-        with contextlib.suppress(WagerError, pydantic.ValidationError):  # mostly nothing is wrong, and this is faster
+        with contextlib.suppress(WagerError, pydantic.ValidationError):  # usually all succeed, and this is faster
             return list(map(function, items))  # type: ignore[arg-type]
     return [item if isinstance(item, Exception) else _attempt(function, item) for item in items]
 
@@ -33,7 +35,7 @@ def _attempt(function: Callable[[_Item], _Result], item: _Item) -> _Result | Exc
 async def apply_to_valid(
     function: Callable[[Sequence[_Item]], Awaitable[Sequence[_Result | Exception]]], items: Sequence[_Item | Exception]
 ) -> list[_Result | Exception]:
-    """Hands over all that have not failed yet, in one call, and puts each result into its place."""
+    """Call a function once, on the items that have not failed; return results and exceptions in the items' order."""
     if not _any_failed(items):
         return list(await function(items))  # type: ignore[arg-type]
     fit = [item for item in items if not isinstance(item, Exception)]

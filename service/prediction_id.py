@@ -1,6 +1,6 @@
-"""The id of a prediction: its model, the block that keeps it, and its token in that block.
+"""The id of a prediction: its model, the block that stores it, and its token in that block.
 
-A block that the service names begins with `~`, and one that a client names never does.
+The service's names of blocks begin with `~`; those of clients never do.
 """
 
 import hashlib
@@ -12,25 +12,25 @@ import numpy as np
 from learners.base import IntArray
 
 OWN = "~"
-"""What the names that the service gives begin with."""
+"""Prefix of the names that the service gives."""
 
 SINGLE = -1
-"""The token of a prediction that has its block to itself."""
+"""The token of a prediction that is alone in its block."""
 
 _PLACE_BITS = 16
-"""The lowest bits of a token: the place in the block; the other 32 are noise."""
+"""Low bits of a token, its place in the block. The other 32 bits are noise."""
 
 MOST_TOKENS = 2 ** (32 + _PLACE_BITS)
-"""Above every token."""
+"""Exclusive upper bound of tokens."""
 
 
 def wire_form(model: str, block: str, token: int) -> str:
-    """Return an id as clients know it: `<model>:<block>`, or `<model>:<block>:<token>`."""
+    """Return an id in its wire form: `<model>:<block>`, or `<model>:<block>:<token>`."""
     return f"{model}:{block}" if token == SINGLE else f"{model}:{block}:{token}"
 
 
 class PredictionId(NamedTuple):
-    """The id as a value; `str` gives its wire form."""
+    """A parsed id. `str` returns its wire form."""
 
     model: str
     block: str
@@ -38,10 +38,10 @@ class PredictionId(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> "PredictionId":
-        """Return the id of a wire form, which is as `service.schemas.ids` demands."""
+        """Parse a wire form that `service.schemas.ids` has validated."""
         model, _, own = text.partition(":")
         block, _, token = own.partition(":")
-        return tuple.__new__(cls, (model, block, int(token) if token else SINGLE))  # half the time of `cls(...)`
+        return tuple.__new__(cls, (model, block, int(token) if token else SINGLE))  # twice as fast as `cls(...)`
 
     def __str__(self) -> str:
         """Return the wire form."""
@@ -52,8 +52,8 @@ def tokens_of(bounds: Sequence[int], secret: str) -> IntArray:
     """Return the tokens of n predictions in blocks, (n,).
 
     Args:
-        bounds: where each block begins, and n.
-        secret: from which the noise is made; of no other use.
+        bounds: Start of each block, and n.
+        secret: Seed of the noise; used for nothing else.
     """
     n, sizes = bounds[-1], np.diff(bounds)
     noise = np.frombuffer(hashlib.shake_128(secret.encode()).digest(4 * n), "<u4").astype(np.int64)

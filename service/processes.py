@@ -1,10 +1,8 @@
-"""Processes that end with the one that started them.
+"""Processes that end with their parent.
 
-Run as a script, this file ties itself to its parent and then becomes another
-program: ``python processes.py PARENT_PID PROGRAM ARGUMENT...``. A launcher is
-used instead of a ``preexec_fn`` because the parent has threads, and Python
-code between fork and exec can then deadlock. It imports nothing heavy, for it
-runs at every start.
+As a script, this file ties itself to its parent and then executes another program:
+``python processes.py PARENT_PID PROGRAM ARGUMENT...``. A ``preexec_fn`` could deadlock, because the parent has threads.
+The script imports nothing heavy, because it runs at every start.
 """
 
 import gc
@@ -18,23 +16,23 @@ _PR_SET_PDEATHSIG = 1
 
 
 def spare_lasting_objects() -> None:
-    """Keeps the garbage collector off what was made at the start, and from running at every few requests.
+    """Exempt existing objects from garbage collection, and collect less often.
 
-    Requests in flight outlive the youngest generation, which made full collections of the whole program
-    frequent: they took a third of a worker's time.
+    Requests in flight outlive the youngest generation. With the default thresholds, this caused frequent full
+    collections, which took a third of a worker's time.
     """
     gc.collect()
     gc.freeze()
     gc.set_threshold(20_000, 20, 20)
 
 
-def leave_threads_behind(code: int) -> None:
-    """End the process at once if daemon threads are still at work, which the interpreter's own end may crash.
+def exit_despite_threads(code: int) -> None:
+    """End the process immediately if daemon threads are running.
 
-    A thread in the middle of a compilation or a kernel cannot be ended; the process can.
+    A thread inside a compilation or a kernel cannot be stopped, and may crash the interpreter's shutdown.
 
     Args:
-        code: the exit code.
+        code: Exit code.
     """
     if any(thread.daemon and thread is not threading.current_thread() for thread in threading.enumerate()):
         sys.stdout.flush()
@@ -43,42 +41,40 @@ def leave_threads_behind(code: int) -> None:
 
 
 def die_with_parent(parent_pid: int | None = None) -> None:
-    """Ask the kernel to send this process SIGTERM when its parent ends, however that ends.
+    """Let the kernel send SIGTERM to this process when its parent ends, for whatever reason.
 
-    The kernel watches the *thread* that started this process, so the parent
-    must start it from a thread that lives as long as the process should.
-    Outside Linux there is no such request and this does nothing.
+    The kernel watches the *thread* that started this process, so the parent must start it from a thread that lives as
+    long as the process should. Outside Linux, this does nothing.
 
     Args:
-        parent_pid: The parent to live with. None means the process that
-            started this one by multiprocessing; in a process that was not
-            started so (a service with one worker), this does nothing.
+        parent_pid: Process id of the parent. None means the parent by multiprocessing; in a process without one (a
+            service with one worker), this does nothing.
 
     Raises:
-        SystemExit: When the parent has already gone.
+        SystemExit: If the parent has already ended.
     """
     pid = _multiprocessing_parent() if parent_pid is None else parent_pid
     if pid is None or sys.platform != "linux":
         return
     _request_parent_death_signal(signal.SIGTERM)
-    if os.getppid() != pid:  # it went before the kernel was asked
+    if os.getppid() != pid:  # the parent ended before the request
         raise SystemExit(1)
 
 
 def tied_command(command: Sequence[str]) -> list[str]:
-    """Return the command that runs `command`, an absolute program first, tied to this process."""
+    """Return a command that runs `command`, whose program is an absolute path, tied to this process."""
     return [sys.executable, "-I", "-S", __file__, str(os.getpid()), *command]
 
 
 def _multiprocessing_parent() -> int | None:
-    from multiprocessing import parent_process  # noqa: PLC0415 - doubles the launcher's start-up
+    from multiprocessing import parent_process  # noqa: PLC0415 - would double the start-up time of the launcher
 
     parent = parent_process()
     return None if parent is None else parent.pid
 
 
 def _request_parent_death_signal(number: int) -> None:
-    import ctypes  # noqa: PLC0415 - not every Python outside Linux has it
+    import ctypes  # noqa: PLC0415 - may be missing outside Linux
 
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, number, 0, 0, 0)
 

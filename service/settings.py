@@ -1,4 +1,4 @@
-"""What can be set, with its default and its range: one field, one environment variable."""
+"""Settings of the service: each field is one environment variable, with its default and its range."""
 
 import base64
 import ipaddress
@@ -34,10 +34,12 @@ def _check_store_url(url: str) -> str:
 
 def _check_webhook_secrets(secrets: SecretStr) -> SecretStr:
     if not (words := _words(secrets)):
-        raise ValueError("must hold a secret: whsec_ and the base64 of 24 to 64 bytes; several are separated by commas")
+        raise ValueError(
+            "needs at least one secret: whsec_ and the base64 of 24 to 64 bytes; separate several with commas"
+        )
     for number, word in enumerate(words, 1):
         if not _is_webhook_secret(word):
-            raise ValueError(f"secret number {number} is not whsec_ and the base64 of 24 to 64 bytes")
+            raise ValueError(f"secret {number} is not whsec_ and the base64 of 24 to 64 bytes")
     return secrets
 
 
@@ -47,7 +49,7 @@ def _words(secrets: SecretStr) -> list[str]:
 
 def _check_names(names: str) -> str:
     if any(not re.fullmatch(NAME, name) for name in _split(names)):
-        raise ValueError("must be names of models, separated by commas")
+        raise ValueError("must be model names, separated by commas")
     return names
 
 
@@ -67,17 +69,15 @@ def _plain(value: object) -> str:
 
 
 class Settings(BaseSettings):
-    """The settings of one service; the same in all of its workers.
+    """The settings of one service, shared by all of its workers.
 
-    Each is read from the environment (``WAGER_PORT``, ...) when an instance is
-    made, unless it is passed as an argument. An empty variable counts as unset;
-    one that is unset is looked for in the folder `secrets_dir`, if that is given,
-    as a file of the variable's name (``WAGER_STORE_URL``, in any case).
-    Sizes are in bytes and may be written with a unit (``64MiB``).
+    An argument overrides the environment variable (``WAGER_PORT``, ...). An empty variable counts as unset. An unset
+    one is read from the folder `secrets_dir`, if given, from the file named like the variable (``WAGER_STORE_URL``,
+    in upper or lower case). Sizes are in bytes and may have a unit (``64MiB``).
 
     Raises:
-        pydantic.ValidationError: From the constructor, naming every wrong
-            value. It does not repeat the values, which may be secret.
+        pydantic.ValidationError: From the constructor. Names every wrong setting, without its value, which may be
+            secret.
     """
 
     model_config = SettingsConfigDict(
@@ -88,85 +88,104 @@ class Settings(BaseSettings):
         hide_input_in_errors=True,
     )
 
-    secrets_dir: DirectoryPath | None = Field(
-        None, description="Folder of secret settings, one file each, named like its variable."
-    )
     host: str = Field("127.0.0.1", min_length=1, description="Address to listen on.")
     port: int = Field(8000, ge=1, le=65535, description="TCP port to listen on.")
-    data_dir: Path = Field(Path("wager-data"), description="Folder of the embedded store's data and log.")
+    data_dir: Path = Field(Path("wager-data"), description="Folder of the embedded store.")
     store_url: Annotated[str, AfterValidator(_check_store_url)] | None = Field(
-        None, description="Redis or Valkey to use instead of the embedded store."
+        None, description="URL of the Redis or Valkey to use instead of the embedded store."
     )
     store_ca_file: FilePath | None = Field(
-        None, description="Authorities (PEM) that sign the store's certificate; else the system's."
+        None, description="Authorities (PEM) that verify the store's certificate; unset: the system's."
     )
-    store_cert_file: FilePath | None = Field(None, description="Certificate (PEM) to show to the store.")
-    store_key_file: FilePath | None = Field(None, description="Key (PEM) of the certificate, if not in the same file.")
+    store_cert_file: FilePath | None = Field(None, description="Client certificate (PEM) for the store.")
+    store_key_file: FilePath | None = Field(
+        None, description="Private key (PEM) of the client certificate, unless in the same file."
+    )
     appendfsync: Literal["always", "everysec"] = Field(
         "everysec",
-        description="When the embedded store calls fsync: at every write or each second.",
+        description="When the embedded store flushes to disk: at every write, or every second; then a power loss may "
+        "lose up to two seconds.",
     )
     wait_replicas: int = Field(
-        0, ge=0, le=16, description="Replicas of the store that must have a feedback before it is acknowledged."
+        0, ge=0, le=16, description="Replicas of the store that must confirm feedback before it is acknowledged."
     )
-    workers: int = Field(1, ge=1, le=256, description="Number of worker processes.")
-    store_timeout_seconds: float = Field(1.0, gt=0, le=60, description="Longest wait for one answer of the store.")
-    max_body_bytes: ByteSize = Field(ByteSize(4 * _MIB), ge=_KIB, le=_GIB, description="Largest request body.")
-    max_batch_items: int = Field(1000, ge=1, le=100_000, description="Most items in one batch request.")
-    max_state_bytes: ByteSize = Field(ByteSize(256 * _MIB), ge=_KIB, description="Largest state a model may have.")
+    workers: int = Field(1, ge=1, le=256, description="Worker processes.")
+    secrets_dir: DirectoryPath | None = Field(
+        None, description="Folder of secret settings: one file for each, named like its variable."
+    )
+    store_timeout_seconds: float = Field(1.0, gt=0, le=60, description="Maximum wait for one reply of the store.")
+    max_body_bytes: ByteSize = Field(
+        ByteSize(4 * _MIB), ge=_KIB, le=_GIB, description="Maximum size of a request body."
+    )
+    max_batch_items: int = Field(1000, ge=1, le=100_000, description="Maximum items in a batch request.")
+    max_state_bytes: ByteSize = Field(ByteSize(256 * _MIB), ge=_KIB, description="Maximum size of a new model's state.")
     cache_bytes: ByteSize = Field(
-        ByteSize(512 * _MIB), ge=_MIB, description="Most memory a worker gives to cached models."
+        ByteSize(512 * _MIB), ge=_MIB, description="Maximum memory for cached models in each worker."
     )
     max_distribution_numbers: int = Field(
-        1_000_000, ge=1, description="Most probabilities that the answer to one batch may list."
+        1_000_000, ge=1, description="Maximum probabilities in the answer to one batch."
     )
     max_evidence_bytes: ByteSize = Field(
-        ByteSize(64 * _KIB), ge=8, description="Most that a new model may keep of each prediction beside its context."
+        ByteSize(64 * _KIB),
+        ge=8,
+        description="Maximum evidence that a new model stores with each prediction, besides its context.",
     )
     max_step_cost: int = Field(
         1_000_000_000,
         ge=1_000_000,
-        description="Most multiply-adds, about a billion a second, of one decision or update of a new model.",
+        description="Maximum multiply-adds of one decision or update of a new model; a core does 10⁹ a second.",
     )
-    compute_threads: int = Field(2, ge=2, le=64, description="Threads of a worker for long computations.")
-    max_requests_in_flight: int = Field(1000, ge=1, le=1_000_000, description="Most requests at once in a worker.")
-    body_timeout_seconds: float = Field(30.0, gt=0, le=3600, description="Longest time that a body may take to arrive.")
+    compute_threads: int = Field(2, ge=2, le=64, description="Threads for long computations in each worker.")
+    max_requests_in_flight: int = Field(
+        1000, ge=1, le=1_000_000, description="Maximum concurrent requests in each worker."
+    )
+    body_timeout_seconds: float = Field(30.0, gt=0, le=3600, description="Maximum time for a request body to arrive.")
     body_grace_seconds: float = Field(
-        5.0, gt=0, le=3600, description="How long a body may take before `body_min_bytes_per_second` counts."
+        5.0, gt=0, le=3600, description="Time before the minimum rate applies to a request body."
     )
     body_min_bytes_per_second: ByteSize = Field(
-        ByteSize(1000), ge=0, le=_GIB, description="Slowest average rate at which a body may arrive; 0 for any."
+        ByteSize(1000),
+        ge=0,
+        le=_GIB,
+        description="Minimum average rate of sending a request body or reading an answer; 0 for none.",
     )
     head_timeout_seconds: float = Field(
-        10.0, gt=0, le=3600, description="Longest time that the head of a request, or a reader of answers, may idle."
+        10.0,
+        gt=0,
+        le=3600,
+        description="Maximum time for a request head to arrive; also the interval of checks for slow readers.",
     )
     auth: Literal["auto", "required", "off"] = Field(
-        "auto", description="Whether requests need an API key: unless `host` is set to loopback, always, or never."
+        "auto", description="Whether requests need an API key; auto: unless the host is set to a loopback address."
     )
     key_cache_seconds: float = Field(
-        5.0, ge=0, le=3600, description="How long a worker trusts an API key without asking: the delay of a revocation."
+        5.0, ge=0, le=3600, description="How long a worker caches an API key: the maximum delay of a revocation."
     )
     webhook_secrets: Annotated[SecretStr, AfterValidator(_check_webhook_secrets)] | None = Field(
-        None, description="Secrets that webhooks are signed with (whsec_...), separated by commas."
+        None, description="Secrets of webhook signatures (whsec_...), separated by commas."
     )
     log_format: Literal["auto", "json", "console"] = Field(
-        "auto", description="Logs as JSON lines or for a person; auto: for a person where stderr is a terminal."
+        "auto", description="Format of the log; auto: console if standard error is a terminal, else json."
     )
     log_requests_per_second: int = Field(
-        10, ge=0, le=1_000_000, description="Most lines a worker logs of requests in a second; failures always are."
+        10,
+        ge=0,
+        le=1_000_000,
+        description="Maximum log lines a second for successful requests, and as many for refused ones, in each worker; "
+        "failures (500 and above) are always logged.",
     )
     metrics_models: Annotated[str, AfterValidator(_check_names)] = Field(
-        "", description="Models that /metrics tells of, separated by commas; if empty, the first ones by name."
+        "", description="Models in /metrics, separated by commas; empty: the first ones by name."
     )
-    metrics_max_models: int = Field(100, ge=0, le=10_000, description="Most models that /metrics tells of.")
+    metrics_max_models: int = Field(100, ge=0, le=10_000, description="Maximum models in /metrics.")
     graceful_shutdown_seconds: int = Field(
-        5, ge=0, le=600, description="Longest wait for running requests when the service stops."
+        5, ge=0, le=600, description="Maximum wait for running requests at shutdown."
     )
     drain_seconds: float = Field(
         0.0,
         ge=0,
         le=600,
-        description="How long the service goes on serving, not ready, before it stops: for a balancer to turn away.",
+        description="How long the service keeps serving after SIGTERM, with /readyz 503, so that balancers turn away.",
     )
 
     @field_validator("store_ca_file", "store_cert_file", "store_key_file")
@@ -174,9 +193,9 @@ class Settings(BaseSettings):
     def _check_tls_file(cls, path: Path | None, info: ValidationInfo) -> Path | None:
         url = info.data.get("store_url")
         if path is not None and not (url and parse_store_url(url).tls):
-            raise ValueError("is of use with a store URL that begins with rediss only")
+            raise ValueError("requires a store URL that begins with rediss")
         if path is not None and info.field_name == "store_key_file" and info.data.get("store_cert_file") is None:
-            raise ValueError("needs a certificate: set store_cert_file too")
+            raise ValueError("needs a certificate: set store_cert_file")
         return path
 
     @field_validator("wait_replicas")
@@ -184,14 +203,14 @@ class Settings(BaseSettings):
     def _check_replicas(cls, number: int, info: ValidationInfo) -> int:
         url = info.data.get("store_url")
         if number and (not url or parse_store_url(url).kind is Kind.CLUSTER):
-            raise ValueError("is of use with the URL of a store that has replicas and is no cluster only")
+            raise ValueError("requires a store URL that is not of a cluster")
         return number
 
     @field_validator("drain_seconds")
     @classmethod
     def _check_drain(cls, seconds: float, info: ValidationInfo) -> float:
         if seconds and info.data.get("workers", 1) > 1:
-            raise ValueError("must be 0 with several workers, which share one address: run more services instead")
+            raise ValueError("must be 0 with several workers, which share one address; run several services instead")
         return seconds
 
     @classmethod
@@ -201,53 +220,53 @@ class Settings(BaseSettings):
         init_settings: PydanticBaseSettingsSource,
         env_settings: PydanticBaseSettingsSource,
         dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - the base's signature
-        file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - does not know the folder
+        file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - not configured with the folder
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Arguments come before the environment, and that before the files of the secrets' folder."""
+        """Rank the sources: arguments, environment variables, files of `secrets_dir`."""
         folder = (env_settings() | init_settings()).get("secrets_dir")
-        if folder is None or not Path(folder).is_dir():  # which is then refused by name
+        if folder is None or not Path(folder).is_dir():  # validation refuses it by name
             return init_settings, env_settings
         return init_settings, env_settings, SecretsSettingsSource(settings_cls, folder)
 
     def as_environment(self) -> dict[str, str]:
-        """Return the environment variables from which a worker reads these same settings."""
+        """Return the environment variables that give a worker these settings."""
         values = self.model_dump(exclude_none=True)
         return {_PREFIX + name.upper(): _plain(value) for name, value in values.items()}
 
     @property
     def keys_required(self) -> bool:
-        """Whether requests need an API key; where nobody has set the host, any address may be listened on."""
+        """Whether requests need an API key. If the host is not set, another program may listen on any address."""
         private = "host" in self.model_fields_set and self.on_loopback
         return self.auth == "required" or (self.auth == "auto" and not private)
 
     @property
     def on_loopback(self) -> bool:
-        """Whether only this machine can reach the service; a name but `localhost` counts as reachable."""
+        """Whether only this machine can reach the service; every name except `localhost` counts as reachable."""
         try:
             return ipaddress.ip_address(self.host.partition("%")[0]).is_loopback
         except ValueError:
             return self.host == "localhost"
 
     def all_webhook_secrets(self) -> list[str]:
-        """Every secret that a webhook may be signed with."""
+        """Return the secrets that a webhook may be signed with."""
         return [] if self.webhook_secrets is None else _words(self.webhook_secrets)
 
     @property
     def metrics_model_names(self) -> list[str]:
-        """The models that /metrics tells of; none where it is to choose."""
+        """The models in /metrics; empty for the first ones by name."""
         return _split(self.metrics_models)
 
     @property
     def tls_files(self) -> TlsFiles:
-        """The files for TLS with the store."""
+        """The files for TLS connections to the store."""
         return TlsFiles(self.store_ca_file, self.store_cert_file, self.store_key_file)
 
     @property
     def masked_store_url(self) -> str | None:
-        """The store's URL, fit to be shown: with asterisks where its password was."""
+        """The store's URL with asterisks in place of its password."""
         if self.store_url is None:
             return None
-        base, query, _ = self.store_url.partition("?")  # a password may stand in the query too
+        base, query, _ = self.store_url.partition("?")  # the query may have a password too
         authority = urlsplit(base).netloc
         userinfo, at, address = authority.rpartition("@")
         user, colon, _ = userinfo.partition(":")

@@ -1,4 +1,4 @@
-"""Certificates made for one run of the tests."""
+"""TLS certificates for one test run."""
 
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -9,28 +9,28 @@ from service.store.connections.addresses import TlsFiles
 
 
 class Certificates(NamedTuple):
-    """Files of an authority, of a server on loopback, and of a client that the authority knows."""
+    """Certificate files: of an authority, of a server on loopback, and of a client that the authority trusts."""
 
     ca: Path
     server: Path
     client: Path
 
     def server_options(self, port: int) -> dict[str, str]:
-        """A server's options for TLS and nothing else, with clients that must show certificates."""
+        """Return a server's options for TLS without plain TCP, with required client certificates."""
         files = {"tls-cert-file": str(self.server), "tls-key-file": str(self.server), "tls-ca-cert-file": str(self.ca)}
         return {"port": "0", "tls-port": str(port), "tls-replication": "yes", **files}
 
     def client_options(self) -> dict[str, Any]:
-        """What redis-py needs."""
+        """Return redis-py's options for this client."""
         return {"ssl": True, "ssl_ca_certs": self.ca, "ssl_certfile": self.client, "ssl_keyfile": self.client}
 
     def of_client(self) -> TlsFiles:
-        """What a welcome client needs."""
+        """Return the files of a client that the server accepts."""
         return TlsFiles(self.ca, self.client, self.client)
 
 
 def make_certificates(folder: Path) -> Certificates:
-    """Makes them in a folder."""
+    """Write new certificates to a folder."""
     made = Certificates(folder / "ca.pem", folder / "server.pem", folder / "client.pem")
     authority = trustme.CA()
     authority.cert_pem.write_to_path(str(made.ca))

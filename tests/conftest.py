@@ -1,4 +1,4 @@
-"""What the tests share: real stores, event loops, and the service in this process or in its own."""
+"""Fixtures that all tests share: real stores, event loops, and the service in this process or in a subprocess."""
 
 import asyncio
 import inspect
@@ -27,7 +27,7 @@ _names = (f"m{number:04}" for number in itertools.count())
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
-    """Runs an `async def` test in the event loop of its `runner` fixture, or in one of its own."""
+    """Run an `async def` test in the event loop of its `runner` fixture, or in a new one."""
     if not inspect.iscoroutinefunction(pyfuncitem.obj):
         return None
     names = inspect.signature(pyfuncitem.obj).parameters
@@ -42,14 +42,14 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
 
 @pytest.fixture(scope="session", autouse=True)
 def _no_settings_from_outside() -> None:
-    """Whatever WAGER_ variables the developer has set, the tests do not see them."""
+    """Remove the developer's WAGER_ variables, so that tests do not see them."""
     for name in Settings.model_fields:
         os.environ.pop(f"WAGER_{name.upper()}", None)
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _fields_are_compiled_once() -> Iterator[None]:
-    """FastAPI compiles the fields of all routes for each application, and the tests make a thousand applications."""
+def _compile_fields_once() -> Iterator[None]:
+    """Cache pydantic's type adapters: FastAPI compiles all fields per application, and tests make a thousand."""
     known: dict[str, pydantic.TypeAdapter[Any]] = {}
 
     def adapter(of: Any, config: pydantic.ConfigDict | None = None) -> pydantic.TypeAdapter[Any]:
@@ -65,27 +65,27 @@ def _fields_are_compiled_once() -> Iterator[None]:
 
 @pytest.fixture
 def runner() -> Iterator[asyncio.Runner]:
-    """The event loop of one test, for the fixtures that must share it."""
+    """Provide the event loop of one test, for fixtures that must share it."""
     with asyncio.Runner() as running:
         yield running
 
 
 @pytest.fixture
 def name() -> str:
-    """The name of a model that no other test has: cheaper than an empty store."""
+    """Return a model name that no other test uses; cheaper than an empty store."""
     return next(_names)
 
 
 @pytest.fixture(scope="session")
 def store_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The store of the product: an embedded Valkey."""
+    """Start the product's default store, an embedded Valkey, and provide its URL."""
     with EmbeddedServer(tmp_path_factory.mktemp("valkey")) as server:
         yield server.url
 
 
 @pytest.fixture(scope="session")
 def redis_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The oldest store that is promised to work: Redis 7.0, where it is installed."""
+    """Start the oldest supported store, Redis 7.0, if it is installed, and provide its URL."""
     if REDIS_SERVER is None:
         pytest.skip("no redis-server on the PATH")
     with redis_server(tmp_path_factory.mktemp("redis")) as url:
@@ -94,7 +94,7 @@ def redis_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
-    """For servers that speak TLS, where redis-server is installed: the embedded store's program does not."""
+    """Make certificates for TLS servers; these need redis-server, as the embedded store lacks TLS."""
     if REDIS_SERVER is None:
         pytest.skip("no redis-server on the PATH")
     return make_certificates(tmp_path_factory.mktemp("certificates"))
@@ -102,27 +102,27 @@ def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
 
 @pytest.fixture(scope="session")
 def small_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """Three primaries, with a replica each."""
+    """Start three primaries with one replica each."""
     with cluster(tmp_path_factory.mktemp("cluster")) as running:
         yield running
 
 
 @pytest.fixture(scope="session")
 def cluster_url(small_cluster: Cluster) -> str:
-    """The URL of a cluster."""
+    """Return the URL of a cluster."""
     return small_cluster.url
 
 
 @pytest.fixture(params=["store_url", "redis_url", "cluster_url"], ids=["embedded-valkey", "redis-server", "cluster"])
 def any_store_url(request: pytest.FixtureRequest) -> str:
-    """Each store in turn."""
+    """Return the URL of each kind of store in turn."""
     url: str = request.getfixturevalue(request.param)
     return url
 
 
 @pytest.fixture
 def store(store_url: str, runner: asyncio.Runner) -> Iterator[RedisStore]:
-    """A connection to the product's store."""
+    """Connect to the product's default store."""
     connected = RedisStore(store_url, timeout=5.0)
     yield connected
     runner.run(connected.close())
@@ -130,7 +130,7 @@ def store(store_url: str, runner: asyncio.Runner) -> Iterator[RedisStore]:
 
 @pytest.fixture
 def client(store_url: str, runner: asyncio.Runner) -> Iterator[httpx2.AsyncClient]:
-    """The application of one worker, in this process, on the product's store."""
+    """Run the application of one worker in this process, on the product's default store."""
     context = worker(store_url)
     yield runner.run(context.__aenter__())
     runner.run(context.__aexit__(None, None, None))
@@ -138,6 +138,6 @@ def client(store_url: str, runner: asyncio.Runner) -> Iterator[httpx2.AsyncClien
 
 @pytest.fixture
 def live(tmp_path: Path) -> Iterator[Wager]:
-    """`wager serve`, one worker, in a process of its own."""
+    """Run `wager serve` with one worker in a subprocess."""
     with serve(tmp_path) as wager:
         yield wager

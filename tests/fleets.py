@@ -1,4 +1,4 @@
-"""Several servers that belong together, on loopback, for the tests: a cluster, and servers watched by Sentinels."""
+"""Groups of servers on loopback for the tests: a cluster, and servers that Sentinels watch."""
 
 import contextlib
 import re
@@ -17,20 +17,20 @@ from tests.servers import REDIS_SERVER, free_port, wait_until
 
 SLOTS = 16384
 SERVICE = "wager"
-"""The name by which the Sentinels watch."""
+"""The service name in the Sentinels' configuration."""
 
 _PEER, _PASSWORD = "peer", "secret"
-"""As whom replicas and Sentinels come to a watched server; clients come by the password alone."""
+"""The user of replicas and Sentinels at a watched server; clients send only the password."""
 
 
 class Server:
-    """One server process that can be killed and started again on its data.
+    """A server process that can be killed and restarted with its data.
 
     Args:
-        folder: of its data; made if it is missing.
-        options: of the server, beside those that all have.
-        binary: the program; if not given, the embedded store's, or for TLS redis-server, as that has none.
-        tls: to speak TLS only, to clients who show certificates, and so to its primary.
+        folder: data folder; created if missing.
+        options: server options in addition to the common ones.
+        binary: the program; defaults to the embedded store's, or to redis-server for TLS, which the former lacks.
+        tls: makes the server accept only TLS clients with certificates, and use TLS to its primary.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class Server:
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> Self:
-        """Starts it; it may not answer yet."""
+        """Start the process, without waiting until it answers."""
         flat = [part for name, value in self._options.items() for part in (f"--{name}", value)]
         command = tied_command([str(self._binary), *flat, "--logfile", str(self._folder / "server.log")])
         self._process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
@@ -57,19 +57,19 @@ class Server:
 
     @property
     def pid(self) -> int:
-        """Of the process."""
+        """The process id."""
         assert self._process is not None
         return self._process.pid
 
     def kill(self) -> None:
-        """Ends it at once, as `kill -9` does."""
+        """End the process immediately, like `kill -9`."""
         if self._process is not None:
             self._process.kill()
             self._process.wait()
             self._process = None
 
     def send(self, *command: Any, patience: float = 2.0, port: int = 0) -> Any:
-        """Sends a command over a connection of its own."""
+        """Send a command over a new connection."""
         options: dict[str, Any] = {"socket_timeout": patience, "password": self.password, "decode_responses": True}
         options |= {} if self._tls is None else self._tls.client_options()
         with redis.Redis("127.0.0.1", port or self.port, **options) as client:
@@ -77,32 +77,36 @@ class Server:
 
     @contextmanager
     def ended(self) -> Iterator[Self]:
-        """Kills it at the end of the context."""
+        """Kill the server at the end of the context."""
         try:
             yield self
         finally:
             self.kill()
 
     def answers(self) -> bool:
-        """Whether it is there and ready."""
+        """Check whether the server is ready."""
         with contextlib.suppress(redis.RedisError):
             return bool(self.send("PING"))
         return False
 
 
 class Cluster:
-    """Three primaries and three replicas; the replica of primary i is server 3 + i."""
+    """Three primaries and three replicas; server 3 + i is the replica of primary i."""
 
     def __init__(self, servers: Sequence[Server]) -> None:
         self.servers = servers
         self.url = "redis+cluster://" + ",".join(f"127.0.0.1:{server.port}" for server in servers[:3])
 
     def slot(self, key: str) -> int:
-        """The slot of a key."""
+        """Return the slot of a key."""
         return int(self.servers[0].send("CLUSTER", "KEYSLOT", key))
 
     def owner(self, slot: int) -> Server:
-        """The server that says the slot is its own."""
+        """Return the server that serves the slot according to its own view.
+
+        Raises:
+            LookupError: if no server does.
+        """
         for server in self.servers:
             with contextlib.suppress(redis.RedisError):
                 for first, last, (_, port, *_), *_ in server.send("CLUSTER", "SLOTS"):
@@ -111,11 +115,11 @@ class Cluster:
         raise LookupError(slot)
 
     def id(self, server: Server) -> str:
-        """The name that a server has in the cluster."""
+        """Return a server's node id in the cluster."""
         return str(server.send("CLUSTER", "MYID"))
 
     def agrees(self) -> bool:
-        """Whether every server that runs sees all slots served, by the same servers."""
+        """Check whether every running server sees all slots served, by the same servers."""
         views = []
         for server in self.servers:
             with contextlib.suppress(redis.ConnectionError):
@@ -136,7 +140,7 @@ def _primaries(server: Server) -> frozenset[tuple[int, int, int]]:
 
 @contextmanager
 def cluster(folder: Path, node_timeout_ms: int = 1500, **options: str) -> Iterator[Cluster]:
-    """Six servers, started with a configuration in which they know each other already: no gossip to wait for."""
+    """Start six servers with a configuration that lists all of them, which saves waiting for gossip."""
     common: dict[str, Any] = {"cluster_enabled": "yes", "cluster_node_timeout": str(node_timeout_ms), **options}
     with ExitStack() as stack:
         servers = []
@@ -154,7 +158,7 @@ def cluster(folder: Path, node_timeout_ms: int = 1500, **options: str) -> Iterat
 
 
 def _introduce(servers: Sequence[Server], folder: Path) -> None:
-    """Writes each server's nodes.conf."""
+    """Write each server's nodes.conf."""
     ids = [f"{number + 1:040x}" for number in range(6)]
     bounds = [0, 5461, 10923, SLOTS]
     for me in range(6):
@@ -182,19 +186,19 @@ def _online_replicas(server: Server) -> int:
     return sum(info[f"slave{n}"]["state"] == "online" for n in range(info["connected_slaves"]))
 
 
-def _follows(replica: Server) -> bool:
-    """Whether it has loaded what its primary had; the primary calls it online before."""
+def _is_loaded(replica: Server) -> bool:
+    """Check whether the replica has loaded its primary's data; the primary reports "online" earlier."""
     return bool(replica.send("INFO", "replication").get("master_link_status") == "up")
 
 
 def wait_until_replicated(primary: Server) -> None:
-    """Waits until the replica has all that the primary has by now."""
+    """Wait until the replica has everything that the primary has at the time of the call."""
     offset = primary.send("INFO", "replication")["master_repl_offset"]
     wait_until(lambda: primary.send("INFO", "replication")["slave0"]["offset"] >= offset)
 
 
 class SentinelStore:
-    """A primary, a replica of it, and three Sentinels that watch them."""
+    """A primary, its replica, and three Sentinels that watch them."""
 
     def __init__(self, servers: Sequence[Server], sentinels: Sequence[Server]) -> None:
         self.servers = servers
@@ -204,29 +208,33 @@ class SentinelStore:
         self.url = f"{scheme}://:{_PASSWORD}@{hosts}/{SERVICE}"
 
     def primary(self) -> Server:
-        """The server that the first Sentinel believes to be the primary."""
+        """Return the server that the first Sentinel names as the primary."""
         address = self.sentinels[0].send("SENTINEL", "GET-MASTER-ADDR-BY-NAME", SERVICE)
         return next(server for server in self.servers if str(server.port) == address[1])
 
     def url_of(self, server: Server) -> str:
-        """Of a server by itself, without asking the Sentinels."""
+        """Return a server's direct URL, which bypasses the Sentinels."""
         return f"redis://:{_PASSWORD}@127.0.0.1:{server.port}"
 
     def cut_off(self, server: Server) -> None:
-        """Neither replica nor Sentinel reaches a server any more; clients do."""
+        """Block the replica and the Sentinels from a server; clients still reach it."""
         server.send("ACL", "SETUSER", _PEER, "off")
         server.send("CLIENT", "KILL", "USER", _PEER)
 
     def join(self, server: Server) -> None:
-        """They reach it again."""
+        """Lift the block of `cut_off`."""
         server.send("ACL", "SETUSER", _PEER, "on")
 
     def is_whole(self, loaded: bool = True) -> bool:
-        """Whether the primary has a replica, in step if not just called online, and every Sentinel knows all others."""
+        """Check whether the primary has its replica and every Sentinel sees all others.
+
+        Args:
+            loaded: also require that the replica has loaded the primary's data.
+        """
         with contextlib.suppress(redis.RedisError, StopIteration):
             primary = self.primary()
             others = [each for each in self.servers if each is not primary]
-            in_step = not loaded or all(_follows(each) for each in others)
+            in_step = not loaded or all(_is_loaded(each) for each in others)
             return (
                 in_step and _online_replicas(primary) == 1 and all(_knows_all(sentinel) for sentinel in self.sentinels)
             )
@@ -248,7 +256,7 @@ def _is_down(fields: Any) -> bool:
 def sentinels(
     folder: Path, down_after_ms: int = 500, tls: Certificates | None = None, **options: Any
 ) -> Iterator[SentinelStore]:
-    """A primary, its replica, and a trio that fails over when the primary was silent so long."""
+    """Start a primary, its replica, and three Sentinels that fail over after `down_after_ms` without an answer."""
     users = folder / "users.acl"
     users.write_text(f"user default on >{_PASSWORD} ~* &* +@all\nuser {_PEER} on >{_PASSWORD} ~* &* +@all\n")
     options |= {"aclfile": str(users), "masteruser": _PEER, "masterauth": _PASSWORD}
@@ -260,7 +268,7 @@ def sentinels(
         names = [folder / f"sentinel-{number}" for number in range(3)]
         watchers = [_Sentinel(name, servers[0].port, down_after_ms, tls) for name in names]
         made = SentinelStore(servers, watchers)
-        for group in (servers, watchers):  # a Sentinel that starts later need not wait to hear of the replica
+        for group in (servers, watchers):  # Sentinels that start later find the replica immediately
             for server in group:
                 stack.callback(server.kill)
                 server.start()
@@ -270,7 +278,7 @@ def sentinels(
 
 
 class _Sentinel(Server):
-    """A Sentinel of a quorum of two; it keeps what it learns in its configuration file."""
+    """A Sentinel with a quorum of two; it stores what it learns in its configuration file."""
 
     def __init__(self, folder: Path, primary_port: int, down_after_ms: int, tls: Certificates | None) -> None:
         super().__init__(folder, tls=tls)

@@ -1,6 +1,6 @@
-"""What a release leaves in its store, as a file: `python -m tests.releases` writes it for the present version.
+"""A release's store content, as a file: `python -m tests.releases` writes it for the current version.
 
-The file stays in the repository, and every later version must go on from it (`test_upgrades.py`).
+The file stays in the repository. Every later version must open it (`test_upgrades.py`).
 """
 
 import asyncio
@@ -34,14 +34,14 @@ MODELS: dict[str, dict[str, Any]] = {
 
 
 def context_of(model: str, i: int) -> Any:
-    """The i-th context."""
+    """Return the i-th context."""
     if model == "sparse":
         return {"indices": [i, i + 7], "values": [0.6, 0.8]}
     return [0.1 * i, 1.0, -0.5]
 
 
 async def play(client: httpx2.AsyncClient, model: str, own_id: str, i: int) -> dict[str, Any]:
-    """A prediction with an id of the client's."""
+    """Request a prediction with a client's id."""
     body = {"model": model, "context": context_of(model, i), "prediction_id": own_id}
     made = await client.post("/predict", json=body)
     assert made.status_code == 200, made.text
@@ -49,7 +49,7 @@ async def play(client: httpx2.AsyncClient, model: str, own_id: str, i: int) -> d
 
 
 async def judge(client: httpx2.AsyncClient, model: str, own_id: str, i: int) -> dict[str, Any]:
-    """Its feedback."""
+    """Give feedback on it."""
     truth: dict[str, Any] = {"true_labels": LABELS} if model == "ranking" else {"correct": i % 2 == 0}
     given = await client.post("/feedback", json={"prediction_id": f"{model}:{own_id}"} | truth)
     assert given.status_code == 200, given.text
@@ -57,10 +57,10 @@ async def judge(client: httpx2.AsyncClient, model: str, own_id: str, i: int) -> 
 
 
 async def live(store_url: str) -> dict[str, Any]:
-    """A life of this version; what its clients remember of it."""
+    """Create models and play rounds on this version; return what its clients received."""
     store, clock = RedisStore(store_url, 10.0), Clock()
     key = await key_admin_at(ApiKeyTable(store.command), clock).create("a client", ["admin"])
-    told: dict[str, Any] = {"key": key.text, "models": {}}
+    received: dict[str, Any] = {"key": key.text, "models": {}}
     async with worker(store_url, clock, auth="required") as client:
         client.headers.update(bearer(key))
         for model, fields in MODELS.items():
@@ -72,9 +72,9 @@ async def live(store_url: str) -> dict[str, Any]:
                     await _snapshot(store, model)
             open_one = await play(client, model, "open", ROUNDS)
             log = (await client.get(f"/models/{model}/rounds")).text.splitlines()
-            told["models"][model] = {"open": open_one, "log": [json.loads(line) for line in log]}
+            received["models"][model] = {"open": open_one, "log": [json.loads(line) for line in log]}
     await store.close()
-    return told
+    return received
 
 
 async def _snapshot(store: RedisStore, model: str) -> None:
@@ -84,7 +84,7 @@ async def _snapshot(store: RedisStore, model: str) -> None:
 
 
 def dump(store_url: str) -> dict[str, Any]:
-    """Everything in a store, by key; bytes as hexadecimal digits."""
+    """Return a store's whole content, by key, with bytes as hexadecimal digits."""
     with raw(store_url) as store:
         names = sorted(name.decode() for name in store.scan_iter("wager:*"))
         return {name: _content(store, name) for name in names}
@@ -106,7 +106,7 @@ def _content(store: Any, name: str) -> Any:
 
 
 def restore(store_url: str, content: dict[str, Any]) -> None:
-    """Puts it all into an empty store; predictions are kept for an hour."""
+    """Write all of it into an empty store; predictions expire after an hour."""
     with raw(store_url) as store:
         for name, value in content.items():
             if isinstance(value, str):
@@ -121,11 +121,11 @@ def restore(store_url: str, content: dict[str, Any]) -> None:
 
 
 def main() -> None:
-    """Writes the file of the present version."""
+    """Write the file of the current version."""
     with tempfile.TemporaryDirectory() as folder, EmbeddedServer(Path(folder)) as server:
-        told = asyncio.run(live(server.url))
+        received = asyncio.run(live(server.url))
         FOLDER.mkdir(exist_ok=True)
-        text = json.dumps({"start": START, "told": told, "store": dump(server.url)}, indent=1, sort_keys=True)
+        text = json.dumps({"start": START, "told": received, "store": dump(server.url)}, indent=1, sort_keys=True)
         (FOLDER / f"{__version__}.json").write_text(text + "\n")
 
 

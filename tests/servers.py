@@ -1,4 +1,4 @@
-"""Stores in processes of their own, for the tests."""
+"""Store processes for the tests."""
 
 import asyncio
 import contextlib
@@ -22,7 +22,7 @@ REDIS_SERVER = shutil.which("redis-server")
 
 @contextmanager
 def redis_server(folder: Path) -> Iterator[str]:
-    """Debian's redis-server on a unix socket in the folder; its URL."""
+    """Run Debian's redis-server on a unix socket in the folder; provide its URL."""
     assert REDIS_SERVER is not None
     path = folder / "redis.sock"
     options = {"port": "0", "unixsocket": str(path), "dir": str(folder), "appendonly": "yes", "save": ""}
@@ -38,7 +38,7 @@ def redis_server(folder: Path) -> Iterator[str]:
 
 @contextmanager
 def raw(url: str) -> Iterator[redis.Redis]:
-    """A plain client of a store, or of a cluster, for one conversation."""
+    """Open a plain redis-py client of a store or a cluster."""
     client: Any = redis.Redis if "+cluster" not in url else redis.RedisCluster
     client = client.from_url(url.replace("+cluster", "").partition(",")[0])
     try:
@@ -48,14 +48,14 @@ def raw(url: str) -> Iterator[redis.Redis]:
 
 
 def keys_like(url: str, name: str) -> list[str]:
-    """The keys of a store in whose names there is a model's, in order."""
+    """Return the keys of a store that contain a model's name, sorted."""
     with raw(url) as client:
         found = [key if isinstance(key, str) else key.decode() for key in client.scan_iter(f"*{name}*", 10_000)]
     return sorted(found)
 
 
 def answers(url: str) -> bool:
-    """Whether a store is there and ready."""
+    """Check whether a store is ready."""
     with raw(url) as client:
         try:
             return bool(client.ping())
@@ -64,7 +64,11 @@ def answers(url: str) -> bool:
 
 
 def wait_until(condition: Callable[[], bool], seconds: float = 60.0) -> None:
-    """Asks again and again, within a deadline."""
+    """Poll a condition until it holds.
+
+    Raises:
+        TimeoutError: if it does not hold within `seconds`.
+    """
     deadline = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > deadline:
@@ -72,21 +76,21 @@ def wait_until(condition: Callable[[], bool], seconds: float = 60.0) -> None:
         time.sleep(0.01)
 
 
-# From a beginning that is far from those of the processes beside it, which look for ports at the same time.
+# The start depends on the process id: parallel test processes search for ports at the same time.
 _ports = itertools.chain(range(10_000 + os.getpid() * 12_361 % 20_000, 32_000), itertools.cycle(range(10_000, 32_000)))
 
 
 def free_port() -> int:
-    """A TCP port that nobody listens on, below those that the kernel gives to clients, and never the last one."""
+    """Return an unused TCP port below the kernel's ephemeral range, never the same one twice in a row."""
     for port in _ports:
         with socket.socket() as probe, contextlib.suppress(OSError):
             probe.bind(("127.0.0.1", port))
             return port
-    raise AssertionError("ports are tried for ever")
+    raise AssertionError("the search for a port does not end")
 
 
 class Proxy:
-    """A TCP port in front of a store, in the running event loop, that can lose replies and cut connections.
+    """A TCP port in front of a store that can drop replies and cut connections; runs in the current event loop.
 
     Args:
         path: of the store's socket.
@@ -95,8 +99,8 @@ class Proxy:
     def __init__(self, path: str) -> None:
         self._path = path
         self._conversations: list[asyncio.Task[None]] = []
-        self.lose_replies_to: bytes | None = None  # a command; its connection is cut when the reply comes
-        self.commands: list[bytes] = []  # everything that clients have sent
+        self.lose_replies_to: bytes | None = None  # a command; its connection is cut when the reply arrives
+        self.commands: list[bytes] = []  # all bytes from clients
         self.url = ""
 
     async def __aenter__(self) -> Self:
@@ -105,7 +109,7 @@ class Proxy:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        """Call when all clients have closed their connections."""
+        """Shut down; call after all clients have closed their connections."""
         self._server.close()
         await self._server.wait_closed()
         await asyncio.gather(*self._conversations)

@@ -1,4 +1,4 @@
-"""Alerts, dashboards and the runbook name what there is: metrics that `/metrics` tells, and one another."""
+"""Alerts, dashboards and the runbook refer to metrics that `/metrics` exposes, and to each other."""
 
 import asyncio
 import json
@@ -27,24 +27,24 @@ _GIVEN_BY_PROMETHEUS = {"job", "instance"}
 
 
 class FullStore(Store):
-    """Says something of everything."""
+    """A store with a value for every figure."""
 
     async def read_load(self) -> StoreLoad:
-        """A load."""
+        """Return a load."""
         return StoreLoad(1, 2, 1)
 
     async def list_names(self, limit: int) -> list[str]:
-        """One name."""
+        """Return one name."""
         return ["m"][:limit]
 
     async def read_model_stats(self, name: str) -> ModelStats:
-        """Figures without gaps."""
+        """Return figures without gaps."""
         counts = RoundStatistics(rounds=2, correct=1, weighed=2, weights=3.0, squared_weights=5.0, labels=2)
         return ModelStats(name, 2, 3, 1, dict.fromkeys(FeedbackStatus, 1), 1, 1.0, 2, counts.encode(), {1: 2})
 
 
-def exposed() -> dict[str, set[str]]:
-    """Every sample's name, with the labels that it has."""
+def exposed_metrics() -> dict[str, set[str]]:
+    """Return the label names of each exposed metric."""
     metrics = WorkerMetrics()
     metrics.count_request("POST", "/predict", 200, 0.1)
 
@@ -61,47 +61,47 @@ def exposed() -> dict[str, set[str]]:
 
 
 def queries_of(dashboard: Any) -> list[str]:
-    """All queries of a dashboard, those of its variables included."""
+    """Return all queries of a dashboard, including those of its variables."""
     panels = [target["expr"] for panel in dashboard["panels"] for target in panel["targets"]]
     return panels + [variable["query"]["query"] for variable in dashboard["templating"]["list"]]
 
 
 def alerts() -> dict[str, str]:
-    """The text of each alert, by its name."""
+    """Return the text of each alert, by name."""
     parts = re.split(r"^\s+- alert: (\w+)$", ALERTS.read_text(), flags=re.MULTILINE)[1:]
     return dict(zip(parts[::2], parts[1::2], strict=True))
 
 
 @pytest.mark.parametrize("path", DASHBOARDS, ids=lambda path: path.stem)
-def test_dashboards_ask_for_what_is_told(path: Path) -> None:
-    """Each query has a metric of ours, and only metrics and labels that are exposed."""
-    there = exposed()
+def test_dashboards_query_exposed_metrics(path: Path) -> None:
+    """Each query names a Wager metric, and only exposed metrics and labels."""
+    metrics = exposed_metrics()
     queries = queries_of(json.loads(path.read_text()))
     assert len(queries) > 10
     for query in queries:
-        check_query(query, there)
+        check_query(query, metrics)
 
 
-def test_alerts_ask_for_what_is_told() -> None:
-    """Each expression has only metrics and labels that are exposed."""
-    there = exposed()
+def test_alerts_query_exposed_metrics() -> None:
+    """Each expression names only exposed metrics and labels."""
+    metrics = exposed_metrics()
     assert len(alerts()) >= 7
     for text in alerts().values():
-        check_query(text.partition("for:")[0], there)
+        check_query(text.partition("for:")[0], metrics)
 
 
-def check_query(query: str, there: dict[str, set[str]]) -> None:
-    """Metrics and labels of a query are among those."""
+def check_query(query: str, metrics: dict[str, set[str]]) -> None:
+    """Check that the query's metrics and labels are exposed."""
     named = set(_METRIC.findall(query))
-    assert named <= set(there), query
+    assert named <= set(metrics), query
     assert named or "up{" in query, query
     grouped = {label.strip() for group in _GROUPED.findall(query) for label in group.split(",")}
-    known = set().union(_GIVEN_BY_PROMETHEUS, *(there[name] for name in named))
+    known = set().union(_GIVEN_BY_PROMETHEUS, *(metrics[name] for name in named))
     assert grouped | set(_LABEL.findall(query)) <= known, query
 
 
-def test_dashboards_can_be_found() -> None:
-    """One of all, one of a model, each under an id that does not change, with panels that do not overlap."""
+def test_dashboards_have_stable_ids_and_no_overlapping_panels() -> None:
+    """There is one dashboard of all models and one per model, each with a stable id."""
     found = {path.stem: json.loads(path.read_text()) for path in DASHBOARDS}
     assert {name: board["uid"] for name, board in found.items()} == {name: name for name in found}
     assert set(found) == {"wager-overview", "wager-model"}
@@ -117,7 +117,7 @@ def test_dashboards_can_be_found() -> None:
 
 
 def test_every_alert_is_in_the_runbook() -> None:
-    """A section of its name says what it means, what to look at, and what to do; the alert names the place."""
+    """The alert links to a section that explains its meaning, what to look at, and what to do."""
     book = (ROOT / "OPERATIONS.md").read_text().partition("## Runbook")[2]
     sections = dict(zip(*[iter(re.split(r"^### (\w+)$", book, flags=re.MULTILINE)[1:])] * 2, strict=True))
     assert set(sections) == set(alerts())
@@ -128,8 +128,8 @@ def test_every_alert_is_in_the_runbook() -> None:
 
 @pytest.mark.skipif(PROMTOOL is None, reason="no promtool on the PATH (Debian has it in the package prometheus)")
 @pytest.mark.parametrize("arguments", [["check", "rules", "../alerts.yml"], ["test", "rules", "alerts_test.yml"]])
-def test_prometheus_agrees(arguments: list[str]) -> None:
-    """The rules are rules, and fire on their trouble and on nothing else."""
+def test_prometheus_accepts_the_rules(arguments: list[str]) -> None:
+    """Promtool accepts the rules, and each fires only on its own failure."""
     done = subprocess.run(
         [str(PROMTOOL), *arguments], cwd=ALERTS.parent / "tests", capture_output=True, text=True, check=False
     )

@@ -1,1 +1,1 @@
-"""One file per section of BENCHMARKS.md."""
+"""The sections of BENCHMARKS.md, mostly one per file."""

@@ -1,4 +1,4 @@
-"""Durable decisions per second of one worker in batches, beside Vowpal Wabbit in one process, which keeps nothing.
+"""Durable decisions per second of one worker in batches, compared with Vowpal Wabbit in one process without storage.
 
 A decision is a prediction and its feedback.
 """
@@ -23,22 +23,22 @@ WANTED = 100_000  # decisions per second
 
 
 class Played(NamedTuple):
-    """What a run took."""
+    """The measurements of a run."""
 
     rate: float  # decisions per second
-    busy: float  # seconds of the worker for each
-    store_busy: float  # seconds of the store for each
+    busy: float  # processor seconds of the worker per decision
+    store_busy: float  # processor seconds of the store per decision
 
 
 def prediction_batches(name: str, batches: int, seed: int) -> Iterator[bytes]:
-    """Requests for `ITEMS` predictions each."""
+    """Return requests for `ITEMS` predictions each."""
     contexts = SMALL.contexts(batches * ITEMS, seed)
     parts = [contexts[start : start + ITEMS] for start in range(0, len(contexts), ITEMS)]
     return iter([post("/predict/batch", json.dumps({"model": name, "contexts": part}).encode()) for part in parts])
 
 
 def feedback_batches(answers: Sequence[bytes]) -> Iterator[bytes]:
-    """Feedback for each prediction in these answers; one in three is right."""
+    """Return the feedback for each prediction in these answers; one in three is right."""
     return iter([post("/feedback/batch", json.dumps({"feedback": _feedback(answer)}).encode()) for answer in answers])
 
 
@@ -48,7 +48,7 @@ def _feedback(answer: bytes) -> list[dict[str, Any]]:
 
 
 def play(server: Server, name: str, batches: int, seed: int) -> Played:
-    """Predicts, then gives feedback for all of it."""
+    """Make all predictions, then give feedback on all of them."""
 
     async def seconds() -> float:
         made = await drive(server.port, prediction_batches(name, batches, seed), CONNECTIONS, keep=True)
@@ -64,7 +64,7 @@ def play(server: Server, name: str, batches: int, seed: int) -> Played:
 
 
 def vowpal_rate(n: int, seed: int) -> float:
-    """Decisions per second of `--cb_explore 10`: one prediction and one lesson for each, of named features."""
+    """Measure the decisions per second of `--cb_explore 10` on named features: one predict and one learn each."""
     pyvw = importlib.import_module("vowpalwabbit.pyvw")  # without types
     workspace = pyvw.Workspace(f"--cb_explore {SMALL.K} --quiet")
     rng = np.random.default_rng(seed)
@@ -79,7 +79,7 @@ def vowpal_rate(n: int, seed: int) -> float:
 
 
 def rows(batches: int = 150) -> list[Row]:
-    """The table of batches."""
+    """Return the table of batches."""
     with running() as server:
         create_model(server, "batches", algorithm="gaptron")
         play(server, "batches", batches // 4, seed=99)
@@ -89,10 +89,10 @@ def rows(batches: int = 150) -> list[Row]:
     vowpal = float(np.median([of_vowpal for _, of_vowpal in runs]))
     what = f"durable decisions in batches of {ITEMS}, {SMALL}"
     return [
-        at_least(what + ", beside Vowpal Wabbit", rate, vowpal, "/s", 1.0),
-        of_goal(what + ", beside what is asked for", rate, WANTED, "/s"),
-        of_goal("... if the worker had a core of its own", 1 / (busy or math.nan), WANTED, "/s"),
-        of_goal("... if the store had a core of its own", 1 / (store_busy or math.nan), WANTED, "/s"),
+        at_least(what + ", vs. Vowpal Wabbit", rate, vowpal, "/s", 1.0),
+        of_goal(what + ", vs. the goal", rate, WANTED, "/s"),
+        of_goal("... if the worker had its own core", 1 / (busy or math.nan), WANTED, "/s"),
+        of_goal("... if the store had its own core", 1 / (store_busy or math.nan), WANTED, "/s"),
     ]
 
 

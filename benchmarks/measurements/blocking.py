@@ -1,7 +1,7 @@
-"""How long a small model's requests take while the same worker folds and snapshots a large one.
+"""Latencies of a small model while the same worker folds and snapshots a large one.
 
-Requests are sent at fixed times, whether earlier ones were answered or not, and latencies count from those times:
-whoever waits behind a blocked event loop is counted.
+Requests are sent at fixed times, whether or not earlier ones were answered, and latencies count from those times. So
+the time that requests wait for a blocked event loop counts.
 """
 
 import asyncio
@@ -19,19 +19,23 @@ from benchmarks.server import Server, running
 
 LARGE = Shape(10, 400, None)  # K·d = 4,000: dense SOBA keeps 128 MB
 PER_SECOND, BATCH = 100, 16
-SNAPSHOT_AGE = -27.0  # with what the state's size adds: one about every five seconds
+SNAPSHOT_AGE = -27.0  # seconds; the size of the state adds to it: about one snapshot every five seconds
 
 
 class Client:
-    """Keep-alive connections to the server, opened as they are needed."""
+    """Keep-alive connections to the server, opened on demand."""
 
     def __init__(self, port: int) -> None:
         self._port = port
         self._free: list[tuple[asyncio.StreamReader, asyncio.StreamWriter]] = []
 
     async def ask(self, request: bytes) -> bytes:
-        """The body of the answer."""
-        while self._free and self._free[-1][0].at_eof():  # unused for so long that the server closed it
+        """Send a request and return the body of its answer.
+
+        Raises:
+            RuntimeError: if the status is not 200; the message holds the body.
+        """
+        while self._free and self._free[-1][0].at_eof():  # the server closes idle connections
             self._free.pop()
         pair = self._free.pop() if self._free else await asyncio.open_connection("127.0.0.1", self._port)
         reader, writer = pair
@@ -45,7 +49,7 @@ class Client:
 
 
 async def latencies(client: Client, requests: Iterator[bytes], seconds: float) -> list[float]:
-    """Seconds until each answer, of requests at fixed times."""
+    """Send `PER_SECOND` requests a second at fixed times. Return the seconds until each answer."""
     started = time.perf_counter() + 0.01
 
     async def one(i: int) -> float:
@@ -58,7 +62,7 @@ async def latencies(client: Client, requests: Iterator[bytes], seconds: float) -
 
 
 async def teach(client: Client, name: str) -> None:
-    """Predicts and gives feedback to a large model, until it is cancelled."""
+    """Predict with the large model and give it feedback, until cancelled."""
     contexts = LARGE.contexts(BATCH, seed=1)
     while True:
         made = json.loads(await client.ask(post("/predict/batch", _json(model=name, contexts=contexts))))
@@ -71,31 +75,31 @@ def _json(**body: object) -> bytes:
 
 
 async def compare(server: Server, seconds: float) -> tuple[list[float], list[float]]:
-    """Latencies of the small model alone, and beside the large one, in turns."""
-    client, quiet, beside = Client(server.port), [], []
+    """Return the small model's latencies, alone and alongside the large model, measured in turns."""
+    client, quiet, alongside = Client(server.port), [], []
     for seed in range(3):
         requests = predictions("/predict", "small", int(seconds * PER_SECOND), seed)
         quiet += await latencies(client, requests, seconds)
         teaching = asyncio.create_task(teach(Client(server.port), "large"))
         requests = predictions("/predict", "small", int(seconds * PER_SECOND), seed)
-        beside += await latencies(client, requests, seconds)
+        alongside += await latencies(client, requests, seconds)
         teaching.cancel()
         await asyncio.wait([teaching])
         if not teaching.cancelled():
             teaching.result()
-    return quiet, beside
+    return quiet, alongside
 
 
 def rows(seconds: float = 6.0) -> list[Row]:
-    """The table of waiting."""
+    """Return the table of latencies."""
     with running(snapshot_age=SNAPSHOT_AGE) as server:
         create_model(server, "small", SMALL, algorithm="gaptron")
         create_model(server, "large", LARGE, algorithm="soba")
-        quiet, beside = uvloop.run(compare(server, seconds))
+        quiet, alongside = uvloop.run(compare(server, seconds))
     return [
         at_most(
-            f"a small model's p{share:.0%} beside SOBA, K·d = 4,000".replace("%", ""),
-            float(np.quantile(beside, share)) * 1000,
+            f"a small model's p{share:.0%} alongside SOBA, K·d = 4,000".replace("%", ""),
+            float(np.quantile(alongside, share)) * 1000,
             float(np.quantile(quiet, share)) * 1000,
             "ms",
             3.0,

@@ -1,4 +1,4 @@
-"""What a load would need, computed from what was measured in this run; see `benchmarks.sizing` for the arithmetic."""
+"""Workers and shards that a load needs, computed by `benchmarks.sizing` from costs measured in this run."""
 
 from collections.abc import Iterator, Sequence
 
@@ -18,7 +18,7 @@ _RETAINED: int = ModelDefinition.model_fields["retain_rounds"].default
 
 
 def measure_costs(n: int, workers: Sequence[int] = WORKERS) -> Costs:
-    """Costs of a decision on one worker, and of one on a model that several workers serve."""
+    """Measure the costs of a decision on one worker, and on a model that several workers serve."""
     with running() as server:
         for i in range(_MODELS):
             create_model(server, f"m{i}", algorithm="gaptron")
@@ -39,7 +39,7 @@ def measure_costs(n: int, workers: Sequence[int] = WORKERS) -> Costs:
 
 
 def rows_of(costs: Costs) -> Iterator[Row]:
-    """The table, from measured costs."""
+    """Yield the rows for measured costs."""
     yield seen(
         f"a decision, one worker, {_MODELS} models, {SMALL}",
         f"worker {_us(costs.worker_seconds)}, store {_us(costs.store_seconds)}",
@@ -61,7 +61,7 @@ def _plan_rows(costs: Costs, requests: int) -> Iterator[Row]:
         yield seen(
             f"{requests:,} requests/s, window {name}",
             f"{_count(needs.workers, 'worker')}, {_count(needs.shards, 'shard')}, {needs.memory / 2**30:,.0f} GiB",
-            f"full first: {needs.first}; shards by {needs.by}",
+            f"exhausted first: {needs.first}; shards set by {needs.by}",
         )
 
 
@@ -73,14 +73,14 @@ def _hot_rows(costs: Costs) -> Iterator[Row]:
     )
     limit = hot_limit(costs)
     yield seen(
-        "the most of one model",
+        "highest rate of one model",
         f"{limit.rounds:,.0f} rounds/s with {_count(limit.workers, 'worker')}",
-        f"ended by {limit.by}; from a line through W = {', '.join(map(str, WORKERS))}",
+        f"limited by {limit.by}; from a line through W = {', '.join(map(str, WORKERS))}",
     )
 
 
 def rows(n: int = 8_000) -> list[Row]:
-    """The table of capacity: cores filled to `CORE`, shards of `SHARD_MEMORY`."""
+    """Return the table of capacity, for cores used up to `CORE` and shards of `SHARD_MEMORY`."""
     return list(rows_of(measure_costs(n)))
 
 

@@ -1,7 +1,7 @@
-"""The costliest model that may be made of every algorithm, beside a small one in the same worker.
+"""The costliest permitted model of every algorithm, alongside a small model in the same worker.
 
-For each algorithm the small model's p99 is measured beside predictions and feedback of the costly one, and the longest
-time for which the event loop did nothing else. That time is the loop's own processor time between two beats of a
+For each algorithm this measures the small model's p99 during predictions and feedback of the costly model, and the
+longest standstill of the event loop. A standstill is the processor time of the loop's thread between two beats of a
 heartbeat, so waits for a processor do not count.
 """
 
@@ -27,8 +27,8 @@ from learners.registry import ALL_LEARNERS, current_name
 from service.settings import Settings
 
 PER_SECOND = 100
-STANDSTILL_MS = 50.0  # promised
-_MOST_FEATURES = 200_000  # so that a context fits into a request
+STANDSTILL_MS = 50.0  # the promised bound
+_MOST_FEATURES = 200_000  # a context must fit into a request
 _BATCH_COST = 2_000_000_000  # multiply-adds
 _BATCH_BYTES = 3_000_000
 
@@ -42,19 +42,19 @@ _COSTLY: dict[str, list[dict[str, Any]]] = {
 
 
 class Definition(NamedTuple):
-    """A model to make."""
+    """A model to create."""
 
     learner: AnyLearner
     hyperparameters: dict[str, Any]
 
     @property
     def algorithm(self) -> str:
-        """The name that users write."""
+        """The name of the algorithm in the API."""
         return self.learner.algorithm
 
     @property
     def step_cost(self) -> int:
-        """Multiply-adds of its costliest step."""
+        """The multiply-adds of the costliest step."""
         d = self.learner.problem.n_features
         return max(self.learner.decide_cost(d), self.learner.fold_cost(d) + self.learner.fold_overhead)
 
@@ -64,12 +64,12 @@ class Definition(NamedTuple):
 
 
 def costliest(cls: type[Any], limits: Settings) -> Definition:
-    """The definition that may be made whose costliest step is the costliest."""
+    """Return the permitted definition with the highest step cost."""
     return max(_permitted(cls, limits), key=lambda definition: definition.step_cost)
 
 
 def _permitted(cls: type[Any], limits: Settings) -> Iterator[Definition]:
-    """For several numbers of labels the most features that may be asked for."""
+    """Yield definitions with several numbers of labels, each with the most features that the limits permit."""
     for hyperparameters in _COSTLY.get(cls.algorithm, [{}]):
         for n_labels in (2, 3, 10, 30, 60, 90, 150, 300, 1000, 10_000):
             low, high = 0, _MOST_FEATURES
@@ -94,7 +94,7 @@ def _made(cls: type[Any], K: int, d: int, hyperparameters: dict[str, Any], limit
 
 
 def create(server: Server, name: str, definition: Definition) -> None:
-    """Make a model of that definition."""
+    """Create a model with that definition."""
     problem = definition.learner.problem
     body = {
         "name": name,
@@ -107,15 +107,15 @@ def create(server: Server, name: str, definition: Definition) -> None:
 
 
 def batch(name: str, definition: Definition) -> bytes:
-    """A request for as many predictions as take a few seconds, or fit into it."""
+    """Return a request for as many predictions as take a few seconds or fit into one request."""
     d = definition.learner.problem.n_features
     n = max(1, min(1000, _BATCH_COST // definition.learner.decide_cost(d), _BATCH_BYTES // (7 * d)))
     contexts = np.random.default_rng(1).normal(size=(n, d)).round(3).tolist()
     return post("/predict/batch", json.dumps({"model": name, "contexts": contexts}).encode())
 
 
-async def teach(client: Client, asked: bytes, definition: Definition) -> None:
-    """Predict and give feedback, until it is cancelled."""
+async def teach(client: Client, request: bytes, definition: Definition) -> None:
+    """Predict and give feedback, until cancelled."""
     K = definition.learner.problem.n_labels
     labels = [str(k) for k in range(K)]
     truth: dict[str, Any] = {
@@ -123,18 +123,18 @@ async def teach(client: Client, asked: bytes, definition: Definition) -> None:
         "ranking": {"true_labels": labels[::-1]},
     }.get(answer_kind(definition.learner), {"true_label": labels[1]})
     while True:
-        made = json.loads(await client.ask(asked))["predictions"]
+        made = json.loads(await client.ask(request))["predictions"]
         said = [{"prediction_id": each["prediction_id"]} | truth for each in made]
         await client.ask(post("/feedback/batch", json.dumps({"feedback": said}).encode()))
 
 
-async def beside(server: Server, definition: Definition | None, seconds: float) -> tuple[float, float]:
-    """The small model's p99 and the longest standstill, milliseconds; alone where no definition is given."""
+async def measure(server: Server, definition: Definition | None, seconds: float) -> tuple[float, float]:
+    """Return the small model's p99 and the longest standstill, in milliseconds. Without a definition, it runs alone."""
     client, n = Client(server.port), int(seconds * PER_SECOND)
     teaching = None
     if definition is not None:
-        asked = batch(definition.algorithm, definition)
-        teaching = asyncio.create_task(teach(Client(server.port), asked, definition))
+        request = batch(definition.algorithm, definition)
+        teaching = asyncio.create_task(teach(Client(server.port), request, definition))
     await client.ask(post("/bench/standstill", b"{}"))
     waits = await latencies(client, predictions("/predict", "small", n, 1), seconds)
     standstill = json.loads(await client.ask(post("/bench/standstill", b"{}")))["cpu_seconds"]
@@ -147,17 +147,17 @@ async def beside(server: Server, definition: Definition | None, seconds: float) 
 
 
 def rows(seconds: float = 6.0, algorithms: tuple[str, ...] = tuple(ALL_LEARNERS)) -> list[Row]:
-    """The table of the costliest models."""
+    """Return the table of the costliest models."""
     limits, table = Settings(), []
     for algorithm in algorithms:
         definition = costliest(ALL_LEARNERS[current_name(algorithm)], limits)
         with running() as server:
             create_model(server, "small", SMALL, algorithm="gaptron")
-            uvloop.run(beside(server, None, 1.0))  # warms up
-            quiet, _ = uvloop.run(beside(server, None, seconds / 2))
+            uvloop.run(measure(server, None, 1.0))  # warms up
+            quiet, _ = uvloop.run(measure(server, None, seconds / 2))
             create(server, algorithm, definition)
-            busy, standstill = uvloop.run(beside(server, definition, seconds))
-        what = f"a small model's p99 beside {definition}"
+            busy, standstill = uvloop.run(measure(server, definition, seconds))
+        what = f"a small model's p99 alongside {definition}"
         table.append(seen(what, f"{busy:.2f} ms", f"{quiet:.2f} ms", busy / quiet))
         table.append(at_most("- the longest standstill of the event loop", standstill, STANDSTILL_MS, "ms", 1.0))
     return table

@@ -1,9 +1,10 @@
-"""What an acknowledgement costs that survives more: no fsync, one each second, one for every write."""
+"""The cost of durable acknowledgements: no fsync, one per second, one per write."""
 
 from typing import get_args
 
 import numpy as np
 
+from benchmarks.do_nothing import PREFIX
 from benchmarks.measurements.http import CONNECTIONS, REPEATS, create_model, play
 from benchmarks.report import Row, seen
 from benchmarks.server import running
@@ -14,16 +15,16 @@ _LEAST: AppendFsync = "no"
 
 
 def rates(setting: AppendFsync, n: int) -> list[float]:
-    """Requests per second of each path."""
+    """Return the rate of each path, as a share of the do-nothing route's."""
     with running(appendfsync=setting) as server:
         create_model(server, "bench", algorithm="gaptron")
         play(server, "bench", n // 5, seed=99)
         runs = [play(server, "bench", n, seed) for seed in range(REPEATS)]
-    return [float(np.median([run[path].rate / run["/floor" + path].rate for run in runs])) for path in _PATHS]
+    return [float(np.median([run[path].rate / run[PREFIX + path].rate for run in runs])) for path in _PATHS]
 
 
 def rows(n: int = 2_000) -> list[Row]:
-    """Each setting, as a share of the route that does nothing, beside the share without any fsync."""
+    """Return a row for each setting and path, compared with the same path without fsync."""
     taken = {setting: rates(setting, n) for setting in sorted(get_args(AppendFsync), key=lambda name: name != _LEAST)}
     return [
         seen(

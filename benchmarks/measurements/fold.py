@@ -1,4 +1,4 @@
-"""Rounds per second of a fold, in one core, beside the work it cannot avoid."""
+"""Rounds per second of a fold on one core, compared with a floor: the arithmetic that it cannot avoid."""
 
 import time
 from collections.abc import Callable
@@ -17,7 +17,7 @@ _SPEED_WANTED = 1_000_000  # rounds per second
 
 
 def made_up_rounds(learner: AnyLearner, n: int, correct: float, seed: int) -> Rounds:
-    """N rounds of random contexts, a share of them correct, with plausible evidence."""
+    """Return n rounds with random contexts and evidence; a share `correct` of them is right."""
     rng = np.random.default_rng(seed)
     K, d = learner.problem.n_labels, learner.problem.n_features
     contexts = rng.normal(size=(n, d))
@@ -34,7 +34,7 @@ def made_up_rounds(learner: AnyLearner, n: int, correct: float, seed: int) -> Ro
 
 
 def best_seconds(work: Callable[[], object], repeats: int = 7) -> float:
-    """The shortest of several runs, in time on a processor, all threads: what else the machine does only adds."""
+    """Return the shortest processor time of several runs, over all threads. Other load can only add to it."""
 
     def once() -> float:
         started = time.process_time()
@@ -53,7 +53,7 @@ def _outer_products(weights: FloatArray, contexts: FloatArray, coefficients: Flo
 
 
 def fold_row(learner: AnyLearner, name: str, n: int) -> Row:
-    """A fold in which every round teaches, beside the one outer product that each round needs at least."""
+    """Compare a fold in which every round changes the weights with one outer product per round, the floor."""
     problem, rounds = learner.problem, made_up_rounds(learner, n, correct=1.0, seed=1)
     contexts = rounds.contexts.values.reshape(n, -1)
     weights, coefficients = np.zeros((problem.n_features, problem.n_labels)), np.full(problem.n_labels, 1e-6)
@@ -64,7 +64,7 @@ def fold_row(learner: AnyLearner, name: str, n: int) -> Row:
     def floor() -> None:
         _outer_products(weights, contexts, coefficients)
 
-    fold()  # compiles it
+    fold()  # compiles the kernel
     floor()
     rate, floor_rate = n / best_seconds(fold), n / best_seconds(floor)
     what = f"fold {name}, K = {problem.n_labels}, d = {problem.n_features}, all correct"
@@ -73,25 +73,25 @@ def fold_row(learner: AnyLearner, name: str, n: int) -> Row:
 
 
 def soba_row(problem: Problem, n: int) -> Row:
-    """An accepted update of dense SOBA, of A⁻¹ and of A beside it (twice the state), beside BLAS's update of one."""
+    """Compare an accepted update of dense SOBA, which updates both A and A⁻¹, with BLAS's update of one matrix."""
     learner, size = Soba(problem=problem), problem.n_labels * problem.n_features
     rounds = made_up_rounds(learner, n, correct=1.0, seed=2)
-    state = learner.fold(_accepting(learner), rounds)  # compiles it, and touches the state's memory
+    state = learner.fold(_accepting(learner), rounds)  # compiles the kernel, and touches the state's memory
     seconds = best_seconds(lambda: learner.fold(state, rounds)) / n
     matrix, vector = np.asfortranarray(np.eye(size)), np.ones(size) / size
     floor = best_seconds(lambda: [dsyr(1e-9, vector, a=matrix, overwrite_a=1) for _ in range(n)]) / n
-    return at_most(f"fold soba, K·d = {size:,}, an update, beside dsyr", seconds * 1e6, floor * 1e6, "µs", 1.5)
+    return at_most(f"fold soba, K·d = {size:,}, an update, vs. dsyr", seconds * 1e6, floor * 1e6, "µs", 1.5)
 
 
 def _accepting(learner: Soba) -> SobaState:
-    """A first state whose margin sum lets every correct round pass the test."""
+    """Return an initial state whose margin sum lets every correct round pass the test."""
     state = learner.init()
     state.margin_sum[()] = 1e9
     return state
 
 
 def rows(n: int = 50_000) -> list[Row]:
-    """The table of folds."""
+    """Return the table of folds."""
     problem = Problem(10, 20)
     gaptrons = [
         fold_row(Gaptron(problem=problem, loss=loss), f"gaptron, {loss}", n)

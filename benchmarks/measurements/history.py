@@ -1,4 +1,4 @@
-"""Whether a long history makes anything slower: requests, and the start of a worker; and what the store keeps of it."""
+"""Whether a long history slows down requests or the start of a worker, and its memory in the store."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -9,7 +9,7 @@ import uvloop
 
 from benchmarks.cost import read_meters
 from benchmarks.driver import Outcome, drive
-from benchmarks.log_filler import BATCH, World, environment, fold, lay, open_session, unwritten
+from benchmarks.log_filler import BATCH, World, environment, fill, fold, open_session, unwritten
 from benchmarks.measurements.http import CONNECTIONS, REPEATS, D, create_model, feedback, predictions
 from benchmarks.measurements.memory import measure_memory
 from benchmarks.report import Row, at_least, at_most, print_rows, seen
@@ -19,35 +19,35 @@ from service.rounds.prediction_requests import PredictionRequest
 
 SHORT = 1_000
 LENGTHS = (100_000, 1_000_000)
-LONG = (100_000, 10_000_000)  # 3.4 GB in the store, and some minutes to lay
-_TAIL = BATCH  # rounds behind the snapshot that a starting worker finds
-_ALL = 10**9  # rounds to retain: a log is as long as the history
+LONG = (100_000, 10_000_000)  # takes 3.4 GB in the store and some minutes to fill
+_TAIL = BATCH  # rounds after the snapshot, which a starting worker folds
+_ALL = 10**9  # rounds to retain: the log keeps the whole history
 _STARTS = 9
 
 
 def name_of(rounds: int) -> str:
-    """The model with so long a history."""
+    """Return the name of the model with a history of this length."""
     return f"rounds-{rounds}"
 
 
 async def prepare(server: Server, rounds: int) -> None:
-    """Lays a history, a snapshot near its end, and a tail behind that."""
+    """Fill a history, store a snapshot, and append a tail."""
     async with environment(server) as world:
         session = await open_session(world, name_of(rounds))
-        await lay(world, session, rounds - _TAIL)
+        await fill(world, session, rounds - _TAIL)
         await fold(session)
-        await lay(world, session, _TAIL)
+        await fill(world, session, _TAIL)
 
 
 async def first_predictions(server: Server, lengths: Sequence[int], starts: int) -> FloatArray:
-    """Seconds until sessions that were just opened had answered, (starts, lengths), each length in its turn."""
+    """Return the seconds from opening a session to its first answer, (starts, lengths), each length in turn."""
     async with environment(server) as world:
         await _first_prediction(world, name_of(SHORT))  # loads the kernels
         return np.array([[await _first_prediction(world, name_of(n)) for n in lengths] for _ in range(starts)])
 
 
 async def _first_prediction(world: World, name: str) -> float:
-    """Finds the model, loads the snapshot, folds the tail, predicts."""
+    """Find the model, load the snapshot, fold the tail and predict. Return the seconds."""
     started = time.perf_counter()
     session = await open_session(world, name)
     await session.predict(PredictionRequest([0.1] * D, None, False))
@@ -55,14 +55,14 @@ async def _first_prediction(world: World, name: str) -> float:
 
 
 class Taken(NamedTuple):
-    """What a path took."""
+    """The measurements of a path."""
 
     rate: float  # requests per second over HTTP
-    busy: float  # seconds on a processor of each, worker and store together
+    busy: float  # processor seconds per request, worker and store together
 
 
 async def play(server: Server, name: str, n: int, seed: int) -> list[Taken]:
-    """N predictions, then their feedback."""
+    """Send n predictions, then their feedback."""
 
     async def timed(requests: Iterator[bytes]) -> tuple[Taken, Outcome]:
         before = read_meters(server)
@@ -71,12 +71,12 @@ async def play(server: Server, name: str, n: int, seed: int) -> list[Taken]:
         return Taken(outcome.rate, spent.worker_seconds + spent.store_seconds), outcome
 
     predicting, made = await timed(predictions("/predict", name, n, seed))
-    telling, _ = await timed(feedback("/feedback", made.bodies))
-    return [predicting, telling]
+    giving, _ = await timed(feedback("/feedback", made.bodies))
+    return [predicting, giving]
 
 
 def path_rows(server: Server, lengths: Sequence[int], n: int, repeats: int) -> list[Row]:
-    """The two paths with each history beside the short one, taken in turns."""
+    """Compare both paths on each history with the short history, measured in turns."""
     all_lengths = (SHORT, *lengths)
     for length in all_lengths:
         uvloop.run(play(server, name_of(length), n // 3, seed=99))
@@ -86,12 +86,12 @@ def path_rows(server: Server, lengths: Sequence[int], n: int, repeats: int) -> l
         row
         for j, length in enumerate(lengths, start=1)
         for i, path in enumerate(("/predict", "/feedback"))
-        for row in rows_beside(f"POST {path}, {beside(length)}", taken[:, j, i], taken[:, 0, i])
+        for row in comparison_rows(f"POST {path}, {comparison(length)}", taken[:, j, i], taken[:, 0, i])
     ]
 
 
-def rows_beside(what: str, found: FloatArray, short: FloatArray) -> list[Row]:
-    """Rates and times on a processor; the ratio is the median of the turns' ratios, for other work comes and goes."""
+def comparison_rows(what: str, found: FloatArray, short: FloatArray) -> list[Row]:
+    """Return the rows for rates and processor times. A ratio is the median over turns, as other load varies."""
     ratio, busy_ratio = np.median(found / short, axis=0).tolist()
     (rate, busy), (short_rate, short_busy) = (np.median(each, axis=0).tolist() for each in (found, short))
     judged = at_least(what, rate, short_rate, "/s", 0.9)._replace(ratio=ratio, met=ratio >= 0.9)
@@ -102,18 +102,18 @@ def rows_beside(what: str, found: FloatArray, short: FloatArray) -> list[Row]:
 
 
 def start_rows(server: Server, lengths: Sequence[int], starts: int) -> list[Row]:
-    """A worker's first prediction."""
+    """Return the rows for a worker's first prediction."""
     seconds = uvloop.run(first_predictions(server, (SHORT, *lengths), starts))
     short, *longer = (np.median(seconds, axis=0) * 1000).tolist()
-    what = f"first prediction of a worker, {_TAIL} rounds behind the snapshot"
+    what = f"first prediction of a worker, {_TAIL} rounds after the snapshot"
     return [
-        at_most(f"{what}, {beside(length)}", found, short, "ms", 2.0)
+        at_most(f"{what}, {comparison(length)}", found, short, "ms", 2.0)
         for length, found in zip(lengths, longer, strict=True)
     ]
 
 
 def memory_rows(server: Server, n: int) -> list[Row]:
-    """What the store keeps."""
+    """Return the rows for memory in the store."""
     memory = measure_memory(server, n)
     return [
         seen("memory of a model", f"{memory.model:,.0f} bytes"),
@@ -122,13 +122,13 @@ def memory_rows(server: Server, n: int) -> list[Row]:
     ]
 
 
-def beside(length: int) -> str:
-    """Names a comparison."""
-    return f"{length:,} rounds beside {SHORT:,}"
+def comparison(length: int) -> str:
+    """Name a comparison."""
+    return f"{length:,} rounds vs. {SHORT:,}"
 
 
 def rows(lengths: Sequence[int] = LENGTHS, n: int = 3_000, repeats: int = REPEATS, starts: int = _STARTS) -> list[Row]:
-    """The table of histories."""
+    """Return the table of histories."""
     with running() as server:
         kept = memory_rows(server, n * 30)
         with unwritten(server):

@@ -1,7 +1,7 @@
-"""One model that several workers serve: what a decision costs them and the store, as their number grows.
+"""One model that several workers serve: the cost of a decision to the workers and the store, by number of workers.
 
-Predictions and feedback come mixed, as each client gives feedback on its prediction and then predicts again; so
-every worker finds rounds of the others before nearly every prediction.
+Each client gives feedback on its prediction and then predicts again, so predictions and feedback alternate, and every
+worker finds new rounds of other workers before nearly every prediction.
 """
 
 import asyncio
@@ -19,12 +19,12 @@ from service.load.http.sender import OK
 from service.load.http.target import Target
 
 WORKERS = (1, 2, 4)
-CONNECTIONS = 16  # of each worker: batches are as large however many there are
+CONNECTIONS = 16  # per worker, so that batches have the same size for any number of workers
 MODEL = "hot"
 
 
 def measure_hot(workers: int, n: int) -> Meters:
-    """What each of n decisions costs with so many workers."""
+    """Measure the cost per decision over n decisions."""
     with running(workers) as server:
         create_model(server, MODEL, algorithm="gaptron")
         uvloop.run(play(server, n // 4, seed=99))
@@ -34,7 +34,7 @@ def measure_hot(workers: int, n: int) -> Meters:
 
 
 async def play(server: Server, n: int, seed: int) -> None:
-    """N decisions, by clients of all workers at once."""
+    """Play n decisions, by concurrent clients of all workers."""
     contexts = iter(SMALL.contexts(n, seed))
     async with contextlib.AsyncExitStack() as stack:
         targets = [Target.parse(f"http://127.0.0.1:{port}") for port in server.ports]
@@ -52,5 +52,5 @@ async def _ask(client: Client, path: str, body: dict[str, object]) -> dict[str, 
     answer = await client.call("POST", path, json.dumps(body).encode())
     if answer.status != OK:
         raise RuntimeError(f"{path}: {answer.status} {answer.body.decode(errors='replace')}")
-    told: dict[str, object] = json.loads(answer.body)
-    return told
+    decoded: dict[str, object] = json.loads(answer.body)
+    return decoded

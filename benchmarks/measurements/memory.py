@@ -1,11 +1,11 @@
-"""What the store keeps, in bytes of its memory: of a model, of an open prediction, of a round in the log."""
+"""Bytes of the store's memory for a model, an open prediction and a round in the log."""
 
 from typing import NamedTuple
 
 import uvloop
 
 from benchmarks.cost import memory_used
-from benchmarks.log_filler import BATCH, PIPELINES, environment, lay, open_session, predict
+from benchmarks.log_filler import BATCH, PIPELINES, environment, fill, open_session, predict
 from benchmarks.measurements.http import create_model
 from benchmarks.server import Server
 
@@ -14,15 +14,15 @@ _NAME = "memory-0"
 
 
 class Memory(NamedTuple):
-    """Bytes, with what the store's tables take for each."""
+    """Bytes per item, with the overhead of the store's tables."""
 
-    model: float  # its definition and counters; nothing predicted, no snapshot
+    model: float  # definition and counters, without predictions or a snapshot
     prediction: float
     round: float  # in the log
 
 
 def measure_memory(server: Server, n: int = 100_000) -> Memory:
-    """Makes models, then n predictions, then n rounds, and looks at what each added."""
+    """Create models, then n predictions, then n rounds, and measure how much memory each step adds."""
     create_model(server, "memory-warm", algorithm="gaptron")
     before = memory_used(server)
     for i in range(MODELS):
@@ -33,12 +33,12 @@ def measure_memory(server: Server, n: int = 100_000) -> Memory:
 
 
 async def _fill(server: Server, n: int) -> tuple[int, int]:
-    """The bytes that n predictions added, and then n rounds."""
+    """Return the bytes that n predictions add, and the bytes that n rounds add."""
     async with environment(server) as world:
         session = await open_session(world, _NAME)
-        await lay(world, session, 4 * PIPELINES * BATCH)  # the connections take their memory
+        await fill(world, session, 4 * PIPELINES * BATCH)  # the connections allocate their buffers
         before = memory_used(server)
         await predict(session, n, seed=1)
         between = memory_used(server)
-        await lay(world, session, n)
+        await fill(world, session, n)
         return between - before, memory_used(server) - between

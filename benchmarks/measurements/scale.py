@@ -1,7 +1,7 @@
-"""More workers and more models: throughput, and what a decision costs workers and store.
+"""More workers and more models: throughput, and the cost of a decision to workers and store.
 
-A decision is one prediction and its feedback. Where the machine has fewer cores than there are processes, the
-throughput says what the machine can do; the cost of a decision says what an added worker would bring on its own core.
+A decision is one prediction and its feedback. On a machine with fewer cores than processes, the throughput shows the
+limit of the machine; the cost of a decision predicts the gain from an added worker with its own core.
 """
 
 import json
@@ -21,17 +21,17 @@ WORKERS, MODELS = (1, 2, 4), (1, 10, 1_000)
 
 
 class Measured(NamedTuple):
-    """A stretch of decisions."""
+    """The measurements of some decisions."""
 
     rate: float  # decisions per second
-    cost: Meters  # of a decision
+    cost: Meters  # per decision
 
 
 def measure(server: Server, models: int, n: int, seed: int) -> Measured:
-    """N decisions spread over models and workers."""
+    """Measure n decisions, spread over models and workers."""
     before = read_meters(server)
-    asked, told = uvloop.run(_decide(server, models, n, seed))
-    return Measured(n / (asked + told), read_meters(server).per(before, n))
+    predicting, giving = uvloop.run(_decide(server, models, n, seed))
+    return Measured(n / (predicting + giving), read_meters(server).per(before, n))
 
 
 async def _decide(server: Server, models: int, n: int, seed: int) -> tuple[float, float]:
@@ -48,28 +48,28 @@ def _predictions(models: int, n: int, seed: int) -> Iterator[bytes]:
 
 
 def play(workers: int, n: int) -> dict[int, Measured]:
-    """So many workers, with each number of models."""
+    """Measure one number of workers with each number of models."""
     with running(workers) as server:
         for i in range(max(MODELS)):
             create_model(server, f"m{i}", algorithm="gaptron")
-        for models in MODELS:  # every worker opens every session
+        for models in MODELS:  # warms up: every worker opens every session
             measure(server, models, max(n // 4, workers * models), seed=99)
         return {models: measure(server, models, n, seed=models) for models in MODELS}
 
 
 def row(workers: int, models: int, found: Measured, alone: Measured) -> Row:
-    """Beside one worker with as many models."""
+    """Return a row that compares with one worker and the same number of models."""
     cost, theirs = found.cost, alone.cost
     figure = (
         f"{found.rate:,.0f} decisions/s; worker {cost.worker_seconds * 1e6:,.0f} µs, "
         f"store {cost.store_seconds * 1e6:,.0f} µs, {cost.commands:.2f} commands, {cost.bytes:,.0f} bytes"
     )
-    beside = f"{alone.rate:,.0f} decisions/s; worker {theirs.worker_seconds * 1e6:,.0f} µs"
+    baseline = f"{alone.rate:,.0f} decisions/s; worker {theirs.worker_seconds * 1e6:,.0f} µs"
     name = f"{workers} worker{'s' * (workers > 1)}, {models:,} model{'s' * (models > 1)}"
-    return seen(name, figure, beside, found.rate / alone.rate)
+    return seen(name, figure, baseline, found.rate / alone.rate)
 
 
 def rows(n: int = 8_000) -> list[Row]:
-    """The table of workers and models."""
+    """Return the table of workers and models."""
     found = {workers: play(workers, n) for workers in WORKERS}
     return [row(w, m, found[w][m], found[WORKERS[0]][m]) for w in WORKERS for m in MODELS]

@@ -1,7 +1,7 @@
-"""Rounds per second of a simulation, beside Vowpal Wabbit on the same stream, and the bytes of a state.
+"""Rounds per second of a simulation, compared with Vowpal Wabbit on the same stream, and the bytes of a state.
 
-Both predict, draw and learn in every round, in one thread. Vowpal Wabbit is called as its Python module offers it,
-with examples that were parsed before the clock starts.
+Both predict, draw and learn in every round, in one thread. Vowpal Wabbit runs through its Python module, on examples
+that are parsed before the clock starts.
 """
 
 import importlib.util
@@ -29,7 +29,7 @@ _SYNSEP = Problem(N_CLASSES, N_WORDS)
 
 
 class Stream(NamedTuple):
-    """Labelled contexts, and the numbers that answers are drawn with."""
+    """Labelled contexts, and the uniform numbers that draw the answers."""
 
     contexts: Contexts
     labels: IntArray
@@ -37,7 +37,7 @@ class Stream(NamedTuple):
 
 
 def synsep(n: int, seed: int) -> Stream:
-    """SynSep on the unit sphere: 9 classes of documents over 400 words."""
+    """Return SynSep on the unit sphere: 9 classes of documents over 400 words."""
     contexts, labels = documents(n, seed, 0, 0.0)
     lengths = np.diff(contexts.starts)
     unit = contexts._replace(values=np.repeat(1.0 / np.sqrt(lengths), lengths))
@@ -45,7 +45,7 @@ def synsep(n: int, seed: int) -> Stream:
 
 
 def peer_player(stream: Stream, n_labels: int) -> Callable[[], None] | None:
-    """Plays the stream with `--cb_explore` and its default exploration; None where it is not installed."""
+    """Return a function that plays the stream with `--cb_explore` at its defaults, or None without Vowpal Wabbit."""
     if importlib.util.find_spec(_PEER) is None:
         return None
     workspace = importlib.import_module(_PEER).Workspace(f"--cb_explore {n_labels} --quiet")
@@ -74,23 +74,23 @@ def _parsed(workspace: Any, contexts: Contexts, t: int) -> Any:
 
 
 def simulation_row(learner: AnyLearner, stream: Stream, peer_rate: float | None) -> Row:
-    """A learner that goes on and on through the stream."""
-    state = simulate(learner, *stream).state  # compiles it
+    """Measure a learner that plays the stream repeatedly, without a reset."""
+    state = simulate(learner, *stream).state  # compiles the kernels
     rate = stream.contexts.n / best_seconds(lambda: simulate(learner, *stream, state))
     what = f"simulate {learner.algorithm}, K = 9, d = 400, {len(stream.contexts.values) / stream.contexts.n:.0f} words"
-    floor = f"{_PEER} {peer_rate:,.0f} rounds/s" if peer_rate else f"SKIPPED: {_PEER} is not installed"
+    peer = f"{_PEER} {peer_rate:,.0f} rounds/s" if peer_rate else f"SKIPPED: {_PEER} is not installed"
     ratio = rate / peer_rate if peer_rate else math.nan
-    return Row(what, f"{rate:,.0f} rounds/s", floor, ratio, f"≥ {_SPEED_WANTED:,}/s", rate >= _SPEED_WANTED)
+    return Row(what, f"{rate:,.0f} rounds/s", peer, ratio, f"≥ {_SPEED_WANTED:,}/s", rate >= _SPEED_WANTED)
 
 
 def memory_row(learner: AnyLearner, numbers: int, formula: str) -> Row:
-    """The bytes of a state beside the numbers that the algorithm cannot do without."""
+    """Compare the bytes of a state with a floor: the numbers that the algorithm must keep."""
     what = f"state {learner.algorithm}, K·d = {learner.problem.n_labels * learner.problem.n_features:,}, {formula}"
     return at_most(what, state_bytes(learner), 8.0 * numbers, "bytes", 1.01)
 
 
 def rows(n: int = 20_000) -> list[Row]:
-    """The table of simulations."""
+    """Return the table of simulations."""
     stream, n_weights = synsep(n, seed=1), _SYNSEP.n_labels * _SYNSEP.n_features
     play = peer_player(stream, _SYNSEP.n_labels)
     peer_rate = n / best_seconds(play, repeats=3) if play else None

@@ -1,4 +1,4 @@
-"""Seconds from the command to the first answer, the kernels compiled before."""
+"""Seconds from the command to the first answer, with kernels compiled beforehand."""
 
 import contextlib
 import os
@@ -20,7 +20,7 @@ REPEATS = 5
 
 
 def seconds_to_answer(*options: str) -> float:
-    """Starts `wager serve` in a process of its own, waits until `/readyz` is answered, and stops it."""
+    """Start `wager serve`, wait for the answer of `/readyz`, and stop the process. Return the seconds to the answer."""
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         port = listener.getsockname()[1]
@@ -39,21 +39,21 @@ def seconds_to_answer(*options: str) -> float:
 
 
 def import_seconds() -> float:
-    """What Python takes to import the application, in a process of its own."""
+    """Return the seconds in which a new Python process imports the application."""
     started = time.perf_counter()
     subprocess.run([sys.executable, "-c", "import service.app, uvicorn, uvloop"], check=True, env=dict(os.environ))
     return time.perf_counter() - started
 
 
 def rows() -> list[Row]:
-    """The table of starts."""
+    """Return the table of starts."""
     with tempfile.TemporaryDirectory() as folder, EmbeddedServer(Path(folder)) as store:
         runs = [(_embedded(), seconds_to_answer("--store-url", store.url), import_seconds()) for _ in range(REPEATS)]
     embedded, given, imports = np.median(runs, axis=0).tolist()
     return [
-        at_most("wager serve, its own store, to the first answer", embedded, WANTED, "s", 1.0)._replace(travels=False),
-        at_most("wager serve, a given store, to the first answer", given, WANTED, "s", 1.0)._replace(travels=False),
-        at_most("... beside its imports alone", given, imports, "s", 2.0),
+        at_most("wager serve, embedded store, to the first answer", embedded, WANTED, "s", 1.0)._replace(travels=False),
+        at_most("wager serve, external store, to the first answer", given, WANTED, "s", 1.0)._replace(travels=False),
+        at_most("... vs. its imports alone", given, imports, "s", 2.0),
     ]
 
 

@@ -1,1 +1,1 @@
-"""The papers' experiments, one command each: `python -m benchmarks.papers --help`, and README.md beside this file."""
+"""The papers' experiments, one command each: see README.md in this folder and `python -m benchmarks.papers --help`."""

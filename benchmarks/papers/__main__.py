@@ -1,8 +1,8 @@
-"""`python -m benchmarks.papers`: plays the papers' experiments and writes their tables and figures."""
+"""`python -m benchmarks.papers`: play the papers' experiments and write their tables and figures."""
 
 import os
 
-# Before numpy is loaded: matrices here are small, and cores are for runs.
+# Set before numpy loads: the matrices are small, and runs need the cores.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 

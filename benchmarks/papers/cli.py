@@ -1,4 +1,4 @@
-"""The commands: one experiment, the table of defaults, and one file of all the tables there are."""
+"""The commands: `run` for one experiment, `defaults` for the tables of defaults."""
 
 from pathlib import Path
 from typing import Annotated
@@ -13,16 +13,24 @@ from benchmarks.papers.defaults import report as report_defaults
 from benchmarks.papers.experiment import plan, report
 from benchmarks.papers.jobs import complete
 from benchmarks.papers.lineup import EXPERIMENTS, RATES
+from benchmarks.papers.pages import RESULTS
 
 app = typer.Typer(no_args_is_help=True, help=__doc__, add_completion=False)
 
-Data = Annotated[str | None, typer.Option(help="The data set's file, or the folder of the data sets' files.")]
-Rounds = Annotated[int | None, typer.Option(min=100, help="Rounds of a run, T.")]
-Seeds = Annotated[int, typer.Option(min=1, help="Runs of each setting.")]
-Learners = Annotated[str, typer.Option(help="Algorithms to play, with commas; all if empty.")]
-Out = Annotated[Path, typer.Option(help="Where finished runs, tables and figures are kept.")]
-Backend = Annotated[str, typer.Option(help="Of joblib: loky, threading, sequential, dask, ray.")]
-Jobs = Annotated[int, typer.Option(help="Runs at once; -1 for one on each core.")]
+Data = Annotated[str | None, typer.Option(help="File of the data set, or the folder with the files of all data sets.")]
+Rounds = Annotated[int | None, typer.Option(min=100, help="Rounds of each run, T.")]
+Seeds = Annotated[int, typer.Option(min=1, help="Runs of each setting, one per seed.")]
+Learners = Annotated[str, typer.Option(help="Algorithms to play, separated by commas; all if empty.")]
+Out = Annotated[Path, typer.Option(help="Folder of finished runs, CSV tables and figures.")]
+Pages = Annotated[
+    Path | None,
+    typer.Option(
+        help="Folder of the Markdown pages. Default: benchmarks/papers/results; for a trial with --rounds, --learners "
+        "or --rates, the folder results in --out."
+    ),
+]
+Backend = Annotated[str, typer.Option(help="joblib backend: loky, threading, sequential, dask or ray.")]
+Jobs = Annotated[int, typer.Option(help="Parallel runs; -1 for one per core.")]
 
 DEFAULT_OUT = Path("build/papers")
 
@@ -34,27 +42,29 @@ def run(
     rounds: Rounds = None,
     seeds: Seeds = 10,
     learners: Learners = "",
-    rates: Annotated[str, typer.Option(help="Exploration rates, with commas; 2^-16 to 2^-1 if empty.")] = "",
+    rates: Annotated[str, typer.Option(help="Exploration rates, separated by commas; 2^-16 to 2^-1 if empty.")] = "",
     out: Out = DEFAULT_OUT,
     backend: Backend = "loky",
     jobs: Jobs = -1,
+    pages: Pages = None,
 ) -> None:
-    """Plays an experiment's runs that are not finished, and writes its tables and figures."""
+    """Play the unfinished runs of an experiment, then write its tables and figures."""
     console = Console()
     if name not in EXPERIMENTS:
-        raise typer.BadParameter(f"{name} is none of {', '.join(EXPERIMENTS)}")
+        raise typer.BadParameter(f"{name} is not one of {', '.join(EXPERIMENTS)}")
     stream = EXPERIMENTS[name].stream
     file = find_file(stream, data)
     if stream in READERS and file is None:
-        console.print(f"skipped {name}: give the path of {READERS[stream][0]}, or of its folder, with --data")
+        console.print(f"skipped {name}: pass the path of {READERS[stream][0]} or its folder with --data")
         return
     grid = tuple(float(rate) for rate in rates.split(",")) if rates else RATES
     the_plan = plan(EXPERIMENTS[name], _absolute(file), rounds, seeds, _listed(learners), grid)
     for sentence in the_plan.left_out:
         console.print(f"left out: {sentence}")
     played = complete(the_plan.runs, out, backend, jobs)
-    report(the_plan, out)
-    console.print(f"{played} runs played, {len(the_plan.runs) - played} kept; see {out / name}")
+    where = pages or _pages(out, rounds, learners, rates)
+    report(the_plan, out, where)
+    console.print(f"{played} runs played, {len(the_plan.runs) - played} reused; see {where / name}.md")
 
 
 @app.command()
@@ -63,23 +73,25 @@ def defaults(
     rounds: Rounds = None,
     seeds: Seeds = 3,
     learners: Learners = "",
-    streams: Annotated[str, typer.Option(help="Of " + ", ".join(STREAMS) + "; all if empty.")] = "",
+    streams: Annotated[str, typer.Option(help=", ".join(STREAMS) + "; all if empty.")] = "",
     out: Out = DEFAULT_OUT,
     backend: Backend = "loky",
     jobs: Jobs = -1,
+    pages: Pages = None,
 ) -> None:
-    """Plays every learner with its defaults and with a few settings, and writes one table."""
+    """Play every learner with its defaults and with a few settings, then write one table per stream."""
     console, contests = Console(), []
     for name in _listed(streams) or list(STREAMS):
         file = find_file(name, data)
         if name in READERS and file is None:
-            console.print(f"skipped {name}: give the folder of {READERS[name][0]} with --data")
+            console.print(f"skipped {name}: pass the folder of {READERS[name][0]} with --data")
             continue
         contests.append(contest(name, _absolute(file), rounds or STREAMS[name], seeds, _listed(learners)))
     runs = [run for one in contests for run in one.runs]
     played = complete(runs, out, backend, jobs)
-    report_defaults(contests, out)
-    console.print(f"{played} runs played, {len(runs) - played} kept; see {out / 'defaults'}")
+    where = pages or _pages(out, rounds, learners)
+    report_defaults(contests, out, where)
+    console.print(f"{played} runs played, {len(runs) - played} reused; see {where}")
 
 
 def _listed(names: str) -> list[str]:
@@ -90,10 +102,6 @@ def _absolute(file: Path | None) -> str | None:
     return None if file is None else str(file.resolve())
 
 
-@app.command()
-def results(out: Out = DEFAULT_OUT) -> None:
-    """Writes RESULTS.md: every table there is, in one file."""
-    names = [path.parent.name for path in sorted(out.glob("*/table.md"))]
-    texts = [(out / name / "table.md").read_text().replace("![](", f"![]({name}/") for name in names]
-    (out / "RESULTS.md").write_text("\n".join(["# The papers' experiments\n", *texts]))
-    Console().print(f"{len(names)} tables in {out / 'RESULTS.md'}")
+def _pages(out: Path, *shortened: object) -> Path:
+    """Return the committed folder for a full run, and a folder in `out` for a trial."""
+    return out / "results" if any(shortened) else RESULTS

@@ -1,4 +1,4 @@
-"""The table of defaults: what each learner does as it comes, beside the best of a few settings and a peer's best."""
+"""The tables of defaults: each learner with its defaults, with the best of a few settings, and a peer's best."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -8,6 +8,7 @@ import pydantic
 
 from benchmarks.papers.data.streams import Stream, open_stream
 from benchmarks.papers.experiment import MAX_STATE
+from benchmarks.papers.pages import write_page
 from benchmarks.papers.runs import Run
 from benchmarks.papers.store import load
 from benchmarks.papers.summary import Summary, markdown, summarize, with_deviation, write_csv
@@ -17,10 +18,10 @@ from learners.layouts import state_bytes
 from learners.registry import LEARNERS
 
 STREAMS = {"synsep": 100_000, "synnonsep": 100_000, "covertype": 100_000, "reuters4": 28_176, "pendigits": 29_976}
-"""Rounds on each; the last two data sets are gone through four times, in another order each."""
+"""Rounds on each stream. The last two data sets are played four times, each time in another order."""
 
 MOST_WORK = 1e11
-"""Multiply-adds that a run may take, roughly: some minutes. Slower learners are left out, and named."""
+"""Rough limit of multiply-adds per run: some minutes. Slower learners are left out, and the page names them."""
 
 Result = tuple[dict[str, Any], Summary]
 
@@ -30,17 +31,18 @@ class Contest(NamedTuple):
 
     stream: str
     rounds: int
+    seeds: int
     rows: list[tuple[Row, list[tuple[dict[str, Any], list[Run]]]]]  # each setting with its runs over seeds
-    left_out: list[str]  # sentences
+    left_out: list[str]  # one sentence per learner that is left out
 
     @property
     def runs(self) -> list[Run]:
-        """All of them."""
+        """The runs of all settings."""
         return [run for _, settings in self.rows for _, runs in settings for run in runs]
 
 
 def contest(name: str, file: str | None, rounds: int, seeds: int, only: Sequence[str] = ()) -> Contest:
-    """What to play on a stream: all learners and the peer, or those whose algorithms are named."""
+    """Plan the runs on a stream: all learners and the peer, or only the named algorithms."""
     stream, rows, left_out = open_stream(name, file), [], []
     for row in (*TABLE, PEER):
         if only and row.algorithm not in only:
@@ -53,7 +55,7 @@ def contest(name: str, file: str | None, rounds: int, seeds: int, only: Sequence
             for setting in row.settings()
         ]
         rows.append((row, settings))
-    return Contest(name, rounds, rows, left_out)
+    return Contest(name, rounds, seeds, rows, left_out)
 
 
 def _too_much(row: Row, stream: Stream, rounds: int) -> str | None:
@@ -71,37 +73,44 @@ def _too_much(row: Row, stream: Stream, rounds: int) -> str | None:
     return None
 
 
-def report(contests: Sequence[Contest], folder: Path) -> str:
-    """Writes defaults/table.md and table.csv from finished runs; the first as text."""
+def report(contests: Sequence[Contest], folder: Path, pages: Path) -> None:
+    """Write the tables of defaults.
+
+    Args:
+        contests: the contests to report; all their runs are finished.
+        folder: holds the runs, and receives defaults/table.csv, which has every setting of every contest.
+        pages: receives one Markdown page for each contest.
+    """
     out = folder / "defaults"
     out.mkdir(parents=True, exist_ok=True)
-    parts = [
-        "## Defaults\n\nMistakes per round, mean (std) over seeds; what each learner does as it comes, beside the "
-        "best of the settings in `benchmarks/papers/tuning.py` and Vowpal Wabbit's best.\n"
-    ]
     lines: list[list[Any]] = []
     for one in contests:
         results = [(row, [(setting, _load(folder, runs)) for setting, runs in settings]) for row, settings in one.rows]
-        parts.append(_section(one, results))
+        _write_page(one, results, pages)
         lines.extend(line for row, of in results for line in _csv_lines(one, row, of))
-    text = "\n".join(parts)
-    (out / "table.md").write_text(text)
     write_csv(out / "table.csv", _CSV_HEADER, lines)
-    return text
 
 
 def _load(folder: Path, runs: Sequence[Run]) -> Summary:
     return summarize([load(folder, run) for run in runs])
 
 
-def _section(one: Contest, results: Sequence[tuple[Row, list[Result]]]) -> str:
+def _write_page(one: Contest, results: Sequence[tuple[Row, list[Result]]], pages: Path) -> None:
     peers = [_best(of) for row, of in results if row.algorithm == ALGORITHM]
     peer = f"{peers[0][1].error.mean():.4f}" if peers else "–"
     header = ["learner", "information", "default", "last quarter", "rounds/s"]
     header += ["best tuned", "last quarter", "setting", "default / tuned", "VW best"]
     rows = [_line(row, of, peer) for row, of in results]
     missing = "".join(f"\nLeft out: {sentence}\n" for sentence in one.left_out)
-    return f"### {one.stream}, {one.rounds:,} rounds\n\n{markdown(header, rows)}{missing}"
+    introduction = (
+        f"Mistakes per round, mean (std) over {one.seeds} seeds: each learner with its defaults, with the best of the "
+        f"settings in [tuning.py](../tuning.py), and Vowpal Wabbit's best."
+    )
+    title, command = (
+        f"Defaults: {one.stream}, {one.rounds:,} rounds",
+        f"defaults --streams {one.stream} --seeds {one.seeds}",
+    )
+    write_page(pages, f"defaults-{one.stream}", title, introduction, command, markdown(header, rows) + missing)
 
 
 def _line(row: Row, of: list[Result], peer: str) -> list[str]:

@@ -1,6 +1,7 @@
-"""One of the papers' experiments: its runs, and the folder of tables and figures that they end in."""
+"""One of the papers' experiments: its runs, its tables and its figures."""
 
 import math
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
@@ -8,6 +9,7 @@ from typing import NamedTuple, TypeAlias
 from benchmarks.papers import figures
 from benchmarks.papers.data.streams import Stream, open_stream
 from benchmarks.papers.lineup import RATES, Entrant, Experiment
+from benchmarks.papers.pages import write_page
 from benchmarks.papers.runs import Run
 from benchmarks.papers.store import load
 from benchmarks.papers.summary import Summary, deviation, markdown, summarize, with_deviation, write_csv
@@ -16,11 +18,11 @@ from learners.new_models import check_state_size
 from learners.registry import LEARNERS
 
 MAX_STATE = 2**30
-"""Bytes of a learner's state; the learners that need more are left out, and named."""
+"""Limit of a learner's state in bytes. Larger learners are left out, and the page names them."""
 
 
 class Setting(NamedTuple):
-    """An entrant at a rate, or at none, with its runs over seeds."""
+    """An entrant at a rate, or without one, with its runs over seeds."""
 
     entrant: Entrant
     rate: float | None
@@ -31,17 +33,17 @@ Result: TypeAlias = tuple[Setting, Summary]
 
 
 class Plan(NamedTuple):
-    """What an experiment plays."""
+    """The runs of an experiment."""
 
     experiment: Experiment
     rounds: int
     seeds: int
     settings: list[Setting]
-    left_out: list[str]  # sentences
+    left_out: list[str]  # one sentence per entrant that is left out
 
     @property
     def runs(self) -> list[Run]:
-        """All of them, seed by seed, so that a part of the work is a smaller experiment."""
+        """All runs, seed by seed, so that the first part of the work is the experiment with fewer seeds."""
         return [setting.runs[seed] for seed in range(self.seeds) for setting in self.settings]
 
 
@@ -53,7 +55,7 @@ def plan(
     only: Sequence[str] = (),
     rates: Sequence[float] = RATES,
 ) -> Plan:
-    """What to play: all entrants, or those whose algorithms are named."""
+    """Plan an experiment: all entrants, or only the named algorithms."""
     stream = open_stream(experiment.stream, file)
     T = rounds or experiment.rounds or (stream.size or 0) * experiment.passes
     settings, left_out = [], []
@@ -78,22 +80,41 @@ def _too_large(entrant: Entrant, stream: Stream) -> str | None:
     return None
 
 
-def report(the_plan: Plan, folder: Path) -> str:
-    """Writes table.csv, table.md and the figures of finished runs; the table as text."""
+def report(the_plan: Plan, folder: Path, pages: Path) -> None:
+    """Write the tables and figures of an experiment.
+
+    Args:
+        the_plan: the experiment; all its runs are finished.
+        folder: holds the runs, and receives table.csv and the figures in a folder with the experiment's name.
+        pages: receives the Markdown page and the figures that it shows.
+    """
     out = folder / the_plan.experiment.name
     out.mkdir(parents=True, exist_ok=True)
     results = [(setting, summarize([load(folder, run) for run in setting.runs])) for setting in the_plan.settings]
     write_csv(out / "table.csv", _CSV_HEADER, [_csv_row(*result) for result in results])
-    text = _text(the_plan, results)
-    (out / "table.md").write_text(text)
     title = f"{the_plan.experiment.title}: {the_plan.rounds:,} rounds, {the_plan.seeds} seeds"
     figures.draw_rates(out / "rates", title, _curves(results))
     figures.draw_rounds(out / "rounds", title, _curves(results))
-    return text
+    _write_page(the_plan, results, pages)
+    for figure in _shown(the_plan.experiment):
+        shutil.copy(out / figure.file, pages / figure.shown_as)
+
+
+class _Figure(NamedTuple):
+    alternative: str
+    file: str
+    shown_as: str
+
+
+def _shown(experiment: Experiment) -> list[_Figure]:
+    """Return the figures of an experiment's page."""
+    rates = _Figure("Error against exploration rate", "rates.png", f"{experiment.name}.png")
+    rounds = _Figure("Error against rounds", "rounds.png", f"{experiment.name}_rounds.png")
+    return [rates, rounds] if experiment.shows_rounds else [rates]
 
 
 def _curves(results: Sequence[Result]) -> list[figures.Curves]:
-    """By entrant, in the order of the line-up."""
+    """Group results by entrant, in the order of the line-up."""
     curves: dict[str, figures.Curves] = {}
     for setting, summary in results:
         name = setting.entrant.name
@@ -121,17 +142,18 @@ def _information(entrant: Entrant) -> str:
     return "full" if entrant.full_information else "bandit"
 
 
-def _text(the_plan: Plan, results: Sequence[Result]) -> str:
-    """The best rate of each learner, then the error at every rate."""
-    experiment = the_plan.experiment
-    parts = [
-        f"## {experiment.title}\n\n{experiment.source}. {the_plan.rounds:,} rounds, {the_plan.seeds} seeds; mean (std) "
-        f"of mistakes per round.\n\n",
+def _write_page(the_plan: Plan, results: Sequence[Result], pages: Path) -> None:
+    """Write the best rate of each learner, the figures, and the error at every rate."""
+    experiment, rounds, seeds = the_plan.experiment, the_plan.rounds, the_plan.seeds
+    introduction = f"{experiment.source}. {rounds:,} rounds, {seeds} seeds; mean (std) of mistakes per round."
+    body = [
         *(f"Left out: {sentence}\n\n" for sentence in the_plan.left_out),
-        _best_table(results),
-        "\n![](rates.svg)\n\n![](rounds.svg)\n\n" + _rates_table(results),
+        _best_table(results) + "\n",
+        *(f"![{figure.alternative}]({figure.shown_as})\n\n" for figure in _shown(experiment)),
+        _rates_table(results),
     ]
-    return "".join(parts)
+    command = f"run {experiment.name} --seeds {seeds}"
+    write_page(pages, experiment.name, experiment.title, introduction, command, "".join(body))
 
 
 def _best_table(results: Sequence[Result]) -> str:
@@ -158,7 +180,7 @@ def _rates_table(results: Sequence[Result]) -> str:
 
 
 def rate_text(rate: float | None) -> str:
-    """A rate as people write it: powers of two as such."""
+    """Format a rate, with powers of two as `2^n`; `–` without a rate."""
     if rate is None:
         return "–"
     mantissa, exponent = math.frexp(rate)

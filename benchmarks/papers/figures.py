@@ -1,8 +1,8 @@
 """The two figures of an experiment, in the manner of Figure 2 of Beygelzimer, Orabona and Zhang 2017.
 
-A learner has the same colour and dash in every figure. Names stand at the ends of the curves, moved apart
-where they would meet. The colours are Okabe and Ito's, which people with any sight tell apart, and those under
-full information are dashed as well.
+A learner has the same colour and dash in every figure. Names are at the ends of the curves, spread where they would
+overlap. The colours are Okabe and Ito's, which colour-blind readers can distinguish. Learners under full information
+are dashed.
 """
 
 from collections.abc import Sequence
@@ -49,7 +49,7 @@ _LINE_HEIGHT = 12.0  # points between two names
 
 
 class Curves(NamedTuple):
-    """A learner's outcomes by rate; a single rate of None where it does not explore by a rate."""
+    """A learner's outcomes by rate. A learner without a rate has a single entry, with rate None."""
 
     name: str
     full_information: bool
@@ -57,17 +57,17 @@ class Curves(NamedTuple):
 
     @property
     def best(self) -> tuple[float | None, Summary]:
-        """The rate of the smallest mean error, and its outcomes."""
+        """The rate with the smallest mean error, and its outcomes."""
         return min(self.by_rate, key=lambda pair: float(pair[1].error.mean()))
 
     @property
     def explores(self) -> bool:
-        """Whether there are rates."""
+        """Whether the learner has a rate."""
         return self.by_rate[0][0] is not None
 
     @property
     def look(self) -> dict[str, Any]:
-        """Colour and dash."""
+        """The colour and dash of the curve."""
         dash = (0, (4, 2)) if self.full_information else "-"
         return {"color": _COLOURS.get(self.name, _INK), "linestyle": dash}
 
@@ -79,7 +79,7 @@ class _Name(NamedTuple):
 
 
 def draw_rates(path: Path, title: str, curves: Sequence[Curves]) -> None:
-    """Error rate against exploration rate; mean over seeds and a band of one standard deviation."""
+    """Draw the error rate against the exploration rate: mean over seeds, with a band of one standard deviation."""
     with mpl.rc_context(_STYLE):
         figure, axes = _canvas(title, "exploration rate γ", "error rate")
         names = [_rate_curve(axes, one) if one.explores else _level(axes, one) for one in curves]
@@ -90,7 +90,7 @@ def draw_rates(path: Path, title: str, curves: Sequence[Curves]) -> None:
 
 
 def draw_rounds(path: Path, title: str, curves: Sequence[Curves]) -> None:
-    """Error rate against rounds, both logarithmic, each learner at its best rate; mean and band as above."""
+    """Draw the error rate against rounds on logarithmic axes, each learner at its best rate, with mean and band."""
     with mpl.rc_context(_STYLE):
         figure, axes = _canvas(title, "rounds", "error rate so far")
         names = [_round_curve(axes, one) for one in curves]
@@ -122,7 +122,7 @@ def _round_curve(axes: Axes, curves: Curves) -> _Name:
 def _mean_and_band(
     axes: Axes, curves: Curves, name: str, x: FloatArray, errors: FloatArray, more: dict[str, Any]
 ) -> _Name:
-    """Errors are (seeds, points)."""
+    """Draw one curve with its band; errors are (seeds, points)."""
     mean, spread = errors.mean(axis=0), errors.std(axis=0)
     floor = _smallest(errors)
     axes.plot(x, np.maximum(mean, floor), linewidth=1.6, **curves.look, **more)
@@ -132,7 +132,7 @@ def _mean_and_band(
 
 
 def _smallest(errors: FloatArray) -> float:
-    """A positive stand-in for zero, which a logarithmic axis does not have."""
+    """Return the smallest positive error, which replaces zero on a logarithmic axis."""
     positive = errors[errors > 0]
     return float(positive.min()) if positive.size else 1e-6
 
@@ -170,7 +170,7 @@ def _finish(figure: Figure, axes: Axes, names: Sequence[_Name], path: Path) -> N
 
 
 def _write_names(figure: Figure, axes: Axes, names: Sequence[_Name]) -> None:
-    """Right of the axes, beside the ends of the curves, a line's height apart at least."""
+    """Write the names to the right of the axes, next to the ends of their curves, at least one line apart."""
     scale = 72.0 / figure.dpi  # pixels to points
     ordered = sorted(names, key=lambda name: name.y)
     wanted = np.array([axes.transData.transform((1.0, name.y))[1] for name in ordered]) * scale
@@ -191,7 +191,7 @@ def _write_names(figure: Figure, axes: Axes, names: Sequence[_Name]) -> None:
 
 
 def spread(wanted: FloatArray, apart: float, low: float, high: float) -> FloatArray:
-    """The places nearest to the wanted ones (n,), ascending, `apart` from each other, within `low` and `high`."""
+    """Return the places (n,) nearest to the wanted ascending ones, at least `apart`, between `low` and `high`."""
     steps = apart * np.arange(len(wanted))
     places = isotonic_regression(wanted - steps).x + steps
     return np.asarray(np.minimum(np.maximum(places, low + steps), high - steps[::-1]))

@@ -1,7 +1,6 @@
-"""Plays runs side by side by joblib: on the cores of this machine, or on the cluster that a backend names.
+"""Plays runs in parallel by joblib: on the cores of this machine, or on the cluster of a backend.
 
-Runs keep their own outcomes, so on a cluster the folder, the data and this repository lie where every machine
-sees them.
+Each run stores its own outcome. So on a cluster every machine must see the folder, the data and this repository.
 """
 
 import contextlib
@@ -16,11 +15,11 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from benchmarks.papers.runs import Run
 from benchmarks.papers.store import path_of, play_and_keep
 
-_EVERY = 0.5  # seconds between two looks at what is finished
+_EVERY = 0.5  # seconds between two updates of the progress bar
 
 
 def complete(runs: Sequence[Run], folder: Path, backend: str = "loky", jobs: int = -1) -> int:
-    """Plays the runs that are not finished yet; how many these were."""
+    """Play the runs that are not finished yet. Return their number."""
     pending = [(path, run) for run in runs if not (path := path_of(folder, run).absolute()).exists()]
     if pending:
         bar = _progress([path for path, _ in pending])
@@ -31,7 +30,7 @@ def complete(runs: Sequence[Run], folder: Path, backend: str = "loky", jobs: int
 
 @contextlib.contextmanager
 def _cluster(backend: str) -> Iterator[None]:
-    """Connects to the cluster of DASK_SCHEDULER_ADDRESS or RAY_ADDRESS, or to one started here."""
+    """Connect to the cluster at DASK_SCHEDULER_ADDRESS or RAY_ADDRESS, or start one on this machine."""
     if backend == "dask":
         with importlib.import_module("distributed").Client():
             yield
@@ -43,7 +42,7 @@ def _cluster(backend: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _progress(paths: Sequence[Path]) -> Iterator[None]:
-    """A bar that counts the files there are: the same for every backend."""
+    """Show a progress bar that counts finished files, which works for every backend."""
     done = threading.Event()
     columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
     with Progress(*columns, TimeRemainingColumn()) as progress:

@@ -1,4 +1,4 @@
-"""Who plays in the papers' figures, with which hyperparameters, on what, and for how long."""
+"""The experiments of the papers: learners, hyperparameters, streams and numbers of rounds."""
 
 import math
 from typing import Any, NamedTuple
@@ -6,24 +6,24 @@ from typing import Any, NamedTuple
 from learners.base import Problem
 
 RATES = tuple(2.0**-power for power in range(16, 0, -1))
-"""γ from 2^-16 to 2^-1: the grid of Beygelzimer, Orabona and Zhang 2017."""
+"""γ from 2^-16 to 2^-1, the grid of Beygelzimer, Orabona and Zhang 2017."""
 
 _BALL = 10.0 * math.sqrt(55.0)
-"""D·X of Gaptron, the same on every stream: D = 10 on SynSep, whose documents have norms up to √55."""
+"""D·X of Gaptron, the same on every stream. It gives D = 10 on SynSep, where documents have norms up to √55."""
 
 
 class Entrant(NamedTuple):
-    """A learner as a figure shows it."""
+    """A learner as it appears in a figure."""
 
     name: str
     algorithm: str
     hyperparameters: dict[str, Any]
-    explores: bool = True  # whether γ is to be set; otherwise it is a line across the figure
+    explores: bool = True  # whether it takes a rate γ; otherwise it is a horizontal line in the figure
     full_information: bool = False  # whether it sees every true label
-    in_ball: bool = False  # whether it is given a radius
+    in_ball: bool = False  # whether it takes a radius
 
     def settings(self, problem: Problem, rate: float | None) -> dict[str, Any]:
-        """The hyperparameters on a problem, at a rate."""
+        """Return the hyperparameters for a problem, at a rate or without one."""
         ball = {"radius": round(_BALL / problem.norm_bound, 6)} if self.in_ball else {}
         return {**self.hyperparameters, **ball, **({} if rate is None else {"exploration": rate})}
 
@@ -35,9 +35,10 @@ class Experiment(NamedTuple):
     stream: str
     title: str
     source: str
-    rounds: int | None  # None: each example of the data set once
+    rounds: int | None  # None: each example of the data set once per pass
     entrants: tuple[Entrant, ...]
     passes: int = 1
+    shows_rounds: bool = False  # whether its page has the figure of errors against rounds
 
 
 _HINGE = {"loss": "hinge", "learning_rate": "theorem"}
@@ -60,14 +61,14 @@ FENCHEL_YOUNG = Entrant("Fenchel–Young", "fenchel-young", {}, explores=False, 
 _BANDITS = (BANDITRON, PNEWTRON, SOBA, SOBA_DIAGONAL, GAPTRON, GAPTRON_THEOREM)
 _ALL = (*_BANDITS, SQUARECB, PERCEPTRONS, PERCEPTRON, GAPTRON_FULL, FENCHEL_YOUNG)
 _DIAGONAL = tuple(entrant for entrant in _ALL if entrant is not SOBA)
-"""The paper's own figure has SOBAdiag alone; SynSep's full matrix takes minutes of a run and plays fewer rounds."""
+"""All but SOBA, as in the paper's figure: with SynSep's full matrix one run takes minutes, so it has fewer rounds."""
 _SOBA_PAPER = "Beygelzimer, Orabona and Zhang 2017, section 5, Figure 2"
 
 EXPERIMENTS = {
     experiment.name: experiment
     for experiment in (
         Experiment("synsep", "synsep", "SynSep", _SOBA_PAPER, 1_000_000, _DIAGONAL),
-        Experiment("synnonsep", "synnonsep", "SynNonSep", _SOBA_PAPER, 1_000_000, _DIAGONAL),
+        Experiment("synnonsep", "synnonsep", "SynNonSep", _SOBA_PAPER, 1_000_000, _DIAGONAL, shows_rounds=True),
         Experiment(
             "synsep-soba",
             "synsep",

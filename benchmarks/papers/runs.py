@@ -1,6 +1,6 @@
-"""One run: a learner with its hyperparameters on a stream with a seed, and what came of it.
+"""One run: a learner with its hyperparameters on a stream with a seed, and its outcome.
 
-A run is a small value and everything it does follows from it, so that any process on any machine may play it.
+A run is a small value that determines everything, so any process on any machine can play it.
 """
 
 import time
@@ -15,51 +15,51 @@ from learners.base import BoolArray, FloatArray, IntArray
 from learners.evaluation.simulation import simulate
 from learners.registry import LEARNERS
 
-_WARM_UP = 32  # rounds that compile what is not compiled yet, before the clock starts
+_WARM_UP = 32  # rounds before the clock starts, which compile the kernels
 _CHECKPOINTS = 200
 
 
 class Run(NamedTuple):
-    """What is played."""
+    """The parameters of a run."""
 
     stream: str
-    file: str | None  # of a data set
+    file: str | None  # file of the data set
     algorithm: str
     hyperparameters: dict[str, Any]
     rounds: int
-    seed: int  # of the stream, and of the draws
+    seed: int  # seed of the stream and of the draws
 
 
 class Outcome(NamedTuple):
-    """The mistakes made until each checkpoint, and how long it took."""
+    """The mistakes up to each checkpoint, and the playing time."""
 
-    checkpoints: list[int]  # rounds, about evenly spaced in their logarithm; the last is all of them
-    mistakes: list[int]  # up to and with each checkpoint
-    seconds: float  # of playing, on one core; not of making the stream
+    checkpoints: list[int]  # numbers of rounds, about evenly spaced on a logarithmic scale; the last is T
+    mistakes: list[int]  # mistakes up to and including each checkpoint
+    seconds: float  # playing time on one core, without the generation of the stream
 
     @property
     def rounds(self) -> int:
-        """T."""
+        """The number of rounds, T."""
         return self.checkpoints[-1]
 
     @property
     def error(self) -> float:
-        """Mistakes per round."""
+        """The mistakes per round."""
         return self.mistakes[-1] / self.rounds
 
     @property
     def late_error(self) -> float:
-        """The same over the last quarter of the rounds."""
+        """The mistakes per round over the last quarter of the rounds."""
         start = three_quarters(self.rounds)
         before = self.mistakes[self.checkpoints.index(start)]
         return (self.mistakes[-1] - before) / (self.rounds - start)
 
 
 class Player(Protocol):
-    """Who plays: a learner of the project, or a peer."""
+    """A learner of the project, or a peer."""
 
     def play(self, chunk: Chunk, uniforms: FloatArray) -> BoolArray:
-        """Plays the rounds of a chunk after those before; which were mistakes, (n,)."""
+        """Play the rounds of the next chunk. Return which of them were mistakes, (n,)."""
 
 
 class _LearnerPlayer:
@@ -74,18 +74,18 @@ class _LearnerPlayer:
 
 
 def three_quarters(rounds: int) -> int:
-    """Where the last quarter begins."""
+    """Return the number of rounds before the last quarter."""
     return rounds - max(1, rounds // 4)
 
 
 def checkpoints(rounds: int) -> IntArray:
-    """About 200 numbers of rounds from 1 to all, evenly spaced in their logarithm, with three quarters of all."""
+    """Return about 200 logarithmically spaced numbers of rounds from 1 to T, with the start of the last quarter."""
     spaced = np.unique(np.geomspace(1, rounds, _CHECKPOINTS).round().astype(np.int64))
     return np.union1d(spaced, [three_quarters(rounds), rounds])
 
 
 def play(run: Run) -> Outcome:
-    """Plays a run. The same run has the same mistakes wherever it is played."""
+    """Play a run. The same run makes the same mistakes on every machine."""
     stream = open_stream(run.stream, run.file)
     _player(run, stream).play(*next(_inputs(run._replace(rounds=_WARM_UP), stream)))
     player, mistakes, seconds = _player(run, stream), [np.zeros(1, dtype=np.int64)], 0.0
@@ -105,6 +105,6 @@ def _player(run: Run, stream: Stream) -> Player:
 
 
 def _inputs(run: Run, stream: Stream) -> Iterator[tuple[Chunk, FloatArray]]:
-    """The chunks, with the uniform numbers that labels are drawn with."""
+    """Return the chunks with the uniform numbers that draw the labels."""
     rng = np.random.default_rng([run.seed, 777])
     return ((chunk, rng.random(chunk.contexts.n)) for chunk in stream.chunks(run.rounds, run.seed))

@@ -1,4 +1,4 @@
-"""Finished runs: a small JSON file each, under its parameters' name. What is there is never played again."""
+"""Finished runs: one small JSON file each, named by the parameters. A finished run is never played again."""
 
 import json
 import os
@@ -9,18 +9,18 @@ from benchmarks.papers.versions import name_of
 
 
 def path_of(folder: Path, run: Run) -> Path:
-    """Where a run's outcome is kept, or will be."""
+    """Return the path of a run's outcome, whether or not it exists."""
     return folder / "runs" / name_of(run)
 
 
 def load(folder: Path, run: Run) -> Outcome:
-    """The outcome of a finished run."""
+    """Load the outcome of a finished run."""
     kept = json.loads(path_of(folder, run).read_text())
     return Outcome(kept["checkpoints"], kept["mistakes"], kept["seconds"])
 
 
 def play_and_keep(path: Path, run: Run) -> None:
-    """Plays a run and keeps its outcome, whole or not at all."""
+    """Play a run and store its outcome atomically."""
     outcome = play(run)
     path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = path.with_suffix(f".{os.getpid()}.unfinished")

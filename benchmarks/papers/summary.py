@@ -1,4 +1,4 @@
-"""Outcomes over seeds, and tables of them."""
+"""Summaries of outcomes over seeds, and tables."""
 
 import csv
 import io
@@ -13,17 +13,17 @@ from learners.base import FloatArray
 
 
 class Summary(NamedTuple):
-    """One learner with one setting, over seeds."""
+    """The outcomes of one learner with one setting, over seeds."""
 
     error: FloatArray  # (seeds,) mistakes per round
-    late_error: FloatArray  # (seeds,) the same over the last quarter
-    speed: float  # rounds per second, the median
-    checkpoints: FloatArray  # (points,) rounds
-    curves: FloatArray  # (seeds, points) mistakes per round until each checkpoint
+    late_error: FloatArray  # (seeds,) mistakes per round over the last quarter
+    speed: float  # rounds per second, median over seeds
+    checkpoints: FloatArray  # (points,) numbers of rounds
+    curves: FloatArray  # (seeds, points) mistakes per round up to each checkpoint
 
 
 def summarize(outcomes: Sequence[Outcome]) -> Summary:
-    """Of runs that differ in their seed."""
+    """Summarize outcomes of runs that differ only in their seed."""
     points = np.array(outcomes[0].checkpoints, dtype=np.float64)
     return Summary(
         error=np.array([outcome.error for outcome in outcomes]),
@@ -35,23 +35,23 @@ def summarize(outcomes: Sequence[Outcome]) -> Summary:
 
 
 def deviation(values: FloatArray) -> float:
-    """The standard deviation of a sample; 0 of a single value."""
+    """Return the sample standard deviation, 0 for a single value."""
     return float(values.std(ddof=1)) if len(values) > 1 else 0.0
 
 
 def with_deviation(values: FloatArray) -> str:
-    """`mean (std)`, for people."""
+    """Format values as `mean (std)`."""
     return f"{values.mean():.4f} ({deviation(values):.4f})"
 
 
 def markdown(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
-    """A table."""
+    """Format a Markdown table."""
     lines = [header, ["---"] * len(header), *rows]
     return "".join("| " + " | ".join(str(cell) for cell in line) + " |\n" for line in lines)
 
 
 def write_csv(path: Path, header: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-    """A table for programs."""
+    """Write a table as a CSV file."""
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerows([header, *rows])
     path.write_text(text.getvalue())

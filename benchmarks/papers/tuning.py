@@ -1,7 +1,7 @@
-"""The table of settings: each learner's few that are worth trying beside its defaults, and its peers'.
+"""The settings to try in addition to the defaults, for each learner and for Vowpal Wabbit.
 
-Every combination of a row's values is one setting. They are few on purpose: this is what a careful user would
-try in an afternoon, the same for every data set.
+Every combination of a row's values is one setting. They are few on purpose: a careful user could try them in an
+afternoon. They are the same for every data set.
 """
 
 import itertools
@@ -14,16 +14,16 @@ _LOSSES = ["logistic", "hinge", "smooth_hinge"]
 
 
 class Row(NamedTuple):
-    """A learner, and what is tried."""
+    """A learner and the settings to try."""
 
     name: str
     algorithm: str
-    fixed: dict[str, Any]  # beside the defaults, in every setting
+    fixed: dict[str, Any]  # changes to the defaults in every setting
     grids: list[dict[str, list[Any]]]
     full_information: bool = False
 
     def settings(self) -> list[dict[str, Any]]:
-        """The hyperparameters of each setting; the first has the defaults."""
+        """Return the hyperparameters of each setting; the first has the defaults."""
         products = [
             dict(zip(grid, values, strict=True)) for grid in self.grids for values in itertools.product(*grid.values())
         ]
@@ -79,7 +79,7 @@ TABLE = (
     _row("folklore", {"comparator_bound": [100.0]}, full_information=True),
     _row("adaboost-olm", {"weak_learners": [1]}, full_information=True),
 )
-"""Every registered learner that answers one of unordered labels; `adahedge` mixes experts and may abstain."""
+"""Every registered learner that answers with one of several unordered labels, except `adahedge`, which may abstain."""
 
 PEER = Row(
     "Vowpal Wabbit",
@@ -96,4 +96,4 @@ PEER = Row(
         }
     ],
 )
-"""Its plain `--cb_explore K` is the default; the rest is what its authors recommend, with either coding of costs."""
+"""Plain `--cb_explore K` is the default; the others are its authors' recommendations, with both cost encodings."""

@@ -1,4 +1,4 @@
-"""What the outcome of a run depends on, as one short name: kept outcomes of other code are not mistaken for it."""
+"""Digests of the code and data that an outcome depends on, so that outcomes of other versions are not reused."""
 
 import ast
 import functools
@@ -14,12 +14,15 @@ from learners.registry import LEARNERS
 
 _OURS = ("learners", "benchmarks")
 _ENTRY = "benchmarks.papers.runs"
-_REGISTRY, _PEER = "learners.registry", "benchmarks.papers.vowpal_wabbit"  # no learner depends on another, or on a peer
+_REGISTRY, _PEER = (
+    "learners.registry",
+    "benchmarks.papers.vowpal_wabbit",
+)  # left out: no learner depends on another one or on a peer
 
 
 @functools.cache
 def version_of(algorithm: str, file: str | None) -> str:
-    """Eight hexadecimal digits of the code that plays a run, docstrings and comments aside, and of its data."""
+    """Return eight hexadecimal digits: a digest of a run's data and of its code without docstrings and comments."""
     digest = hashlib.sha256()
     peer = algorithm == ALGORITHM
     player = _PEER if peer else LEARNERS[algorithm].__module__
@@ -33,7 +36,7 @@ def version_of(algorithm: str, file: str | None) -> str:
 
 
 def name_of(run: Run) -> str:
-    """The name of a run's file: its parameters and the version of its code."""
+    """Return the name of a run's file, from its parameters and the version of its code."""
     words = [f"{key}={value}" for key, value in run.hyperparameters.items()]
     settings = "".join(letter if letter.isalnum() or letter in "=.-_," else "_" for letter in ",".join(words))
     of_code = version_of(run.algorithm, run.file)
@@ -41,7 +44,7 @@ def name_of(run: Run) -> str:
 
 
 def _reached(names: list[str], ignored: set[str]) -> set[str]:
-    """These modules of the project and all that they import."""
+    """Return these modules of the project and all modules of the project that they import."""
     reached: set[str] = set()
     while names:
         name = names.pop()
@@ -67,7 +70,7 @@ def _tree(name: str) -> ast.Module:
 
 @functools.cache
 def _code(name: str) -> str:
-    """The source without comments and docstrings."""
+    """Return the source of a module without comments and docstrings."""
     tree = ast.parse(ast.unparse(_tree(name)))
     for node in ast.walk(tree):
         if isinstance(body := getattr(node, "body", None), list):

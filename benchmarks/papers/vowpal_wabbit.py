@@ -1,6 +1,6 @@
-"""Vowpal Wabbit's contextual bandits on the same streams, drawn from with the same uniform numbers.
+"""Vowpal Wabbit's contextual bandits on the same streams, with the same uniform numbers for the draws.
 
-Each round asks for the distribution, draws from it, and learns from the bit: what a service would do.
+Each round predicts the distribution, draws a label from it, and learns whether the label was right, as a service does.
 """
 
 import importlib
@@ -18,22 +18,22 @@ _COSTS = {"0/1": (0, 1), "-1/0": (-1, 0)}
 
 
 class VowpalWabbit:
-    """`--cb_explore K` with the options given.
+    """A player that runs `--cb_explore K` with the given options.
 
     Args:
         n_labels: K.
-        options: of the command line, as `--squarecb` or `--epsilon 0.05 --cb_type dr`.
-        costs: of a right and of a wrong answer.
+        options: command line options, such as `--squarecb` or `--epsilon 0.05 --cb_type dr`.
+        costs: costs of a right and a wrong answer.
     """
 
     def __init__(self, n_labels: int, options: str = "", costs: Literal["0/1", "-1/0"] = "0/1") -> None:
         module = importlib.import_module("vowpalwabbit")
-        # 2^22 weights: no two of K·d share one, or hardly any.
+        # 2^22 weights, so that hash collisions among K·d weights are rare.
         self._workspace: Any = module.Workspace(f"--cb_explore {n_labels} {options} -b 22 --random_seed 1 --quiet")
         self._costs = _COSTS[costs]
 
     def play(self, chunk: Chunk, uniforms: FloatArray) -> BoolArray:
-        """Plays the rounds of a chunk; which were mistakes, (n,)."""
+        """Play the rounds of a chunk. Return which of them were mistakes, (n,)."""
         return np.array(
             [self._play_one(_text(chunk.contexts, t), chunk.labels[t], uniforms[t]) for t in range(len(uniforms))]
         )
@@ -47,6 +47,6 @@ class VowpalWabbit:
 
 
 def _text(contexts: Contexts, t: int) -> str:
-    """A context as a line without a label."""
+    """Format a context as a line without a label."""
     indices, values = row(contexts, t)
     return "| " + " ".join(f"x{i}:{x:.9g}" for i, x in zip(indices.tolist(), values.tolist(), strict=True))

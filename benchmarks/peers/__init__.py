@@ -1,1 +1,1 @@
-"""Other ways to serve a bandit over HTTP, with our routes and bodies, and the driver that plays them all."""
+"""Other ways to serve a bandit over HTTP, with our routes and bodies, and the contest between them."""

@@ -1,7 +1,7 @@
-"""The textbook design: the model's state is one value in Redis, and every feedback reads, changes and writes it.
+"""The textbook design: the state of a model is one value in Redis, which every feedback reads, changes and writes.
 
-`PEER_WATCH=1` guards the write by WATCH/MULTI, and tries again when another worker was first; without it the write is
-as it is. The state is the weights of a linear model, d rows of K numbers, behind a count of the updates in it.
+`PEER_WATCH=1` guards the write with WATCH/MULTI and retries if another worker wrote first. Without it, writes are
+unguarded. The state is a count of updates, followed by the weights of a linear model: d rows of K numbers.
 """
 
 import os
@@ -19,7 +19,7 @@ _EMPTY = np.zeros(1 + FEATURES * LABELS).tobytes()
 
 
 def create_app() -> FastAPI:
-    """One worker's application."""
+    """Create the application of one worker."""
     app, rng, redis = FastAPI(), np.random.default_rng(), Redis.from_url(os.environ["WAGER_STORE_URL"])
     give = _watched if os.environ.get("PEER_WATCH") else _unguarded
 
@@ -52,7 +52,7 @@ def create_app() -> FastAPI:
 
 
 def _learned(data: Any, record: np.ndarray[Any, Any], correct: bool) -> np.ndarray[Any, Any]:
-    """The state after one more update."""
+    """Return the state after one more update."""
     state, label, chance, context = np.frombuffer(data or _EMPTY).copy(), int(record[0]), record[1], record[2:]
     weights = state[1:].reshape(FEATURES, LABELS)
     weights[:, label] += RATE * (correct - context @ weights[:, label]) * context / max(chance, EXPLORATION)

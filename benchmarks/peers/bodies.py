@@ -1,4 +1,4 @@
-"""The bodies that all peers take and give: ours."""
+"""The request and answer bodies of all peers, as in our API."""
 
 from typing import Any
 
@@ -6,21 +6,21 @@ from pydantic import BaseModel
 
 
 class PredictBody(BaseModel):
-    """Asks for an answer."""
+    """The body of /predict."""
 
     model: str
     context: list[float]
 
 
 class FeedbackBody(BaseModel):
-    """Says whether a prediction was right."""
+    """The body of /feedback."""
 
     prediction_id: str
     correct: bool
 
 
 def answer(prediction_id: str, model: str, label: int, propensity: float, rounds: int) -> dict[str, Any]:
-    """What a prediction is answered with."""
+    """Return the answer of /predict."""
     return {
         "prediction_id": prediction_id,
         "model": model,

@@ -1,7 +1,7 @@
-"""One driver plays us and the peers, and counts what each of them lost or took twice.
+"""The contest between Wager and its peers: one driver sends the same load and counts lost and repeated updates.
 
-Every prediction gets its feedback, and then all feedback is sent once more. Updates that are missing after the first
-time are lost; those that the second time adds are repeated.
+Every prediction gets its feedback once, then all feedback is sent a second time. Updates that are missing after the
+first time are lost; updates that the second time adds are repeated.
 """
 
 import contextlib
@@ -27,7 +27,7 @@ from service.store.embedded.server import EmbeddedServer
 
 
 class Peer(NamedTuple):
-    """One way to serve, and how it is started."""
+    """One way to serve a bandit, and its command."""
 
     name: str
     factory: str
@@ -44,11 +44,11 @@ PEERS = [
 ]
 
 
-_WARM_SECONDS = 4.0  # of predictions, of each peer: a worker of ours loads its kernels meanwhile
+_WARM_SECONDS = 4.0  # predictions before the clock starts, in which our workers load their kernels
 
 
 class Played(NamedTuple):
-    """What became of it."""
+    """The result of one peer."""
 
     predict_rate: float
     feedback_rate: float
@@ -58,7 +58,7 @@ class Played(NamedTuple):
 
 @contextlib.contextmanager
 def running(peer: Peer) -> Iterator[Server]:
-    """The peer on a fresh store."""
+    """Run the peer on a fresh store."""
     with tempfile.TemporaryDirectory() as folder, EmbeddedServer(Path(folder)) as store:
         with socket.socket() as listener:
             listener.bind(("127.0.0.1", 0))
@@ -86,7 +86,7 @@ def _wait_for(port: int) -> None:
 
 
 def play(peer: Peer, n: int, seed: int) -> Played:
-    """N predictions, and twice the feedback for each."""
+    """Send n predictions, and twice the feedback for each."""
 
     async def made(server: Server) -> Outcome:
         warm = time.monotonic() + _WARM_SECONDS
@@ -107,7 +107,7 @@ def play(peer: Peer, n: int, seed: int) -> Played:
 
 
 def _updates(server: Server) -> int:
-    """How many updates the model has, by its own count."""
+    """Return the model's count of its updates."""
     answer = httpx2.get(f"http://127.0.0.1:{server.port}/models/bench").raise_for_status()
     return int(json.loads(answer.content)["rounds_seen"])
 
@@ -117,16 +117,16 @@ def _row(peer: Peer, found: Played, ours: Played) -> Row:
         f"{found.predict_rate:,.0f} predict/s, {found.feedback_rate:,.0f} feedback/s; "
         f"{found.lost:,} updates lost, {found.repeated:,} repeated"
     )
-    beside = f"Wager, 1 worker: {ours.predict_rate:,.0f} and {ours.feedback_rate:,.0f}"
-    return seen(peer.name, figure, beside, _both(found) / _both(ours))
+    baseline = f"Wager, 1 worker: {ours.predict_rate:,.0f} and {ours.feedback_rate:,.0f}"
+    return seen(peer.name, figure, baseline, _both(found) / _both(ours))
 
 
 def _both(found: Played) -> float:
-    """Decisions per second: a prediction, then its feedback."""
+    """Return the decisions per second, each a prediction and its feedback."""
     return 1.0 / (1.0 / found.predict_rate + 1.0 / found.feedback_rate)
 
 
 def rows(n: int = 3_000) -> list[Row]:
-    """Every peer beside one worker of ours; the ratio is of decisions, a prediction and its feedback."""
+    """Compare the decisions per second of every peer with one Wager worker."""
     played = [play(peer, n, seed=1) for peer in PEERS]
     return [_row(peer, found, played[0]) for peer, found in zip(PEERS, played, strict=True)]

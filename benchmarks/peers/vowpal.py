@@ -1,6 +1,6 @@
-"""The usual home-made service: FastAPI around a Vowpal Wabbit in the same process. It keeps nothing.
+"""The usual home-made service: FastAPI with Vowpal Wabbit in the same process. It stores nothing.
 
-A prediction stays in a dictionary, so feedback that is sent twice teaches twice.
+A prediction stays in a dictionary, so feedback that is sent twice is learned twice.
 """
 
 import importlib
@@ -16,7 +16,7 @@ LABELS = 10
 
 
 def create_app() -> FastAPI:
-    """The application; of one worker, as its state is its own."""
+    """Create the application. It supports one worker, because its state is in the process."""
     app, rng = FastAPI(), np.random.default_rng()
     pyvw: Any = importlib.import_module("vowpalwabbit.pyvw")  # without types
     workspace = pyvw.Workspace(f"--cb_explore {LABELS} --quiet")

@@ -1,1 +1,4 @@
-"""One file per algorithm, named as users write it, in families."""
+"""The algorithms, in families: one file per algorithm, named after it with underscores for hyphens.
+
+Files with other names hold code that the algorithms of a family share.
+"""

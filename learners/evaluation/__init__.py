@@ -1,1 +1,1 @@
-"""How learners are tried on data that is labelled already."""
+"""Evaluation of learners on labelled data."""

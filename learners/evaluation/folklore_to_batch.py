@@ -1,4 +1,4 @@
-"""Online to batch for FOLKLORE, whose weights are implicit: the state of a random step predicts for new contexts.
+"""Online-to-batch conversion for FOLKLORE, whose weights are implicit: the state of a random step predicts.
 
 Naman Agarwal, Satyen Kale, Julian Zimmert, "Efficient Methods for Online Multiclass Logistic Regression", ALT 2022.
 """
@@ -14,18 +14,18 @@ from learners.mathematics.linear_algebra import densify
 
 
 def online_to_batch(learner: Folklore, contexts: Contexts, true_labels: IntArray, step: int) -> FolkloreState:
-    """Runs through a sample and keeps the state that the given step decides with.
+    """Run through a sample and return the state with which the learner decides at the given step.
 
     For a step drawn uniformly from 1 … T, the expected excess risk of that state is at most R(T)/T.
 
     Args:
         learner: FOLKLORE for the problem.
-        contexts: T of them, independent and from one distribution.
+        contexts: T contexts, independent and identically distributed.
         true_labels: (T,), 0 … K-1.
         step: τ, 1 … T.
 
     Raises:
-        ValueError: for a step outside of 1 … T, or arrays that are not those of the problem.
+        ValueError: if the step is not in 1 … T, or if the arrays do not fit the problem.
     """
     check_contexts(contexts, learner.problem.n_features)
     check_labels("true_labels", true_labels, contexts.n, learner.problem.n_labels)

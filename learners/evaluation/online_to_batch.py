@@ -1,8 +1,8 @@
-"""Online to batch: the average of a Fenchel-Young learner's weights over a sample, as a predictor for new contexts.
+"""Online-to-batch conversion: the average of a Fenchel-Young learner's weights over a sample.
 
 Shinsaku Sakaue, Han Bao, Taira Tsuchiya, Taihei Oki, "Online Structured Prediction with Fenchel-Young Losses
 and Improved Surrogate Regret for Online Multiclass Classification with Logistic Loss", COLT 2024, Theorem 4.6.
-FOLKLORE, whose weights are implicit, keeps a state at random instead: `folklore_to_batch`.
+FOLKLORE, whose weights are implicit, uses the state of a random step instead: `folklore_to_batch`.
 """
 
 from typing import TypeAlias
@@ -21,24 +21,25 @@ Descending: TypeAlias = FenchelYoung | Structured
 
 
 def average_weights(learner: Descending, contexts: Contexts, true_labels: IntArray) -> FloatArray:
-    """The mean of W_1 … W_T, with which the learner meets rounds 1 … T: (n_scores, d) float64.
+    """Return the mean of W_1 … W_T, the weights before rounds 1 … T: (n_scores, d) float64.
 
-    Where the rounds are independent and from one distribution, the expected target loss of `state_of` these weights
+    If the rounds are independent and identically distributed, the expected target loss of `state_of` these weights
     exceeds the expected surrogate loss of any U by at most `regret_bound(‖U‖)` / T (Theorem 4.6).
 
     Args:
-        learner: under full information, so that what it answered does not matter.
-        contexts: T of them, at least one.
-        true_labels: answers as the learner counts them, (T,) or (T, K).
+        learner: a learner under full information, so that its own answers do not matter.
+        contexts: T contexts, at least one.
+        true_labels: the true answers, (T,) or (T, K), as in `Rounds.true_labels`.
 
     Raises:
-        ValueError: for no context, another number of true labels, or arrays that are not those of the problem.
+        ValueError: if there is no context, if the numbers of contexts and true labels differ, or if the arrays do not
+            fit the problem.
     """
     check_contexts(contexts, learner.problem.n_features)
     check_truths(true_labels, learner.problem, learner.answer)
     T = contexts.n
     if T == 0 or len(true_labels) != T:
-        raise ValueError(f"{T} contexts and {len(true_labels)} true labels: there must be as many, and at least one")
+        raise ValueError(f"{T} contexts and {len(true_labels)} true labels: the counts must be equal, and at least one")
     state, total = learner.init(), np.zeros((learner.n_scores, learner.problem.n_features))
     for t, context in enumerate(one_by_one(contexts)):
         total += learner.weights(state)
@@ -49,7 +50,7 @@ def average_weights(learner: Descending, contexts: Contexts, true_labels: IntArr
 
 
 def state_of(learner: Descending, weights: FloatArray) -> DescentState:
-    """The state in which a learner decides with these weights (n_scores, d); it is not made to be folded on."""
+    """Return the state in which a learner decides with these weights (n_scores, d); do not fold rounds into it."""
     state = learner.init()
     state.fraction[()] = 0.5
     state.direction[0, 0] = 1.0

@@ -1,6 +1,6 @@
-"""Plays a learner against labelled data: predict, draw, hear the bit, learn, round after round.
+"""Simulation of a learner on labelled data: predict, draw, reveal the bit, learn, round after round.
 
-Learners with kernels are played in one compiled loop. Others are played in Python, by the same steps.
+Learners with kernels run in one compiled loop. Others run in Python, with the same steps.
 """
 
 from typing import Any, NamedTuple
@@ -28,31 +28,31 @@ from learners.mathematics.norms import one_by_one
 
 
 class Simulation(NamedTuple):
-    """What came of n rounds."""
+    """The result of n rounds."""
 
-    labels: IntArray  # (n,) int64, what was answered
-    propensities: FloatArray  # (n,) float64, in (0, 1], the probability it was drawn with
-    mistakes: BoolArray  # (n,) bool, where the answer was not the true label
+    labels: IntArray  # (n,) int64, the answers
+    propensities: FloatArray  # (n,) float64, in (0, 1], the probability of each answer when it was drawn
+    mistakes: BoolArray  # (n,) bool, whether the answer was not the true label
     state: Any  # the state after the last round
 
 
 def simulate(
     learner: AnyLearner, contexts: Contexts, true_labels: IntArray, uniforms: FloatArray, state: Any = None
 ) -> Simulation:
-    """Plays n rounds without delay: the bits of `decide`, `exploration.draw` and `fold`, one context at a time.
+    """Run n rounds without delay: the same bits as `decide`, `exploration.draw` and `fold`, one context at a time.
 
-    The true label is in the round where the learner needs it; elsewhere the learner hears the bit alone.
+    Only learners that need the true label receive it; the others receive the bit alone.
 
     Args:
-        learner: whose answers are labels.
-        contexts: n of them.
+        learner: a learner that answers with single labels.
+        contexts: n contexts.
         true_labels: (n,), 0 … K-1.
-        uniforms: (n,), in [0, 1), what the labels are drawn with.
-        state: continued in place, so that a long run may be cut; `None` for `learner.init()`.
+        uniforms: (n,), in [0, 1), used to draw the labels.
+        state: the state to continue, in place, so that a long run can be split; `None` for `learner.init()`.
 
     Raises:
-        InvalidArrayError: for arrays of different lengths, or a label or number out of range, naming the field.
-        InvalidStateError: for a state of another learner or problem.
+        InvalidArrayError: if lengths differ, or a label or number is out of range; the message names the field.
+        InvalidStateError: if the state belongs to another learner or problem.
     """
     _check(learner, contexts, true_labels, uniforms)
     if state is not None:
@@ -72,7 +72,7 @@ def simulate(
 class _World(NamedTuple):
     contexts: Contexts
     true_labels: IntArray  # (n,)
-    revealed: IntArray  # (n,), what the learner hears of them
+    revealed: IntArray  # (n,), the true labels that the learner receives
     uniforms: FloatArray  # (n,)
 
 
@@ -81,12 +81,12 @@ def _check(learner: AnyLearner, contexts: Contexts, true_labels: IntArray, unifo
     check_labels("true_labels", true_labels, contexts.n, learner.problem.n_labels)
     check_uniforms(uniforms, (contexts.n,))
     if is_structured(learner):
-        raise InvalidArrayError(f"learner: {learner.algorithm} answers rows, a simulation plays single labels")
+        raise InvalidArrayError(f"learner: {learner.algorithm} answers with rows; a simulation needs single labels")
 
 
 @compiled
 def _play_compiled(parameters: tuple[Any, ...], world: _World, one: Decisions, result: Simulation) -> None:
-    # Everything is taken apart and made once, and written to in every round: reference counts cost as much as updates.
+    # Unpack and allocate everything once, outside the loop: reference counts cost as much as updates.
     (starts, indices, values, shared), true_labels, revealed, uniforms = world
     labels, propensities, mistakes, state = result
     distribution, evidence = one

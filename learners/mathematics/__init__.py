@@ -1,1 +1,1 @@
-"""What several algorithms share."""
+"""Mathematics that several algorithms share: losses, exploration, descent steps, linear algebra."""

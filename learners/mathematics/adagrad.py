@@ -1,4 +1,4 @@
-"""One step size for each feature, falling with the feature's own gradients.
+"""AdaGrad with one step size per feature.
 
 John Duchi, Elad Hazan, Yoram Singer, "Adaptive Subgradient Methods for Online Learning and Stochastic Optimization",
 JMLR 2011, with the K weights of a feature as one block.
@@ -21,10 +21,10 @@ def adaptive_step(
     weights: FloatArray,
     gradient_sums: FloatArray,
 ) -> None:
-    """One step against the gradient x ⊗ coefficients, on weights (d, K) and gradient_sums (d,), in place.
+    """Take one step against the gradient x ⊗ coefficients, on weights (d, K) and gradient_sums (d,), in place.
 
     For each feature i of the context, G_i += ‖coefficients‖² x_i² and W_i -= step / √G_i x_i coefficients; then W_i is
-    brought into the ball of that radius. Where all of U's rows are in it, the regret on linear losses is at
+    projected onto the ball of that radius. If all rows of U are in the ball, the regret on linear losses is at
     most Σ_i (2 radius² / step + step) √G_i.
     """
     size = squared_norm(coefficients)

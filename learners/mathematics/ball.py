@@ -1,7 +1,7 @@
-"""The least value of a quadratic in a ball, its matrix a packed lower triangle (`linear_algebra`).
+"""Minimization of a quadratic over a ball, its matrix a packed lower triangle (`linear_algebra`).
 
 Minimize ½ w'Aw + b'w subject to ‖w‖ ≤ D: w = -(A + μI)⁻¹b for the least μ ≥ 0 that brings w into the ball.
-μ is found by Newton's method on 1/D - 1/‖w(μ)‖, which approaches its root from below without overshooting
+Newton's method finds μ as the root of 1/D - 1/‖w(μ)‖; it approaches the root from below without overshooting
 (Moré and Sorensen 1983, "Computing a trust region step", section 3).
 """
 
@@ -14,15 +14,15 @@ from learners.kernels import compiled, compiled_sum
 from learners.mathematics.linear_algebra import packed_solve_lower, packed_solve_upper, squared_norm
 
 _MOST_STEPS = 100
-_NORM_SLACK = 1e-13  # of the radius
+_NORM_SLACK = 1e-13  # relative to the radius
 
 
 @compiled
 def ball_minimizer(packed: FloatArray, linear: FloatArray, radius: float, least: float, result: FloatArray) -> None:
-    """Writes argmin ½ w'Aw + linear'w over ‖w‖ ≤ radius to result (n,).
+    """Write argmin ½ w'Aw + linear'w over ‖w‖ ≤ radius to result (n,).
 
-    `least` > 0 is known to bound A's eigenvalues from below; a matrix that rounding has brought under it is
-    raised by as much of I as it takes. Costs n³/6 multiply-adds for each step of Newton's method, about five.
+    `least` > 0 is a known lower bound on A's eigenvalues. If rounding has brought A below it, a multiple of I is added.
+    Costs n³/6 multiply-adds for each step of Newton's method, about five.
     """
     n, shift = len(linear), 0.0
     factor, curvature = np.empty(len(packed)), np.empty(n)
@@ -47,7 +47,7 @@ def ball_minimizer(packed: FloatArray, linear: FloatArray, radius: float, least:
 @compiled
 def _into_ball(vector: FloatArray, radius: float) -> None:
     norm = math.sqrt(squared_norm(vector))
-    if not norm < math.inf:  # only a matrix from outside leads here
+    if not norm < math.inf:  # only an invalid matrix from outside leads here
         vector[:] = 0.0
     elif norm > radius:
         vector *= radius / norm
@@ -55,7 +55,7 @@ def _into_ball(vector: FloatArray, radius: float) -> None:
 
 @compiled
 def packed_product(packed: FloatArray, dense: FloatArray, result: FloatArray) -> None:
-    """Result = packed · dense, for dense (n,)."""
+    """Write packed · dense to result (n,), for dense (n,)."""
     for i in range(len(dense)):
         start, own = i * (i + 1) // 2, dense[i]
         packed_row = packed[start : start + i + 1]
@@ -67,7 +67,7 @@ def packed_product(packed: FloatArray, dense: FloatArray, result: FloatArray) ->
 
 @compiled
 def packed_cholesky(packed: FloatArray, shift: float, least: float, factor: FloatArray) -> bool:
-    """Write L with LL' = A + shift·I; False where a pivot would be under `least`."""
+    """Write L with LL' = A + shift·I; return False if a pivot is less than `least`."""
     n = int(math.sqrt(2.0 * len(packed)))
     for i in range(n):
         start = i * (i + 1) // 2
@@ -92,7 +92,7 @@ def _dot(left: FloatArray, right: FloatArray, length: int) -> float:
 
 @compiled
 def largest_diagonal(packed: FloatArray, n: int) -> float:
-    """Return the largest size of a diagonal entry."""
+    """Return the largest absolute value of a diagonal entry."""
     largest = 0.0
     for i in range(n):
         largest = max(largest, abs(packed[i * (i + 1) // 2 + i]))

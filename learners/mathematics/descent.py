@@ -1,9 +1,9 @@
-"""Online gradient descent on linear weights, with the steps of the Fenchel-Young learners.
+"""Online gradient descent on linear weights, with the step sizes of the Fenchel-Young learners.
 
 Shinsaku Sakaue, Han Bao, Taira Tsuchiya, Taihei Oki, "Online Structured Prediction with Fenchel-Young Losses
-and Improved Surrogate Regret for Online Multiclass Classification with Logistic Loss", COLT 2024. Steps: Theorems
-4.2 and 4.3, Appendix E.1 (its sum runs to t, printed to T) and E.2, the last one being Cutkosky and Orabona,
-"Black-Box Reductions for Parameter-free Online Learning in Banach Spaces", COLT 2018, section 3.
+and Improved Surrogate Regret for Online Multiclass Classification with Logistic Loss", COLT 2024. Step sizes: Theorems
+4.2 and 4.3, Appendix E.1 (its sum runs to t; the paper prints T), and Appendix E.2. The last one is from Cutkosky and
+Orabona, "Black-Box Reductions for Parameter-free Online Learning in Banach Spaces", COLT 2018, section 3.
 """
 
 import math
@@ -18,26 +18,29 @@ from learners.layouts import Count, Layout, NonNegativeScalar, PositiveScalar, z
 from learners.mathematics.linear_algebra import add_outer, scale_into_ball, score, squared_norm
 
 _REFRESH = 65_536  # rounds between exact recomputations of the squared norm
-_LARGEST_WEALTH = 1e100  # no run of consistent feedback comes near; stale feedback must not overflow
-_BETTING_STEP = 2.0 / (2.0 - math.log(3.0))  # of the Newton step for the betting fraction
+_LARGEST_WEALTH = 1e100  # far beyond any run of consistent feedback; stale feedback must not overflow
+_BETTING_STEP = 2.0 / (2.0 - math.log(3.0))  # the factor of the Newton step for the betting fraction
 _FIXED, _ADAPTIVE, _PARAMETER_FREE = 0, 1, 2
 
 
 class DescentState(NamedTuple):
-    """The weights are W = scale · direction; parameter-free, that is the unit-ball u and W = v · wealth · u / X."""
+    """The weights W = scale · direction, or, if parameter-free, W = v · wealth · u / X with u = scale · direction.
+
+    u is in the unit ball.
+    """
 
     direction: Annotated[FloatArray, Layout("float64", ("d", "n_scores"))]
-    scale: PositiveScalar  # so that projecting touches one number
-    squared_norm: NonNegativeScalar  # of direction
-    gradient_sum: NonNegativeScalar  # Σ‖G‖² of the adaptive step, Σ‖g‖² of the parameter-free one
-    wealth: NonNegativeScalar  # parameter-free, starts at 1
+    scale: PositiveScalar  # so that a projection changes one number
+    squared_norm: NonNegativeScalar  # of `direction`
+    gradient_sum: NonNegativeScalar  # Σ‖G‖² for the adaptive step, Σ‖g‖² for the parameter-free one
+    wealth: NonNegativeScalar  # only if parameter-free; starts at 1
     fraction: Annotated[FloatArray, Layout("float64", least=-0.5)]  # v, the share of the wealth that is bet
-    curvature: PositiveScalar  # A of the Newton step for v, starts at 1
+    curvature: PositiveScalar  # A of the Newton step for v; starts at 1
     rounds: Count  # rounds folded so far, t - 1
 
 
 def untaught(learner: AnyLearner) -> DescentState:
-    """Zero weights, of a learner whose states are of this type."""
+    """Return the first state of a learner with this type of state: zero weights."""
     state: DescentState = zero_state(learner)
     for one in (state.scale, state.wealth, state.curvature):
         one[()] = 1.0
@@ -45,25 +48,25 @@ def untaught(learner: AnyLearner) -> DescentState:
 
 
 class Steps(NamedTuple):
-    """The steps as the kernels want them."""
+    """The step sizes in the form that the kernels take."""
 
     mode: int
-    step: float  # η; B/√2 where the step is adaptive; √2 where parameter-free
-    radius: float  # D, infinite for no projection; 1 where parameter-free
-    largest_gradient: float  # what G is divided by: a bound on ‖G‖ where parameter-free, else 1
+    step: float  # η; B/√2 if adaptive, B being the diameter of the ball; √2 if parameter-free
+    radius: float  # D, infinite for no projection; 1 if parameter-free
+    largest_gradient: float  # the divisor of G: a bound on ‖G‖ if parameter-free, else 1
     norm_bound: float  # X
 
 
 def check_radius(learning_rate: str | float, radius: float | None) -> None:
-    """Refuses a learning rate and a radius that contradict each other.
+    """Refuse a learning rate and a radius that contradict each other.
 
     Raises:
         ValueError: for `adaptive` without a radius, or `parameter-free` with one.
     """
     if learning_rate == "adaptive" and radius is None:
-        raise ValueError("an adaptive learning_rate needs a radius")
+        raise ValueError("an adaptive learning_rate requires a radius")
     if learning_rate == "parameter-free" and radius is not None:
-        raise ValueError("a parameter-free learning_rate takes no radius")
+        raise ValueError("a parameter-free learning_rate does not take a radius")
 
 
 def steps(
@@ -73,12 +76,12 @@ def steps(
     norm_bound: float,
     largest_gradient: float,
 ) -> Steps:
-    """The steps of a learning rate.
+    """Return the step sizes for a learning rate.
 
     Args:
-        learning_rate: `adaptive`, `parameter-free`, a key of `named`, or η itself.
-        named: η by its name, as for the step of a theorem.
-        radius: of the Frobenius ball that keeps the weights; None for no ball.
+        learning_rate: `adaptive`, `parameter-free`, a key of `named`, or η.
+        named: η by name, such as the step of a theorem.
+        radius: of the Frobenius ball that the weights are projected onto; None for no ball.
         norm_bound: X.
         largest_gradient: a bound on ‖G‖.
     """
@@ -93,7 +96,7 @@ def steps(
 
 @compiled
 def multiplier(steps: Steps, state: DescentState) -> float:
-    """W / direction."""
+    """Return the factor c in W = c · direction."""
     if steps.mode != _PARAMETER_FREE:
         return state.scale.item()
     fraction = min(0.5, max(-0.5, state.fraction.item()))
@@ -102,7 +105,7 @@ def multiplier(steps: Steps, state: DescentState) -> float:
 
 @compiled
 def descend(steps: Steps, state: DescentState, coefficients: FloatArray, indices: IntArray, values: FloatArray) -> None:
-    """One projected gradient step, or parameter-free step, along G = coefficients ⊗ x; overwrites coefficients."""
+    """Take one projected gradient step, or parameter-free step, along G = coefficients ⊗ x; overwrite coefficients."""
     coefficients /= steps.largest_gradient
     if steps.mode == _PARAMETER_FREE:
         _bet(state, coefficients, indices, values)
@@ -111,7 +114,7 @@ def descend(steps: Steps, state: DescentState, coefficients: FloatArray, indices
 
 @compiled
 def count(state: DescentState) -> None:
-    """One more round; now and then the squared norm is computed anew."""
+    """Count one more round; recompute the squared norm every 65,536 rounds."""
     state.rounds[()] += 1
     if state.rounds.item() % _REFRESH == 0:
         state.squared_norm[()] = squared_norm(state.direction.ravel())
@@ -121,7 +124,7 @@ def count(state: DescentState) -> None:
 def descend_all(
     steps: Steps, state: DescentState, contexts: Contexts, coefficients: FloatArray, known: BoolArray
 ) -> None:
-    """A round for each row of coefficients (n, D), which are overwritten; only counted where not known (n,)."""
+    """Fold one round per row of coefficients (n, D), which are overwritten; only count rounds not `known` (n,)."""
     for t in range(len(known)):
         if known[t]:
             indices, values = row(contexts, t)
@@ -131,7 +134,7 @@ def descend_all(
 
 @compiled
 def _bet(state: DescentState, g: FloatArray, indices: IntArray, values: FloatArray) -> None:
-    """Settles the bet on ⟨g, u⟩, at the u of now, and moves the fraction v by an online Newton step."""
+    """Settle the bet on ⟨g, u⟩ at the current u, and move the fraction v by an online Newton step."""
     s, product = np.zeros(len(g)), 0.0
     score(state.direction, indices, values, s)
     for k in range(len(g)):
@@ -146,7 +149,7 @@ def _bet(state: DescentState, g: FloatArray, indices: IntArray, values: FloatArr
 
 @compiled
 def _step(steps: Steps, state: DescentState, coefficients: FloatArray, indices: IntArray, values: FloatArray) -> None:
-    """One projected gradient step of η, or η / √Σ‖G‖², on direction."""
+    """Take one projected gradient step of size η, or η / √Σ‖G‖², on `direction`."""
     step = steps.step
     if steps.mode != _FIXED:
         state.gradient_sum[()] += squared_norm(coefficients) * squared_norm(values)

@@ -1,4 +1,4 @@
-"""From scores to a distribution, and from a distribution to a label."""
+"""Distributions from scores, draws from distributions, and schedules of exploration."""
 
 import math
 from typing import NamedTuple
@@ -13,12 +13,12 @@ from learners.mathematics.linear_algebra import score_row
 _ALMOST_ONE = 1.0 - 2.0**-53
 
 LEAST_PROPENSITY = 2.0**-1022
-"""The smallest normal float64: one over it is finite. What is less likely is handed out with this propensity."""
+"""The smallest normal float64, whose reciprocal is finite; smaller probabilities are reported as this propensity."""
 
 
 @compiled
 def as_propensity(probability: float) -> float:
-    """Return a probability, off by rounding, as a propensity: in (0, 1], and no smaller than `LEAST_PROPENSITY`.
+    """Clip a probability with rounding errors to a valid propensity, from `LEAST_PROPENSITY` to 1.
 
     NaN stays NaN, for the caller to refuse.
     """
@@ -29,43 +29,42 @@ def as_propensity(probability: float) -> float:
 
 @compiled
 def settle(distribution: FloatArray) -> None:
-    """Bring each entry of a distribution (K,), off by rounding, into [0, 1]; what is too small to divide by is 0."""
+    """Clip each entry of a distribution (K,) to [0, 1], in place; entries below `LEAST_PROPENSITY` become 0."""
     for k in range(len(distribution)):
         p = distribution[k]
-        if not np.isnan(p):  # which the caller refuses
+        if not np.isnan(p):  # the caller refuses NaN
             distribution[k] = min(1.0, p) if p >= LEAST_PROPENSITY else 0.0
 
 
 @compiled
 def settle_each(distributions: FloatArray) -> None:
-    """As `settle`, for each row of distributions (n, K)."""
+    """Apply `settle` to each row of distributions (n, K)."""
     for i in range(len(distributions)):
         settle(distributions[i])
 
 
 def draw(distributions: FloatArray, uniforms: FloatArray) -> tuple[IntArray, FloatArray, FloatArray]:
-    """Draws a label from each distribution by inverse CDF.
+    """Draw a label from each distribution by inverse CDF.
 
     Args:
         distributions: (n, K), rows sum to 1 up to rounding.
         uniforms: (n,), each in [0, 1).
 
     Returns:
-        labels (n,): the smallest k whose cumulated probability exceeds u; where rounding leaves none, the
-        last label of positive probability. propensities (n,): the probability of that label, the very
-        number used in the draw, in (0, 1] whatever the rows hold. residual uniforms (n,): what the draw left of
-        the uniform number, (u - the probability of the labels before) / propensity, in [0, 1): uniform again,
-        and independent of the label, so that a learner can toss a coin with it.
+        labels (n,): the smallest k whose cumulative probability exceeds u; if rounding leaves none, the last label of
+        positive probability. propensities (n,): the probability of that label, exactly as used in the draw, in (0, 1].
+        residual uniforms (n,): (u - the cumulative probability before the label) / propensity, in [0, 1). They are
+        uniform and independent of the label, so that a learner can use them for further random choices.
 
     Raises:
-        InvalidArrayError: for distributions or uniforms that are none, naming the field.
+        InvalidArrayError: if the distributions or uniforms are invalid; the message names the field.
     """
     check_draw(distributions, uniforms)
     return draw_unchecked(distributions, uniforms)
 
 
 def draw_unchecked(distributions: FloatArray, uniforms: FloatArray) -> tuple[IntArray, FloatArray, FloatArray]:
-    """As `draw`, for arrays that the caller has checked: others may crash the interpreter."""
+    """Do the same as `draw`, for arrays that the caller has checked: invalid ones may crash the interpreter."""
     labels = np.empty(len(distributions), dtype=np.int64)
     propensities = np.empty(len(distributions), dtype=np.float64)
     residual_uniforms = np.empty(len(distributions), dtype=np.float64)
@@ -81,7 +80,7 @@ def draw_into(
     propensities: FloatArray,
     residual_uniforms: FloatArray,
 ) -> None:
-    """As `draw`, into given arrays."""
+    """Do the same as `draw`, but write to given arrays."""
     for i in range(len(uniforms)):
         labels[i], before = draw_one(distributions[i], uniforms[i])
         propensities[i] = as_propensity(distributions[i, labels[i]])
@@ -90,7 +89,7 @@ def draw_into(
 
 @compiled
 def draw_one(distribution: FloatArray, uniform: float) -> tuple[int, float]:
-    """The label that a uniform number in [0, 1) picks from a distribution (K,), and the probability before it."""
+    """Return the label that a uniform number in [0, 1) selects from a distribution (K,), and the mass before it."""
     cumulated, last_possible, before = 0.0, 0, 0.0
     for k in range(len(distribution)):
         probability = distribution[k]
@@ -104,7 +103,7 @@ def draw_one(distribution: FloatArray, uniform: float) -> tuple[int, float]:
 
 @compiled
 def leader(scores: FloatArray) -> int:
-    """argmax, ties to the lowest index."""
+    """Return the argmax; ties go to the lowest index."""
     best = 0
     for k in range(1, len(scores)):
         if scores[k] > scores[best]:
@@ -114,7 +113,7 @@ def leader(scores: FloatArray) -> int:
 
 @compiled
 def leader_except(scores: FloatArray, excluded: int) -> int:
-    """Argmax over all labels but one, ties to the lowest index."""
+    """Return the argmax over all labels except one; ties go to the lowest index."""
     best = 1 if excluded == 0 else 0
     for k in range(best + 1, len(scores)):
         if k != excluded and scores[k] > scores[best]:
@@ -124,7 +123,7 @@ def leader_except(scores: FloatArray, excluded: int) -> int:
 
 @compiled
 def mix_with_uniform(top: int, share: float, distribution: FloatArray) -> None:
-    """Writes (1 - share) e_top + (share / K) 1 to distribution (K,); share in [0, 1]."""
+    """Write (1 - share) e_top + (share / K) 1 to distribution (K,), for share in [0, 1]."""
     distribution[:] = share / len(distribution)
     distribution[top] += 1.0 - share
     settle(distribution)
@@ -132,7 +131,7 @@ def mix_with_uniform(top: int, share: float, distribution: FloatArray) -> None:
 
 @compiled
 def lead(scores: FloatArray, share: float, distribution: FloatArray) -> int:
-    """Writes the leader's distribution with a share of uniform exploration; returns the leader."""
+    """Write the leader's distribution with a share of uniform exploration; return the leader."""
     top = leader(scores)
     mix_with_uniform(top, share, distribution)
     return top
@@ -140,7 +139,7 @@ def lead(scores: FloatArray, share: float, distribution: FloatArray) -> int:
 
 @compiled
 def decide_greedily(weights: FloatArray, rate: float, contexts: Contexts, distributions: FloatArray) -> None:
-    """Writes, for each context, the leader of W x with a share `rate` spread over all labels."""
+    """Write, for each context, the distribution of the leader of W x with a share `rate` of uniform exploration."""
     s = np.empty(weights.shape[1])
     for i in range(len(distributions)):
         score_row(weights, contexts, i, s)
@@ -149,7 +148,7 @@ def decide_greedily(weights: FloatArray, rate: float, contexts: Contexts, distri
 
 @compiled
 def softmax(scores: FloatArray, result: FloatArray) -> None:
-    """Writes the softmax of scores (K,) to result (K,), shifted so that nothing overflows."""
+    """Write the softmax of scores (K,) to result (K,), shifted so that nothing overflows."""
     top = scores[leader(scores)]
     total = 0.0
     for k in range(len(scores)):
@@ -161,17 +160,18 @@ def softmax(scores: FloatArray, result: FloatArray) -> None:
 
 @compiled
 def logistic(scores: FloatArray) -> None:
-    """Turns scores (K,) into chances 1/(1 + exp(-s)), in place."""
+    """Replace scores s (K,) by probabilities 1/(1 + exp(-s)), in place."""
     for k in range(len(scores)):
         scores[k] = 1.0 / (1.0 + np.exp(-scores[k]))
 
 
 @compiled
 def weigh_by_gap(values: FloatArray, gap_weight: float, share: float, distribution: FloatArray) -> None:
-    """Inverse-gap weighting, with a share of uniform exploration, of predicted rewards (K,) in [0, 1].
+    """Write the inverse-gap weighting of predicted rewards (K,) in [0, 1], with a share of uniform exploration.
 
-    Writes 1/(K + γ (v_leader - v_k)) for each label k behind the leader, and the rest for the leader, to
-    distribution (K,); γ = gap_weight >= 0. Abe, Biermann and Long 2003; Foster and Rakhlin 2020, Algorithm 1.
+    Each label k other than the leader gets 1/(K + γ (v_leader - v_k)), and the leader gets the rest, with
+    γ = gap_weight >= 0; then the share is mixed in. The result goes to distribution (K,). Abe, Biermann and Long 2003;
+    Foster and Rakhlin 2020, Algorithm 1.
     """
     K, top, others = len(values), leader(values), 0.0
     for k in range(K):
@@ -185,7 +185,7 @@ def weigh_by_gap(values: FloatArray, gap_weight: float, share: float, distributi
 
 @compiled
 def soften(scores: FloatArray, sharpness: float, share: float, distribution: FloatArray) -> None:
-    """Writes (1 - share) softmax(sharpness · scores) + (share / K) 1 to distribution (K,)."""
+    """Write (1 - share) softmax(sharpness · scores) + (share / K) 1 to distribution (K,)."""
     K = len(scores)
     for k in range(K):
         distribution[k] = sharpness * scores[k]
@@ -196,9 +196,9 @@ def soften(scores: FloatArray, sharpness: float, share: float, distribution: Flo
 
 
 class Schedule(NamedTuple):
-    """Exploration that falls with the rounds: γ_t = min(1, max(least, (constant / t)^power)).
+    """An exploration rate that falls with the rounds: γ_t = min(1, max(least, (constant / t)^power)).
 
-    A fixed γ has the constant 0 and is the least itself.
+    A fixed γ has constant 0 and least γ.
     """
 
     constant: float
@@ -207,18 +207,18 @@ class Schedule(NamedTuple):
 
 
 def scheduled(exploration: float | str, n_labels: int, least: float = 0.0) -> Schedule:
-    """The schedule of a fixed γ, or `anytime`: γ_t = min(1, √(K/t)), of the order that regret √T allows."""
+    """Return the schedule of a fixed γ, or of `anytime`: γ_t = min(1, √(K/t)), whose total is of order √T."""
     return Schedule(float(n_labels), 0.5, least) if isinstance(exploration, str) else Schedule(0.0, 1.0, exploration)
 
 
 @compiled
 def scheduled_rate(schedule: Schedule, rounds: int) -> float:
-    """γ_t for t = rounds + 1."""
+    """Return γ_t for t = rounds + 1."""
     falling: float = (schedule.constant / (rounds + 1.0)) ** schedule.power
     return min(1.0, max(schedule.least, falling))
 
 
 @compiled
 def adaptive_rate(n_labels: int, quadratic_sum: float, rounds: int) -> float:
-    """γ_t = min(1, sqrt(K (1 + Q) / t)) for t = rounds + 1: the anytime exploration of SOBA, Theorem 5."""
+    """Return γ_t = min(1, sqrt(K (1 + Q) / t)) for t = rounds + 1: the anytime exploration of SOBA, Theorem 5."""
     return min(1.0, math.sqrt(n_labels * (1.0 + quadratic_sum) / (rounds + 1)))

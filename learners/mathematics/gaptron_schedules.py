@@ -1,6 +1,6 @@
-"""The steps and exploration rates that Gaptron's theorems call for.
+"""The step sizes and exploration rates of Gaptron's theorems.
 
-Van der Hoeven 2020, Table 2 and Theorems 1-6, with the printed errors corrected; the anytime rate follows
+Van der Hoeven 2020, Table 2 and Theorems 1-6, with the printed errors corrected. The anytime rate follows
 from the same proofs by dual averaging.
 """
 
@@ -13,7 +13,7 @@ _LN2 = math.log(2.0)
 
 
 def safe_step(loss: LossName, problem: Problem, gamma: float | None = None) -> float:
-    """The largest step η that keeps the surrogate gap non-positive.
+    """Return the largest step η that keeps the surrogate gap non-positive.
 
     Args:
         loss: the surrogate loss.
@@ -33,7 +33,7 @@ def safe_step(loss: LossName, problem: Problem, gamma: float | None = None) -> f
 
 
 def tuned_exploration(loss: LossName, problem: Problem, radius: float, horizon: int) -> float:
-    """γ that Theorems 4-6 tune for a known number of rounds T = horizon; in (0, 1]."""
+    """Return the γ in (0, 1] that Theorems 4-6 tune for a known number of rounds T = horizon."""
     K, X, D = problem.n_labels, problem.norm_bound, radius
     squared = {
         "logistic": K**2 * X**2 * D**2 / _LN2,
@@ -44,7 +44,7 @@ def tuned_exploration(loss: LossName, problem: Problem, radius: float, horizon: 
 
 
 def anytime_constant(loss: LossName, problem: Problem, radius: float) -> float:
-    """The constant c of γ_t = min(1, c/√t), (D/2) sqrt(K / (κ (K - 1))): no horizon, for a factor √2."""
+    """Return c = (D/2) sqrt(K / (κ (K - 1))) of γ_t = min(1, c/√t), which needs no horizon and costs a factor of √2."""
     K = problem.n_labels
     kappa = safe_step(loss, problem, gamma=1.0)
     return float(radius / 2 * math.sqrt(K / (kappa * (K - 1))))

@@ -1,11 +1,11 @@
-"""The inverse of a matrix that grows, kept beside the matrix: checked now and then, and computed anew where it drifted.
+"""The inverse of a growing matrix, checked against the matrix regularly and recomputed if it has drifted.
 
-A⁻¹ is kept by rank-one downdates (Sherman and Morrison 1950), each of which leaves an error of about 1e-16 times the
-condition number of A in it; the errors add up. A itself is a sum and keeps its digits. So A is kept too, with the
-right side θ of the weights w = A⁻¹θ. After every `CHECK_EVERY` updates A⁻¹ and w are tested against them, and where
-one fails both are computed from A and θ, by Cholesky's factor. All matrices are packed lower triangles.
+Rank-one downdates (Sherman and Morrison 1950) maintain A⁻¹. Each leaves an error of about 1e-16 times the condition
+number of A in A⁻¹, and the errors add up. A itself is a sum and keeps its precision. So the state also holds A and the
+right-hand side θ of the weights w = A⁻¹θ. After every `CHECK_EVERY` updates, A⁻¹ and w are tested against them; if a
+test fails, both are recomputed from A and θ by Cholesky factorization. All matrices are packed lower triangles.
 
-The test takes the same vector each time, and the rebuild the same steps, so all workers keep the same bits.
+The test always uses the same vector and the rebuild the same steps, so all workers compute the same bits.
 """
 
 import numpy as np
@@ -17,27 +17,27 @@ from learners.mathematics.ball import largest_diagonal, packed_cholesky, packed_
 from learners.mathematics.linear_algebra import packed_solve_lower, packed_solve_upper, squared_norm
 
 CHECK_EVERY = 500
-"""Updates between two checks."""
+"""The number of updates between two checks."""
 
 LARGEST_GROWTH = 1e7
-"""X² / (p a): what an update may at most add to the condition number of A in a new model, but for a factor of 2."""
+"""The limit of X² / (p a) for new models: up to a factor of 2, what one update adds to the condition number of A."""
 
-_LEAST_RELATIVE_REGULARIZATION = 1e-9  # a / X²; the inverse is exact to about 1e-16 X² t / (p a) after t updates
-_TOLERANCE = 1e-8  # of ‖A A⁻¹ r - r‖ / ‖r‖ and ‖A w - θ‖ / ‖θ‖
-_GOLDEN = 0.6180339887498949  # multiples of it spread evenly over the unit interval
+_LEAST_RELATIVE_REGULARIZATION = 1e-9  # a / X²; the error of the inverse is about 1e-16 X² t / (p a) after t updates
+_TOLERANCE = 1e-8  # for ‖A A⁻¹ r - r‖ / ‖r‖ and ‖A w - θ‖ / ‖θ‖
+_GOLDEN = 0.6180339887498949  # its multiples modulo 1 are spread evenly over the unit interval
 _MOST_SHIFTS = 400
 
 
 def upkeep_cost(n: int) -> int:
-    """Multiply-adds of a check and a rebuild of size n, spread over the updates between two checks."""
+    """Return the multiply-adds of a check and a rebuild of size n, spread over the updates between two checks."""
     return (n**3 // 2 + 3 * n**2) // CHECK_EVERY
 
 
 @compiled
 def maintain(matrix: FloatArray, theta: FloatArray, least: float, inverse: FloatArray, w: FloatArray) -> None:
-    """Check the inverse and w (n,), and compute both anew from A and θ (n,) where one has drifted.
+    """Check the inverse and w (n,), and recompute both from A and θ (n,) if one has drifted.
 
-    `least` > 0 is known to bound A's eigenvalues from below.
+    `least` > 0 is a known lower bound on A's eigenvalues.
     """
     if not (_inverts(matrix, inverse, len(w)) and _solves(matrix, theta, w)):
         rebuild(matrix, theta, least, inverse, w)
@@ -62,7 +62,7 @@ def _solves(matrix: FloatArray, theta: FloatArray, w: FloatArray) -> bool:
 
 @compiled
 def _near(back: FloatArray, wanted: FloatArray) -> bool:
-    """Whether ‖back - wanted‖ is a small share of ‖wanted‖; overwrites back. False for what is no number."""
+    """Check whether ‖back - wanted‖ is a small share of ‖wanted‖; overwrite back. NaN gives False."""
     for i in range(len(back)):
         back[i] -= wanted[i]
     return squared_norm(back) <= _TOLERANCE**2 * squared_norm(wanted)
@@ -70,10 +70,10 @@ def _near(back: FloatArray, wanted: FloatArray) -> bool:
 
 @compiled
 def rebuild(matrix: FloatArray, theta: FloatArray, least: float, inverse: FloatArray, w: FloatArray) -> None:
-    """Compute A⁻¹ and w = A⁻¹θ (n,) by Cholesky's factor of A: n³/2 multiply-adds.
+    """Compute A⁻¹ and w = A⁻¹θ (n,) from a Cholesky factor of A: n³/2 multiply-adds.
 
-    A matrix that rounding has brought under `least` is raised by as much of I as it takes; one that cannot be
-    factored at all, which no run leads to, leaves inverse and w as they are.
+    If rounding has brought A below `least`, a multiple of I is added. If A cannot be factored at all, which no run
+    leads to, inverse and w are unchanged.
     """
     n, factor = len(w), np.empty(len(matrix))
     if not _factored(matrix, n, least, factor):
@@ -144,7 +144,7 @@ def add_blocks(
 
 @compiled
 def add_square(packed: FloatArray, x: FloatArray, indices: IntArray) -> None:
-    """Add x x' to a packed triangle, for a dense x (n,) with non-zeros at these indices at most."""
+    """Add x x' to a packed triangle, for a dense x (n,) that is zero outside these indices."""
     for i in indices:
         start, own = i * (i + 1) // 2, x[i]
         for j in indices:
@@ -153,30 +153,30 @@ def add_square(packed: FloatArray, x: FloatArray, indices: IntArray) -> None:
 
 
 def check_regularization(regularization: float, problem: Problem) -> None:
-    """Refuse an a, where A starts as a·I, so small that A⁻¹ would lose its digits.
+    """Refuse a regularization a, where A starts as a·I, so small that A⁻¹ would lose its precision.
 
     Raises:
-        ValueError: for one below 1e-9 X².
+        ValueError: if a is less than 1e-9 X².
     """
     if regularization < _LEAST_RELATIVE_REGULARIZATION * problem.norm_bound**2:
         raise ValueError("regularization must be at least 1e-9 times the squared norm bound of the contexts")
 
 
 def check_conditioning(problem: Problem, regularization: float, propensity: float) -> None:
-    """Refuse what lets the condition number of A grow by more than about 1e7 with each update.
+    """Refuse settings in which one update may increase the condition number of A by more than about 1e7.
 
     Args:
-        problem: for X.
+        problem: gives X.
         regularization: a, where A starts as a·I.
-        propensity: the least p: an update adds up to 2X²/p to A.
+        propensity: the least p; an update adds up to 2X²/p to A.
 
     Raises:
-        pydantic.ValidationError: naming the regularization, with the least that will do.
+        pydantic.ValidationError: if they are refused; the error names the regularization and gives the least allowed.
     """
     least = problem.norm_bound**2 / propensity / LARGEST_GROWTH
     if regularization < least:
         reason = (
-            f"A's inverse would lose its digits: use a regularization of at least {least:.3g}, a smaller norm_bound"
+            f"A's inverse would lose its precision: use a regularization of at least {least:.3g}, a smaller norm_bound"
         )
         raise refusal("regularization", f"{reason}, or more exploration")
 
@@ -189,7 +189,7 @@ def product(matrix: FloatArray, vector: FloatArray) -> FloatArray:
 
 
 def inverse_of(inverse: FloatArray, n: int) -> FloatArray:
-    """Return A, a packed triangle, from A⁻¹ alone: what a state of version 0.1.0 lacks."""
+    """Return A, a packed triangle, from A⁻¹ alone; states of version 0.1.0 lack A."""
     matrix, nothing = np.zeros_like(inverse), np.zeros(n)
     least = max(1e-290, 1e-17 * float(largest_diagonal(inverse, n)))
     rebuild(np.ascontiguousarray(inverse), nothing, least, matrix, nothing.copy())

@@ -1,9 +1,9 @@
-"""Products of weights and contexts, and symmetric matrices kept as a packed lower triangle.
+"""Products of weights and contexts, and symmetric matrices stored as packed lower triangles.
 
-Weights are stored feature-major, (d, K): each non-zero of a context then meets K neighbouring numbers.
+Weights are stored feature-major, (d, K), so that each non-zero of a context multiplies K adjacent numbers.
 
-A packed triangle of size n is one array of n(n+1)/2 numbers, row by row: entry (i, j), j <= i, stands at
-i(i+1)/2 + j. It is symmetric by construction and half the size of the square.
+A packed triangle of size n is one array of n(n+1)/2 numbers, row by row: entry (i, j), j <= i, is at index
+i(i+1)/2 + j. It is symmetric by construction and takes half the memory of the square.
 """
 
 import math
@@ -17,7 +17,7 @@ _SMALLEST_SCALE = 1e-100
 
 
 def scores(weights: FloatArray, contexts: Contexts) -> FloatArray:
-    """W x for each context: (n, K) from weights (d, K); the same bits whatever the batch."""
+    """Return W x for each context, (n, K), from weights (d, K); the same bits for every batch size."""
     result = np.empty((contexts.n, weights.shape[1]))
     _scores(weights, contexts, result)
     return result
@@ -31,7 +31,7 @@ def _scores(weights: FloatArray, contexts: Contexts, result: FloatArray) -> None
 
 @compiled
 def score_row(weights: FloatArray, contexts: Contexts, i: int, result: FloatArray) -> None:
-    """Writes W x of the i-th context to result (K,)."""
+    """Write W x of the i-th context to result (K,)."""
     indices, values = row(contexts, i)
     result[:] = 0.0
     score(weights, indices, values, result)
@@ -39,7 +39,7 @@ def score_row(weights: FloatArray, contexts: Contexts, i: int, result: FloatArra
 
 @compiled
 def score(weights: FloatArray, indices: IntArray, values: FloatArray, result: FloatArray) -> None:
-    """Adds W x of one context to result (K,), entry by entry; four to a pass, which saves moves of the result."""
+    """Add W x of one context to result (K,), four entries per pass, which saves loads and stores of the result."""
     whole = len(values) // 4 * 4
     for at in range(0, whole, 4):
         a, b, c, d = indices[at], indices[at + 1], indices[at + 2], indices[at + 3]
@@ -55,7 +55,7 @@ def score(weights: FloatArray, indices: IntArray, values: FloatArray, result: Fl
 
 @compiled
 def add_outer(weights: FloatArray, coefficients: FloatArray, indices: IntArray, values: FloatArray) -> float:
-    """Adds x ⊗ coefficients to weights (d, K); returns by how much their squared norm changed."""
+    """Add x ⊗ coefficients to weights (d, K); return the change of their squared norm."""
     change = squared_norm(coefficients) * squared_norm(values)
     for position in range(len(values)):
         i, x = indices[position], values[position]
@@ -67,13 +67,13 @@ def add_outer(weights: FloatArray, coefficients: FloatArray, indices: IntArray, 
 
 @compiled
 def scale_into_ball(radius: float, direction: FloatArray, scale: FloatArray, norm_squared: FloatArray) -> None:
-    """Projects scale · direction onto the Frobenius ball, by the scale alone.
+    """Project scale · direction onto the Frobenius ball by changing only the scale.
 
     Args:
         radius: D, infinite for no ball.
-        direction: (d, K); touched only where the scale would underflow: then it is multiplied out.
+        direction: (d, K); changed only if the scale would underflow, when it absorbs the scale.
         scale: (), positive.
-        norm_squared: (), of the direction.
+        norm_squared: (), the squared norm of direction.
     """
     norm = math.sqrt(norm_squared.item())
     if scale.item() * norm <= radius:
@@ -87,7 +87,7 @@ def scale_into_ball(radius: float, direction: FloatArray, scale: FloatArray, nor
 
 @compiled
 def add_to_label(weights: FloatArray, label: int, factor: float, indices: IntArray, values: FloatArray) -> None:
-    """Adds factor · x to one label's weights, a column of (d, K)."""
+    """Add factor · x to one label's weights, a column of (d, K)."""
     for position in range(len(values)):
         weights[indices[position], label] += factor * values[position]
 
@@ -102,7 +102,7 @@ def _row_dot(weights: FloatArray, i: int, coefficients: FloatArray) -> float:
 
 @compiled_sum
 def squared_norm(vector: FloatArray) -> float:
-    """Sum of the squares of a vector's entries."""
+    """Return the sum of the squares of a vector's entries."""
     total = 0.0
     for entry in vector:
         total += entry * entry
@@ -111,7 +111,7 @@ def squared_norm(vector: FloatArray) -> float:
 
 @compiled
 def densify(contexts: Contexts, i: int, dense: FloatArray) -> None:
-    """Writes the i-th context to dense (d,)."""
+    """Write the i-th context to dense (d,)."""
     indices, values = row(contexts, i)
     dense[:] = 0.0
     for position in range(len(values)):
@@ -120,14 +120,14 @@ def densify(contexts: Contexts, i: int, dense: FloatArray) -> None:
 
 @compiled
 def packed_identity(packed: FloatArray, scale: float, n: int) -> None:
-    """Writes scale · I of size n into a packed triangle of zeros."""
+    """Write scale · I of size n into a packed triangle of zeros."""
     for i in range(n):
         packed[i * (i + 1) // 2 + i] = scale
 
 
 @compiled
 def packed_rank_one(packed: FloatArray, vector: FloatArray, factor: float) -> None:
-    """Adds factor · v v' to a packed triangle."""
+    """Add factor · v v' to a packed triangle."""
     for i in range(len(vector)):
         start = i * (i + 1) // 2
         packed_row = packed[start : start + i + 1]
@@ -140,7 +140,7 @@ def packed_rank_one(packed: FloatArray, vector: FloatArray, factor: float) -> No
 def packed_times_blocks(
     packed: FloatArray, dense: FloatArray, low: int, high: int, sign: float, result: FloatArray
 ) -> None:
-    """Result = packed · u, where u is sign·x on block `low`, -sign·x on block `high` > low, 0 elsewhere.
+    """Write packed · u to result, where u is sign·x on block `low`, -sign·x on block `high` > low, 0 elsewhere.
 
     Blocks are runs of d = len(x) rows. Costs 2d·n multiply-adds: only the rows and columns of the two
     blocks are read.
@@ -165,7 +165,7 @@ def packed_times_blocks(
 
 @compiled
 def packed_blocks_quadratic(packed: FloatArray, dense: FloatArray, low: int, high: int) -> float:
-    """The quadratic form u' packed u, u being x on block `low` and -x on block `high` > low: 2d² multiply-adds."""
+    """Return u' packed u, u being x on block `low` and -x on block `high` > low: 2d² multiply-adds."""
     d = len(dense)
     total = 0.0
     for i in range(d):
@@ -182,7 +182,10 @@ def packed_blocks_quadratic(packed: FloatArray, dense: FloatArray, low: int, hig
 def packed_sparse_blocks_quadratic(
     packed: FloatArray, d: int, indices: IntArray, values: FloatArray, low: int, high: int
 ) -> float:
-    """As `packed_blocks_quadratic` for a sparse x in blocks of d rows: 2·nnz² multiply-adds, no order of indices."""
+    """Do the same as `packed_blocks_quadratic` for a sparse x with indices in any order: 2·nnz² multiply-adds.
+
+    Blocks are runs of d rows.
+    """
     total = 0.0
     for position in range(len(values)):
         i, inner = indices[position], 0.0
@@ -200,7 +203,7 @@ def packed_sparse_blocks_quadratic(
 
 @compiled
 def packed_solve_lower(factor: FloatArray, vector: FloatArray) -> None:
-    """Vector (n,) becomes L⁻¹ vector, for L the first n rows of a packed triangle."""
+    """Replace vector (n,) by L⁻¹ vector, for L the first n rows of a packed triangle."""
     for i in range(len(vector)):
         start = i * (i + 1) // 2
         vector[i] = (vector[i] - _dot(factor, start, vector, i)) / factor[start + i]
@@ -208,7 +211,7 @@ def packed_solve_lower(factor: FloatArray, vector: FloatArray) -> None:
 
 @compiled
 def packed_solve_upper(factor: FloatArray, vector: FloatArray) -> None:
-    """Vector (n,) becomes L'⁻¹ vector, for L the first n rows of a packed triangle."""
+    """Replace vector (n,) by L'⁻¹ vector, for L the first n rows of a packed triangle."""
     for i in range(len(vector) - 1, -1, -1):
         start = i * (i + 1) // 2
         own = vector[i] / factor[start + i]
@@ -220,7 +223,7 @@ def packed_solve_upper(factor: FloatArray, vector: FloatArray) -> None:
 
 @compiled
 def packed_times_each_block(packed: FloatArray, dense: FloatArray, result: FloatArray) -> None:
-    """Writes packed · (e_k ⊗ x) to row k of result (K, n), for every k: a pass over the triangle."""
+    """Write packed · (e_k ⊗ x) to row k of result (K, n), for every k, in one pass over the triangle."""
     d = len(dense)
     result[:] = 0.0
     for i in range(result.shape[1]):
@@ -236,7 +239,7 @@ def packed_times_each_block(packed: FloatArray, dense: FloatArray, result: Float
 
 @compiled
 def packed_block_forms(packed: FloatArray, dense: FloatArray, result: FloatArray) -> None:
-    """Writes (e_k ⊗ x)' packed (e_l ⊗ x) to result (K, K): only the rows of non-zeros of x are read."""
+    """Write (e_k ⊗ x)' packed (e_l ⊗ x) to result (K, K); only read the rows where x is not zero."""
     d, K = len(dense), len(result)
     result[:] = 0.0
     for i in range(d):

@@ -1,7 +1,7 @@
-"""The gradient of the logistic loss, estimated from the bit.
+"""The importance-weighted estimate of the logistic loss's gradient from bandit feedback.
 
-The published code of PNewtron writes ±1/K where the estimate needs (K - 1)/K on the label served, which biases it; here
-E[c] = p - e_y exactly.
+The published code of PNewtron writes ±1/K where the estimate needs (K - 1)/K on the served label, which biases it.
+Here E[c] = p - e_y exactly.
 """
 
 from learners.base import FloatArray
@@ -13,7 +13,7 @@ from learners.mathematics.exploration import softmax
 def gradient_estimate(
     alpha: float, s: FloatArray, label: int, correct: bool, propensity: float, coefficients: FloatArray
 ) -> float:
-    """Writes c (K,), over the label drawn softmax(αs) - e_y in expectation; returns κ, the weight of its square."""
+    """Write c (K,) with E[c] = softmax(αs) - e_y over the drawn label; return κ, the weight of the squared gradient."""
     K = len(s)
     for k in range(K):
         coefficients[k] = alpha * s[k]
@@ -26,7 +26,7 @@ def gradient_estimate(
 
 @compiled_sum
 def inner(left: FloatArray, right: FloatArray) -> float:
-    """The inner product of two vectors."""
+    """Return the inner product of two vectors."""
     total = 0.0
     for k in range(len(left)):
         total += left[k] * right[k]

@@ -1,8 +1,8 @@
-"""The three multiclass surrogate losses of Gaptron, their gradients and their gap maps.
+"""Gaptron's three multiclass surrogate losses, their gradients and their gap maps.
 
 Van der Hoeven 2020, "Exploiting the Surrogate Gap in Online Multiclass Classification", Table 1. Each loss
-is a function of the scores s = W x and the label y; its gradient in W is a vector of K coefficients times
-the context, c ⊗ x.
+is a function of the scores s = W x and the label y. Its gradient in W is c ⊗ x: a vector c of K coefficients times
+the context.
 """
 
 import math
@@ -15,7 +15,7 @@ from learners.mathematics.exploration import leader_except, softmax
 LossName: TypeAlias = Literal["logistic", "hinge", "smooth_hinge"]
 
 LOGISTIC, HINGE, SMOOTH_HINGE = 0, 1, 2
-# The theorem holds on either side of m* = β; with this slack rounding does not decide which one is taken.
+# The theorem holds on either side of m* = β; with this slack, rounding does not decide the side.
 _TIE_SLACK = 1e-12
 
 LOSS_CODES: dict[str, int] = {"logistic": LOGISTIC, "hinge": HINGE, "smooth_hinge": SMOOTH_HINGE}
@@ -23,9 +23,9 @@ LOSS_CODES: dict[str, int] = {"logistic": LOGISTIC, "hinge": HINGE, "smooth_hing
 
 @compiled
 def surrogate(loss: int, scores: FloatArray, y: int, coefficients: FloatArray) -> float:
-    """Value of the loss at label y; writes the gradient's coefficients c (K,), the gradient being c ⊗ x.
+    """Return the loss at label y; write the coefficients c (K,) of its gradient c ⊗ x.
 
-    The logistic loss has base 2. The hinge loss is zero where the leader is right by a margin over
+    The logistic loss has base 2. The hinge loss is zero where the true label leads by a margin of at least
     β = 1/K, as the gap map does not explore there (Theorem 2).
     """
     coefficients[:] = 0.0
@@ -61,7 +61,7 @@ def _hinge(margin: float, n_labels: int) -> tuple[float, float]:
 
 @compiled
 def _clear(margin: float, n_labels: int) -> bool:
-    """Whether a leader's margin reaches β = 1/K, where the hinge variant neither explores nor learns."""
+    """Check whether a leader's margin reaches β = 1/K, where the hinge variant neither explores nor learns."""
     return margin >= (1.0 - _TIE_SLACK) / n_labels
 
 
@@ -76,7 +76,7 @@ def _smooth_hinge(margin: float) -> tuple[float, float]:
 
 @compiled
 def gap_share(loss: int, scores: FloatArray, top: int) -> float:
-    """The share a in [0, 1] of uniform exploration that the surrogate gap pays for, at leader `top`."""
+    """Return the share a in [0, 1] of uniform exploration that the surrogate gap pays for, at leader `top`."""
     if loss == LOGISTIC:
         total = 0.0
         for k in range(len(scores)):

@@ -1,4 +1,4 @@
-"""What is done with contexts before they are learned from: one at a time, and within the bound of the theorems."""
+"""Norm policies, which keep contexts within the bound of the theorems, and iteration over single contexts."""
 
 from collections.abc import Iterator
 from itertools import pairwise
@@ -10,28 +10,28 @@ from learners.context_checks import check_contexts
 
 
 def within_bound(contexts: Contexts, policy: NormPolicy, bound: float) -> Contexts:
-    """Applies a norm policy to contexts of finite numbers; neither overflows nor loses tiny ones.
+    """Apply a norm policy to contexts of finite numbers, without overflow and without loss of tiny numbers.
 
     Args:
-        contexts: not changed.
-        policy: `unit` divides each by its norm and multiplies by the bound, zeros stay zero; `scale`
-            does so only where the norm exceeds the bound; `reject` changes nothing, the caller refuses.
+        contexts: the contexts; not changed.
+        policy: `unit` scales each context to norm X and leaves zeros; `scale` does so only where the norm exceeds
+            X; `reject` changes nothing, and the caller refuses contexts beyond X.
         bound: X > 0.
 
     Raises:
-        InvalidArrayError: for contexts that are none, naming the field.
+        InvalidArrayError: if the contexts are invalid; the message names the field.
     """
     check_contexts(contexts)
     return within_bound_unchecked(contexts, policy, bound)
 
 
 def within_bound_unchecked(contexts: Contexts, policy: NormPolicy, bound: float) -> Contexts:
-    """As `within_bound`, for contexts that the caller has checked."""
+    """Do the same as `within_bound`, for contexts that the caller has checked."""
     lengths = np.diff(contexts.starts)
     heads, lengths = contexts.starts[:-1][lengths > 0], lengths[lengths > 0]
     if policy == "reject" or len(heads) == 0:
         return contexts
-    # Divided by their largest magnitude, contexts have norms in [1, √nnz], or are zero.
+    # After division by their largest magnitude, contexts have norms in [1, √nnz], or are zero.
     largest = np.maximum.reduceat(np.abs(contexts.values), heads)
     scaled = contexts.values / np.repeat(np.where(largest > 0, largest, 1.0), lengths)
     norms = np.sqrt(np.add.reduceat(scaled * scaled, heads))
@@ -44,7 +44,7 @@ def within_bound_unchecked(contexts: Contexts, policy: NormPolicy, bound: float)
 
 
 def one_by_one(contexts: Contexts) -> Iterator[Contexts]:
-    """Each context by itself."""
+    """Yield each context as a batch of one."""
     starts, indices, values, shared = contexts
     for start, stop in pairwise(starts):
         own = np.array([0, stop - start], dtype=np.int64)

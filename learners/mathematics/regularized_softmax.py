@@ -1,6 +1,6 @@
-"""The equation z = g - A softmax(z), and sums with the covariance of a softmax, without any inverse that could fail.
+"""The equation z = g - A softmax(z), and sums with the covariance of a softmax, without ill-conditioned inverses.
 
-With S = diag(σ) - σσ' = LL', everything is a solve with I + L'AL, whose least eigenvalue is at least 1 for
+With S = diag(σ) - σσ' = LL', every system has the matrix I + L'AL, whose least eigenvalue is at least 1 for
 any positive semi-definite A: a Cholesky factor always exists, and no pivot is below 1.
 """
 
@@ -13,15 +13,15 @@ from learners.kernels import compiled
 from learners.mathematics.exploration import softmax
 
 _MAX_STEPS = 200
-_TOLERANCE = 1e-14  # of the residual, relative to the largest entry
+_TOLERANCE = 1e-14  # of the residual, relative to 1 plus the largest entries
 _LEAST_SHARE = 2.0**-40  # of a Newton step
 
 
 @compiled
 def covariance_factor(probabilities: FloatArray, factor: FloatArray) -> None:
-    """Writes L, (K, K - 1) and lower triangular, with LL' = diag(σ) - σσ'.
+    """Write L, (K, K - 1) and lower triangular, with LL' = diag(σ) - σσ'.
 
-    In closed form, τ_k being the sum of σ_k, …, σ_K: L_kk = √(σ_k τ_{k+1} / τ_k) and L_ik = -σ_i / τ_{k+1} · L_kk
+    In closed form, with τ_k the sum of σ_k, …, σ_K: L_kk = √(σ_k τ_{k+1} / τ_k) and L_ik = -σ_i / τ_{k+1} · L_kk
     for i > k.
     """
     K = len(probabilities)
@@ -38,7 +38,7 @@ def covariance_factor(probabilities: FloatArray, factor: FloatArray) -> None:
 
 @compiled
 def covariance_times(probabilities: FloatArray, vector: FloatArray, result: FloatArray) -> None:
-    """Writes (diag(σ) - σσ') v, (K,)."""
+    """Write (diag(σ) - σσ') v, (K,)."""
     mean = 0.0
     for k in range(len(vector)):
         mean += probabilities[k] * vector[k]
@@ -48,7 +48,7 @@ def covariance_times(probabilities: FloatArray, vector: FloatArray, result: Floa
 
 @compiled
 def identity_plus(matrix: FloatArray, factor: FloatArray, scale: float, cholesky: FloatArray) -> None:
-    """Writes the Cholesky factor C of I + scale · L'AL, (K - 1, K - 1), for A (K, K) and L from `covariance_factor`."""
+    """Write the Cholesky factor C of I + scale · L'AL, (K - 1, K - 1), for A (K, K) and L from `covariance_factor`."""
     K = len(matrix)
     product = np.zeros((K, K - 1))
     for i in range(K):
@@ -62,13 +62,13 @@ def identity_plus(matrix: FloatArray, factor: FloatArray, scale: float, cholesky
                 total += scale * factor[k, i] * product[k, j]
             for k in range(j):
                 total -= cholesky[i, k] * cholesky[j, k]
-            # Rounding could take a pivot below its bound; never a division by zero.
+            # Rounding could take a pivot below its bound; this prevents a division by zero.
             cholesky[i, j] = math.sqrt(max(1.0, total)) if i == j else total / cholesky[j, j]
 
 
 @compiled
 def half_solve(cholesky: FloatArray, vector: FloatArray) -> None:
-    """Replaces v by C⁻¹ v, (K - 1,)."""
+    """Replace v by C⁻¹ v, (K - 1,)."""
     for i in range(len(vector)):
         for j in range(i):
             vector[i] -= cholesky[i, j] * vector[j]
@@ -77,7 +77,7 @@ def half_solve(cholesky: FloatArray, vector: FloatArray) -> None:
 
 @compiled
 def other_half_solve(cholesky: FloatArray, vector: FloatArray) -> None:
-    """Replaces v by C'⁻¹ v, (K - 1,)."""
+    """Replace v by C'⁻¹ v, (K - 1,)."""
     for i in range(len(vector) - 1, -1, -1):
         for j in range(i + 1, len(vector)):
             vector[i] -= cholesky[j, i] * vector[j]
@@ -86,9 +86,9 @@ def other_half_solve(cholesky: FloatArray, vector: FloatArray) -> None:
 
 @compiled
 def solve_fixed_point(matrix: FloatArray, offset: FloatArray, z: FloatArray) -> None:
-    """Writes z (K,), the only solution of z = g - A softmax(z), for A (K, K) positive semi-definite and g (K,).
+    """Write z (K,), the unique solution of z = g - A softmax(z), for A (K, K) positive semi-definite and g (K,).
 
-    Damped Newton on F(z) = z - g + A softmax(z), from z = g; a step is halved until the residual falls.
+    Apply damped Newton to F(z) = z - g + A softmax(z), starting at z = g; halve each step until the residual falls.
     """
     K = len(offset)
     sigma, residual, step = np.empty(K), np.empty(K), np.empty(K)
@@ -101,7 +101,7 @@ def solve_fixed_point(matrix: FloatArray, offset: FloatArray, z: FloatArray) -> 
         next_error, share = math.inf, 2.0
         while next_error >= error:
             share *= 0.5
-            if share < _LEAST_SHARE:  # as near as rounding lets it come
+            if share < _LEAST_SHARE:  # rounding prevents further progress
                 return
             next_error = _residual(matrix, offset, z + share * step, sigma, residual)
         z += share * step
@@ -122,7 +122,7 @@ def _residual(matrix: FloatArray, offset: FloatArray, z: FloatArray, sigma: Floa
 
 @compiled
 def _newton_step(matrix: FloatArray, sigma: FloatArray, residual: FloatArray, step: FloatArray) -> None:
-    """-(I + AS)⁻¹ F, which is -F + A L (I + L'AL)⁻¹ L' F."""
+    """Write -(I + AS)⁻¹ F, which is -F + A L (I + L'AL)⁻¹ L' F."""
     K = len(sigma)
     factor, cholesky, inner = np.empty((K, K - 1)), np.zeros((K - 1, K - 1)), np.zeros(K - 1)
     covariance_factor(sigma, factor)

@@ -1,4 +1,4 @@
-"""Output spaces of structured prediction: what can be answered, and how an answer is drawn around a score.
+"""Output spaces of structured prediction: the possible answers, and randomized decoding of scores into answers.
 
 Shinsaku Sakaue, Han Bao, Taira Tsuchiya, Taihei Oki, "Online Structured Prediction with Fenchel-Young Losses
 and Improved Surrogate Regret for Online Multiclass Classification with Logistic Loss", COLT 2024, section 3 and

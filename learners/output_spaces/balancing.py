@@ -1,9 +1,9 @@
-"""A matrix of positive numbers scaled so that its rows and columns sum to 1, by Newton's method.
+"""Scaling of a positive matrix to row and column sums of 1, by Newton's method.
 
-Alternate scaling of rows and columns (Sinkhorn) halves its error in more and more sweeps, the sharper the matrix is.
+The sharper the matrix, the more sweeps alternate scaling of rows and columns (Sinkhorn) needs to halve its error.
 Newton's method on the convex function Σ_i log Σ_j exp(l_ij + v_j) - Σ_j v_j of the column potentials alone (Brauer,
-Clason, Lorenz and Wirth 2017, "A Sinkhorn-Newton method for entropic optimal transport") takes about 30 steps at most
-where it starts beside the solution: there, the best permutation has l = 0 and no other entry is greater.
+Clason, Lorenz and Wirth 2017, "A Sinkhorn-Newton method for entropic optimal transport") takes at most about 30 steps
+if it starts near the solution, where the best permutation has l = 0 and no other entry is greater.
 """
 
 import math
@@ -15,21 +15,21 @@ from learners.kernels import compiled
 from learners.mathematics.ball import packed_cholesky
 from learners.mathematics.linear_algebra import packed_solve_lower, packed_solve_upper
 
-_TOLERANCE = 1e-11  # of a column's sum; no entry is off by more than the columns are together
+_TOLERANCE = 1e-11  # for a column's sum; the error of an entry is at most the sum of the columns' errors
 _MOST_STEPS = 100
-_SLOPE_SHARE = 1e-4  # of the decrease that the slope promises
+_SLOPE_SHARE = 1e-4  # of the decrease that the slope predicts
 _LEAST_SHARE = 2.0**-40  # of a Newton step
 _ROUNDING = 1e-14
 
 
 def balance_cost(n: int) -> int:
-    """Multiply-adds of `balance` at most, roughly."""
+    """Return approximately the most multiply-adds that `balance` takes."""
     return _MOST_STEPS * (n**3 + 30 * n**2)
 
 
 @compiled
 def balance(logits: FloatArray) -> FloatArray:
-    """Return the matrix exp(l_ij + u_i + v_j), (n, n), with rows and columns that sum to 1.
+    """Return the matrix exp(l_ij + u_i + v_j), (n, n), whose rows and columns sum to 1.
 
     `logits` are at most 0, and 0 along some permutation.
     """
@@ -57,7 +57,7 @@ def balance(logits: FloatArray) -> FloatArray:
 
 @compiled
 def _scale_rows(logits: FloatArray, v: FloatArray, scaled: FloatArray, columns: FloatArray) -> float:
-    """Write exp(l_ij + u_i + v_j) with rows that sum to 1, and its columns' sums; return the function's value."""
+    """Write exp(l_ij + u_i + v_j) with row sums of 1, and its column sums; return the value of the function."""
     n, value = len(v), 0.0
     columns[:] = 0.0
     for i in range(n):
@@ -76,7 +76,7 @@ def _scale_rows(logits: FloatArray, v: FloatArray, scaled: FloatArray, columns: 
 
 @compiled
 def _newton_step(scaled: FloatArray, columns: FloatArray, error: float, step: FloatArray) -> float:
-    """Write the step H⁻¹(1 - columns), H = diag(columns) - P'P; return by how much it should fall, to first order."""
+    """Write the step H⁻¹(1 - columns), H = diag(columns) - P'P; return the first-order decrease that it predicts."""
     n = len(columns)
     hessian, factor = np.zeros(n * (n + 1) // 2), np.empty(n * (n + 1) // 2)
     for row in scaled:
@@ -86,7 +86,7 @@ def _newton_step(scaled: FloatArray, columns: FloatArray, error: float, step: Fl
                 hessian[start + k] -= row[j] * row[k]
     for j in range(n):
         hessian[j * (j + 1) // 2 + j] += columns[j]
-    shift = 1e-3 * error  # H is singular along 1, and where labels hardly compete
+    shift = 1e-3 * error  # H is singular along 1, and nearly singular where labels hardly compete
     while not packed_cholesky(hessian, shift, 1e-16, factor) and shift < 1e3:
         shift *= 10.0
     for j in range(n):

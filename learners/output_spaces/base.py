@@ -1,9 +1,9 @@
-"""What an output space is: the vertices that can be answered, and everything the theory needs of them.
+"""The contract of an output space: its vertices, which are the possible answers, and the constants of the theory.
 
-A space holds no state. Scores θ, means ŷ and outputs y are all vectors of `dimension` numbers. From scores to
-an answer: `decode` regularises and gives the mean ŷ, a point of the vertices' convex hull; `randomize` answers
-the vertex y* nearest to ŷ, or, with probability p = min(1, 2‖y* - ŷ‖/ν), a random vertex ỹ with E[ỹ] = ŷ.
-Lemma 3.1: its expected target loss is at most 4γ/(λν) times the Fenchel-Young loss of the scores.
+A space has no state. Scores θ, means ŷ and outputs y are all vectors of `dimension` numbers. `decode` maps scores to
+the mean ŷ, a point of the convex hull of the vertices, by regularized maximization. `randomize` returns the vertex y*
+nearest to ŷ or, with probability p = min(1, 2‖y* - ŷ‖/ν), a random vertex ỹ with E[ỹ] = ŷ.
+Lemma 3.1: the expected target loss is at most 4γ/(λν) times the Fenchel-Young loss of the scores.
 """
 
 import math
@@ -16,13 +16,13 @@ from learners.base import FloatArray
 
 
 class Constants(NamedTuple):
-    """The numbers of a space, in its own norm ‖·‖: ℓ1 or ℓ2."""
+    """The constants of a space, in its norm ‖·‖: ℓ1 or ℓ2."""
 
     gamma: float  # the target loss is γ-Lipschitz: L(y'; y) <= γ ‖y' - y‖
-    nu: float  # the least distance of two vertices
-    strong_convexity: float  # λ of the regulariser Ψ
+    nu: float  # the least distance between two vertices
+    strong_convexity: float  # λ of the regularizer Ψ
     kappa: float  # ‖·‖_2 <= κ ‖·‖
-    diameter: float  # the greatest distance of two vertices
+    diameter: float  # the greatest distance between two vertices
 
     @property
     def loss_share(self) -> float:
@@ -31,7 +31,7 @@ class Constants(NamedTuple):
 
 
 class OutputSpace(ABC):
-    """The contract of every output space, and what all of them have in common.
+    """The contract of every output space, with the methods that all spaces share.
 
     Vectors are (dimension,) float64. Scores are finite. Uniforms are in [0, 1).
     """
@@ -39,12 +39,12 @@ class OutputSpace(ABC):
     norm_order: ClassVar[int]  # 1 or 2, the norm ‖·‖ of the constants
 
     def __post_init__(self) -> None:
-        """Refuses a regulariser too weak for the theorems, which need 4γ/(λν) < 1."""
+        """Refuse a regularizer too weak for the theorems, which need 4γ/(λν) < 1."""
         share = self.constants.loss_share
         if share >= 1.0:
             least = share * self.constants.strong_convexity
-            reason = f"4γ/(λν) is {share:.4g}, and must be less than 1"
-            raise ValueError(f"the regularization is too weak: {reason}; use one above {least:.6g}")
+            reason = f"4γ/(λν) is {share:.4g}, but must be less than 1"
+            raise ValueError(f"the regularization is too weak: {reason}; use a value above {least:.6g}")
 
     @property
     @abstractmethod
@@ -54,7 +54,7 @@ class OutputSpace(ABC):
     @property
     @abstractmethod
     def n_uniforms(self) -> int:
-        """How many uniform numbers one answer takes."""
+        """The number of uniform numbers that one answer consumes."""
 
     @property
     @abstractmethod
@@ -63,84 +63,87 @@ class OutputSpace(ABC):
 
     @abstractmethod
     def is_vertex(self, output: FloatArray) -> bool:
-        """Whether a vector (dimension,) is a vertex."""
+        """Check whether a vector (dimension,) is a vertex."""
 
     @abstractmethod
     def decode(self, scores: FloatArray) -> FloatArray:
-        """ŷ, the point of the hull that maximises ⟨θ, y⟩ - Ψ(y)."""
+        """Return ŷ, the point of the hull that maximizes ⟨θ, y⟩ - Ψ(y)."""
 
     @abstractmethod
     def nearest(self, mean: FloatArray) -> FloatArray:
-        """y*, a vertex at the least distance from ŷ."""
+        """Return y*, a vertex at the least distance from ŷ."""
 
     @abstractmethod
     def random_vertex(self, mean: FloatArray, uniforms: FloatArray) -> FloatArray:
-        """ỹ, a vertex with E[ỹ] = ŷ, from n_uniforms - 1 uniforms."""
+        """Return ỹ, a vertex with E[ỹ] = ŷ, from n_uniforms - 1 uniforms."""
 
     @abstractmethod
     def vertex_probability(self, mean: FloatArray, output: FloatArray) -> float:
-        """The probability that ỹ is this vertex, exactly, in [0, 1]."""
+        """Return the exact probability, in [0, 1], that ỹ is this vertex."""
 
     @abstractmethod
     def target_loss(self, output: FloatArray, truth: FloatArray) -> float:
-        """L(y'; y) in [0, 1], for a vertex y and any y' of the hull; affine in y', so L(E[y']; y) = E[L(y'; y)]."""
+        """Return L(y'; y) in [0, 1], for a vertex y and any y' of the hull.
+
+        The loss is affine in y', so L(E[y']; y) = E[L(y'; y)].
+        """
 
     @abstractmethod
     def surrogate(self, scores: FloatArray, truth: FloatArray) -> float:
-        """S(θ; y) = Ψ*(θ) + Ψ(y) - ⟨θ, y⟩, the Fenchel-Young loss of the scores at a vertex; never negative."""
+        """Return S(θ; y) = Ψ*(θ) + Ψ(y) - ⟨θ, y⟩, the Fenchel-Young loss of the scores at a vertex; never negative."""
 
     @property
     def largest_entry(self) -> float:
-        """Of any vertex; the least one is not negative."""
+        """The largest entry of any vertex; the least entry is not negative."""
         return 1.0
 
     @property
     def draw_cost(self) -> int:
-        """Multiply-adds of decoding and of an answer with its probability, roughly."""
+        """Approximate multiply-adds of decoding the scores and drawing an answer with its probability."""
         return 100 * self.dimension
 
     @property
     def euclidean_diameter(self) -> float:
-        """The greatest ℓ2 distance of two vertices, which are zeros and ones where the norm is ℓ1."""
+        """The greatest ℓ2 distance between two vertices, which are vectors of zeros and ones if the norm is ℓ1."""
         return self.constants.diameter if self.norm_order == 2 else math.sqrt(self.constants.diameter)
 
     def contains(self, output: FloatArray) -> bool:
-        """Whether an array of any shape, whatever it holds, is a vertex: the check of truths from outside."""
+        """Check whether an array of any shape and content is a vertex; used for truths from outside."""
         return output.shape == (self.dimension,) and self.is_vertex(output)
 
     def distance(self, one: FloatArray, other: FloatArray) -> float:
-        """‖one - other‖ in the space's norm."""
+        """Return ‖one - other‖ in the space's norm."""
         return float(np.linalg.norm(one - other, self.norm_order))
 
     def mixing(self, mean: FloatArray) -> float:
-        """P = min(1, 2‖y* - ŷ‖/ν): the share of the answers that are random."""
+        """Return p = min(1, 2‖y* - ŷ‖/ν): the share of the answers that are random."""
         return min(1.0, 2.0 * self.distance(self.nearest(mean), mean) / self.constants.nu)
 
     def randomize(self, mean: FloatArray, uniforms: FloatArray) -> FloatArray:
-        """The answer around a mean, from n_uniforms uniforms: a vertex."""
+        """Draw the answer around a mean, a vertex, from n_uniforms uniforms."""
         if uniforms[0] < self.mixing(mean):
             return self.random_vertex(mean, uniforms[1:])
         return self.nearest(mean)
 
     def sample(self, scores: FloatArray, uniforms: FloatArray) -> FloatArray:
-        """The answer to scores, from n_uniforms uniforms: a vertex."""
+        """Draw the answer for scores, a vertex, from n_uniforms uniforms."""
         return self.randomize(self.decode(scores), uniforms)
 
     def probability(self, mean: FloatArray, output: FloatArray) -> float:
-        """The probability, exactly, that `randomize` answers this output around this mean; 0 where it is no vertex."""
+        """Return the exact probability that `randomize` gives this output around this mean; 0 if it is not a vertex."""
         if not self.contains(output):
             return 0.0
         p, is_nearest = self.mixing(mean), bool(np.array_equal(output, self.nearest(mean)))
         return (1.0 - p) * is_nearest + p * self.vertex_probability(mean, output)
 
     def expected_loss(self, mean: FloatArray, truth: FloatArray) -> float:
-        """The expected target loss of the answer around a mean."""
+        """Return the expected target loss of the answer around a mean."""
         p = self.mixing(mean)
         return (1.0 - p) * self.target_loss(self.nearest(mean), truth) + p * self.target_loss(mean, truth)
 
 
 def quadratic_surrogate(scores: FloatArray, mean: FloatArray, truth: FloatArray, regularization: float) -> float:
-    """S for Ψ = (λ/2)‖·‖², as (λ/2)‖y - ŷ‖² + ⟨y - ŷ, λŷ - θ⟩: two terms that are never negative."""
+    """Return S for Ψ = (λ/2)‖·‖² as (λ/2)‖y - ŷ‖² + ⟨y - ŷ, λŷ - θ⟩; neither term is negative."""
     excess = truth - mean
     slack = float(excess @ (regularization * mean - scores))
     return regularization / 2.0 * float(excess @ excess) + max(0.0, slack)

@@ -1,4 +1,4 @@
-"""Vectors of zeros and ones: sets of labels, and grades on a scale."""
+"""Vectors of zeros and ones: label sets, and grades on an ordinal scale."""
 
 import math
 from typing import Annotated, Literal
@@ -13,37 +13,37 @@ from learners.output_spaces.isotonic import nonincreasing_fit
 
 
 def _binary_constants(n: int, regularization: float | None) -> Constants:
-    """In ℓ2; γ = 1/√D, ν = 1, λ = 8/√D where none is given."""
+    """Return the constants in ℓ2: γ = 1/√D, ν = 1, and λ as given or 8/√D."""
     strong_convexity = 8.0 / math.sqrt(n) if regularization is None else regularization
     return Constants(1.0 / math.sqrt(n), 1.0, strong_convexity, 1.0, math.sqrt(n))
 
 
 def _hamming(output: FloatArray, truth: FloatArray) -> float:
-    """The share of the entries that differ, continued affinely in the output."""
+    """Return the share of entries that differ, extended affinely in the output."""
     return float(np.mean(output * (1.0 - 2.0 * truth) + truth))
 
 
 class Binary(OutputSpace):
-    """Vectors of zeros and ones, with the Hamming loss / D and the norm ℓ2. The regulariser is (λ/2)‖y‖²."""
+    """Vectors of zeros and ones, with the Hamming loss / D and the norm ℓ2. The regularizer is (λ/2)‖y‖²."""
 
     norm_order = 2
     regularization: float | None
 
     @property
     def constants(self) -> Constants:
-        """In ℓ2."""
+        """The constants in ℓ2."""
         return _binary_constants(self.dimension, self.regularization)
 
     def nearest(self, mean: FloatArray) -> FloatArray:
-        """Ones where the mean is over 1/2."""
+        """Return the vector with ones where the mean exceeds 1/2."""
         return (mean > 0.5).astype(np.float64)
 
     def target_loss(self, output: FloatArray, truth: FloatArray) -> float:
-        """Hamming / D."""
+        """Return the Hamming loss / D."""
         return _hamming(output, truth)
 
     def surrogate(self, scores: FloatArray, truth: FloatArray) -> float:
-        """The SparseMAP loss."""
+        """Return the SparseMAP loss."""
         return quadratic_surrogate(scores, self.decode(scores), truth, self.constants.strong_convexity)
 
 
@@ -52,11 +52,11 @@ class Multilabel(Binary):
     """Outputs {0, 1}^D: any set of D labels.
 
     Raises:
-        pydantic.ValidationError: for λ <= 4/√D, or another field out of range.
+        pydantic.ValidationError: if λ <= 4/√D, or if another field is out of range.
     """
 
     name: Literal["multilabel"] = "multilabel"
-    """Tells the spaces apart where one is written as JSON."""
+    """The discriminator of the space in JSON."""
     n_labels: Annotated[int, pydantic.Field(ge=1, le=1_000_000)]
     """D."""
     regularization: Magnitude | None = None
@@ -69,23 +69,23 @@ class Multilabel(Binary):
 
     @property
     def n_uniforms(self) -> int:
-        """One to mix, one for each label."""
+        """D + 1: one to mix, one for each label."""
         return 1 + self.n_labels
 
     def is_vertex(self, output: FloatArray) -> bool:
-        """Zeros and ones."""
+        """Check whether all entries are 0 or 1."""
         return bool(np.isin(output, (0.0, 1.0)).all())
 
     def decode(self, scores: FloatArray) -> FloatArray:
-        """θ/λ, clipped to [0, 1]."""
+        """Return θ/λ, clipped to [0, 1]."""
         return np.clip(scores / self.constants.strong_convexity, 0.0, 1.0)
 
     def random_vertex(self, mean: FloatArray, uniforms: FloatArray) -> FloatArray:
-        """Each label by itself, with its mean."""
+        """Include each label independently, with its mean as probability."""
         return (uniforms < mean).astype(np.float64)
 
     def vertex_probability(self, mean: FloatArray, output: FloatArray) -> float:
-        """The product over the labels."""
+        """Return the product of the labels' probabilities."""
         return float(np.prod(np.where(output > 0.5, mean, 1.0 - mean)))
 
 
@@ -94,11 +94,11 @@ class Ordinal(Binary):
     """Outputs 1^m 0^(D-m): a grade m from 0 to D. The target loss is the absolute difference of grades / D.
 
     Raises:
-        pydantic.ValidationError: for λ <= 4/√D, or another field out of range.
+        pydantic.ValidationError: if λ <= 4/√D, or if another field is out of range.
     """
 
     name: Literal["ordinal"] = "ordinal"
-    """Tells the spaces apart where one is written as JSON."""
+    """The discriminator of the space in JSON."""
     n_steps: Annotated[int, pydantic.Field(ge=1, le=1_000_000)]
     """D, the highest grade."""
     regularization: Magnitude | None = None
@@ -111,23 +111,23 @@ class Ordinal(Binary):
 
     @property
     def n_uniforms(self) -> int:
-        """One to mix, one to draw."""
+        """2: one to mix, one to draw."""
         return 2
 
     def is_vertex(self, output: FloatArray) -> bool:
-        """Ones, then zeros."""
+        """Check whether the vector is ones followed by zeros."""
         return bool(np.isin(output, (0.0, 1.0)).all() and (np.diff(output) <= 0.0).all())
 
     def decode(self, scores: FloatArray) -> FloatArray:
-        """The non-increasing fit of θ/λ, clipped to [0, 1]."""
+        """Return the non-increasing fit of θ/λ, clipped to [0, 1]."""
         fit = nonincreasing_fit(scores / self.constants.strong_convexity)
         return np.asarray(np.clip(fit, 0.0, 1.0), dtype=np.float64)
 
     def random_vertex(self, mean: FloatArray, uniforms: FloatArray) -> FloatArray:
-        """One uniform for all steps."""
+        """Draw a vertex with one uniform number for all steps."""
         return np.asarray(uniforms[0] < mean, dtype=np.float64)
 
     def vertex_probability(self, mean: FloatArray, output: FloatArray) -> float:
-        """ŷ_m - ŷ_(m+1), between 1 before the first and 0 past the last."""
+        """Return ŷ_m - ŷ_(m+1), with ŷ_0 = 1 and ŷ_(D+1) = 0."""
         edges, grade = np.concatenate([[1.0], mean, [0.0]]), np.count_nonzero(output)
         return float(edges[grade] - edges[grade + 1])

@@ -1,4 +1,4 @@
-"""Rankings and matchings as permutation matrices, with the entropy as regulariser: the Birkhoff polytope."""
+"""Rankings and matchings as permutation matrices, with the negative entropy as regularizer: the Birkhoff polytope."""
 
 from typing import Annotated, Literal
 
@@ -12,28 +12,28 @@ from learners.mathematics.exploration import draw_one
 from learners.output_spaces.balancing import balance, balance_cost
 from learners.output_spaces.base import Constants, OutputSpace
 
-_LEAST_ENTRY = 1e-13  # smaller entries are nothing, once a permutation has been taken out
+_LEAST_ENTRY = 1e-13  # smaller entries count as 0 once a permutation has been subtracted
 
 
 @hyperparameters
 class Matching(OutputSpace):
-    """Outputs are n × n permutation matrices, row by row: entry i·n + j is 1 where item i gets place j.
+    """Outputs are n × n permutation matrices, row by row: entry i·n + j is 1 if item i gets place j.
 
-    The loss is the share of items in a wrong place, the regulariser -H/μ. Norm ℓ1, ν = 4, γ = 1/(2n), λ = 1/(nμ).
-    The mean is exact to 1e-9, whatever the scores: Newton's method from the best assignment on (`balancing`). What the
-    columns still lack is rounded into the polytope (Altschuler, Weed and Rigollet 2017, Algorithm 2), so that
+    The loss is the share of items in a wrong place, the regularizer -H/μ. Norm ℓ1, ν = 4, γ = 1/(2n), λ = 1/(nμ).
+    The mean is exact to 1e-9 for all scores: Newton's method starts from the best assignment (`balancing`). The
+    remaining column error is rounded into the polytope (Altschuler, Weed and Rigollet 2017, Algorithm 2), so that
     E[ỹ] = ŷ.
 
     Raises:
-        pydantic.ValidationError: for μ >= 2, or another field out of range.
+        pydantic.ValidationError: if μ >= 2, or if another field is out of range.
     """
 
     norm_order = 1
 
     name: Literal["matching"] = "matching"
-    """Tells the spaces apart where one is written as JSON."""
+    """The discriminator of the space in JSON."""
     n_items: Annotated[int, pydantic.Field(ge=2, le=100)]
-    """n; a random answer solves up to n² assignments of O(n³) each."""
+    """n; a random answer solves up to n² assignment problems of O(n³) each."""
     sharpness: Annotated[float, pydantic.Field(ge=1e-6, lt=2)] = 1.0
     """μ, less than 2."""
 
@@ -44,50 +44,50 @@ class Matching(OutputSpace):
 
     @property
     def n_uniforms(self) -> int:
-        """One to mix, one to draw."""
+        """2: one to mix, one to draw."""
         return 2
 
     @property
     def draw_cost(self) -> int:
-        """The steps that balance the mean, and two decompositions."""
+        """Approximate multiply-adds of balancing the mean and of two decompositions."""
         return balance_cost(self.n_items) + 4 * self.n_items**5
 
     @property
     def constants(self) -> Constants:
-        """In ℓ1."""
+        """The constants in ℓ1."""
         n = self.n_items
         return Constants(1.0 / (2 * n), 4.0, 1.0 / (n * self.sharpness), 1.0, 2.0 * n)
 
     def is_vertex(self, output: FloatArray) -> bool:
-        """Zeros and ones, one 1 in each row and column."""
+        """Check whether the entries are 0 or 1, with one 1 in each row and column."""
         square = self._square(output)
         sums = np.concatenate([square.sum(axis=0), square.sum(axis=1)])
         return bool(np.isin(output, (0.0, 1.0)).all() and (sums == 1.0).all())
 
     def decode(self, scores: FloatArray) -> FloatArray:
-        """The matrix of the form exp(μθ + u + v) with rows and columns that sum to 1."""
+        """Return the matrix of the form exp(μθ + u + v) whose rows and columns sum to 1."""
         return _rounded(balance(below_best(self._square(scores) * self.sharpness))).reshape(-1)
 
     def nearest(self, mean: FloatArray) -> FloatArray:
-        """The best assignment (Proposition 3.2)."""
+        """Return the best assignment (Proposition 3.2)."""
         return self._matrix(best_assignment(self._square(mean)))
 
     def random_vertex(self, mean: FloatArray, uniforms: FloatArray) -> FloatArray:
-        """One of the permutations that the mean is decomposed into."""
+        """Draw one of the permutations that the mean decomposes into."""
         weights, permutations = decompose(self._square(mean))
         return self._matrix(permutations[draw_one(weights, uniforms[0])[0]])
 
     def vertex_probability(self, mean: FloatArray, output: FloatArray) -> float:
-        """Its weight in the decomposition."""
+        """Return the weight of the permutation in the decomposition."""
         weights, permutations = decompose(self._square(mean))
         return float(weights @ (permutations == self._square(output).argmax(axis=1)).all(axis=1))
 
     def target_loss(self, output: FloatArray, truth: FloatArray) -> float:
-        """1 - ⟨y', y⟩/n, the share of misplaced items."""
+        """Return 1 - ⟨y', y⟩/n, the share of misplaced items."""
         return 1.0 - float(output @ truth) / self.n_items
 
     def surrogate(self, scores: FloatArray, truth: FloatArray) -> float:
-        """⟨θ, ŷ - y⟩ + H(ŷ)/μ."""
+        """Return ⟨θ, ŷ - y⟩ + H(ŷ)/μ."""
         mean = self.decode(scores)
         entropy = -float(mean @ np.log(np.maximum(mean, 1e-300)))
         return max(0.0, float(scores @ (mean - truth)) + entropy / self.sharpness)
@@ -103,7 +103,7 @@ class Matching(OutputSpace):
 
 @compiled
 def below_best(gains: FloatArray) -> FloatArray:
-    """Return gains (n, n) less a number for each row and column: 0 along the best assignment, nowhere more."""
+    """Return gains (n, n) less a number per row and column: 0 along the best assignment, and nowhere positive."""
     n = len(gains)
     rows, columns = np.zeros(n + 1), np.zeros(n + 1)
     best = _assign(gains, rows, columns)
@@ -116,7 +116,7 @@ def below_best(gains: FloatArray) -> FloatArray:
 
 
 def _rounded(matrix: FloatArray) -> FloatArray:
-    """A doubly stochastic matrix near a matrix (n, n) of non-negative numbers."""
+    """Return a doubly stochastic matrix near a matrix (n, n) of non-negative numbers."""
     scaled = matrix / np.maximum(matrix.sum(axis=1), 1.0)[:, None]
     scaled = scaled / np.maximum(scaled.sum(axis=0), 1.0)
     rows, columns = np.maximum(1.0 - scaled.sum(axis=1), 0.0), np.maximum(1.0 - scaled.sum(axis=0), 0.0)
@@ -127,9 +127,9 @@ def _rounded(matrix: FloatArray) -> FloatArray:
 
 @compiled
 def decompose(mean: FloatArray) -> tuple[FloatArray, IntArray]:
-    """Weights (m,) that sum to 1 and permutations (m, n): a doubly stochastic matrix (n, n) as their mixture.
+    """Decompose a doubly stochastic matrix (n, n) into weights (m,), which sum to 1, and permutations (m, n).
 
-    Greedy: takes out the best assignment on what is left, with its least entry as weight, m <= n².
+    Greedy: subtract the best assignment of the remainder, with its least entry as weight; m <= n².
     """
     n = len(mean)
     rest, weights, permutations = mean.copy(), np.zeros(n * n), np.zeros((n * n, n), dtype=np.int64)
@@ -146,7 +146,7 @@ def decompose(mean: FloatArray) -> tuple[FloatArray, IntArray]:
 
 @compiled
 def _take_out(rest: FloatArray, permutation: IntArray) -> float:
-    """Takes as much of a permutation out of a matrix (n, n) as there is; returns how much that was."""
+    """Subtract as much of a permutation from a matrix (n, n) as possible; return that weight."""
     weight = 1.0
     for i in range(len(rest)):
         weight = min(weight, rest[i, permutation[i]])
@@ -159,19 +159,19 @@ def _take_out(rest: FloatArray, permutation: IntArray) -> float:
 
 @compiled
 def best_assignment(gains: FloatArray) -> IntArray:
-    """The column of each row (n,), each column once, with the greatest sum of gains (n, n), all finite: O(n³).
+    """Return the column of each row (n,), all distinct, with the greatest sum of finite gains (n, n): O(n³).
 
-    The Hungarian method (Kuhn 1955, Munkres 1957). Where every gain is the same, row i gets column i.
+    The Hungarian method (Kuhn 1955, Munkres 1957). If all gains are equal, row i gets column i.
     """
     return _assign(gains, np.zeros(len(gains) + 1), np.zeros(len(gains) + 1))
 
 
 @compiled
 def _assign(gains: FloatArray, rows: FloatArray, columns: FloatArray) -> IntArray:
-    """As `best_assignment`; zeros (n + 1,) become potentials, -gains less those of row and column nowhere negative."""
+    """Solve as `best_assignment`; turn zeros (n + 1,) into potentials with -gains - row - column nowhere negative."""
     n = len(gains)
-    owner = np.zeros(n + 1, dtype=np.int64)  # the row of each column, both from 1; 0 for none
-    before = np.zeros(n + 1, dtype=np.int64)  # the column before each one on the path
+    owner = np.zeros(n + 1, dtype=np.int64)  # the row of each column, both counted from 1; 0 for none
+    before = np.zeros(n + 1, dtype=np.int64)  # the column before each column on the path
     for i in range(1, n + 1):
         owner[0] = i
         column = _search(gains, rows, columns, owner, before)
@@ -186,7 +186,7 @@ def _assign(gains: FloatArray, rows: FloatArray, columns: FloatArray) -> IntArra
 
 @compiled
 def _search(gains: FloatArray, rows: FloatArray, columns: FloatArray, owner: IntArray, before: IntArray) -> int:
-    """The free column at the end of the shortest path from the row at column 0; keeps the potentials feasible."""
+    """Return the free column at the end of the shortest path from the row at column 0; keep the potentials feasible."""
     n = len(gains)
     least, reached = np.full(n + 1, np.inf), np.zeros(n + 1, dtype=np.bool_)
     column = 0

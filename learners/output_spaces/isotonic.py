@@ -1,4 +1,4 @@
-"""The isotonic fit that two output spaces project with."""
+"""Isotonic regression, which two output spaces use for projection."""
 
 import numpy as np
 
@@ -7,7 +7,7 @@ from learners.kernels import compiled
 
 
 def nonincreasing_fit(values: FloatArray) -> FloatArray:
-    """The non-increasing vector nearest to values (n,) in ℓ2, by pooling adjacent violators: O(n)."""
+    """Return the non-increasing vector nearest to values (n,) in ℓ2, by pooling adjacent violators: O(n)."""
     result = np.empty(len(values))
     _pool(values, np.empty(len(values)), np.empty(len(values), dtype=np.int64), result)
     return result

@@ -1,4 +1,4 @@
-"""Rankings as vectors of places, with (λ/2)‖y‖² as regulariser: the permutahedron."""
+"""Rankings as vectors of points, with (λ/2)‖y‖² as regularizer: the permutahedron."""
 
 import math
 from typing import Annotated, Literal
@@ -12,24 +12,24 @@ from learners.kernels import compiled
 from learners.output_spaces.base import Constants, OutputSpace, quadratic_surrogate
 from learners.output_spaces.isotonic import nonincreasing_fit
 
-_SLACK = 1e-13  # of a place, for each item: differences below are rounding
+_SLACK = 1e-13  # per item; smaller differences between points are rounding
 
 
 @hyperparameters
 class Ranking(OutputSpace):
-    """Outputs are the permutations of D, D-1, …, 1: entry i is the points of item i, D for the best.
+    """Outputs are the permutations of D, D-1, …, 1: entry i is the points of item i, D for the best item.
 
-    The loss is ⟨y, y - y'⟩/M, M = D(D² - 1)/6, from 0 to 1 for the reverse. Norm ℓ2, ν = √2. Appendix C.1 prints
-    a γ that is too small; γ = √(3/(D(D² - 1))) is the least there is.
+    The loss is ⟨y, y - y'⟩/M with M = D(D² - 1)/6, from 0 to 1 for the reverse order. Norm ℓ2, ν = √2. The γ printed
+    in Appendix C.1 is too small; γ = √(3/(D(D² - 1))) is the least valid value.
 
     Raises:
-        pydantic.ValidationError: for λ <= 4γ/ν, or another field out of range.
+        pydantic.ValidationError: if λ <= 4γ/ν, or if another field is out of range.
     """
 
     norm_order = 2
 
     name: Literal["ranking"] = "ranking"
-    """Tells the spaces apart where one is written as JSON."""
+    """The discriminator of the space in JSON."""
     n_items: Annotated[int, pydantic.Field(ge=2, le=10_000)]
     """D."""
     regularization: Annotated[float, pydantic.Field(ge=1e-6, le=1e6)] | None = None
@@ -42,7 +42,7 @@ class Ranking(OutputSpace):
 
     @property
     def n_uniforms(self) -> int:
-        """One to mix, one for each swap."""
+        """D: one to mix, one for each swap."""
         return self.n_items
 
     @property
@@ -52,25 +52,25 @@ class Ranking(OutputSpace):
 
     @property
     def draw_cost(self) -> int:
-        """Up to D - 1 swaps, each found by a walk."""
+        """Approximate multiply-adds of up to D - 1 swaps, each found by a linear search."""
         return 4 * self.n_items**2
 
     @property
     def constants(self) -> Constants:
-        """In ℓ2."""
+        """The constants in ℓ2."""
         cubic = self.n_items * (self.n_items**2 - 1.0)
         gamma, nu = math.sqrt(3.0 / cubic), math.sqrt(2.0)
         strong_convexity = 8.0 * gamma / nu if self.regularization is None else self.regularization
         return Constants(gamma, nu, strong_convexity, 1.0, math.sqrt(cubic / 3.0))
 
     def is_vertex(self, output: FloatArray) -> bool:
-        """Each of 1 … D once."""
+        """Check whether the vector has each of 1 … D once."""
         return bool(np.array_equal(np.sort(output), np.arange(1.0, self.n_items + 1.0)))
 
     def decode(self, scores: FloatArray) -> FloatArray:
-        """θ/λ projected: sorted, less the non-increasing fit of what it exceeds D, …, 1 by.
+        """Project θ/λ: sort it, then subtract the non-increasing fit of its excess over D, …, 1.
 
-        Differences of neighbours beyond D change nothing; cutting them keeps the digits of the rest.
+        Differences between neighbours beyond D do not change the result; capping them preserves the other digits.
         """
         D = self.n_items
         order = np.argsort(-scores, kind="stable")
@@ -81,13 +81,13 @@ class Ranking(OutputSpace):
         return mean
 
     def nearest(self, mean: FloatArray) -> FloatArray:
-        """The ranks of the mean's entries."""
+        """Return the ranks of the mean's entries."""
         result = np.empty(self.n_items)
         result[np.argsort(mean, kind="stable")] = np.arange(1.0, self.n_items + 1.0)
         return result
 
     def random_vertex(self, mean: FloatArray, uniforms: FloatArray) -> FloatArray:
-        """D, …, 1 in the order of the mean, after some random swaps."""
+        """Assign D, …, 1 in the order of the mean, then apply random swaps."""
         order, swaps = self._swaps(mean)
         points = np.arange(self.n_items, 0.0, -1.0)
         _swap(points, swaps, uniforms)
@@ -96,30 +96,30 @@ class Ranking(OutputSpace):
         return result
 
     def vertex_probability(self, mean: FloatArray, output: FloatArray) -> float:
-        """The product over the swaps: each one settles a place for good, so only one way leads to an output."""
+        """Return the product over the swaps: each settles a place, so only one sequence leads to an output."""
         order, swaps = self._swaps(mean)
         return _swap_probability(np.arange(self.n_items, 0.0, -1.0), swaps, np.ascontiguousarray(output[order]))
 
     def target_loss(self, output: FloatArray, truth: FloatArray) -> float:
-        """⟨y, y - y'⟩/M."""
+        """Return ⟨y, y - y'⟩/M."""
         return float(truth @ (truth - output)) * 6.0 / (self.n_items * (self.n_items**2 - 1.0))
 
     def surrogate(self, scores: FloatArray, truth: FloatArray) -> float:
-        """The SparseMAP loss."""
+        """Return the SparseMAP loss."""
         return quadratic_surrogate(scores, self.decode(scores), truth, self.constants.strong_convexity)
 
     def _swaps(self, mean: FloatArray) -> tuple[IntArray, tuple[IntArray, IntArray, FloatArray]]:
-        """The descending order of the mean, and the swaps that lead to it."""
+        """Return the descending order of the mean, and the swaps that lead to it."""
         order = np.argsort(-mean, kind="stable")
         return order, transfers(mean[order], _SLACK * self.n_items)
 
 
 @compiled
 def transfers(mean: FloatArray, slack: float) -> tuple[IntArray, IntArray, FloatArray]:
-    """Random swaps that turn D, …, 1 into a vector with this mean (D,), sorted descending, at most D - 1.
+    """Return random swaps that turn D, …, 1 into a vector with this mean (D,), sorted descending; at most D - 1.
 
     Returns:
-        settled (m,): the place that is as it will stay after this swap. other (m,): the place it swaps with.
+        settled (m,): the place whose value is final after this swap. other (m,): the place it swaps with.
         probabilities (m,): of the swap, in [0, 1].
     """
     D = len(mean)
@@ -157,7 +157,7 @@ def _swap(points: FloatArray, swaps: tuple[IntArray, IntArray, FloatArray], unif
 
 @compiled
 def _swap_probability(points: FloatArray, swaps: tuple[IntArray, IntArray, FloatArray], output: FloatArray) -> float:
-    """The probability that the swaps turn points (D,) into output (D,)."""
+    """Return the probability that the swaps turn points (D,) into output (D,)."""
     probability = 1.0
     for i in range(len(swaps[0])):
         j, k = swaps[0][i], swaps[1][i]

@@ -1,4 +1,4 @@
-"""One of K labels: the corners of the simplex, with the entropy as regulariser."""
+"""Multiclass labels: the vertices of the simplex, with the negative entropy as regularizer."""
 
 import math
 from typing import Annotated, Literal
@@ -14,19 +14,19 @@ from learners.output_spaces.base import Constants, OutputSpace
 
 @hyperparameters
 class Multiclass(OutputSpace):
-    """Outputs e_1 … e_K, zero-one loss, λ times the negative entropy: the logistic loss.
+    """Outputs e_1 … e_K, zero-one loss, λ times the negative entropy as regularizer: the logistic loss.
 
-    With λ = 1/ln 2, the default, S is the base-2 logistic loss of scores in bits, log2 Σ 2^θ_k - θ_y: Theorem
-    5.1, whose scores are ln 2 times these. Norm ℓ1, ν = 2, γ = 1/2.
+    With λ = 1/ln 2, the default, S is the base-2 logistic loss of scores in bits, log2 Σ 2^θ_k - θ_y. The scores of
+    Theorem 5.1 are ln 2 times these. Norm ℓ1, ν = 2, γ = 1/2.
 
     Raises:
-        pydantic.ValidationError: for λ <= 1, or another field out of range.
+        pydantic.ValidationError: if λ <= 1, or if another field is out of range.
     """
 
     norm_order = 1
 
     name: Literal["multiclass"] = "multiclass"
-    """Tells the spaces apart where one is written as JSON."""
+    """The discriminator of the space in JSON."""
     n_labels: Annotated[int, pydantic.Field(ge=2, le=1_000_000)]
     """K."""
     regularization: Annotated[float, pydantic.Field(ge=1e-6, le=1e6)] = 1.0 / math.log(2.0)
@@ -39,42 +39,42 @@ class Multiclass(OutputSpace):
 
     @property
     def n_uniforms(self) -> int:
-        """One to mix, one to draw."""
+        """2: one to mix, one to draw."""
         return 2
 
     @property
     def constants(self) -> Constants:
-        """In ℓ1."""
+        """The constants in ℓ1."""
         return Constants(gamma=0.5, nu=2.0, strong_convexity=self.regularization, kappa=1.0, diameter=2.0)
 
     def is_vertex(self, output: FloatArray) -> bool:
-        """One 1, else 0."""
+        """Check whether one entry is 1 and the others are 0."""
         return bool(np.isin(output, (0.0, 1.0)).all() and output.sum() == 1.0)
 
     def decode(self, scores: FloatArray) -> FloatArray:
-        """softmax(θ/λ)."""
+        """Return softmax(θ/λ)."""
         result = np.empty(self.n_labels)
         softmax(scores / self.regularization, result)
         return result
 
     def nearest(self, mean: FloatArray) -> FloatArray:
-        """The leader, ties to the lowest index."""
+        """Return the vertex of the leader; ties go to the lowest index."""
         return _corner(self.n_labels, leader(mean))
 
     def random_vertex(self, mean: FloatArray, uniforms: FloatArray) -> FloatArray:
-        """A label drawn from the softmax."""
+        """Return the vertex of a label drawn from the softmax."""
         return _corner(self.n_labels, draw_one(mean, uniforms[0])[0])
 
     def vertex_probability(self, mean: FloatArray, output: FloatArray) -> float:
-        """The label's softmax."""
+        """Return the softmax probability of the label."""
         return float(mean @ output)
 
     def target_loss(self, output: FloatArray, truth: FloatArray) -> float:
-        """1 - ⟨y', y⟩, the zero-one loss."""
+        """Return 1 - ⟨y', y⟩, the zero-one loss."""
         return 1.0 - float(output @ truth)
 
     def surrogate(self, scores: FloatArray, truth: FloatArray) -> float:
-        """λ ln Σ exp(θ_k/λ) - θ_y."""
+        """Return λ ln Σ exp(θ_k/λ) - θ_y."""
         ahead = (scores - scores @ truth) / self.regularization
         top = float(ahead.max())
         return self.regularization * (top + math.log(float(np.exp(ahead - top).sum())))

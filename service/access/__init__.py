@@ -1,1 +1,1 @@
-"""API keys: who may do what."""
+"""API keys and their permissions."""

@@ -1,4 +1,4 @@
-"""What judges the API keys of requests."""
+"""The parts that check the API keys of requests."""
 
 from typing import NamedTuple
 
@@ -9,7 +9,7 @@ from service.store.access_tables import KeyTable, RequestCounter
 
 
 class AccessControl(NamedTuple):
-    """Knows the keys, counts the requests of those with a limit, and the wrong keys of each address."""
+    """Identifies keys, counts the requests of limited keys, and counts the wrong keys of each address."""
 
     gatekeeper: Gatekeeper
     request_counter: RequestCounter
@@ -22,9 +22,9 @@ def access_control(
     """Build the access control of one worker.
 
     Args:
-        table: the records of keys.
-        counter: counts requests.
-        environment: its clocks.
-        cache_seconds: how long a record is believed without another look.
+        table: Records of the keys.
+        counter: Counter of requests.
+        environment: Source of the clocks.
+        cache_seconds: How long a record is cached.
     """
     return AccessControl(Gatekeeper(table, environment.now, cache_seconds), counter, WrongKeys(environment.monotonic))

@@ -1,4 +1,4 @@
-"""Where API keys are made, listed, rotated and revoked: for whoever runs the service."""
+"""Administration of API keys: create, list, rotate, revoke."""
 
 import hashlib
 from collections.abc import Callable
@@ -17,19 +17,19 @@ _NOISE_BYTES = 38  # 6 of the id, 32 of the secret
 
 
 class IssuedKey(NamedTuple):
-    """A new key: the only time that its text is seen."""
+    """A new key. Its text exists only here: the store has its digest."""
 
     id: str
     text: str
 
 
 class KeyAdmin:
-    """Makes, lists, rotates and revokes keys.
+    """Creates, lists, rotates and revokes keys.
 
     Args:
-        table: where the records are.
-        now: seconds since the epoch.
-        noise: so many random bytes that nobody can guess.
+        table: Records of the keys.
+        now: Returns seconds since the epoch.
+        noise: Returns the given number of unpredictable random bytes.
     """
 
     def __init__(self, table: KeyTable, now: Callable[[], float], noise: Callable[[int], bytes]) -> None:
@@ -45,10 +45,17 @@ class KeyAdmin:
         limit: str | None = None,
         expires_in: float | None = None,
     ) -> IssuedKey:
-        """Makes a key.
+        """Create a key.
+
+        Args:
+            name: Owner or purpose, for people.
+            scopes: Permitted operations.
+            models: Pattern of model names.
+            limit: Maximum requests, such as `100/second`; None for no limit.
+            expires_in: Seconds until it expires; None for never.
 
         Raises:
-            InvalidInputError: if a value is not what `KeyRecord` may have.
+            InvalidInputError: If `KeyRecord` does not allow a value.
         """
         now = self._now()
         expires_at = None if expires_in is None else now + expires_in
@@ -62,10 +69,10 @@ class KeyAdmin:
         return await self._issue(fields | {"created_at": now})
 
     async def rotate(self, key_id: str, overlap_seconds: float) -> IssuedKey:
-        """Makes a key like another one, with as long a life, which itself is good for so many seconds more.
+        """Issue a replacement with the same fields and lifetime; the old key expires after the overlap.
 
         Raises:
-            NotFoundError: if there is no such key, or it cannot be read.
+            NotFoundError: If the key does not exist or cannot be read.
         """
         old, now = read_record(key_id, await self._table.get(key_id)), self._now()
         if old is None:
@@ -74,22 +81,22 @@ class KeyAdmin:
         issued = await self._issue(old.model_dump() | {"created_at": now, "expires_at": life})
         until = now + overlap_seconds if old.expires_at is None else min(old.expires_at, now + overlap_seconds)
         ending = old.model_copy(update={"expires_at": until})
-        if not await self._table.replace(key_id, _encode(ending)):  # revoked meanwhile: then so is its heir
+        if not await self._table.replace(key_id, _encode(ending)):  # revoked concurrently: revoke the replacement too
             await self._table.remove(issued.id)
             raise _no_such(key_id)
         return issued
 
     async def revoke(self, key_id: str) -> None:
-        """Takes a key out of use, readable or not.
+        """Revoke a key, even an unreadable one.
 
         Raises:
-            NotFoundError: if there is no such key.
+            NotFoundError: If the key does not exist.
         """
         if not await self._table.remove(key_id):
             raise _no_such(key_id)
 
     async def all(self) -> dict[str, KeyRecord | None]:
-        """Every key's record by its id, in the order of the ids; None where it cannot be read."""
+        """Return the record of each key by id, in the order of ids; None for an unreadable record."""
         return {key_id: read_record(key_id, record) for key_id, record in sorted((await self._table.all()).items())}
 
     async def _issue(self, fields: dict[str, Any]) -> IssuedKey:
@@ -101,7 +108,7 @@ class KeyAdmin:
             first = explain(error.errors(include_url=False)[0], root_of(KeyRecord))
             raise InvalidInputError(first.reason, first.field) from None
         if not await self._table.add(key_id, _encode(record)):
-            raise RuntimeError("a key id came up twice: the source of randomness is broken")
+            raise RuntimeError("duplicate key id: the source of randomness is broken")
         return IssuedKey(key_id, text)
 
 

@@ -1,8 +1,8 @@
-"""API keys: what they allow, and who is asking. `service.access.key_admin` makes them.
+"""API keys: their permissions, and the identification of callers. `service.access.key_admin` creates keys.
 
-A key reads `wk_<id>_<secret>`. The id (12 hex digits) is no secret: the store has its record under it, logs may
-name it. The secret is 32 random bytes, so one SHA-256 of the whole key is all that need be stored: there is no
-dictionary of such keys to try, and a slow hash would only make requests slow.
+A key reads `wk_<id>_<secret>`. The id (12 hex digits) is not secret: it is the key of the record in the store, and logs
+may contain it. The secret is 32 random bytes, so the store needs only a SHA-256 of the whole key. No dictionary attack
+on random bytes is possible, and a slow hash would only slow requests down.
 """
 
 import hashlib
@@ -30,11 +30,11 @@ _KEY = re.compile(r"wk_([0-9a-f]{12})_[0-9a-f]{64}")
 _MOST_CACHED = 4096
 _REFUSED = "the API key is unknown, expired or revoked"
 
-_LAST = "\x7f"  # behind every character of a name
+_LAST = "\x7f"  # sorts after every character of a name
 
 
 class Names:
-    """The names of models that a key is for: those that a glob matches, `*` standing for any characters."""
+    """The model names that match a glob, in which `*` matches any characters."""
 
     def __init__(self, glob: str) -> None:
         self.glob = glob
@@ -43,31 +43,31 @@ class Names:
         prefix = glob.partition("*")[0]
         self._prefix = prefix
         self.before = prefix[:-1] + chr(ord(prefix[-1]) - 1) + _LAST if prefix else ""
-        """Is before every name of these, in the order of names, and behind every name before them."""
+        """Cursor just before the first match."""
 
     def __contains__(self, name: str) -> bool:
         return self.all or self._matches(name) is not None
 
     def ended_by(self, name: str) -> bool:
-        """Whether no name of these comes behind this one, in the order of names."""
+        """Check whether no match sorts after this name."""
         return name > self._prefix and not name.startswith(self._prefix)
 
 
 class KeyRecord(BaseModel):
-    """What the store has of an API key."""
+    """The stored record of an API key."""
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True, hide_input_in_errors=True)
 
     digest: Annotated[str, Field(pattern=DIGEST, repr=False)]
     """SHA-256 of the key, in hex."""
     name: Annotated[str, Field(min_length=1, max_length=100)]
-    """Whose it is, for a person."""
+    """Owner or purpose, for people."""
     scopes: Annotated[list[Scope], Field(min_length=1, max_length=len(SCOPES))]
     """`admin` includes the others."""
     models: Annotated[str, Field(pattern=KEY_GLOB)] = "*"
-    """A glob of the names of models."""
+    """Glob of model names."""
     limit: Annotated[str, Field(pattern=KEY_LIMIT)] | None = None
-    """Most requests, such as `100/second`."""
+    """Maximum requests, such as `100/second`; None for no limit."""
     created_at: Annotated[float, Field(ge=0, allow_inf_nan=False)]
     """Seconds since the epoch."""
     expires_at: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
@@ -81,7 +81,7 @@ class KeyRecord(BaseModel):
 
 
 class Caller:
-    """Who asks: an API key that was good a moment ago."""
+    """The caller of a request, identified by a recently valid API key."""
 
     def __init__(self, key_id: str, record: KeyRecord) -> None:
         self.key_id = key_id
@@ -92,28 +92,28 @@ class Caller:
         self._scopes = frozenset(SCOPES if "admin" in record.scopes else record.scopes)
 
     def check_scope(self, scope: Scope) -> None:
-        """Lets pass who has the scope.
+        """Require a scope.
 
         Raises:
-            ForbiddenError: if the key has not.
+            ForbiddenError: If the key lacks it.
         """
         if scope not in self._scopes:
             raise ForbiddenError(f"the request needs the scope {quoted(scope)}, which the API key does not have")
 
     def check_model(self, name: str, field: str) -> None:
-        """Lets pass who may know of the model; the others learn nothing, not even whether it exists.
+        """Require that the key is for this model, without revealing whether the model exists.
 
         Raises:
-            ModelNotFoundError: in the words of a model that does not exist, blaming that field.
+            ModelNotFoundError: If not. It names `field`, and is the same as for a missing model.
         """
         if name not in self.names:
             raise ModelNotFoundError(f"there is no model {quoted(name)}", field)
 
     def check_new_model(self, name: str) -> None:
-        """Lets pass who may make a model of that name.
+        """Require that the key is for models of this name.
 
         Raises:
-            ForbiddenError: if the key is for other names.
+            ForbiddenError: If not.
         """
         if name not in self.names:
             raise ForbiddenError(
@@ -121,22 +121,22 @@ class Caller:
             )
 
     def check_everything(self) -> None:
-        """Lets pass who may know of all models.
+        """Require that the key is for all models.
 
         Raises:
-            ForbiddenError: if the key is for some only.
+            ForbiddenError: If not.
         """
         if not self.names.all:
             raise ForbiddenError("the request needs an API key for all models; this key is for some models")
 
 
 class Gatekeeper:
-    """Tells who is asking, from memory where it was asked a moment ago.
+    """Identifies callers by their keys, with a cache of records.
 
     Args:
-        table: where the records are.
-        now: seconds since the epoch.
-        cache_seconds: how long a record is believed without another look: by so much a revocation may be late.
+        table: Records of the keys.
+        now: Returns seconds since the epoch.
+        cache_seconds: How long a record is cached: the maximum delay of a revocation.
     """
 
     def __init__(self, table: KeyTable, now: Callable[[], float], cache_seconds: float) -> None:
@@ -146,11 +146,11 @@ class Gatekeeper:
         self._cache: OrderedDict[str, tuple[float, Caller | None]] = OrderedDict()
 
     async def identify(self, key: str) -> Caller:
-        """Whose key this is.
+        """Return the caller of a key.
 
         Raises:
-            UnauthenticatedError: if it is nobody's: malformed, unknown, expired or revoked.
-            StoreUnavailableError: if the store gives no answer.
+            UnauthenticatedError: If the key is malformed, unknown, expired or revoked.
+            StoreUnavailableError: If the store does not answer.
         """
         shape = _KEY.fullmatch(key)
         if shape is None:
@@ -175,12 +175,17 @@ class Gatekeeper:
         return caller
 
 
+def is_well_formed(key: str) -> bool:
+    """Check whether a text has the form of a key."""
+    return _KEY.fullmatch(key) is not None
+
+
 def read_record(key_id: str, stored: bytes | None) -> KeyRecord | None:
-    """A record; None where there is none, or it cannot be read, as when something else wrote it."""
+    """Decode a stored record; return None if it is missing or unreadable."""
     if stored is None:
         return None
     try:
         return KeyRecord.model_validate_json(stored)
     except ValidationError:
-        _log.error("the record of API key %r cannot be read: it admits nobody", key_id)
+        _log.error("the record of API key %r is unreadable, so the key is refused", key_id)
         return None

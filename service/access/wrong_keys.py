@@ -1,6 +1,6 @@
-"""How many wrong API keys each address has sent of late, in one worker.
+"""Counts of wrong API keys per address, in one worker.
 
-A right key is let in whatever its address has sent, so nobody is locked out by a neighbour behind the same address.
+A correct key is always accepted, so clients that share an address cannot lock each other out.
 """
 
 import ipaddress
@@ -14,21 +14,21 @@ _MOST_ADDRESSES = 4096
 
 
 class WrongKeys:
-    """Counts in fixed windows, which open with an address's first wrong key.
+    """Counts in fixed windows, each of which begins with the first wrong key of an address.
 
     Args:
-        now: seconds, on a clock that does not go back.
+        now: Returns seconds of a monotonic clock.
     """
 
     def __init__(self, now: Callable[[], float]) -> None:
         self._now = now
-        self._windows: OrderedDict[str, tuple[float, int]] = OrderedDict()  # when each ends, and how many came
+        self._windows: OrderedDict[str, tuple[float, int]] = OrderedDict()  # end of each window, and its wrong keys
 
     def count(self, address: str) -> int | None:
-        """Count a wrong key; return the seconds to wait if it is one too many.
+        """Count a wrong key; return the seconds to wait if there are too many, else None.
 
         Args:
-            address: of the peer; the 2^64 addresses of an IPv6 network are one.
+            address: Address of the peer. All addresses of an IPv6 /64 network count as one.
         """
         source, now = _source(address), self._now()
         ends, seen = self._windows.pop(source, (0.0, 0))
@@ -43,7 +43,7 @@ class WrongKeys:
 def _source(address: str) -> str:
     try:
         known = ipaddress.ip_address(address)
-    except ValueError:  # a socket's path, or nothing
+    except ValueError:  # the path of a socket, or empty
         return address
     if known.version == 4:
         return address

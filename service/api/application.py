@@ -12,6 +12,7 @@ from service.api.middleware.access import Access
 from service.api.middleware.access_description import describe_access
 from service.api.middleware.body_limit import BodyLimit, Pace
 from service.api.middleware.in_flight import InFlight
+from service.api.middleware.key_syntax import KeySyntax
 from service.api.middleware.observer import Observer
 from service.api.resources import docs, feedback, health, learners, metrics, models, predictions, rounds, webhooks
 from service.api.responses import problems
@@ -120,7 +121,9 @@ def _add_middleware(app: FastAPI, environment: Environment, guard: Guard) -> Non
     """Add the middleware, innermost first, so that `Observer` also counts and logs refused requests."""
     limits = guard.limits
     app.add_middleware(BodyLimit, max_bytes=limits.body_bytes, pace=limits.pace)
-    if guard.access is not None:
+    if guard.access is None:
+        app.add_middleware(KeySyntax)
+    else:
         app.add_middleware(Access, control=guard.access)
     app.add_middleware(InFlight, most=limits.in_flight)
     app.add_middleware(Observer, telemetry=guard.telemetry, now=environment.monotonic)

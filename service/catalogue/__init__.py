@@ -1,1 +1,1 @@
-"""The use cases around models: create, list, read, delete, read the log, search for damage."""
+"""The use cases around models: create, list, read, delete, read the log, and search for damage."""

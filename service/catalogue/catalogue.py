@@ -1,4 +1,4 @@
-"""The use cases around models: create, read, list, delete, and read their logs."""
+"""The use cases create, read, list and delete models, and read their logs."""
 
 import contextlib
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -24,13 +24,13 @@ from service.store.stored_models import ListedModel, ModelKey, StoredModel, Unre
 from service.wording.values import quoted
 
 _MOST_NOTES = 10
-"""Of damage, beside a model."""
+"""Maximum damage notes in the description of a model."""
 
-_COST_PER_LABEL = 1_000  # multiply-adds in the time that checking and writing a label takes
+_COST_PER_LABEL = 1_000  # multiply-adds in the time it takes to check and write a label
 
 
 class Page(NamedTuple):
-    """A page of models in the order of their names, and the name to continue after, if there may be more."""
+    """Models in name order, and the name to continue after; None if there are no more."""
 
     models: list[ModelSummary | UnreadModel]
     next_cursor: str | None
@@ -40,9 +40,9 @@ class Catalogue:
     """All models of a store.
 
     Args:
-        environment: store, threads, clock and ids.
-        limits: what a new model may take.
-        forget: called with the name of each model that is deleted.
+        environment: provides the store, worker threads, clock and ids.
+        limits: limits for new models.
+        forget: called with the name of each deleted model.
     """
 
     def __init__(self, environment: Environment, limits: Limits, forget: Callable[[str], None]) -> None:
@@ -54,7 +54,7 @@ class Catalogue:
         self._forget = forget
 
     async def create(self, definition: ModelDefinition) -> ModelAnswer:
-        """Stores a new model.
+        """Create a model; return its description.
 
         Raises:
             ModelExistsError: if the name is taken.
@@ -69,11 +69,11 @@ class Catalogue:
         return await self.get(definition.name)
 
     async def get(self, name: str) -> ModelAnswer:
-        """The model of that name.
+        """Return the description of the model with that name.
 
         Raises:
-            ModelNotFoundError: if there is none.
-            StoreCorruptError: if it cannot be read.
+            ModelNotFoundError: if the model does not exist.
+            StoreCorruptError: if the model cannot be read.
         """
         stored = await self._stored(name)
         found = (await self._store.read_damage(stored.key)).found[:_MOST_NOTES]
@@ -81,7 +81,7 @@ class Catalogue:
         return answer.model_copy(update={"damage": [_note(each) for each in found] or None})
 
     def _written(self, definition: ModelDefinition, incarnation: str) -> tuple[ModelKey, str, str]:
-        """The key, the definition and the summary of a new model, as they are stored."""
+        """Return a new model's key, definition and summary, as stored."""
         model = new_model(definition, incarnation, self._limits)
         text = model.definition.model_dump_json()
         return model.key, text, summary_of(model, text).model_dump_json()
@@ -90,7 +90,7 @@ class Catalogue:
         return await self._compute.run_costly(reading_cost(stored), stored.key.name, stored_model, stored)
 
     async def list(self, cursor: str, limit: int, own: Names) -> Page:
-        """A page of models, those after the cursor; only of these names, the cursor included. Each fails alone."""
+        """Return up to `limit` models after the cursor, with names in `own` only. An unreadable model fails alone."""
         found: list[ListedModel | UnreadModel] = []
         after: str | None = max(cursor, own.before)
         while after is not None and len(found) < limit and not own.ended_by(after):
@@ -102,10 +102,10 @@ class Catalogue:
         return Page(models, found[limit - 1].name if more and len(found) >= limit else None)
 
     async def check(self, name: str) -> None:
-        """Do nothing if the model of that name can be read, by what a list reads of it, or is gone.
+        """Check that a model's list entry can be read; accept a missing model.
 
         Raises:
-            StoreCorruptError: if it cannot be read.
+            StoreCorruptError: if the entry cannot be read.
         """
         listed = await self._store.list_model(name)
         if listed is not None:
@@ -121,7 +121,7 @@ class Catalogue:
         return None if summary is None else _listed_answer(listed, summary)
 
     async def _summary(self, listed: ListedModel) -> Summary | None:
-        """The summary of a model, made anew where it is missing or not to be believed; None where the model is gone."""
+        """Return a model's summary, rebuilt if missing or invalid; None if the model is gone."""
         summary = read_summary(listed.summary, listed.definition_bytes)
         if summary is not None:
             return summary
@@ -130,25 +130,25 @@ class Catalogue:
             return None
         model = await self._read(stored)
         summary = summary_of(model, stored.definition)
-        with contextlib.suppress(StoreError):  # it is made again the next time
+        with contextlib.suppress(StoreError):  # the next call rebuilds it
             await self._store.keep_summary(model.key, summary.model_dump_json())
         return summary
 
     async def delete(self, name: str) -> None:
-        """Deletes a model with its log.
+        """Delete a model and its log.
 
         Raises:
-            ModelNotFoundError: if there is none.
+            ModelNotFoundError: if the model does not exist.
         """
         if not await self._store.delete_model(name):
             raise ModelNotFoundError(f"there is no model {quoted(name)}", "name")
         self._forget(name)
 
     async def rounds(self, name: str, after: int, limit: int) -> AsyncIterator[Sequence[RoundLine]]:
-        """The first rounds behind a given one that the log still has and that can be read, oldest first, in parts.
+        """Return up to `limit` readable rounds of the log after round `after`, oldest first, in parts.
 
         Raises:
-            ModelNotFoundError: if there is no such model.
+            ModelNotFoundError: if the model does not exist.
         """
         model = await self._read(await self._stored(name))
         return await LogReader(model, self._store, self._compute).read(after, limit)
@@ -162,7 +162,7 @@ class Catalogue:
 
 @cache
 def describe_learners() -> LearnerList:
-    """Every learner with its guarantee and the JSON Schema of its hyperparameters."""
+    """Describe every learner, with its guarantee and the JSON Schema of its hyperparameters."""
     return LearnerList(learners=[_description(cls) for _, cls in sorted(ALL_LEARNERS.items())])
 
 
@@ -186,7 +186,7 @@ def _description(cls: type[AnyLearner]) -> LearnerDescription:
 
 
 def _default(cls: type[Any]) -> AnyLearner:
-    """The learner with its defaults, for the number of labels that every learner takes."""
+    """Return the learner with default hyperparameters and a problem that every learner accepts."""
     learner: AnyLearner = cls(problem=Problem(n_labels=3, n_features=1))
     return learner
 

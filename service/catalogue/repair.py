@@ -1,4 +1,4 @@
-"""The use case of searching the store for what cannot be read. Nothing is changed."""
+"""The use case of searching the store for unreadable data. The search changes nothing."""
 
 from collections.abc import AsyncIterator, Iterator
 from typing import NamedTuple
@@ -17,23 +17,23 @@ _MOST_MODELS = 10_000_000
 
 
 class Finding(NamedTuple):
-    """Something that cannot be read."""
+    """Data that cannot be read."""
 
     model: str
     what: str
     reason: str
-    damaged: bool  # else a newer version wrote it
+    damaged: bool  # False: a newer version wrote it
 
     def __str__(self) -> str:
-        kind = "damaged" if self.damaged else "of a newer version, not searched"
+        kind = "damaged" if self.damaged else "written by a newer version, not searched"
         return f"{self.model}: {self.what}: {kind}: {self.reason}"
 
 
 async def search(store: Store, name: str | None) -> AsyncIterator[Finding]:
-    """Yield what cannot be read of a model; of all models if none is named.
+    """Yield the unreadable data of one model, or of all models if `name` is None.
 
     Raises:
-        ModelNotFoundError: if there is none of that name.
+        ModelNotFoundError: if the named model does not exist.
     """
     if name is not None and not await _is_there(store, name):
         raise ModelNotFoundError(f"there is no model {quoted(name)}", "model")
@@ -45,7 +45,7 @@ async def search(store: Store, name: str | None) -> AsyncIterator[Finding]:
 async def _is_there(store: Store, name: str) -> bool:
     try:
         return await store.get_model(name) is not None
-    except (StoreCorruptError, KeyError, ValueError):  # it cannot be read
+    except (StoreCorruptError, KeyError, ValueError):  # it exists, but cannot be read
         return True
 
 
@@ -77,9 +77,9 @@ async def _search_model(store: Store, name: str) -> AsyncIterator[Finding]:
         try:
             async for finding in findings:
                 yield finding
-        except ModelNotFoundError:  # deleted while it was searched
+        except ModelNotFoundError:  # deleted during the search
             return
-        except StoreCorruptError as error:  # the others are searched all the same
+        except StoreCorruptError as error:  # the other searches continue
             yield Finding(name, what, error.detail, damaged=True)
 
 
@@ -119,7 +119,7 @@ async def _search_log(store: Store, model: Model, recorded: list[Damage]) -> Asy
         entries = tail.entries
         if not entries or entries[-1].last_round <= after:
             if entries or after != tail.round_count:
-                reason = f"it ends with round {after}, and {tail.round_count} are counted"
+                reason = f"it ends with round {after}, but {tail.round_count} rounds are counted"
                 yield Finding(model.name, "log", reason, damaged=True)
             return
         if not begun:  # the rounds before the first entry may have been trimmed

@@ -1,4 +1,4 @@
-"""A model's log as clients read it: line by line, in parts."""
+"""Reads a model's log for clients: one line per round, in parts."""
 
 from bisect import bisect_left
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
@@ -16,13 +16,13 @@ from service.store.log_entries import read_page
 from service.store.records.round_table import Table
 
 _PART_BYTES = 2**19
-"""Of the log, that are read at once."""
+"""Maximum bytes of the log per part."""
 
-_COST_PER_BYTE = 100  # multiply-adds in the time that a byte of the log takes to become JSON
+_COST_PER_BYTE = 100  # multiply-adds in the time it takes to convert one byte of the log to JSON
 
 
 class _Part(NamedTuple):
-    """Lines that follow each other, and the last round that was read; None at the end of the log."""
+    """Consecutive lines, and the last round read; None at the end of the log."""
 
     lines: list[RoundLine]
     last: int | None
@@ -32,9 +32,9 @@ class LogReader:
     """Reads the log of one model.
 
     Args:
-        model: whose log it is.
-        store: where it is.
-        compute: makes lines of many bytes.
+        model: the model whose log is read.
+        store: holds the log.
+        compute: converts long parts off the event loop.
     """
 
     def __init__(self, model: Model, store: Store, compute: Compute) -> None:
@@ -43,7 +43,7 @@ class LogReader:
         self._compute = compute
 
     async def read(self, after: int, limit: int) -> AsyncIterator[Sequence[RoundLine]]:
-        """Lines of the first rounds behind a given one, at most `limit`, in parts; the first part is read at once.
+        """Return the lines of up to `limit` rounds after a given one, in parts. Read the first part immediately.
 
         Raises:
             ModelNotFoundError: if this incarnation of the model is gone.
@@ -69,7 +69,7 @@ class LogReader:
 
 
 def _following(entries: Sequence[LogEntry], after: int) -> list[LogEntry]:
-    """Entries that go beyond those before them: a damaged log may have one twice."""
+    """Drop entries that do not end after the preceding ones. A damaged log may contain such repeats."""
     found = list[LogEntry]()
     for entry in entries:
         if entry.last_round > after:
@@ -111,5 +111,5 @@ def _lines(model: Model, table: Table, contexts: Contexts, block_of: Callable[[i
 
 
 def moment(seconds: Any) -> datetime:
-    """Seconds since the epoch as a client reads them."""
+    """Convert seconds since the epoch to a UTC datetime."""
     return datetime.fromtimestamp(float(seconds), UTC)

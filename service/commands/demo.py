@@ -1,4 +1,4 @@
-"""`wager demo`: a model learns before your eyes, through the HTTP interface anyone would use."""
+"""`wager demo`: shows a model learn, through the HTTP interface."""
 
 import asyncio
 import contextlib
@@ -28,21 +28,21 @@ DEFAULT_URL = "http://127.0.0.1:8000"
 
 _CLASSES = 10
 _DIMENSION = 20
-_NOISE = 0.6  # length of the noise beside a class centre of length 1
+_NOISE = 0.6  # length of the noise added to a class centre of length 1
 _CONNECTIONS = 8
-_RECENT = 500  # rounds in the accuracy beside the progress bar
+_RECENT = 500  # rounds in the accuracy of the progress bar
 _STRETCHES = 10  # rows of the learning curve
 _START_SECONDS = 120.0
 _STOP_SECONDS = 30.0
 
 
 class DemoError(Exception):
-    """The demonstration cannot go on; the message says why."""
+    """The demonstration failed; the message has the reason."""
 
 
 @dataclass
 class Results:
-    """What happened, in the order in which the answers came."""
+    """Outcomes, in the order of the answers."""
 
     correct: list[bool] = field(default_factory=list)
     true_labels: Counter[str] = field(default_factory=Counter)
@@ -59,21 +59,20 @@ class Results:
         return sum(rounds) / max(1, len(rounds))
 
     def best_single_label(self) -> float:
-        """Return the accuracy of the one label that would have been right most often."""
+        """Return the accuracy of the most frequent true label."""
         return max(self.true_labels.values(), default=0) / max(1, len(self.correct))
 
 
 def run(url: str | None, rounds: int, seed: int) -> None:
-    """Teach a new model for `rounds` rounds and print how well it did.
+    """Teach a new model for `rounds` rounds and print its accuracy.
 
     Args:
-        url: A running service. None means the one at `DEFAULT_URL` or, when
-            there is none, one started for the demonstration on empty data.
+        url: URL of a running service. None means the one at `DEFAULT_URL`, or else a temporary one on empty data.
         rounds: Number of predictions, each followed by its feedback.
         seed: Seed of the generated contexts and labels.
 
     Raises:
-        DemoError: When no service answers, or it refuses a request.
+        DemoError: If no service answers, or it refuses a request.
     """
     console = Console(highlight=False)
     with _service(url, console) as base:
@@ -121,7 +120,7 @@ async def _play_all(
     stream: Iterator[tuple[list[float], str]],
     record: Callable[[str, bool], None],
 ) -> None:
-    """Play the stream over several connections, each waiting for its own answers only."""
+    """Play the stream over several concurrent connections."""
 
     async def play() -> None:
         for context, true_label in stream:
@@ -145,7 +144,7 @@ async def _round(client: httpx2.AsyncClient, model: str, context: list[float], t
 
 @contextlib.asynccontextmanager
 async def _model(client: httpx2.AsyncClient) -> AsyncIterator[dict[str, Any]]:
-    """Create a model under a new name, of the recommended learner; yield it, and delete it."""
+    """Create a model with a new name and the default learner, yield it, and delete it."""
     definition = {
         "name": f"demo-{secrets.token_hex(4)}",
         "labels": [f"label-{k}" for k in range(_CLASSES)],
@@ -162,14 +161,14 @@ async def _call(client: httpx2.AsyncClient, method: str, path: str, body: dict[s
     response = await client.request(method, path, json=body)
     if response.is_success:
         return response.json() if response.content else None
-    raise DemoError(f"{method} {path} was answered {response.status_code}: {response.text}")
+    raise DemoError(f"{method} {path} returned {response.status_code}: {response.text}")
 
 
 def _introduction(model: dict[str, Any]) -> str:
     return (
         f"Model      {model['name']}, learner {model['learner']['algorithm']}\n"
         f"Data       {_DIMENSION} numbers, one of {_CLASSES} labels: noisy points around centres\n"
-        "Feedback   one bit a round, right or wrong; the true label stays here\n"
+        "Feedback   one bit a round, right or wrong; true labels are not sent\n"
     )
 
 
@@ -178,7 +177,7 @@ def _progress(console: Console) -> Progress:
         TextColumn("Learning  "),
         BarColumn(20, finished_style="bar.complete"),
         MofNCompleteColumn(),
-        TextColumn(f"right of the last {_RECENT}: {{task.fields[accuracy]:.1%}}"),
+        TextColumn(f"last {_RECENT} right: {{task.fields[accuracy]:.1%}}"),
         TimeRemainingColumn(),
         console=console,
     )
@@ -196,7 +195,7 @@ def _learning_curve(results: Results) -> Table:
 
 
 def _stretches(rounds: int) -> list[slice]:
-    """Return parts of about the same length that make up the rounds."""
+    """Split the rounds into parts of about the same length."""
     n = min(_STRETCHES, rounds)
     return [slice(rounds * i // n, rounds * (i + 1) // n) for i in range(n)]
 
@@ -214,7 +213,7 @@ def _speed(results: Results) -> str:
 
 @contextlib.contextmanager
 def _service(url: str | None, console: Console) -> Iterator[str]:
-    """Yield the address of a ready service: the one asked for, a running one, or a new one."""
+    """Yield the URL of a ready service: the given one, a running one, or a new one."""
     if _is_ready(url or DEFAULT_URL):
         console.print(f"Service    {url or DEFAULT_URL}")
         yield url or DEFAULT_URL
@@ -267,7 +266,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 
 def _is_ready(base: str) -> bool:
-    """Tell whether it is Wager that answers there, and ready."""
+    """Check whether a ready Wager answers at this URL."""
     try:
         return bool(httpx2.get(f"{base}/readyz", timeout=2.0).json()["status"] == "ready")
     except (httpx2.HTTPError, httpx2.InvalidURL, ValueError, LookupError, TypeError):

@@ -1,7 +1,7 @@
-"""Uvicorn's HTTP protocol, with a deadline wherever a client may keep a connection waiting.
+"""Uvicorn's HTTP protocol with a deadline for every stage in which a client may block a connection.
 
-Uvicorn times idle connections between requests only. `body_limit` times bodies that the application reads;
-here are the head of a request, the rest of a body that was answered early, and an answer that nobody reads.
+Uvicorn limits only idle time between requests, and `body_limit` only bodies that the application reads. This protocol
+adds limits on the head of a request, on the rest of a body whose request was answered early, and on slow readers.
 """
 
 import asyncio
@@ -15,19 +15,19 @@ _TOO_LONG = b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-length: 0\
 
 
 class Deadlines(NamedTuple):
-    """How long a client may keep a connection waiting, in seconds."""
+    """Limits on the time for which a client may block a connection."""
 
-    head: float  # from the first byte, or the connection, to the end of the head; and from one look at a reader to next
-    unread_body: float  # from an early answer to the end of the body
-    min_rate: float  # bytes a second that a reader must take
+    head: float  # seconds from the connection, or the first byte, to the end of the head; interval of checks of readers
+    unread_body: float  # seconds from an early answer to the end of the body
+    min_rate: float  # minimum bytes a second of a reader
 
 
 class TimedProtocol(HttpToolsProtocol):
     """One connection.
 
     Args:
-        deadlines: of each stage.
-        settings: as uvicorn's protocol takes them.
+        deadlines: The limits.
+        settings: Arguments of uvicorn's protocol.
     """
 
     def __init__(self, *, deadlines: Deadlines, **settings: Any) -> None:
@@ -36,10 +36,10 @@ class TimedProtocol(HttpToolsProtocol):
         self._timer: asyncio.TimerHandle | None = None
         self._reader_timer: asyncio.TimerHandle | None = None
         self._in_head = False
-        self._head_bytes = 0  # but for those of its first packet
+        self._head_bytes = 0  # without those of its first packet
         self._in_body = False
 
-    # --- the head, and the rest of a body that was answered early
+    # --- the head, and the rest of a body whose request was answered early
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """See `asyncio.Protocol`."""
@@ -55,7 +55,7 @@ class TimedProtocol(HttpToolsProtocol):
             if self._head_bytes > _MOST_HEAD_BYTES:
                 self._end(_TOO_LONG)
         if self._timer is None and not self._in_body and (self.cycle is None or self.cycle.response_complete):
-            self._arm(self.timeout_keep_alive)  # which uvicorn has given up for these bytes
+            self._arm(self.timeout_keep_alive)  # uvicorn cancelled its own timer for these bytes
 
     def on_message_begin(self) -> None:
         """See `httptools`."""
@@ -93,14 +93,14 @@ class TimedProtocol(HttpToolsProtocol):
 
     def _expire(self) -> None:
         self._timer = None
-        if self.cycle is not None and not self.cycle.response_complete:  # a head behind a request under way
+        if self.cycle is not None and not self.cycle.response_complete:  # a pipelined head, during another request
             self._arm(self._deadlines.head)
         else:
             self._end(_TOO_LATE if self._in_head else b"")
 
-    def _end(self, last_words: bytes) -> None:
+    def _end(self, response: bytes) -> None:
         if not self.transport.is_closing():
-            self.transport.write(last_words)
+            self.transport.write(response)
             self.transport.close()
 
     # --- the reader of an answer
@@ -116,7 +116,7 @@ class TimedProtocol(HttpToolsProtocol):
         self._leave_reader()
 
     def _look_at_reader(self, unread_before: int | None) -> None:
-        """Cut off who takes less than is asked for, between one look and the next."""
+        """Abort the connection if its reader took less than `min_rate` since the last check."""
         unread = self.transport.get_write_buffer_size()
         if unread_before is not None and unread_before - unread < self._deadlines.min_rate * self._deadlines.head:
             self.transport.abort()

@@ -1,4 +1,4 @@
-"""Reads JSON Schemas for people: what a value may be, in words, what lies within it, and an example of it."""
+"""Descriptions of JSON Schemas for people: allowed values in words, nested fields, and examples."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,9 +21,9 @@ class Schemas:
     """The schemas of one document.
 
     Args:
-        components: those that others refer to, by name.
-        samples: for the name of a field, or the title of an object, values that an example may have there;
-            the first that fits the type is taken.
+        components: Referenced schemas, by name.
+        samples: Example values, by the name of a field or the title of an object. The first one of a fitting type is
+            used.
     """
 
     def __init__(self, components: Mapping[str, Schema], samples: Mapping[str, Sequence[Any]]) -> None:
@@ -31,17 +31,17 @@ class Schemas:
         self._samples = samples
 
     def resolve(self, schema: Schema) -> Schema:
-        """The schema itself, or the one it refers to."""
+        """Return the schema, or the one it refers to."""
         return self._components[schema["$ref"].rpartition("/")[2]] if "$ref" in schema else schema
 
     def alternatives(self, schema: Schema) -> list[Schema]:
-        """What a value may be, one or more; no references."""
+        """Return the alternatives of a value, at least one, without references."""
         found = self.resolve(schema)
         union = found.get("anyOf") or found.get("oneOf")
         return [each for one in union for each in self.alternatives(one)] if union else [found]
 
     def objects(self, schema: Schema) -> list[Schema]:
-        """The objects with named fields that a value may be, or may be a list of."""
+        """Return the objects with named fields among the alternatives of a value, or of the items of a list."""
         found: list[Schema] = []
         for each in self.alternatives(schema):
             inner = self.objects(each.get("items", {})) if each.get("type") == "array" else []
@@ -49,7 +49,7 @@ class Schemas:
         return found
 
     def words(self, schema: Schema, *, link: bool) -> str:
-        """What a value may be, in words. With `link`, an object that has a title links to a heading of that name."""
+        """Describe the alternatives of a value. With `link`, an object with a title becomes a link to its heading."""
         return " or ".join(dict.fromkeys(self._words(each, link) for each in self.alternatives(schema)))
 
     def _words(self, schema: Schema, link: bool) -> str:
@@ -70,7 +70,7 @@ class Schemas:
         return f"({words})" if len(self.alternatives(schema)) > 1 else words
 
     def rows(self, schema: Schema, prefix: str = "", *, expand: bool) -> Iterator[list[str]]:
-        """For each field its name, words, need and description; objects within as rows of their own, or as links."""
+        """Yield name, type, default and description of each field; nested objects as further rows, or as links."""
         for name, field in schema.get("properties", {}).items():
             required = name in schema.get("required", [])
             yield [f"`{prefix}{name}`", self.words(field, link=not expand), need(field, required), self.describe(field)]
@@ -82,11 +82,11 @@ class Schemas:
                     yield within
 
     def describe(self, schema: Schema) -> str:
-        """What is said about a value here, or else of its type."""
+        """Return the description of a value, or else of its type."""
         return str(schema.get("description") or self.resolve(schema).get("description", ""))
 
     def example(self, schema: Schema, name: str = "", *, full: bool) -> Any:
-        """A value that is valid, as far as the samples help; with all its fields, or the required and sampled ones."""
+        """Return an example with all fields (`full`), or with the required and sampled ones. Samples make it valid."""
         if stated := schema.get("examples"):
             return stated[0]
         first = self.alternatives(schema)[0]
@@ -114,19 +114,19 @@ class Schemas:
 
 
 def need(field: Schema, required: bool) -> str:
-    """Whether a field must be there, and if not, what is taken in its place."""
+    """Describe whether a field is required, or its default."""
     if required:
         return "required"
     return "optional" if field.get("default") is None else code(field["default"])
 
 
 def code(value: Any) -> str:
-    """A value as code: JSON, but texts bare."""
+    """Format a value as code: JSON, but texts without quotes."""
     return f"`{value}`" if isinstance(value, str) and value else f"`{json.dumps(value)}`"
 
 
 def pretty(value: Any, columns: int = 100, margin: str = "") -> str:
-    """JSON whose lists and objects stand on one line where they fit."""
+    """Format JSON with lists and objects on one line if they fit."""
     flat = json.dumps(value, ensure_ascii=False)
     if len(margin + flat) <= columns or not value or not isinstance(value, dict | list):
         return flat
@@ -144,7 +144,7 @@ def _fits(sample: Any, schema: Schema) -> bool:
 
 
 def _limits(schema: Schema) -> Iterator[str]:
-    """Everything that narrows a value down, in words."""
+    """Yield the constraints of a value, in words."""
     if "exclusiveMinimum" in schema:
         yield f"more than {_number(schema['exclusiveMinimum'])}"
     yield from _range(schema.get("minimum"), schema.get("maximum"), "")

@@ -1,38 +1,74 @@
 """The command `wager`.
 
-Exit codes of `wager serve`: 0 after a stop by signal, 2 for wrong settings,
-3 when the application did not start, 4 when the address cannot be listened on,
-5 when the embedded store cannot run.
+Exit codes of `wager serve`: 0 after a stop by signal, 2 for wrong settings, 3 if the application did not start, 4 if
+the address is not available, 5 if the embedded store cannot run.
 """
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from service import __version__
 from service.commands import keys
 from service.commands.options import EXIT_REFUSED, fail
 from service.commands.repair import repair
-from service.commands.serve import serve
 from service.load.command import load
-from service.processes import leave_threads_behind
+from service.processes import exit_despite_threads
 
-app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
+_ORDER = ("serve", "demo", "load", "keys", "repair", "version")
+
+
+class _Commands(TyperGroup):
+    """The commands; builds `serve` when it is used, because its options are the settings, whose import is slow."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Return the names of the commands, in the order of the help."""
+        self.get_command(ctx, "serve")
+        return sorted(super().list_commands(ctx), key=_ORDER.index)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Return a command, or None; an unknown name needs `serve` too, for suggestions."""
+        if cmd_name not in self.commands:
+            self.commands["serve"] = _serve_command()
+        return super().get_command(ctx, cmd_name)
+
+
+def _serve_command() -> Any:
+    from service.commands.serve import serve
+    from service.commands.serve_options import with_options
+
+    single = typer.Typer(add_completion=False)
+    single.command("serve")(with_options(serve))
+    return typer.main.get_command(single)
+
+
+app = typer.Typer(cls=_Commands, add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
 
 
 def main() -> None:
-    """Run the command line; the entry point of `wager`."""
+    """Run the command line. This is the entry point of `wager`."""
     try:
         app(prog_name="wager")
     except SystemExit as ended:
         if isinstance(ended.code, int):
-            leave_threads_behind(ended.code)
+            exit_despite_threads(ended.code)
         raise
 
 
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(__version__)
+        raise typer.Exit
+
+
 @app.callback()
-def wager() -> None:
-    """An online prediction service that learns from right-or-wrong feedback."""
+def wager(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    """Run an online prediction service that learns from right-or-wrong feedback."""
 
 
 @app.command()
@@ -41,13 +77,12 @@ def version() -> None:
     typer.echo(__version__)
 
 
-app.command()(serve)
-
-
 @app.command()
 def demo(
-    url: Annotated[str | None, typer.Option(help="Service to use; else one is started.")] = None,
-    rounds: Annotated[int, typer.Option(min=1, help="Predictions to make.")] = 5000,
+    url: Annotated[
+        str | None, typer.Option(help="URL of the service. Unset: use one on port 8000, or start one.")
+    ] = None,
+    rounds: Annotated[int, typer.Option(min=1, help="Number of predictions.")] = 5000,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the generated data.")] = 1,
 ) -> None:
     """Watch a model learn ten classes from right-or-wrong feedback, over HTTP."""

@@ -17,40 +17,42 @@ _METHODS = ("get", "post", "put", "patch", "delete")
 _JSON = "application/json"
 
 _CONVENTIONS = """\
-- **Paths.** Every path below is there twice: as written, and under `/v1`.
-- **Bodies** are JSON, sent as `Content-Type: application/json`, at most {mebibytes} MiB (`WAGER_MAX_BODY_BYTES`).
-  They are read strictly: an unknown field, a number written as a string, a NaN or an infinity is refused, and named.
-- **API keys.** Where the service asks for them (unless told that it is on loopback, or to ask nobody), send one as
-  `Authorization: Bearer wk_...`, or as `X-API-Key`. Each operation names the scope that it needs; `admin` includes the
-  others. A key may be for some models only: all others are to it as if they were not there. Health and this
-  description are open to everybody; what is not described here, such as metrics, needs a key for all models.
-- **Limits.** A key may have a limit of requests in a time; `RateLimit-Policy` and `RateLimit` say where it stands, and
-  429 comes with `Retry-After`. A batch is one request.
-- **Times** are in UTC, as RFC 3339 writes them.
-- **Trying again** is safe. `POST /predict` with a `prediction_id` of yours, sent again with the same context, is
-  answered with the stored prediction: the same label, the same propensity. Feedback counts once, however often it is
-  sent: the same again is a `duplicate`, the contrary is refused.
-- **Reading your writes.** A prediction asked for after feedback was answered has learned from it, on every worker.
+- **Paths.** Every path exists twice: as written, and under `/v1`.
+- **Query parameters** are strict: an unknown or repeated one is answered 400, before the request has any effect. Only
+  `/livez`, `/readyz` and `/metrics` ignore them.
+- **Bodies** are JSON in UTF-8, with `Content-Type: application/json`, at most {mebibytes} MiB (`WAGER_MAX_BODY_BYTES`).
+  They are strict: an unknown field, a number as a string, NaN or an infinity is refused, and the error names it.
+- **API keys** are required unless the service listens on loopback or is started with `WAGER_AUTH=off`. Send one as
+  `Authorization: Bearer wk_...` or as `X-API-Key`. A malformed key is answered 401 even if keys are not required. Each
+  operation names its scope; `admin` includes the others. For a key that is limited to some models, all others do not
+  exist. Health and this description need no key. Undescribed paths, and `/metrics`, need a key for all models.
+- **Limits.** A key may have a rate limit. `RateLimit-Policy` and `RateLimit` report it, and 429 has `Retry-After`. A
+  batch counts as one request.
+- **Times** are in UTC, as in RFC 3339.
+- **Retries** are safe. A repeated `POST /predict` with the same `prediction_id` and context returns the stored
+  prediction: the same label and propensity. Feedback counts once: a repetition is a `duplicate`, a contradiction is
+  refused.
+- **Reading your writes.** A prediction has learned from all feedback acknowledged before its request, on every worker.
 - **Batches** of at most {items} items (`WAGER_MAX_BATCH_ITEMS`) are answered 200, with an answer or a problem for each
   item, in order.
-- **Errors** are `application/problem+json` (RFC 9457): see [Problems](#problems). With 503 and 507 comes
-  `Retry-After`. A body that takes longer than {seconds:g} s to arrive is answered 408."""
+- **Errors** are `application/problem+json` (RFC 9457): see [Problems](#problems). 503 and 507 have `Retry-After`. A
+  body that takes longer than {seconds:g} s to arrive is answered 408."""
 
 _PROBLEMS = """\
-Every error is answered with a [Problem](#problem). Its `type` is `{prefix}` and one of these names, which do not
-change. For example:"""
+Every error is a [Problem](#problem). Its `type` is `{prefix}` and one of these names, which are stable. For
+example:"""
 
 _PROBLEM = problem_of_validation([{"type": "missing", "loc": ("context",)}], root_of(PredictRequest))
 _MOMENT = "2026-11-21T09:30:00Z"
 _SURE, _RARE = 0.9666666666666667, 0.016666666666666666
 _KINDS = {
     "label": "one of the labels, as `label`",
-    "level": "one of the labels, which stand from the lowest level to the highest, as `label`",
+    "level": "one of the labels, which are ordered from the lowest level to the highest, as `label`",
     "label-set": "any set of the labels, as `labels`",
-    "ranking": "all labels in an order, the first one first, as `labels`",
+    "ranking": "all labels in ranked order, as `labels`",
 }
 
-_SAMPLES: dict[str, Sequence[Any]] = {  # what the examples tell
+_SAMPLES: dict[str, Sequence[Any]] = {  # the values in examples
     "Problem": [_PROBLEM.model_dump(exclude_none=True)],
     "algorithm": ["squarecb"],
     "context": [[0.6, 0.8, 0.0]],
@@ -60,7 +62,7 @@ _SAMPLES: dict[str, Sequence[Any]] = {  # what the examples tell
     "distribution": [{"billing": _SURE, "technical": _RARE, "other": _RARE}],
     "Health": [{"status": "alive"}],
     "LearnerDescription": [learner.model_dump() for learner in describe_learners().learners if learner.recommended],
-    "durability": ["acknowledged feedback survives a crash of the store; a loss of power may lose the last second"],
+    "durability": ["acknowledged feedback survives a crash of the store; a power loss may lose up to two seconds"],
     "expires_at": [_MOMENT],
     "guarantee": [learner.guarantee for learner in describe_learners().learners if learner.recommended],
     "include_distribution": [True],
@@ -90,12 +92,12 @@ _SAMPLES: dict[str, Sequence[Any]] = {  # what the examples tell
 
 
 def main() -> None:
-    """Prints the page."""
+    """Print the page."""
     sys.stdout.write(page())
 
 
 def page() -> str:
-    """The whole of openapi.md: the same for the same code, whatever the environment."""
+    """Return openapi.md, which does not depend on the environment."""
     settings = Settings.model_construct(store_url="redis://nowhere")  # unlike Settings(), reads no environment
     return "\n\n".join(part for part in _parts(create_app(settings).openapi(), settings) if part) + "\n"
 
@@ -106,7 +108,7 @@ def _parts(api: Schema, settings: Settings) -> Iterator[str]:
         (method, path, item[method]) for path, item in api["paths"].items() for method in _METHODS if method in item
     ]
     yield f"# {api['info']['title']} {api['info']['version']}: the HTTP interface"
-    yield "Written by `make openapi` from the code; change it there. A running service shows the same at `/docs`."
+    yield "`make openapi` generates this page from the code. A running service shows the same at `/docs`."
     yield str(api["info"]["description"])
     yield _table(["Call", "Does"], ([f"[`{m.upper()} {p}`]({_anchor(op)})", _first(op)] for m, p, op in operations))
     yield "## Conventions"
@@ -130,7 +132,7 @@ def _anchor(operation: Schema) -> str:
 
 
 def _first(operation: Schema) -> str:
-    """The first sentence of the description."""
+    """Return the first sentence of the description."""
     return str(operation["description"]).split(". ")[0].rstrip(".").replace("\n", " ") + "."
 
 
@@ -138,7 +140,7 @@ def _operation(method: str, path: str, operation: Schema, schemas: Schemas) -> I
     yield f"### {operation['summary']}"
     yield f"`{method.upper()} {path}`"
     yield operation["description"]
-    yield from (f"*Needs an API key with the scope* `{scopes[0]}`." for scopes in _scopes(operation))
+    yield from (f"*Requires an API key with the scope* `{scopes[0]}`." for scopes in _scopes(operation))
     yield _table(
         ["Parameter", "In", "Type", "Default", "Description"],
         (_parameter_row(each, schemas) for each in operation.get("parameters", [])),
@@ -152,7 +154,7 @@ def _operation(method: str, path: str, operation: Schema, schemas: Schemas) -> I
 
 
 def _scopes(operation: Schema) -> list[list[str]]:
-    """The scopes of the first way to show a key, if one is needed."""
+    """Return the scopes of the first security scheme, if a key is required."""
     return [next(iter(each.values())) for each in operation["security"][:1]]
 
 
@@ -183,12 +185,12 @@ def _response_row(status: str, response: Schema, schemas: Schemas) -> list[str]:
 
 def _learners(schemas: Schemas) -> Iterator[str]:
     yield "## Learners"
-    yield "What `learner` may be when a model is created: an `algorithm`, with any of its hyperparameters."
+    yield "The values of `learner` in `POST /models`: an `algorithm`, with any of its hyperparameters."
     for learner in describe_learners().learners:
         yield f"### {learner.algorithm}"
         if learner.aliases:
-            yield f"Also accepted by the name of older versions: {', '.join(map(code, learner.aliases))}."
-        yield learner.summary + (" What a model gets that names no learner." if learner.recommended else "")
+            yield f"Names in older versions, still accepted: {', '.join(map(code, learner.aliases))}."
+        yield learner.summary + (" The default learner of new models." if learner.recommended else "")
         yield f"*Answers:* {_KINDS[learner.answer]}. *Guarantee:* {learner.guarantee}"
         yield _table(
             ["Hyperparameter", "Type", "Default", "Description"], schemas.rows(learner.hyperparameters, expand=True)
@@ -196,7 +198,7 @@ def _learners(schemas: Schemas) -> Iterator[str]:
 
 
 def _answers(operations: Iterable[tuple[str, str, Schema]], schemas: Schemas) -> Iterator[str]:
-    """The objects that answers are made of."""
+    """Describe the objects in answers."""
     found: dict[str, Schema] = {}
 
     def collect(schema: Schema) -> None:
@@ -227,7 +229,7 @@ def _problems() -> Iterator[str]:
 
 
 def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table, or nothing where it has no rows."""
+    """Return a table, or an empty text if it has no rows."""
     cells = [[cell.replace("|", "\\|").replace("\n", " ") for cell in row] for row in rows]
     lines = [heads, ["---"] * len(heads), *cells]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines) if cells else ""

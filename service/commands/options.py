@@ -1,4 +1,4 @@
-"""What commands share: exit codes, settings, and the store that these name."""
+"""Shared parts of commands: exit codes, settings, and access to the store."""
 
 import asyncio
 import contextlib
@@ -21,13 +21,13 @@ _T = TypeVar("_T")
 
 
 def fail(message: str, code: int) -> NoReturn:
-    """End the command with a line on stderr and an exit code."""
+    """End the command with an exit code and a line on standard error."""
     typer.echo(f"wager: {message}", err=True)
     raise typer.Exit(code)
 
 
 def read_settings(**options: Any) -> "Settings":
-    """Read the settings; options that are not None come first. End the command, naming each wrong one."""
+    """Read the settings; options override them unless None. End the command with a line for each wrong setting."""
     from pydantic import ValidationError
 
     from service.settings import Settings
@@ -44,9 +44,9 @@ def read_settings(**options: Any) -> "Settings":
 
 
 def use_store(work: Callable[["OpenStore"], Awaitable[_T]]) -> _T:
-    """Open the store that the settings name, whether a service runs on it or not, and do some work in it.
+    """Open the store of the settings, with or without a running service, and do some work in it.
 
-    End the command with `EXIT_STORE` where the store does not answer, and with `EXIT_REFUSED` where it refuses.
+    End the command with `EXIT_STORE` if the store does not answer, and with `EXIT_REFUSED` if the work is refused.
     """
     from service.errors import StoreError, WagerError
     from service.store.embedded.server import EmbeddedServerError
@@ -63,7 +63,7 @@ def use_store(work: Callable[["OpenStore"], Awaitable[_T]]) -> _T:
 
 @contextlib.contextmanager
 def _store_url(settings: "Settings") -> Iterator[str]:
-    """Yield the URL of the store, which is started if it is the embedded one and does not run."""
+    """Yield the URL of the store. Start the embedded store if needed."""
     from service.store.embedded.embedded_access import embedded_store_url
 
     if settings.store_url is not None:

@@ -1,6 +1,6 @@
 """The command `wager repair`.
 
-It reads the store of WAGER_STORE_URL, or the embedded one in WAGER_DATA_DIR, whether a service runs on it or not.
+Reads the store of WAGER_STORE_URL, or the embedded one in WAGER_DATA_DIR, with or without a running service.
 """
 
 from functools import partial
@@ -18,12 +18,13 @@ EXIT_NAME = 2
 
 
 def repair(
-    model: Annotated[str | None, typer.Option(help="Name of the only model to search.")] = None,
+    model: Annotated[str | None, typer.Option(help="Search this model only.")] = None,
 ) -> None:
-    """List what is damaged in the store. Nothing is changed.
+    """Find damage in the store, without changing anything.
 
-    Definitions, snapshots, logs and open predictions are read, and what workers have recorded as damaged is listed.
-    The exit code is 0 when nothing is damaged, and 1 when something is.
+    Reads definitions, snapshots, logs and open predictions, and lists damage.
+
+    Exit codes: 0 without damage, 1 with damage, 2 for an unknown model.
     """
     damaged = use_store(partial(_search, model))
     typer.echo(f"{damaged} damaged" if damaged else "nothing is damaged")
@@ -31,7 +32,7 @@ def repair(
 
 
 async def _search(name: str | None, opened: "OpenStore") -> int:
-    """Print each finding; return how many are damage."""
+    """Print each finding; return the number of damaged records."""
     from service.catalogue.repair import search
     from service.errors import ModelNotFoundError
 

@@ -7,9 +7,8 @@ import socket
 import tempfile
 from collections.abc import Iterator
 from functools import partial
-from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Annotated, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import typer
 
@@ -19,19 +18,17 @@ if TYPE_CHECKING:
     from service.settings import Settings
 
 
-def serve(
-    host: Annotated[str | None, typer.Option(help="Address to listen on.")] = None,
-    port: Annotated[int | None, typer.Option(help="TCP port to listen on.")] = None,
-    data_dir: Annotated[Path | None, typer.Option(help="Folder of the embedded store.")] = None,
-    store_url: Annotated[str | None, typer.Option(help="Redis or Valkey to use instead.")] = None,
-    workers: Annotated[int | None, typer.Option(help="Number of worker processes.")] = None,
-) -> None:
-    """Run the service: the API and, unless a store is given, a store beside it.
+def serve(**options: str | None) -> None:
+    """Run the service: the API and, unless --store-url names a store, an embedded one.
 
-    Every option has an environment variable (WAGER_PORT, ...), which it overrides.
+    Each option overrides its environment variable, --data-dir WAGER_DATA_DIR.
+
+    Sizes are in bytes and may have a unit, such as 64MiB.
+
+    WAGER_WEBHOOK_SECRETS has no option: a list of processes would show it.
     """
-    settings = read_settings(host=host, port=port, data_dir=data_dir, store_url=store_url, workers=workers)
-    settings = settings.model_copy(update={"host": settings.host})  # set by now: it is what will be listened on
+    settings = read_settings(**options)
+    settings = settings.model_copy(update={"host": settings.host})  # counts as set, because `serve` listens on it
     _limit_threads()
     signal.signal(signal.SIGTERM, _exit_cleanly)
     with _listen(settings) as listener, _store(settings) as ready:
@@ -42,7 +39,7 @@ def serve(
 
 
 def _limit_threads() -> None:
-    """Give each worker's linear algebra one thread: its matrices are small, and workers many."""
+    """Limit linear algebra to one thread in each worker, because matrices are small."""
     for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ.setdefault(name, "1")
 
@@ -52,7 +49,7 @@ def _exit_cleanly(_number: int, _frame: FrameType | None) -> NoReturn:
 
 
 def _listen(settings: "Settings") -> socket.socket:
-    """Bind the address before anything else is started, so that a taken port costs nothing."""
+    """Bind the address first, so that a taken port fails before anything starts."""
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
             settings.host, settings.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
@@ -72,7 +69,7 @@ def _listen(settings: "Settings") -> socket.socket:
 
 @contextlib.contextmanager
 def _store(settings: "Settings") -> Iterator["Settings"]:
-    """Yield the settings with the URL of a running store: the given one, or one started here."""
+    """Yield the settings with the URL of a running store: the given one, or a new embedded one."""
     if settings.store_url is not None:
         yield settings
         return
@@ -95,15 +92,15 @@ def _announce(asked: "Settings", ready: "Settings") -> None:
     where = asked.masked_store_url or f"{asked.data_dir.absolute()} ({ready.store_url})"
     typer.echo(f"API        {base}\nAPI docs   {base}/docs\nData       {where}")
     if asked.keys_required:
-        typer.echo("API keys   required; `wager keys create NAME --scope admin` makes one")
+        typer.echo("API keys   required; create one with `wager keys create NAME --scope admin`")
     elif not asked.on_loopback:
         typer.echo(
-            f"wager: WARNING: WAGER_AUTH=off: everyone who reaches {base} may read, teach and delete models", err=True
+            f"wager: WARNING: WAGER_AUTH=off: everyone who can reach {base} may read, teach and delete models", err=True
         )
 
 
 def _run_http(settings: "Settings", listener: socket.socket) -> bool:
-    """Serve until a signal; tell whether the application had started."""
+    """Serve until a signal; return whether the application started."""
     import uvicorn
     from uvicorn.supervisors import Multiprocess
 
@@ -115,12 +112,12 @@ def _run_http(settings: "Settings", listener: socket.socket) -> bool:
     config = uvicorn.Config(
         "service.app:create_app",
         factory=True,
-        http=partial(TimedProtocol, deadlines=deadlines),  # type: ignore[arg-type]  # called as the class would be
+        http=partial(TimedProtocol, deadlines=deadlines),  # type: ignore[arg-type]  # called like the class
         host=settings.host,
         port=settings.port,
         workers=settings.workers,
-        timeout_worker_healthcheck=30,  # a worker busy compiling on a full machine is not hung
-        timeout_keep_alive=75,  # longer than balancers keep theirs: who closes must not be who is just being asked
+        timeout_worker_healthcheck=30,  # a worker that compiles on a busy machine is slow, not hung
+        timeout_keep_alive=75,  # must exceed the balancer's timeout, so that the balancer closes first
         timeout_graceful_shutdown=settings.graceful_shutdown_seconds,
         server_header=False,
         access_log=False,
@@ -139,7 +136,7 @@ def _run_http(settings: "Settings", listener: socket.socket) -> bool:
 
 @contextlib.contextmanager
 def _shared_metrics() -> Iterator[None]:
-    """A folder in which the workers share their counters, so that any of them can answer for all."""
+    """Create the folder in which workers share their counters, so that each can report the sums."""
     with tempfile.TemporaryDirectory(prefix="wager-metrics-") as folder:
         os.environ["PROMETHEUS_MULTIPROC_DIR"] = folder
         yield

@@ -1,6 +1,6 @@
-"""A generator process: `python -m service.load` reads its order, and then the time to start, from standard input.
+"""A generator process: `python -m service.load` reads its plan and then its start time from standard input.
 
-It writes JSON, one value a line: `"ready"`, then progress as lists of numbers, then an object, what it hands back.
+It writes JSON, one value per line: `"ready"`, then lists of numbers as progress, then an object with its result.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ _PROGRESS_SECONDS = 0.25
 
 
 def main() -> None:
-    """Does what the order says; ends with a line that begins with `LoadError:` when it cannot."""
+    """Run the plan. If that is impossible, exit with a message that begins with `LoadError:`."""
     order = json.loads(sys.stdin.readline())
     try:
         uvloop.run(_run(PLAN_JSON.validate_python(order["plan"]), order["process"], order["models"]))

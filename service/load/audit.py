@@ -1,4 +1,4 @@
-"""Whether the logs hold what was acknowledged: each round once, with its outcome, and nothing else."""
+"""The audit: whether the logs hold each acknowledged round once, with its outcome, and nothing else."""
 
 import json
 from collections.abc import Callable, Iterator, Sequence
@@ -29,39 +29,39 @@ class Audit:
     feedbacks_refused: int = 0
     rounds_in_the_logs: int = 0
     lost: int = 0
-    """Acknowledged, and not in a log."""
+    """Acknowledged rounds that are in no log."""
     repeated: int = 0
-    """In the logs more often than once: the times beyond the first."""
+    """Extra copies of rounds in the logs."""
     altered: int = 0
-    """In a log with another outcome than was told."""
+    """Rounds in a log with another outcome than the feedback's."""
     unasked: int = 0
-    """In a log without any feedback of ours."""
+    """Rounds in a log for which no feedback was sent."""
     predictions_lost: int = 0
-    """Answered, and missing in the models' count of their predictions."""
+    """Answered predictions that the models' counts lack."""
     unknown: int = 0
-    """No answer ever told whether they were recorded; they may be or not."""
+    """Rounds without an answer, which may be recorded or not."""
 
     @property
     def wrong(self) -> int:
-        """How much contradicts what the service promised."""
+        """The number of rounds that contradict the service's promises."""
         return self.lost + self.repeated + self.altered + self.unasked + self.predictions_lost
 
     def to_json(self) -> dict[str, int]:
-        """All counts."""
+        """Return all counts."""
         return asdict(self)
 
 
 async def audit(client: Client, models: Sequence[str], ledgers: Sequence[Ledger], read: Callable[[int], None]) -> Audit:
-    """Reads the logs of all models and compares.
+    """Read the logs of all models and compare them with the ledgers.
 
     Args:
-        client: Of the service.
-        models: Their names.
-        ledgers: What each process knows.
-        read: Is told how many rounds have been read, now and then.
+        client: A client of the service.
+        models: The names of the models.
+        ledgers: The ledger of each process.
+        read: Receives the number of rounds of each page after it was read.
 
     Raises:
-        LoadError: when a log cannot be read.
+        LoadError: if a log cannot be read.
     """
     found = _Found(ledgers)
     stored = 0
@@ -98,7 +98,7 @@ async def _get(client: Client, path: str) -> dict[str, Any]:
 
 
 class _Found:
-    """What the logs hold."""
+    """The rounds found in the logs."""
 
     def __init__(self, ledgers: Sequence[Ledger]) -> None:
         self._ledgers = ledgers
@@ -106,7 +106,7 @@ class _Found:
         self._audit = Audit()
 
     def add(self, model: str, line: dict[str, Any]) -> None:
-        """Counts a line of a log."""
+        """Count one line of a log."""
         self._audit.rounds_in_the_logs += 1
         try:
             process, number = map(int, str(line["prediction_id"]).removeprefix(f"{model}:").split("."))
@@ -120,7 +120,7 @@ class _Found:
         self._audit.altered += stage in _SENT and line["correct"] is not correct
 
     def compare(self, stored: int) -> Audit:
-        """Compares with what the processes know; `stored` predictions are counted by the models."""
+        """Compare with the ledgers; `stored` is the models' own count of predictions."""
         result = self._audit
         result.predictions_answered = self._count(*_KNOWN)
         result.predictions_refused = self._count(Stage.PREDICTION_REFUSED)

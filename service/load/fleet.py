@@ -1,4 +1,4 @@
-"""The generator processes: started, told when to begin, listened to."""
+"""Starts the generator processes, sends them the start time, and reads their progress and results."""
 
 import asyncio
 import json
@@ -14,18 +14,18 @@ from service.load.part import Part
 from service.load.plan import PLAN_JSON, Plan
 from service.processes import tied_command
 
-_LONGEST_LINE = 2**30  # a ledger is two bytes a round, and a third of that again as text
-_LEAD_SECONDS = 0.1  # from the order to start to the start
+_LONGEST_LINE = 2**30  # a ledger has two bytes per round; base64 adds a third
+_LEAD_SECONDS = 0.1  # from sending the start time to the start
 
 Progress = Callable[[tuple[int, int, int]], None]
-"""Takes predictions answered, feedbacks acknowledged, and answers that were right, over all processes."""
+"""Receives the numbers of answered predictions, acknowledged feedbacks and right answers, over all processes."""
 
 
 async def generate(plan: Plan, models: Sequence[str], progress: Progress) -> list[Part]:
-    """Runs the load in `plan.processes` processes that begin together.
+    """Run the load in `plan.processes` processes that start at the same time.
 
     Raises:
-        LoadError: when a process cannot do its part; the others are ended.
+        LoadError: if a process fails; the others are terminated.
     """
     processes = [await _start(plan, number, models) for number in range(plan.processes)]
     try:

@@ -1,7 +1,7 @@
-"""One process that makes the load: predictions at Poisson times, feedback later, twice and out of order.
+"""One process that generates load: predictions at Poisson times, and feedback later, out of order and partly twice.
 
-When the time is up, everything without an answer is asked again until it is known: that is safe, as predictions
-carry our own ids and feedback counts once.
+When the time is up, it repeats every request without an answer until the outcome is known. This is safe, because
+predictions have the client's ids and feedback counts once.
 """
 
 import asyncio
@@ -23,16 +23,16 @@ from service.load.timing.pacer import Pacer
 from service.load.world import Example, examples
 
 _LONGEST_PROBLEM = 300
-_PAUSE = 0.2  # before asking again what had no answer
+_PAUSE = 0.2  # seconds before unanswered requests are repeated
 
 
 class Generator:
     """The load of one process. Requests are numbered; request i has rounds i·batch to (i + 1)·batch - 1.
 
     Args:
-        plan: What is asked for.
+        plan: The options of the load.
         process: The number of this process, from 0.
-        models: Names of the models, taken in turn.
+        models: Names of the models, which it uses in turn.
     """
 
     def __init__(self, plan: Plan, process: int, models: Sequence[str]) -> None:
@@ -43,17 +43,17 @@ class Generator:
         self._rng = np.random.default_rng([plan.seed, 2, process])  # delays, duplicates, order
         times = np.random.default_rng([plan.seed, 3, process])
         self._arrivals = times_within(plan.rate / plan.processes, plan.warm_up + plan.seconds, times)
-        self._n = 0  # requests so far
+        self._n = 0  # predict requests so far
 
     def counts(self) -> tuple[int, int, int]:
-        """Predictions answered, feedbacks acknowledged, and answers that were right, so far."""
+        """Return the numbers of answered predictions, acknowledged feedbacks and right answers so far."""
         known = sum(
             map(self._ledger.count, (Stage.ANSWERED, Stage.FEEDBACK_SENT, Stage.ACKNOWLEDGED, Stage.FEEDBACK_REFUSED))
         )
         return known, self._ledger.count(Stage.ACKNOWLEDGED), self._ledger.correct.count(1)
 
     async def run(self, client: Client, start: float) -> Part:
-        """Makes the load from `start` on, in seconds of `time.perf_counter`; then settles what is open."""
+        """Generate the load from `start`, in seconds of `time.perf_counter`, then settle all open rounds."""
         begins, self._ends = start + self._plan.warm_up, start + self._plan.warm_up + self._plan.seconds
         bound = Bound(self._plan.in_flight)
         self._client, self._start, self._pacer = client, start, Pacer()
@@ -90,7 +90,7 @@ class Generator:
         self._plan_arrival()
 
     def _answered(self, i: int, status: int, body: bytes) -> None:
-        """An answer to a prediction that was asked for in time: its feedback follows."""
+        """Note the answer of a predict request and schedule its feedback."""
         self._note_prediction(i, status, body)
         now = time.perf_counter()
         for _ in range(1 + (self._rng.random() < self._plan.duplicates)):
@@ -107,7 +107,7 @@ class Generator:
         return range(i * self._plan.batch, (i + 1) * self._plan.batch)
 
     def _to_tell(self, i: int) -> list[int]:
-        """The rounds of a request whose predictions are known, in any order."""
+        """Return the rounds of a request with a known prediction, in random order."""
         known = {Stage.ANSWERED, Stage.FEEDBACK_SENT, Stage.ACKNOWLEDGED}
         rounds = [each for each in self._rounds(i) if self._ledger.stages[each] in known]
         if len(rounds) > 1:

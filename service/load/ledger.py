@@ -1,4 +1,4 @@
-"""What one generator knows of each of its rounds, in two bytes a round."""
+"""The knowledge of one generator about its rounds, in two bytes per round."""
 
 import base64
 from collections.abc import Sequence
@@ -7,22 +7,22 @@ from typing import Any, Self
 
 
 class Stage(IntEnum):
-    """How far a round has come, as far as its generator knows."""
+    """The progress of a round, as its generator knows it."""
 
     UNSENT = 0
     ASKED = 1
-    """A prediction was asked for, and no answer tells whether it was made."""
+    """The prediction was requested; no answer shows whether it was made."""
     ANSWERED = 2
     """The prediction is known; no feedback was sent."""
     FEEDBACK_SENT = 3
-    """Feedback was sent, and no answer tells whether it was recorded."""
+    """Feedback was sent; no answer shows whether it was recorded."""
     ACKNOWLEDGED = 4
     PREDICTION_REFUSED = 5
     FEEDBACK_REFUSED = 6
 
 
 OPEN = (Stage.ASKED, Stage.ANSWERED, Stage.FEEDBACK_SENT)
-"""What is still to be asked for or told."""
+"""The stages of rounds that still need a prediction or feedback."""
 
 
 class Ledger:
@@ -33,29 +33,29 @@ class Ledger:
         self.correct = bytearray()
 
     def add(self, n: int) -> range:
-        """Begins n rounds; their numbers."""
+        """Begin n rounds and return their numbers."""
         first = len(self.stages)
         self.stages.extend(bytes(n))
         self.correct.extend(bytes(n))
         return range(first, first + n)
 
     def advance(self, rounds: Sequence[int], since: Stage, to: Stage) -> None:
-        """Moves those of the rounds that are at one stage to another; the others stay."""
+        """Move the rounds that are at the stage `since` to the stage `to`; leave the others."""
         for each in rounds:
             if self.stages[each] == since:
                 self.stages[each] = to
 
     def count(self, stage: Stage) -> int:
-        """How many rounds are at a stage."""
+        """Count the rounds at a stage."""
         return self.stages.count(stage)
 
     def to_json(self) -> dict[str, str]:
-        """Both columns, as `from_json` reads them."""
+        """Return both columns in the form that `from_json` reads."""
         return {name: base64.b64encode(getattr(self, name)).decode() for name in ("stages", "correct")}
 
     @classmethod
     def from_json(cls, written: dict[str, Any]) -> Self:
-        """The ledger that `to_json` wrote."""
+        """Read the output of `to_json`."""
         ledger = cls()
         ledger.stages = bytearray(base64.b64decode(written["stages"]))
         ledger.correct = bytearray(base64.b64decode(written["correct"]))

@@ -1,4 +1,4 @@
-"""The models that the load is on: made for it, and deleted after it."""
+"""The models under load: created before it and deleted after it."""
 
 import contextlib
 import json
@@ -16,10 +16,10 @@ _READY = 200
 
 
 async def check_ready(client: Client) -> None:
-    """Sees that it is Wager that answers there, and ready.
+    """Check that the server is Wager and ready.
 
     Raises:
-        LoadError: when it is not.
+        LoadError: if it is not.
     """
     answer = await client.call("GET", "/readyz")
     try:
@@ -32,10 +32,10 @@ async def check_ready(client: Client) -> None:
 
 @contextlib.asynccontextmanager
 async def created(client: Client, plan: Plan) -> AsyncIterator[list[str]]:
-    """Creates the models of a plan, yields their names, and deletes them unless they are to stay.
+    """Create the models of a plan, yield their names, and delete them unless the plan keeps them.
 
     Raises:
-        LoadError: when the service refuses one.
+        LoadError: if the service refuses a model.
     """
     run = secrets.token_hex(4)
     names: list[str] = []
@@ -55,17 +55,17 @@ async def _create(client: Client, plan: Plan, name: str) -> None:
         "name": name,
         "labels": label_names(plan),
         "features": feature_schema(plan),
-        "retain_rounds": int(min(1e9, 2 * plan.rounds_expected + 1000)),  # the whole log is read at the end
+        "retain_rounds": int(min(1e9, 2 * plan.rounds_expected + 1000)),  # the audit reads the whole log
     }
     if plan.learner is not None:
         definition["learner"] = plan.learner
     answer = await client.call("POST", "/models", json.dumps(definition).encode())
     if answer.status != _CREATED:
-        raise LoadError(f"the model cannot be made: {explained(answer)}")
+        raise LoadError(f"the model cannot be created: {explained(answer)}")
 
 
 def explained(answer: Answer) -> str:
-    """An answer that was not hoped for, in a line."""
+    """Describe an unexpected answer in one line."""
     if answer.status == NO_ANSWER:
         return "no answer came"
     return f"{answer.status} {answer.body[:500].decode(errors='replace')}"

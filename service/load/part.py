@@ -1,4 +1,4 @@
-"""What one generator process hands back."""
+"""The result of one generator process."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -12,26 +12,26 @@ from service.load.timing.measured import Measured
 
 @dataclass
 class Part:
-    """Measurements and knowledge of one process."""
+    """The measurements and the ledger of one process."""
 
     predict: Measured = field(default_factory=Measured)
     feedback: Measured = field(default_factory=Measured)
     lag: Histogram = field(default_factory=Histogram)
-    """How late requests were started."""
+    """How late the process started its requests."""
     cpu: float = 0.0
-    """Share of one core that the process used while it measured."""
+    """Share of one core that the process used during the measured time."""
     ledger: Ledger = field(default_factory=Ledger)
     problems: Counter[str] = field(default_factory=Counter)
-    """What refusals said, and how often."""
+    """Counts of refusals by status and message, and of missing answers."""
 
     def to_json(self) -> dict[str, Any]:
-        """Everything, as `from_json` reads it."""
+        """Return all fields in the form that `from_json` reads."""
         written = {name: getattr(self, name).to_json() for name in ("predict", "feedback", "lag", "ledger")}
         return {**written, "cpu": self.cpu, "problems": dict(self.problems)}
 
     @classmethod
     def from_json(cls, written: Mapping[str, Any]) -> Self:
-        """What `to_json` wrote."""
+        """Read the output of `to_json`."""
         return cls(
             predict=Measured.from_json(written["predict"]),
             feedback=Measured.from_json(written["feedback"]),

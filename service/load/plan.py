@@ -1,4 +1,4 @@
-"""What a load is to be."""
+"""The options of a load."""
 
 import json
 from collections.abc import Mapping
@@ -30,59 +30,59 @@ Seconds = Annotated[float, Field(ge=0, le=86_400, allow_inf_nan=False)]
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """Everything that decides what is sent, when, and how long to wait for answers."""
+    """All options that decide which requests are sent, when, and how long to wait for answers."""
 
     url: Annotated[str, AfterValidator(_url)]
     api_key: Annotated[str | None, Field(repr=False)] = None
     rate: Annotated[float, Field(gt=0, le=1e6, allow_inf_nan=False)] = 200.0
     """Predict requests per second, over all processes."""
     seconds: Annotated[float, Field(gt=0, le=86_400, allow_inf_nan=False)] = 20.0
-    """How long to measure."""
+    """Measured time."""
     warm_up: Seconds = 2.0
-    """How long to send before that."""
+    """Time of sending before the measured time."""
     processes: Annotated[int, Field(ge=1, le=256)] = 1
     connections: Annotated[int, Field(ge=1, le=10_000)] = 32
-    """Of each process."""
+    """Connections of each process."""
     in_flight: Annotated[int, Field(ge=1, le=1_000_000)] = 1000
-    """Most requests under way in each process, waiting for a connection or for an answer."""
+    """Most outstanding requests of each process, waiting for a connection or an answer."""
     models: Annotated[int, Field(ge=1, le=10_000)] = 1
     prefix: Annotated[str, Field(pattern=PREFIX)] = "load"
-    """What the models' names begin with."""
+    """Prefix of the models' names."""
     labels: Annotated[int, Field(ge=2, le=100_000)] = 10
     features: Annotated[int, Field(ge=1, le=2**31 - 1)] = 20
     nonzeros: Annotated[int | None, Field(ge=1, le=100_000)] = None
-    """Non-zeros of each context, which is sparse then."""
+    """Non-zeros of each context; None for dense contexts."""
     batch: Annotated[int, Field(ge=1, le=100_000)] = 1
-    """Contexts in each predict request."""
+    """Contexts per predict request."""
     duplicates: Annotated[float, Field(ge=0, le=1)] = 0.05
     """Share of the feedback that is sent twice."""
     delay: Seconds = 0.5
     """Mean time from an answer to its feedback."""
     learner: dict[str, Any] | None = None
     true_labels: bool = False
-    """Whether feedback tells the true label instead of right or wrong."""
+    """Whether feedback has the true label instead of right or wrong."""
     seed: Annotated[int, Field(ge=0)] = 1
     timeout: Annotated[float, Field(gt=0, le=3600)] = 30.0
-    """When a request counts as without an answer."""
+    """Time after which a request counts as unanswered."""
     settle: Seconds = 60.0
-    """How long to ask again, at the end, where no answer came."""
+    """How long to repeat unanswered requests at the end."""
     keep: bool = False
-    """Whether the models stay."""
+    """Whether to keep the models after the run."""
 
     @model_validator(mode="after")
     def _contexts_fit(self) -> Self:
         if self.nonzeros is None and self.features > 1_000_000:
-            raise ValueError("more than 1000000 features must be sparse: give --nonzeros")
+            raise ValueError("more than 1000000 features must be sparse: pass --nonzeros")
         if self.nonzeros is not None and self.nonzeros > self.features:
-            raise ValueError("there are more non-zeros than features")
+            raise ValueError("--nonzeros is greater than --features")
         return self
 
     @classmethod
     def from_options(cls, options: Mapping[str, Any]) -> Self:
-        """A plan from a command's options: its fields, `learner` as text, and `requests` instead of `seconds`.
+        """Build a plan from the command's options: its fields, with `learner` as text; `requests` replaces `seconds`.
 
         Raises:
-            LoadError: naming each option that is wrong.
+            LoadError: if options are invalid; the message names each of them.
         """
         given = dict(options)
         if "learner" in given:
@@ -90,7 +90,7 @@ class Plan:
         requests = given.pop("requests", None)
         try:
             if requests is not None and "seconds" in given:
-                raise LoadError("--requests stands instead of --seconds: give one of them")
+                raise LoadError("--requests replaces --seconds: pass one of them")
             plan = cls(**given)
             return plan if requests is None else cls(**given, seconds=requests / plan.rate)
         except ValidationError as error:
@@ -99,21 +99,21 @@ class Plan:
 
     @property
     def target(self) -> Target:
-        """Where the requests go."""
+        """The server under load."""
         return Target.parse(self.url, self.api_key)
 
     @property
     def rounds_expected(self) -> float:
-        """Mean number of predictions in the whole run."""
+        """The mean number of predictions in the whole run."""
         return self.rate * self.batch * (self.warm_up + self.seconds)
 
     def as_json(self) -> dict[str, Any]:
-        """All but the key, for a report."""
+        """Return all fields except the key, for a report."""
         return {name: value for name, value in asdict(self).items() if name != "api_key"}
 
 
 PLAN_JSON: TypeAdapter[Plan] = TypeAdapter(Plan)
-"""Writes and reads a plan, key included: how it goes to the generators."""
+"""Writes and reads a plan with its key, to send it to the generators."""
 
 
 def _said(wrong: Wrong) -> str:

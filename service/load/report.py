@@ -1,4 +1,4 @@
-"""What a load brought, as JSON and for people."""
+"""The report of a load, as JSON and as text."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -18,11 +18,11 @@ from service.load.timing.measured import Measured
 
 PERCENTILES = (50.0, 90.0, 99.0, 99.9)
 BUSY = 0.9
-"""Share of a core above which a generator is taken for saturated."""
+"""Share of a core above which a generator counts as saturated."""
 LATE_SECONDS = 0.01
-"""How late one in a hundred of its requests may be started before it is."""
+"""A generator counts as saturated if it starts one in a hundred requests later than this."""
 
-SATURATED = "The driver was saturated: figures are of the driver. Give it more --processes, or a machine of its own."
+SATURATED = "The driver was saturated, so the figures measure the driver. Use more --processes or a separate machine."
 
 
 @dataclass
@@ -40,7 +40,7 @@ class Report:
 
     @classmethod
     def of(cls, plan: Plan, parts: Sequence[Part], audit: Audit) -> "Report":
-        """Puts together what the processes measured."""
+        """Combine the results of all processes with the audit."""
         whole = cls(plan, Measured(), Measured(), Histogram(), [], [], Counter(), audit)
         for part in parts:
             whole.predict.merge(part.predict)
@@ -53,11 +53,11 @@ class Report:
 
     @property
     def saturated(self) -> bool:
-        """Whether the generators could not keep up with their own timetable."""
+        """Whether the generators could not keep their own schedule."""
         return max(self.cpu) > BUSY or self.lag.percentile(99) > LATE_SECONDS
 
     def accuracy(self, share: float = 1.0) -> float:
-        """The share of right answers, over the last `share` of each process's predictions."""
+        """Return the share of right answers over the last `share` of each process's predictions."""
         right = known = 0
         for ledger in self.ledgers:
             since = round(len(ledger.stages) * (1 - share))
@@ -70,7 +70,7 @@ class Report:
         return right / max(1, known)
 
     def to_json(self) -> dict[str, Any]:
-        """Everything that is printed, with the plan."""
+        """Return all printed figures, and the plan."""
         return {
             "plan": self.plan.as_json(),
             "predict": _measurements(self.predict),
@@ -82,7 +82,7 @@ class Report:
         }
 
     def print(self, console: Console) -> None:
-        """Prints the figures, and what is to be said of them."""
+        """Print the figures and the verdict."""
         console.print(_speed(self.predict, self.feedback))
         console.print(_correctness(self.audit))
         last = self.accuracy(0.25)
@@ -101,13 +101,13 @@ class Report:
 
     def _verdict(self) -> tuple[str, str]:
         if self.audit.wrong:
-            return "WRONG: the logs are not what was acknowledged.", "bold red"
+            return "WRONG: the logs differ from the acknowledged feedback.", "bold red"
         if self.audit.unknown:
             return (
-                f"Not settled: the outcome of {self.audit.unknown} rounds is unknown; nothing known is wrong.",
+                f"Not settled: the outcome of {self.audit.unknown} rounds is unknown; no known outcome is wrong.",
                 "yellow",
             )
-        return "Every acknowledged feedback is in the logs, once.", "green"
+        return "The logs hold every acknowledged feedback exactly once.", "green"
 
 
 def _measurements(measured: Measured) -> dict[str, Any]:
@@ -128,7 +128,7 @@ def _milliseconds(histogram: Histogram) -> dict[str, float]:
 
 
 def _speed(predict: Measured, feedback: Measured) -> Table:
-    table = Table("", "predict", "feedback", title="Requests; latency from when each was due", title_justify="left")
+    table = Table("", "predict", "feedback", title="Requests; latency from the time each was due", title_justify="left")
     for column in table.columns[1:]:
         column.justify = "right"
     for name in ("offered", "achieved"):
@@ -142,7 +142,7 @@ def _speed(predict: Measured, feedback: Measured) -> Table:
 
 
 def _correctness(audit: Audit) -> Table:
-    table = Table("rounds", "", title="Correctness, of the whole run", title_justify="left")
+    table = Table("rounds", "", title="Correctness of the whole run", title_justify="left")
     table.columns[1].justify = "right"
     for name, count in audit.to_json().items():
         table.add_row(name.replace("_", " "), f"{count:,}")

@@ -1,4 +1,4 @@
-"""`wager load`, from the plan to the report."""
+"""`wager load` from the plan to the report."""
 
 import asyncio
 import json
@@ -21,22 +21,22 @@ EXIT_WRONG = 1
 EXIT_CANNOT = 2
 EXIT_UNKNOWN = 3
 
-_CONNECTIONS = 2  # of the conversation beside the load
+_CONNECTIONS = 2  # for the models and the audit, apart from the load
 
 
 def run(plan: Plan, json_file: Path | None) -> int:
-    """Runs a load, prints its report, and returns the exit code.
+    """Run a load, print its report, and return the exit code.
 
     Args:
-        plan: What to do.
-        json_file: Where to write the report as JSON; `-` for standard output, with nothing else on it.
+        plan: The options of the load.
+        json_file: Where to write the report as JSON. With `-` it is the only output on standard output.
 
     Returns:
-        0 when the logs are exactly what was acknowledged, `EXIT_WRONG` when not, `EXIT_UNKNOWN` when outcomes
+        0 if the logs match the acknowledged feedback, `EXIT_WRONG` if they do not, and `EXIT_UNKNOWN` if outcomes
         stayed unknown.
 
     Raises:
-        LoadError: when the load cannot be run.
+        LoadError: if the load cannot run.
     """
     to_stdout = json_file is not None and str(json_file) == "-"
     console = Console(highlight=False, stderr=to_stdout)
@@ -49,10 +49,10 @@ def run(plan: Plan, json_file: Path | None) -> int:
 
 
 async def drive(plan: Plan, console: Console) -> Report:
-    """Makes the models, the load and the audit.
+    """Create the models, generate the load and audit the logs.
 
     Raises:
-        LoadError: when one of them cannot be done, or no prediction was answered.
+        LoadError: if one of these steps fails, or if no prediction was answered.
     """
     async with Client(plan.target, _CONNECTIONS, plan.timeout) as client:
         await check_ready(client)

@@ -1,4 +1,4 @@
-"""A synthetic world: contexts, and the label that is right for each."""
+"""A synthetic world of contexts and their right labels."""
 
 import json
 from typing import NamedTuple
@@ -7,32 +7,32 @@ import numpy as np
 
 from service.load.plan import Plan
 
-_NOISE = 0.6  # length of the noise beside a label's centre, of length 1
-_POOL = 4096  # contexts of each process, used in turn
+_NOISE = 0.6  # length of the noise around a label's centre of length 1
+_POOL = 4096  # most contexts of a process, which it uses in turn
 
 
 class Example(NamedTuple):
-    """A context, as JSON, and the label that is right."""
+    """A context as JSON, and its right label."""
 
     context: str
     label: str
 
 
 def label_names(plan: Plan) -> list[str]:
-    """The labels of every model."""
+    """Return the labels of every model."""
     return [f"label-{k}" for k in range(plan.labels)]
 
 
 def feature_schema(plan: Plan) -> dict[str, object]:
-    """What the models are told of their contexts."""
+    """Return the feature definition of every model."""
     return {"kind": "dense" if plan.nonzeros is None else "sparse", "size": plan.features}
 
 
 def examples(plan: Plan, process: int) -> list[Example]:
-    """The examples of one process. All processes have the same world, and each its own contexts from it.
+    """Draw the examples of one process. All processes share one world, and each draws its own contexts from it.
 
-    Dense contexts are noisy points around one centre for each label. Half of a sparse context's non-zeros are
-    features that its label has to itself, the other half any.
+    Dense contexts are noisy points around one centre per label. Half of a sparse context's non-zeros are the features
+    that belong to its label, the other half are random features.
     """
     n = int(min(_POOL, max(1, plan.rounds_expected)))
     rng = np.random.default_rng([plan.seed, 1, process])

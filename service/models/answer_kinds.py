@@ -45,7 +45,7 @@ class Answers(Protocol):
 
     @property
     def table_bytes(self) -> int:
-        """The bytes of its own tables, without the labels."""
+        """The memory of the tables in bytes, without that of the labels."""
 
     def show(self, outputs: npt.NDArray[Any]) -> list[Shown]:
         """Convert n answers or truths, shape (n, ...) as the codec decodes them, to labels."""

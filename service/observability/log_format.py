@@ -1,4 +1,4 @@
-"""How everything that is logged is written: a line of JSON each, or for a person at a terminal."""
+"""Log formats: JSON lines, or text for a terminal."""
 
 import logging
 import sys
@@ -12,12 +12,12 @@ LogFormat = Literal["auto", "json", "console"]
 
 
 def configuration(log_format: LogFormat) -> dict[str, Any]:
-    """What `logging.config.dictConfig` takes, in plain values, so that it reaches worker processes.
+    """Return a configuration for `logging.config.dictConfig`, in plain values that worker processes can receive.
 
-    Everything goes to standard error, one event on a line, exceptions included.
+    Everything is logged to standard error, one event per line, including exceptions.
 
     Args:
-        log_format: "auto" is for a person where standard error is a terminal, else JSON.
+        log_format: "auto" means "console" if standard error is a terminal, else "json".
     """
     if log_format == "auto":
         log_format = "console" if sys.stderr.isatty() else "json"
@@ -31,12 +31,12 @@ def configuration(log_format: LogFormat) -> dict[str, Any]:
 
 
 def json_formatter() -> logging.Formatter:
-    """One JSON object on each line: time, level, logger, event, and what belongs to the event."""
+    """Return a formatter of JSON lines: time, level, logger, event, and the fields of the event."""
     return _formatter(structlog.processors.format_exc_info, structlog.processors.JSONRenderer(default=str))
 
 
 def console_formatter() -> logging.Formatter:
-    """Aligned and coloured, with tracebacks as Python writes them."""
+    """Return a formatter of aligned, coloured text, with Python's tracebacks."""
     plain = structlog.dev.plain_traceback
     return _formatter(structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty(), exception_formatter=plain))
 
@@ -54,7 +54,7 @@ def _formatter(*last: Any) -> logging.Formatter:
 
 
 def _with_request(_: Any, __: str, event: Any) -> Any:
-    """Adds the request under way; drops what uvicorn adds for terminals, the message once more with colours in it."""
+    """Add the id of the current request; drop the coloured copy of the message that uvicorn adds."""
     event.pop("color_message", None)
     notes = request_context.current.get()
     if notes is not None:

@@ -1,6 +1,6 @@
-"""The use case of watching: what the store knows about its models, as Prometheus' metric families.
+"""Figures of models, read from the store, as Prometheus' metric families.
 
-Nothing here is summed over workers, and nothing costs more where the history is longer.
+They are not sums over workers. Their cost does not depend on the length of the log.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ _UNREADABLE = (StoreCorruptError, NewerVersionError)
 
 
 class CountedModel(NamedTuple):
-    """A model's figures, and the counts of its published statistics."""
+    """The figures of a model, and its decoded statistics."""
 
     stats: ModelStats
     statistics: RoundStatistics
@@ -38,15 +38,15 @@ Check = Callable[[str], Awaitable[None]]
 
 
 class ModelMetrics:
-    """Reads the figures of some models.
+    """Reads the figures of selected models.
 
     Args:
-        store: where they are.
-        now: seconds since the epoch.
-        names: of the models to tell of; empty for the first ones in the order of their names, so that the set of
-            series does not change with the traffic.
-        most: how many models to tell of at most.
-        check: raises `StoreCorruptError` where the model of a name cannot be read.
+        store: Store of the models.
+        now: Returns seconds since the epoch.
+        names: Models to include. Empty means the first ones by name, so that the set of series does not depend on
+            traffic.
+        most: Maximum number of models.
+        check: Raises `StoreCorruptError` if a model cannot be read.
     """
 
     def __init__(self, store: Store, now: Callable[[], float], names: Sequence[str], most: int, check: Check) -> None:
@@ -57,8 +57,8 @@ class ModelMetrics:
         self._most = most
 
     async def read(self) -> list[Metric]:
-        """All families; where the store does not answer, only that it does not."""
-        up = GaugeMetricFamily("wager_store_up", "1 where the store answers, else 0.")
+        """Return all families; only `wager_store_up 0` if the store does not answer."""
+        up = GaugeMetricFamily("wager_store_up", "1 if the store answers, else 0.")
         try:
             load = await self._store.read_load()
             names = self._names or await self._store.list_names(self._most)
@@ -80,7 +80,7 @@ class ModelMetrics:
 
 
 def _counted(models: Sequence[ModelStats]) -> Iterator[CountedModel]:
-    """The models whose statistics can be read; an unknown number has no series, and is never a zero."""
+    """Yield the models with readable statistics; unknown numbers have no series, rather than a zero."""
     for stats in models:
         try:
             yield CountedModel(stats, decode_statistics(stats.statistics) if stats.statistics else RoundStatistics())
@@ -91,11 +91,17 @@ def _counted(models: Sequence[ModelStats]) -> Iterator[CountedModel]:
 def _of_store(load: StoreLoad, models: int, unreadable: int) -> Iterator[Metric]:
     left_out = max(0, load.models - models - unreadable)
     gauges = {
-        "wager_store_memory_bytes": ("Memory that the store uses; of a cluster, the fullest server.", load.memory),
-        "wager_store_memory_limit_bytes": ("Memory that the store may use, or its machine has.", load.memory_limit),
+        "wager_store_memory_bytes": (
+            "Memory that the store uses; in a cluster, that of the fullest server.",
+            load.memory,
+        ),
+        "wager_store_memory_limit_bytes": (
+            "Memory limit of the store, or the memory of its machine.",
+            load.memory_limit,
+        ),
         "wager_models": ("Models in the store.", load.models),
-        "wager_models_left_out": ("Models without series here: the limit is reached.", left_out),
-        "wager_models_unreadable": ("Models without series here: they cannot be read.", unreadable),
+        "wager_models_left_out": ("Models without series, because of the limit.", left_out),
+        "wager_models_unreadable": ("Models without series, because they cannot be read.", unreadable),
     }
     for name, (text, value) in gauges.items():
         yield GaugeMetricFamily(name, text, value)
@@ -139,9 +145,9 @@ def _gauges(
 
 _COUNTERS: dict[str, tuple[str, Callable[[ModelStats], float]]] = {
     "wager_predictions": ("Predictions stored.", lambda stats: stats.predictions),
-    "wager_correct": ("Rounds whose answer was right.", lambda stats: stats.correct),
+    "wager_correct": ("Rounds with a correct answer.", lambda stats: stats.correct),
     "wager_folded_rounds": (
-        "Rounds that a worker has learned from and counted.",
+        "Rounds that a worker has folded and published.",
         lambda stats: stats.statistics_rounds,
     ),
 }
@@ -149,39 +155,39 @@ _COUNTERS: dict[str, tuple[str, Callable[[ModelStats], float]]] = {
 _SUMS: dict[str, tuple[str, Callable[[CountedModel], float]]] = {
     "wager_inverse_propensity": ("Sum of 1/p over the rounds.", lambda m: m.statistics.weights),
     "wager_inverse_propensity_squared": ("Sum of 1/p² over the rounds.", lambda m: m.statistics.squared_weights),
-    "wager_correct_inverse_propensity": ("Sum of 1/p over the right ones.", lambda m: m.statistics.correct_weights),
+    "wager_correct_inverse_propensity": ("Sum of 1/p over the correct rounds.", lambda m: m.statistics.correct_weights),
 }
 
 _GAUGES: dict[str, tuple[str, Callable[[ModelStats], float | None]]] = {
     "wager_fold_lag_rounds": (
-        "Rounds in the log that no worker has told to have learned from.",
+        "Rounds in the log that no worker has published as folded.",
         lambda stats: max(0, stats.round_count - stats.statistics_rounds),
     ),
     "wager_snapshot_lag_rounds": (
-        "Rounds in the log behind the latest snapshot.",
+        "Rounds in the log after the latest snapshot.",
         lambda stats: max(0, stats.round_count - stats.snapshot_rounds),
     ),
-    "wager_snapshot_timestamp_seconds": ("When the latest snapshot was written.", lambda stats: stats.snapshot_at),
-    "wager_damaged_rounds": ("Rounds that cannot be read, and are left out.", lambda stats: stats.damaged),
+    "wager_snapshot_timestamp_seconds": ("Time of the latest snapshot.", lambda stats: stats.snapshot_at),
+    "wager_damaged_rounds": ("Unreadable rounds, which are skipped.", lambda stats: stats.damaged),
 }
 
 _STATISTICS: dict[str, tuple[str, Callable[[CountedModel], float | None]]] = {
-    "wager_labels": ("Labels that an answer is one of.", lambda m: m.statistics.labels),
+    "wager_labels": ("Labels of a model that answers one label.", lambda m: m.statistics.labels),
     "wager_uncounted_rounds": (
-        "Rounds that the sums leave out, as the statistics of them were damaged.",
+        "Rounds missing from the sums, because their statistics were damaged.",
         lambda m: m.statistics.uncounted,
     ),
     "wager_effective_sample_size_rounds": (
-        "Rounds that the estimate for the uniform policy is worth: (sum of 1/p)² / sum of 1/p².",
+        "Effective sample size of the uniform policy's estimate: (sum of 1/p)² / sum of 1/p².",
         lambda m: m.statistics.weights**2 / m.statistics.squared_weights if _has_uniform(m) else None,
     ),
 }
 
-_OPEN_TEXT = f"Predictions that wait for feedback in their window, to within 1/{SLOTS} of it."
+_OPEN_TEXT = f"Predictions in the window still without feedback; the window is accurate to 1/{SLOTS} of its length."
 
 
 def _open_predictions(model: CountedModel, now: float) -> int:
-    """Those of the last window less those that are rounds by now."""
+    """Return the predictions in the window still without feedback."""
     stats, statistics = model
     first = int(now // statistics.slot_seconds) - SLOTS + 1
     before = max((slot for slot in stats.predictions_by if slot < first), default=None)
@@ -191,7 +197,7 @@ def _open_predictions(model: CountedModel, now: float) -> int:
 
 
 def _feedback(models: Sequence[ModelStats]) -> Metric:
-    family = CounterMetricFamily("wager_feedback", "Feedback, by what became of it.", labels=("model", "status"))
+    family = CounterMetricFamily("wager_feedback", "Feedback by outcome.", labels=("model", "status"))
     for stats in models:
         counted = dict.fromkeys(FeedbackStatus, 0) | stats.refused | {FeedbackStatus.RECORDED: stats.round_count}
         for status, count in counted.items():
@@ -200,7 +206,7 @@ def _feedback(models: Sequence[ModelStats]) -> Metric:
 
 
 def _accuracy(models: Sequence[ModelStats], counted: Sequence[CountedModel]) -> Metric:
-    text = "Fraction of right answers: as served, and as estimated for answers drawn uniformly (IPS and SNIPS)."
+    text = "Fraction of correct answers: as served, and estimated for uniform draws (IPS and SNIPS)."
     family = GaugeMetricFamily("wager_accuracy_ratio", text, labels=("model", "policy", "estimator"))
     for stats in models:
         if stats.round_count:
@@ -215,7 +221,7 @@ def _accuracy(models: Sequence[ModelStats], counted: Sequence[CountedModel]) -> 
 
 
 def _has_uniform(model: CountedModel) -> bool:
-    """Whether drawing uniformly is a policy of this model, and there is a round to judge it by."""
+    """Check whether the model can draw uniformly, and has a round to estimate that policy from."""
     return model.statistics.labels is not None and model.statistics.weighed > 0
 
 
@@ -225,7 +231,9 @@ def _distributions(counted: Sequence[CountedModel]) -> Iterator[Metric]:
     )
     propensities = HistogramMetricFamily("wager_propensity", "Propensities of the rounds.", labels=("model",))
     entropy = SummaryMetricFamily(
-        "wager_surprisal_nats", "-ln p of the rounds: its mean estimates the distributions' entropy.", labels=("model",)
+        "wager_surprisal_nats",
+        "-ln p of the rounds; its mean estimates the entropy of the distributions.",
+        labels=("model",),
     )
     for stats, statistics in counted:
         delays.add_metric((stats.name,), _cumulated(DELAY_BOUNDS, statistics.delays), statistics.delay_seconds)
@@ -237,6 +245,6 @@ def _distributions(counted: Sequence[CountedModel]) -> Iterator[Metric]:
 
 
 def _cumulated(bounds: Sequence[float], buckets: Sequence[int]) -> list[tuple[str, float]]:
-    """Buckets as Prometheus wants them: each holds those below it, the last one all."""
+    """Return cumulative buckets, as Prometheus requires."""
     totals = itertools.accumulate(buckets)
     return list(zip([*(repr(bound) for bound in bounds), "+Inf"], totals, strict=True))

@@ -1,4 +1,4 @@
-"""Which request and which trace a call belongs to, read from its headers, which anyone may have written."""
+"""Request ids and trace ids, read from untrusted headers."""
 
 import itertools
 import re
@@ -10,18 +10,18 @@ _NO_TRACE, _NO_SPAN = b"0" * 32, b"0" * 16
 
 
 def accepted_request_id(given: bytes) -> str | None:
-    """The value of `X-Request-ID`, if it is fit to be answered and logged: 1 to 128 letters, digits and `._~:+/=@-`."""
+    """Return the value of `X-Request-ID` if it has 1 to 128 letters, digits and `._~:+/=@-`, else None."""
     return given.decode() if _REQUEST_ID.fullmatch(given) else None
 
 
 def request_ids(noise: bytes) -> Callable[[], str]:
-    """Makes ids: the noise, different in each process, and a number. They name requests and guard nothing."""
+    """Return a generator of ids: the noise of the process, and a counter. The ids are not secret."""
     prefix, numbers = noise.hex(), itertools.count()
     return lambda: f"{prefix}{next(numbers):012x}"
 
 
 def trace_id(traceparent: bytes) -> str | None:
-    """The trace that a `traceparent` header names (W3C Trace Context, section 3.2), if it is well formed."""
+    """Return the trace id of a well-formed `traceparent` header (W3C Trace Context, section 3.2), else None."""
     found = _TRACEPARENT.fullmatch(traceparent)
     if found is None:
         return None

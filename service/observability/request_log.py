@@ -1,4 +1,4 @@
-"""One line for each request: as many a second as is allowed, every failure, and how many were left out."""
+"""The log of requests: a limited number of lines per second, every failure, and the number of omitted lines."""
 
 import logging
 
@@ -8,13 +8,13 @@ _log = logging.getLogger("wager.requests")
 
 
 class RequestLog:
-    """Writes what was asked and answered; never a body, a header, a query or the path as it was sent.
+    """Logs requests, without bodies, headers, queries and raw paths.
 
-    Answers below 400 and refusals (400 to 499) have a share of their own, so neither hides the other. Failures (500
-    and above) are always written.
+    Answers below 400 and refusals (400 to 499) have separate quotas, so that neither hides the other. Failures (500 and
+    above) are always logged.
 
     Args:
-        per_second: lines of each share from one `tick` to the next; the first begins full.
+        per_second: Quota of each, from one `tick` to the next.
     """
 
     def __init__(self, per_second: int) -> None:
@@ -23,7 +23,7 @@ class RequestLog:
         self._left_out = 0
 
     def may_write(self, status: int) -> bool:
-        """Whether there is a line for a request answered so; takes it if there is, else counts the request."""
+        """Take a line from the quota of a status, or count the request as omitted; return whether to log it."""
         if status >= 500:
             return True
         if status < 400 and self._answers_left:
@@ -36,7 +36,7 @@ class RequestLog:
         return False
 
     def write(self, method: str, route: str, status: int, seconds: float, notes: RequestContext) -> None:
-        """Tells of a request."""
+        """Log a request."""
         fields = {
             "method": method,
             "route": route,
@@ -51,7 +51,7 @@ class RequestLog:
         _log.log(logging.ERROR if status >= 500 else logging.INFO, "request", extra=given)
 
     def tick(self) -> None:
-        """Begins another second, and says how many requests were left out in the last, if any were."""
+        """Begin another second; log the number of requests omitted in the last one, if any."""
         self._answers_left = self._refusals_left = self._per_second
         if self._left_out:
             _log.info("requests left out", extra={"count": self._left_out})

@@ -1,4 +1,4 @@
-"""What observes the requests of one worker."""
+"""The telemetry of one worker."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -10,12 +10,12 @@ from service.observability.request_log import RequestLog
 
 
 class Telemetry(NamedTuple):
-    """Metrics, log lines, ids and traces of requests."""
+    """Metrics, log, ids and traces of requests."""
 
     metrics: WorkerMetrics
     log: RequestLog
     new_request_id: Callable[[], str]
-    span_trace_id: Callable[[], str | None] | None  # the trace under way in this process; None where there is none
+    span_trace_id: Callable[[], str | None] | None  # returns the current trace; None without tracing
 
     @property
     def tracing(self) -> bool:
@@ -23,7 +23,7 @@ class Telemetry(NamedTuple):
         return self.span_trace_id is not None
 
     def tick(self) -> None:
-        """Once a second: make the counts visible to scrapes, and begin another second of the log."""
+        """Publish the counts, and begin another second of the log. Call once a second."""
         self.metrics.flush()
         self.log.tick()
 
@@ -32,8 +32,8 @@ def telemetry(log_requests_per_second: int, noise: bytes) -> Telemetry:
     """Build the telemetry of one worker.
 
     Args:
-        log_requests_per_second: log lines; failures are always written.
-        noise: different in each process, what its request ids begin with.
+        log_requests_per_second: Quota of log lines; failures are always logged.
+        noise: Prefix of request ids, different in each process.
     """
     if tracing.is_on():
         tracing.name_service()

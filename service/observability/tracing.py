@@ -1,6 +1,6 @@
-"""OpenTelemetry traces: off unless the environment says where to send them.
+"""OpenTelemetry traces.
 
-On where `OTEL_EXPORTER_OTLP_ENDPOINT` is set; the group `otel` of the requirements must be installed then.
+They are on if `OTEL_EXPORTER_OTLP_ENDPOINT` is set. This needs the extra `otel` of the requirements.
 """
 
 import os
@@ -9,18 +9,18 @@ from opentelemetry import trace
 
 
 def is_on() -> bool:
-    """Whether traces are wanted."""
+    """Check whether the environment turns traces on."""
     endpoints = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
     wanted = any(os.environ.get(name) for name in endpoints)
     return wanted and os.environ.get("OTEL_SDK_DISABLED", "").lower() != "true"
 
 
 def name_service() -> None:
-    """Give the traces a service's name, where the environment gives none."""
+    """Set the service name of the traces, unless the environment has one."""
     os.environ.setdefault("OTEL_SERVICE_NAME", "wager")
 
 
 def span_trace_id() -> str | None:
-    """The trace of the request under way, in 32 hexadecimal digits."""
+    """Return the id of the current trace, in 32 hexadecimal digits, or None."""
     context = trace.get_current_span().get_span_context()
     return f"{context.trace_id:032x}" if context.is_valid else None

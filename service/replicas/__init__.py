@@ -1,1 +1,1 @@
-"""A worker's copy of a model: the fold over the log, its snapshots, its statistics, its quarantine, its upkeep."""
+"""A worker's copy of a model: the fold over the log, snapshots, statistics, quarantine, and upkeep."""

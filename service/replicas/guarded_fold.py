@@ -1,4 +1,4 @@
-"""Learning from rounds that may be damaged without a sign: a state that is no state is never gone on from."""
+"""Folds rounds that may be silently damaged, and never continues from a state with infinity or NaN."""
 
 from typing import Any
 
@@ -8,14 +8,18 @@ from learners.base import AnyLearner, Rounds
 from learners.layouts import state_bytes
 
 _SMALL = 65_536
-"""Bytes of a state that is watched in every fold. To copy and search a larger one would cost more than the fold."""
+"""Maximum bytes of a state that every fold checks. Copying and scanning a larger one costs more than the fold."""
 
 _EXTREME = 1e30
-"""Where a number of a round, or 1/p, is larger, a fold is watched whatever the state's size."""
+"""Rounds with a number, or an inverse propensity 1/p, above this are checked for every state size."""
 
 
 def learn(learner: AnyLearner, state: Any, rounds: Rounds) -> tuple[Any, int]:
-    """Return the state after the first rounds, and how many these are: all, unless one leads to infinity or NaN."""
+    """Fold rounds up to, but not including, the first that produces infinity or NaN.
+
+    Returns:
+        The new state, and the number of rounds folded.
+    """
     if state_bytes(learner) > _SMALL and not _is_extreme(rounds):
         return learner.fold_unchecked(state, rounds), rounds.n
     before = _copied(state)
@@ -28,7 +32,7 @@ def learn(learner: AnyLearner, state: Any, rounds: Rounds) -> tuple[Any, int]:
             if not _is_finite(folded):
                 return before, n
             before = folded
-    raise AssertionError("one by one, rounds fold to other bits than together")
+    raise AssertionError("folding rounds one by one gives another state than folding them together")
 
 
 def _is_extreme(rounds: Rounds) -> bool:

@@ -1,4 +1,4 @@
-"""Publishing the statistics of a worker's copy of a model, for those who watch."""
+"""Publishes the statistics of a worker's replica for monitoring."""
 
 import math
 from collections.abc import Callable
@@ -8,35 +8,35 @@ from service.replicas.statistics import SLOTS, STATISTICS_VERSION
 from service.store.base import PublishedStatistics, Store
 
 PUBLISH_EVERY = 5.0
-"""Seconds from one published statistics of a model to the next."""
+"""Minimum seconds between two publications of a model's statistics."""
 
 
 class StatisticsPublisher:
     """Publishes the statistics of one replica.
 
     Args:
-        replica: whose rounds are counted.
-        store: where they are published.
-        now: seconds since the epoch.
+        replica: the replica whose statistics are published.
+        store: receives the statistics.
+        now: returns seconds since the epoch.
     """
 
     def __init__(self, replica: Replica, store: Store, now: Callable[[], float]) -> None:
         self._replica = replica
         self._store = store
         self._now = now
-        self._due = -math.inf  # the time
+        self._due = -math.inf  # earliest time of the next publication
         self._rounds = 0  # in the published statistics
-        self._batches = 0  # of predictions, by then
+        self._batches = 0  # prediction batches at the last publication
 
-    async def publish_where_due(self, batches: int) -> None:
-        """Publish, if something has happened since, and `PUBLISH_EVERY` seconds have passed.
+    async def publish_if_due(self, batches: int) -> None:
+        """Publish if there is news and `PUBLISH_EVERY` seconds have passed since the last publication.
 
         Args:
-            batches: how many batches of predictions this worker has made.
+            batches: number of prediction batches this worker has made.
 
         Raises:
             ModelNotFoundError: if this incarnation of the model is gone.
-            StoreError: if the store does not do its part.
+            StoreError: if the store fails.
         """
         now, replica = self._now(), self._replica
         is_news = batches > self._batches or replica.round_count > self._rounds

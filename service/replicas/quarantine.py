@@ -1,9 +1,9 @@
-"""What a worker leaves out of a log, the same as every other worker.
+"""The rounds of a log that every worker leaves out.
 
-The record in the store decides. A worker that meets rounds it cannot read records them before it goes on, so that
-others, which may have folded them before they were damaged, leave them out as well; they notice by the version of the
-record, which comes with every tail of the log. A snapshot that has seen the rounds settles it the other way: then it
-is started from, and they are no longer asked for.
+The damage record in the store decides. A worker that finds unreadable rounds records them before it continues. Other
+workers may have folded these rounds before the damage; they now leave them out as well. They detect the change by the
+version of the record, which comes with every tail of the log. If the stored snapshot already includes the rounds, they
+are not recorded: the worker starts from that snapshot and no longer needs them.
 """
 
 import logging
@@ -18,16 +18,16 @@ _log = logging.getLogger(__name__)
 
 
 class Quarantine:
-    """What one replica leaves out."""
+    """The rounds that one replica leaves out."""
 
     def __init__(self, model: Model, store: Store) -> None:
-        self.version = 0  # of the record, as far as it is heeded
+        self.version = 0  # of the damage record that was last read
         self._model = model
         self._store = store
         self._left_out: list[Damage] = []
 
-    async def heed(self, rounds: int) -> bool:
-        """Read the record again; tell whether something new in it is among the first rounds."""
+    async def refresh(self, rounds: int) -> bool:
+        """Read the damage record again; return whether it has new damage that begins in the first `rounds` rounds."""
         record = await self._store.read_damage(self._model.key)
         known = {(each.first, each.last) for each in self._left_out}
         self._left_out = [each for each in record.found if not each.snapshot]
@@ -35,7 +35,7 @@ class Quarantine:
         return any(each.first <= rounds and (each.first, each.last) not in known for each in self._left_out)
 
     async def read(self, entries: Sequence[LogEntry], after: int) -> Stretch | None:
-        """Return what can be read of entries behind some round; None if the snapshot is to be started from.
+        """Read the entries after a round; return None if the replica must start from the snapshot.
 
         Raises:
             ModelNotFoundError: if this incarnation of the model is gone.
@@ -45,14 +45,14 @@ class Quarantine:
         while stretch.damaged:
             if not await self._record(stretch.damaged):
                 return None
-            await self.heed(after)
+            await self.refresh(after)
             stretch = self._read(entries, after)
         return stretch
 
     async def add(self, number: int, reason: str) -> bool:
-        """Record a round; tell whether it is on record, or else the snapshot is to be started from.
+        """Record a damaged round; return False if the replica must start from the snapshot instead.
 
-        It is heeded with the next tail: what was learned behind it is learned again.
+        The record takes effect with the next tail. The replica then folds the later rounds again.
 
         Raises:
             ModelNotFoundError: if this incarnation of the model is gone.

@@ -1,4 +1,4 @@
-"""A worker's copy of a model's state: a cache of the fold, never the truth."""
+"""A worker's copy of a model's state: a cache of the fold. The log is the source of truth."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -21,32 +21,33 @@ from service.store.log_entries import begin_of, moment_of
 _T = TypeVar("_T")
 
 TAIL_LIMIT = 512
-"""Most rounds read at once while a request waits for the reply, which holds up the store."""
+"""Maximum rounds per read. A request waits for the read, and the read blocks the store."""
 
 _STRETCH_COST = 1_000_000_000
-"""Multiply-adds, about a second, after which a fold asks whether its model still exists."""
+"""Multiply-adds, about one second, after which a fold checks whether its model still exists."""
 
 
 _STRETCH_BYTES = 2**22
-"""Most bytes of rounds with dense contexts that are read at once."""
+"""Maximum bytes of rounds with dense contexts per read."""
 
 
 _MOST_LOADS = 5
-"""How often a snapshot is started from before it counts as damaged: other workers may replace it and trim the log."""
+"""Snapshot loads in one catch-up before the snapshot counts as damaged. A few are normal: other workers replace the
+snapshot and trim the log."""
 
 TYPICAL_NONZEROS = 1000
-"""Entries of a sparse context that the cost of a fold is estimated with before any is read."""
+"""Assumed entries of a sparse context, to estimate costs before a context is read."""
 
 
 class Replica:
-    """The state of one model at some round of its log.
+    """The state of one model after some round of its log.
 
-    A fold changes `state` in place: only the holder of `lock` may read it.
+    A fold changes `state` in place, so only the holder of `lock` may read it.
 
     Args:
-        model: whose log it folds.
-        store: where the log is.
-        compute: runs what takes long.
+        model: the model whose log is folded.
+        store: holds the log.
+        compute: runs long computations.
     """
 
     def __init__(self, model: Model, store: Store, compute: Compute) -> None:
@@ -56,7 +57,7 @@ class Replica:
         self.change_count = 0
         self.snapshot_rounds = 0
         self.state: Any = None
-        self._last_at: bytes | None = None  # when the last of the rounds came, as its entry has it
+        self._last_at: bytes | None = None  # moment of the last round, as stored in its entry
         self._quarantine = Quarantine(model, store)
         self.bytes = state_bytes(model.learner)
         self.statistics = StatisticsAccumulator(model.answers.choices, model.definition.window_seconds)
@@ -64,23 +65,23 @@ class Replica:
         self._store = store
         self._compute = compute
         self._given_up = False
-        self._loads = 0  # of the snapshot, in one call of `catch_up_locked`
+        self._loads = 0  # snapshot loads in one call of `catch_up_locked`
         each = model.learner.fold_cost(min(model.definition.features.size, TYPICAL_NONZEROS))
         most = min(_STRETCH_COST // each, _STRETCH_BYTES // model.format.round_bytes)
         self._limit = max(1, min(TAIL_LIMIT, most))
 
     @property
     def seen(self) -> Seen:
-        """What the state takes into account."""
+        """The rounds, changes and damage record that the state takes into account."""
         damage, changes = self._quarantine.version, self.change_count
         return Seen(self.round_count, self._limit, self._last_at, damage=damage, change_count=changes)
 
     def give_up(self) -> None:
-        """End what is being folded, before its next slice: the model is gone."""
+        """Stop the running fold before its next slice, because the model is gone."""
         self._given_up = True
 
     async def catch_up(self) -> None:
-        """Fold every round that the log has by now.
+        """Fold every round in the log.
 
         Raises:
             WagerError: as `catch_up_locked`.
@@ -89,15 +90,15 @@ class Replica:
             await self.catch_up_locked()
 
     async def catch_up_locked(self, tail: Tail | None = None) -> None:
-        """Fold every round that the log has by now. Call with `lock` held.
+        """Fold every round in the log. Call with `lock` held.
 
         Args:
-            tail: what the log has from this replica's last round on, if the caller has just read it.
+            tail: the log from this replica's last round on, if the caller has just read it.
 
         Raises:
             ModelNotFoundError: if this incarnation of the model is gone.
-            StoreCorruptError: if rounds are missing, or a snapshot that cannot be done without is damaged.
-            NewerVersionError: if a newer version wrote some of it.
+            StoreCorruptError: if rounds are missing, or the snapshot is damaged and the log no longer has its rounds.
+            NewerVersionError: if a newer version wrote part of the log or the snapshot.
             StoreUnavailableError: if the store does not answer.
         """
         self._loads = 0
@@ -107,13 +108,13 @@ class Replica:
         tail = tail or await self._read_tail()
         target = tail.round_count
         await self._take(tail)
-        while self.round_count < target or self.round_count > tail.round_count:  # which a snapshot may claim
+        while self.round_count < target or self.round_count > tail.round_count:  # a snapshot may claim more rounds
             tail = await self._read_tail()
             target = min(target, tail.round_count)
             await self._take(tail)
 
     async def snapshot(self) -> None:
-        """Writes a snapshot, unless the store has one that has seen more or the statistics are not known."""
+        """Write a snapshot, unless the store has a newer one or the statistics are unknown."""
         async with self.lock:
             if self.state is None or self.round_count <= self.snapshot_rounds or not self.statistics.known:
                 return
@@ -129,7 +130,7 @@ class Replica:
         return await self._store.read_tail(self.model.key, max(self.round_count - 1, 0), self._limit + 1)
 
     def _contradicts(self, tail: Tail) -> bool:
-        """Whether the log is not the one this state is of: rounds that it had are gone, or others in their place."""
+        """Return whether the log has diverged from this state: rounds are gone or replaced."""
         first = tail.entries[0] if tail.entries else None
         if tail.round_count < self.round_count:
             return True
@@ -139,22 +140,22 @@ class Replica:
         return first.last_round != self.round_count or (there is not None and there != self._last_at)
 
     def _holds_last(self, entry: LogEntry) -> bool:
-        """Whether the last of the rounds seen is in an entry, as far as can be told."""
+        """Return whether an entry contains the last round seen; False if unknown."""
         begin = entry.last_round if entry.last_round == self.round_count else begin_of(self.model.format, entry)
         return begin is not None and begin <= self.round_count <= entry.last_round
 
     async def _take(self, tail: Tail) -> None:
-        """Folds a tail, or starts from the snapshot where the log no longer has the round that comes next."""
+        """Fold a tail, or load the snapshot if the log has diverged or no longer has the next round."""
         if tail.entries and tail.entries[-1].last_round > tail.round_count:
-            raise StoreCorruptError(f"the log of model {self.model.name!r} goes beyond its {tail.round_count} rounds")
-        heeds = tail.damage == self._quarantine.version or not await self._quarantine.heed(self.round_count)
-        if not heeds or self._contradicts(tail):
+            raise StoreCorruptError(f"the log of model {self.model.name!r} has more than its {tail.round_count} rounds")
+        is_current = tail.damage == self._quarantine.version or not await self._quarantine.refresh(self.round_count)
+        if not is_current or self._contradicts(tail):
             self.state = None
             await self._load()
             return
         entries = [entry for entry in tail.entries if entry.last_round > self.round_count]
         if entries:
-            # Nothing is trimmed that no snapshot has seen: where there is none, the log begins with round 1.
+            # Only rounds in a snapshot are trimmed. Without a snapshot, the log begins with round 1.
             after = self.round_count if len(entries) < len(tail.entries) else None
             if after is None and self.round_count == 0 and begin_of(self.model.format, entries[0]) is None:
                 after = 0
@@ -164,15 +165,15 @@ class Replica:
         await (self._load() if gap else self._fold(entries))
 
     async def _load(self) -> None:
-        """Starts from the snapshot, or from nothing where there is none."""
+        """Load the snapshot; without a readable one, start from the initial state."""
         self._loads += 1
         if self._loads > _MOST_LOADS + 1:
-            raise StoreCorruptError(f"the log of model {self.model.name!r} and its number of rounds do not agree")
-        # The record of damage after the snapshot, which has heeded all that is recorded of its rounds.
+            raise StoreCorruptError(f"the log of model {self.model.name!r} does not match its number of rounds")
+        # Read before the damage record: a snapshot accounts for all damage that was recorded in its rounds.
         snapshot = await self._read_snapshot()
         if self.state is not None and (snapshot is None or snapshot.round_count <= self.round_count):
             raise StoreCorruptError(f"the log of model {self.model.name!r} lacks round {self.round_count + 1}")
-        await self._quarantine.heed(0)
+        await self._quarantine.refresh(0)
         self._last_at = None
         if snapshot is None or not await self._start_from(snapshot):
             self.state = await self._run(FIRST_CALL, self.model.learner.init)
@@ -183,27 +184,27 @@ class Replica:
         try:
             return await self._store.load_snapshot(self.model.key)
         except DamagedSnapshotError as error:
-            await self._do_without(error.round_count, error)
+            await self._reject_snapshot(error.round_count, error)
             return None
 
     async def _start_from(self, snapshot: Snapshot) -> bool:
-        """Starts from a snapshot; False where it is damaged."""
+        """Start from a snapshot; return False if it is damaged."""
         rounds, statistics = snapshot.round_count, snapshot.statistics
-        if snapshot.change_count:  # which this version would have to know, to go on from there as others do
-            raise NewerVersionError(f"the snapshot of model {self.model.name!r} has seen changes")
+        if snapshot.change_count:  # this version cannot apply changes, and would diverge from newer workers
+            raise NewerVersionError(f"the snapshot of model {self.model.name!r} includes changes by a newer version")
         try:
             if self._loads > _MOST_LOADS or counted_rounds(statistics) > rounds:
                 raise InvalidStateError("its number of rounds is wrong")
             state = await self._run(FIRST_CALL, read_state, self.model.learner, snapshot.state)
         except InvalidStateError as error:
-            await self._do_without(rounds, error)
+            await self._reject_snapshot(rounds, error)
             return False
         self.state, self.round_count, self.snapshot_rounds = state, rounds, rounds
         self.statistics.restart(statistics, rounds)
         return True
 
-    async def _do_without(self, rounds: int, error: Exception) -> None:
-        """Records that the snapshot is damaged, and refuses to go on if the log no longer begins with round 1."""
+    async def _reject_snapshot(self, rounds: int, error: Exception) -> None:
+        """Record that the snapshot is damaged; raise if the log no longer begins with round 1."""
         self.state = None
         await self._store.mark_snapshot(self.model.key, rounds, str(error))
         tail = await self._store.read_tail(self.model.key, 0, 1)
@@ -226,9 +227,9 @@ class Replica:
         self.round_count, self._last_at = entries[-1].last_round, moment_of(entries[-1])
 
     async def _learn(self, rounds: Rounds, numbers: IntArray) -> bool:
-        """Learns from all rounds but those that no learner can; False if the snapshot is to be started from.
+        """Fold all rounds except those the learner cannot fold; return False if the snapshot must be loaded.
 
-        Between two slices of rounds other models get a turn, and a fold that is given up ends.
+        Other models get a turn between slices of rounds. A fold that was given up ends there.
         """
         learner, done, unchecked = self.model.learner, 0, 0
         each = learner.fold_cost(rounds.contexts.mean_nonzeros)
@@ -237,7 +238,7 @@ class Replica:
         while done < rounds.n:
             ahead = rounds.rows(done, min(done + size, rounds.n)) if done or rounds.n > size else rounds
             cost = ahead.n * each + learner.fold_overhead
-            unchecked = await self._check_now_and_then(unchecked + cost)
+            unchecked = await self._check_model_exists(unchecked + cost)
             state, n = await self._run(cost if self._folded else FIRST_CALL, learn, learner, state, ahead)
             self._folded, done = True, done + n
             if n < ahead.n:
@@ -247,8 +248,11 @@ class Replica:
         self.state = state
         return True
 
-    async def _check_now_and_then(self, cost: int) -> int:
-        """Refuses to go on where the model is gone; asks the store where the cost is high, which is 0 from then on."""
+    async def _check_model_exists(self, cost: int) -> int:
+        """Raise if the model is gone; return the cost since the last check of the store.
+
+        The store is checked when that cost exceeds `_STRETCH_COST`.
+        """
         if self._given_up:
             raise ModelNotFoundError(f"there is no model {self.model.name!r}", "model")
         if cost <= _STRETCH_COST:

@@ -5,23 +5,23 @@ from collections.abc import Callable
 from service.replicas.replica import Replica
 
 SNAPSHOT_EVERY = 1_000
-"""Fewest rounds between two snapshots that are not written for their age."""
+"""Minimum new rounds that trigger a snapshot."""
 
 SNAPSHOT_PAUSE = 1.0
-"""Fewest seconds between two snapshots: what came in one is folded again in less."""
+"""Minimum seconds between two snapshots. Folding the rounds of one second again takes less time."""
 
 SNAPSHOT_AGE = 30.0
-"""Seconds after which a snapshot is written though few rounds have come; a large state takes longer."""
+"""Seconds after which a snapshot is written even with few new rounds; longer for a large state."""
 
 _BYTES_PER_SECOND = 2_000_000
 
 
 class SnapshotPolicy:
-    """The policy of one replica.
+    """The snapshot policy of one replica.
 
     Args:
-        replica: whose state is written.
-        now: seconds since the epoch.
+        replica: the replica whose state is written.
+        now: returns seconds since the epoch.
     """
 
     def __init__(self, replica: Replica, now: Callable[[], float]) -> None:
@@ -37,12 +37,12 @@ class SnapshotPolicy:
 
     @property
     def has_many_rounds(self) -> bool:
-        """Whether enough rounds have come to write one soon."""
+        """Whether enough new rounds exist to write a snapshot without waiting for the next upkeep."""
         paused = self._now() - self._begun_at >= SNAPSHOT_PAUSE
         return paused and self._replica.round_count - self._replica.snapshot_rounds >= self._after
 
     @property
     def is_due(self) -> bool:
-        """Whether one is to be written with the next upkeep."""
+        """Whether the next upkeep must write a snapshot."""
         aged = self._now() - self._begun_at >= self._age
         return self.has_many_rounds or (aged and self._replica.round_count > self._replica.snapshot_rounds)

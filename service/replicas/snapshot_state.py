@@ -1,4 +1,4 @@
-"""The state in a snapshot: read, damaged, or of a newer version."""
+"""Reads the state in a snapshot: valid, damaged, or written by a newer version."""
 
 import json
 from typing import Any
@@ -10,28 +10,28 @@ from service.errors import NewerVersionError
 
 
 def read_state(learner: AnyLearner, data: bytes | memoryview) -> Any:
-    """Return the state that a snapshot holds.
+    """Decode the state in a snapshot.
 
     Raises:
-        NewerVersionError: if it is whole, and has arrays or hyperparameters that this version does not know.
-        InvalidStateError: if it cannot be read.
+        NewerVersionError: if the state has all that this version expects, and further arrays or hyperparameters.
+        InvalidStateError: if the state cannot be decoded.
     """
     try:
         return decode_state(learner, data)
     except InvalidStateError:
         if _is_newer(learner, bytes(data)):
-            raise NewerVersionError("the snapshot has what this version does not know") from None
+            raise NewerVersionError("the snapshot has arrays or hyperparameters of a newer version") from None
         raise
-    except Exception as error:  # a damaged header may break its reader anywhere
+    except Exception as error:  # a damaged header can raise any error
         raise InvalidStateError(f"the header cannot be read: {error}") from error
 
 
 def _is_newer(learner: AnyLearner, data: bytes) -> bool:
-    """Whether the header has all that this version writes, and more."""
+    """Return whether the header has everything that this version writes, and more."""
     try:
         header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
         theirs, ours = json.loads(header.pop("__metadata__")["learner"]), json.loads(identity(learner))
         both = [(set(header), set(state_layout(learner))), (set(theirs), set(ours))]
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return False
-    return all(said >= known for said, known in both) and any(said > known for said, known in both)
+    return all(found >= known for found, known in both) and any(found > known for found, known in both)

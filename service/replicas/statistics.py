@@ -1,10 +1,10 @@
-"""What is counted of a model's rounds for those who watch it: a fold over the log, like the learner's state.
+"""Monitoring statistics of a model's rounds: a fold over the log, like the learner's state.
 
-Every worker folds the same rounds in the same order, so all of them count the same, to the bit: sums are made one
-round after the other, and what the processor may round in several ways is counted in whole numbers. The store keeps
-the statistics that count most, and each snapshot has its own.
+Every worker folds the same rounds in the same order and gets the same statistics, to the bit. To ensure this, sums add
+one round at a time, and values that depend on a processor's rounding are summed as integers. The store keeps the
+statistics with the most rounds. Each snapshot includes the statistics of its rounds.
 
-Rounds cost the request that brings them one entry of a list; the counting is done for many rounds at once.
+During a request, a round is only appended to a list; counting handles many rounds together.
 """
 
 import dataclasses
@@ -18,76 +18,76 @@ from service.errors import NewerVersionError
 from service.store.records.round_table import Table
 
 STATISTICS_VERSION = 1
-"""Of the encoded statistics."""
+"""Version of the encoded statistics."""
 
 DELAY_BOUNDS = (1.0, 10.0, 60.0, 600.0, 3_600.0, 6 * 3_600.0, 86_400.0, 3 * 86_400.0, 7 * 86_400.0)
-"""Upper bounds of the buckets of delays, seconds; behind them one without a bound."""
+"""Upper bounds of the delay buckets, in seconds; one more bucket has no bound."""
 
 PROPENSITY_BOUNDS = (0.001, 0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.99, 1.0)
-"""Upper bounds of the buckets of propensities; behind them one that stays empty."""
+"""Upper bounds of the propensity buckets; one more bucket stays empty."""
 
 SLOTS = 32
-"""Into how many slots of time a model's window is cut, to know which predictions are still open."""
+"""Number of time slots per feedback window, to count the predictions still open."""
 
-_UNSAID = {"version": 1, "uncounted": 0}
-"""Fields that are left out where they have this value: release 0.1.0 does not know them, and would begin anew."""
+_OMITTED = {"version": 1, "uncounted": 0}
+"""Fields omitted at these values: release 0.1.0 does not know them, and would restart the statistics."""
 
 _COUNT_AT_ONCE = 1024
 _BYTES_AT_ONCE = 2**18
 _COLUMNS = ("correct", "propensity", "predicted_at", "feedback_at")
 _MICRO = 1e6
-_LEAST_WEIGHED = 1e-150  # one over the square of a smaller propensity is no float64
+_LEAST_WEIGHED = 1e-150  # for a smaller propensity, 1/p² overflows a float64
 
 
 @dataclasses.dataclass(frozen=True)
 class RoundStatistics:
-    """Sums over the rounds counted."""
+    """Sums over the counted rounds."""
 
     rounds: int = 0
     correct: int = 0
     delays: tuple[int, ...] = (0,) * (len(DELAY_BOUNDS) + 1)  # rounds in each bucket
     delay_seconds: float = 0.0
     propensities: tuple[int, ...] = (0,) * (len(PROPENSITY_BOUNDS) + 1)  # rounds in each bucket
-    weighed: int = 0  # rounds whose propensity has a weight; the sums that follow are over these
+    weighed: int = 0  # rounds whose propensity has a weight 1/p; the sums below cover only these
     propensity_sum: float = 0.0
     surprisal_micronats: int = 0  # sum of −ln p
     weights: float = 0.0  # sum of 1/p
     squared_weights: float = 0.0  # sum of 1/p²
     correct_weights: float = 0.0  # sum of 1/p where the answer was right
-    labels: int | None = None  # K, where the model answers one label of K
+    labels: int | None = None  # K if the model answers one of K labels
     slot_seconds: float = 1.0
-    recent: tuple[tuple[int, int], ...] = ()  # slot of time, and rounds that were predicted in it
-    uncounted: int = 0  # rounds before those counted, whose statistics were damaged
+    recent: tuple[tuple[int, int], ...] = ()  # (time slot, rounds predicted in it)
+    uncounted: int = 0  # earlier rounds, whose statistics were damaged
 
     def encode(self) -> bytes:
-        """As JSON, with the version; numbers come back as they were, to the bit."""
+        """Encode as JSON, with the version. Decoding restores every number to the bit."""
         fields = {"version": STATISTICS_VERSION, **dataclasses.asdict(self)}
-        said = {name: value for name, value in fields.items() if (name, value) not in _UNSAID.items()}
-        return json.dumps(said, separators=(",", ":")).encode()
+        written = {name: value for name, value in fields.items() if (name, value) not in _OMITTED.items()}
+        return json.dumps(written, separators=(",", ":")).encode()
 
 
 def decode_statistics(statistics: bytes) -> RoundStatistics:
-    """The counts that were encoded.
+    """Decode statistics.
 
     Raises:
         NewerVersionError: if a newer version encoded them.
-        ValueError: if the bytes are no statistics.
+        ValueError: if the bytes are not valid statistics.
     """
     try:
         fields = {name: _tupled(value) for name, value in json.loads(statistics).items()}
         version = fields.pop("version", 1)
         if version > STATISTICS_VERSION:
-            raise NewerVersionError(f"the statistics have version {version}, which this version does not know")
+            raise NewerVersionError(f"the statistics have version {version}, which is newer than this service")
         counts = RoundStatistics(**fields)
     except (AttributeError, TypeError, RecursionError) as error:
-        raise ValueError(f"no statistics: {error}") from error
+        raise ValueError(f"invalid statistics: {error}") from error
     if len(counts.delays) != len(DELAY_BOUNDS) + 1 or len(counts.propensities) != len(PROPENSITY_BOUNDS) + 1:
-        raise ValueError("statistics with other buckets")
+        raise ValueError("invalid statistics: wrong number of buckets")
     return counts
 
 
 def counted_rounds(statistics: bytes) -> int:
-    """How many rounds encoded statistics have counted; 0 where they cannot be read."""
+    """Return the number of rounds in encoded statistics; 0 if they cannot be read."""
     try:
         return decode_statistics(statistics).rounds
     except (ValueError, NewerVersionError):
@@ -95,30 +95,30 @@ def counted_rounds(statistics: bytes) -> int:
 
 
 class StatisticsAccumulator:
-    """The counts of one replica, a little behind until they are asked for.
+    """The statistics of one replica. Rounds are queued, and counted in batches.
 
     Args:
-        labels: K, where the model answers one label of K; else None.
-        window_seconds: how long its predictions wait.
+        labels: K if the model answers one of K labels, else None.
+        window_seconds: the model's feedback window.
     """
 
     def __init__(self, labels: int | None, window_seconds: float) -> None:
         self._empty = RoundStatistics(labels=labels, slot_seconds=window_seconds / SLOTS)
         self._counts = self._empty
-        self.known = True  # False where they should go on from a newer version's, which cannot be read
+        self.known = True  # False after a restart from statistics of a newer version
         self._waiting: list[Table] = []
         self._rounds_waiting = 0
         self._bytes_waiting = 0
 
     def restart(self, statistics: bytes, round_count: int) -> None:
-        """Goes on from encoded counts.
+        """Continue from encoded statistics.
 
-        Where they are damaged, counting begins anew and says how many rounds it left out. Where a newer version
-        encoded them, the counts are not known: they must not be published or saved in the place of that version's.
+        If they are damaged, counting restarts at zero, and `uncounted` holds the number of rounds left out. If a newer
+        version encoded them, the statistics become unknown, and must not replace those of the newer version.
 
         Args:
-            statistics: the encoded counts; of no round, they may be empty.
-            round_count: how many rounds the log had when they were encoded.
+            statistics: encoded statistics; may be empty if `round_count` is 0.
+            round_count: number of rounds in the log when they were encoded.
         """
         self._clear()
         self.known = True
@@ -130,7 +130,7 @@ class StatisticsAccumulator:
             self._counts = dataclasses.replace(self._empty, uncounted=round_count)
 
     def take(self, rounds: Table) -> None:
-        """Counts the rounds of a table, which follow those before, by and by."""
+        """Queue a table of the next rounds for counting."""
         self._waiting.append(rounds)
         self._rounds_waiting += len(rounds)
         self._bytes_waiting += rounds.nbytes
@@ -138,7 +138,7 @@ class StatisticsAccumulator:
             self._count()
 
     def counts(self) -> RoundStatistics:
-        """The counts of every round that was taken."""
+        """Return the statistics of every round taken."""
         if self._waiting:
             self._count()
         return self._counts
@@ -154,7 +154,7 @@ class StatisticsAccumulator:
 
 
 def _counted(counts: RoundStatistics, table: dict[str, np.ndarray[Any, Any]]) -> RoundStatistics:
-    """The counts with the columns of further rounds."""
+    """Return the statistics extended by the columns of further rounds."""
     correct, p = table["correct"].astype(np.bool_), table["propensity"]
     delays = np.maximum(table["feedback_at"] - table["predicted_at"], 0.0)  # clocks of two machines may differ
     known = p > _LEAST_WEIGHED
@@ -183,12 +183,12 @@ def _bucketed(before: tuple[int, ...], values: FloatArray, bounds: tuple[float, 
 
 
 def _added(total: float, terms: FloatArray) -> float:
-    """One term after the other: the same bits however the terms come in parts, and never less than before."""
+    """Add terms one by one. The result does not depend on how terms are batched, and is never below `total`."""
     return float(np.add.accumulate(np.concatenate(([total], terms)))[-1])
 
 
 def _slotted(counts: RoundStatistics, predicted_at: FloatArray) -> tuple[tuple[int, int], ...]:
-    """The rounds by the slot of their prediction, for as many slots as an open prediction may be in."""
+    """Return the rounds per time slot of their prediction, for the slots that can contain open predictions."""
     slots, found = np.unique(np.floor_divide(predicted_at, counts.slot_seconds).astype(np.int64), return_counts=True)
     recent = dict(counts.recent)
     for slot, n in zip(slots.tolist(), found.tolist(), strict=True):

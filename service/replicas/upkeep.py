@@ -1,4 +1,4 @@
-"""The upkeep of a worker's copy of a model: it folds what this worker has recorded, and writes snapshots."""
+"""The upkeep of a replica: folds the rounds this worker recorded, writes snapshots, and publishes statistics."""
 
 import asyncio
 import logging
@@ -13,57 +13,57 @@ from service.store.base import Store
 _log = logging.getLogger(__name__)
 
 FOLD_EVERY = 64
-"""Recorded rounds that a worker lets wait before it folds them, asked for or not. Few, for every other request waits
-while the store reads them and the worker folds them; those of a batch come together and are folded together."""
+"""Recorded rounds that trigger a fold in the background. The number is small because other requests wait while the
+store reads the rounds and the worker folds them. The rounds of one batch are still folded together."""
 
 
 class Upkeep:
-    """The upkeep of one replica, in the background where much is waiting for it.
+    """The upkeep of one replica. Runs in the background when much work is waiting.
 
     Args:
-        replica: is kept up.
-        store: where statistics are published.
-        now: seconds since the epoch.
+        replica: the replica to maintain.
+        store: receives the statistics.
+        now: returns seconds since the epoch.
     """
 
     def __init__(self, replica: Replica, store: Store, now: Callable[[], float]) -> None:
         self._replica = replica
         self._snapshots = SnapshotPolicy(replica, now)
         self._statistics = StatisticsPublisher(replica, store, now)
-        self._newest_round = 0  # that this worker has heard of
-        self._batches = 0  # of predictions that this worker has made
+        self._newest_round = 0  # recorded by this worker
+        self._batches = 0  # prediction batches of this worker
         self._task: asyncio.Task[None] | None = None
 
     @property
     def idle(self) -> bool:
-        """Whether nothing is under way in the background."""
+        """Whether no background task is running."""
         return self._task is None or self._task.done()
 
     def note_predictions(self) -> None:
-        """Note that a batch of predictions was made."""
+        """Note a new batch of predictions."""
         self._batches += 1
-        self._start_where_due()
+        self._start_if_due()
 
     def note_rounds(self, newest: int) -> None:
-        """Note the number of the newest round that was recorded; 0 where none was."""
+        """Note the number of the newest recorded round; 0 if none was recorded."""
         self._newest_round = max(self._newest_round, newest)
-        self._start_where_due()
+        self._start_if_due()
 
     async def run(self) -> None:
-        """Fold what this worker has recorded, write a snapshot and publish statistics where these are due.
+        """Fold the rounds this worker recorded; write a snapshot and publish statistics if due.
 
         Raises:
             ModelNotFoundError: if this incarnation of the model is gone.
-            StoreError: if the store does not do its part.
+            StoreError: if the store fails.
         """
         if self._newest_round > self._replica.round_count:
             await self._replica.catch_up()
         if self._snapshots.is_due:
             self._snapshots.begin()
             await self._replica.snapshot()
-        await self._statistics.publish_where_due(self._batches)
+        await self._statistics.publish_if_due(self._batches)
 
-    def _start_where_due(self) -> None:
+    def _start_if_due(self) -> None:
         waiting = self._newest_round - self._replica.round_count
         if (waiting >= FOLD_EVERY or self._snapshots.has_many_rounds) and self.idle:
             self._task = asyncio.create_task(self._run_quietly())
@@ -71,5 +71,5 @@ class Upkeep:
     async def _run_quietly(self) -> None:
         try:
             await self.run()
-        except WagerError as error:  # nobody waits for this; the next request will meet the same error
+        except WagerError as error:  # no caller waits for this; the next request gets the same error
             _log.warning("upkeep of model %s: %s", self._replica.model.name, error.detail)

@@ -1,1 +1,1 @@
-"""The use cases predict and give feedback, and one model's session in a worker."""
+"""The use cases predict and give feedback, and the model sessions of a worker."""

@@ -1,4 +1,4 @@
-"""Coalescing: what arrives together is done together."""
+"""Coalescing of concurrent items into batches."""
 
 import asyncio
 import contextvars
@@ -10,28 +10,28 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 ITEMS_AT_ONCE = 512
-"""Most predictions, or feedbacks, handed over together: a few milliseconds in which the worker hears nobody else."""
+"""Maximum predictions, or feedbacks, per batch. A full batch blocks the event loop for a few milliseconds."""
 
 
 class _Part(NamedTuple):
-    """Items that go together and are answered together."""
+    """Items submitted together, which share one future and are never split across batches."""
 
     items: Sequence[Any]
-    context: contextvars.Context  # of who asked for them
+    context: contextvars.Context  # of the submitter
     future: asyncio.Future[Any]
     resolve: Callable[[asyncio.Future[Any], Sequence[Any]], None]
 
 
 class Batcher(Generic[Item, Result]):
-    """Gathers items and hands them over in batches, one of them in flight at a time.
+    """Groups items into batches and processes one batch at a time.
 
-    While that is in flight further items gather, so batches grow with the load and a lone item does not
-    wait. A batch that raises fails all of its items with that error.
+    New items queue while a batch runs. Batches therefore grow with the load, and a lone item does not wait.
+    If a batch raises, all its items fail with that error.
 
     Args:
-        handle: does a batch; returns a result for each item, in order. An exception among the results is
-            raised to the one whose item it was.
-        max_items: the largest batch.
+        handle: processes a batch; returns one result per item, in order. An exception among the results is
+            raised to the submitter of its item.
+        max_items: maximum batch size.
     """
 
     def __init__(
@@ -46,18 +46,18 @@ class Batcher(Generic[Item, Result]):
         self._scheduled = False
 
     def submit(self, item: Item) -> asyncio.Future[Result]:
-        """Queues an item; the future brings its result."""
+        """Queue an item; return a future of its result."""
         return self._queue([item], _resolve_one)
 
     async def submit_all(self, items: Sequence[Item]) -> list[Result | Exception]:
-        """The results of many items, in order; what would be raised is among them."""
+        """Return the results of many items, in order; exceptions are returned, not raised."""
         starts = range(0, len(items), self._max_items)
         parts = [self._queue(items[start : start + self._max_items], _resolve_all) for start in starts]
         return [result for part in parts for result in await part]
 
     @property
     def idle(self) -> bool:
-        """Whether nothing is waiting or in flight."""
+        """Whether no item is queued or in flight."""
         return not self._waiting and self._running is None
 
     def _queue(
@@ -68,7 +68,7 @@ class Batcher(Generic[Item, Result]):
         self._waiting.append(_Part(items, contextvars.copy_context(), future, resolve))
         if not self._scheduled and self._running is None:
             self._scheduled = True
-            loop.call_soon(self._start)  # behind everything that is ready to run in this tick
+            loop.call_soon(self._start)  # after the other callbacks of this tick, which may submit more
         return future
 
     def _start(self) -> None:
@@ -78,7 +78,7 @@ class Batcher(Generic[Item, Result]):
             self._running = asyncio.create_task(self._run(batch), context=batch[0].context)
 
     def _next_batch(self) -> list[_Part]:
-        """The parts that wait longest, as many as fit into a batch."""
+        """Remove and return the oldest parts that fit into one batch."""
         batch, room = [], self._max_items
         while self._waiting and len(self._waiting[0].items) <= room:
             batch.append(self._waiting.popleft())
@@ -89,7 +89,7 @@ class Batcher(Generic[Item, Result]):
         items = [item for part in batch for item in part.items]
         try:
             results: Sequence[Result | Exception] = await self._handle(items)
-        except Exception as error:  # noqa: BLE001  whatever it is, those who wait must hear of it
+        except Exception as error:  # noqa: BLE001  every waiting submitter must get the error
             results = [error] * len(items)
         finally:
             self._running = None
@@ -97,7 +97,7 @@ class Batcher(Generic[Item, Result]):
         start = 0
         for part in batch:
             stop = start + len(part.items)
-            if not part.future.done():  # else the one who waited has gone
+            if not part.future.done():  # done if the submitter was cancelled
                 part.resolve(part.future, results[start:stop])
             start = stop
 

@@ -1,4 +1,4 @@
-"""Deciding and drawing many answers at the present state, off the event loop where it takes long."""
+"""Decides and draws many answers with the current state, off the event loop if that takes long."""
 
 import logging
 from typing import NamedTuple
@@ -17,7 +17,7 @@ _log = logging.getLogger(__name__)
 
 
 class Drawn(NamedTuple):
-    """n predictions, drawn and not yet stored."""
+    """n predictions that are drawn but not yet stored."""
 
     predictions: NewPredictions
     distributions: FloatArray  # (n, K)
@@ -27,8 +27,8 @@ class Decider:
     """Decides for one replica.
 
     Args:
-        replica: whose state decides.
-        environment: its random numbers, its clock, and the threads for what takes long.
+        replica: the replica whose state decides.
+        environment: provides random numbers, the clock, and worker threads for long computations.
     """
 
     def __init__(self, replica: Replica, environment: Environment) -> None:
@@ -37,13 +37,13 @@ class Decider:
         self._model = replica.model
         self._learner = replica.model.learner
         self._uniforms = uniforms_per_answer(self._learner)
-        self._called = False  # once at least
+        self._called = False  # the first call may compile kernels
 
     async def draw(self, contexts: Contexts) -> Drawn:
         """Decide and draw for each of n contexts. Call with the replica's lock held.
 
         Raises:
-            ImpossibleDecisionsError: if the learner fails, or what it decides cannot be stored.
+            ImpossibleDecisionsError: if the learner fails, or its decisions cannot be stored.
         """
         uniforms = self._environment.rng.random((contexts.n, self._uniforms))
         (distributions, evidence), (labels, propensities, residual_uniforms) = await self._decide(contexts, uniforms)
@@ -64,7 +64,7 @@ class Decider:
         return Drawn(predictions, distributions)
 
     async def _decide(self, contexts: Contexts, uniforms: FloatArray) -> tuple[Decisions, Draws]:
-        """Decide in slices: between two of them other models get their turn."""
+        """Decide in slices, so that other models get a turn between slices."""
         n, each = len(uniforms), self._learner.decide_cost(contexts.mean_nonzeros)
         bounds = slices(n, each)
         if len(bounds) == 1:
@@ -89,5 +89,5 @@ class Decider:
             decisions = self._learner.decide_unchecked(self._replica.state, contexts)
             return decisions, draw_answers_unchecked(self._learner, decisions, uniforms)
         except Exception as error:
-            _log.exception("a learner failed")
+            _log.exception("the learner failed")
             raise ImpossibleDecisionsError(None) from error

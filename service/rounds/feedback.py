@@ -1,4 +1,4 @@
-"""Feedback: read from requests, joined with its predictions in the store, coalesced, and answered."""
+"""Feedback: parsed from requests, coalesced, joined with predictions in the store, and answered."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -52,9 +52,9 @@ class FeedbackJoiner:
     """Joins feedback with the predictions of one model.
 
     Args:
-        model: whose predictions they are.
-        environment: where they are stored, and the clock.
-        upkeep: hears of rounds that are recorded.
+        model: the model that made the predictions.
+        environment: provides the store and the clock.
+        upkeep: receives the number of the newest recorded round.
     """
 
     def __init__(self, model: Model, environment: Environment, upkeep: Upkeep) -> None:
@@ -65,14 +65,14 @@ class FeedbackJoiner:
 
     @property
     def idle(self) -> bool:
-        """Whether nothing is under way."""
+        """Whether no feedback is queued or in flight."""
         return self._batcher.idle
 
     async def give(self, request: FeedbackRequest) -> FeedbackAnswer:
-        """Return what is on record for the prediction.
+        """Record the feedback; return the outcome on record for its prediction.
 
         Raises:
-            WagerError: why nothing was recorded.
+            WagerError: if the feedback is refused.
         """
         result = await self._batcher.submit(_read(self._model.answers, request))
         answer = _to_answer(request.prediction_id, result, self._model.answers.truth_field)
@@ -81,7 +81,7 @@ class FeedbackJoiner:
         return answer
 
     async def give_all(self, requests: Sequence[FeedbackRequest]) -> list[FeedbackAnswer | Exception]:
-        """As `give` for each; what would be raised is among the answers."""
+        """Handle each request as `give` does; return errors instead of raising them."""
         results = await apply_to_valid(
             self._batcher.submit_all, attempt_each(partial(_read, self._model.answers), requests)
         )
@@ -104,7 +104,7 @@ def _read(answers: Answers, request: FeedbackRequest) -> Feedback:
 
 
 def _to_answer(prediction_id: PredictionId, result: FeedbackResult, truth_field: str) -> FeedbackAnswer | WagerError:
-    """What is on record, or why nothing was recorded."""
+    """Convert a result to the outcome on record, or to the error that refuses the feedback."""
     text, (status, outcome) = str(prediction_id), result
     if outcome is None or status in _REFUSALS:
         error, detail, field = _REFUSALS[status]

@@ -1,4 +1,4 @@
-"""Keep a failure of one prediction from those that are made together with it."""
+"""Isolates a failed prediction from the others of its batch."""
 
 import logging
 from collections.abc import Awaitable, Callable, Sequence
@@ -15,14 +15,14 @@ _Result = TypeVar("_Result")
 
 
 class ImpossibleDecisionsError(Exception):
-    """Some of the decisions made together cannot be stored. Nothing was.
+    """Some decisions of a batch are invalid, so none of the batch was stored.
 
     Attributes:
-        sound: which of them could be; None where the learner raised, and it is not known for which.
+        sound: which decisions are valid, (n,); None if the learner raised and the failing contexts are unknown.
     """
 
     def __init__(self, sound: BoolArray | None) -> None:
-        super().__init__("the learner decided the impossible")
+        super().__init__("the learner made an invalid decision")
         self.sound = sound
 
 
@@ -32,15 +32,16 @@ async def without_impossible(
     error: ImpossibleDecisionsError,
     model: str,
 ) -> list[_Result | Exception]:
-    """Return what is predicted for each item; `LearnerFailedError` where its decision is impossible.
+    """Predict each item; return `LearnerFailedError` for items with an invalid decision.
 
-    The others are decided and drawn anew: whether that is done does not depend on what was drawn for them.
+    The other items are decided and drawn again. An item's own draw never causes its redraw, so its propensity
+    stays correct.
 
     Args:
-        predict_each: predicts for some of the items, and isolates those whose decisions are impossible.
+        predict_each: predicts some of the items, and isolates invalid decisions in turn.
         items: at least one.
-        error: raised when all of them were predicted together.
-        model: the name, for the log.
+        error: the error of predicting all items together.
+        model: the model's name, for the log.
     """
     if error.sound is None and len(items) > 1:
         half = len(items) // 2

@@ -1,4 +1,4 @@
-"""Predictions asked for: read from requests, checked against their model, and gathered into batches."""
+"""Prediction requests: parsed, checked against their model, and gathered into batches."""
 
 import hashlib
 from collections.abc import Callable, Sequence
@@ -18,34 +18,34 @@ from service.wording.values import quoted
 
 
 class PredictionRequest(NamedTuple):
-    """One prediction asked for."""
+    """A request for one prediction."""
 
     context: GivenContext
-    id: PredictionId | None  # the client's
+    id: PredictionId | None  # chosen by the client; None: the service generates one
     include_distribution: bool
 
 
 class PredictionBatch(NamedTuple):
-    """Predictions asked for together, and the blocks that they are to be kept in."""
+    """Predictions requested together, and the blocks that will store them."""
 
     requests: Sequence[PredictionRequest]
-    contexts: Contexts  # as the learner is to see them
-    bounds: list[int]  # where each block begins, and the end
-    blocks: list[str]  # their names
-    tokens: IntArray  # of the predictions
-    fingerprints: list[bytes]  # of the blocks
+    contexts: Contexts  # as the learner sees them
+    bounds: list[int]  # the start of each block, then the end of the last
+    blocks: list[str]  # block names
+    tokens: IntArray  # one per prediction
+    fingerprints: list[bytes]  # one per block
 
     def ids(self, model: str) -> list[str]:
-        """Return the wire forms of the predictions' ids, of the model of that name."""
+        """Return the wire forms of the predictions' ids; `model` is the model's name."""
         tokens, spans = self.tokens.tolist(), zip(self.blocks, pairwise(self.bounds), strict=True)
         return [wire_form(model, block, token) for block, (start, stop) in spans for token in tokens[start:stop]]
 
 
 def prediction_request(request: PredictRequest) -> PredictionRequest:
-    """Return what a request asks for.
+    """Convert a request from its wire schema.
 
     Raises:
-        IdentifierError: if its id names another model.
+        IdentifierError: if its prediction id names another model.
     """
     given = request.prediction_id
     if given is not None:
@@ -57,13 +57,13 @@ def prediction_request(request: PredictRequest) -> PredictionRequest:
 
 
 def check(model: Model, request: PredictionRequest) -> PredictionRequest:
-    """Refuse what does not fit the model.
+    """Check that a request fits the model; return it.
 
     Raises:
-        ContextLengthError: if the context is of another kind, or has not as many numbers as it should.
-        ContextIndexError: if an index is out of range, or there twice.
-        NormExceededError: if it is beyond the bound, and the model rejects such.
-        NoDistributionError: if a distribution is asked for, and the answers are too many.
+        ContextLengthError: if the context has the wrong kind or length.
+        ContextIndexError: if an index is out of range or repeated.
+        NormExceededError: if the context exceeds the norm bound and the model rejects such contexts.
+        NoDistributionError: if the request includes a distribution over too many answers to list.
     """
     if request.include_distribution and not model.answers.has_distribution:
         detail = "got true; must be false, as the model has too many rankings to list"
@@ -73,12 +73,14 @@ def check(model: Model, request: PredictionRequest) -> PredictionRequest:
 
 
 def gather(model: Model, requests: Sequence[PredictionRequest], new_id: Callable[[], str]) -> PredictionBatch:
-    """Return the batch of checked requests; what has an id of the client's is in a block of its own.
+    """Gather checked requests into a batch.
+
+    If any request has a client's id, each prediction of the batch gets a separate block.
 
     Args:
-        model: that is to predict.
+        model: the model that predicts.
         requests: at least one.
-        new_id: names the other blocks, and makes the secret of their tokens.
+        new_id: generates the other block names, and the secret of the tokens.
     """
     features = model.definition.features
     contexts = model.contexts.gather([request.context for request in requests])
@@ -95,7 +97,7 @@ def gather(model: Model, requests: Sequence[PredictionRequest], new_id: Callable
 
 
 def _fingerprint(model: Model, request: PredictionRequest) -> bytes:
-    """16 bytes that tell whether two requests with the same id are one; zeros where the id is ours."""
+    """Return a 16-byte context hash to detect id reuse; zeros for generated ids."""
     if request.id is None:
         return bytes(16)
     return hashlib.blake2b(model.contexts.fingerprinted(request.context), digest_size=16).digest()

@@ -1,4 +1,4 @@
-"""Predicting: what is asked for together is gathered, decided and drawn, stored, and answered."""
+"""Predicting: concurrent requests are gathered, decided, drawn, stored, and answered together."""
 
 import asyncio
 from collections.abc import Sequence
@@ -19,29 +19,29 @@ from service.schemas.rounds import PredictAnswer
 from service.store.base import Block, Seen, Tail
 
 _ATTEMPTS = 3
-"""To store predictions: the first succeeds if no feedback came since the state was folded, the others if no rounds were
-lost."""
+"""Attempts to store predictions. The first requires that no newer feedback exists; retries only require an intact
+log."""
 
 _NUMBER_COST = 30
-"""Multiply-adds in the time that a number of a request or an answer takes to be converted."""
+"""Multiply-adds in the time it takes to convert one number of a request or an answer."""
 
 _BYTES_AT_ONCE = 2**23
-"""Most bytes of predictions stored together: the store takes some ten milliseconds for them."""
+"""Maximum bytes of predictions stored together; the store needs about ten milliseconds for them."""
 
 _NUMBERS_AT_ONCE = 4_000_000
-"""Most probabilities computed together, which bounds the memory of a batch where labels are many: 32 MB an array."""
+"""Maximum probabilities computed together. Bounds the memory of a batch with many labels: 32 MB per array."""
 
 _COST_AT_ONCE = 2_000_000_000
-"""Multiply-adds, about two seconds, of predictions made together: then others of the model have a turn."""
+"""Maximum multiply-adds per batch, about two seconds. Then other requests for the model get a turn."""
 
 
 class Predictor:
-    """Makes the predictions of one model, coalesced.
+    """Makes the predictions of one model in coalesced batches.
 
     Args:
-        replica: whose state decides.
-        environment: where predictions are stored, and what they are drawn with.
-        upkeep: hears of predictions.
+        replica: the replica whose state decides.
+        environment: provides the store, random numbers and worker threads.
+        upkeep: is notified of each batch.
     """
 
     def __init__(self, replica: Replica, environment: Environment, upkeep: Upkeep) -> None:
@@ -55,19 +55,21 @@ class Predictor:
 
     @property
     def idle(self) -> bool:
-        """Whether nothing is under way."""
+        """Whether no request is queued or in flight."""
         return self._batcher.idle
 
     def predict(self, request: PredictionRequest) -> asyncio.Future[PredictAnswer]:
-        """Return a future of the answer, which is stored by then; it may raise what the store does.
+        """Return a future of the answer.
+
+        The future resolves after the prediction is stored. It raises the store's errors.
 
         Raises:
-            InvalidInputError: as `check` has it.
+            InvalidInputError: if `check` refuses the request.
         """
         return self._batcher.submit(check(self._model, request))
 
     async def predict_all(self, requests: Sequence[PredictionRequest]) -> list[PredictAnswer | Exception]:
-        """As `predict` for each; what would be raised is among the answers."""
+        """Handle each request as `predict` does; return errors instead of raising them."""
         return await apply_to_valid(self._batcher.submit_all, attempt_each(partial(check, self._model), requests))
 
     async def _predict_each(self, requests: Sequence[PredictionRequest]) -> list[PredictAnswer | Exception]:
@@ -86,7 +88,11 @@ class Predictor:
         return await run(listed * _NUMBER_COST, model.name, answer_batch, model, batch, drawn, there)
 
     async def _draw_and_store(self, batch: PredictionBatch) -> tuple[Drawn, list[bytes | None]]:
-        """Draw at a state that has seen every round there is, and store; for each block, what was there before."""
+        """Draw with a state that includes every round, and store.
+
+        Returns:
+            The drawn predictions and, for each block, the record already stored under its name, or None.
+        """
         replica = self._replica
         async with replica.lock:
             if replica.state is None:
@@ -97,12 +103,12 @@ class Predictor:
                 there = await self._store(batch, drawn, seen)
                 if not isinstance(there, Tail):
                     return drawn, there
-                await replica.catch_up_locked(there)  # feedback came since: learn from it first, then answer
+                await replica.catch_up_locked(there)  # newer feedback arrived: learn from it, then draw again
                 seen = replica.seen._replace(newer=True)
         raise StoreUnavailableError("the store keeps losing rounds; try again")
 
     async def _store(self, batch: PredictionBatch, drawn: Drawn, seen: Seen) -> list[bytes | None] | Tail:
-        """Store the predictions, unless there are rounds they should have seen."""
+        """Store the predictions; if the state misses rounds, store nothing and return the tail."""
         model, environment = self._model, self._environment
         cost, args = batch.contexts.values.size * _NUMBER_COST, (batch.bounds, batch.tokens, batch.fingerprints)
         encode = model.format.encode_blocks
@@ -112,7 +118,7 @@ class Predictor:
 
 
 def _most_together(model: Model) -> int:
-    """The most predictions of a model that are made together."""
+    """Return the maximum batch size for a model."""
     definition = model.definition
     cost = model.learner.decide_cost(min(definition.features.size, TYPICAL_NONZEROS))
     bounds = (

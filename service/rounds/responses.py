@@ -1,4 +1,4 @@
-"""Predictions as a client reads them."""
+"""Predictions in the form that clients receive."""
 
 import logging
 from collections.abc import Iterable, Sequence
@@ -21,13 +21,13 @@ _log = logging.getLogger(__name__)
 def answer_batch(
     model: Model, batch: PredictionBatch, drawn: Drawn, there: Sequence[bytes | None]
 ) -> list[PredictAnswer | Exception]:
-    """Return the answer to each request of a batch, in order, or why there is none.
+    """Return the answer to each request of a batch, or the error that replaces it, in order.
 
     Args:
-        model: that predicted.
-        batch: what was asked for.
-        drawn: what was drawn for it.
-        there: for each block its record, where it was stored before; else None.
+        model: the model that predicted.
+        batch: the requests.
+        drawn: the predictions drawn for them.
+        there: for each block, the record already stored under its name, or None.
     """
     rows = enumerate(batch.requests)
     probabilities = [drawn.distributions[i] if request.include_distribution else None for i, request in rows]
@@ -45,13 +45,13 @@ def _to_answers(
     predictions: NewPredictions | StoredPrediction,
     probabilities: Iterable[FloatArray | None],
 ) -> list[PredictAnswer]:
-    """N predictions that were made together.
+    """Return the answers for n predictions made together.
 
     Args:
-        model: that made them.
-        ids: their wire forms.
-        predictions: n of them.
-        probabilities: for each the probabilities of the labels (K,), or None where the answer leaves them out.
+        model: the model that made them.
+        ids: the wire forms of their ids.
+        predictions: n predictions.
+        probabilities: for each, the probabilities of the labels (K,), or None if the answer omits them.
     """
     name, labels, seen = model.name, model.definition.labels, predictions.rounds_seen
     moment, shown = datetime.fromtimestamp(predictions.expires_at, UTC), model.answers.show(predictions.outputs)
@@ -64,7 +64,7 @@ def _to_answers(
 
 
 def _stored_answer(model: Model, block: str, fingerprint: bytes, record: bytes) -> PredictAnswer | Exception:
-    """A prediction that was stored before, or why it is not the answer to this request."""
+    """Return the answer of an earlier prediction, or the error if it does not match this request."""
     id_ = wire_form(model.name, block, SINGLE)
     try:
         predictions = model.format.decode_stored(record)

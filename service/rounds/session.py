@@ -1,4 +1,4 @@
-"""Where one worker makes the predictions of one model, takes its feedback, and keeps its replica up."""
+"""One worker's session for one model: predictions, feedback, and upkeep of the replica."""
 
 import asyncio
 from collections.abc import Awaitable, Sequence
@@ -14,7 +14,7 @@ from service.schemas.rounds import FeedbackAnswer, FeedbackRequest, PredictAnswe
 
 
 class ModelSession:
-    """One worker's place for one model."""
+    """Serves one model in this worker."""
 
     def __init__(self, model: Model, environment: Environment) -> None:
         self.model = model
@@ -25,7 +25,7 @@ class ModelSession:
 
     @property
     def idle(self) -> bool:
-        """Whether nothing is under way here."""
+        """Whether the session has no work queued or in progress."""
         return self._predictor.idle and self._feedback.idle and self._upkeep.idle
 
     def predict(self, request: PredictionRequest) -> asyncio.Future[PredictAnswer]:

@@ -1,4 +1,4 @@
-"""The sessions of one worker, by model: a cache bounded in bytes."""
+"""The model sessions of one worker: a cache bounded in bytes."""
 
 import logging
 import sys
@@ -14,15 +14,15 @@ from service.wording.values import quoted
 _log = logging.getLogger(__name__)
 
 _SESSION_BYTES = 16_384
-"""About what a session takes beside its learner's state and its labels."""
+"""Approximate bytes of a session without its learner's state and its labels."""
 
 
 class SessionCache:
-    """Opens sessions as they are asked for, and closes those longest unused when memory runs short.
+    """Opens sessions on demand, and closes the least recently used ones when memory runs short.
 
     Args:
-        environment: what sessions need.
-        max_bytes: about how much memory sessions and their states may take; the busy ones may exceed it.
+        environment: passed to each session.
+        max_bytes: approximate memory limit for sessions and their states. Busy sessions may exceed it.
     """
 
     def __init__(self, environment: Environment, max_bytes: int) -> None:
@@ -33,11 +33,11 @@ class SessionCache:
         self._bytes = 0
 
     async def find(self, name: str, field: str) -> ModelSession:
-        """The session of the model of that name.
+        """Return the session of the model with that name; open one if needed.
 
         Raises:
-            ModelNotFoundError: if there is no such model, blaming that field of the request.
-            StoreCorruptError: if its definition cannot be read.
+            ModelNotFoundError: if the model does not exist. The error names `field` of the request.
+            StoreCorruptError: if the model's definition cannot be read.
         """
         session = self._sessions.get(name)
         if session is not None:
@@ -51,19 +51,19 @@ class SessionCache:
         return self._open(ModelSession(model, self._environment))
 
     def drop(self, session: ModelSession) -> None:
-        """Forgets a session, as when its model is gone."""
+        """Drop a session, for example because its model is gone."""
         if self._sessions.get(session.model.name) is session:
             del self._sessions[session.model.name]
             self._bytes -= self._costs.pop(session)
             session.replica.give_up()
 
     def forget(self, name: str) -> None:
-        """Drop the session of a model that is deleted."""
+        """Drop the session of a deleted model."""
         if name in self._sessions:
             self.drop(self._sessions[name])
 
     async def maintain(self) -> None:
-        """Does the upkeep of every session; one whose model is gone is dropped, trouble with one is logged."""
+        """Run the upkeep of every session. Drop sessions of deleted models; log other errors."""
         for session in list(self._sessions.values()):
             try:
                 await session.maintain()
@@ -71,12 +71,12 @@ class SessionCache:
                 self.drop(session)
             except WagerError as error:  # affected requests get the error
                 _log.warning("upkeep of model %s: %s", session.model.name, error.detail)
-            except Exception:  # noqa: BLE001  one broken model must not end the upkeep of all
+            except Exception:  # noqa: BLE001  one broken model must not stop the upkeep of the others
                 _log.exception("upkeep of model %s", session.model.name)
 
     def _open(self, session: ModelSession) -> ModelSession:
         there = self._sessions.setdefault(session.model.name, session)
-        if there is session:  # else another request opened it while this one waited for the store
+        if there is session:  # otherwise a concurrent request opened one first
             self._costs[session] = _cost(session)
             self._bytes += self._costs[session]
             self._make_room(session)
@@ -91,14 +91,14 @@ class SessionCache:
 
 
 def _complete_model(stored: StoredModel) -> Model:
-    """The stored model, with what is made once from its labels."""
+    """Load a stored model, including the properties that it computes once from its labels."""
     model = stored_model(stored)
     _ = model.answers, model.format
     return model
 
 
 def _cost(session: ModelSession) -> int:
-    """About the memory that a session holds: its learner's state, the labels, the tables of them, and the rest."""
+    """Estimate the bytes of a session: its learner's state, labels, label tables, and the rest."""
     labels = session.model.definition.labels
     strings = sys.getsizeof(labels) + sum(map(sys.getsizeof, labels))
     return session.replica.bytes + strings + session.model.answers.table_bytes + _SESSION_BYTES

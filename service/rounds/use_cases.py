@@ -1,4 +1,4 @@
-"""The use cases: predict and give feedback."""
+"""The use cases predict and give feedback."""
 
 import asyncio
 from collections import defaultdict
@@ -20,11 +20,11 @@ _PlayAll: TypeAlias = Callable[[ModelSession, Sequence[_Item]], Awaitable[list[_
 
 
 class RoundService:
-    """Predictions and feedback, for every model. Any worker may answer any request.
+    """Predictions and feedback for every model. Any worker can answer any request.
 
     Args:
-        sessions: where they are played.
-        max_distribution_numbers: the most probabilities that one answer to many predictions may list.
+        sessions: the worker's model sessions.
+        max_distribution_numbers: maximum probabilities in the answer to one batch request.
     """
 
     def __init__(self, sessions: SessionCache, max_distribution_numbers: int) -> None:
@@ -32,9 +32,9 @@ class RoundService:
         self._max_distribution_numbers = max_distribution_numbers
 
     async def check_answer_size(self, name: str, items: int, include_distribution: bool) -> None:
-        """Refuse to list more probabilities, or labels of sets and rankings, than fit an answer.
+        """Refuse a batch whose answer would list too many probabilities, or labels of sets and rankings.
 
-        A missing model is reported later.
+        Missing models are reported later.
 
         Raises:
             BatchTooLargeError: if the answer would be too large.
@@ -55,44 +55,44 @@ class RoundService:
     async def predict(self, model: str, request: PredictionRequest) -> PredictAnswer:
         """Draw an answer for the context, and store the prediction.
 
-        Every round whose feedback was acknowledged before the call has been learned from. The same id and
-        context bring the stored prediction again.
+        The state includes every round whose feedback was acknowledged before the call. Repeating a request with
+        the same id and context returns the stored prediction.
 
         Raises:
-            ModelNotFoundError: if there is no such model.
-            ContextLengthError: if the context is of another kind, or has not as many numbers as it should.
-            ContextIndexError: if an index is out of range, or there twice.
-            NormExceededError: if it is beyond the bound, and the model rejects such.
-            NoDistributionError: if a distribution is asked for, and the answers are too many.
+            ModelNotFoundError: if the model does not exist.
+            ContextLengthError: if the context has the wrong kind or length.
+            ContextIndexError: if an index is out of range or repeated.
+            NormExceededError: if the context exceeds the norm bound and the model rejects such contexts.
+            NoDistributionError: if the request includes a distribution over too many answers to list.
             PredictionConflictError: if the id was used with another context.
             LearnerFailedError: if the learner cannot decide.
-            StoreError: if the store does not do its part.
+            StoreError: if the store fails.
         """
         return await self._in_session(model, "model", ModelSession.predict, request)
 
     async def predict_all(
         self, model: str, requests: Sequence[PredictionRequest | Exception]
     ) -> list[PredictAnswer | Exception]:
-        """As `predict` for each; what has failed already stays, and what would be raised is among the answers."""
+        """Predict each request as `predict` does. Pass earlier errors through; return errors instead of raising."""
         return await apply_to_valid(partial(self._all_in_session, model, "model", ModelSession.predict_all), requests)
 
     async def give_feedback(self, request: FeedbackRequest) -> FeedbackAnswer:
-        """Join the feedback with its prediction: once, however often it is called.
+        """Join the feedback with its prediction. Repeated calls record it once.
 
         Raises:
-            ModelNotFoundError: if there is no such model.
-            PredictionNotFoundError: if the prediction was never made, or is forgotten.
-            PredictionExpiredError: if its window has closed, and the model rejects late feedback.
-            FeedbackConflictError: if other feedback came first.
+            ModelNotFoundError: if the model does not exist.
+            PredictionNotFoundError: if the prediction was never made, or is no longer stored.
+            PredictionExpiredError: if its window has closed and the model rejects late feedback.
+            FeedbackConflictError: if different feedback came first.
             BrokenPredictionError: if its record is damaged.
-            InvalidInputError: if the feedback says nothing, contradicts itself, or not enough for the learner.
-            StoreError: if the store does not do its part.
+            InvalidInputError: if the feedback is empty, contradicts itself, or lacks what the learner needs.
+            StoreError: if the store fails.
         """
         name = _checked(request).prediction_id.model
         return await self._in_session(name, "prediction_id", ModelSession.give_feedback, request)
 
     async def give_all(self, requests: Sequence[FeedbackRequest]) -> list[FeedbackAnswer | Exception]:
-        """As `give_feedback` for each request; what would be raised is among the answers."""
+        """Handle each request as `give_feedback` does; return errors instead of raising them."""
         return await apply_to_valid(self._give_by_model, attempt_each(_checked, requests))
 
     async def _give_by_model(self, requests: Sequence[FeedbackRequest]) -> list[FeedbackAnswer | Exception]:
@@ -108,7 +108,7 @@ class RoundService:
     async def _in_session(
         self, name: str, field: str, play: Callable[[ModelSession, _Item], Awaitable[_T]], item: _Item
     ) -> _T:
-        """Play an item in the model's session; in a new one if the model was deleted and made again since."""
+        """Play an item in the model's session; retry in a new session if the model was deleted and recreated."""
         request_context.note_model(name)
         session = await self._sessions.find(name, field)
         try:
@@ -120,7 +120,7 @@ class RoundService:
     async def _all_in_session(
         self, name: str, field: str, play: _PlayAll[_Item, _T], items: Sequence[_Item], again: bool = True
     ) -> list[_T | Exception]:
-        """As `_in_session`, with many items: those that the model's deletion stopped are played again."""
+        """Play many items as `_in_session` does; retry those that failed because the model was deleted."""
         request_context.note_model(name)
         try:
             session = await self._sessions.find(name, field)

@@ -1,7 +1,7 @@
-"""Feedback from senders of webhooks: who signed it (Standard Webhooks 1.0), and what it says.
+"""Webhook feedback: verifies signatures (Standard Webhooks 1.0) and parses bodies.
 
-The library `standardwebhooks` computes signatures. Headers are judged here: the library's own `verify` reads the
-system's clock, and raises ValueError, binascii.Error or UnicodeDecodeError on malformed ones.
+The library `standardwebhooks` computes signatures. This module checks the headers, because the library's `verify`
+reads the system clock and raises ValueError, binascii.Error or UnicodeDecodeError on malformed headers.
 """
 
 import hmac
@@ -20,7 +20,7 @@ from service.wording.bad_json import syntax_error, unreadable
 from service.wording.values import shown
 
 TOLERANCE_SECONDS = 300
-"""How old, or how far ahead, a signature may be. A replay in that time is a duplicate: feedback counts once."""
+"""Maximum difference between a signature's timestamp and now. A replay within it is a duplicate and counts once."""
 
 _MOST_SIGNATURES = 16
 _MOST_MEMBERS = 1000
@@ -31,7 +31,7 @@ _UNSIGNED = "no signature in webhook-signature matches the body, webhook-id and 
 
 
 class Signed(NamedTuple):
-    """What the headers of a webhook say of its signature; whether it is right, only the body shows."""
+    """The signature headers of a webhook, not yet verified against its body."""
 
     message_id: str
     timestamp: int  # seconds since the epoch
@@ -39,11 +39,11 @@ class Signed(NamedTuple):
 
 
 class Verifier:
-    """Knows the secrets that senders may sign with; several while one replaces another.
+    """Verifies webhook signatures against the configured secrets. Several are valid during a rotation.
 
     Args:
-        secrets: each `whsec_` and base64.
-        now: seconds since the epoch.
+        secrets: each `whsec_` followed by base64.
+        now: returns seconds since the epoch.
     """
 
     def __init__(self, secrets: Sequence[str], now: Callable[[], float]) -> None:
@@ -51,15 +51,15 @@ class Verifier:
         self._now = now
 
     def check_headers(self, headers: Mapping[str, str]) -> Signed:
-        """Refuse what its headers alone show not to be signed, so that nobody waits for its body.
+        """Check the signature headers, so that unsigned webhooks are refused before their body is read.
 
         Args:
-            headers: by names in lower case: `webhook-id`, `webhook-timestamp` and `webhook-signature`, or with
-                `svix-` in the place of `webhook-`.
+            headers: by lower-case name: `webhook-id`, `webhook-timestamp` and `webhook-signature`, or the same with
+                the prefix `svix-`.
 
         Raises:
-            SignatureError: if a header is missing or malformed, the time is not within the tolerance, or there are
-                no secrets.
+            SignatureError: if a header is missing or malformed, the timestamp is out of tolerance, or no secret is
+                configured.
         """
         if not self._signers:
             raise SignatureError("webhooks are disabled: WAGER_WEBHOOK_SECRETS is not set")
@@ -73,14 +73,14 @@ class Verifier:
         return Signed(message_id, int(timestamp), given)
 
     def verify(self, headers: Mapping[str, str], body: bytes) -> None:
-        """Lets pass what was signed, with any of the secrets, not long ago.
+        """Check that one of the secrets signed the webhook within the tolerance.
 
         Args:
-            headers: as `check_headers` takes them.
-            body: as it came.
+            headers: as for `check_headers`.
+            body: the raw bytes.
 
         Raises:
-            SignatureError: if it was not.
+            SignatureError: if `check_headers` refuses the headers, no signature matches, or the body is not UTF-8.
         """
         signed = self.check_headers(headers)
         expected = [self._sign(signer, signed.message_id, signed.timestamp, body) for signer in self._signers]
@@ -104,32 +104,32 @@ def _header(headers: Mapping[str, str], name: str) -> str:
 
 
 def read_feedback(headers: Mapping[str, str], body: bytes) -> FeedbackRequest:
-    """What a webhook says: the body of `POST /feedback`, bare, or as the `data` of an event.
+    """Parse a webhook: the body of `POST /feedback`, bare or as the `data` of an event.
 
-    An event is a CloudEvent, structured or binary, or what Standard Webhooks recommends: an object with `type`
-    and `data`. Where the data of a CloudEvent name no `prediction_id`, its `subject` does.
+    An event is a CloudEvent (structured or binary), or an object with `type` and `data`, as Standard Webhooks
+    recommends. If the data of a CloudEvent lacks `prediction_id`, its `subject` is the prediction id.
 
     Raises:
-        InvalidInputError: if it is none of these.
-        pydantic.ValidationError: if the feedback in it is wrong.
+        InvalidInputError: if the webhook has none of these forms.
+        pydantic.ValidationError: if the feedback is invalid.
     """
     if any(name.startswith("ce-") for name in headers) or _media_type(headers) == _CLOUDEVENT:
         return _as_feedback(_event_data(headers, body))
     try:
-        said = json.loads(body)
+        payload = json.loads(body)
     except json.JSONDecodeError as error:
         raise InvalidInputError(f"the body is not JSON: {syntax_error(error.msg, error.pos)}") from None
     except (ValueError, RecursionError) as error:
         raise InvalidInputError(f"the body is not JSON: {unreadable(error)}") from None
-    if isinstance(said, dict) and "type" in said and "data" in said:
-        said = said["data"]
-    return _as_feedback(said)
+    if isinstance(payload, dict) and "type" in payload and "data" in payload:
+        payload = payload["data"]
+    return _as_feedback(payload)
 
 
-def _as_feedback(said: Any) -> FeedbackRequest:
-    if isinstance(said, dict) and len(said) > _MOST_MEMBERS:  # each might be an error, which takes long to report
-        raise InvalidInputError(f"got feedback with {len(said)} members; it may have at most {_MOST_MEMBERS}")
-    return FeedbackRequest.model_validate(said)
+def _as_feedback(payload: Any) -> FeedbackRequest:
+    if isinstance(payload, dict) and len(payload) > _MOST_MEMBERS:  # reporting an error for each would take long
+        raise InvalidInputError(f"got feedback with {len(payload)} members; it may have at most {_MOST_MEMBERS}")
+    return FeedbackRequest.model_validate(payload)
 
 
 def _media_type(headers: Mapping[str, str]) -> str:
@@ -139,7 +139,7 @@ def _media_type(headers: Mapping[str, str]) -> str:
 def _event_data(headers: Mapping[str, str], body: bytes) -> Any:
     try:
         event = from_http_event(HTTPMessage(dict(headers), body))
-    except Exception:  # noqa: BLE001  the library raises whatever comes of a malformed event
+    except Exception:  # noqa: BLE001  the library raises arbitrary errors on malformed events
         raise InvalidInputError("the body and headers are not a CloudEvent 1.0 in JSON") from None
     data, subject = event.get_data(), event.get_subject()
     if not isinstance(data, dict):

@@ -1,1 +1,1 @@
-"""Where everything that must outlast a process is kept: Redis or Valkey, nothing else."""
+"""Storage of everything that must outlive a process, in Redis or Valkey."""

@@ -1,9 +1,9 @@
-"""What the service asks of a store. `service.store.redis.redis_store` answers it over the Redis protocol.
+"""The interface of the store. `service.store.redis.redis_store` implements it over the Redis protocol.
 
-Arguments and results are values: nothing returned changes later. Every method raises
-`StoreUnavailableError` when the store gives no answer, and every writing one `StoreFullError` when the store
-has no memory left; what else is raised is said with the method. After a writing method raised
-`StoreUnavailableError` its effect is unknown; all of them may be repeated.
+Arguments and results are values: nothing returned changes later. Every method raises `StoreUnavailableError`
+if the store does not answer. Every writing method raises `StoreFullError` if the store is out of memory.
+Each method documents its other errors. After a writing method raised `StoreUnavailableError`, its effect is
+unknown; every writing method may be repeated.
 """
 
 from collections.abc import AsyncIterator, Sequence
@@ -23,125 +23,125 @@ class Snapshot(NamedTuple):
 
     round_count: int
     state: bytes | memoryview
-    last_at: bytes | None = None  # when the last of them came, as its entry has it; None where it is not known
+    last_at: bytes | None = None  # moment of the last round, as stored in its entry; None if unknown
     statistics: bytes = b""
-    damage: int = 0  # version of the record of damage that was heeded
+    damage: int = 0  # version of the damage record taken into account
     change_count: int = 0
 
 
 class LogEntry(NamedTuple):
-    """Rounds that one call made of predictions in one block; the first round of a log has number 1."""
+    """Rounds that one call appended for one block of predictions. The first round of a log has number 1."""
 
-    last_round: int  # of the last of them
+    last_round: int  # number of the last of these rounds
     block: str
-    payload: bytes  # one or more
-    version: int = VERSION  # of the layout of the rounds
+    payload: bytes  # one or more rounds
+    version: int = VERSION  # of the rounds' layout
 
 
 class Tail(NamedTuple):
-    """Entries of the log from some round on, oldest first, and how many rounds and changes the log had in all."""
+    """Log entries from some round on, oldest first, and the total numbers of rounds and changes in the log."""
 
     round_count: int
     entries: list[LogEntry]
-    damage: int = 0  # version of the record of damage
+    damage: int = 0  # version of the damage record
     change_count: int = 0
 
 
 class Seen(NamedTuple):
-    """How many rounds and changes were taken into account, and how many rounds that were not to return at most.
+    """Rounds and changes seen, and the maximum number of unseen rounds to return.
 
-    A log that was lost in part (a fail-over, a loss of power, an old backup) and went on may have as many rounds
-    and not the same: the moment of the last one distinguishes them.
+    A log that lost its end (a fail-over, a power loss, an old backup) and then continued may have the same number of
+    rounds, but different ones. The moment of the last round distinguishes the two logs.
     """
 
     round_count: int
     limit: int
-    last_at: bytes | None = None  # when the last of them came, as its entry has it; None where it is not known
-    newer: bool = False  # whether there may be newer ones
-    damage: int = 0  # version of the record of damage that was heeded
+    last_at: bytes | None = None  # moment of the last round, as stored in its entry; None if unknown
+    newer: bool = False  # whether the log may have newer rounds
+    damage: int = 0  # version of the damage record taken into account
     change_count: int = 0
 
 
 class Block(NamedTuple):
-    """Predictions to be stored together: the name of their block and its record."""
+    """Predictions stored together: the name of their block and its record."""
 
     id: str
     record: bytes
 
 
 class Feedback(NamedTuple):
-    """Feedback to be joined with its prediction: at least one of the two last is given."""
+    """Feedback to join with its prediction. It has `correct`, `truth`, or both."""
 
     prediction_id: PredictionId
     correct: bool | None
-    truth: bytes | None  # as long as the answer
+    truth: bytes | None  # same length as the answer
 
 
 class FeedbackStatus(StrEnum):
-    """What became of one feedback."""
+    """The result of one feedback."""
 
     RECORDED = "recorded"
     DUPLICATE = "duplicate"
     CONFLICT = "conflict"  # a different outcome was recorded first
     INCONSISTENT = "inconsistent"  # `correct` contradicts the truth
-    LABEL_NEEDED = "label-needed"  # the learner needs the truth, and it is not known
+    LABEL_NEEDED = "label-needed"  # the learner needs the truth, which is unknown
     UNKNOWN = "unknown"
     EXPIRED = "expired"
     BROKEN = "broken"  # the record of the prediction is damaged
-    NEWER = "newer-version"  # which wrote the record of the prediction
+    NEWER = "newer-version"  # a newer version wrote the record of the prediction
 
 
 class FeedbackResult(NamedTuple):
-    """Status; with `recorded`, `duplicate` and `conflict`, the outcome on record, else None."""
+    """The status, and the outcome on record; None unless `recorded`, `duplicate` or `conflict`."""
 
     status: FeedbackStatus
     outcome: Outcome | None
 
 
 class FeedbackRules(NamedTuple):
-    """The model's rules by which feedback is judged."""
+    """A model's rules for accepting feedback."""
 
     accept_late: bool
     label_needed: bool
-    shape: RecordShape  # of its records of version 3
+    shape: RecordShape  # of its version 3 records
 
 
 class PublishedStatistics(NamedTuple):
-    """Statistics of the first rounds, to be kept for those who watch, and the slots of their clock."""
+    """Statistics of the first rounds of a log, with the time slots they refer to."""
 
     round_count: int
     statistics: bytes
-    slot: int
-    oldest_slot: int
+    slot: int  # current time slot
+    oldest_slot: int  # oldest slot that can contain open predictions
     version: int  # of the statistics
 
 
 class ModelStats(NamedTuple):
-    """What the store knows about the course of a model."""
+    """A model's counters and published statistics."""
 
     name: str
     round_count: int
     predictions: int
     correct: int
-    refused: dict[FeedbackStatus, int]  # how often feedback was answered otherwise than `recorded`
+    refused: dict[FeedbackStatus, int]  # number of feedbacks by status, `recorded` excluded
     snapshot_rounds: int
-    snapshot_at: float | None  # seconds since the epoch; None where there is no snapshot
+    snapshot_at: float | None  # seconds since the epoch; None without a snapshot
     statistics_rounds: int
-    statistics: bytes  # empty where none was published
-    predictions_by: dict[int, int]  # by slot of time: how many there were by its end
+    statistics: bytes  # empty if none were published
+    predictions_by: dict[int, int]  # total predictions made by the end of each time slot
     damaged: int = 0  # rounds that cannot be read
 
 
 class StoreLoad(NamedTuple):
-    """How full a store is; of several servers, the fullest one."""
+    """Memory use of a store; of several servers, the fullest one."""
 
-    memory: int  # bytes
-    memory_limit: int  # bytes; the machine's where the store has none
-    models: int  # listed
+    memory: int  # bytes used
+    memory_limit: int  # bytes; the machine's memory if the store has no limit
+    models: int  # number of listed models
 
 
 class StoreReadiness(NamedTuple):
-    """What an operator wants to know of a store."""
+    """Version, durability and warnings of a store, for its operator."""
 
     version: str
     persistence: str  # what an acknowledged write survives, in one sentence
@@ -149,77 +149,77 @@ class StoreReadiness(NamedTuple):
 
 
 class Store(Protocol):
-    """Models, predictions, logs and snapshots, each change atomic."""
+    """Models, predictions, logs and snapshots. Each change is atomic."""
 
     async def create_model(self, key: ModelKey, definition: str, now: float, summary: str = "") -> bool:
-        """Stores a new model; False if the name is taken. Creating the same incarnation twice is one creation."""
+        """Store a new model; return False if the name is taken. Creating the same incarnation again returns True."""
 
     async def get_model(self, name: str) -> StoredModel | None:
-        """The model of that name.
+        """Return the model with that name, or None.
 
         Raises:
-            StoreCorruptError: if the key holds no model.
+            StoreCorruptError: if the key does not hold a valid model.
         """
 
     async def list_models(self, after: str, limit: int) -> ModelPage:
-        """Up to `limit` models whose names follow `after`, which is "" for the first page; each fails alone."""
+        """Return up to `limit` models with names after `after` ("" for the first page). Unreadable ones fail alone."""
 
     async def list_model(self, name: str) -> ListedModel | None:
-        """The model of that name, as a list has it.
+        """Return the list entry of the model with that name, or None.
 
         Raises:
-            StoreCorruptError: if the key holds no model.
+            StoreCorruptError: if the key does not hold a valid model.
         """
 
     async def keep_summary(self, key: ModelKey, summary: str) -> bool:
-        """Keeps the summary of a definition that was stored without; False if this incarnation is gone."""
+        """Store the summary of a definition that has none; return False if this incarnation is gone."""
 
     async def delete_model(self, name: str) -> bool:
-        """Deletes the model, damaged or not, its log and snapshot; False if there is none. Its predictions expire."""
+        """Delete a model, damaged or not, but let its predictions expire; return False if it does not exist."""
 
     async def add_predictions(
         self, key: ModelKey, blocks: Sequence[Block], keep_seconds: float, seen: Seen | None
     ) -> list[bytes | None] | Tail:
-        """Stores blocks of predictions for so long, each unless its id is in use.
+        """Store blocks of predictions, each unless its id is in use.
 
         Args:
             key: the model.
-            blocks: what to store.
-            keep_seconds: how long.
-            seen: the rounds and changes that the predictions take into account, where they must be all there are,
-                or the first of them; None where that does not matter.
+            blocks: the blocks to store.
+            keep_seconds: how long to keep them.
+            seen: the rounds and changes that the predictions take into account. These must be the whole log or,
+                with `newer`, its beginning. None skips the check.
 
         Returns:
-            Where others were seen than there are, the tail after them, preceded by the entry of the last that
-            was seen if the log has it: then nothing was stored. Else, for each block, None if it was stored, or
-            the record that was there, without its bodies.
+            If the log does not match `seen`, the tail after the rounds seen, preceded by the entry of the last of
+            them if the log has it; nothing is stored. Otherwise, for each block, None if it was stored, or the
+            record already stored under its id, without bodies.
 
         Raises:
             ModelNotFoundError: if this incarnation of the model is gone.
-            NewerVersionError: if an entry of that tail has what this version does not know.
+            NewerVersionError: if a newer version wrote an entry of the tail.
         """
 
     async def add_feedback(
         self, key: ModelKey, feedback: Sequence[Feedback], rules: FeedbackRules, now: float
     ) -> list[FeedbackResult]:
-        """Joins feedback with its predictions and appends each new round to the log, once.
+        """Join feedback with its predictions, and append each new round to the log exactly once.
 
         Raises:
             ModelNotFoundError: if this incarnation of the model is gone.
         """
 
     async def read_tail(self, key: ModelKey, after: int, limit: int) -> Tail:
-        """The entries with the first `limit` rounds after round `after` that the log still has, and the changes there.
+        """Return the entries that contain the first `limit` remaining rounds after round `after`.
 
-        The first may begin earlier, and the last end later than those.
+        Changes between these rounds are included. The first entry may begin earlier, and the last may end later.
 
         Raises:
             ModelNotFoundError: if this incarnation of the model is gone.
-            NewerVersionError: if an entry has a type, a version or fields that this version does not know: any change.
+            NewerVersionError: if this version does not know the type, version or fields of an entry, such as a change.
         """
 
     async def load_snapshot(self, key: ModelKey) -> Snapshot | None:
-        """The latest snapshot.
+        """Return the latest snapshot, or None.
 
         Raises:
             NewerVersionError: if a newer version wrote it.
@@ -227,68 +227,68 @@ class Store(Protocol):
         """
 
     async def save_snapshot(self, key: ModelKey, snapshot: Snapshot, retain_rounds: int) -> int:
-        """Keeps the snapshot if it has seen more than the one there, all of this log; trims the log before it.
+        """Store a snapshot of this log if it is newer than the stored one, and trim the log before it.
 
-        A snapshot of a newer version stays, unless it is on record as damaged.
+        A stored snapshot of a newer version is never replaced, unless it is recorded as damaged.
 
         Returns:
-            How many rounds the snapshot that is now there has seen.
+            The number of rounds in the snapshot that is now stored.
 
         Raises:
             ModelNotFoundError: if this incarnation of the model is gone.
         """
 
     async def publish_statistics(self, key: ModelKey, published: PublishedStatistics) -> int:
-        """Keeps the statistics if they count more rounds than those there, which no newer version wrote.
+        """Store the statistics if they count more rounds than the stored ones, and no newer version wrote those.
 
         Returns:
-            How many rounds the statistics that are now there have counted.
+            The number of rounds in the statistics that are now stored.
 
         Raises:
             ModelNotFoundError: if this incarnation of the model is gone.
         """
 
     async def record_damage(self, key: ModelKey, found: Sequence[Damage]) -> bool:
-        """Records rounds that cannot be read, so that every worker leaves out the same.
+        """Record unreadable rounds, so that every worker leaves out the same ones.
 
         Returns:
-            Whether they are on record. If not, the snapshot has seen them: start from that.
+            Whether they are on record. If not, the snapshot includes them: start from it.
 
         Raises:
             ModelNotFoundError: if this incarnation of the model is gone.
         """
 
     async def mark_snapshot(self, key: ModelKey, rounds: int, reason: str) -> None:
-        """Record that the snapshot of these rounds cannot be read, so that any other takes its place.
+        """Record that the snapshot of `rounds` rounds cannot be read, so that any other may replace it.
 
         Raises:
             ModelNotFoundError: if this incarnation of the model is gone.
         """
 
     async def read_damage(self, key: ModelKey) -> DamageRecord:
-        """What is on record as damaged."""
+        """Return the damage record of a model."""
 
     async def list_damaged(self, limit: int) -> list[str]:
-        """The first names of models with recorded damage, in order."""
+        """Return the first names of models with recorded damage, sorted."""
 
     def scan_blocks(self, key: ModelKey) -> AsyncIterator[Block]:
-        """Every block of predictions of a model, in no order; the store is searched for them."""
+        """Scan the store for a model's blocks of predictions; yield them in no particular order."""
 
     async def read_model_stats(self, name: str) -> ModelStats | None:
-        """The figures of the model of that name, at a cost that no history changes."""
+        """Return a model's counters and statistics, or None, at a cost independent of its history."""
 
     async def list_names(self, limit: int) -> list[str]:
-        """The first names of models, in order; some may be gone."""
+        """Return the first names of models, sorted. Some of the models may be gone."""
 
     async def read_load(self) -> StoreLoad:
-        """How full the store is."""
+        """Return the memory use of the store."""
 
     async def check(self) -> StoreReadiness:
-        """Write to each server of the store, and say what it promises.
+        """Write to each server of the store; return the store's readiness.
 
         Raises:
-            StoreUnavailableError: if a write is refused, for whatever reason.
+            StoreUnavailableError: if a write is refused for any reason.
         """
 
     async def close(self) -> None:
-        """Closes connections."""
+        """Close all connections."""

@@ -1,4 +1,4 @@
-"""What cannot be read of a model, as the store keeps it."""
+"""Damage records: the unreadable rounds and snapshots of a model."""
 
 import json
 import re
@@ -10,10 +10,10 @@ _FIELD = re.compile(rb"(snapshot|\d{1,18})-(\d{1,18})")
 
 
 class DamagedSnapshotError(Exception):
-    """A snapshot is damaged. No request fails for it while the log has all that it has seen.
+    """A snapshot is damaged. Requests fail only if the log no longer has all of its rounds.
 
     Attributes:
-        round_count: the rounds that it has seen, by its own account; 0 where that cannot be read.
+        round_count: number of rounds in the snapshot, according to its fields; 0 if unreadable.
     """
 
     def __init__(self, detail: str, round_count: int = 0) -> None:
@@ -22,25 +22,25 @@ class DamagedSnapshotError(Exception):
 
 
 class Damage(NamedTuple):
-    """Rounds of the log, or a snapshot, that cannot be read."""
+    """Unreadable rounds of the log, or an unreadable snapshot."""
 
-    first: int  # round; 1 of a snapshot
-    last: int  # round; the last that a snapshot has seen
-    entry: int  # the last round of the entry that they are in
+    first: int  # round; 1 for a snapshot
+    last: int  # round; for a snapshot, the last that it includes
+    entry: int  # last round of the entry that contains the damage
     reason: str
     snapshot: bool = False
-    found_at: float | None = None  # seconds since the epoch, by the store's clock; None before it is recorded
+    found_at: float | None = None  # seconds since the epoch on the store's clock; None until recorded
 
 
 class DamageRecord(NamedTuple):
-    """What is on record as damaged. The version changes with each new range of rounds."""
+    """The recorded damage of a model. Each new range of rounds changes the version."""
 
     version: int
-    found: list[Damage]  # in the order of rounds
+    found: list[Damage]  # sorted by round
 
 
 def decode_damage(fields: Mapping[bytes, bytes]) -> list[Damage]:
-    """What the hash of a model's damage says, in the order of rounds. It may be damaged as well."""
+    """Decode a model's damage hash, sorted by round. Skip invalid fields, as the hash may be damaged as well."""
     found = (_damage(name, value) for name, value in fields.items())
     return sorted((each for each in found if each is not None), key=lambda each: (each.first, each.last))
 
@@ -50,8 +50,8 @@ def _damage(name: bytes, value: bytes) -> Damage | None:
         return None
     begin, end = match.groups()
     try:
-        said = json.loads(value)
-        entry, reason, at = int(said["entry"]), str(said["reason"]), float(said["at"])
+        decoded = json.loads(value)
+        entry, reason, at = int(decoded["entry"]), str(decoded["reason"]), float(decoded["at"])
     except (ValueError, TypeError, KeyError):
         entry, reason, at = 0, "not known", 0.0
     if begin == _SNAPSHOT:

@@ -1,71 +1,81 @@
-"""Every key, spelled once. The braces put all keys of a model into one slot of a cluster."""
+"""The names of all keys in the store. The braces put all keys of a model into one slot of a cluster."""
 
 MODELS = "wager:models"
-"""Sorted set of the names of all models, and perhaps of some that are gone."""
+"""Sorted set: the names of all models, and possibly of some that are gone."""
 
 API_KEYS = "wager:api-keys"
-"""Hash: the record of each API key (`service.access.keys`) under its id."""
+"""Hash: the record of each API key (`service.access.keys`) by its id."""
 
 DAMAGED = "wager:damaged"
-"""Sorted set of the names of models with recorded damage, and perhaps of some that are gone."""
+"""Sorted set: the names of models with recorded damage, and possibly of some that are gone."""
 
 RATE_LIMITS = "wager:limits"
-"""What the keys of rate limits begin with; the library `limits` names the rest."""
+"""Prefix of the rate limit keys. The library `limits` defines the rest."""
 
 
 def probe(tag: str) -> str:
-    """String that is written to see whether writes are taken; its tag, where it has one, chooses the slot."""
+    """Return the key of a string written to check that the store accepts writes. A tag selects the cluster slot."""
     return f"wager:{{{tag}}}:probe" if tag else "wager:probe"
 
 
 def model(name: str) -> str:
-    """Hash: incarnation, definition, created_at, and the counters rounds, predictions, correct, refused:<status>.
+    """Return the key of a model's hash.
 
-    Where the model was changed, also `changes`, how often, which no version does yet. Where rounds are damaged, also
-    `damaged`, how many, and `damage`, the version of the record of them.
+    Fields: incarnation, definition, summary (not of models of 0.1.0), created_at, last_at (the moment of the last
+    feedback), and the counters rounds, predictions, correct, refused:<status>. If rounds are damaged, also `damaged`,
+    their number, and `damage`, the version of the damage record. `changes` counts changes of the model; no version
+    makes any yet.
     """
     return f"wager:{{{name}}}:model"
 
 
 def log(name: str, incarnation: str) -> str:
-    """Stream of rounds and changes; the id of an entry is <rounds>-<changes>, how many there are of each with it.
+    """Return the key of a model's log, a stream of rounds and changes.
 
-    Fields: `t` its type, `v` the version of its layout, and of rounds, `p` their block and `d` their bytes. Releases up
-    to 0.1.0 wrote rounds with `p` and `r` alone.
+    The id of an entry is <rounds>-<changes>, the totals up to and including this entry. Fields: `t` its type, `v` the
+    version of its layout and, for rounds, `p` their block and `d` their bytes. Releases up to 0.1.0 wrote only `p` and
+    `r`, the bytes.
     """
     return f"wager:{{{name}}}:{incarnation}:log"
 
 
 def snapshot(name: str, incarnation: str) -> str:
-    """Hash: the parts of the state, numbered, and beside them version, rounds, changes, tally, at, check.
+    """Return the key of a snapshot's hash.
 
-    `tally` are the statistics, `at` is in seconds since the epoch, by the store's clock; what `check` covers is said in
-    `service.store.redis.snapshot_parts`. Where the snapshot cannot be read, also `damaged`.
+    Fields: the numbered parts of the state, and version, rounds, changes, tally, at, check. `tally` holds the
+    statistics. `at` is in seconds since the epoch on the store's clock. `service.store.redis.snapshot_parts` defines
+    `check`. If the snapshot cannot be read, also `damaged`.
     """
     return f"wager:{{{name}}}:{incarnation}:snapshot"
 
 
 def coming_snapshot(name: str, incarnation: str, digest: str) -> str:
-    """Hash: the parts of a snapshot that is being written."""
+    """Return the key of a hash with the parts of an unfinished snapshot."""
     return f"wager:{{{name}}}:{incarnation}:snapshot:{digest}"
 
 
 def statistics(name: str, incarnation: str) -> str:
-    """Hash: version, rounds, tally (the statistics), and s:<slot>, predictions made by the end of a slot of time."""
+    """Return the key of a model's published statistics, a hash.
+
+    Fields: version, rounds, tally (the statistics), and s:<slot>, the predictions made by the end of a time slot.
+    """
     return f"wager:{{{name}}}:{incarnation}:tally"
 
 
 def damage(name: str, incarnation: str) -> str:
-    """Hash: why `<first>-<last>`, a range of rounds, or `snapshot-<rounds>` cannot be read; JSON."""
+    """Return the key of a model's damage record, a hash.
+
+    Fields are `<first>-<last>`, a range of rounds, or `snapshot-<rounds>`. Values are JSON with the reason.
+    """
     return f"wager:{{{name}}}:{incarnation}:damage"
 
 
 def block(name: str, incarnation: str, block_id: str) -> str:
-    """String: the record of one or more predictions (`service.store.records.records`)."""
+    """Return the key of a string with the record of one or more predictions (`service.store.records.records`)."""
     return f"wager:{{{name}}}:{incarnation}:p:{block_id}"
 
 
 def lasting(name: str, incarnation: str) -> list[str]:
-    """Every key of one life of a model but those of its predictions, which end by themselves."""
+    """Return every key of one incarnation of a model except its predictions, which expire."""
     parts = (log, snapshot, statistics, damage)
     return [model(name), *(part(name, incarnation) for part in parts)]

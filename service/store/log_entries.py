@@ -1,7 +1,7 @@
-"""Entries of the log as rounds: those that can be read, and those that cannot.
+"""Splits log entries into readable and damaged rounds.
 
-What cannot be read depends on the bytes of an entry and on the numbers of the rounds in it alone, so that every worker
-finds the same. The numbers come from the ids of entries, which the store keeps.
+Whether a round is readable depends only on the bytes of its entry and on the round numbers in it, so every worker
+finds the same damage. The numbers come from the entry ids, which the store assigns.
 """
 
 import re
@@ -26,60 +26,60 @@ _NUMBERS = {version: rounds.place("round") for version, rounds in _ROUNDS.items(
 
 
 class Piece(NamedTuple):
-    """The bytes of some rounds that follow each other, and that one version wrote."""
+    """The bytes of consecutive rounds, all written by one version."""
 
-    first: int  # the number of the first
+    first: int  # number of the first round
     last: int
     rounds: bytes
-    entry: LogEntry  # which they are in, or the last of several
+    entry: LogEntry  # the entry that contains the rounds; the last one of several
 
 
 class Stretch(NamedTuple):
-    """Rounds of the log that follow each other, but for those left out."""
+    """Consecutive rounds of the log, without the damaged and excluded ones."""
 
-    rows: tuple[Table, Contexts] | None  # of those that can be read, in order; None if there are none
+    rows: tuple[Table, Contexts] | None  # the readable rounds, in order; None if there are none
     damaged: list[Damage]  # in order
 
 
 def moment_of(entry: LogEntry) -> bytes | None:
-    """Return when feedback brought an entry, as it is stored: damaged or not, it identifies the entry."""
+    """Return the stored moment of an entry's feedback. Its bytes identify the entry, even if they are damaged."""
     at = _MOMENTS[entry.version]
     moment = entry.payload[at : at + 8]
     return moment if len(moment) == 8 else None
 
 
 def begin_of(form: RecordFormat, entry: LogEntry, after: int | None = None) -> int | None:
-    """Return the number of the first round in an entry; None where it is unknown.
+    """Return the number of the first round in an entry; None if unknown.
 
     Args:
-        form: of the model's rounds.
-        entry: of its log.
-        after: the last round before the entry, where that is known: then a damaged entry begins right after it. Else
-            one that cannot be split begins where its first round says.
+        form: the format of the model's rounds.
+        entry: an entry of its log.
+        after: the last round before the entry, if known; a damaged entry then begins right after it. Otherwise, an
+            entry that cannot be split begins with the number stored in its first round.
     """
     at, count = _NUMBERS[entry.version], _count(form, entry)
-    said = int.from_bytes(entry.payload[at : at + 8], "little", signed=True)
-    if count and (after is None or said == entry.last_round - count + 1):
+    stored = int.from_bytes(entry.payload[at : at + 8], "little", signed=True)
+    if count and (after is None or stored == entry.last_round - count + 1):
         return entry.last_round - count + 1
     if after is not None:
         return after + 1
-    return said if 0 < said <= entry.last_round else None
+    return stored if 0 < stored <= entry.last_round else None
 
 
 def read_entries(
     form: RecordFormat, entries: Sequence[LogEntry], after: int, left_out: Collection[Damage] = ()
 ) -> Stretch:
-    """Read entries that follow each other.
+    """Read consecutive entries.
 
     Args:
-        form: of the model's rounds.
-        entries: of its log.
+        form: the format of the model's rounds.
+        entries: consecutive entries of its log.
         after: the last round before them.
-        left_out: rounds that are left out, whether they can be read or not.
+        left_out: rounds to leave out, readable or not.
 
     Raises:
-        StoreCorruptError: if rounds are missing between them.
-        NewerVersionError: if a newer version wrote some of a round.
+        StoreCorruptError: if rounds are missing between entries.
+        NewerVersionError: if a newer version wrote part of a round.
     """
     if not left_out and (rows := _rows_at_once(form, entries, after)) is not None:
         return Stretch(rows, [])
@@ -97,7 +97,7 @@ def read_entries(
 
 
 def _count(form: RecordFormat, entry: LogEntry) -> int | None:
-    """How many rounds there are in an entry; None where it cannot be split."""
+    """Return the number of rounds in an entry; None if it cannot be split."""
     try:
         return len(form.reader(entry.version).bounds(entry.payload)) - 1
     except StoreCorruptError:
@@ -105,7 +105,7 @@ def _count(form: RecordFormat, entry: LogEntry) -> int | None:
 
 
 def _rows_at_once(form: RecordFormat, entries: Sequence[LogEntry], after: int) -> tuple[Table, Contexts] | None:
-    """The rows of whole entries; None where anything is wrong with one, which is then looked for."""
+    """Return the rows of intact entries; None if any entry has a fault, which the caller then locates."""
     numbers = [after, *(entry.last_round for entry in entries)]
     whole = [_count(form, entry) for entry in entries] == [last - first for first, last in pairwise(numbers)]
     if not whole or not all(_BLOCK.fullmatch(entry.block) for entry in entries):
@@ -114,7 +114,7 @@ def _rows_at_once(form: RecordFormat, entries: Sequence[LogEntry], after: int) -
 
 
 def _of_one_version(entries: Sequence[LogEntry], after: int) -> Iterator[Piece]:
-    """Whole entries as pieces, as large as can be."""
+    """Yield intact entries as pieces, one for each run of entries of one version."""
     for _, group in groupby(entries, key=lambda entry: entry.version):
         some = list(group)
         last = some[-1].last_round
@@ -123,7 +123,7 @@ def _of_one_version(entries: Sequence[LogEntry], after: int) -> Iterator[Piece]:
 
 
 def read_page(form: RecordFormat, entries: Sequence[LogEntry]) -> list[Stretch]:
-    """Read entries of which some may be missing: a stretch for all that follow each other, in order."""
+    """Read entries that may have gaps between them; return a stretch for each run of consecutive entries."""
     runs: list[tuple[int, list[LogEntry]]] = []
     for entry in entries:
         begin = begin_of(form, entry) or entry.last_round
@@ -135,7 +135,7 @@ def read_page(form: RecordFormat, entries: Sequence[LogEntry]) -> list[Stretch]:
 
 
 def _without(form: RecordFormat, piece: Piece, left_out: Collection[Damage]) -> list[Piece]:
-    """What is left of a piece."""
+    """Remove rounds from a piece; return the pieces that remain."""
     if not any(each.first <= piece.last and piece.first <= each.last for each in left_out):
         return [piece]
     return [each for each in _each(form, piece) if not _covered(each.first, each.last, left_out)]
@@ -146,10 +146,10 @@ def _covered(first: int, last: int, left_out: Collection[Damage]) -> bool:
 
 
 def _pieces(form: RecordFormat, entry: LogEntry, after: int, damaged: list[Damage]) -> list[Piece]:
-    """The entry, if it holds as many rounds as it should."""
+    """Return the entry as a piece; if it is damaged, return nothing and add to `damaged`."""
     count = _count(form, entry)
     if count is not None and count != entry.last_round - after and begin_of(form, entry, after) != after + 1:
-        raise StoreCorruptError(f"the log has a hole before round {entry.last_round}")
+        raise StoreCorruptError(f"the log has a gap before round {entry.last_round}")
     if not _BLOCK.fullmatch(entry.block):
         reason = "the name of a block is damaged"
     elif count != entry.last_round - after:
@@ -161,7 +161,7 @@ def _pieces(form: RecordFormat, entry: LogEntry, after: int, damaged: list[Damag
 
 
 def _readable(form: RecordFormat, pieces: list[Piece], damaged: list[Damage]) -> list[Piece]:
-    """What can be read of some pieces. Many are tried at once, which is fast, then ever fewer."""
+    """Return the readable pieces; add the others to `damaged`. Bisects, as checking many pieces together is fast."""
     if not pieces:
         return []
     try:
@@ -179,7 +179,7 @@ def _readable(form: RecordFormat, pieces: list[Piece], damaged: list[Damage]) ->
 
 
 def _rows(form: RecordFormat, pieces: Sequence[Piece]) -> tuple[Table, Contexts] | None:
-    """The rows of some pieces; None if one cannot be read, or there are none."""
+    """Return the rows of pieces; None if one cannot be read, or there are none."""
     try:
         return _checked_rows(form, pieces) if pieces else None
     except StoreCorruptError:
@@ -192,18 +192,18 @@ def _checked_rows(form: RecordFormat, pieces: Sequence[Piece]) -> tuple[Table, C
     table, contexts = form.joined(raw)
     numbers = np.concatenate([np.arange(piece.first, piece.last + 1) for piece in pieces])
     if not np.array_equal(table["round"], numbers):
-        raise StoreCorruptError("a round of the log has another number")
+        raise StoreCorruptError("a round of the log has the wrong number")
     return table, contexts
 
 
 def _each(form: RecordFormat, piece: Piece) -> list[Piece]:
-    """Each round by itself."""
+    """Split a piece into single rounds."""
     spans = enumerate(pairwise(form.reader(piece.entry.version).bounds(piece.rounds)), piece.first)
     return [Piece(number, number, piece.rounds[start:stop], piece.entry) for number, (start, stop) in spans]
 
 
 def _joined(damaged: list[Damage]) -> list[Damage]:
-    """Rounds of one entry that follow each other, and have one fault, as one."""
+    """Merge consecutive rounds of one entry that have the same fault."""
     joined: list[Damage] = []
     for each in sorted(damaged, key=lambda each: each.first):
         last = joined[-1] if joined else None

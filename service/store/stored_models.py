@@ -1,4 +1,4 @@
-"""Models as a store has them."""
+"""Models as stored."""
 
 from typing import NamedTuple
 
@@ -6,14 +6,14 @@ from service.errors import StoreError
 
 
 class ModelKey(NamedTuple):
-    """Names one life of a model: a model deleted and made again under its name is another."""
+    """Identifies one incarnation of a model. A model deleted and recreated under its name has another key."""
 
     name: str
     incarnation: str
 
 
 class StoredModel(NamedTuple):
-    """A model as the store has it."""
+    """A model with its definition and counters."""
 
     key: ModelKey
     definition: str  # JSON
@@ -21,14 +21,14 @@ class StoredModel(NamedTuple):
     round_count: int
     predictions: int
     correct: int
-    damaged: int = 0  # rounds that cannot be read
+    damaged: int = 0  # number of unreadable rounds
 
 
 class ListedModel(NamedTuple):
-    """A model as a list has it: without its definition."""
+    """The list entry of a model, which lacks the definition."""
 
     key: ModelKey
-    summary: bytes | None  # of the definition, written when the model was made; None for models of 0.1.0
+    summary: bytes | None  # of the definition, written at creation; None for models of 0.1.0
     definition_bytes: int
     created_at: float  # seconds since the epoch
     round_count: int
@@ -42,14 +42,14 @@ class ListedModel(NamedTuple):
 
 
 class UnreadModel(NamedTuple):
-    """A model that could not be read, alone among others, and why."""
+    """The list entry of a model that cannot be read, and the reason."""
 
     name: str
     error: StoreError
 
 
 class ModelPage(NamedTuple):
-    """Models in the order of their names, and the name to continue after, if there may be more."""
+    """Models in name order, and the name to continue after; None if there are no more."""
 
     models: list[ListedModel | UnreadModel]
     next_cursor: str | None

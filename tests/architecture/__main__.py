@@ -1,4 +1,4 @@
-"""`python -m tests.architecture [ROOT]`: figures of the architecture of this checkout, or of another one."""
+"""`python -m tests.architecture [ROOT]`: print figures of the architecture of this checkout, or of another one."""
 
 import sys
 from collections import Counter
@@ -11,7 +11,7 @@ from tests.architecture.rooms import ROOMS
 
 
 def figures(tree: SourceTree) -> dict[str, int]:
-    """What is counted, by name."""
+    """Return the counts, by name."""
     graph = tree.graph
     folders = Counter(str(module.path.parent) for module in tree.modules if not module.is_package)
     return {
@@ -28,9 +28,9 @@ def figures(tree: SourceTree) -> dict[str, int]:
 
 
 def main() -> None:
-    """Print a table of them, the longest chain, the cycles, and imports that no room allows.
+    """Print the figures, the longest chain, the cycles, and the imports that no room allows.
 
-    It reads the sources without importing them, so it also works where a forbidden import breaks every other test.
+    The sources are read, not imported, so the command also works where a forbidden import breaks every test.
     """
     tree = SourceTree(Path(sys.argv[1]) if sys.argv[1:] else ROOT, ("learners", "service"))
     chain = " > ".join(longest_chain(tree.graph))

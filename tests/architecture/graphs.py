@@ -1,4 +1,4 @@
-"""Cycles and chains of directed graphs, given as each node's targets."""
+"""Cycles and chains of directed graphs, given as the targets of each node."""
 
 from collections.abc import Collection, Iterable, Mapping
 
@@ -6,7 +6,7 @@ Graph = Mapping[str, Collection[str]]
 
 
 def graph_of(arrows: Iterable[tuple[str, str]]) -> dict[str, set[str]]:
-    """The graph of arrows, without those from a node to itself."""
+    """Build a graph from arrows, without arrows from a node to itself."""
     graph: dict[str, set[str]] = {}
     for source, target in arrows:
         graph.setdefault(source, set())
@@ -17,18 +17,18 @@ def graph_of(arrows: Iterable[tuple[str, str]]) -> dict[str, set[str]]:
 
 
 def shortest_cycles(graph: Graph) -> list[list[str]]:
-    """For each node on a cycle a shortest one through it, beginning with its least node; none twice."""
+    """Return a shortest cycle through each node that is on one, without duplicates; each starts with its least node."""
     found = {tuple(_turned(cycle)) for node in sorted(graph) if (cycle := _cycle_through(graph, node))}
     return [list(cycle) for cycle in sorted(found)]
 
 
 def longest_chain(graph: Graph) -> list[str]:
-    """The longest path of a graph; of one with cycles, a long path that enters none twice."""
+    """Return the longest path; in a graph with cycles, a long path that visits no node twice."""
     best: dict[str, list[str]] = {}
 
     def chain(node: str) -> list[str]:
         if node not in best:
-            best[node] = []  # while its chain is searched: a cycle ends here
+            best[node] = []  # during the search, so that a cycle ends here
             best[node] = [node, *max((chain(each) for each in sorted(graph[node])), key=len, default=[])]
         return best[node]
 
@@ -36,7 +36,7 @@ def longest_chain(graph: Graph) -> list[str]:
 
 
 def _cycle_through(graph: Graph, start: str) -> list[str] | None:
-    """A shortest cycle through a node, by breadth-first search."""
+    """Find a shortest cycle through a node by breadth-first search."""
     paths, seen = [[start]], {start}
     for path in paths:
         for target in sorted(graph[path[-1]]):

@@ -13,10 +13,10 @@ ROOT = Path(__file__).parents[2]
 
 
 class Import(NamedTuple):
-    """One import of one module."""
+    """One import in one module."""
 
     source: str
-    target: str  # a module of the tree if there is one of that name, else as it is written
+    target: str  # the full name of a module of the tree, or the name as written
     place: str  # path and line
 
     def __str__(self) -> str:
@@ -25,12 +25,12 @@ class Import(NamedTuple):
 
 @dataclass(frozen=True)
 class Module:
-    """A file of Python.
+    """A Python file.
 
     Attributes:
-        name: dotted; that of the package for an `__init__.py`.
-        path: from the root of the tree.
-        text: its source.
+        name: dotted; the package name for an `__init__.py`.
+        path: relative to the root of the tree.
+        text: the source.
     """
 
     name: str
@@ -39,29 +39,29 @@ class Module:
 
     @cached_property
     def tree(self) -> ast.Module:
-        """Its syntax."""
+        """The syntax tree."""
         return ast.parse(self.text)
 
     @property
     def is_package(self) -> bool:
-        """Whether it is the `__init__.py` of a folder."""
+        """Whether the file is the `__init__.py` of a folder."""
         return self.path.name == "__init__.py"
 
     @property
     def room(self) -> str:
-        """Dotted name of its folder."""
+        """Dotted name of the folder."""
         return self.name if self.is_package else self.name.rpartition(".")[0]
 
     def place(self, node: ast.AST) -> str:
-        """Path and line of a piece of its syntax."""
+        """Return the path and line of a node of the syntax tree."""
         return f"{self.path}:{getattr(node, 'lineno', 1)}"
 
 
 class SourceTree:
-    """All modules below some folders.
+    """All modules under some folders.
 
     Args:
-        root: holds the folders.
+        root: the folder that holds them.
         folders: packages at the root.
     """
 
@@ -78,11 +78,11 @@ class SourceTree:
 
     @property
     def graph(self) -> dict[str, set[str]]:
-        """The modules that each module imports."""
+        """The modules of the tree that each module imports."""
         return graph_of((each.source, each.target) for each in self.inner_imports)
 
     def _imports_of(self, module: Module) -> Iterator[Import]:
-        """All imports: also those in functions, and under TYPE_CHECKING."""
+        """Yield all imports, including those in functions and under TYPE_CHECKING."""
         for node in ast.walk(module.tree):
             if isinstance(node, ast.Import):
                 yield from (Import(module.name, alias.name, module.place(node)) for alias in node.names)
@@ -99,5 +99,5 @@ def _name_of(path: Path) -> str:
 
 
 def product() -> SourceTree:
-    """The modules of learners and service."""
+    """Return the modules of learners and service."""
     return SourceTree(ROOT, ("learners", "service"))

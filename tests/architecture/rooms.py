@@ -1,4 +1,4 @@
-"""The rooms of the house: which folder may import which, who uses which library, and who touches the world."""
+"""The room table: which folder may import which, and which modules may use which library, clock or input."""
 
 _GROUND = "learners.errors learners.hyperparameters learners.base learners.layouts"
 _MACHINERY = (
@@ -32,7 +32,7 @@ ROOMS: dict[str, str] = {
     "learners.new_models": f"{_GROUND} learners.registry",
     "learners.evaluation": f"{_MACHINERY} learners.mathematics learners.algorithms learners.answers learners.registry",
     "learners.__main__": "learners.registry",
-    # service: words, and what everything may need
+    # service: vocabulary and shared helpers
     "service": "",
     "service.errors": "",
     "service.request_context": "",
@@ -93,8 +93,8 @@ ROOMS: dict[str, str] = {
     ),
     "service.__main__": "service.commands",
 }
-"""What each room may import beside itself. A room is a folder, with the folders in it that are no rooms themselves; the
-files that lie in `learners` and `service` directly are rooms as well."""
+"""The rooms that each room may import, besides itself. A room is a folder, including its subfolders that are not rooms
+themselves. The files directly in `learners` and `service` are rooms too."""
 
 _NUMBERS = "learners service"
 
@@ -123,7 +123,7 @@ LIBRARIES: dict[str, str] = {
     "rich": "service.commands.demo service.load",
     "httpx2": "service.commands.demo",
 }
-"""Where each library beyond the standard one may be imported: modules, and rooms with all in them."""
+"""The modules and rooms that may import each third-party library."""
 
 _TOP = "service.app service.commands service.environment service.load service.processes"
 _EMBEDDED = "service.store.embedded"
@@ -144,8 +144,8 @@ WORLD: dict[str, str] = {
     "threading": "service",
     "subprocess": f"service.commands {_EMBEDDED}",
 }
-"""Where the parts of the standard library that have a clock, randomness, an environment or input and output may be
-imported. Below the top, clocks and random numbers are arguments."""
+"""The modules and rooms that may import each standard module with a clock, randomness, an environment or I/O. Below the
+top, clocks and random numbers are arguments."""
 
 EXECUTABLE = ("pickle", "dill", "marshal", "shelve", "cloudpickle")
-"""Libraries that run what they read."""
+"""Libraries that may run code when they load data."""

@@ -1,4 +1,4 @@
-"""What the imports of a source tree must keep. Each rule returns the violations, with the file and line of each."""
+"""Rules for the imports of a source tree. Each rule returns its violations, with file and line."""
 
 import ast
 import sys
@@ -9,14 +9,14 @@ from tests.architecture.graphs import graph_of, shortest_cycles
 from tests.architecture.modules import Import, Module, SourceTree
 
 MOST_MODULES = 14
-"""In one folder."""
+"""The most modules in one folder."""
 
 _BUILTINS = ("eval", "exec", "compile", "__import__")
 _MAKERS_OF_CODE = {*_BUILTINS, *(f"builtins.{name}" for name in _BUILTINS), "importlib.import_module", "import_module"}
 
 
 def room_of(module: str, rooms: Collection[str]) -> str | None:
-    """The innermost room that a module is in; only `__init__.py` is in a room of a single name."""
+    """Return the innermost room of a module; only an `__init__.py` is in a room with a one-part name."""
     if module in rooms:
         return module
     parts = module.split(".")
@@ -25,14 +25,14 @@ def room_of(module: str, rooms: Collection[str]) -> str | None:
 
 
 def modules_without_room(tree: SourceTree, rooms: Mapping[str, str]) -> list[str]:
-    """Modules that the table does not know, and rooms of the table without a module."""
+    """Find modules that no room of the table contains, and rooms without a module."""
     found = {module: room_of(module.name, rooms) for module in tree.modules}
     lost = [f"{module.path}:1: {module.name} is in no room" for module, room in found.items() if room is None]
     return lost + [f"{room} is an empty room" for room in sorted(set(rooms) - set(found.values()))]
 
 
 def forbidden_arrows(tree: SourceTree, rooms: Mapping[str, str]) -> list[str]:
-    """Imports between rooms that the table does not allow."""
+    """Find imports between rooms that the table does not allow."""
     arrows = [(each, room_of(each.source, rooms), room_of(each.target, rooms)) for each in tree.inner_imports]
     return [
         f"{each}: {source} may not import {target}"
@@ -42,38 +42,40 @@ def forbidden_arrows(tree: SourceTree, rooms: Mapping[str, str]) -> list[str]:
 
 
 def module_cycles(tree: SourceTree) -> list[str]:
-    """Modules that import each other, also inside functions or under TYPE_CHECKING."""
+    """Find modules that import each other, including inside functions and under TYPE_CHECKING."""
     return _cycles([(each.source, each.target, each) for each in tree.inner_imports])
 
 
 def folder_cycles(tree: SourceTree, depth: int | None = None) -> list[str]:
-    """Folders that import each other; a file that lies in a top folder directly counts as a folder.
+    """Find folders that import each other; a file directly in a top folder counts as a folder.
 
     Args:
         tree: all modules.
-        depth: how many names a folder has at most, those deeper are one with it; None for any number.
+        depth: the most parts of a folder name; deeper folders count as their ancestor. None for no limit.
     """
     folders = {module.name: _folder(module, depth) for module in tree.modules}
     return _cycles([(folders[each.source], folders[each.target], each) for each in tree.inner_imports])
 
 
 def relative_imports(tree: SourceTree) -> list[str]:
-    """Imports by a relative path."""
+    """Find relative imports."""
     return [str(each) for each in tree.imports if each.target.startswith(".")]
 
 
 def crowded_folders(tree: SourceTree, most: int = MOST_MODULES) -> list[str]:
-    """Folders with more modules than are seen at a glance, `__init__.py` not counted."""
+    """Find folders with too many modules, not counting `__init__.py`."""
     counts = Counter(str(module.path.parent) for module in tree.modules if not module.is_package)
     return [f"{folder} holds {count} modules" for folder, count in sorted(counts.items()) if count > most]
 
 
 def foreign_imports(tree: SourceTree, libraries: Mapping[str, str], own: Collection[str]) -> list[str]:
-    """Imports of libraries where the table does not allow them; of the standard one only what the table names.
+    """Find imports of libraries where the table does not allow them.
+
+    Third-party libraries that the table does not list are forbidden everywhere; unlisted standard modules are allowed.
 
     Args:
         tree: all modules.
-        libraries: the modules and rooms that may import each.
+        libraries: the modules and rooms that may import each library.
         own: the top folders.
     """
     free = {*own, *(sys.stdlib_module_names - set(libraries))}
@@ -86,7 +88,7 @@ def foreign_imports(tree: SourceTree, libraries: Mapping[str, str], own: Collect
 
 
 def uses_of_random(tree: SourceTree, allowed: Collection[str]) -> list[str]:
-    """Uses of `numpy.random` outside of some modules and rooms."""
+    """Find uses of `numpy.random` outside the allowed modules and rooms."""
     return [
         f"{module.place(node)}: {module.name} uses np.random"
         for module in tree.modules
@@ -110,7 +112,7 @@ def _is_numpy_random(node: ast.AST) -> bool:
 
 
 def made_code(tree: SourceTree) -> list[str]:
-    """Calls that make code from text."""
+    """Find calls that run code from text or import a module by name."""
     return [
         f"{module.place(node)}: {module.name} calls {ast.unparse(node.func)}"
         for module in tree.modules
@@ -120,7 +122,7 @@ def made_code(tree: SourceTree) -> list[str]:
 
 
 def misnamed_algorithms(tree: SourceTree, room: str) -> list[str]:
-    """Classes in a room whose file is not named after their attribute `algorithm`, hyphens as underscores."""
+    """Find classes in a room whose file is not named after their `algorithm`, with hyphens as underscores."""
     return [
         f"{module.place(node)}: {algorithm} is in {module.path.name}"
         for module in tree.modules
@@ -132,7 +134,7 @@ def misnamed_algorithms(tree: SourceTree, room: str) -> list[str]:
 
 
 def _algorithm(node: ast.AnnAssign | ast.Assign) -> str | None:
-    """The algorithm that an assignment names."""
+    """Return the algorithm that an assignment names."""
     targets = [node.target] if isinstance(node, ast.AnnAssign) else node.targets
     if [each.id for each in targets if isinstance(each, ast.Name)] != ["algorithm"]:
         return None
@@ -151,7 +153,7 @@ def _folder(module: Module, depth: int | None) -> str:
 
 
 def _cycles(arrows: list[tuple[str, str, Import]]) -> list[str]:
-    """A message for each shortest cycle, with an import for each of its arrows."""
+    """Return a message for each shortest cycle, with one import for each of its arrows."""
     imports = {(source, target): each for source, target, each in reversed(arrows)}
     cycles = shortest_cycles(graph_of(imports))
     return ["; ".join(str(imports[pair]) for pair in zip(each, [*each[1:], each[0]], strict=True)) for each in cycles]

@@ -1,4 +1,4 @@
-"""How long files and functions may be, and which of them need a docstring."""
+"""Limits on the length of files and functions, and the definitions that need a docstring."""
 
 import ast
 from collections.abc import Collection, Iterator
@@ -13,7 +13,7 @@ _Documented = ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def long_files(tree: SourceTree, excused: Collection[str] = (), most: int = LONGEST_FILE) -> list[str]:
-    """Files of too many lines, and excuses for files that are short or gone."""
+    """Find files with too many lines, and excuses for files that are short or gone."""
     lengths = {str(module.path): len(module.text.splitlines()) for module in tree.modules}
     long = {path: length for path, length in lengths.items() if length > most}
     found = [f"{path}:{most + 1}: {length} lines" for path, length in long.items() if path not in excused]
@@ -21,7 +21,7 @@ def long_files(tree: SourceTree, excused: Collection[str] = (), most: int = LONG
 
 
 def long_functions(tree: SourceTree, most: int = LONGEST_FUNCTION) -> list[str]:
-    """Functions whose bodies have too many lines, docstrings not counted."""
+    """Find functions with too many lines in their bodies, not counting docstrings."""
     return [
         f"{module.place(node)}: {node.name} has {length} lines"
         for module in tree.modules
@@ -31,7 +31,7 @@ def long_functions(tree: SourceTree, most: int = LONGEST_FUNCTION) -> list[str]:
 
 
 def undocumented(tree: SourceTree) -> list[str]:
-    """Modules, and public classes, functions and methods, without a docstring."""
+    """Find modules, and public classes, functions and methods, without a docstring."""
     modules = [f"{module.path}:1: the module" for module in tree.modules if ast.get_docstring(module.tree) is None]
     silent = [
         f"{module.place(node)}: {node.name}"
@@ -43,7 +43,7 @@ def undocumented(tree: SourceTree) -> list[str]:
 
 
 def _body_length(function: _Function) -> int:
-    """Lines from the first statement to the last."""
+    """Count the lines from the first statement to the last."""
     body = function.body[1:] if ast.get_docstring(function) is not None else function.body
     return 0 if not body else (body[-1].end_lineno or 0) - body[0].lineno + 1
 

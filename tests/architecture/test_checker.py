@@ -1,4 +1,4 @@
-"""The laws of the checker itself, on small trees: each rule passes a sound tree, and names the line that breaks it."""
+"""Tests of the checker on small trees: each rule passes a sound tree and reports the line of each violation."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -25,46 +25,46 @@ Rule = Callable[[SourceTree], list[str]]
 
 
 def arrows(tree: SourceTree) -> list[str]:
-    """The rule of the table, on the rooms of these trees."""
+    """Apply the rule about imports between rooms, with the rooms of these trees."""
     return rules.forbidden_arrows(tree, ROOMS)
 
 
 def homes(tree: SourceTree) -> list[str]:
-    """The rule that each module has a room."""
+    """Apply the rule that each module has a room."""
     return rules.modules_without_room(tree, ROOMS)
 
 
 def libraries(tree: SourceTree) -> list[str]:
-    """The rule of libraries."""
+    """Apply the rule about libraries."""
     return rules.foreign_imports(tree, LIBRARIES | {"time": "", "os": "house.high"}, ("house",))
 
 
 def random(tree: SourceTree) -> list[str]:
-    """The rule of random numbers."""
+    """Apply the rule about random numbers."""
     return rules.uses_of_random(tree, ("house.high",))
 
 
 def names(tree: SourceTree) -> list[str]:
-    """The rule of algorithms' names."""
+    """Apply the rule about names of algorithms."""
     return rules.misnamed_algorithms(tree, "house.low")
 
 
 def outer_cycles(tree: SourceTree) -> list[str]:
-    """The rule of cycles between the outer folders."""
+    """Apply the rule about cycles between the outer folders."""
     return rules.folder_cycles(tree, 2)
 
 
 class Broken(NamedTuple):
-    """A tree that one rule refuses."""
+    """Changes to the sound tree, and the messages that one rule gives for them."""
 
     rule: Rule
-    files: dict[str, str]  # put into the sound tree
-    said: list[str]  # parts of each message
+    files: dict[str, str]  # files to change or add
+    expected: list[str]  # a part of each message
 
 
 def crowd(n: int) -> dict[str, str]:
-    """Return further modules for one folder."""
-    return {f"low/number_{i}.py": '"""One of many."""\n' for i in range(n - 1)}
+    """Return modules that fill one folder to n."""
+    return {f"low/number_{i}.py": '"""Filler."""\n' for i in range(n - 1)}
 
 
 CYCLE_OF_TWO = {"low/a.py": "import house.low.b\n", "low/b.py": "from house.low import a\n"}
@@ -85,22 +85,22 @@ BROKEN = {
         rules.module_cycles, CYCLE_OF_THREE, ["house/low/c.py:2: house.low.c imports house.low.a"]
     ),
     "a cycle inside a function": Broken(rules.module_cycles, LAZY, ["house/low/b.py:2"]),
-    "a cycle for types alone": Broken(rules.module_cycles, TYPES, ["house/low/b.py:2"]),
+    "a cycle for types only": Broken(rules.module_cycles, TYPES, ["house/low/b.py:2"]),
     "folders in a cycle": Broken(rules.folder_cycles, FOLDERS, ["house/low/a.py:1"]),
     "a folder's folder in a cycle": Broken(outer_cycles, NESTED, ["house/low/in/a.py:1"]),
     "a forbidden arrow": Broken(
         arrows, {"low/a.py": "\nimport house.high.use\n"}, ["house/low/a.py:2: house.low.a imports"]
     ),
-    "an arrow from the ground": Broken(arrows, {"words.py": "from house.low import store\n"}, ["house/words.py:1"]),
+    "an upward arrow": Broken(arrows, {"words.py": "from house.low import store\n"}, ["house/words.py:1"]),
     "a module without a room": Broken(homes, {"attic.py": ""}, ["house/attic.py:1: house.attic is in no room"]),
     "a relative import": Broken(rules.relative_imports, {"low/a.py": "from . import store\n"}, ["house/low/a.py:1"]),
     "15 modules": Broken(rules.crowded_folders, crowd(15), ["house/low holds 15 modules"]),
     "a library in another room": Broken(libraries, {"high/a.py": "import redis.asyncio\n"}, ["house/high/a.py:1"]),
-    "a library in no table": Broken(libraries, {"low/a.py": "from pickles import x\n"}, ["house/low/a.py:1"]),
+    "an unlisted library": Broken(libraries, {"low/a.py": "from pickles import x\n"}, ["house/low/a.py:1"]),
     "a clock": Broken(libraries, {"high/a.py": "def f():\n    import time\n"}, ["house/high/a.py:2"]),
     "random numbers by name": Broken(random, {"low/a.py": "from numpy import random\n"}, ["house/low/a.py:1"]),
     "a generator by name": Broken(random, {"low/a.py": "from numpy.random import default_rng\n"}, ["house/low/a.py:1"]),
-    "a module by its name": Broken(
+    "an import by name": Broken(
         rules.made_code,
         {"low/a.py": "importlib.import_module('house.high')\n"},
         ["house/low/a.py:1: house.low.a calls importlib.import_module"],
@@ -109,7 +109,7 @@ BROKEN = {
     "code from text": Broken(
         rules.made_code, {"low/a.py": "\neval('1')\n"}, ["house/low/a.py:2: house.low.a calls eval"]
     ),
-    "another file's algorithm": Broken(
+    "an algorithm in another file": Broken(
         names, {"low/a.py": "class A:\n    algorithm: str = 'a-b'\n"}, ["house/low/a.py:2: a-b is in a.py"]
     ),
     "a long file": Broken(sizes.long_files, {"low/a.py": "\n" * 301}, ["house/low/a.py:301: 301 lines"]),
@@ -118,7 +118,7 @@ BROKEN = {
         {"low/a.py": "def f():\n    '''Do.'''\n" + "    x\n" * 41},
         ["house/low/a.py:1: f has 41 lines"],
     ),
-    "a silent module and method": Broken(
+    "a module and a method without docstrings": Broken(
         sizes.undocumented,
         {"low/a.py": "class A:\n    '''A.'''\n    def f(self): ...\n    def _g(self): ...\n"},
         ["house/low/a.py:1: the module", "house/low/a.py:3: f"],
@@ -139,7 +139,7 @@ EDGE = {
 
 
 def tree(root: Path, files: dict[str, str]) -> SourceTree:
-    """The sound tree with some files changed or added."""
+    """Write the sound tree with some files changed or added."""
     for name, text in (SOUND | files).items():
         path = root / "house" / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -148,35 +148,35 @@ def tree(root: Path, files: dict[str, str]) -> SourceTree:
 
 
 @pytest.mark.parametrize("rule", {case.rule for case in BROKEN.values()}, ids=lambda rule: rule.__name__)
-def test_a_sound_tree_passes(tmp_path: Path, rule: Rule) -> None:
-    """No rule has anything against it."""
+def test_every_rule_passes_a_sound_tree(tmp_path: Path, rule: Rule) -> None:
+    """No rule reports a violation in the sound tree."""
     assert rule(tree(tmp_path, {})) == []
 
 
 @pytest.mark.parametrize("case", (BROKEN | EDGE).values(), ids=BROKEN | EDGE)
-def test_what_breaks_a_rule_is_named_with_its_line(tmp_path: Path, case: Broken) -> None:
-    """One message for each violation, and none where a limit is just reached."""
+def test_each_rule_reports_violations_with_their_lines(tmp_path: Path, case: Broken) -> None:
+    """Each violation gives one message; a tree exactly at a limit gives none."""
     messages = case.rule(tree(tmp_path, case.files))
-    assert len(messages) == len(case.said)
-    assert all(part in message for part, message in zip(case.said, messages, strict=True)), messages
+    assert len(messages) == len(case.expected)
+    assert all(part in message for part, message in zip(case.expected, messages, strict=True)), messages
 
 
-def test_an_empty_room_is_found(tmp_path: Path) -> None:
-    """A folder that moves leaves a row of the table behind."""
+def test_rooms_without_modules_are_reported(tmp_path: Path) -> None:
+    """A row of the table without a module, as a moved folder leaves it, is a violation."""
     assert rules.modules_without_room(tree(tmp_path, {}), ROOMS | {"house.cellar": ""}) == [
         "house.cellar is an empty room"
     ]
 
 
-def test_an_excuse_must_be_needed(tmp_path: Path) -> None:
-    """A file that was split, or is gone, is excused no longer."""
+def test_unneeded_excuses_are_reported(tmp_path: Path) -> None:
+    """An excuse for a file that is short or gone is a violation."""
     long = tree(tmp_path, {"low/a.py": "\n" * 301})
     excused = ["house/low/a.py", "house/low/store.py", "house/gone.py"]
     assert sizes.long_files(long, excused) == ["house/low/store.py needs no excuse", "house/gone.py needs no excuse"]
 
 
-def test_cycles_and_chains_of_a_graph() -> None:
-    """Each cycle once, however it is entered; the longest of the chains."""
+def test_graphs_find_cycles_and_the_longest_chain() -> None:
+    """Each cycle is found once, whichever node it is entered from; the longest chain is found."""
     graph = graph_of([("a", "b"), ("b", "a"), ("b", "c"), ("c", "d"), ("d", "b"), ("d", "d"), ("e", "a")])
     assert shortest_cycles(graph) == [["a", "b"], ["b", "c", "d"]]
     assert longest_chain(graph_of([("a", "b"), ("b", "c"), ("a", "c"), ("c", "d")])) == ["a", "b", "c", "d"]

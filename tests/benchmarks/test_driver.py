@@ -1,4 +1,4 @@
-"""The closed loop of the benchmarks: every request once, every answer once, and no failure unnoticed."""
+"""The closed loop of the benchmarks sends every request once, counts every answer once, and raises on failures."""
 
 import pytest
 
@@ -8,26 +8,26 @@ from tests.service.load.world_server import Reply, serving
 
 
 class Echo:
-    """Answers with what it was asked, and refuses what is in `bad`; knows how many it was asked."""
+    """A server that echoes bodies, refuses those in `bad`, and records all of them."""
 
     def __init__(self, bad: frozenset[bytes] = frozenset()) -> None:
         self.asked: list[bytes] = []
         self._bad = bad
 
     async def answer(self, _method: str, _path: str, body: bytes) -> Reply:
-        """One request."""
+        """Answer one request."""
         self.asked.append(body)
         return (422 if body in self._bad else 200), {"asked": body.decode()}
 
 
 def bodies(n: int) -> list[bytes]:
-    """N different ones."""
+    """Return n different bodies."""
     return [f'"{i}"'.encode() for i in range(n)]
 
 
 @pytest.mark.parametrize(("connections", "servers"), [(1, 1), (3, 2), (200, 1)])
 async def test_every_request_is_sent_and_answered_once(connections: int, servers: int) -> None:
-    """Over one connection, over several to two servers, and over more than there are requests."""
+    """Drive one connection, several connections to two servers, and more connections than requests."""
     one, other = Echo(), Echo()
     async with serving(one.answer) as url, serving(other.answer) as other_url:
         ports = [Target.parse(each).port for each in (url, other_url)]
@@ -39,7 +39,7 @@ async def test_every_request_is_sent_and_answered_once(connections: int, servers
 
 
 async def test_an_answer_that_is_not_200_is_raised() -> None:
-    """And nothing more is sent on that connection."""
+    """Raise the answer, and send nothing more on that connection."""
     echo = Echo(frozenset([b'"3"']))
     async with serving(echo.answer) as url:
         with pytest.raises(RuntimeError, match=r"^422: .*asked"):
@@ -47,8 +47,8 @@ async def test_an_answer_that_is_not_200_is_raised() -> None:
     assert echo.asked == bodies(4)
 
 
-async def test_nothing_to_send_is_over_at_once() -> None:
-    """No answer is waited for."""
+async def test_nothing_to_send_ends_immediately() -> None:
+    """Wait for no answer."""
     echo = Echo()
     async with serving(echo.answer) as url:
         outcome = await drive(Target.parse(url).port, iter([]), 4)

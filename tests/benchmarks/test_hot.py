@@ -9,10 +9,10 @@ from tests.service.wager import Wager
 
 
 async def test_every_decision_is_played_to_its_end(live: Wager) -> None:
-    """A prediction and its feedback each, by two clients that share the contexts."""
+    """Play a prediction and its feedback for each context, by two clients that share the contexts."""
     server = Server((live.port, live.port), (), "", 0)
     create_model(server, MODEL, algorithm="gaptron")
     await play(server, 90, seed=1)
-    told = httpx2.get(f"http://127.0.0.1:{live.port}/models/{MODEL}").json()
-    assert told["predictions"] == told["rounds_seen"] == 90
-    assert 0 < told["correct"] < 90
+    model = httpx2.get(f"http://127.0.0.1:{live.port}/models/{MODEL}").json()
+    assert model["predictions"] == model["rounds_seen"] == 90
+    assert 0 < model["correct"] < 90

@@ -1,4 +1,4 @@
-"""The rows of latencies say what was measured, and whether the driver could measure it."""
+"""The rows of latencies show the measurements, and whether the driver was saturated."""
 
 from benchmarks.measurements.latency import Path, feedback_bodies, path_rows
 from service.load.timing.histogram import Histogram
@@ -6,7 +6,7 @@ from service.load.timing.measured import Measured
 
 
 def path_of(milliseconds: list[int], lag: float = 0.0, not_sent: int = 0) -> Path:
-    """A path with these latencies."""
+    """Return a path with these latencies."""
     latency, lags = Histogram(), Histogram()
     for each in milliseconds:
         latency.add(each / 1000)
@@ -14,32 +14,32 @@ def path_of(milliseconds: list[int], lag: float = 0.0, not_sent: int = 0) -> Pat
     return Path(Measured(latency=latency, not_sent=not_sent), lags)
 
 
-def test_the_99th_percentile_is_judged_and_no_other() -> None:
-    """Twice the floor's is met, more is not."""
-    floor = path_of([1] * 98 + [10] * 2)
-    met = path_rows("/predict", path_of([9] * 98 + [20] * 2), floor)
-    missed = path_rows("/predict", path_of([1] * 98 + [21] * 2), floor)
+def test_only_the_99th_percentile_is_judged() -> None:
+    """Accept twice the baseline's p99, and no more."""
+    baseline = path_of([1] * 98 + [10] * 2)
+    met = path_rows("/predict", path_of([9] * 98 + [20] * 2), baseline)
+    missed = path_rows("/predict", path_of([1] * 98 + [21] * 2), baseline)
     assert [row.what for row in met] == ["POST /predict, p50", "POST /predict, p99", "POST /predict, p99.9"]
     assert [row.wanted for row in met] == ["", "≤ 2", ""]
     assert [row.met for row in met] == [True, True, True]
     assert [row.met for row in missed] == [True, False, True]
 
 
-def test_a_saturated_driver_is_told_of() -> None:
-    """In the column of the path that it drove; so is what it did not send."""
+def test_a_saturated_driver_is_reported() -> None:
+    """Name the saturated driver, and the requests it did not send, in the column of its path."""
     rows = path_rows("/predict", path_of([1], lag=0.05, not_sent=7), path_of([1], lag=0.001))
     assert all("the driver was saturated; 7 not sent" in row.figure for row in rows)
-    assert not any("saturated" in row.floor or "not sent" in row.floor for row in rows)
+    assert not any("saturated" in row.baseline or "not sent" in row.baseline for row in rows)
 
 
 def test_a_busy_driver_is_saturated() -> None:
-    """Though it was never late."""
+    """Count a driver above 90 % of a core as saturated, even if it was never late."""
     assert Path(busy=0.95).saturated
     assert not Path(busy=0.5).saturated
 
 
 def test_feedback_answers_the_predictions_that_were_made() -> None:
-    """One in three is right."""
+    """Mark one in three as right."""
     bodies = list(feedback_bodies([b'{"prediction_id": "m:%d"}' % i for i in range(4)]))
     assert bodies[0] == b'{"prediction_id": "m:0", "correct": true}'
     assert [b"true" in body for body in bodies] == [True, False, False, True]

@@ -1,8 +1,9 @@
-"""The papers' experiments, in small: tables and figures, nothing played twice, the same mistakes every time."""
+"""Small versions of the papers' experiments: tables and figures, no run played twice, reproducible mistakes."""
 
 import csv
 import importlib
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -34,7 +35,7 @@ _SHORT = ["--rounds", "400", "--seeds", "2", "--backend", "sequential"]
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder of made-up files in the data sets' formats."""
+    """Return a folder with synthetic files in the data sets' formats."""
     folder, rng = tmp_path_factory.mktemp("data"), np.random.default_rng(0)
     rows = [[*rng.integers(0, 3000, 10), rng.integers(0, 4), rng.integers(0, 40), 1 + i % 7] for i in range(300)]
     header = ",".join(f"column{i}" for i in range(13))
@@ -48,20 +49,20 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run(*arguments: str) -> str:
-    """What a command prints; it must succeed."""
+    """Run a command, which must succeed, and return its output."""
     result = CliRunner().invoke(cli.app, list(arguments), catch_exceptions=False)
     assert result.exit_code == 0, result.output
     return result.output
 
 
 def rows_of(table: Path) -> list[dict[str, str]]:
-    """The rows of a CSV file."""
+    """Read the rows of a CSV file."""
     with table.open() as lines:
         return list(csv.DictReader(lines))
 
 
 def play_experiment(name: str, data: Path, out: Path, *more: str) -> str:
-    """A short trial, with two rates."""
+    """Play a short trial with two rates."""
     where = {"covertype": data / "covertype.csv", "reuters4": data / "reuters4.svm"}.get(name, data)
     learners = "banditron,pnewtron,soba-diagonal,gaptron,perceptron,bandit-perceptrons,bandit-perceptrons-kernel"
     learners += ",fenchel-young" if more else ",fenchel-young,soba" * (name in {"groups", "reuters4"})
@@ -71,7 +72,7 @@ def play_experiment(name: str, data: Path, out: Path, *more: str) -> str:
 
 @pytest.mark.parametrize("name", EXPERIMENTS)
 def test_an_experiment_ends_in_tables_and_figures(name: str, data: Path, tmp_path: Path) -> None:
-    """Every learner has its row at every rate, with errors in [0, 1], and both figures are drawn."""
+    """Write a row for each learner at each rate, with errors in [0, 1], both figures, and the page with its figures."""
     play_experiment(name, data, tmp_path)
     rows = rows_of(tmp_path / name / "table.csv")
     assert {row["exploration"] for row in rows if row["learner"] == "SOBAdiag"} == {"0.03125", "0.25"}
@@ -81,14 +82,18 @@ def test_an_experiment_ends_in_tables_and_figures(name: str, data: Path, tmp_pat
     assert all(float(row["last_quarter_error_mean"]) <= 1.0 for row in rows)
     for figure in ("rates.png", "rates.svg", "rounds.png", "rounds.svg"):
         assert (tmp_path / name / figure).stat().st_size > 1000
+    page = (tmp_path / "results" / f"{name}.md").read_text()
+    shown = re.findall(r"\]\((.+?\.png)\)", page)
+    assert f"{name}.png" in shown
+    assert all((tmp_path / "results" / figure).stat().st_size > 1000 for figure in shown)
 
 
-def test_what_is_finished_is_not_played_again(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A second call plays nothing, changes no file of a run, and writes the same table; more seeds play the rest."""
+def test_a_finished_run_is_not_played_again(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Play nothing on a second call, keep the files of all runs, and write the same table; replay a deleted run."""
     first = play_experiment("synsep", data, tmp_path)
     kept = {path: path.stat().st_mtime_ns for path in tmp_path.glob("runs/**/*.json")}
     table = (tmp_path / "synsep" / "table.csv").read_text()
-    assert first.startswith(f"{len(kept)} runs played, 0 kept") or f"{len(kept)} runs played, 0 kept" in first
+    assert first.startswith(f"{len(kept)} runs played, 0 reused") or f"{len(kept)} runs played, 0 reused" in first
     with monkeypatch.context() as patched:
         patched.setattr(jobs, "play_and_keep", None)
         assert "0 runs played" in play_experiment("synsep", data, tmp_path)
@@ -99,7 +104,7 @@ def test_what_is_finished_is_not_played_again(data: Path, tmp_path: Path, monkey
 
 
 def test_a_run_is_the_same_under_every_backend(tmp_path: Path) -> None:
-    """One by one, or four at once: the same mistakes at every checkpoint."""
+    """Play in sequence or four in parallel, with the same mistakes at every checkpoint."""
     outcomes = []
     for backend in ("sequential", "threading"):
         runs = [Run("groups", None, "banditron", {"exploration": rate}, 300, 1) for rate in (0.1, 0.2, 0.3)]
@@ -109,41 +114,41 @@ def test_a_run_is_the_same_under_every_backend(tmp_path: Path) -> None:
     assert outcomes[0][0] != outcomes[0][1]
 
 
-def test_a_failed_run_keeps_nothing(tmp_path: Path) -> None:
-    """No file stands for a run that did not end."""
+def test_a_failed_run_stores_nothing(tmp_path: Path) -> None:
+    """Leave no file for a run that did not end."""
     runs = [Run("groups", None, "banditron", {"exploration": 0.0}, 300, 1)]
     with pytest.raises(ValueError, match="exploration"):
         jobs.complete(runs, tmp_path, "sequential", 1)
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
 
 
-def test_a_missing_data_set_is_said(tmp_path: Path) -> None:
-    """An experiment without its data is skipped in so many words."""
+def test_a_missing_data_set_is_reported(tmp_path: Path) -> None:
+    """Name each experiment that is skipped for lack of data."""
     assert "skipped covertype" in run("run", "covertype", "--out", str(tmp_path))
     said = run("defaults", "--streams", "pendigits,reuters4", "--data", str(tmp_path), "--out", str(tmp_path))
     assert "skipped pendigits" in said
     assert "skipped reuters4" in said
 
 
-def test_defaults_and_results(data: Path, tmp_path: Path) -> None:
-    """The table of defaults has each learner's default and best, and the peer's; RESULTS.md has every table."""
+def test_defaults(data: Path, tmp_path: Path) -> None:
+    """Write a page per stream, with the default and the best setting of each learner and of the peer."""
     learners = "soba-diagonal,banditron,perceptron,uniform,newtron,vowpal-wabbit"
     options = ["--streams", "synsep,pendigits", "--learners", learners, "--data", str(data), "--out", str(tmp_path)]
     run("defaults", "--rounds", "200", "--seeds", "1", "--backend", "sequential", *options)
     rows = rows_of(tmp_path / "defaults" / "table.csv")
     assert {row["stream"] for row in rows} == {"synsep", "pendigits"}
     assert {row["information"] for row in rows if row["algorithm"] == "perceptron"} == {"full"}
-    text = (tmp_path / "defaults" / "table.md").read_text()
+    text = (tmp_path / "results" / "defaults-synsep.md").read_text()
     assert "Left out: newtron: a run would take" in text
     for learner in ("soba-diagonal", "banditron", "Vowpal Wabbit"):
         line = next(line for line in text.splitlines() if line.startswith(f"| {learner} "))
         assert float(line.split("|")[9]) >= 1.0  # default / tuned
-    run("results", "--out", str(tmp_path))
-    assert "### pendigits, 200 rounds" in (tmp_path / "RESULTS.md").read_text()
+    pendigits = (tmp_path / "results" / "defaults-pendigits.md").read_text()
+    assert pendigits.startswith("# Defaults: pendigits, 200 rounds\n")
 
 
 def test_every_learner_has_its_settings() -> None:
-    """Each registered learner is in the table, but the mixer of experts and the one of ordered labels."""
+    """Include every registered learner except the mixer of experts and the learner of ordered labels."""
     assert {row.algorithm for row in TABLE} == set(LEARNERS) - {"adahedge", "fenchel-young-ordinal"}
     for row in TABLE:
         learners = [LEARNERS[row.algorithm](problem=Problem(3, 4), **settings) for settings in row.settings()]
@@ -152,7 +157,7 @@ def test_every_learner_has_its_settings() -> None:
 
 
 def test_the_peer_learns() -> None:
-    """Vowpal Wabbit errs much less than by chance, which is 8/9, with either coding of costs."""
+    """Check that Vowpal Wabbit errs far less than chance, 8/9, with both cost encodings."""
     for costs in ("0/1", "-1/0"):
         hyperparameters = {"options": "--squarecb", "costs": costs}
         assert play(Run("synsep", None, PEER.algorithm, hyperparameters, 3000, 0)).late_error < 0.5
@@ -160,7 +165,7 @@ def test_the_peer_learns() -> None:
 
 @pytest.mark.parametrize("name", ["synsep", "synnonsep", "groups"])
 def test_a_shorter_stream_is_a_prefix(name: str) -> None:
-    """The rounds of a seed do not depend on how many are asked for, and other seeds have others."""
+    """Check that the rounds of a seed do not depend on their number, and that seeds differ."""
     stream = open_stream(name, None)
     few, many, others = (next(stream.chunks(n, seed)) for n, seed in ((50, 1), (200, 1), (50, 2)))
     assert (few.labels == many.labels[:50]).all()
@@ -170,8 +175,8 @@ def test_a_shorter_stream_is_a_prefix(name: str) -> None:
     assert (few.labels != others.labels).any()
 
 
-def test_documents_are_as_the_paper_says() -> None:
-    """Class words but five, twenty of the others, no word twice; a label is wrong as often as it should be."""
+def test_documents_follow_the_paper() -> None:
+    """Check for all but five class words, twenty other words, no word twice, and the right share of wrong labels."""
     contexts, labels = documents(4000, 5, 0, 0.0)
     owned = [set(own.tolist()) for own in keywords(5)]
     assert {len(own) for own in owned} <= set(range(20, 41))
@@ -188,7 +193,7 @@ def test_documents_are_as_the_paper_says() -> None:
 
 
 def test_groups_keep_their_margin() -> None:
-    """Nine classes in the unit disc; a step shorter than the margin leads to no other class."""
+    """Check that points of different classes in the unit disc are at least two margins apart."""
     contexts, labels = grouped_points(5000, 3, 0)
     points: FloatArray = contexts.values.reshape(-1, 2)
     assert (np.linalg.norm(points, axis=1) <= 1.0).all()
@@ -202,7 +207,7 @@ def _distance(some: FloatArray, others: FloatArray) -> float:
 
 
 def test_passes_over_a_data_set(data: Path) -> None:
-    """Each pass has every example once, in an order of its own."""
+    """Check that each pass has every example once, and its own order."""
     stream = open_stream("pendigits", str(data / "pendigits.tra"))
     (chunk,) = stream.chunks(200, 1)
     rows = chunk.contexts.values.reshape(200, -1)
@@ -213,13 +218,13 @@ def test_passes_over_a_data_set(data: Path) -> None:
 
 
 def test_chunks_cover_the_rounds() -> None:
-    """A long stream comes in full chunks and a last one."""
+    """Split a long stream into full chunks and a shorter last one."""
     sizes = [chunk.contexts.n for chunk in open_stream("groups", None).chunks(2 * CHUNK + 7, 0)]
     assert sizes == [CHUNK, CHUNK, 7]
 
 
 def test_checkpoints_and_errors() -> None:
-    """The last quarter's error is of the last quarter; checkpoints end with all rounds."""
+    """Compute the error of the last quarter, and end the checkpoints with T."""
     points = checkpoints(1_000_000)
     assert points[0] == 1
     assert points[-1] == 1_000_000
@@ -231,7 +236,7 @@ def test_checkpoints_and_errors() -> None:
 
 
 def test_versions_follow_the_code(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A learner's version depends on its own file and the common ones, and on no other learner."""
+    """Derive a learner's version from its own file and the common files, and from no other learner."""
 
     def changed(module: str) -> Iterator[str]:
         real = versions._code
@@ -248,15 +253,15 @@ def test_versions_follow_the_code(monkeypatch: pytest.MonkeyPatch) -> None:
     assert set(changed("benchmarks.papers.data.synthetic")) == set(before)
 
 
-def test_names_are_kept_apart() -> None:
-    """Names of curves that end together are spread about their place, inside the figure."""
+def test_names_do_not_overlap() -> None:
+    """Spread the names of curves that end at the same place, within the figure."""
     places: Any = figures.spread(np.array([50.0, 50.0, 50.0]), 10.0, 0.0, 100.0)
     np.testing.assert_allclose(places, [40, 50, 60])
     np.testing.assert_allclose(figures.spread(np.array([0.0, 1.0, 99.0]), 10.0, 0.0, 100.0), [0, 10, 99])
 
 
 def test_a_file_is_found_by_its_folder(data: Path) -> None:
-    """`--data` may be the folder of a file of the usual name, or the file."""
+    """Accept the file or its folder as `--data`."""
     assert find_file("pendigits", str(data)) == data / "pendigits.tra"
     assert find_file("pendigits", str(data / "pendigits.tra")) == data / "pendigits.tra"
     assert find_file("reuters4", str(data)) is None

@@ -1,4 +1,4 @@
-"""BENCHMARKS.md keeps the tables: what is written is read again, and the text around them stays."""
+"""BENCHMARKS.md stores the tables: they can be read again, and the text around them stays."""
 
 import math
 
@@ -12,8 +12,8 @@ TEXT = "Before.\n\n<!-- one -->\nold\n<!-- end -->\nBetween.\n<!-- two -->\n<!--
 ROWS = [at_least("a rate", 90.0, 100.0, "/s", 0.95), at_most("a size", 1.0, 2.0, "bytes", 1.0), seen("a fact", "7")]
 
 
-def test_a_table_takes_the_place_of_the_one_before() -> None:
-    """Once or twice makes no difference, and other sections and texts stay."""
+def test_a_table_replaces_the_previous_one() -> None:
+    """Write idempotently, and keep other sections and texts."""
     once = written(TEXT, "one", ROWS)
     assert written(once, "one", ROWS) == once
     assert "old" not in once
@@ -24,7 +24,7 @@ def test_a_table_takes_the_place_of_the_one_before() -> None:
 
 
 def test_ratios_are_read_again() -> None:
-    """By what was measured; where nothing stands beside a figure there is none."""
+    """Read ratios by the first column; a row without a baseline has none."""
     text = written(TEXT, "one", ROWS)
     assert ratios(text, "one") == {"a rate": 0.90, "a size": 0.50}
     assert ratios(text, "two") == {}
@@ -32,23 +32,23 @@ def test_ratios_are_read_again() -> None:
 
 
 @pytest.mark.parametrize(("ratio", "off"), [(0.29, True), (0.31, False), (2.7, False), (2.8, True)])
-def test_a_ratio_far_from_the_table_is_told_of(ratio: float, off: bool) -> None:
-    """By more than a factor of three, either way."""
+def test_a_ratio_far_from_the_table_is_reported(ratio: float, off: bool) -> None:
+    """Report a difference of more than a factor of three in either direction."""
     found = far_off(written(TEXT, "one", ROWS), "one", [at_least("a rate", 100.0 * ratio, 100.0, "/s", 0.95)])
     assert found == ([f"a rate: {ratio:.2f}, in the table 0.90"] if off else [])
 
 
 @pytest.mark.parametrize("small", [0.0004, 0.004, 0.0149])
 def test_what_rounding_hides_is_not_far_off(small: float) -> None:
-    """A table has two digits behind the point."""
+    """Allow for the two decimals of a table."""
     text = written(TEXT, "one", [at_most("a share", 0.004, 1.0, "s", 1.0)])
     assert ratios(text, "one") == {"a share": 0.0}
     assert not far_off(text, "one", [at_most("a share", small, 1.0, "s", 1.0)])
     assert far_off(text, "one", [at_most("a share", 0.02, 1.0, "s", 1.0)])
 
 
-def test_what_cannot_be_compared_is_not() -> None:
-    """A row that the table has not, one without a ratio, one beside a number that was not measured."""
+def test_incomparable_rows_are_skipped() -> None:
+    """Skip rows that the table lacks, rows without a ratio, and rows with a fixed goal."""
     text = written(TEXT, "one", [*ROWS, of_goal("a goal", 90.0, 100.0, "/s")])
     rows = [at_least("new", 1.0, 100.0, "/s", 0.9), seen("a rate", "9"), of_goal("a goal", 9.0, 100.0, "/s")]
     assert far_off(text, "one", rows) == []
@@ -56,12 +56,12 @@ def test_what_cannot_be_compared_is_not() -> None:
 
 
 def test_a_section_without_a_place_is_refused() -> None:
-    """Nothing is written to nowhere."""
+    """Raise when the text has no place for the section."""
     with pytest.raises(ValueError, match="no place for 'three'"):
         written(TEXT, "three", ROWS)
 
 
 @pytest.mark.parametrize("section", SECTIONS)
 def test_every_section_has_its_place(section: str) -> None:
-    """In the file of the repository."""
+    """Find each section in the repository's file."""
     assert f"<!-- {section} -->" in FILE.read_text()

@@ -1,4 +1,4 @@
-"""What a load needs is arithmetic on measured costs; here with round numbers."""
+"""The needs of a load are arithmetic on measured costs, here with round numbers."""
 
 import math
 
@@ -20,8 +20,8 @@ COSTS = Costs(
 HOUR = 3_600.0
 
 
-def test_a_plan_divides_the_load_by_what_one_of_each_bears() -> None:
-    """100,000 requests are 50,000 decisions: 5 seconds of workers and half a second of the store in each second."""
+def test_a_plan_divides_the_load_by_the_limits() -> None:
+    """Plan 50,000 decisions a second, which take 5 seconds of workers and half a second of the store."""
     needs = plan(COSTS, 100_000, HOUR)
     memory = 50_000 * 2 * HOUR * 500.0  # the window and the hour after it
     assert needs == Plan(math.ceil(5 / CORE), math.ceil(memory / SHARD_MEMORY), memory, "a worker's core", needs.by)
@@ -29,7 +29,7 @@ def test_a_plan_divides_the_load_by_what_one_of_each_bears() -> None:
 
 
 def test_ten_times_the_load_needs_ten_times_as_much() -> None:
-    """Up to whole machines."""
+    """Scale up to rounding to whole machines."""
     for window in (HOUR, 24 * HOUR):
         small, large = plan(COSTS, 100_000, window), plan(COSTS, 1_000_000, window)
         assert large.memory == pytest.approx(10 * small.memory)
@@ -38,13 +38,13 @@ def test_ten_times_the_load_needs_ten_times_as_much() -> None:
 
 
 def test_a_small_load_needs_one_of_each() -> None:
-    """Not none."""
+    """Round up to one."""
     needs = plan(COSTS, 1, HOUR)
     assert (needs.workers, needs.shards) == (1, 1)
 
 
 def test_rounds_that_are_retained_take_memory() -> None:
-    """And may be what shards are needed for."""
+    """Count retained rounds, which can set the number of shards."""
     needs, kept = plan(COSTS, 1, HOUR), plan(COSTS, 1, HOUR, retained=10 * SHARD_MEMORY / 300)
     assert kept.memory - needs.memory == pytest.approx(10 * SHARD_MEMORY)
     assert (kept.shards, kept.by) == (11, "a shard's memory")
@@ -59,38 +59,38 @@ def test_rounds_that_are_retained_take_memory() -> None:
         (COSTS._replace(prediction_bytes=1e6), "a shard's memory"),
     ],
 )
-def test_what_is_full_first_is_what_costs_most(costs: Costs, first: str) -> None:
-    """Of one worker's core, and one shard's core, network and memory."""
+def test_the_costliest_resource_is_exhausted_first(costs: Costs, first: str) -> None:
+    """Compare one worker's core with one shard's core, network and memory."""
     limits = saturation(costs, HOUR)
     assert min(limits, key=lambda name: limits[name]) == plan(costs, 10_000, HOUR).first == first
 
 
-def test_a_hot_model_is_ended_by_its_workers_or_by_its_shard() -> None:
-    """Each worker folds every round, so the workers together do not bear more than one that only folds."""
+def test_a_hot_model_is_limited_by_its_workers_or_its_shard() -> None:
+    """Bound the rate by that of one worker that only folds, because each worker folds every round."""
     by_workers = hot_limit(COSTS)
     assert by_workers.by == "its workers' cores"
     assert 0.8 * CORE / 50e-6 < by_workers.rounds < CORE / 50e-6
     by_store = hot_limit(COSTS._replace(hot_store_seconds=LinearCost(79e-6, 1e-6)))
     assert by_store.by == "its shard's core"
-    assert by_store.workers == 2  # one bears 7,000 rounds; two would 9,333, the store less:
+    assert by_store.workers == 2  # one worker handles 7,000 rounds; two could handle 9,333, the store fewer:
     assert by_store.rounds == pytest.approx(CORE / 81e-6)
 
 
-def test_the_hot_limit_is_where_one_worker_more_brings_less() -> None:
-    """More workers read more of one log."""
+def test_the_hot_limit_is_where_one_more_worker_lowers_the_rate() -> None:
+    """Find the maximum over numbers of workers."""
     limit = hot_limit(COSTS)
-    bears = [
+    rates = [
         min(
             CORE * workers / COSTS.hot_worker_seconds.at(workers),
             CORE / COSTS.hot_store_seconds.at(workers),
         )
         for workers in (limit.workers - 1, limit.workers, limit.workers + 1)
     ]
-    assert bears[1] == limit.rounds == max(bears)
+    assert rates[1] == limit.rounds == max(rates)
 
 
-def test_a_line_is_found_again() -> None:
-    """Through points on it, and between points beside it."""
+def test_a_line_is_recovered() -> None:
+    """Fit points on a line exactly, and other points by least squares."""
     line = fit({workers: 5.0 + 2.0 * workers for workers in (1, 2, 4)})
     assert line.base == pytest.approx(5.0)
     assert line.per_worker == pytest.approx(2.0)
@@ -98,8 +98,8 @@ def test_a_line_is_found_again() -> None:
 
 
 @pytest.mark.parametrize("costs", [{1: 9.0, 2: 8.0, 4: 7.0}, {1: 1.0, 2: 4.0, 4: 16.0}])
-def test_no_cost_is_below_nothing(costs: dict[int, float]) -> None:
-    """Noise may fall with the number of workers, or rise faster than a line; neither part is negative."""
+def test_no_cost_is_negative(costs: dict[int, float]) -> None:
+    """Keep both parts at 0 or above, for costs that fall with the workers or rise faster than a line."""
     line = fit(costs)
     assert line.base >= 0
     assert line.per_worker >= 0
@@ -107,15 +107,15 @@ def test_no_cost_is_below_nothing(costs: dict[int, float]) -> None:
 
 
 def test_a_line_needs_two_points() -> None:
-    """One says nothing about growth."""
+    """Reject a single point, which shows no growth."""
     with pytest.raises(ValueError, match="two points"):
         fit({1: 5.0})
 
 
 def test_every_load_and_window_has_its_row() -> None:
-    """And the hot model its two."""
+    """Include two rows of the hot model."""
     table = {row.what: row for row in rows_of(COSTS)}
     assert len(table) == 10
     row = table["100,000 requests/s, window 1 h"]
     assert row.figure.startswith("8 workers, 3 shards, 168 GiB")
-    assert row.floor == "full first: a worker's core; shards by a shard's memory"
+    assert row.baseline == "exhausted first: a worker's core; shards set by a shard's memory"

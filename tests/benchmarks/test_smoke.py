@@ -1,7 +1,7 @@
-"""A quick look at the benchmarks: do they still run, and is any ratio far from the last table in BENCHMARKS.md?
+"""A quick check that the benchmarks run and that their ratios are close to the tables of BENCHMARKS.md.
 
-Only ratios of two things measured in the same run are compared, for those travel from machine to machine, and a
-factor of three is forgiven: what shows is a path that became several times as slow as what stands beside it.
+It compares only ratios of two measurements from the same run, because those carry over to other machines. It allows a
+factor of three, so it detects a path that became several times slower than its baseline.
 """
 
 import subprocess
@@ -16,7 +16,7 @@ LOOKS = 3  # at most
 
 @pytest.mark.parametrize("section", ["fold", "simulation", "http", "batches"])
 def test_no_ratio_is_far_from_the_table(section: str) -> None:
-    """In the sections of which a look takes seconds. What one look finds, others must find too: machines are busy."""
+    """Check the sections that take seconds. A deviation must show in every look, because machines are busy."""
     command = [sys.executable, "-m", "benchmarks", section, "--quick", "--compare"]
     for _ in range(LOOKS):
         look = subprocess.run(command, cwd=_ROOT, capture_output=True, check=False, encoding="utf-8")

@@ -1,4 +1,4 @@
-"""`python -m tests.chaos`: breaks things under load and counts; exits with 1 if anything was lost or doubled."""
+"""`python -m tests.chaos`: injects faults under load, and exits with 1 if anything was lost or duplicated."""
 
 import argparse
 import asyncio
@@ -27,23 +27,23 @@ PATIENCE = {"WAGER_STORE_TIMEOUT_SECONDS": "0.5"}
 
 @asynccontextmanager
 async def served(folder: Path, **environment: str) -> AsyncIterator[Wager]:
-    """The service, started and stopped beside the event loop, in which its store's proxy runs."""
+    """Run the service, starting and stopping it in a thread, because the store's proxy runs in this event loop."""
     with ExitStack() as stack:
         yield await asyncio.to_thread(stack.enter_context, serve(folder, WORKERS, **environment))
         await asyncio.to_thread(stack.close)
 
 
 async def run(folder: Path, seconds: float, seed: int, only: Sequence[str] = ()) -> tuple[Report, Counter[str]]:
-    """One store behind a bad network: nothing may be lost.
+    """Run the service with one store on a bad network, where nothing may be lost.
 
     Args:
-        folder: for all data.
-        seconds: how long things go wrong.
-        seed: of what goes wrong, and of what the clients do.
-        only: the faults; all if none is named.
+        folder: Folder for all data.
+        seconds: Duration of the faults.
+        seed: Seed of the faults and of the clients.
+        only: Names of the faults to inject; all if empty.
 
     Returns:
-        What was counted, and how often each fault came.
+        The report, and how often each fault was injected.
     """
     store = Server(folder / "store").start()
     with store.ended():
@@ -57,25 +57,25 @@ async def run(folder: Path, seconds: float, seed: int, only: Sequence[str] = ())
 
 
 class Death(StrEnum):
-    """How a primary ends."""
+    """How a primary fails."""
 
     KILLED = "killed"
-    HASTY = "hasty"  # killed when its replica was called online, and had perhaps not loaded what it was sent
-    CUT_OFF = "cut-off"  # it lives on, out of reach of its replica and the Sentinels
+    HASTY = "hasty"  # killed as soon as its replica counts as online, possibly before the replica has loaded its data
+    CUT_OFF = "cut-off"  # still running, but cut off from its replica and the Sentinels
 
 
 async def fail_over(
     folder: Path, seconds: float, seed: int, death: Death = Death.KILLED, wait_replicas: int = 0, **options: Any
 ) -> tuple[Report, Counter[str]]:
-    """A primary that dies again and again: what its replica did not have is lost, and counted.
+    """Fail over repeatedly; rounds that the replica did not have are lost, and counted.
 
     Args:
-        folder: for all data.
-        seconds: how long things go wrong.
-        seed: of what the clients do.
-        death: how it ends.
-        wait_replicas: how many must have a feedback before it is acknowledged.
-        options: of the servers.
+        folder: Folder for all data.
+        seconds: Duration of the faults.
+        seed: Seed of the clients.
+        death: How the primary fails.
+        wait_replicas: Number of replicas that must have a feedback before it is acknowledged.
+        options: Options of the servers.
     """
     replace = cut_off_primary if death is Death.CUT_OFF else partial(kill_primary, loaded=death is Death.KILLED)
     environment = PATIENCE | {"WAGER_WAIT_REPLICAS": str(wait_replicas)}
@@ -87,7 +87,10 @@ async def fail_over(
 
 
 async def kill_primary(watched: SentinelStore, losses: list[Loss], loaded: bool = True) -> None:
-    """`kill -9` of the primary; the old one comes back as a replica, which may load still. Notes when."""
+    """`kill -9` the primary and restart it as a replica; append the time span to `losses`.
+
+    If not `loaded`, return as soon as the replica counts as online.
+    """
     begun, primary = time.monotonic(), watched.primary()
     primary.kill()
     await asyncio.to_thread(wait_until, lambda: watched.primary() is not primary)
@@ -97,7 +100,7 @@ async def kill_primary(watched: SentinelStore, losses: list[Loss], loaded: bool 
 
 
 async def cut_off_primary(watched: SentinelStore, losses: list[Loss]) -> None:
-    """The workers alone reach the primary, until a second after there is another; it comes back as a replica."""
+    """Cut the primary off from all but the workers until a second after a fail-over; it returns as a replica."""
     begun, primary = time.monotonic(), watched.primary()
     await asyncio.to_thread(watched.cut_off, primary)
     await asyncio.to_thread(wait_until, lambda: watched.primary() is not primary)
@@ -110,22 +113,22 @@ async def cut_off_primary(watched: SentinelStore, losses: list[Loss]) -> None:
 async def _play(
     wager: Wager, faults: Mapping[str, Fault], seconds: float, seed: int, losses: Sequence[Loss] = ()
 ) -> tuple[Report, Counter[str]]:
-    """The crowd plays while one fault after another comes; then everything is counted."""
-    crowd, happened = Crowd(wager.url, seed), Counter[str]()
+    """Run the crowd while faults follow one another; then check everything."""
+    crowd, injected = Crowd(wager.url, seed), Counter[str]()
     await crowd.create_model()
     playing = asyncio.create_task(crowd.play())
     try:
-        await _trouble(faults, seconds, seed, happened)
+        await _inject(faults, seconds, seed, injected)
     finally:
         crowd.over = True
         await playing
     await asyncio.to_thread(wait_until, lambda: len(wager.worker_pids()) == WORKERS and wager.is_ready())
     async with clients_of_each(wager, WORKERS, patience=240.0) as clients:  # a worker compiles when it starts
-        return await judge(crowd, clients, losses), happened
+        return await judge(crowd, clients, losses), injected
 
 
-async def _trouble(faults: Mapping[str, Fault], seconds: float, seed: int, happened: Counter[str]) -> None:
-    """Every fault in turn, in an order that is drawn anew each time, with quiet moments in between."""
+async def _inject(faults: Mapping[str, Fault], seconds: float, seed: int, injected: Counter[str]) -> None:
+    """Inject every fault in turn, in a new random order each time, with pauses in between."""
     chance, end = random.Random(seed), time.monotonic() + seconds
     while True:
         for name in chance.sample(sorted(faults), len(faults)):
@@ -133,41 +136,41 @@ async def _trouble(faults: Mapping[str, Fault], seconds: float, seed: int, happe
             if time.monotonic() > end:
                 return
             await faults[name]()
-            happened[name] += 1
+            injected[name] += 1
 
 
-def show(report: Report, happened: Counter[str]) -> None:
-    """Prints what was counted."""
-    print("happened     " + ", ".join(f"{count} x {name}" for name, count in sorted(happened.items())))  # noqa: T201
+def show(report: Report, injected: Counter[str]) -> None:
+    """Print the report."""
+    print("injected     " + ", ".join(f"{count} x {name}" for name, count in sorted(injected.items())))  # noqa: T201
     print("requests     " + ", ".join(f"{count} x {name}" for name, count in sorted(report.requests.items())))  # noqa: T201
     print(f"acknowledged {report.acknowledged}\nin the log   {report.rounds}")  # noqa: T201
-    print(f"lost         {len(report.lost)}\nanew         {len(report.renewed)}")  # noqa: T201
+    print(f"lost         {len(report.lost)}\nre-recorded  {len(report.renewed)}")  # noqa: T201
     for line in report.wrong[:20]:
         print(f"wrong        {line}")  # noqa: T201
 
 
 def main() -> None:
-    """The command."""
+    """Run the command."""
     parser = argparse.ArgumentParser(prog="python -m tests.chaos", description=__doc__)
-    parser.add_argument("--seconds", type=float, default=60.0, help="how long things go wrong")
-    parser.add_argument("--seed", type=int, default=1, help="of what goes wrong, and of what clients do")
-    parser.add_argument("--fault", action="append", default=[], help="this fault only; may be repeated")
-    parser.add_argument("--fail-over", action="store_true", help="Sentinel fail-overs instead: losses are measured")
-    parser.add_argument("--min-replicas", action="store_true", help="with min-replicas-to-write 1")
+    parser.add_argument("--seconds", type=float, default=60.0, help="duration of the faults")
+    parser.add_argument("--seed", type=int, default=1, help="seed of the faults and of the clients")
+    parser.add_argument("--fault", action="append", default=[], help="inject only this fault; may be repeated")
+    parser.add_argument("--fail-over", action="store_true", help="fail over with Sentinel instead, and count losses")
+    parser.add_argument("--min-replicas", action="store_true", help="set min-replicas-to-write 1")
     parser.add_argument("--wait-replicas", type=int, default=0, help="WAGER_WAIT_REPLICAS, with --fail-over")
-    parser.add_argument("--death", type=Death, choices=list(Death), default=Death.KILLED, help="of a primary")
-    given = parser.parse_args()
+    parser.add_argument("--death", type=Death, choices=list(Death), default=Death.KILLED, help="how a primary fails")
+    arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="chaos-") as folder:
-        if given.fail_over:
+        if arguments.fail_over:
             options: dict[str, Any] = (
-                {"min_replicas_to_write": "1", "min_replicas_max_lag": "1"} if given.min_replicas else {}
+                {"min_replicas_to_write": "1", "min_replicas_max_lag": "1"} if arguments.min_replicas else {}
             )
-            how = (given.seconds, given.seed, given.death, given.wait_replicas)
-            counted = asyncio.run(fail_over(Path(folder), *how, **options))
+            common = (arguments.seconds, arguments.seed, arguments.death, arguments.wait_replicas)
+            counted = asyncio.run(fail_over(Path(folder), *common, **options))
         else:
-            counted = asyncio.run(run(Path(folder), given.seconds, given.seed, given.fault))
+            counted = asyncio.run(run(Path(folder), arguments.seconds, arguments.seed, arguments.fault))
     show(*counted)
-    sys.exit(bool(counted[0].wrong or (counted[0].lost and not given.fail_over)))
+    sys.exit(bool(counted[0].wrong or (counted[0].lost and not arguments.fail_over)))
 
 
 if __name__ == "__main__":

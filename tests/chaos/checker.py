@@ -1,8 +1,8 @@
-"""An exact check of linearizability: is there one order of the requests that explains every reply?
+"""An exact check of linearizability: does some order of the requests explain every reply?
 
-Each prediction is an object of its own: asked for once and answered the same ever after; its first feedback wins,
-an equal one is a duplicate, another one a conflict. The search is that of Wing and Gong (1993), with the visited
-pairs of done operations and state remembered, as Lowe (2017) does.
+Each prediction is a separate object. It always has the same answer. Its first feedback is recorded, an equal one
+is a duplicate, and a different one is a conflict. The search is that of Wing and Gong (1993), with memoized pairs
+of completed operations and state, as in Lowe (2017).
 """
 
 from collections import defaultdict
@@ -13,22 +13,22 @@ from tests.chaos.history import UNRECORDED, Answer, Life, Loss, Operation, Verdi
 
 
 class _Point(NamedTuple):
-    """A place in the search."""
+    """A node of the search."""
 
-    done: frozenset[int]  # of what is certain to have happened
-    used: tuple[int, ...]  # how many of the requests without reply, of each kind
+    done: frozenset[int]  # indices of the certain events that are placed
+    used: tuple[int, ...]  # number of unanswered requests placed, per kind
     life: Life
 
 
 class _Case(NamedTuple):
-    """What one prediction's life must explain."""
+    """The events of one prediction that an order must explain."""
 
-    certain: Sequence[Operation | Loss]  # requests that were answered, and losses
-    kinds: Sequence[Sequence[Operation]]  # equal requests without reply, in the order in which they began
+    certain: Sequence[Operation | Loss]  # answered requests, and losses
+    kinds: Sequence[Sequence[Operation]]  # equal unanswered requests, ordered by start
 
 
 def unexplained(history: Iterable[Operation], losses: Sequence[Loss] = ()) -> list[str]:
-    """The prediction ids whose operations have no explaining order; but for those that met a split."""
+    """Return the ids of predictions that no order explains, except those with an operation during a split."""
     lives: defaultdict[str, list[Operation]] = defaultdict(list)
     for operation in history:
         lives[operation.prediction_id].append(operation)
@@ -42,10 +42,10 @@ def _met_split(operations: Sequence[Operation], losses: Sequence[Loss]) -> bool:
 
 
 def is_linearizable(operations: Sequence[Operation], losses: Sequence[Loss] = ()) -> bool:
-    """Whether some order explains every reply; all operations are of one prediction.
+    """Check whether some order of one prediction's operations explains every reply.
 
-    In that order an operation that ended before another began comes before it; one whose reply is unknown comes at
-    any time after it began, or never.
+    An operation that ended before another began comes before it. An unanswered operation takes effect at any time
+    after it began, or never.
     """
     case = _case(operations, losses)
     stack = [_Point(frozenset(), (0,) * len(case.kinds), Life())]
@@ -72,7 +72,7 @@ def _case(operations: Sequence[Operation], losses: Sequence[Loss]) -> _Case:
 
 
 def _after(point: _Point, case: _Case) -> Iterator[_Point]:
-    """The points that may come next: of what began before anything that waits had ended."""
+    """Yield the next search nodes: a waiting event can come next if it began before every waiting event ended."""
     waiting = [number for number in range(len(case.certain)) if number not in point.done]
     earliest = min(case.certain[number].ended for number in waiting)
     yield from _after_doubtful(point, case, earliest)
@@ -83,7 +83,10 @@ def _after(point: _Point, case: _Case) -> Iterator[_Point]:
 
 
 def _after_doubtful(point: _Point, case: _Case, earliest: float) -> Iterator[_Point]:
-    """After a request without reply that changes something: of equal ones the first, as it may do what all may."""
+    """Yield the nodes after an unanswered request that changes the state.
+
+    Of equal requests only the earliest is tried, because it can take effect whenever a later one can.
+    """
     for kind, requests in enumerate(case.kinds):
         used = point.used[kind]
         if used < len(requests) and requests[used].begun <= earliest:
@@ -100,7 +103,7 @@ def _outcomes(life: Life, happening: Operation | Loss) -> list[Life]:
 
 
 def step(life: Life, operation: Operation) -> Life | None:
-    """The state after an operation; None where its reply is impossible."""
+    """Return the state after an operation, or None if its reply is impossible."""
     if operation.correct is None:
         return _predict(life, operation.reply)
     return _judge(life, operation.correct, operation.reply)

@@ -1,4 +1,4 @@
-"""What goes wrong: processes that are killed, a network that is cut, slow or one-way, memory that is full."""
+"""Faults: killed processes, a network that is cut, slow or one-way, and full memory."""
 
 import asyncio
 import contextlib
@@ -16,21 +16,21 @@ from tests.service.wager import Wager
 
 
 class Weather(StrEnum):
-    """What a proxy does with what passes through it."""
+    """What a proxy does with its traffic."""
 
     CLEAR = "clear"
-    CUT = "cut"  # every connection is closed, and no other is taken
-    SLOW = "slow"  # everything comes later
-    HALF_OPEN = "half-open"  # connections are taken and nothing passes
-    NO_REPLIES = "no-replies"  # requests pass; at the reply the connection is cut
+    CUT = "cut"  # closes all connections and refuses new ones
+    SLOW = "slow"  # delays all traffic
+    HALF_OPEN = "half-open"  # accepts connections but passes nothing
+    NO_REPLIES = "no-replies"  # passes requests, and closes the connection at the reply
 
 
 class FaultyProxy:
-    """A TCP port in front of a store's, in the running event loop.
+    """A TCP proxy for a store, in the running event loop.
 
     Args:
-        port: the store's.
-        delay: seconds that a slow network adds to each packet.
+        port: Port of the store.
+        delay: Seconds that a slow network adds to each packet.
     """
 
     def __init__(self, port: int, delay: float = 0.1) -> None:
@@ -51,9 +51,9 @@ class FaultyProxy:
         await asyncio.sleep(0.1)
 
     def turn(self, weather: Weather) -> None:
-        """Changes the weather; a cut is for the connections there are, too."""
+        """Change the weather; a cut, or a return to clear weather, closes current connections."""
         self._weather = weather
-        if weather in {Weather.CUT, Weather.CLEAR}:  # what is half open now would stay so
+        if weather in {Weather.CUT, Weather.CLEAR}:  # a half-open connection would stay half-open
             for writer in list(self._writers):
                 writer.close()
 
@@ -63,7 +63,7 @@ class FaultyProxy:
             return
         try:
             from_store, to_store = await asyncio.open_connection("127.0.0.1", self._port)
-        except OSError:  # the store is away
+        except OSError:  # the store is down
             writer.close()
             return
         self._writers |= {writer, to_store}
@@ -85,17 +85,17 @@ class FaultyProxy:
 
 
 Fault = Callable[[], Awaitable[None]]
-"""Something goes wrong and, when it is over, is right again."""
+"""Injects a fault, and returns after the fault is over."""
 
 
 class Faults:
-    """The faults of one world, by name.
+    """The faults of a service with one store.
 
     Args:
-        wager: the service, with several workers.
-        store: its store.
-        proxy: what is between them.
-        seconds: how long a fault lasts.
+        wager: Service with several workers.
+        store: Store of the service.
+        proxy: Proxy between the service and the store.
+        seconds: Duration of a fault.
     """
 
     def __init__(self, wager: Wager, store: Server, proxy: FaultyProxy, seconds: float = 0.7) -> None:
@@ -105,27 +105,27 @@ class Faults:
         self._seconds = seconds
 
     def all(self) -> dict[str, Fault]:
-        """Every fault."""
+        """Return every fault by name."""
         weathers = [weather for weather in Weather if weather is not Weather.CLEAR]
         processes: dict[str, Fault] = {"killed store": self.kill_store, "killed worker": self.kill_worker}
         return processes | {"full memory": self.fill_memory} | {each.value: self._turns(each) for each in weathers}
 
     async def kill_store(self) -> None:
-        """`kill -9` of the store, and its start on the same data."""
+        """`kill -9` the store, and restart it on the same data."""
         self._store.kill()
         await asyncio.sleep(self._seconds / 2)
         self._store.start()
         await asyncio.to_thread(wait_until, self._store.answers)
 
     async def kill_worker(self) -> None:
-        """`kill -9` of a worker; the service replaces it."""
+        """`kill -9` a worker, which the service then replaces."""
         pids = self._wager.worker_pids()
-        if len(pids) > 1:  # one worker at least goes on
+        if len(pids) > 1:  # at least one worker survives
             os.kill(pids[0], signal.SIGKILL)
         await asyncio.sleep(self._seconds)
 
     async def fill_memory(self) -> None:
-        """The store has reached its limit, and has room again."""
+        """Let the store reach its memory limit, then remove the limit."""
         for limit in (1, 0):
             with contextlib.suppress(redis.RedisError):
                 await asyncio.to_thread(self._store.send, "CONFIG", "SET", "maxmemory", limit)

@@ -1,18 +1,18 @@
-"""What clients asked and were told, in time."""
+"""The clients' requests and replies, with their times."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
 
 
 class Answer(NamedTuple):
-    """What a prediction was: its label and propensity."""
+    """The reply to a prediction: label and propensity."""
 
     label: str
     propensity: float
 
 
 class Verdict(NamedTuple):
-    """What became of a feedback: recorded, duplicate, conflict or not-found; the round with the two first."""
+    """The reply to feedback: recorded, duplicate, conflict or not-found; a round if recorded or duplicate."""
 
     status: str
     correct: bool | None = None
@@ -20,13 +20,13 @@ class Verdict(NamedTuple):
 
 
 UNRECORDED = Verdict("unrecorded")
-"""What the log tells of a prediction that it has no round of."""
+"""The reply read from a log without a round for the prediction."""
 
 
 class Loss(NamedTuple):
-    """At one moment between these two, what was done last may have been undone, as by a fail-over.
+    """A time span with a moment at which the latest changes may have been undone, as by a fail-over.
 
-    Where it is `split`, two stores took writes all the time: no order explains what clients were told by both.
+    If `split`, two stores accepted writes during the span, and no order explains the replies of both.
     """
 
     begun: float
@@ -36,13 +36,13 @@ class Loss(NamedTuple):
 
 @dataclass(frozen=True)
 class Operation:
-    """One request, once sent.
+    """One request, sent once.
 
     Attributes:
-        prediction_id: what it was about.
-        correct: what the feedback said; None for a prediction.
-        begun, ended: moments of one clock, in seconds; `ended` means nothing where the reply is unknown.
-        reply: None where none came, or one that leaves open whether it was done: then it may still be done later.
+        prediction_id: Id of the prediction.
+        correct: Value of the feedback; None for a prediction.
+        begun, ended: Times of one clock in seconds; `ended` is meaningless if the reply is unknown.
+        reply: None if no reply came, or only one that leaves the effect open; the request may then take effect later.
     """
 
     prediction_id: str
@@ -53,7 +53,7 @@ class Operation:
 
 
 class Life(NamedTuple):
-    """The state of one prediction: absent, open or closed; None for what has not been told yet."""
+    """The state of one prediction: absent, open or closed. Members not determined by any reply are None."""
 
     phase: str = "absent"
     answer: Answer | None = None

@@ -1,4 +1,4 @@
-"""The laws of the checker: histories that must be explained, and histories that must be refused."""
+"""The laws of the checker: consistent histories are accepted, inconsistent ones refused."""
 
 import itertools
 import random
@@ -13,140 +13,179 @@ RED, BLUE = Answer("red", 0.25), Answer("blue", 0.5)
 NOT_FOUND, CONFLICT = Verdict("not-found"), Verdict("conflict")
 
 
-def ask(begun: float, ended: float, reply: Answer | None = RED) -> Operation:
-    """A prediction."""
+def predict(begun: float, ended: float, reply: Answer | None = RED) -> Operation:
+    """Return a request for a prediction."""
     return Operation("p", None, begun, ended, reply)
 
 
-def tell(begun: float, ended: float, correct: bool, reply: Verdict | None) -> Operation:
-    """A feedback."""
+def judge(begun: float, ended: float, correct: bool, reply: Verdict | None) -> Operation:
+    """Return a request with feedback."""
     return Operation("p", correct, begun, ended, reply)
 
 
 def recorded(correct: bool, number: int) -> Verdict:
-    """The first feedback's reply."""
+    """Return the reply to the first feedback."""
     return Verdict("recorded", correct, number)
 
 
 def duplicate(correct: bool, number: int) -> Verdict:
-    """A later one's reply."""
+    """Return the reply to later, equal feedback."""
     return Verdict("duplicate", correct, number)
 
 
 EXPLAINED = {
     "nothing": [],
-    "a life": [ask(0, 1), tell(2, 3, True, recorded(True, 1)), tell(4, 5, True, duplicate(True, 1)), ask(6, 7)],
-    "a contradiction": [ask(0, 1), tell(2, 3, True, recorded(True, 1)), tell(4, 5, False, CONFLICT)],
-    "asked twice at once": [ask(0, 5), ask(1, 4)],
-    "told before it was asked": [tell(0, 1, True, NOT_FOUND), ask(2, 3)],
-    "told while it was asked": [ask(0, 9), tell(1, 2, True, recorded(True, 1))],
-    "a duplicate that overtook": [ask(0, 1), tell(2, 9, True, duplicate(True, 1)), tell(3, 4, True, recorded(True, 1))],
-    "a conflict that overtook": [ask(0, 1), tell(2, 9, True, CONFLICT), tell(3, 4, False, recorded(False, 1))],
-    "a lost reply that was done": [ask(0, 1), tell(2, 3, True, None), tell(4, 5, True, duplicate(True, 7))],
-    "a lost reply that was not done": [ask(0, 1), tell(2, 3, True, None), tell(4, 5, True, recorded(True, 7))],
-    "a lost reply, done late": [ask(0, 1), tell(2, 3, False, None), ask(4, 5), tell(6, 7, True, CONFLICT)],
-    "a lost prediction that was made": [ask(0, 1, None), tell(2, 3, True, recorded(True, 1)), ask(4, 5)],
-    "a lost prediction that was not made": [ask(0, 1, None), tell(2, 3, True, NOT_FOUND), ask(4, 5)],
+    "one prediction": [
+        predict(0, 1),
+        judge(2, 3, True, recorded(True, 1)),
+        judge(4, 5, True, duplicate(True, 1)),
+        predict(6, 7),
+    ],
+    "a contradiction": [predict(0, 1), judge(2, 3, True, recorded(True, 1)), judge(4, 5, False, CONFLICT)],
+    "two concurrent predictions": [predict(0, 5), predict(1, 4)],
+    "feedback before the prediction": [judge(0, 1, True, NOT_FOUND), predict(2, 3)],
+    "feedback during the prediction": [predict(0, 9), judge(1, 2, True, recorded(True, 1))],
+    "the duplicate replied later": [
+        predict(0, 1),
+        judge(2, 9, True, duplicate(True, 1)),
+        judge(3, 4, True, recorded(True, 1)),
+    ],
+    "the conflict replied later": [predict(0, 1), judge(2, 9, True, CONFLICT), judge(3, 4, False, recorded(False, 1))],
+    "unanswered feedback that took effect": [
+        predict(0, 1),
+        judge(2, 3, True, None),
+        judge(4, 5, True, duplicate(True, 7)),
+    ],
+    "unanswered feedback without effect": [
+        predict(0, 1),
+        judge(2, 3, True, None),
+        judge(4, 5, True, recorded(True, 7)),
+    ],
+    "unanswered feedback with a late effect": [
+        predict(0, 1),
+        judge(2, 3, False, None),
+        predict(4, 5),
+        judge(6, 7, True, CONFLICT),
+    ],
+    "unanswered prediction that took effect": [
+        predict(0, 1, None),
+        judge(2, 3, True, recorded(True, 1)),
+        predict(4, 5),
+    ],
+    "unanswered prediction without effect": [predict(0, 1, None), judge(2, 3, True, NOT_FOUND), predict(4, 5)],
 }
 REFUSED = {
-    "two first ones": [ask(0, 1), tell(2, 3, True, recorded(True, 1)), tell(4, 5, True, recorded(True, 2))],
-    "two first ones at once": [ask(0, 1), tell(2, 9, True, recorded(True, 1)), tell(2, 9, True, recorded(True, 1))],
-    "a loss": [ask(0, 1), tell(2, 3, True, recorded(True, 1)), tell(4, 5, True, NOT_FOUND)],
-    "a lost prediction": [ask(0, 1), tell(2, 3, True, NOT_FOUND)],
-    "a duplicate of nothing": [ask(0, 1), tell(2, 3, True, duplicate(True, 1))],
-    "a conflict with nothing": [ask(0, 1), tell(2, 3, True, CONFLICT)],
-    "a conflict with the same": [ask(0, 1), tell(2, 3, True, recorded(True, 1)), tell(4, 5, True, CONFLICT)],
-    "a contradiction swallowed": [
-        ask(0, 1),
-        tell(2, 3, True, recorded(True, 1)),
-        tell(4, 5, False, duplicate(True, 1)),
+    "recorded twice": [predict(0, 1), judge(2, 3, True, recorded(True, 1)), judge(4, 5, True, recorded(True, 2))],
+    "recorded twice concurrently": [
+        predict(0, 1),
+        judge(2, 9, True, recorded(True, 1)),
+        judge(2, 9, True, recorded(True, 1)),
     ],
-    "another round": [ask(0, 1), tell(2, 3, True, recorded(True, 1)), tell(4, 5, True, duplicate(True, 2))],
-    "another answer": [ask(0, 1), ask(2, 3, BLUE)],
-    "another answer after a lost one": [ask(0, 1, None), ask(2, 3, BLUE), ask(4, 5, RED)],
-    "feedback before the question": [tell(0, 1, True, recorded(True, 1)), ask(2, 3)],
-    "a duplicate before the first": [
-        ask(0, 1),
-        tell(2, 3, True, duplicate(True, 1)),
-        tell(4, 5, True, recorded(True, 1)),
+    "a loss": [predict(0, 1), judge(2, 3, True, recorded(True, 1)), judge(4, 5, True, NOT_FOUND)],
+    "a lost prediction": [predict(0, 1), judge(2, 3, True, NOT_FOUND)],
+    "a duplicate of nothing": [predict(0, 1), judge(2, 3, True, duplicate(True, 1))],
+    "a conflict with nothing": [predict(0, 1), judge(2, 3, True, CONFLICT)],
+    "a conflict with equal feedback": [
+        predict(0, 1),
+        judge(2, 3, True, recorded(True, 1)),
+        judge(4, 5, True, CONFLICT),
     ],
-    "done before it began": [ask(0, 1), tell(2, 3, True, duplicate(True, 1)), tell(4, 5, True, None)],
+    "a contradiction as a duplicate": [
+        predict(0, 1),
+        judge(2, 3, True, recorded(True, 1)),
+        judge(4, 5, False, duplicate(True, 1)),
+    ],
+    "another round": [predict(0, 1), judge(2, 3, True, recorded(True, 1)), judge(4, 5, True, duplicate(True, 2))],
+    "another answer": [predict(0, 1), predict(2, 3, BLUE)],
+    "another answer after an unanswered prediction": [predict(0, 1, None), predict(2, 3, BLUE), predict(4, 5, RED)],
+    "recorded before the prediction": [judge(0, 1, True, recorded(True, 1)), predict(2, 3)],
+    "a duplicate before the recorded one": [
+        predict(0, 1),
+        judge(2, 3, True, duplicate(True, 1)),
+        judge(4, 5, True, recorded(True, 1)),
+    ],
+    "an effect before the request": [predict(0, 1), judge(2, 3, True, duplicate(True, 1)), judge(4, 5, True, None)],
 }
 
 
-RETOLD = [ask(0, 1), tell(2, 3, True, recorded(True, 1)), tell(6, 7, True, recorded(True, 2))]
-UNDONE = [ask(0, 1), tell(2, 3, True, recorded(True, 1)), tell(6, 7, True, NOT_FOUND)]
-UNLOGGED = [ask(0, 1), tell(2, 3, True, recorded(True, 1)), tell(8, 9, True, UNRECORDED)]
-REASKED = [ask(0, 1), ask(6, 7, BLUE)]
-LOSSES = {"told again": RETOLD, "undone": UNDONE, "not in the log": UNLOGGED, "asked again": REASKED}
+RECORDED_AGAIN = [predict(0, 1), judge(2, 3, True, recorded(True, 1)), judge(6, 7, True, recorded(True, 2))]
+UNDONE = [predict(0, 1), judge(2, 3, True, recorded(True, 1)), judge(6, 7, True, NOT_FOUND)]
+UNLOGGED = [predict(0, 1), judge(2, 3, True, recorded(True, 1)), judge(8, 9, True, UNRECORDED)]
+ANSWERED_AGAIN = [predict(0, 1), predict(6, 7, BLUE)]
+LOST = {
+    "recorded again": RECORDED_AGAIN,
+    "undone": UNDONE,
+    "not in the log": UNLOGGED,
+    "answered again": ANSWERED_AGAIN,
+}
 
 
-@pytest.mark.parametrize("history", LOSSES.values(), ids=LOSSES)
-def test_a_loss_explains_what_else_cannot_be(history: list[Operation]) -> None:
-    """What was done before the loss may be undone by it; a loss at another time explains nothing."""
+@pytest.mark.parametrize("history", LOST.values(), ids=LOST)
+def test_a_loss_explains_undone_changes(history: list[Operation]) -> None:
+    """A loss may undo what was done before it; a loss at another time explains nothing."""
     assert is_linearizable(history, [Loss(4, 5)])
     assert not is_linearizable(history)
     assert not is_linearizable(history, [Loss(-2, -1)])
     assert not is_linearizable(history, [Loss(10, 11)])
 
 
-def test_a_loss_excuses_nothing_else() -> None:
-    """A loss undoes the last that was done; it doubles nothing and changes nothing."""
-    changed = [ask(0, 1), tell(2, 3, True, recorded(True, 1)), tell(6, 7, False, duplicate(True, 1))]
-    kept_without_question = [ask(0, 1), ask(6, 7, BLUE), tell(8, 9, True, duplicate(True, 1))]
-    undone_and_there = [*UNDONE, tell(8, 9, True, duplicate(True, 1))]
-    for history in (changed, kept_without_question, undone_and_there):
+def test_a_loss_explains_nothing_else() -> None:
+    """A loss may undo the latest changes; it neither duplicates nor alters anything."""
+    changed = [predict(0, 1), judge(2, 3, True, recorded(True, 1)), judge(6, 7, False, duplicate(True, 1))]
+    feedback_kept_without_prediction = [predict(0, 1), predict(6, 7, BLUE), judge(8, 9, True, duplicate(True, 1))]
+    undone_and_present = [*UNDONE, judge(8, 9, True, duplicate(True, 1))]
+    for history in (changed, feedback_kept_without_prediction, undone_and_present):
         assert not is_linearizable(history, [Loss(4, 5)])
 
 
-def test_a_request_without_reply_is_done_once_at_most() -> None:
-    """What a loss has undone needs another request to be done again."""
-    recorded_anew = [ask(0, 1), tell(2, 3, True, recorded(True, 1)), tell(6, 7, True, duplicate(True, 2))]
-    assert is_linearizable([*recorded_anew, tell(2, 3, True, None)], [Loss(4, 5)])
-    assert not is_linearizable(recorded_anew, [Loss(4, 5)])
-    twice_lost = [*recorded_anew, tell(10, 11, True, duplicate(True, 3))]
-    assert is_linearizable([*twice_lost, tell(2, 3, True, None), tell(2, 3, True, None)], [Loss(4, 5), Loss(8, 9)])
-    assert not is_linearizable([*twice_lost, tell(2, 3, True, None)], [Loss(4, 5), Loss(8, 9)])
+def test_an_unanswered_request_takes_effect_at_most_once() -> None:
+    """Each time a loss undoes a change, another request is needed to repeat the change."""
+    re_recorded = [predict(0, 1), judge(2, 3, True, recorded(True, 1)), judge(6, 7, True, duplicate(True, 2))]
+    assert is_linearizable([*re_recorded, judge(2, 3, True, None)], [Loss(4, 5)])
+    assert not is_linearizable(re_recorded, [Loss(4, 5)])
+    twice_lost = [*re_recorded, judge(10, 11, True, duplicate(True, 3))]
+    assert is_linearizable([*twice_lost, judge(2, 3, True, None), judge(2, 3, True, None)], [Loss(4, 5), Loss(8, 9)])
+    assert not is_linearizable([*twice_lost, judge(2, 3, True, None)], [Loss(4, 5), Loss(8, 9)])
 
 
-def test_the_log_is_read_as_a_reply() -> None:
-    """A round that is not in the log was never recorded, or was lost."""
-    assert is_linearizable([ask(0, 1), tell(2, 3, True, None), tell(4, 5, True, UNRECORDED)])
-    assert is_linearizable([tell(0, 1, True, NOT_FOUND), tell(4, 5, True, UNRECORDED)])
+def test_unanswered_or_refused_feedback_may_be_missing_from_the_log() -> None:
+    """The log may lack a round if its feedback was unanswered or refused."""
+    assert is_linearizable([predict(0, 1), judge(2, 3, True, None), judge(4, 5, True, UNRECORDED)])
+    assert is_linearizable([judge(0, 1, True, NOT_FOUND), judge(4, 5, True, UNRECORDED)])
 
 
-def test_what_met_a_split_is_not_judged() -> None:
-    """Only what was asked and told outside of it is."""
-    bad = [ask(0, 1), ask(2, 3, BLUE)]
+def test_predictions_during_a_split_are_not_checked() -> None:
+    """A prediction with an operation during a split is not checked."""
+    bad = [predict(0, 1), predict(2, 3, BLUE)]
     assert unexplained(bad, [Loss(2.5, 4, split=True)]) == []
     assert unexplained(bad, [Loss(4, 5, split=True)]) == ["p"]
 
 
 @pytest.mark.parametrize("end", [CONFLICT, recorded(False, 1)])
-def test_many_requests_without_reply_take_no_longer(end: Verdict) -> None:
-    """Hundreds of repetitions in several losses are judged, whether they can be explained or not."""
-    asked = [ask(t, t + 0.5, None) for t in range(300)]
-    told = [tell(t, t + 0.5, t % 2 == 0, None) for t in range(300)]
+def test_many_unanswered_requests_are_decided_in_time(end: Verdict) -> None:
+    """Histories with hundreds of unanswered requests and several losses are decided in time, consistent or not."""
+    predictions = [predict(t, t + 0.5, None) for t in range(300)]
+    feedback = [judge(t, t + 0.5, t % 2 == 0, None) for t in range(300)]
     losses = [Loss(t, t + 20) for t in range(0, 300, 30)]
-    assert is_linearizable([*asked, *told, tell(400, 401, False, end)], losses)
-    assert not is_linearizable([*asked, *told, tell(400, 401, False, duplicate(True, 1))], losses)
+    assert is_linearizable([*predictions, *feedback, judge(400, 401, False, end)], losses)
+    assert not is_linearizable([*predictions, *feedback, judge(400, 401, False, duplicate(True, 1))], losses)
 
 
 @pytest.mark.parametrize("history", EXPLAINED.values(), ids=EXPLAINED)
-def test_what_can_be_explained_is_accepted(history: list[Operation]) -> None:
-    """There is an order of these that an honest service may have followed."""
+def test_consistent_histories_are_accepted(history: list[Operation]) -> None:
+    """A history that a correct service may produce is accepted."""
     assert is_linearizable(history)
 
 
 @pytest.mark.parametrize("history", REFUSED.values(), ids=REFUSED)
-def test_what_cannot_be_explained_is_refused(history: list[Operation]) -> None:
-    """No honest service answers like this, in whatever order it is asked."""
+def test_inconsistent_histories_are_refused(history: list[Operation]) -> None:
+    """A history that no correct service can produce is refused, in any listing order."""
     assert not is_linearizable(history)
-    assert not is_linearizable(history[::-1])  # the order of the list says nothing
+    assert not is_linearizable(history[::-1])  # the order of the list is irrelevant
 
 
-def test_every_prediction_is_checked_by_itself() -> None:
-    """One bad life among good ones is named."""
+def test_each_prediction_is_checked_separately() -> None:
+    """One inconsistent prediction among consistent ones is named."""
     good = [Operation(own, None, 0, 1, RED) for own in "ab"]
     bad = [Operation("c", None, 0, 1, RED), Operation("c", None, 2, 3, BLUE)]
     assert unexplained([*good, *bad]) == ["c"]
@@ -159,8 +198,8 @@ REPLIES: list[tuple[bool | None, Answer | Verdict | None]] = [
 ]
 
 
-def test_the_search_finds_what_trying_every_order_finds() -> None:
-    """Random histories with losses: accepted if and only if one of all orders explains them."""
+def test_the_search_agrees_with_enumeration() -> None:
+    """The search accepts a random history with losses exactly if some order explains it, as found by enumeration."""
     chance, accepted = random.Random(1), 0
     for _ in range(1500):
         history, losses = [], []
@@ -182,7 +221,7 @@ def _drawn(chance: random.Random, begun: float) -> tuple[bool | None, float, flo
 
 
 def _orders(happenings: list[Operation | Loss]) -> Iterator[tuple[Operation | Loss, ...]]:
-    """All orders of all choices of the doubtful, that respect what ended before another began."""
+    """Yield all real-time-consistent orders of the certain events with every subset of the unanswered requests."""
     doubtful = [each for each in happenings if isinstance(each, Operation) and each.reply is None]
     certain = [each for each in happenings if each not in doubtful]
     for n in range(len(doubtful) + 1):
@@ -194,7 +233,7 @@ def _orders(happenings: list[Operation | Loss]) -> Iterator[tuple[Operation | Lo
 
 
 def _explains(order: Sequence[Operation | Loss]) -> bool:
-    """Whether every reply of this order is right, whatever a loss undoes."""
+    """Check whether this order explains every reply, with some effect of each loss."""
     lives = {Life()}
     for each in order:
         if isinstance(each, Operation):

@@ -1,4 +1,4 @@
-"""A service under load, with a record of what its clients were told, and what must be true of it in the end."""
+"""Clients that load a service and record its replies, and the checks of the records at the end."""
 
 import asyncio
 import itertools
@@ -22,30 +22,30 @@ _REFUSALS = {"prediction-not-found": "not-found", "feedback-conflict": "conflict
 
 
 class Report(NamedTuple):
-    """What was counted."""
+    """The counts of one run."""
 
-    rounds: int  # in the log
-    acknowledged: int  # predictions whose feedback was acknowledged
-    lost: list[str]  # acknowledged, and not in the log
-    renewed: list[str]  # lost, and then recorded anew, as another round
-    wrong: list[str]  # everything else that must not be, in words
-    requests: Counter[str]  # by what came of them
+    rounds: int  # rounds in the log
+    acknowledged: int  # predictions with acknowledged feedback
+    lost: list[str]  # ids acknowledged but not in the log
+    renewed: list[str]  # ids lost and then recorded again as another round
+    wrong: list[str]  # other violations, as sentences
+    requests: Counter[str]  # requests by status or error
 
 
 class Sending(NamedTuple):
-    """A request to be sent until it is answered."""
+    """A request to send until it is answered."""
 
     path: str
     body: dict[str, Any]
-    about: Sequence[tuple[str, bool | None]]  # for each item the prediction, and what is said of it
+    about: Sequence[tuple[str, bool | None]]  # prediction and feedback of each item; None for a prediction
 
 
 class Crowd:
-    """Clients who predict, and give feedback doubled, shuffled and contradicted, each repeated until answered.
+    """Clients that predict, give duplicated, shuffled and contradictory feedback, and repeat unanswered requests.
 
     Args:
-        url: of the service.
-        seed: of what they do.
+        url: URL of the service.
+        seed: Seed of the clients.
     """
 
     def __init__(self, url: str, seed: int) -> None:
@@ -56,12 +56,12 @@ class Crowd:
         self.over = False
 
     async def create_model(self) -> None:
-        """Makes the model that all of it is about."""
+        """Create the model that all clients use."""
         async with httpx2.AsyncClient(base_url=self._url, timeout=10.0) as client:
             (await client.post("/models", json=definition(MODEL, learner=GAPTRON))).raise_for_status()
 
     async def play(self) -> None:
-        """Everybody, until it is over."""
+        """Run all clients until `over` is set."""
         await asyncio.gather(*(self._play_one(number) for number in range(CLIENTS)))
 
     async def _play_one(self, number: int) -> None:
@@ -77,11 +77,11 @@ class Crowd:
 
     async def _play_round(self, client: httpx2.AsyncClient, rng: np.random.Generator, own: str) -> None:
         context = rng.normal(size=SIZE).tolist()
-        asked = Sending("/predict", {"model": MODEL, "context": context, "prediction_id": own}, [(own, None)])
-        await self._together(client, rng, [asked] * int(rng.integers(1, 3)))
+        prediction = Sending("/predict", {"model": MODEL, "context": context, "prediction_id": own}, [(own, None)])
+        await self._together(client, rng, [prediction] * int(rng.integers(1, 3)))
         bits = rng.random(int(rng.integers(1, 4))) < 0.7
         await self._together(
-            client, rng, [Sending("/feedback", told(own, bool(bit)), [(own, bool(bit))]) for bit in bits]
+            client, rng, [Sending("/feedback", feedback_body(own, bool(bit)), [(own, bool(bit))]) for bit in bits]
         )
 
     async def _play_batch(self, client: httpx2.AsyncClient, rng: np.random.Generator, prefix: str) -> None:
@@ -92,14 +92,14 @@ class Crowd:
         batches = []
         for _ in range(int(rng.integers(1, 3))):
             pairs = [(own, bool(rng.random() < 0.7)) for own in rng.choice(owns, size=len(owns) + 1).tolist()]
-            batches.append(Sending("/feedback/batch", {"feedback": [told(*pair) for pair in pairs]}, pairs))
+            batches.append(Sending("/feedback/batch", {"feedback": [feedback_body(*pair) for pair in pairs]}, pairs))
         await self._together(client, rng, batches)
 
     async def _together(self, client: httpx2.AsyncClient, rng: np.random.Generator, all_: Sequence[Sending]) -> None:
-        await asyncio.gather(*(self._insist(client, all_[i]) for i in rng.permutation(len(all_))))
+        await asyncio.gather(*(self._send_until_answered(client, all_[i]) for i in rng.permutation(len(all_))))
 
-    async def _insist(self, client: httpx2.AsyncClient, sending: Sending) -> None:
-        """Sends a request until every outcome is known; each item of each sending is an operation of its own."""
+    async def _send_until_answered(self, client: httpx2.AsyncClient, sending: Sending) -> None:
+        """Send a request until every outcome is known; each item of each attempt is a separate operation."""
         async with asyncio.timeout(120.0):
             replies: list[Answer | Verdict | None] = [None]
             while None in replies:
@@ -118,13 +118,13 @@ class Crowd:
                     await asyncio.sleep(0.02)
 
 
-def told(own: str, correct: bool) -> dict[str, Any]:
-    """The body of a feedback."""
+def feedback_body(own: str, correct: bool) -> dict[str, Any]:
+    """Return the body of a feedback."""
     return {"prediction_id": f"{MODEL}:{own}", "correct": correct}
 
 
 def replies_in(response: httpx2.Response) -> Iterator[Answer | Verdict | None]:
-    """What a response tells of each of its items."""
+    """Yield the reply to each item of a response."""
     body = response.json()
     for item in body.get("predictions") or body.get("results") or [body]:
         yield _reply_in(item)
@@ -141,27 +141,29 @@ def _reply_in(item: dict[str, Any]) -> Answer | Verdict | None:
 
 
 async def judge(crowd: Crowd, clients: list[httpx2.AsyncClient], losses: Sequence[Loss] = ()) -> Report:
-    """Counts, and compares everything with everything.
+    """Check the log, the counters and every worker's state against the clients' records.
 
     Args:
-        crowd: after its play.
-        clients: one of each worker.
-        losses: when the store may have lost something.
+        crowd: Crowd that has finished.
+        clients: One client per worker.
+        losses: Times at which the store may have lost something.
     """
     model = (await _read(clients[0], f"/models/{MODEL}")).json()
     lines = await _read_log(clients[0])
     logged = {line["prediction_id"].removeprefix(f"{MODEL}:"): line for line in lines}
-    wrong = _miscounted(model, lines, logged)
-    wrong += [f"no order explains {own}" for own in unexplained([*crowd.history, *_told_by(logged, crowd)], losses)]
-    wrong += await _misfolded(model, lines, clients)
+    wrong = _count_violations(model, lines, logged)
+    wrong += [
+        f"no order explains {own}" for own in unexplained([*crowd.history, *_log_as_replies(logged, crowd)], losses)
+    ]
+    wrong += await _fold_violations(model, lines, clients)
     acknowledged = _acknowledged(crowd.history)
     lost = sorted(acknowledged.keys() - logged.keys())
     renewed = [own for own in acknowledged.keys() & logged.keys() if acknowledged[own] != {logged[own]["round"]}]
     return Report(len(lines), len(acknowledged), lost, renewed, wrong, crowd.requests)
 
 
-def _told_by(logged: dict[str, Any], crowd: Crowd) -> Iterator[Operation]:
-    """The log's word on every prediction, as if it were one more answer to a client."""
+def _log_as_replies(logged: dict[str, Any], crowd: Crowd) -> Iterator[Operation]:
+    """Yield the log's record of every prediction as replies to a client."""
     now = time.monotonic()
     for own in logged.keys() | {each.prediction_id for each in crowd.history}:
         line = logged.get(own)
@@ -174,7 +176,7 @@ def _told_by(logged: dict[str, Any], crowd: Crowd) -> Iterator[Operation]:
 
 
 async def _read(client: httpx2.AsyncClient, path: str, **parameters: int) -> httpx2.Response:
-    """What is there, once the store is there again."""
+    """Read a resource, repeating while the store is unavailable."""
     for _ in range(600):
         response = await client.get(path, params=parameters)
         if response.status_code != 503:
@@ -194,7 +196,7 @@ async def _read_log(client: httpx2.AsyncClient) -> list[dict[str, Any]]:
 
 
 def _acknowledged(history: list[Operation]) -> dict[str, set[int]]:
-    """The rounds that clients were told, by prediction: one each, where nothing was lost."""
+    """Return the acknowledged rounds per prediction: one each, unless something was lost."""
     rounds: defaultdict[str, set[int]] = defaultdict(set)
     for each in history:
         if isinstance(each.reply, Verdict) and each.reply.round is not None:
@@ -202,27 +204,27 @@ def _acknowledged(history: list[Operation]) -> dict[str, set[int]]:
     return rounds
 
 
-def _miscounted(model: dict[str, Any], lines: list[dict[str, Any]], logged: dict[str, Any]) -> list[str]:
+def _count_violations(model: dict[str, Any], lines: list[dict[str, Any]], logged: dict[str, Any]) -> list[str]:
     wrong = []
     if len(lines) != len(logged):
-        wrong.append(f"{len(lines)} rounds are of {len(logged)} predictions")
+        wrong.append(f"{len(lines)} rounds, but {len(logged)} predictions")
     if [line["round"] for line in lines] != list(range(1, len(lines) + 1)):
-        wrong.append("the rounds are not numbered one after the other")
+        wrong.append("the rounds are not numbered consecutively")
     if model["rounds_seen"] != len(lines):
-        wrong.append(f"the model counts {model['rounds_seen']} rounds, the log {len(lines)}")
+        wrong.append(f"the model counts {model['rounds_seen']} rounds, the log has {len(lines)}")
     return wrong
 
 
-async def _misfolded(
+async def _fold_violations(
     model: dict[str, Any], lines: list[dict[str, Any]], clients: list[httpx2.AsyncClient]
 ) -> list[str]:
-    """Workers whose state is not the fold of the log, to the bit."""
+    """Return a sentence per violation: a propensity or a worker's state differs from the fold of the log."""
     truth, wrong = Replay(model, tolerance=1e-9), []
     for line in lines:
         try:
             truth.add(line)
         except AssertionError:
-            return [f"round {line['round']} has another propensity than its rounds give"]
+            return [f"round {line['round']} has a propensity that its rounds_seen do not give"]
     for number, client in enumerate(clients):
         for context in np.random.default_rng(9).normal(size=(3, SIZE)).tolist():
             body = {"model": MODEL, "context": context, "include_distribution": True}

@@ -1,6 +1,6 @@
-"""`python -m tests.docker [SUITE...]`: starts docker-compose.yml, and tries what the documents say of it.
+"""`python -m tests.docker [SUITE...]`: starts docker-compose.yml, and checks what the documentation promises.
 
-`docker/test.sh` builds the images and starts what stands in for an engine. Each check prints a line.
+`docker/test.sh` builds the images and starts a substitute for a container engine. Each check prints one line.
 """
 
 import sys
@@ -14,7 +14,7 @@ SUITES = {"stack": stack.CHECKS, "cluster": cluster.CHECKS, "monitoring": monito
 
 
 def main(names: list[str]) -> int:
-    """Runs the checks of these suites, or of all, one after another; how many failed."""
+    """Run the checks of these suites, or of all, one after the other; return the number of failures."""
     passed = failed = 0
     for suite in names or SUITES:
         for name, check in SUITES[suite].items():

@@ -1,4 +1,4 @@
-"""The profile `cluster`: three primaries and their replicas, and what happens when a primary is lost."""
+"""Checks of the profile `cluster`: three primaries with one replica each, and the loss of a primary."""
 
 import threading
 import time
@@ -16,40 +16,40 @@ MODELS = [f"forest-{number}" for number in range(8)]
 PATIENT = ("--rate", "30", "--connections", "16", "--models", "8")
 
 
-def ask(node: str, command: str) -> str:
-    """What a node answers."""
+def send(node: str, command: str) -> str:
+    """Send a command to a node, and return its reply."""
     return within(node, "sh", "-c", f'REDISCLI_AUTH="$(cat /run/wager/password)" valkey-cli {command}')
 
 
 def roles(node: str) -> dict[str, str]:
-    """Each node's role, as a node that is there sees it."""
-    lines = [line.split() for line in ask(node, "cluster nodes").splitlines()]
+    """Return each node's role as seen by a reachable node."""
+    lines = [line.split() for line in send(node, "cluster nodes").splitlines()]
     return {name_of(fields[1]): fields[2].removeprefix("myself,") for fields in lines}
 
 
 def name_of(address: str) -> str:
-    """The service at an address of the compose file."""
+    """Return the Compose service with this address."""
     return f"valkey-{int(address.partition(':')[0].rpartition('.')[2]) - 10}"
 
 
 def owner(model: str, node: str) -> str:
-    """The primary that has a model."""
+    """Return the primary that stores a model."""
     slot = key_slot(f"{{{model}}}".encode())
-    for fields in (line.split() for line in ask(node, "cluster nodes").splitlines()):
+    for fields in (line.split() for line in send(node, "cluster nodes").splitlines()):
         for first, _, last in (part.partition("-") for part in fields[8:] if part[0].isdigit()):
             if int(first) <= slot <= int(last or first):
                 return name_of(fields[1])
-    raise AssertionError(f"nobody has slot {slot}")
+    raise AssertionError(f"no primary has slot {slot}")
 
 
 def is_whole(node: str) -> bool:
-    """Whether three primaries and three replicas are there and all slots served."""
+    """Check whether the cluster has three primaries and three replicas, and serves all slots."""
     found = sorted(roles(node).values())
-    return found == ["master"] * 3 + ["slave"] * 3 and "cluster_state:ok" in ask(node, "cluster info")
+    return found == ["master"] * 3 + ["slave"] * 3 and "cluster_state:ok" in send(node, "cluster info")
 
 
 def check_start() -> str:
-    """The nodes are joined, and the service answers."""
+    """Check that all nodes join the cluster and that the service answers."""
     took = start("--profile", "cluster", "up", "--detach", "--scale", "worker=2", store="cluster")
     wait_until(lambda: workers_up() == 2, PATIENCE)
     assert all(is_whole(node) for node in NODES)
@@ -57,7 +57,7 @@ def check_start() -> str:
 
 
 def check_models() -> str:
-    """Models are shared out among the primaries; each predicts and learns."""
+    """Check that the models spread over all primaries, and that each model predicts and learns."""
     with httpx2.Client(base_url=URL, timeout=30.0) as client:
         for model in MODELS:
             body = {"name": model, "labels": ["a", "b"], "features": {"kind": "dense", "size": 2}}
@@ -68,12 +68,12 @@ def check_models() -> str:
     assert len(owners) == 3, owners
     with load(10, *PATIENT) as found:
         pass
-    assert (found.failed, found.code) == (0, 0), (str(found), found.said[-1000:])
+    assert (found.failed, found.code) == (0, 0), (str(found), found.output[-1000:])
     return f"{len(MODELS)} models at {', '.join(sorted(owners))}; {found}"
 
 
 def is_served(client: httpx2.Client, model: str) -> bool:
-    """Whether a round is predicted and its feedback counted."""
+    """Check whether a model makes a prediction and accepts its feedback."""
     try:
         drawn = client.post("/predict", json={"model": model, "context": [0.6, 0.8]}).raise_for_status().json()
         feedback = {"prediction_id": drawn["prediction_id"], "correct": True}
@@ -85,7 +85,7 @@ def is_served(client: httpx2.Client, model: str) -> bool:
 
 @contextmanager
 def watched() -> Iterator[dict[str, float]]:
-    """Asks every model in turn; yields how long each was not served, from the first failure to the last."""
+    """Poll every model in the background; yield each model's outage in seconds, from first to last failure."""
     failures: dict[str, list[float]] = {model: [] for model in MODELS}
     outages: dict[str, float] = {}
     ended = threading.Event()
@@ -108,40 +108,40 @@ def watched() -> Iterator[dict[str, float]]:
     outages.update({model: max(times) - min(times) if times else 0.0 for model, times in failures.items()})
 
 
-def lose(seconds: float, event: str) -> str:
-    """What becomes of the models when their first model's primary crashes, or is stopped for good, under load."""
+def lose(seconds: float, failure: str) -> str:
+    """Crash the first model's primary, or stop it for good, under load; check the models, and report the outages."""
     lost = owner(MODELS[0], NODES[0])
     other = next(node for node in NODES if node != lost)
     hit = [model for model in MODELS if owner(model, other) == lost]
     with load(seconds, *PATIENT, "--settle", "120") as found, watched() as outages:
         time.sleep(3.0)
-        crash(lost) if event == "crash" else compose("kill", "--signal", "KILL", lost)
+        crash(lost) if failure == "crash" else compose("kill", "--signal", "KILL", lost)
         time.sleep(5.0)
-        wait_until(lambda: owner(MODELS[0], other) != lost or (event == "crash" and is_whole(other)), PATIENCE)
+        wait_until(lambda: owner(MODELS[0], other) != lost or (failure == "crash" and is_whole(other)), PATIENCE)
         now = owner(MODELS[0], other)
         time.sleep(5.0)
         with httpx2.Client(base_url=URL, timeout=30.0) as client:
             wait_until(lambda: all(is_served(client, model) for model in MODELS), PATIENCE)
     audit = found.report["correctness"]
     assert all(audit[what] == 0 for what in ("repeated", "altered", "unasked")), audit
-    of_it = max(outages[model] for model in hit)
-    of_others = max(outages[model] for model in MODELS if model not in hit)
-    assert of_others < 5.0, outages
+    outage = max(outages[model] for model in hit)
+    other_outage = max(outages[model] for model in MODELS if model not in hit)
+    assert other_outage < 5.0, outages
     compose("up", "--detach", "--no-recreate", "--no-deps", lost)
     wait_until(lambda: is_whole(other), PATIENCE)
     return (
-        f"{lost}, then {now}: its {len(hit)} models unserved for {of_it:.1f} s, the others for {of_others:.1f} s; "
+        f"{lost}, then {now}: its {len(hit)} models unserved for {outage:.1f} s, the others for {other_outage:.1f} s; "
         f"{audit['lost']} of {audit['feedbacks_acknowledged']} acknowledged rounds lost; {found}"
     )
 
 
 def check_crash() -> str:
-    """A primary that crashes comes back by itself, with all it had."""
+    """Check that a crashed primary restarts with all its data."""
     return lose(30, "crash")
 
 
 def check_loss() -> str:
-    """In the place of a primary that is gone its replica takes over; back again, it is a replica."""
+    """Check that a replica takes over from a lost primary, which later returns as a replica."""
     return lose(45, "loss")
 
 

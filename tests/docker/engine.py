@@ -1,4 +1,4 @@
-"""What the suites do to the running stack: Compose, its containers, the balancer's figures, and load."""
+"""Controls the running stack: Compose, its containers, the balancer's metrics, and load."""
 
 import json
 import os
@@ -18,13 +18,13 @@ from tests.servers import wait_until
 
 URL = "http://127.0.0.1:18000"
 PATIENCE = 180.0
-"""Seconds within which anything happens on a busy machine."""
+"""Timeout in seconds, long enough for a busy machine."""
 Check = Callable[[], str]
-"""Raises when something is wrong, else says in a few words what was seen."""
+"""A check that raises on failure, and otherwise returns a short summary."""
 
 
 def compose(*arguments: str) -> str:
-    """What `docker-compose ARGUMENT...` prints."""
+    """Run `docker-compose ARGUMENT...`, and return its output."""
     done = subprocess.run(["docker-compose", *arguments], capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise RuntimeError(f"docker-compose {' '.join(arguments)}: {done.stderr[-2000:]}")
@@ -32,18 +32,18 @@ def compose(*arguments: str) -> str:
 
 
 def within(service: str, *command: str, index: int = 1) -> str:
-    """What a command prints in a container of a service."""
+    """Run a command in a container of a service, and return its output."""
     return compose("exec", "-T", "--index", str(index), service, *command)
 
 
 def crash(service: str) -> None:
-    """Kills the program in a service's first container, as a fault would: its restart policy applies."""
+    """Kill the main program of a service's first container, so that its restart policy applies."""
     program = within(service, "cat", "/proc/1/task/1/children").split()[0]
-    within(service, "sh", "-c", f"(sleep 0.5; kill -9 {program}) > /dev/null 2>&1 &")  # not while this is being asked
+    within(service, "sh", "-c", f"(sleep 0.5; kill -9 {program}) > /dev/null 2>&1 &")  # after this command returns
 
 
 def answers() -> bool:
-    """Whether a request is served."""
+    """Check whether the service is ready."""
     try:
         return httpx2.get(f"{URL}/readyz", timeout=2.0).status_code == 200
     except httpx2.HTTPError:
@@ -51,16 +51,16 @@ def answers() -> bool:
 
 
 def workers_up() -> int:
-    """How many workers the balancer counts on."""
+    """Return the number of workers that the balancer considers up."""
     lines = within("balancer", "wget", "-q", "-O", "-", "http://127.0.0.1:8404/metrics").splitlines()
-    told = 'haproxy_server_status{proxy="workers"'
-    up_lines = [line for line in lines if line.startswith(told) and 'state="UP"' in line]
-    assert up_lines, "the balancer tells nothing of its workers"
+    prefix = 'haproxy_server_status{proxy="workers"'
+    up_lines = [line for line in lines if line.startswith(prefix) and 'state="UP"' in line]
+    assert up_lines, "the balancer reports no workers"
     return sum(line.endswith(" 1") for line in up_lines)
 
 
 def scale(workers: int) -> float:
-    """Seconds until the balancer counts on so many workers, and no others."""
+    """Scale the workers; return the seconds until the balancer has exactly that number up."""
     started = time.monotonic()
     compose("up", "--detach", "--no-recreate", "--no-deps", "--scale", f"worker={workers}", "worker")
     wait_until(lambda: workers_up() == workers, PATIENCE)
@@ -69,26 +69,26 @@ def scale(workers: int) -> float:
 
 @dataclass
 class Load:
-    """A run of `wager load`, which repeats no request but feedback without an answer, at its end."""
+    """A run of `wager load`, which repeats only unanswered feedback, at its end."""
 
     report: dict[str, Any]
     code: int = -1
-    said: str = ""
+    output: str = ""
 
     @property
     def failed(self) -> int:
-        """Requests that were refused, got no answer in time, or could not even be sent."""
+        """Number of requests that were refused, timed out, or could not be sent."""
         kinds = [self.report[kind] for kind in ("predict", "feedback")]
         return sum(int(kind[how]) for kind in kinds for how in ("refused", "no_answer", "not_sent"))
 
     @property
     def wrong(self) -> int:
-        """Acknowledged rounds that the logs do not have as they were told."""
+        """Number of violations in the audit: rounds lost, repeated, altered or unasked, and predictions lost."""
         audit = self.report["correctness"]
         return sum(int(audit[what]) for what in ("lost", "repeated", "altered", "unasked", "predictions_lost"))
 
     def __str__(self) -> str:
-        """What it brought, in a line."""
+        """Return a one-line summary."""
         kinds = [self.report[kind] for kind in ("predict", "feedback")]
         total = sum(int(kind["requests"]) for kind in kinds)
         longest = max(kind["latency_ms"]["max"] for kind in kinds)
@@ -97,7 +97,7 @@ class Load:
 
 @contextmanager
 def load(seconds: float, *options: str) -> Iterator[Load]:
-    """Loads the stack beside the body; what it found is there at the end of the block."""
+    """Load the stack while the block runs; the result is complete after the block."""
     found = Load({})
     with tempfile.TemporaryDirectory() as folder:
         written = Path(folder) / "report.json"
@@ -108,14 +108,14 @@ def load(seconds: float, *options: str) -> Iterator[Load]:
             except BaseException:
                 process.kill()
                 raise
-            found.said = process.communicate()[0]
+            found.output = process.communicate()[0]
             found.code = process.returncode
-        assert written.exists(), found.said[-1000:]
+        assert written.exists(), found.output[-1000:]
         found.report = json.loads(written.read_text())
 
 
 def start(*arguments: str, store: str = "single") -> float:
-    """Begins from nothing; seconds from `up` to the first request that is served."""
+    """Start from empty volumes; return the seconds from `up` to the first answered request."""
     os.environ["WAGER_STORE"] = store
     compose("--profile", "*", "down", "--volumes", "--timeout", "20")
     started = time.monotonic()

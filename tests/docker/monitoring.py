@@ -1,6 +1,6 @@
-"""The profile `monitoring`: Prometheus finds every worker, alerts fire and end, the dashboards' queries are answered.
+"""Checks of the profile `monitoring`: Prometheus finds every worker, alerts fire and end, dashboard queries have data.
 
-Grafana itself is not run: its package is not in Debian.
+Grafana does not run here, because Debian has no package of it.
 """
 
 import json
@@ -19,43 +19,43 @@ DOCKER = Path(__file__).parents[2] / "docker"
 DASHBOARDS = sorted((DOCKER / "grafana" / "dashboards").glob("*.json"))
 
 
-def ask(path: str, **parameters: str) -> Any:
-    """What Prometheus answers."""
+def query_api(path: str, **parameters: str) -> Any:
+    """Query the HTTP API of Prometheus."""
     answer = httpx2.get(f"{PROMETHEUS}/{path}", params=parameters, timeout=10.0).raise_for_status().json()
     assert answer["status"] == "success", answer
     return answer["data"]
 
 
 def targets_up(job: str) -> int:
-    """How many targets of a job answer Prometheus; -1 while some do not."""
-    targets = [target for target in ask("targets")["activeTargets"] if target["labels"]["job"] == job]
+    """Return the number of a job's targets that are up, or -1 if any is down."""
+    targets = [target for target in query_api("targets")["activeTargets"] if target["labels"]["job"] == job]
     return len(targets) if all(target["health"] == "up" for target in targets) else -1
 
 
 def firing() -> set[str]:
-    """The alerts that fire."""
-    return {alert["labels"]["alertname"] for alert in ask("alerts")["alerts"] if alert["state"] == "firing"}
+    """Return the firing alerts."""
+    return {alert["labels"]["alertname"] for alert in query_api("alerts")["alerts"] if alert["state"] == "firing"}
 
 
 def rules() -> list[dict[str, Any]]:
-    """All rules, as Prometheus evaluates them."""
-    return [rule for group in ask("rules")["groups"] for rule in group["rules"]]
+    """Return all rules with their evaluation state."""
+    return [rule for group in query_api("rules")["groups"] for rule in group["rules"]]
 
 
 def numbers(query: str) -> bool:
-    """Whether a query is answered, with numbers only."""
-    found = ask("query", query=query)["result"]
+    """Check whether a query returns data, and finite numbers only."""
+    found = query_api("query", query=query)["result"]
     return bool(found) and all(math.isfinite(float(series["value"][1])) for series in found)
 
 
 def queries_of(path: Path, model: str) -> list[str]:
-    """The queries of a dashboard's panels, with the variables as Grafana fills them in."""
+    """Return the queries of a dashboard's panels, with variables substituted as in Grafana."""
     queries = [target["expr"] for panel in json.loads(path.read_text())["panels"] for target in panel["targets"]]
     return [query.replace("$model", model).replace("$__rate_interval", "1m") for query in queries]
 
 
 def is_ready() -> bool:
-    """Whether Prometheus has asked everybody there is."""
+    """Check whether Prometheus has scraped every target successfully."""
     try:
         return [targets_up(job) for job in ("wager", "balancer", "prometheus")] == [2, 1, 1]
     except httpx2.HTTPError:
@@ -63,14 +63,14 @@ def is_ready() -> bool:
 
 
 def check_start() -> str:
-    """Prometheus starts beside the service."""
+    """Check that Prometheus starts with the service."""
     took = start("--profile", "monitoring", "up", "--detach", "--scale", "worker=2", "balancer", "prometheus")
     wait_until(is_ready, PATIENCE)
-    return f"first answer after {took:.0f} s; 2 workers, the balancer and Prometheus are asked, and answer"
+    return f"first answer after {took:.0f} s; 2 workers, the balancer and Prometheus are scraped"
 
 
 def check_scale() -> str:
-    """Prometheus asks new workers, too, and forgets those that are gone."""
+    """Check that Prometheus scrapes new workers and drops removed ones."""
     for workers in (3, 2):
         scale(workers)
         wait_until(lambda expected=workers: targets_up("wager") == expected, PATIENCE)  # type: ignore[misc]
@@ -78,7 +78,7 @@ def check_scale() -> str:
 
 
 def check_rules() -> str:
-    """Prometheus takes the configuration and every rule, and meets no error when it evaluates them."""
+    """Check that Prometheus accepts its configuration and evaluates every rule without errors."""
     within("prometheus", "promtool", "check", "config", "/etc/prometheus/prometheus.yml")
     within("prometheus", "sh", "-c", "cd /etc/prometheus/tests && promtool test rules alerts_test.yml")
     wait_until(lambda: {rule["health"] for rule in rules()} == {"ok"}, PATIENCE)
@@ -89,10 +89,10 @@ def check_rules() -> str:
 
 
 def check_dashboards() -> str:
-    """While there is traffic, every query of the dashboards is answered with numbers."""
+    """Check that under traffic every dashboard query returns numbers."""
     with load(40, "--rate", "30", "--connections", "8", "--models", "2", "--keep"):
         pass
-    model = ask("label/model/values", **{"match[]": "wager_predictions_total"})[0]
+    model = query_api("label/model/values", **{"match[]": "wager_predictions_total"})[0]
     for _ in range(3):
         httpx2.post(f"{URL}/predict", json={"model": "nobody", "context": [1.0]}, timeout=10.0)
     queries = [query for path in DASHBOARDS for query in queries_of(path, model)]
@@ -110,7 +110,7 @@ def check_dashboards() -> str:
 
 
 def check_alert(name: str, trouble: tuple[str, ...], remedy: tuple[str, ...]) -> str:
-    """An alert fires in its trouble, and ends with it."""
+    """Check that an alert fires during an outage, and ends after it."""
     compose(*trouble)
     wait_until(lambda: name in firing(), PATIENCE)
     seen = firing()
@@ -120,12 +120,12 @@ def check_alert(name: str, trouble: tuple[str, ...], remedy: tuple[str, ...]) ->
 
 
 def check_store_alert() -> str:
-    """WagerStoreDown."""
+    """Check the alert WagerStoreDown."""
     return check_alert("WagerStoreDown", ("stop", "valkey"), ("start", "valkey"))
 
 
 def check_workers_alert() -> str:
-    """WagerDown, where no worker is left of which anything could be asked."""
+    """Check the alert WagerDown with no worker left to scrape."""
     workers = ("up", "--detach", "--no-recreate", "--no-deps", "--scale")
     return check_alert("WagerDown", (*workers, "worker=0", "worker"), (*workers, "worker=2", "worker"))
 
@@ -135,6 +135,6 @@ CHECKS: dict[str, Check] = {
     "scale": check_scale,
     "rules": check_rules,
     "dashboards": check_dashboards,
-    "the store is gone": check_store_alert,
-    "all workers are gone": check_workers_alert,
+    "store down": check_store_alert,
+    "all workers down": check_workers_alert,
 }

@@ -1,4 +1,4 @@
-"""The stack as `docker compose up` starts it: one store, two workers, a balancer."""
+"""Checks of the stack that `docker compose up` starts: one store, two workers, a balancer."""
 
 import json
 import time
@@ -16,25 +16,25 @@ LASTING = ("worker", "valkey", "balancer")
 
 
 def check_start() -> str:
-    """`up` leads to a service that answers."""
+    """Check that the service answers after `up`."""
     took = start("up", "--detach", "--scale", "worker=2")
     wait_until(lambda: workers_up() == 2, PATIENCE)
     return f"first answer after {took:.0f} s"
 
 
 def check_health() -> str:
-    """Every container is healthy by its own health check."""
+    """Check that every container passes its own health check."""
     wait_until(lambda: {each["Health"] for each in containers()} == {"healthy"}, PATIENCE)
     return f"{len(containers())} containers"
 
 
 def containers() -> list[dict[str, Any]]:
-    """What Compose knows of the containers that run."""
+    """Return Compose's description of each running container."""
     return [json.loads(line) for line in compose("ps", "--format", "json").splitlines()]
 
 
 def check_hardening() -> str:
-    """No process of a container is root, has capabilities, may gain some, or can write to its file system."""
+    """Check that no process is root, has or can gain capabilities, or can write to the root file system."""
     for service in LASTING:
         status = dict(
             line.split(":\t", 1) for line in within(service, "cat", "/proc/1/status").splitlines() if ":\t" in line
@@ -48,7 +48,7 @@ def check_hardening() -> str:
 
 
 def check_limits() -> str:
-    """No container may use more memory than the compose file gives it."""
+    """Check that each container has the memory limit of the compose file."""
     config = json.loads(compose("config", "--format", "json"))["services"]
     path = "cat /sys/fs/cgroup/memory/memory.limit_in_bytes /sys/fs/cgroup/memory.max 2> /dev/null; true"
     found = {service: int(within(service, "sh", "-c", path)) for service in LASTING}
@@ -57,26 +57,26 @@ def check_limits() -> str:
 
 
 def check_secrets() -> str:
-    """The store's password is in files alone: in no environment, no command line, no log."""
+    """Check that the store's password is in no environment, command line or log, only in files."""
     password = within("valkey", "cat", "/run/wager/password").strip()
     assert len(password) == 32
     for service in LASTING:
-        told = within(service, "sh", "-c", "cat /proc/[0-9]*/cmdline /proc/[0-9]*/environ 2> /dev/null; true")
-        assert password not in told, service
+        exposed = within(service, "sh", "-c", "cat /proc/[0-9]*/cmdline /proc/[0-9]*/environ 2> /dev/null; true")
+        assert password not in exposed, service
     assert password not in compose("logs")
     refused = within("valkey", "sh", "-c", "valkey-cli get wager:models || true")
     assert "NOAUTH" in refused, refused
-    return "asked for, and told to nobody"
+    return "required, and exposed nowhere"
 
 
-def check_metrics_are_inside() -> str:
-    """The balancer does not hand out a worker's figures."""
+def check_metrics_are_private() -> str:
+    """Check that the balancer does not expose a worker's metrics."""
     assert httpx2.get(f"{URL}/metrics", timeout=5.0).status_code == 404
     return "404"
 
 
 def check_kernels() -> str:
-    """Every learner predicts and learns, and no worker compiles a kernel for it: the image's are used."""
+    """Check that every learner predicts and learns with the image's kernels, and that no worker compiles any."""
     with httpx2.Client(base_url=URL, timeout=60.0) as client:
         for algorithm in sorted(ALL_LEARNERS):
             play(client, algorithm)
@@ -86,7 +86,7 @@ def check_kernels() -> str:
 
 
 def play(client: httpx2.Client, algorithm: str) -> None:
-    """Ten rounds of one learner."""
+    """Play ten rounds with one learner."""
     features = {"kind": "dense", "size": 3, "norm": "unit"}
     body = {"name": algorithm, "labels": LABELS, "features": features, "learner": {"algorithm": algorithm}}
     client.post("/models", json=body).raise_for_status()
@@ -99,17 +99,17 @@ def play(client: httpx2.Client, algorithm: str) -> None:
 
 
 def check_scale() -> str:
-    """The balancer follows the number of workers, up and down, and no request fails on the way."""
+    """Check that the balancer follows the number of workers up and down, and that no request fails."""
     with load(30, "--rate", "40", "--connections", "16") as found:
         time.sleep(3.0)
         took = [f"{workers} workers after {scale(workers):.0f} s" for workers in (4, 1, 2)]
     assert found.failed == 0, (str(found), found.report["problems"])
-    assert found.code == 0, found.said[-1000:]
+    assert found.code == 0, found.output[-1000:]
     return f"{', '.join(took)}; {found}"
 
 
 def check_worker_crash() -> str:
-    """A worker that dies takes its own requests with it, and nothing acknowledged; it comes back by itself."""
+    """Check that a crashed worker fails only its own requests, loses nothing acknowledged, and restarts."""
     with load(20, "--rate", "40", "--connections", "16") as found:
         time.sleep(5.0)
         crash("worker")
@@ -117,22 +117,22 @@ def check_worker_crash() -> str:
         time.sleep(2.5)  # until the balancer has noticed
         wait_until(lambda: workers_up() == 2, PATIENCE)
         took = time.monotonic() - started
-    assert found.failed <= 16, (str(found), found.report["problems"])  # one on each connection
-    assert found.code == 0, found.said[-1000:]
+    assert found.failed <= 16, (str(found), found.report["problems"])  # one per connection
+    assert found.code == 0, found.output[-1000:]
     return f"back after {took:.0f} s; {found}"
 
 
 def check_store_crash() -> str:
-    """A store that is killed comes back by itself with every acknowledged round."""
+    """Check that a killed store restarts with every acknowledged round."""
     with load(20, "--rate", "40", "--connections", "16") as found:
         time.sleep(5.0)
         crash("valkey")
-    assert found.code == 0, found.said[-1000:]
+    assert found.code == 0, found.output[-1000:]
     return str(found)
 
 
 def check_restart() -> str:
-    """Down and up again, everything is as it was."""
+    """Check that `down` and `up` preserve all models and rounds."""
     with httpx2.Client(base_url=URL, timeout=30.0) as client:
         before = [client.get(f"/models/{name}").json() for name in sorted(ALL_LEARNERS)]
         compose("down")
@@ -150,7 +150,7 @@ CHECKS: dict[str, Check] = {
     "hardening": check_hardening,
     "limits": check_limits,
     "secrets": check_secrets,
-    "metrics are inside": check_metrics_are_inside,
+    "metrics are private": check_metrics_are_private,
     "kernels": check_kernels,
     "scale under load": check_scale,
     "crash of a worker": check_worker_crash,

@@ -1,4 +1,4 @@
-"""The laws of the Dockerfile, the compose file and the manifests, as far as they can be checked without an engine."""
+"""The laws of the Dockerfile, the compose file and the manifests that can be checked without a container engine."""
 
 import itertools
 import json
@@ -13,26 +13,27 @@ import pytest
 import yaml
 
 from service import __version__
+from service.access.keys import is_well_formed
 
 ROOT = Path(__file__).parents[2]
 DOCKER = ROOT / "docker"
 PROFILES = ("monitoring", "cluster")
 ALL_PROFILES = [chosen for n in range(3) for chosen in itertools.combinations(PROFILES, n)]
-ONE_SHOT = {"secrets", "cluster"}  # they end when their work is done
+ONE_SHOT = {"secrets", "cluster"}  # services that end when their work is done
 MANIFESTS = sorted((DOCKER / "kubernetes").glob("*.yaml"))
 
 
 def tool(name: str) -> str:
-    """The path of a program of the development environment; skips the test where it is missing."""
-    beside = Path(sys.executable).parent / name
-    found = str(beside) if beside.exists() else shutil.which(name)
+    """Return the path of a development tool, or skip the test if it is not installed."""
+    installed = Path(sys.executable).parent / name
+    found = str(installed) if installed.exists() else shutil.which(name)
     if found is None:
         pytest.skip(f"no {name} on this machine")
     return found
 
 
 def compose(*profiles: str) -> dict[str, Any]:
-    """The compose file as Compose itself understands it."""
+    """Return the compose file as Compose resolves it."""
     chosen = [option for profile in profiles for option in ("--profile", profile)]
     clean = {name: value for name, value in os.environ.items() if not name.startswith(("COMPOSE", "WAGER"))}
     command = [
@@ -53,7 +54,7 @@ def compose(*profiles: str) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def services() -> dict[str, dict[str, Any]]:
-    """All services, of all profiles."""
+    """Return the services of all profiles."""
     found: dict[str, dict[str, Any]] = compose(*PROFILES)["services"]
     return found
 
@@ -62,14 +63,14 @@ def services() -> dict[str, dict[str, Any]]:
 
 
 @pytest.mark.parametrize("name", ["Dockerfile", "test.Dockerfile"])
-def test_hadolint_has_nothing_to_say(name: str) -> None:
-    """The Dockerfile follows the rules of hadolint."""
+def test_hadolint_finds_no_fault(name: str) -> None:
+    """Hadolint has no complaints about the Dockerfile."""
     done = subprocess.run([tool("hadolint"), str(DOCKER / name)], capture_output=True, text=True, check=False)
     assert done.stdout + done.stderr == ""
 
 
-def test_the_build_sees_what_it_copies_and_no_more() -> None:
-    """Whatever the Dockerfile copies from the checkout is let through by .dockerignore, and nothing else is."""
+def test_the_build_context_is_what_the_image_copies() -> None:
+    """.dockerignore lets through exactly what the Dockerfile copies from the checkout."""
     lines = [line.split() for line in (DOCKER / "Dockerfile").read_text().splitlines()]
     copied = {name for words in lines if words[:1] == ["COPY"] and "--from" not in words[1] for name in words[1:-1]}
     let_through = (ROOT / ".dockerignore").read_text().splitlines()
@@ -79,7 +80,7 @@ def test_the_build_sees_what_it_copies_and_no_more() -> None:
 
 
 def test_the_image_runs_without_root() -> None:
-    """The last USER is a number that is not root's, so that Kubernetes can tell."""
+    """The last USER is a numeric, non-root id, so that Kubernetes can verify it."""
     users = [line.split()[1] for line in (DOCKER / "Dockerfile").read_text().splitlines() if line.startswith("USER ")]
     assert users == ["10001:10001"]
 
@@ -88,16 +89,16 @@ def test_the_image_runs_without_root() -> None:
 
 
 @pytest.mark.parametrize("profiles", ALL_PROFILES, ids=lambda chosen: "+".join(chosen) or "none")
-def test_compose_understands_the_file(profiles: tuple[str, ...]) -> None:
-    """Compose accepts the file with every choice of profiles, without a warning."""
+def test_compose_accepts_the_file(profiles: tuple[str, ...]) -> None:
+    """Compose accepts the file with every combination of profiles, without a warning."""
     names = set(compose(*profiles)["services"])
     assert {"secrets", "valkey", "worker", "balancer"} <= names
     assert ("grafana" in names) == ("prometheus" in names) == ("monitoring" in profiles)
     assert sum(name.startswith("valkey-") for name in names) == 6 * ("cluster" in profiles)
 
 
-def test_every_service_is_locked_in(services: dict[str, dict[str, Any]]) -> None:
-    """No service is root, can write to its file system, or has a capability or a way to one."""
+def test_every_service_is_unprivileged(services: dict[str, dict[str, Any]]) -> None:
+    """No service is root, can write to its root file system, or has or can gain capabilities."""
     for name, service in services.items():
         assert int(service["user"].split(":")[0]) > 0, name
         assert service["read_only"], name
@@ -105,11 +106,11 @@ def test_every_service_is_locked_in(services: dict[str, dict[str, Any]]) -> None
         assert "cap_add" not in service, name
         assert service["security_opt"] == ["no-new-privileges:true"], name
         assert not service.get("privileged"), name
-        assert "container_name" not in service, name  # it would forbid to scale
+        assert "container_name" not in service, name  # a fixed name would forbid scaling
 
 
-def test_every_lasting_service_is_watched_and_limited(services: dict[str, dict[str, Any]]) -> None:
-    """Each has a health check, a restart policy and limits; what ends by itself is not started again."""
+def test_every_lasting_service_has_health_check_restarts_and_limits(services: dict[str, dict[str, Any]]) -> None:
+    """Each lasting service has a health check, a restart policy and limits; one-shot services do not restart."""
     for name, service in services.items():
         assert service["restart"] == ("no" if name in ONE_SHOT else "unless-stopped"), name
         if name not in ONE_SHOT:
@@ -118,7 +119,7 @@ def test_every_lasting_service_is_watched_and_limited(services: dict[str, dict[s
 
 
 def test_every_image_is_pinned(services: dict[str, dict[str, Any]]) -> None:
-    """Each image has a tag that names a version; ours is this version of the code."""
+    """Each image tag is a version; Wager's images have the version of this code."""
     for name, service in services.items():
         tag = service["image"].partition(":")[2]
         assert tag.lstrip("v")[:1].isdigit(), name
@@ -126,7 +127,7 @@ def test_every_image_is_pinned(services: dict[str, dict[str, Any]]) -> None:
 
 
 def test_only_loopback_is_published_by_default(services: dict[str, dict[str, Any]]) -> None:
-    """Three ports can be reached from the machine, none from outside; the store's and the workers' not at all."""
+    """Only three ports are published, on loopback; the store and the workers are on an internal network."""
     ports = {(name, port["host_ip"]) for name, service in services.items() for port in service.get("ports", [])}
     assert ports == {(name, "127.0.0.1") for name in ("balancer", "prometheus", "grafana")}
     inner = [name for name in services if name.startswith(("valkey", "worker", "cluster"))]
@@ -134,8 +135,8 @@ def test_only_loopback_is_published_by_default(services: dict[str, dict[str, Any
     assert compose()["networks"]["inside"]["internal"]
 
 
-def test_publishing_wants_a_word_about_keys() -> None:
-    """Elsewhere than on loopback the service is published with keys, or by who says that they are off."""
+def test_publishing_requires_a_choice_about_keys() -> None:
+    """Publishing beyond loopback requires an explicit WAGER_AUTH; on loopback it defaults to off."""
     command = [tool("docker-compose"), "--file", str(ROOT / "docker-compose.yml"), "config", "--format", "json"]
     clean = {name: value for name, value in os.environ.items() if not name.startswith(("COMPOSE", "WAGER"))}
     public = clean | {"WAGER_PUBLISH": "0.0.0.0:80"}
@@ -147,8 +148,8 @@ def test_publishing_wants_a_word_about_keys() -> None:
     assert compose()["services"]["worker"]["environment"]["WAGER_AUTH"] == "off"
 
 
-def test_stores_keep_what_they_have(services: dict[str, dict[str, Any]]) -> None:
-    """Every Valkey has a volume of its own, the append-only file, and evicts nothing."""
+def test_stores_are_durable(services: dict[str, dict[str, Any]]) -> None:
+    """Every Valkey has a separate volume and an append-only file, and evicts nothing."""
     stores = [service for name, service in services.items() if name.startswith("valkey")]
     volumes = [mount["source"] for store in stores for mount in store["volumes"] if mount["target"] == "/data"]
     assert len(set(volumes)) == len(stores) == 7
@@ -156,9 +157,9 @@ def test_stores_keep_what_they_have(services: dict[str, dict[str, Any]]) -> None
     assert {"appendonly yes", "maxmemory-policy noeviction"} <= set(config)
 
 
-def test_a_worker_may_finish_before_it_is_killed(services: dict[str, dict[str, Any]]) -> None:
-    """The grace of the container is longer than the worker's own, which begins with the balancer turning away."""
-    from service.settings import Settings  # noqa: PLC0415 - the fixture that clears the environment comes first
+def test_a_worker_can_drain_before_it_is_killed(services: dict[str, dict[str, Any]]) -> None:
+    """Drain time and graceful shutdown fit in the grace period; the drain lets the balancer notice."""
+    from service.settings import Settings  # noqa: PLC0415 - imported after the fixture that clears the environment
 
     assert services["worker"]["stop_grace_period"] == "15s"
     drain = float(services["worker"]["environment"]["WAGER_DRAIN_SECONDS"])
@@ -166,7 +167,7 @@ def test_a_worker_may_finish_before_it_is_killed(services: dict[str, dict[str, A
 
 
 def test_everything_mounted_exists() -> None:
-    """Each file and folder of the checkout that a service mounts is there, and public enough to be read."""
+    """Each file or folder of the checkout that a service mounts exists and is world-readable."""
     config = compose(*PROFILES)
     files = [Path(entry["file"]) for entry in config["configs"].values()]
     binds = [
@@ -179,13 +180,13 @@ def test_everything_mounted_exists() -> None:
 
 @pytest.mark.parametrize("script", sorted(DOCKER.glob("*.sh")), ids=lambda path: path.name)
 def test_shell_scripts_parse(script: Path) -> None:
-    """Each script is accepted by the shell it names."""
+    """The shell that a script names can parse it."""
     shell = script.read_text().splitlines()[0].split()[-1].removeprefix("#!").rpartition("/")[2]
     subprocess.run([tool(shell), "-n", str(script)], check=True)
 
 
-def test_secrets_are_made_once(tmp_path: Path) -> None:
-    """The secrets are files of a line each; made again, they are the same; each installation has others."""
+def test_secrets_are_generated_once(tmp_path: Path) -> None:
+    """Secrets are one-line files; a second run keeps them, and each installation has different ones."""
     folders = [tmp_path / name for name in ("one", "two")]
     made = []
     for folder in (*folders, folders[0]):
@@ -196,23 +197,34 @@ def test_secrets_are_made_once(tmp_path: Path) -> None:
     urls = {"single/wager_store_url", "cluster/wager_store_url"}
     assert set(made[0]) == {"password", "grafana/password", made_by_hand, *urls}
     assert made[0] == made[2]
-    assert [each.pop(made_by_hand) for each in made] == ["none\n"] * 3
+    assert [each.pop(made_by_hand) for each in made] == [f"wk_{'0' * 12}_{'0' * 64}\n"] * 3
     assert not set(made[0].values()) & set(made[1].values())
     assert made[0]["single/wager_store_url"] == f"redis://:{made[0]['password'].strip()}@valkey:6379/0\n"
+
+
+@pytest.mark.parametrize("kept", ["none", "", f"wk_{'1' * 12}_{'1' * 64}"], ids=["older", "empty", "own"])
+def test_prometheus_sends_a_well_formed_key(tmp_path: Path, kept: str) -> None:
+    """A service without keys refuses a malformed one. A key of the operator stays; the word of older versions goes."""
+    (tmp_path / "prometheus").mkdir()
+    (tmp_path / "prometheus" / "key").write_text(kept)
+    subprocess.run([tool("sh"), str(DOCKER / "secrets.sh"), str(tmp_path)], check=True)
+    key = (tmp_path / "prometheus" / "key").read_text().strip()
+    assert is_well_formed(key)
+    assert not is_well_formed(kept) or key == kept
 
 
 def test_haproxy_accepts_its_configuration() -> None:
     """HAProxy finds no error in the balancer's configuration."""
     version = subprocess.run([tool("haproxy"), "-v"], capture_output=True, text=True, check=True).stdout
     if tuple(map(int, version.split()[2].split(".")[:2])) < (3, 1):
-        pytest.skip("this HAProxy knows no init-state")
+        pytest.skip("this HAProxy does not support init-state")
     command = [tool("haproxy"), "-c", "-q", "-f", str(DOCKER / "haproxy.cfg")]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
 
 
-def test_prometheus_asks_every_worker() -> None:
-    """Prometheus finds workers by the name of their service, on the port they listen on."""
+def test_prometheus_scrapes_every_worker() -> None:
+    """Prometheus finds workers by their service name and port."""
     config = yaml.safe_load((DOCKER / "prometheus" / "prometheus.yml").read_text())
     jobs = {job["job_name"]: job for job in config["scrape_configs"]}
     found = jobs["wager"]["dns_sd_configs"][0]
@@ -224,19 +236,19 @@ def test_prometheus_asks_every_worker() -> None:
 
 
 def resources() -> list[dict[str, Any]]:
-    """All resources of the manifests."""
+    """Return all resources of the manifests."""
     return [resource for path in MANIFESTS for resource in yaml.safe_load_all(path.read_text())]
 
 
 @pytest.mark.parametrize("resource", resources(), ids=lambda r: f"{r['kind']}-{r['metadata']['name']}")
-def test_kubernetes_knows_every_field(resource: dict[str, Any]) -> None:
-    """Each resource follows the schema of its kind, with no field besides."""
+def test_every_resource_follows_its_schema(resource: dict[str, Any]) -> None:
+    """Each resource follows the schema of its kind, without unknown fields."""
     kubernetes_validate = pytest.importorskip("kubernetes_validate")
     kubernetes_validate.validate(resource, "1.37", strict=True)
 
 
-def test_kustomize_takes_every_manifest() -> None:
-    """The kustomization lists all manifests, takes files from its own folder only, and this version of the image."""
+def test_the_kustomization_lists_every_manifest() -> None:
+    """The kustomization lists all manifests, uses only files from its own folder, and sets the current image tag."""
     kustomization = yaml.safe_load((DOCKER / "kustomization.yaml").read_text())
     assert {DOCKER / name for name in kustomization["resources"]} == set(MANIFESTS)
     assert kustomization["images"] == [{"name": "wager", "newTag": __version__}]
@@ -244,8 +256,8 @@ def test_kustomize_takes_every_manifest() -> None:
     assert all((DOCKER / name).exists() and ".." not in name for name in files)
 
 
-def test_pods_are_locked_in() -> None:
-    """Every pod meets the restricted standard, with a read-only file system, and has its probes and limits."""
+def test_pods_are_restricted() -> None:
+    """Every pod meets the restricted standard, with a read-only file system, probes and limits."""
     pods = [r["spec"]["template"]["spec"] for r in resources() if r["kind"] in ("Deployment", "StatefulSet")]
     assert len(pods) == 2
     for pod in pods:

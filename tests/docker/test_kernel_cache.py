@@ -1,4 +1,4 @@
-"""The laws of the image's kernels: entrypoint.sh gives numba a cache it can write to, without a copy of the image's."""
+"""The laws of the image's kernels: entrypoint.sh gives numba a writable cache without copying the image's kernels."""
 
 import os
 import platform
@@ -26,11 +26,11 @@ def twice(x):
     return 2 * x
 """
 
-pytestmark = pytest.mark.skipif(platform.system() != "Linux", reason="the image is of Linux")
+pytestmark = pytest.mark.skipif(platform.system() != "Linux", reason="the image is for Linux")
 
 
 def run(folder: Path, **environment: str) -> tuple[int, int]:
-    """Hits and misses of the cache when a kernel is used behind entrypoint.sh."""
+    """Run a program that uses a kernel through entrypoint.sh; return the cache's hits and misses."""
     clean = {name: value for name, value in os.environ.items() if not name.startswith("NUMBA")}
     own = {"WAGER_KERNELS": str(folder / "image"), "TMPDIR": str(folder / "tmp"), "PYTHONDONTWRITEBYTECODE": "1"}
     command = ["sh", str(ENTRYPOINT), sys.executable, "-c", PROGRAM, str(folder)]
@@ -40,13 +40,13 @@ def run(folder: Path, **environment: str) -> tuple[int, int]:
 
 
 def contents(folder: Path) -> dict[str, bytes]:
-    """All files of a folder."""
+    """Return the contents of all files of a folder."""
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 @pytest.fixture(scope="module")
 def image(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A kernel, compiled as the image's are when it is built, and a /tmp."""
+    """Compile a kernel as the image build does, and return the image's folder with an empty `tmp`."""
     folder = tmp_path_factory.mktemp("image")
     (folder / "kernel.py").write_text(KERNEL)
     (folder / "tmp").mkdir()
@@ -55,7 +55,7 @@ def image(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_the_kernels_of_the_image_are_used(image: Path) -> None:
-    """Nothing is compiled again, nothing is copied, and the image is not written to."""
+    """Nothing is compiled or copied, and the image is not written to."""
     before = contents(image / "image")
     assert run(image) == (1, 0)
     linked = [path for path in (image / "tmp" / "wager-kernels").rglob("*") if not path.is_dir()]
@@ -64,16 +64,16 @@ def test_the_kernels_of_the_image_are_used(image: Path) -> None:
     assert contents(image / "image") == before
 
 
-def test_another_cpu_compiles_for_itself(image: Path) -> None:
-    """Where the image's kernels do not fit, new ones are kept in /tmp, and found again there after a restart."""
+def test_another_cpu_compiles_its_own_kernels(image: Path) -> None:
+    """If the image's kernels do not fit the CPU, new ones are stored in /tmp, and used again after a restart."""
     before = contents(image / "image")
     assert run(image, NUMBA_CPU_NAME="generic", NUMBA_CPU_FEATURES="") == (0, 1)
     assert contents(image / "image") == before
     assert run(image, NUMBA_CPU_NAME="generic", NUMBA_CPU_FEATURES="") == (1, 0)
 
 
-def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
-    """Without a place for the links, the container says which folder must be writable."""
+def test_an_unwritable_folder_is_named(tmp_path: Path) -> None:
+    """If the links cannot be created, the container names the folder that must be writable."""
     (tmp_path / "file").touch()
     environment = {"PATH": os.environ["PATH"], "TMPDIR": str(tmp_path / "file")}
     done = subprocess.run(["sh", str(ENTRYPOINT), "true"], env=environment, capture_output=True, text=True, check=False)

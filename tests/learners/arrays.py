@@ -1,4 +1,4 @@
-"""Contexts and states as arrays: made, copied, unpacked and compared."""
+"""Helpers for contexts and states as arrays: build, copy, unpack, compare."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -11,23 +11,23 @@ from learners.base import BoolArray, Contexts, FloatArray, IntArray
 
 
 def same_rows(one: IntArray, other: IntArray) -> BoolArray:
-    """Where two columns of answers (n,) or (n, K) agree: (n,)."""
+    """Return where two columns of answers, (n,) or (n, K), agree: (n,)."""
     return np.asarray((one == other).all(axis=tuple(range(1, one.ndim))))
 
 
 def unit_rows(rng: np.random.Generator, n: int, d: int) -> FloatArray:
-    """Random directions (n, d)."""
+    """Draw random unit vectors (n, d)."""
     rows = rng.normal(size=(n, d))
     return np.asarray(rows / np.linalg.norm(rows, axis=1, keepdims=True))
 
 
 def matrix(contexts: Contexts) -> FloatArray:
-    """Dense contexts as the rows (n, d) they were made from."""
+    """Return dense contexts as rows (n, d)."""
     return contexts.values.reshape(contexts.n, len(contexts.indices))
 
 
 def as_sparse(contexts: Contexts) -> Contexts:
-    """The same dense contexts in explicit sparse form, without their zeros."""
+    """Return dense contexts in explicit sparse form, without their zeros."""
     rows = matrix(contexts)
     kept = rows != 0.0
     starts = np.concatenate([[0], np.cumsum(kept.sum(axis=1))]).astype(np.int64)
@@ -35,12 +35,12 @@ def as_sparse(contexts: Contexts) -> Contexts:
 
 
 def copied(state: Any) -> Any:
-    """The same state in arrays of its own."""
+    """Return a copy of a state that shares no memory with it."""
     return type(state)(*(field.copy() for field in state))
 
 
 def in_order(state: Any) -> Any:
-    """The same state, with the entries of each context that it stores, if any, in the order of their features."""
+    """Return the state with the entries of each stored context, if it stores any, sorted by feature."""
     if not hasattr(state, "indices"):
         return state
     rows = np.searchsorted(state.ends[: int(state.stored)], np.arange(len(state.indices)), side="right")
@@ -49,17 +49,17 @@ def in_order(state: Any) -> Any:
 
 
 def bits(arrays: Sequence[Any]) -> list[bytes]:
-    """What is compared where equality is to the bit; nested tuples are opened."""
+    """Return the bytes of arrays for bitwise comparison; nested tuples are flattened."""
     return [b"".join(bits(a)) if isinstance(a, tuple) else np.asarray(a).tobytes() for a in arrays]
 
 
 def is_finite(state: Any) -> bool:
-    """Whether every number of a state is finite."""
+    """Check whether every number of a state is finite."""
     return all(bool(np.isfinite(field).all()) for field in state)
 
 
 def assert_close(actual: Any, expected: Any, tolerance: float) -> None:
-    """Fails unless two arrays, or tuples of arrays, agree to a tolerance, relative above 1 and absolute below."""
+    """Fail unless two arrays, or tuples of arrays, agree within `tolerance`, both relative and absolute."""
     if isinstance(actual, tuple):
         assert len(actual) == len(expected)
         for a, e in zip(actual, expected, strict=True):
@@ -69,7 +69,7 @@ def assert_close(actual: Any, expected: Any, tolerance: float) -> None:
 
 
 def unpacked(packed: FloatArray) -> FloatArray:
-    """The symmetric matrix of a packed lower triangle."""
+    """Return the symmetric matrix of a packed lower triangle."""
     n = int(np.sqrt(2 * len(packed)))
     square = np.zeros((n, n))
     square[np.tril_indices(n)] = packed
@@ -77,7 +77,7 @@ def unpacked(packed: FloatArray) -> FloatArray:
 
 
 def accepted_rows(state: SobaLowRankState) -> FloatArray:
-    """Z (U, K·d), the updates that low-rank SOBA stores, as the rows of a matrix."""
+    """Return Z (U, K·d), the updates that low-rank SOBA stores, as the rows of a matrix."""
     d, K = state.weights.shape
     Z, start = np.zeros((int(state.stored), K, d)), 0
     for z, (rival, y), end in zip(Z, state.pairs, state.ends, strict=False):
@@ -88,7 +88,7 @@ def accepted_rows(state: SobaLowRankState) -> FloatArray:
 
 
 def soba_inverse(state: SobaState | SobaLowRankState, a: float) -> FloatArray:
-    """A⁻¹ (K·d, K·d) of either SOBA whose A starts as a·I."""
+    """Return A⁻¹ (K·d, K·d) of SOBA or low-rank SOBA, where A starts as a·I."""
     if isinstance(state, SobaState):
         return unpacked(state.inverse)
     Z, L = accepted_rows(state), np.zeros((int(state.stored),) * 2)
@@ -97,5 +97,5 @@ def soba_inverse(state: SobaState | SobaLowRankState, a: float) -> FloatArray:
 
 
 def pack(square: FloatArray) -> FloatArray:
-    """The packed lower triangle of a symmetric matrix."""
+    """Return the packed lower triangle of a symmetric matrix."""
     return np.ascontiguousarray(square[np.tril_indices(len(square))])

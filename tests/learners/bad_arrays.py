@@ -1,4 +1,4 @@
-"""Arrays that no learner can use: contexts, rounds and numbers to draw with, each wrong in one way."""
+"""Invalid arrays: contexts, rounds and uniforms, each wrong in one way."""
 
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
@@ -11,16 +11,16 @@ from tests.learners.arrays import as_sparse
 
 
 class Bad(NamedTuple):
-    """One way to be wrong."""
+    """One invalid value."""
 
     name: str
-    field: str  # which the error names
+    field: str  # the field that the error must name
     value: Any
 
 
 ROWS = np.random.default_rng(1).normal(size=(3, 5))
 DENSE, SPARSE = Contexts.dense(ROWS), as_sparse(Contexts.dense(ROWS))
-"""Three contexts of five features, as they should be."""
+"""Three valid contexts of five features."""
 
 
 def _with(contexts: Contexts, field: str, position: int, value: Any) -> Contexts:
@@ -61,7 +61,7 @@ def _contexts() -> Iterator[Bad]:
 
 
 CONTEXTS = list(_contexts())
-"""In the place of three contexts of five features."""
+"""Invalid replacements for three contexts of five features."""
 
 
 def _column(field: str, change: Callable[[Any], Any]) -> Callable[[Rounds], Rounds]:
@@ -78,7 +78,7 @@ def _at(position: int, value: Any) -> Callable[[Any], Any]:
 
 
 def rounds_of(learner: AnyLearner, good: Rounds) -> Iterator[Bad]:
-    """The ways for three rounds of this learner to be wrong, their contexts apart."""
+    """Yield three rounds of this learner that are invalid in one field other than the contexts."""
     K = learner.problem.n_labels
     for field in good._fields[1:]:
         column = getattr(good, field)

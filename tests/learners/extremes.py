@@ -1,4 +1,4 @@
-"""Hyperparameters at the ends of their ranges, read from each learner's own schema."""
+"""Hyperparameters at the ends of their ranges, read from each learner's JSON Schema."""
 
 import itertools
 from collections.abc import Iterator
@@ -11,12 +11,12 @@ from learners.base import AnyLearner, Problem
 from learners.layouts import state_bytes
 
 _ALMOST_ZERO = 1e-12
-_LARGEST_COUNT = 50  # of what takes memory or time: updates, support vectors, weak learners
+_LARGEST_COUNT = 50  # cap on counts that cost memory or time: updates, support vectors, weak learners
 _LARGEST_STATE = 20_000_000
 
 
 def ends(field: dict[str, Any]) -> list[Any]:
-    """The words and the least and greatest numbers of a field; nothing (null) is one of them."""
+    """Return the allowed words, or the least and greatest numbers, of a field; None if it may be null."""
     if "anyOf" in field:
         return [end for part in field["anyOf"] for end in ends(part)]
     match field.get("type"):
@@ -35,7 +35,7 @@ def ends(field: dict[str, Any]) -> list[Any]:
 
 
 def extremes(cls: type[Any], seed: int, n_random: int) -> Iterator[dict[str, Any]]:
-    """Each field at each of its ends by itself, then some combinations of ends at random."""
+    """Yield each field at each end of its range alone, then random combinations of ends."""
     schema = pydantic.TypeAdapter(cls).json_schema()["properties"]
     choices = {name: ends(field) for name, field in schema.items() if name != "problem"}
     yield from ({name: value} for name, values in choices.items() for value in values)
@@ -45,7 +45,7 @@ def extremes(cls: type[Any], seed: int, n_random: int) -> Iterator[dict[str, Any
 
 
 def built(cls: type[Any], problem: Problem, fields: dict[str, Any]) -> AnyLearner | None:
-    """The learner, or None where it refuses this combination or is too large for a test."""
+    """Return the learner, or None if it refuses these fields or its state is too large for a test."""
     try:
         learner: AnyLearner = cls(problem=problem, **fields)
     except pydantic.ValidationError:
@@ -54,7 +54,7 @@ def built(cls: type[Any], problem: Problem, fields: dict[str, Any]) -> AnyLearne
 
 
 def extreme_learners(cls: type[Any], norm_bound: float, n_random: int) -> list[AnyLearner]:
-    """All that can be built with 3 labels and with 7."""
+    """Return all learners that can be built, with 3 labels and with 7."""
     cases = itertools.product((Problem(3, 4, norm_bound), Problem(7, 2, norm_bound)), extremes(cls, 1, n_random))
     found = (built(cls, problem, fields) for problem, fields in cases)
     return [learner for learner in found if learner is not None]

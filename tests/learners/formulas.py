@@ -1,6 +1,6 @@
-"""The papers' formulas once more, in plain numpy and without any of the learners' code.
+"""The papers' formulas in plain numpy, independent of the learners' code.
 
-W is (K, d) here, rows the labels' weight vectors, as in the papers.
+As in the papers, W is (K, d): its rows are the weight vectors of the labels.
 """
 
 from collections.abc import Iterator
@@ -20,14 +20,14 @@ LOSSES: tuple[LossName, ...] = ("logistic", "hinge", "smooth_hinge")
 
 
 def theorem(problem: Problem, **hyperparameters: Any) -> Gaptron:
-    """Gaptron as its theorems have it, in the unit ball, with the logistic loss, where nothing else is said."""
+    """Return Gaptron as its theorems define it; by default with the logistic loss in the unit ball."""
     chosen: dict[str, Any] = {"loss": "logistic", "exploration": "theorem", "learning_rate": "theorem", "radius": 1.0}
     learner: Gaptron = Gaptron(problem=problem, **(chosen | hyperparameters))
     return learner
 
 
 def margins(s: FloatArray, y: IntArray) -> FloatArray:
-    """s_y - max_{k≠y} s_k for rows of scores (n, K)."""
+    """Return s_y - max_{k≠y} s_k for rows of scores (n, K)."""
     rows = np.arange(len(s))
     others = s.copy()
     others[rows, y] = -np.inf
@@ -35,7 +35,7 @@ def margins(s: FloatArray, y: IntArray) -> FloatArray:
 
 
 def losses_of(loss: LossName, s: FloatArray, y: IntArray) -> FloatArray:
-    """The surrogate losses of rows of scores (n, K); the hinge loss without the learner's frozen branch."""
+    """Return the surrogate losses of rows of scores (n, K), the hinge loss without the learner's zero branch."""
     if loss == "logistic":
         top = s.max(axis=1, keepdims=True)
         total = np.log2(np.exp(s - top).sum(axis=1))
@@ -45,7 +45,7 @@ def losses_of(loss: LossName, s: FloatArray, y: IntArray) -> FloatArray:
 
 
 def gap_of(loss: LossName, s: FloatArray) -> FloatArray:
-    """Gaptron's gap map a for rows of scores (n, K)."""
+    """Return Gaptron's gap map a for rows of scores (n, K)."""
     if loss == "logistic":
         p = 1 / np.exp(s - s.max(axis=1, keepdims=True)).sum(axis=1)
         return np.where(p < 0.5, 1.0, 1 - p)
@@ -54,7 +54,7 @@ def gap_of(loss: LossName, s: FloatArray) -> FloatArray:
 
 
 def gradient(loss: LossName, s: FloatArray, y: int, x: FloatArray) -> FloatArray:
-    """The gradient (K, d) of Gaptron's loss at scores s (K,); the hinge with its frozen branch."""
+    """Return the gradient (K, d) of Gaptron's loss at scores s (K,), the hinge loss with its zero branch."""
     own = np.eye(len(s))[y]
     if loss == "logistic":
         p = np.exp(s - s.max())
@@ -66,7 +66,7 @@ def gradient(loss: LossName, s: FloatArray, y: int, x: FloatArray) -> FloatArray
 
 
 def projected(W: FloatArray, radius: float) -> FloatArray:
-    """Π_D: the nearest W in the Frobenius ball."""
+    """Return Π_D(W), the nearest point of the Frobenius ball of this radius."""
     return W * min(1.0, radius / max(float(np.linalg.norm(W)), 1e-300))
 
 
@@ -74,7 +74,7 @@ def projected(W: FloatArray, radius: float) -> FloatArray:
 
 
 class Accepted(NamedTuple):
-    """What a correct round means to SOBA: its numbers before the update, and whether it is accepted."""
+    """SOBA's numbers for a correct round before the update, the decision, and A and θ after it."""
 
     accepted: bool
     leader_wrong: bool
@@ -88,7 +88,7 @@ class Accepted(NamedTuple):
 
 
 def soba(xs: FloatArray, labels: IntArray, propensities: FloatArray, K: int, a: float) -> Iterator[Accepted]:
-    """Algorithm 1 of SOBA on correct rounds, with A and θ themselves and a linear solve for every round."""
+    """Run Algorithm 1 of SOBA on correct rounds, with explicit A and θ and one linear solve per round."""
     n = K * xs.shape[1]
     A, theta, total = a * np.eye(n), np.zeros(n), 0.0
     for x, y, p in zip(xs, labels, propensities, strict=True):
@@ -105,7 +105,7 @@ def soba(xs: FloatArray, labels: IntArray, propensities: FloatArray, K: int, a: 
 
 
 class DiagonalState(NamedTuple):
-    """SOBAdiag after a round."""
+    """The state of SOBAdiag after a round."""
 
     A: FloatArray  # (K, d)
     theta: FloatArray  # (K, d)
@@ -117,7 +117,7 @@ class DiagonalState(NamedTuple):
 def soba_diagonal(
     xs: FloatArray, labels: IntArray, propensities: FloatArray, K: int, a: float
 ) -> Iterator[DiagonalState]:
-    """SOBAdiag on correct rounds, section 5 of the paper, with θ kept."""
+    """Run SOBAdiag, section 5 of the paper, on correct rounds, with explicit θ."""
     A, theta = np.full((K, xs.shape[1]), a), np.zeros((K, xs.shape[1]))
     total, quadratic, updates = 0.0, 0.0, 0
     for x, y, p in zip(xs, labels, propensities, strict=True):

@@ -1,4 +1,4 @@
-"""The implementations that every law of the contract is held against. A new learner is one line here."""
+"""The implementations that every contract test runs on. To add a learner, add a line here."""
 
 import dataclasses
 from typing import Any, NamedTuple
@@ -29,15 +29,15 @@ from learners.base import AnyLearner, Problem
 
 
 class Case(NamedTuple):
-    """A learner with hyperparameters of its own, for any problem."""
+    """A learner with its hyperparameters, for any problem."""
 
     learner: type[Any]
     hyperparameters: dict[str, Any]
-    least_exploration: float = 0.0  # γ that every decision keeps to: each label has at least γ/K
-    n_labels: int | None = None  # the number of labels that it is held to, where each has a role of its own
+    least_exploration: float = 0.0  # γ: every decision gives each label at least γ/K
+    n_labels: int | None = None  # the number of labels, for learners whose labels have fixed roles
 
     def at(self, problem: Problem) -> AnyLearner:
-        """The learner bound to a problem, or to one with the number of labels that it takes."""
+        """Build the learner for a problem; a fixed number of labels replaces the problem's."""
         if self.n_labels is not None:
             problem = dataclasses.replace(problem, n_labels=self.n_labels)
         learner: AnyLearner = self.learner(problem=problem, **self.hyperparameters)

@@ -1,4 +1,4 @@
-"""Whatever a caller hands to a learner, it is learned from or refused by name: no index ever leaves an array."""
+"""Every learner accepts valid input and refuses the rest by field name, so that no index leaves an array."""
 
 from typing import Any
 
@@ -37,19 +37,19 @@ EACH_CONTEXT = pytest.mark.parametrize("bad", CONTEXTS, ids=lambda bad: bad.name
 
 @pytest.fixture(params=IMPLEMENTATIONS, ids=str)
 def learner(request: pytest.FixtureRequest) -> AnyLearner:
-    """Each implementation in turn."""
+    """Return each implementation in turn."""
     case: Case = request.param
     return case.at(PROBLEM)
 
 
-def refused(error: pytest.ExceptionInfo[LearnerError], bad: Bad) -> None:
-    """The error is a `ValueError` that names the field."""
+def assert_names_field(error: pytest.ExceptionInfo[LearnerError], bad: Bad) -> None:
+    """Check that the error is a `ValueError` that starts with the field's name."""
     assert isinstance(error.value, ValueError)
     assert str(error.value).startswith(f"{bad.field}"), (bad.name, str(error.value))
 
 
 def some_rounds(learner: AnyLearner) -> Rounds:
-    """Three rounds as they should be."""
+    """Return three valid rounds."""
     return random_rounds(3, 3, learner)
 
 
@@ -57,45 +57,45 @@ def some_rounds(learner: AnyLearner) -> Rounds:
 
 
 def test_bad_contexts_are_refused(learner: AnyLearner) -> None:
-    """`decide` and `fold` refuse each kind of bad contexts, naming the field, and leave the state as it is."""
+    """`decide` and `fold` refuse each kind of bad contexts by field name, and do not change the state."""
     state, rounds = learner.init(), some_rounds(learner)
     before = bits(state)
     for bad in CONTEXTS:
         with pytest.raises(InvalidArrayError) as deciding:
             learner.decide(state, bad.value)
-        refused(deciding, bad)
+        assert_names_field(deciding, bad)
         with pytest.raises(InvalidArrayError) as folding:
             learner.fold(state, rounds._replace(contexts=bad.value))
-        refused(folding, bad)
+        assert_names_field(folding, bad)
     assert bits(state) == before
 
 
 def test_bad_rounds_are_refused(learner: AnyLearner) -> None:
-    """`fold` refuses each kind of bad rounds, naming the field, and leaves the state as it is."""
+    """`fold` refuses each kind of bad rounds by field name, and does not change the state."""
     state = learner.init()
     before = bits(state)
     for bad in rounds_of(learner, some_rounds(learner)):
         with pytest.raises(InvalidArrayError) as folding:
             learner.fold(state, bad.value)
-        refused(folding, bad)
+        assert_names_field(folding, bad)
     assert bits(state) == before
 
 
-def test_good_arrays_are_taken(learner: AnyLearner) -> None:
-    """What is as it should be passes, dense and sparse, indices in any order, and none at all."""
+def test_good_arrays_are_accepted(learner: AnyLearner) -> None:
+    """Valid contexts pass: dense, sparse, with indices in any order, and empty."""
     backwards = Contexts(SPARSE.starts, SPARSE.indices[::-1].copy(), SPARSE.values, False)
     rounds = some_rounds(learner)
     for contexts in (DENSE, SPARSE, backwards):
         learner.decide(learner.init(), contexts)
         learner.fold(learner.init(), rounds._replace(contexts=contexts))
-    none: list[Any] = [column[:0] for column in rounds[1:]]
-    nothing = Rounds(Contexts.dense(np.empty((0, 5))), *none)
-    learner.fold(learner.init(), nothing)
-    assert learner.decide(learner.init(), nothing.contexts).evidence.shape == (0, learner.evidence_size)
+    columns: list[Any] = [column[:0] for column in rounds[1:]]
+    empty = Rounds(Contexts.dense(np.empty((0, 5))), *columns)
+    learner.fold(learner.init(), empty)
+    assert learner.decide(learner.init(), empty.contexts).evidence.shape == (0, learner.evidence_size)
 
 
-def test_states_of_others_are_refused(learner: AnyLearner) -> None:
-    """A state of another learner or problem, or with another array in it, is refused: its shape leads the indices."""
+def test_foreign_states_are_refused(learner: AnyLearner) -> None:
+    """States of another learner or problem, or with a wrong array, are refused: their shapes bound the indices."""
     rounds, state = some_rounds(learner), learner.init()
     others: list[Any] = [tuple(state), None, ("a",)]
     if not isinstance(learner, Uniform):
@@ -110,8 +110,8 @@ def test_states_of_others_are_refused(learner: AnyLearner) -> None:
             learner.fold(other, rounds)
 
 
-def test_draws_from_bad_numbers_are_refused(learner: AnyLearner) -> None:
-    """Uniforms of another number, shape or range, and decisions of another shape, are refused."""
+def test_draws_refuse_bad_uniforms_and_decisions(learner: AnyLearner) -> None:
+    """Uniforms of a wrong number, shape or range are refused, and so are decisions of a wrong shape."""
     decisions, width = learner.decide(learner.init(), DENSE), uniforms_per_answer(learner)
     good = np.full((3, width), 0.5)
     draw_answers(learner, decisions, good)
@@ -131,16 +131,16 @@ def test_draws_from_bad_numbers_are_refused(learner: AnyLearner) -> None:
             draw_answers(learner, other, good)
 
 
-# --- what is no learner
+# --- other functions
 
 
 @EACH_CONTEXT
-def test_bad_contexts_are_simulated_by_nobody(bad: Bad) -> None:
-    """Simulations and averages over a sample refuse them too."""
+def test_simulations_and_averages_refuse_bad_contexts(bad: Bad) -> None:
+    """`simulate`, `average_weights` and `online_to_batch` refuse bad contexts."""
     truth, uniforms = np.zeros(3, np.int64), np.zeros(3)
     with pytest.raises(InvalidArrayError) as simulating:
         simulate(Uniform(problem=PROBLEM), bad.value, truth, uniforms)
-    refused(simulating, bad)
+    assert_names_field(simulating, bad)
     with pytest.raises(InvalidArrayError):
         average_weights(FenchelYoung(problem=PROBLEM), bad.value, truth)
     with pytest.raises(InvalidArrayError):
@@ -149,15 +149,15 @@ def test_bad_contexts_are_simulated_by_nobody(bad: Bad) -> None:
 
 @EACH_CONTEXT
 @pytest.mark.parametrize("policy", ["unit", "scale", "reject"])
-def test_bad_contexts_have_no_norm(bad: Bad, policy: NormPolicy) -> None:
-    """A norm policy refuses what is no contexts of any number of features."""
+def test_norm_policies_refuse_bad_contexts(bad: Bad, policy: NormPolicy) -> None:
+    """A norm policy refuses contexts that are invalid for every number of features."""
     some_d = bad.name.startswith("dense of") or bad.name in ("index 5", f"index {2**40}")
     if some_d:
         within_bound(bad.value, policy, 1.0)
     else:
         with pytest.raises(InvalidArrayError) as bounding:
             within_bound(bad.value, policy, 1.0)
-        refused(bounding, bad)
+        assert_names_field(bounding, bad)
 
 
 @pytest.mark.parametrize(
@@ -174,8 +174,8 @@ def test_bad_contexts_have_no_norm(bad: Bad, policy: NormPolicy) -> None:
         ([[0.5, 0.5]], np.full(1, 0.5)),
     ],
 )
-def test_draws_need_distributions(distributions: Any, uniforms: Any) -> None:
-    """No label is drawn from nothing, from numbers that are no probabilities, or by no uniform number."""
+def test_draws_refuse_bad_distributions_and_uniforms(distributions: Any, uniforms: Any) -> None:
+    """`draw` refuses empty distributions, invalid probabilities, and missing or invalid uniforms."""
     with pytest.raises(InvalidArrayError, match=r"^(distributions|uniforms)"):
         draw(distributions, uniforms)
 
@@ -185,21 +185,21 @@ def test_draws_need_distributions(distributions: Any, uniforms: Any) -> None:
     [([2], [0], [1.0, 2.0]), ([2], [0, 1], [1.0]), ([1], [0, 1], [1.0, 2.0]), ([3, -1], [0, 1], [1.0, 2.0]),
      ([1], [0.5], [1.0]), ([1.0], [0], [1.0]), ([[1]], [[0]], [[1.0]]), ([3], [0, 1], [1.0, 2.0])],
 )  # fmt: skip
-def test_sparse_contexts_are_made_of_fitting_parts(lengths: Any, indices: Any, values: Any) -> None:
-    """As many entries as the lengths say, counted in whole numbers."""
+def test_sparse_contexts_refuse_inconsistent_parts(lengths: Any, indices: Any, values: Any) -> None:
+    """The lengths must be integers that add up to the number of entries."""
     with pytest.raises(InvalidArrayError, match=r"^contexts"):
         Contexts.sparse(lengths, indices, values)
 
 
-def test_dense_contexts_are_rows() -> None:
-    """A matrix or one row, no array of three dimensions."""
+def test_dense_contexts_take_a_matrix_or_one_row() -> None:
+    """A matrix or a single row is accepted, an array of three dimensions is not."""
     assert Contexts.dense([1.0, 2.0]).n == 1
     with pytest.raises(InvalidArrayError, match=r"^contexts"):
         Contexts.dense(np.zeros((2, 2, 2)))
 
 
-def test_many_indices_are_compared_too() -> None:
-    """An index that is twice in a long row, in no order, is found."""
+def test_duplicate_indices_are_found_in_long_rows() -> None:
+    """An index that appears twice in a long, unsorted row is found."""
     indices = np.random.default_rng(1).permutation(1000)
     learner = Uniform(problem=Problem(2, 1000))
     learner.decide(learner.init(), Contexts.sparse([1000], indices, np.ones(1000)))

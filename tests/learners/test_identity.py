@@ -1,4 +1,4 @@
-"""A state is read by the learner that wrote it, also where that was before one of its hyperparameters existed."""
+"""The identity in an encoded state: only its own learner opens it, including states older than a hyperparameter."""
 
 import dataclasses
 import json
@@ -17,19 +17,19 @@ from tests.learners.implementations import IMPLEMENTATIONS, Case
 
 @pytest.fixture(params=IMPLEMENTATIONS, ids=str)
 def learner(request: pytest.FixtureRequest) -> AnyLearner:
-    """Each implementation in turn."""
+    """Return each implementation in turn."""
     case: Case = request.param
     return case.at(Problem(4, 5))
 
 
 def state_of(learner: AnyLearner, identity: str) -> bytes:
-    """The learner's first state, as one with this identity would have written it."""
+    """Encode the learner's first state under the given identity."""
     arrays = {name: np.array(array, order="C") for name, array in learner.init()._asdict().items()}
     return safetensors.numpy.save(arrays, metadata={"learner": identity})
 
 
-def test_a_missing_hyperparameter_is_its_default(learner: AnyLearner) -> None:
-    """Left out where it has its default, it is the same learner; where it has another value, another one."""
+def test_missing_hyperparameter_means_its_default(learner: AnyLearner) -> None:
+    """An identity without a hyperparameter opens only where the learner has its default."""
     fields, hyperparameters = json.loads(codec.identity(learner)), dataclasses.fields(type(learner))  # type: ignore[arg-type]
     for field in hyperparameters:
         without = json.dumps({name: value for name, value in fields.items() if name != field.name})
@@ -45,22 +45,22 @@ def test_a_missing_hyperparameter_is_its_default(learner: AnyLearner) -> None:
 
 
 @pytest.mark.parametrize("identity", ["", "[]", "null", "1", '"x"', "{}", "{", "[" * 100_000, '{"algorithm":null}'])
-def test_what_is_no_identity_is_refused(learner: AnyLearner, identity: str) -> None:
-    """Whatever stands where the identity should be, the one error is raised."""
+def test_invalid_identity_is_refused(learner: AnyLearner, identity: str) -> None:
+    """An invalid identity raises `InvalidStateError`."""
     with pytest.raises(InvalidStateError):
         codec.decode_state(learner, state_of(learner, identity))
 
 
-def test_another_value_is_another_learner(learner: AnyLearner) -> None:
-    """An unknown hyperparameter, another problem or algorithm: refused."""
+def test_identity_of_another_learner_is_refused(learner: AnyLearner) -> None:
+    """An unknown hyperparameter, or another problem or algorithm, is refused."""
     fields: dict[str, Any] = json.loads(codec.identity(learner))
     for change in ({"momentum": 0.9}, {"algorithm": "other"}, {"problem": fields["problem"] | {"norm_bound": 2.0}}):
         with pytest.raises(InvalidStateError):
             codec.decode_state(learner, state_of(learner, json.dumps(fields | change)))
 
 
-def test_aliases_are_names_of_one_learner_and_of_no_other() -> None:
-    """Each names a registered algorithm and is not one itself; another name is returned as it is."""
+def test_each_alias_names_one_learner() -> None:
+    """Each alias names a registered algorithm and is not one itself; `current_name` returns other names unchanged."""
     assert ALIASES.keys().isdisjoint(ALL_LEARNERS)
     assert {current_name(alias) for alias in ALIASES} <= ALL_LEARNERS.keys()
     assert [current_name(name) for name in (*ALL_LEARNERS, "other")] == [*ALL_LEARNERS, "other"]
@@ -69,8 +69,8 @@ def test_aliases_are_names_of_one_learner_and_of_no_other() -> None:
 
 @pytest.mark.parametrize("alias", ALIASES)
 @pytest.mark.parametrize("case", IMPLEMENTATIONS, ids=str)
-def test_a_state_under_an_older_name_is_of_the_same_learner(case: Case, alias: str) -> None:
-    """It is read by the learner that had the name, and by no other."""
+def test_state_under_an_alias_opens(case: Case, alias: str) -> None:
+    """Only the learner that once had the name opens the state."""
     learner = case.at(Problem(4, 5))
     data = state_of(learner, json.dumps(json.loads(codec.identity(learner)) | {"algorithm": alias}))
     if learner.algorithm == ALIASES[alias]:

@@ -1,8 +1,8 @@
-"""The laws of numbers: whatever a learner is fed, for however long, what it answers are probabilities.
+"""Answers are probabilities for any input and any number of rounds.
 
-Every learner lives in batches, as behind HTTP: 20 decisions from one state, whose feedback comes at once, or after
-further decisions. Batches take turns in what is hard: contexts of zeros, tiny ones, the largest allowed; dense and
-sparse; all right, all wrong; the ends of the unit interval for the draw.
+Every learner runs in batches, as in the service: 20 decisions from one state, with feedback immediately or some batches
+later. Batches cycle through hard cases: zero, tiny and largest contexts; dense and sparse; all correct, all wrong; the
+ends of the unit interval for the draw.
 """
 
 import itertools
@@ -27,25 +27,25 @@ from tests.learners.worlds import other_answers
 BATCH = 20
 LONG = 100_000
 SIZES = (2, 3, 20, 200)  # K
-DELAYS = (0, 0, 1, 0, 3, 7)  # batches that feedback comes after
-SAVES = 10  # how often a long run is written and read back
+DELAYS = (0, 0, 1, 0, 3, 7)  # delays of the feedback, in batches
+SAVES = 10  # round trips through the codec in a long run
 
-_OVERHEAD = 10_000  # multiply-adds in the time that a round takes beside its arithmetic
-_IN_PYTHON = 30_000  # and where it is written in Python, for each weak learner where there are some
+_OVERHEAD = 10_000  # overhead of a round, in multiply-adds
+_IN_PYTHON = 30_000  # extra overhead of a learner in Python, per weak learner if it has some
 
 
 class Play(NamedTuple):
-    """One run of the law."""
+    """One case of the test."""
 
     case: Case
     n_labels: int
-    most: int  # multiply-adds, roughly
+    most: int  # budget in multiply-adds, approximate
 
     def __str__(self) -> str:
         return f"{self.case}-K{self.n_labels}"
 
     def learner(self) -> AnyLearner | None:
-        """None where the learner refuses that number of labels."""
+        """Build the learner, or return None if it refuses that number of labels."""
         try:
             return self.case.at(Problem(self.n_labels, 2 if self.n_labels > 50 else 5))
         except pydantic.ValidationError:
@@ -53,18 +53,18 @@ class Play(NamedTuple):
 
 
 def plays(most: int, sizes: tuple[int, ...]) -> list[Play]:
-    """Every implementation with this number of labels, or the one number that it takes."""
+    """Return every implementation with each of these numbers of labels, or with the only number that it takes."""
     pairs = itertools.product(IMPLEMENTATIONS, sizes)
     return [Play(case, K, most) for case, K in pairs if case.n_labels in (None, K) or sizes[0] == K]
 
 
 def rounds_within(learner: AnyLearner, most: int) -> int:
-    """How many rounds the multiply-adds allow: at most LONG, at least three batches."""
+    """Return how many rounds the budget allows: at most LONG, at least three batches."""
     K, d = learner.problem.n_labels, learner.problem.n_features
     python = 0 if isinstance(learner, CompiledLearner) else _IN_PYTHON
     if isinstance(learner, AdaBoostOlm):
         python *= learner.weak_learners
-    # A decision of a matrix learner costs no more than its update, of the others K·d.
+    # A decision costs at most an update in matrix learners, and K·d in the others.
     cost = 2 * learner.fold_cost(d) + learner.decide_cost(d) + K**2 + _OVERHEAD + python
     return max(3 * BATCH, min(LONG, most // cost))
 
@@ -73,7 +73,7 @@ def rounds_within(learner: AnyLearner, most: int) -> int:
 
 
 def contexts_of(learner: AnyLearner, rng: np.random.Generator, number: int) -> Contexts:
-    """BATCH contexts of a kind that changes from batch to batch."""
+    """Return BATCH contexts of a kind that changes from batch to batch."""
     d, X = learner.problem.n_features, learner.problem.norm_bound
     rows = X * unit_rows(rng, BATCH, d) * (1.0 - 1e-15)
     match number % 8:
@@ -94,7 +94,7 @@ def contexts_of(learner: AnyLearner, rng: np.random.Generator, number: int) -> C
 
 
 def truths_of(learner: AnyLearner, rng: np.random.Generator, labels: IntArray, x: FloatArray, number: int) -> IntArray:
-    """All right, all wrong, or what a linear teacher says."""
+    """Return truths that make all answers correct, or all wrong, or that come from a noisy linear teacher."""
     wrong = other_answers(learner, labels)
     regime = number // 8 % 4
     if regime < 2:
@@ -107,7 +107,7 @@ def truths_of(learner: AnyLearner, rng: np.random.Generator, labels: IntArray, x
 
 
 def dense(contexts: Contexts, d: int) -> FloatArray:
-    """The rows (n, d)."""
+    """Return the rows (n, d)."""
     rows = np.zeros((contexts.n, d))
     for i, (start, stop) in enumerate(itertools.pairwise(contexts.starts)):
         rows[i, contexts.indices if contexts.shared else contexts.indices[start:stop]] = contexts.values[start:stop]
@@ -115,7 +115,7 @@ def dense(contexts: Contexts, d: int) -> FloatArray:
 
 
 def uniforms_of(learner: AnyLearner, rng: np.random.Generator) -> FloatArray:
-    """Uniform numbers, both ends of the interval among them."""
+    """Draw uniforms, including both ends of the interval."""
     uniforms = rng.random((BATCH, uniforms_per_answer(learner)))
     uniforms[0], uniforms[1] = 0.0, 1.0 - 2.0**-53
     return uniforms
@@ -125,7 +125,7 @@ def uniforms_of(learner: AnyLearner, rng: np.random.Generator) -> FloatArray:
 
 
 def check_answers(learner: AnyLearner, decisions: Decisions, drawn: Draws) -> None:
-    """Propensities in (0, 1], distributions that are some and agree, evidence and residuals that can be stored."""
+    """Check that propensities are in (0, 1], distributions are valid and match them, and evidence is storable."""
     labels, propensities, residual_uniforms = drawn
     P, K = decisions.distributions, learner.problem.n_labels
     assert ((propensities > 0.0) & (propensities <= 1.0)).all()
@@ -138,8 +138,8 @@ def check_answers(learner: AnyLearner, decisions: Decisions, drawn: Draws) -> No
         assert (P[np.arange(BATCH), labels] == propensities).all()
 
 
-def lives(learner: AnyLearner, n_batches: int, seed: int) -> Iterator[Any]:
-    """Check every batch of a life; gives the state after each fold."""
+def states_of_run(learner: AnyLearner, n_batches: int, seed: int) -> Iterator[Any]:
+    """Run a learner and check every batch; yield the state after each fold."""
     rng, state, waiting = np.random.default_rng(seed), learner.init(), []
     for number in range(n_batches):
         contexts = contexts_of(learner, rng, number)
@@ -159,40 +159,40 @@ def lives(learner: AnyLearner, n_batches: int, seed: int) -> Iterator[Any]:
 
 
 def check_is_readable(learner: AnyLearner, state: Any) -> None:
-    """What is written can be read back, to the bit."""
+    """Check that an encoded state decodes to the same bits."""
     assert is_finite(state)
     assert bits(codec.decode_state(learner, codec.encode_state(learner, state))) == bits(state)
 
 
-def live_long(play: Play) -> None:
-    """As many rounds as the play allows, the state written and read back now and then and at the end."""
+def check_long_run(play: Play) -> None:
+    """Run as many rounds as the budget allows, with regular round trips through the codec and one at the end."""
     learner = play.learner()
     if learner is None:
         return
     n_batches = rounds_within(learner, play.most) // BATCH
-    for number, state in enumerate(lives(learner, n_batches, seed=play.n_labels), start=1):
+    for number, state in enumerate(states_of_run(learner, n_batches, seed=play.n_labels), start=1):
         if number % (n_batches // SAVES + 1) == 0 or number == n_batches:
             check_is_readable(learner, state)
 
 
 @pytest.mark.parametrize("play", plays(2_000_000, (7,)), ids=str)
 def test_answers_are_probabilities(play: Play) -> None:
-    """For a while: up to 200 rounds of 7 labels; less where a round is expensive."""
-    live_long(play)
+    """Answers are probabilities for up to 200 rounds of 7 labels, fewer where a round is expensive."""
+    check_long_run(play)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("play", plays(3_000_000_000, SIZES), ids=str)
-def test_answers_are_probabilities_for_long(play: Play) -> None:
-    """For 100,000 rounds of 2 to 200 labels, or as many as about 3·10⁹ multiply-adds allow."""
-    live_long(play)
+def test_answers_are_probabilities_in_long_runs(play: Play) -> None:
+    """The same for 100,000 rounds of 2 to 200 labels, or as many as about 3·10⁹ multiply-adds allow."""
+    check_long_run(play)
 
 
-def live_at_extremes(cls: type[Any], bound: float, n_random: int, n_batches: int) -> None:
-    """All ends of the hyperparameters' ranges, the state written and read back after each batch."""
+def check_extremes(cls: type[Any], bound: float, n_random: int, n_batches: int) -> None:
+    """Run with all hyperparameters at the ends of their ranges, with a round trip through the codec after each fold."""
     for learner in extreme_learners(cls, bound, n_random):
         try:
-            for state in lives(learner, n_batches, seed=5):
+            for state in states_of_run(learner, n_batches, seed=5):
                 check_is_readable(learner, state)
         except Exception as error:
             raise AssertionError(f"{learner}: {error}") from error
@@ -204,14 +204,14 @@ EACH_BOUND = pytest.mark.parametrize("bound", [1e-6, 1.0, 1e6])
 
 @EACH_BOUND
 @EACH_LEARNER
-def test_the_ends_of_all_ranges(cls: type[Any], bound: float) -> None:
-    """With every hyperparameter at either end, for three batches, states can be read and answers are probabilities."""
-    live_at_extremes(cls, bound, n_random=3, n_batches=3)
+def test_extreme_hyperparameters_keep_answers_valid(cls: type[Any], bound: float) -> None:
+    """With hyperparameters at their extremes, for three batches, states decode and answers are probabilities."""
+    check_extremes(cls, bound, n_random=3, n_batches=3)
 
 
 @pytest.mark.slow
 @EACH_BOUND
 @EACH_LEARNER
-def test_the_ends_of_all_ranges_for_long(cls: type[Any], bound: float) -> None:
+def test_extreme_hyperparameters_keep_answers_valid_in_long_runs(cls: type[Any], bound: float) -> None:
     """The same for 2,000 rounds, with more combinations."""
-    live_at_extremes(cls, bound, n_random=20, n_batches=100)
+    check_extremes(cls, bound, n_random=20, n_batches=100)

@@ -1,4 +1,4 @@
-"""Numbers worked out by slow, independent code, straight from the papers (`tests/data`)."""
+"""Learners reproduce numbers computed by slow, independent code from the papers (`tests/data`)."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -23,13 +23,13 @@ LOSSES: dict[str, LossName] = {"logistic": "logistic", "hinge": "hinge", "smooth
 
 
 def weights(learner: AnyLearner, state: Any) -> FloatArray:
-    """W (K, d) of any of these learners."""
+    """Return W (K, d) of any of these learners."""
     w: FloatArray = learner.weights(state) if isinstance(learner, Gaptron) else state.weights.T
     return w
 
 
 def second_order(state: Any) -> tuple[FloatArray, FloatArray]:
-    """A as the traces write it, a matrix for SOBA and a diagonal for SOBAdiag, and A⁻¹ as a matrix; a = 1."""
+    """Return A in the form of the traces (a matrix for SOBA, a diagonal for SOBAdiag), and A⁻¹ as a matrix; a = 1."""
     if isinstance(state, SobaState | SobaLowRankState):
         inverse = soba_inverse(state, 1.0)
         return np.asarray(np.linalg.inv(inverse), dtype=np.float64), inverse
@@ -38,7 +38,7 @@ def second_order(state: Any) -> tuple[FloatArray, FloatArray]:
 
 
 class Look(NamedTuple):
-    """One round of a micro trace and of the learner, side by side."""
+    """One round of a micro trace next to the same round of the learner."""
 
     learner: Any
     step: Step
@@ -50,7 +50,7 @@ class Look(NamedTuple):
         return np.asarray(weights(self.learner, self.step.before) @ self.trace["x"])
 
     def gaptron_loss(self) -> tuple[float, FloatArray]:
-        """Value and gradient of the loss at the label, weighted by 1/p under bandit feedback."""
+        """Return value and gradient of the loss at the label, weighted by 1/p under bandit feedback."""
         coefficients, y = np.zeros(3), self.trace["y"]
         value = surrogate(LOSS_CODES[self.learner.loss], self.scores, y, coefficients)
         right = float(y == self.trace["sampled"])
@@ -58,7 +58,7 @@ class Look(NamedTuple):
         return weight * value, weight * np.outer(coefficients, self.trace["x"])
 
     def soba_margin(self) -> tuple[float, float]:
-        """SOBA's q = c u'A⁻¹u and its m before the round, with the ȳ of the trace."""
+        """Return SOBA's q = c u'A⁻¹u and m before the round, with ȳ of the trace."""
         u, y, rival = np.zeros((3, 2)), self.trace["y"], self.trace["ybar"]
         u[rival], u[y] = self.trace["x"], np.negative(self.trace["x"])
         c, inverse = 1.0 / self.step.distribution[y], second_order(self.step.before)[1]
@@ -85,11 +85,11 @@ READERS: dict[str, Callable[[Look], Any]] = {
         second_order(look.step.after)[1], weights(look.learner, look.step.after).ravel()
     ),
 }
-UNREAD = {"x", "y", "sampled", "ybar"}  # what goes in
+UNREAD = {"x", "y", "sampled", "ybar"}  # the inputs
 
 
 def gaptron_of(trace: dict[str, Any], as_printed: bool) -> Gaptron:
-    """The learner of a Gaptron trace; its step is the default where the trace takes the theorem's."""
+    """Build the learner of a Gaptron trace; it takes the default step where the trace uses the theorem's."""
     step = {} if as_printed else {"learning_rate": trace["eta"]}
     loss, bandit = (
         LOSSES[trace["loss"]],
@@ -113,12 +113,12 @@ MICRO_RUNS: list[tuple[str, Any, dict[str, Any]]] = [
 
 @pytest.mark.parametrize(("learner", "trace"), [run[1:] for run in MICRO_RUNS], ids=[run[0] for run in MICRO_RUNS])
 def test_micro_trace(learner: Any, trace: dict[str, Any]) -> None:
-    """Every number of every round of the trace is the learner's, with labels as the trace drew them."""
+    """Every number of every round matches the trace, given its labels."""
     state = learner.init()
     for expected in trace["rounds"]:
         decisions = learner.decide(state, Contexts.dense(expected["x"]))
         distribution, label = decisions.distributions[0], expected["sampled"]
-        propensity = distribution[label] or 1.0  # full information does not weigh, and may be shown any label
+        propensity = distribution[label] or 1.0  # full information uses no weights and accepts any label
         rounds = one_round(expected["x"], label, propensity, expected["y"], decisions.evidence)
         after = learner.fold(copied(state), rounds)
         look = Look(learner, Step(state, distribution, rounds, after), expected)
@@ -130,7 +130,7 @@ def test_micro_trace(learner: Any, trace: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize(("key", "mode"), [("as_of_prediction", "as_of_prediction"), ("recomputed", "recompute")])
 def test_delayed_micro_trace(key: str, mode: Any) -> None:
-    """Feedback that comes two predictions late moves the weights as the trace says, in both modes."""
+    """Feedback that is two predictions late moves the weights as in the trace, in both modes."""
     trace, data, late = MICRO["gaptron_delayed_bandit_hinge"][key], MICRO["data"], []
     learner = theorem(
         problem=Problem(3, 2), loss="hinge", exploration=trace["gamma"], radius=trace["D"],
@@ -150,8 +150,8 @@ def test_delayed_micro_trace(key: str, mode: Any) -> None:
     assert_close(learner.weights(state), trace["W_final"], TOLERANCE)
 
 
-def test_long_world() -> None:
-    """The generator of the long traces is the one they were made with."""
+def test_long_world_matches_its_checks() -> None:
+    """The generator reproduces the world that the long traces were computed on."""
     world, checks = long_world(), LONG["checks"]
     assert_close(world.contexts[[0, 499]], [checks["x0"], checks["x499"]], 1e-12)
     assert_close(world.uniforms[:3], checks["u_first3"], 1e-12)
@@ -160,7 +160,7 @@ def test_long_world() -> None:
 
 
 def long_bandit(name: str, full: type[Soba | SobaLowRank] = Soba) -> Any:
-    """The learner of a long bandit trace; `full` is the SOBA with the full matrix."""
+    """Build the learner of a long bandit trace; `full` is the class for SOBA with the full matrix."""
     problem, gamma = Problem(4, 5), 0.1
     if not name.startswith("gaptron"):
         cls: Any = SobaDiagonal if name == "sobadiag" else full
@@ -179,7 +179,7 @@ LONG_BANDIT = [
 
 @pytest.mark.parametrize(("name", "learner"), LONG_BANDIT, ids=[f"{run[0]}-{run[1].algorithm}" for run in LONG_BANDIT])
 def test_long_bandit_trace(name: str, learner: Any) -> None:
-    """After 500 rounds weights, mistakes, sums and the second-order matrix are those of the trace."""
+    """After 500 rounds, weights, mistakes, sums and the second-order matrix match the trace."""
     world, expected = long_world(), LONG[name]
     errors, mistakes, state = [], 0, learner.init()
     for step, y in zip(play(learner, world), world.truth, strict=True):
@@ -204,7 +204,7 @@ def test_long_bandit_trace(name: str, learner: Any) -> None:
 
 @pytest.mark.parametrize("name", LOSSES)
 def test_long_full_information_trace(name: str) -> None:
-    """Weights, expected mistakes, losses, those of the comparators, and the theorem's bound are the trace's."""
+    """Weights, expected mistakes, losses, comparators' losses and the theorem's bound match the trace."""
     expected, world, loss = LONG[f"gaptron_full_{name}"], long_world(), LOSSES[name]
     learner = theorem(Problem(4, 5), loss=loss, information="full", radius=None)
     steps = list(play(learner, world))
@@ -217,7 +217,7 @@ def test_long_full_information_trace(name: str) -> None:
     )
     comparators = {c: float(c) * long_teacher() for c in expected["comparator_loss"]}
     theirs = {c: losses_of(loss, world.contexts @ U.T, world.truth) for c, U in comparators.items()}
-    if loss == "hinge":  # Theorem 2 charges the comparator only where the learner's own branch is not frozen
+    if loss == "hinge":  # Theorem 2 charges the comparator only where the learner's loss is positive
         theirs = {c: np.where(losses > 0, their, 0.0) for c, their in theirs.items()}
     eta = safe_step(loss, learner.problem)
     bound = min(theirs[c].sum() + np.sum(U**2) / (2 * eta) for c, U in comparators.items())

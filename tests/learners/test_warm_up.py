@@ -1,4 +1,4 @@
-"""After `warm_up` no kernel is compiled any more, whatever the hyperparameters, dense or sparse."""
+"""After `warm_up` no kernel compiles again, for any hyperparameters, dense or sparse."""
 
 import json
 import subprocess
@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def compiled() -> dict[str, list[str]]:
-    """Every kernel of the learners that is loaded, with the types that there is machine code for."""
+    """Return every loaded kernel of the learners, with the signatures that are compiled."""
     kernels: dict[str, Any] = {
         f"{module.__name__}.{name}": thing
         for module in list(sys.modules.values())
@@ -31,7 +31,7 @@ def compiled() -> dict[str, list[str]]:
 
 
 def play_all() -> None:
-    """Lets every implementation decide and learn, on states and rounds as a worker has them."""
+    """Let every implementation decide and fold, on the kinds of states and rounds that a worker has."""
     for case in IMPLEMENTATIONS:
         learner = case.at(Problem(4, 5))
         dense = random_rounds(1, 8, learner)
@@ -42,7 +42,7 @@ def play_all() -> None:
 
 
 def compiled_late() -> dict[str, list[str]]:
-    """What `play_all` compiles after `warm_up`; for a process that has compiled nothing yet."""
+    """Return what `play_all` compiles after `warm_up`, in a process that has compiled nothing yet."""
     assert not any(compiled().values())
     warm_up()
     before = compiled()
@@ -53,7 +53,7 @@ def compiled_late() -> dict[str, list[str]]:
 
 
 def test_nothing_is_compiled_after_the_warm_up() -> None:
-    """In a fresh process, every implementation on dense and on sparse contexts finds its machine code there."""
+    """In a fresh process, no implementation compiles after the warm-up, on dense or sparse contexts."""
     program = "import json; from tests.learners.test_warm_up import compiled_late; print(json.dumps(compiled_late()))"
     run = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stderr

@@ -1,4 +1,4 @@
-"""What the slow, independent code worked out (`tests/data`), and the world of the long traces."""
+"""Traces computed by slow, independent code (`tests/data`), and the world of the long traces."""
 
 import json
 from pathlib import Path
@@ -16,13 +16,13 @@ TOLERANCE = 1e-9
 
 
 def long_teacher() -> FloatArray:
-    """The comparator U (K, d) of the long traces."""
+    """Return the comparator U (K, d) of the long traces."""
     k, j = np.mgrid[0:4, 0:5]
     return np.asarray(np.cos(1.1 * (k + 1) * (j + 2)))
 
 
 def long_world() -> World:
-    """The world of the long traces, as their `doc` tells."""
+    """Return the world of the long traces, as their `doc` describes it."""
     t, j = np.mgrid[0:500, 0:5]
     x = np.cos(0.7 * (t + 1) * (j + 1) + 0.3 * j) / np.sqrt(5)
     y = (x @ long_teacher().T).argmax(axis=1)

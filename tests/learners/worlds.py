@@ -1,4 +1,4 @@
-"""Small worlds to play learners in, and the rounds that come of it."""
+"""Small worlds to run learners in, and the rounds that result."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
@@ -12,28 +12,28 @@ from learners.base import AnyLearner, Contexts, FloatArray, IntArray, Problem, R
 from tests.learners.arrays import copied, matrix, same_rows, unit_rows
 
 LAWS = settings(deadline=None, derandomize=True, max_examples=60)
-"""For every property-based test: the same examples each time, no clock."""
+"""Settings of every property-based test: the same examples each time, no time limit."""
 
 
 class World(NamedTuple):
-    """What will happen: contexts, their true labels, and the uniform numbers that labels are drawn with."""
+    """The future of a run: contexts, true labels, and the uniforms that labels are drawn with."""
 
     contexts: FloatArray  # (n, d)
-    truth: IntArray  # (n,), or (n, K) of a structured learner
-    uniforms: FloatArray  # (n,), or (n, as many as one answer takes)
+    truth: IntArray  # (n,), or (n, K) for a structured learner
+    uniforms: FloatArray  # (n,), or (n, uniforms per answer)
 
 
 class Step(NamedTuple):
-    """One round of a learner's life, with its state on either side."""
+    """One round of a run, with the state before and after it."""
 
     before: Any
-    distribution: FloatArray  # (K,), or what a structured learner tells
-    round: Rounds  # one
+    distribution: FloatArray  # (K,), or what a structured learner reports
+    round: Rounds  # a single one
     after: Any
 
 
 def make_world(seed: int, n: int, problem: Problem, noise: float = 0.1) -> World:
-    """Contexts (n, d) with norms up to X, labelled by a random linear teacher, with some labels random."""
+    """Draw contexts (n, d) with norms up to X and labels from a random linear teacher, some of them random."""
     rng = np.random.default_rng(seed)
     x = unit_rows(rng, n, problem.n_features) * problem.norm_bound * rng.uniform(0.2, 1.0, n)[:, None]
     truth = (x @ rng.normal(size=(problem.n_features, problem.n_labels))).argmax(axis=1)
@@ -43,7 +43,7 @@ def make_world(seed: int, n: int, problem: Problem, noise: float = 0.1) -> World
 
 
 def world_for(learner: AnyLearner, seed: int, n: int) -> World:
-    """As `make_world`, with truths of the learner's kind and uniforms for all its draws."""
+    """Draw a world like `make_world`, with truths and uniforms that fit the learner."""
     world = make_world(seed, n, learner.problem)
     if not is_structured(learner):
         return world
@@ -52,7 +52,7 @@ def world_for(learner: AnyLearner, seed: int, n: int) -> World:
 
 
 def some_answers(learner: AnyLearner, rng: np.random.Generator, n: int) -> IntArray:
-    """Answers (n, K) of a structured learner, at random but often the same."""
+    """Draw answers (n, K) for a structured learner, random but with many repeats."""
     K = learner.problem.n_labels
     if answer_kind(learner) == "ranking":
         return np.argsort(np.arange(K) + rng.normal(size=(n, K)), axis=1)
@@ -60,7 +60,7 @@ def some_answers(learner: AnyLearner, rng: np.random.Generator, n: int) -> IntAr
 
 
 def other_answers(learner: AnyLearner, labels: IntArray) -> IntArray:
-    """Answers that differ from each of these."""
+    """Return answers that differ from each of these."""
     match answer_kind(learner):
         case "ranking":
             return labels[:, ::-1]
@@ -71,7 +71,7 @@ def other_answers(learner: AnyLearner, labels: IntArray) -> IntArray:
 
 
 def two_clusters(seed: int, n: int, noise: float) -> World:
-    """Unit contexts around e_1 (label 0) and -e_1 (label 1) in the plane, with some labels swapped."""
+    """Draw unit contexts around e_1 (label 0) and -e_1 (label 1) in the plane, with some labels swapped."""
     rng = np.random.default_rng(seed)
     labels = rng.integers(0, 2, n)
     angles = np.pi * labels + rng.uniform(-0.3, 0.3, n)
@@ -80,7 +80,7 @@ def two_clusters(seed: int, n: int, noise: float) -> World:
 
 
 def play(learner: AnyLearner, world: World, state: Any = None) -> Iterator[Step]:
-    """Lives through a world: decide, draw, learn at once."""
+    """Run a learner through a world: decide, draw, learn immediately."""
     state = learner.init() if state is None else state
     for t in range(len(world.truth)):
         contexts = Contexts.dense(world.contexts[t : t + 1])
@@ -96,7 +96,7 @@ def play(learner: AnyLearner, world: World, state: Any = None) -> Iterator[Step]
 
 
 def expected_mistakes(learner: AnyLearner, world: World) -> float:
-    """The sum of each round's probability to err, given the rounds before it."""
+    """Sum each round's probability of a mistake, given the rounds before it."""
     distributions = np.array([step.distribution for step in play(learner, world)])
     return float(np.sum(1.0 - distributions[np.arange(len(world.truth)), world.truth]))
 
@@ -104,13 +104,13 @@ def expected_mistakes(learner: AnyLearner, world: World) -> float:
 def largest_mean(
     mistakes: Callable[[Any, World], float], learner: AnyLearner, world: World, draws: FloatArray
 ) -> float:
-    """The mean of the mistakes over rows of uniforms (runs, n) to draw with, and four standard errors."""
+    """Return mean + 4 standard errors of the mistakes over rows of uniforms (runs, n)."""
     found = np.array([mistakes(learner, world._replace(uniforms=uniforms)) for uniforms in draws])
     return float(found.mean() + 4 * found.std(ddof=1) / np.sqrt(len(found)))
 
 
 def random_rounds(seed: int, n: int, learner: AnyLearner, least_propensity: float = 0.01) -> Rounds:
-    """Rounds that no learner decided on: half of them correct, with any propensity and evidence."""
+    """Draw rounds that no learner decided on: half of them correct, with arbitrary propensities and evidence."""
     rng = np.random.default_rng(seed)
     K, d, X = learner.problem.n_labels, learner.problem.n_features, learner.problem.norm_bound
     labels, correct, contexts = rng.integers(0, K, n), rng.random(n) < 0.5, Contexts.dense(X * unit_rows(rng, n, d))
@@ -137,7 +137,7 @@ def one_round(
     evidence: FloatArray,
     residual_uniform: float = 0.5,
 ) -> Rounds:
-    """A single round from plain numbers."""
+    """Build a single round from plain numbers."""
     return Rounds(
         Contexts.dense(np.asarray(x, dtype=np.float64)),
         np.array([label], dtype=np.int64),
@@ -150,13 +150,13 @@ def one_round(
 
 
 def pick(rounds: Rounds, which: npt.ArrayLike) -> Rounds:
-    """Some of the rounds, in the order given; their contexts are dense."""
+    """Select rounds in the given order; their contexts must be dense."""
     chosen = np.asarray(which, dtype=np.int64)
     columns: list[Any] = [np.ascontiguousarray(column[chosen]) for column in rounds[1:]]
     return Rounds(Contexts.dense(matrix(rounds.contexts)[chosen]), *columns)
 
 
 def join(steps: Sequence[Step]) -> Rounds:
-    """The rounds of these steps as one batch."""
+    """Join the rounds of these steps into one batch."""
     columns = [np.concatenate(column) for column in zip(*(step.round[1:] for step in steps), strict=True)]
     return Rounds(Contexts.dense(np.concatenate([matrix(step.round.contexts) for step in steps])), *columns)

@@ -1,4 +1,4 @@
-"""`make mutations`: puts known errors into a copy of the sources, one at a time, and asks the tests to notice."""
+"""`make mutations`: put known errors into a copy of the sources, one at a time, and check that a test fails."""
 
 import argparse
 import os
@@ -22,21 +22,25 @@ _T = TypeVar("_T")
 
 
 def main() -> int:
-    """Runs the mutations asked for; 1 if any survives, or if the tests are not green without them."""
+    """Run the selected mutations.
+
+    Returns:
+        The exit code: 1 if a mutation survives, or if the tests fail without any mutation; otherwise 0.
+    """
     arguments, console, started = _arguments(), Console(), time.monotonic()
     chosen = [one for one in MUTATIONS if all(word in one.name for word in arguments.only)]
     if not chosen:
         sys.exit(f"no mutation has {' and '.join(arguments.only)!r} in its name")
-    for one in chosen:  # all of them fit, before any of them runs
+    for one in chosen:  # check all of them before running any
         mutated(one)
         laws_of(one)
     with _progress(console) as bar, ThreadPoolExecutor(arguments.jobs) as pool:
-        controls = list(_outcomes(run_control, _by_file(chosen), pool, bar, "without any error"))
+        controls = list(_outcomes(run_control, _by_file(chosen), pool, bar, "without mutations"))
         red = [reason for tests, outcome in controls for reason in _reasons(tests, outcome)]
         if red:
-            console.print("without any error these are not green:", *red, sep="\n", markup=False)
+            console.print("these tests fail without any mutation:", *red, sep="\n", markup=False)
             return 1
-        verdicts = _outcomes(run_mutation, chosen, pool, bar, "with an error")
+        verdicts = _outcomes(run_mutation, chosen, pool, bar, "with mutations")
         survivors = [mutation.name for mutation, outcome in verdicts if not _caught(console, mutation, outcome)]
     seconds, cpu = time.monotonic() - started, resource.getrusage(resource.RUSAGE_CHILDREN)
     console.print(
@@ -50,20 +54,22 @@ def main() -> int:
 
 
 def _by_file(mutations: Sequence[Mutation]) -> list[tuple[str, ...]]:
-    """The tests of all these mutations, those of each file together."""
+    """Return the tests of all these mutations, grouped by file."""
     tests = sorted({test for mutation in mutations for test in laws_of(mutation)})
     return [tuple(together) for _, together in groupby(tests, lambda test: test.partition("::")[0])]
 
 
 def _reasons(tests: Sequence[str], outcome: Outcome) -> tuple[str, ...]:
-    """Why a trial of these tests is not green."""
+    """Return the reasons why a trial of these tests is not green."""
     return (f"{' '.join(tests)}: {outcome}",) if isinstance(outcome, BrokenTrialError) else outcome.failures
 
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.mutation", description=__doc__)
-    parser.add_argument("--only", action="append", default=[], metavar="NAME", help="those with NAME in their names")
-    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="how many run at once")
+    parser.add_argument(
+        "--only", action="append", default=[], metavar="NAME", help="run only mutations with NAME in their names"
+    )
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="mutations to run in parallel")
     return parser.parse_args()
 
 
@@ -75,7 +81,7 @@ def _progress(console: Console) -> Progress:
 def _outcomes(
     run: Callable[[_T], Trial], each: Sequence[_T], pool: ThreadPoolExecutor, bar: Progress, title: str
 ) -> Iterator[tuple[_T, Outcome]]:
-    """What becomes of each, as it comes."""
+    """Yield each item with its outcome, in order of completion."""
     running = {pool.submit(run, one): one for one in each}
     for future in bar.track(as_completed(running), total=len(running), description=title):
         error = future.exception()
@@ -83,7 +89,7 @@ def _outcomes(
 
 
 def _caught(console: Console, mutation: Mutation, outcome: Outcome) -> bool:
-    """Prints what became of a mutation, in a line; whether a test noticed it."""
+    """Print the verdict on a mutation in one line, and return whether a test failed."""
     if isinstance(outcome, BrokenTrialError):
         console.print(f"NO VERDICT  {mutation.name}: {outcome}", markup=False)
         return False

@@ -1,4 +1,4 @@
-"""Every mutation there is, by family of algorithms and by promise of the service."""
+"""All mutations, by family of algorithms and by guarantee of the service."""
 
 from tests.mutation.of_access import ACCESS
 from tests.mutation.of_exploration import EXPLORATION

@@ -1,4 +1,4 @@
-"""Finding tests by their names, so that their files may change."""
+"""Lookup of tests by name, so that tests may move between files."""
 
 import re
 from functools import cache
@@ -11,21 +11,21 @@ _TEST = re.compile(r"^(?:async )?def (test_\w+)\(", re.MULTILINE)
 
 @cache
 def _files(root: Path) -> tuple[tuple[Path, frozenset[str]], ...]:
-    """Of each file of tests, from the root, the tests in it."""
+    """Return each test file, relative to the root, with the names of its tests."""
     paths = sorted((root / "tests").rglob("test_*.py"))
     return tuple((path.relative_to(root), frozenset(_TEST.findall(path.read_text()))) for path in paths)
 
 
 def find_law(law: str, root: Path = ROOT) -> str:
-    """Find the one test of a name, as an argument of pytest.
+    """Find the only test with a name, and return it as a pytest argument.
 
     Args:
-        law: the name (`test_micro_trace`), with a case where one is enough (`test_micro_trace[soba]`), and
-            preceded by its file where several have one of that name (`test_soba::test_micro_trace`).
-        root: of the repository.
+        law: the name (`test_micro_trace`); with a case if one case is enough (`test_micro_trace[soba]`); preceded by
+            its file if several files have a test of that name (`test_soba::test_micro_trace`).
+        root: the root of the repository.
 
     Raises:
-        ValueError: if none or several match.
+        ValueError: if no test or several tests match.
     """
     file, _, case = law.rpartition("::")
     test = case.partition("[")[0]

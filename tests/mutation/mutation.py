@@ -1,4 +1,4 @@
-"""What a mutation is: one deliberate error in the product, and the laws that should notice it."""
+"""Mutations: deliberate errors in the product, each with the laws that should catch it."""
 
 from pathlib import Path
 from typing import NamedTuple
@@ -9,25 +9,25 @@ from tests.mutation.symbols import ROOT
 
 
 class Mutation(NamedTuple):
-    """One error: a piece of code in a symbol of the product, and what somebody might have written."""
+    """One error: a piece of code in a symbol of the product, and a plausible wrong version of it."""
 
     name: str
-    symbol: str  # as `symbols.find_symbol` or `scripts.find_script` takes it
-    old: str  # an expression or statements, once in the symbol, whatever their layout; of a script, words
-    new: str  # the same; empty where statements are left out
-    laws: tuple[str, ...]  # as `laws.find_law` takes them, quick ones first
+    symbol: str  # in the form that `symbols.find_symbol` or `scripts.find_script` takes
+    old: str  # an expression or statements that occur once in the symbol, in any layout; in a script, words
+    new: str  # the same; empty to delete statements
+    laws: tuple[str, ...]  # in the form that `laws.find_law` takes, fast ones first
 
 
 class Errors(NamedTuple):
-    """Errors in one concept, which the same laws should notice."""
+    """Errors in one concept that the same laws should catch."""
 
-    concept: str  # begins the names of its mutations
+    concept: str  # the prefix of the names of its mutations
     laws: tuple[str, ...]
     errors: tuple[tuple[str, str, str, str], ...]  # name, symbol, old code, new code
-    home: str = ""  # the class of the symbols, or any class or function of their module; or their script
+    home: str = ""  # the class of the symbols, any class or function of their module, or their script
 
     def mutations(self) -> list[Mutation]:
-        """One for each error."""
+        """Return one mutation for each error."""
         prefix = self.home + (":" if self.home.endswith(".lua") else ".") if self.home else ""
         return [
             Mutation(f"{self.concept}: {name}", prefix + symbol, old, new, self.laws)
@@ -36,14 +36,14 @@ class Errors(NamedTuple):
 
 
 def mutated(mutation: Mutation, root: Path = ROOT) -> tuple[Path, str]:
-    """Put the error into the file that has its symbol.
+    """Put the error into the file that contains its symbol.
 
     Returns:
-        The file, from the root of the repository, and its mutated text.
+        The file, relative to the root of the repository, and its mutated text.
 
     Raises:
-        ValueError: if the symbol, or the old code in it, is missing or ambiguous, so that a change of the
-            product cannot silently disarm the mutation.
+        ValueError: if the symbol, or the old code in it, is missing or ambiguous. A change of the product therefore
+            cannot disable the mutation unnoticed.
     """
     replaced = scripts.replaced if ".lua" in mutation.symbol else symbols.replaced
     try:
@@ -53,7 +53,7 @@ def mutated(mutation: Mutation, root: Path = ROOT) -> tuple[Path, str]:
 
 
 def laws_of(mutation: Mutation, root: Path = ROOT) -> tuple[str, ...]:
-    """The laws of a mutation, as arguments of pytest.
+    """Return the laws of a mutation as pytest arguments.
 
     Raises:
         ValueError: if a law is missing or ambiguous.

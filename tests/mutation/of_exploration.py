@@ -1,4 +1,4 @@
-"""Errors in drawing answers and in how much is explored: propensities, ties, schedules."""
+"""Errors in drawing answers and in exploration: propensities, ties, schedules."""
 
 from tests.mutation.mutation import Errors
 
@@ -6,18 +6,18 @@ EXPLORATION = (
     Errors(
         concept="drawing",
         laws=(
-            "test_draw_at_the_edges",
-            "test_draw_is_the_inverse_of_the_cumulated_distribution",
+            "test_draw_returns_a_possible_label_at_the_edges",
+            "test_draw_inverts_the_cumulative_distribution",
             "test_residuals_are_uniform_for_every_label",
-            "test_propensities_are_in_range_whatever_is_drawn_from",
+            "test_propensities_are_in_range_for_any_distribution",
         ),
         errors=(
-            ("the cumulated probability before the label", "draw_one", "cumulated + probability", "cumulated"),
-            ("a label without probability at the end", "draw_one", "probability > 0.0", "probability >= 0.0"),
-            ("the propensity of the leader", "draw_into", "distributions[i, labels[i]]", "distributions[i].max()"),
-            ("a propensity over 1", "as_propensity", "min(1.0, max(LEAST_PROPENSITY, probability))", "probability"),
+            ("cumulative probability without the label's own", "draw_one", "cumulated + probability", "cumulated"),
+            ("a last label of probability zero", "draw_one", "probability > 0.0", "probability >= 0.0"),
+            ("the leader's propensity", "draw_into", "distributions[i, labels[i]]", "distributions[i].max()"),
+            ("a propensity above 1", "as_propensity", "min(1.0, max(LEAST_PROPENSITY, probability))", "probability"),
             (
-                "the uniform number for what it leaves",
+                "the whole uniform in place of the residual",
                 "draw_into",
                 "(uniforms[i] - before) / propensities[i]",
                 "uniforms[i]",
@@ -27,19 +27,19 @@ EXPLORATION = (
     Errors(
         concept="distribution",
         laws=(
-            "test_leaders_are_the_first_of_the_largest",
+            "test_leader_is_the_first_of_the_largest_scores",
             "test_mixing_gives_each_label_its_share",
             "test_softmax_is_stable",
         ),
         errors=(
-            ("the last of tied leaders", "leader", "scores[k] > scores[best]", "scores[k] >= scores[best]"),
+            ("the last of the tied leaders", "leader", "scores[k] > scores[best]", "scores[k] >= scores[best]"),
             (
-                "γ/(K - 1) on all but the leader",
+                "γ/(K - 1) on all labels but the leader",
                 "mix_with_uniform",
                 "distribution[:] = share / len(distribution)",
                 "distribution[:] = share / (len(distribution) - 1)\ndistribution[top] = 0.0",
             ),
-            ("softmax without its shift", "softmax", "scores[k] - top", "scores[k]"),
+            ("softmax without the shift", "softmax", "scores[k] - top", "scores[k]"),
         ),
     ),
     Errors(
@@ -49,22 +49,31 @@ EXPLORATION = (
     ),
     Errors(
         concept="inverse gap weighting",
-        laws=("test_the_exploration_is_the_formula", "test_regret_is_paid_for_by_the_error_of_the_regression"),
+        laws=("test_exploration_matches_the_formula", "test_regret_is_bounded_by_the_regression_error"),
         errors=(
-            ("the leader without the rest", "weigh_by_gap", "(1.0 - share) * (1.0 - others)", "(1.0 - share) / K"),
             (
-                "1 for K",
+                "the leader without the remaining probability",
+                "weigh_by_gap",
+                "(1.0 - share) * (1.0 - others)",
+                "(1.0 - share) / K",
+            ),
+            (
+                "1 in place of K",
                 "weigh_by_gap",
                 "K + gap_weight * (values[top] - values[k])",
                 "1.0 + gap_weight * (values[top] - values[k])",
             ),
-            ("the uniform share on top", "weigh_by_gap", "(1.0 - share) * probability", "probability"),
-            ("the gap without its weight", "weigh_by_gap", "gap_weight", "1.0"),
+            ("uniform share added without scaling", "weigh_by_gap", "(1.0 - share) * probability", "probability"),
+            ("gap not weighted", "weigh_by_gap", "gap_weight", "1.0"),
         ),
     ),
     Errors(
         concept="adaptive exploration",
-        laws=("test_adaptive_rate_is_theorem_5", "test_state_is_algorithm_1", "test_traces::test_micro_trace"),
+        laws=(
+            "test_adaptive_rate_matches_theorem_5",
+            "test_state_matches_algorithm_1",
+            "test_traces::test_micro_trace",
+        ),
         errors=(
             ("t one too large", "adaptive_rate", "rounds + 1", "rounds + 2"),
             ("without the 1", "adaptive_rate", "1.0 + quadratic_sum", "quadratic_sum"),
@@ -80,28 +89,28 @@ EXPLORATION = (
         ),
         errors=(
             ("t one too large", "scheduled_rate", "rounds + 1.0", "rounds + 2.0"),
-            ("without its floor", "scheduled_rate", "max(schedule.least, falling)", "falling"),
+            ("without the floor", "scheduled_rate", "max(schedule.least, falling)", "falling"),
             (
-                "not cut at 1",
+                "not capped at 1",
                 "scheduled_rate",
                 "min(1.0, max(schedule.least, falling))",
                 "max(schedule.least, falling)",
             ),
-            ("always a root", "scheduled_rate", "schedule.power", "0.5"),
+            ("always a square root", "scheduled_rate", "schedule.power", "0.5"),
         ),
     ),
     Errors(
         concept="problem",
         home="Learner",
-        laws=("test_problems_without_meaning_are_refused",),
+        laws=("test_invalid_problems_are_refused",),
         errors=(("E22, a single label", "Problem", "pydantic.Field(ge=2)", "pydantic.Field(ge=1)"),),
     ),
     Errors(
         concept="norm policy",
-        laws=("test_rows_come_within_the_bound",),
+        laws=("test_policies_bring_rows_within_the_bound",),
         errors=(
             (
-                "the bound forgotten",
+                "bound ignored",
                 "within_bound_unchecked",
                 "bound / np.maximum(norms, 1.0)",
                 "1.0 / np.maximum(norms, 1.0)",

@@ -1,4 +1,4 @@
-"""Errors in Newtron, PNewtron and Folklore: wrong estimates, matrices, balls; errata put back."""
+"""Errors in Newtron, PNewtron and Folklore: estimates, matrices, balls, including errata."""
 
 from tests.mutation.mutation import Errors
 
@@ -27,11 +27,11 @@ NEWTON = (
     Errors(
         concept="minimizer in the ball",
         home="ball_minimizer",
-        laws=("test_newtron::test_micro_trace", "test_minimizer_in_the_ball"),
+        laws=("test_newtron::test_micro_trace", "test_minimizer_meets_the_optimality_conditions"),
         errors=(
-            ("the sign of b", "ball_minimizer", "-linear[i]", "linear[i]"),
+            ("sign of b", "ball_minimizer", "-linear[i]", "linear[i]"),
             (
-                "scaled, not solved",
+                "scaled in place of solved",
                 "ball_minimizer",
                 "shift += (norm / radius - 1.0) * norm * norm / squared_norm(curvature)",
                 "break",
@@ -46,20 +46,20 @@ NEWTON = (
             "test_matrix_starts_as_one_over_the_radius",
             "test_running_norm_survives_a_collapse",
             "test_newtron::test_anytime_exploration",
-            "test_both_are_one_without_delay[pnewtron]",
+            "test_modes_agree_without_delay[pnewtron]",
         ),
         errors=(
-            ("uphill", "_newton_step", "a * w - step * G", "a * w + step * G"),
-            ("W by the old A", "_newton_step", "(a * w - step * G) / state.diagonal[i, k]", "(a * w - step * G) / a"),
-            ("no ball", "_multiplier", "parameters.projected and norm > parameters.radius", "False"),
+            ("ascent", "_newton_step", "a * w - step * G", "a * w + step * G"),
+            ("W with the old A", "_newton_step", "(a * w - step * G) / state.diagonal[i, k]", "(a * w - step * G) / a"),
+            ("no projection", "_multiplier", "parameters.projected and norm > parameters.radius", "False"),
             (
-                "always in the ball",
+                "always projected",
                 "_multiplier",
                 "parameters.projected and norm > parameters.radius",
                 "norm > parameters.radius",
             ),
-            ("the norm's cross term forgotten", "_newton_step", "state.weights[i, k] + w", "state.weights[i, k] - w"),
-            ("a collapsed norm not afresh", "_fold", "_COLLAPSE", "0.0"),
+            ("missing cross term of the norm", "_newton_step", "state.weights[i, k] + w", "state.weights[i, k] - w"),
+            ("norm not recomputed after a collapse", "_fold", "_COLLAPSE", "0.0"),
             ("A starts as D·I", "init", "1.0 / ball_of(self)", "ball_of(self)"),
             ("b without the curvature", "_fold", "1.0 - kappa * beta * inner(c, s)", "1.0"),
             ("t one too large", "_decide", "state.rounds.item()", "state.rounds.item() + 1"),
@@ -73,14 +73,14 @@ NEWTON = (
             "test_newtron::test_micro_trace",
             "test_matrix_starts_as_one_over_the_radius",
             "test_newtron::test_anytime_exploration",
-            "test_late_feedback_tells_them_apart[newtron]",
+            "test_modes_differ_with_late_feedback[newtron]",
         ),
         errors=(
             ("b without the curvature", "_fold", "(1.0 - kappa * beta * inner(c, s)) * c", "c"),
             ("A starts as D·I", "init", "1.0 / ball_of(self)", "ball_of(self)"),
             ("t one too large", "_decide", "state.rounds.item()", "state.rounds.item() + 1"),
             (
-                "recomputed scores of the fold's first weights",
+                "scores recomputed at the fold's first weights",
                 "_fold",
                 "not parameters.as_of_prediction",
                 "not parameters.as_of_prediction and t == len(rounds.labels) - 1",
@@ -107,7 +107,7 @@ NEWTON = (
                 "-0.5 * _inner(solution, k * d, x)",
             ),
             (
-                "h's sign",
+                "sign of h",
                 "predict",
                 "0.25 * P[k, k] - 0.5 * _inner(solution, k * d, x)",
                 "0.25 * P[k, k] + 0.5 * _inner(solution, k * d, x)",
@@ -120,7 +120,7 @@ NEWTON = (
                 "packed_rank_one(inverse, direction, constant)",
             ),
             ("h without the change of A", "learn", "_add(solution, -constant * pull, direction)", ""),
-            ("ln T for ln(1 + T)", "regret_bound", "math.log1p", "math.log"),
+            ("ln T in place of ln(1 + T)", "regret_bound", "math.log1p", "math.log"),
         ),
     ),
     Errors(
@@ -129,18 +129,18 @@ NEWTON = (
         laws=("test_folklore::test_micro_trace",),
         errors=(
             (
-                "the sign of A",
+                "sign of A",
                 "_residual",
                 "residual[i] += matrix[i, j] * sigma[j]",
                 "residual[i] -= matrix[i, j] * sigma[j]",
             ),
-            ("covariance without its mean", "covariance_times", "vector[k] - mean", "vector[k]"),
+            ("covariance without the mean", "covariance_times", "vector[k] - mean", "vector[k]"),
         ),
     ),
     Errors(
         concept="online-to-batch",
-        laws=("test_online_to_batch_keeps_the_state_of_its_step",),
-        errors=(("a step too far", "online_to_batch", "step - 1", "step"),),
+        laws=("test_online_to_batch_returns_the_state_of_its_step",),
+        errors=(("one step too far", "online_to_batch", "step - 1", "step"),),
     ),
     Errors(
         concept="bandit reduction",
@@ -148,12 +148,12 @@ NEWTON = (
         laws=(
             "test_folklore_bandit::test_micro_trace",
             "test_exploring_labels_are_uniform",
-            "test_anytime_rate_is_the_formula",
-            "test_bandit_learner_sees_only_the_bit[folklore-bandit]",
+            "test_anytime_rate_matches_the_formula",
+            "test_bandit_learner_ignores_the_true_label[folklore-bandit]",
         ),
         errors=(
             (
-                "learns from every right answer",
+                "learns from every correct answer",
                 "fold_unchecked",
                 "rounds.correct & explored(rounds, self.problem.n_labels)",
                 "rounds.correct | explored(rounds, self.problem.n_labels)",
@@ -166,7 +166,12 @@ NEWTON = (
                 "rounds.residual_uniforms",
             ),
             ("γ/(K - 1) on every label", "decide_unchecked", "self.problem.n_labels", "self.problem.n_labels - 1"),
-            ("no γ in the evidence", "decide_unchecked", "np.full((contexts.n, 1), rate)", "np.zeros((contexts.n, 1))"),
+            (
+                "γ missing from the evidence",
+                "decide_unchecked",
+                "np.full((contexts.n, 1), rate)",
+                "np.zeros((contexts.n, 1))",
+            ),
             (
                 "rate without K",
                 "exploration_rate",
@@ -175,7 +180,7 @@ NEWTON = (
             ),
             ("t one too large", "exploration_rate", "1", "2"),
             (
-                "true labels as served to others",
+                "true labels in place of correct answers",
                 "_as_full_information",
                 "chosen._replace(true_labels=chosen.labels, evidence=evidence)",
                 "chosen._replace(true_labels=chosen.true_labels, evidence=evidence)",

@@ -1,19 +1,19 @@
-"""Errors in the output spaces: misprinted constants, wrong means, draws with another law than their probabilities."""
+"""Errors in the output spaces: misprinted constants, wrong means, draws that do not match their probabilities."""
 
 from tests.mutation.mutation import Errors
 
 _SPACES = (
-    "test_constants_are_those_of_the_vertices",
-    "test_what_looks_like_a_vertex",
-    "test_too_weak_a_regulariser_is_refused",
+    "test_constants_match_the_vertices",
+    "test_contains_rejects_near_vertices",
+    "test_weak_regularizer_is_refused",
     "test_output_spaces::test_micro_trace",
-    "test_mean_maximises",
-    "test_nearest_is_nearest",
+    "test_decoding_maximizes_the_regularized_score",
+    "test_nearest_is_the_closest_vertex",
     "test_random_vertex_has_the_mean",
-    "test_answers_follow_their_law",
-    "test_surrogate_is_the_formula",
-    "test_surrogate_is_zero_at_the_mean_alone",
-    "test_ranking_loss_is_as_steep_as_it_says",
+    "test_sample_frequencies_match_probabilities",
+    "test_surrogate_matches_the_formula",
+    "test_surrogate_is_zero_only_at_the_mean",
+    "test_ranking_gamma_is_exact",
 )
 
 OUTPUT_SPACES = (
@@ -23,21 +23,21 @@ OUTPUT_SPACES = (
         laws=_SPACES,
         errors=(
             (
-                "half as often",
+                "half the mixing probability",
                 "mixing",
                 "2.0 * self.distance(self.nearest(mean), mean)",
                 "self.distance(self.nearest(mean), mean)",
             ),
-            ("the other way round", "randomize", "uniforms[0] < self.mixing(mean)", "uniforms[0] >= self.mixing(mean)"),
+            ("mixing reversed", "randomize", "uniforms[0] < self.mixing(mean)", "uniforms[0] >= self.mixing(mean)"),
             (
-                "the nearest not counted",
+                "probability without the nearest vertex",
                 "probability",
                 "(1.0 - p) * is_nearest + p * self.vertex_probability(mean, output)",
                 "p * self.vertex_probability(mean, output)",
             ),
-            ("the slack left out", "quadratic_surrogate", "max(0.0, slack)", "0.0"),
-            ("the square not halved", "quadratic_surrogate", "regularization / 2.0", "regularization"),
-            ("loss share with 2 for 4", "Constants.loss_share", "4.0", "2.0"),
+            ("slack left out", "quadratic_surrogate", "max(0.0, slack)", "0.0"),
+            ("square not halved", "quadratic_surrogate", "regularization / 2.0", "regularization"),
+            ("loss share with 2 in place of 4", "Constants.loss_share", "4.0", "2.0"),
         ),
     ),
     Errors(
@@ -51,11 +51,11 @@ OUTPUT_SPACES = (
                 "math.sqrt(3.0 / cubic)",
                 "math.sqrt((2 * self.n_items + 1) / (6 * self.n_items * (self.n_items + 1))) / (self.n_items - 1)",
             ),
-            ("swaps with half their probability", "transfers", "min(surplus, lack)", "0.5 * min(surplus, lack)"),
-            ("swaps the other way round", "_swap", "uniforms[i] < swaps[2][i]", "uniforms[i] >= swaps[2][i]"),
-            ("the probability of no swap", "_swap_probability", "1.0 - swaps[2][i]", "swaps[2][i]"),
-            ("the worst first", "decode", "-scores", "scores"),
-            ("M for D² + 1", "target_loss", "self.n_items**2 - 1.0", "self.n_items**2 + 1.0"),
+            ("half the swap probability", "transfers", "min(surplus, lack)", "0.5 * min(surplus, lack)"),
+            ("swaps reversed", "_swap", "uniforms[i] < swaps[2][i]", "uniforms[i] >= swaps[2][i]"),
+            ("swap probability complemented", "_swap_probability", "1.0 - swaps[2][i]", "swaps[2][i]"),
+            ("worst item first", "decode", "-scores", "scores"),
+            ("D² + 1 in the normalizer of the loss", "target_loss", "self.n_items**2 - 1.0", "self.n_items**2 + 1.0"),
         ),
     ),
     Errors(
@@ -63,16 +63,16 @@ OUTPUT_SPACES = (
         home="Multilabel",
         laws=_SPACES,
         errors=(
-            ("labels drawn against their mean", "random_vertex", "uniforms < mean", "uniforms > mean"),
+            ("labels drawn with the complementary probability", "random_vertex", "uniforms < mean", "uniforms > mean"),
             ("γ for the wrong norm", "_binary_constants", "1.0 / math.sqrt(n)", "1.0 / n"),
             (
-                "each step of a grade drawn by itself",
+                "steps of a level drawn separately",
                 "Ordinal.random_vertex",
                 "uniforms[0]",
                 "uniforms[0] * np.arange(1, len(mean) + 1) % 1.0",
             ),
             (
-                "agreement for difference",
+                "agreement in place of difference",
                 "_hamming",
                 "output * (1.0 - 2.0 * truth) + truth",
                 "output * (2.0 * truth - 1.0) + 1.0 - truth",
@@ -85,10 +85,10 @@ OUTPUT_SPACES = (
         laws=_SPACES,
         errors=(
             ("λ without n", "constants", "n * self.sharpness", "self.sharpness"),
-            ("the entropy without μ", "surrogate", "entropy / self.sharpness", "entropy"),
-            ("any permutation for the best", "_search", "-gains[i - 1, j - 1]", "gains[i - 1, j - 1]"),
+            ("entropy without μ", "surrogate", "entropy / self.sharpness", "entropy"),
+            ("any permutation in place of the best", "_search", "-gains[i - 1, j - 1]", "gains[i - 1, j - 1]"),
             (
-                "weights not taken out",
+                "weights only half removed",
                 "_take_out",
                 "rest[i, permutation[i]] -= weight",
                 "rest[i, permutation[i]] -= 0.5 * weight",
@@ -100,14 +100,14 @@ OUTPUT_SPACES = (
         home="balance",
         laws=(
             "test_output_spaces::test_micro_trace",
-            "test_mean_maximises",
-            "test_nearest_is_nearest",
-            "test_the_mean_of_matchings_is_exact",
+            "test_decoding_maximizes_the_regularized_score",
+            "test_nearest_is_the_closest_vertex",
+            "test_matching_mean_is_doubly_stochastic",
         ),
         errors=(
-            ("the columns never scaled", "balance", "v += share * step", "v += 0.0 * step"),
+            ("columns never scaled", "balance", "v += share * step", "v += 0.0 * step"),
             (
-                "the Hessian without its columns",
+                "Hessian diagonal too large",
                 "_newton_step",
                 "hessian[j * (j + 1) // 2 + j] += columns[j]",
                 "hessian[j * (j + 1) // 2 + j] += 1000.0 * columns[j]",
@@ -119,9 +119,9 @@ OUTPUT_SPACES = (
         home="Multiclass",
         laws=_SPACES,
         errors=(
-            ("λ forgotten in the mean", "decode", "scores / self.regularization", "scores"),
+            ("λ missing from the mean", "decode", "scores / self.regularization", "scores"),
             (
-                "λ for 1/λ",
+                "1/λ in place of λ",
                 "surrogate",
                 "self.regularization * (top + math.log(float(np.exp(ahead - top).sum())))",
                 "1.0 / self.regularization * (top + math.log(float(np.exp(ahead - top).sum())))",
@@ -130,10 +130,10 @@ OUTPUT_SPACES = (
     ),
     Errors(
         concept="isotonic fit",
-        laws=("test_isotonic_fit", "test_mean_maximises"),
+        laws=("test_isotonic_fit_is_the_min_max_of_averages", "test_decoding_maximizes_the_regularized_score"),
         errors=(
-            ("pools what falls", "_pool", "means[n_blocks - 1] <= mean", "means[n_blocks - 1] >= mean"),
-            ("blocks of one size", "_pool", "sizes[n_blocks] / total", "0.5"),
+            ("pools decreasing blocks", "_pool", "means[n_blocks - 1] <= mean", "means[n_blocks - 1] >= mean"),
+            ("blocks of equal weight", "_pool", "sizes[n_blocks] / total", "0.5"),
         ),
     ),
 )

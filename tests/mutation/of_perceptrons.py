@@ -1,4 +1,4 @@
-"""Errors in the perceptrons, in what is boosted from them and in AdaHedge: signs, 1/p, whose weights move."""
+"""Errors in the perceptrons, AdaBoost.OLM++ and AdaHedge: signs, 1/p, the wrong weights updated."""
 
 from tests.mutation.mutation import Errors
 
@@ -15,15 +15,15 @@ PERCEPTRONS = (
             ("missing 1/p", "_fold", "1.0 / rounds.propensities[t]", "1.0"),
             ("argmax over updated W", "_fold", "rounds.evidence[t, 0]", "(values @ state.weights[indices]).argmax()"),
             ("subtracts from the label served", "_fold", "rounds.evidence[t, 0]", "rounds.labels[t]"),
-            ("the leader kept", "_fold", "-1.0", "0.0"),
+            ("leader's weights not reduced", "_fold", "-1.0", "0.0"),
             ("t one too large", "_decide", "state.rounds.item()", "state.rounds.item() + 1"),
             (
-                "no floor under the theorem's exploration",
+                "no floor of the theorem's exploration",
                 "_schedule",
                 "Schedule(learner.theorem_constant, 1 / 3, learner.least_exploration)",
                 "Schedule(learner.theorem_constant, 1 / 3, 0.0)",
             ),
-            ("a square root for a cube root", "_schedule", "3", "2"),
+            ("square root in place of cube root", "_schedule", "3", "2"),
         ),
     ),
     Errors(
@@ -38,12 +38,12 @@ PERCEPTRONS = (
                 "(row(rounds.contexts, t)[1] @ state.weights[row(rounds.contexts, t)[0]]).argmax()",
             ),
             (
-                "uphill",
+                "ascent",
                 "_fold",
                 "add_to_label(state.weights, y, 1.0, indices, values)",
                 "add_to_label(state.weights, y, -1.0, indices, values)",
             ),
-            ("the leader kept", "_fold", "-1.0", "0.0"),
+            ("leader's weights not reduced", "_fold", "-1.0", "0.0"),
         ),
     ),
     Errors(
@@ -51,16 +51,21 @@ PERCEPTRONS = (
         home="BanditPerceptrons",
         laws=(
             "test_bandit_perceptrons::test_micro_trace",
-            "test_a_perceptron_is_corrected_only_if_it_errs_now",
+            "test_perceptron_is_corrected_only_if_it_errs_now",
             "test_bandit_perceptrons::test_long_trace",
         ),
         errors=(
-            ("present claims", "corrections", "not nobody and s[label] >= 0.0", "s[label] >= 0.0"),
-            ("wrong answers teach twice", "corrections", "not nobody and s[label] >= 0.0", "not nobody"),
-            ("a claim already made is corrected", "corrections", "s[label] <= 0.0", "s[label] >= 0.0"),
-            ("right claims teach though the label is not to be used", "corrections", "nobody or known", "True"),
             (
-                "the label served is subtracted",
+                "present claims in place of the stored ones",
+                "corrections",
+                "not nobody and s[label] >= 0.0",
+                "s[label] >= 0.0",
+            ),
+            ("wrong answers teach twice", "corrections", "not nobody and s[label] >= 0.0", "not nobody"),
+            ("corrects a claim already made", "corrections", "s[label] <= 0.0", "s[label] >= 0.0"),
+            ("correct claims teach although known labels are unused", "corrections", "nobody or known", "True"),
+            (
+                "label served subtracted",
                 "corrections",
                 "coefficients[label] = 1.0",
                 "coefficients[label] = -1.0",
@@ -71,22 +76,22 @@ PERCEPTRONS = (
         concept="bandit perceptrons' kernel",
         home="BanditPerceptronsKernel",
         laws=("test_bandit_perceptrons::test_micro_trace",),
-        errors=(("the rational kernel's half", "rational_kernel", "0.5", "0.25"),),
+        errors=(("rational kernel with 1/4 in place of 1/2", "rational_kernel", "0.5", "0.25"),),
     ),
     Errors(
         concept="adahedge",
         home="AdaHedge",
-        laws=("test_adahedge::test_micro_trace", "test_an_expert_that_says_nothing_is_charged_half"),
+        laws=("test_adahedge::test_micro_trace", "test_missing_prediction_costs_one_half"),
         errors=(
             (
-                "losses of the other answer",
+                "losses for the other answer",
                 "_charge",
                 "1.0 - y * _clipped(values[position])",
                 "1.0 + y * _clipped(values[position])",
             ),
-            ("ln 2d", "_temperature", "math.log(d)", "math.log(2 * d)"),
+            ("ln 2d in place of ln d", "_temperature", "math.log(d)", "math.log(2 * d)"),
             (
-                "the sign of the mix loss",
+                "sign of the mix loss",
                 "_charge",
                 "least - temperature * (math.log(after) - math.log(before))",
                 "least + temperature * (math.log(after) - math.log(before))",
@@ -97,14 +102,14 @@ PERCEPTRONS = (
                 "distributions[i, int(mean > 0.0)] = abs(mean)\ndistributions[i, 2] = 1.0 - abs(mean)",
                 "distributions[i, int(mean > 0.0)] = 1.0 - abs(mean)\ndistributions[i, 2] = abs(mean)",
             ),
-            ("a label that is missing charged", "_charge", "loss[:] = 0.5", "loss[:] = 0.0"),
+            ("invalid truth charged", "_charge", "loss[:] = 0.5", "loss[:] = 0.0"),
         ),
     ),
     Errors(
         concept="boosting",
         home="AdaBoostOlm",
         laws=(
-            "test_costs_are_the_formula",
+            "test_costs_match_the_formula",
             "test_boosting_regression_trace",
             "test_adaboost_trace",
             "test_boosting_helps_a_weak_learner",
@@ -117,15 +122,15 @@ PERCEPTRONS = (
                 "result[y, k] = (sigma[k] - sigma[y] + 1.0) / K",
                 "result[k, y] = (sigma[k] - sigma[y] + 1.0) / K",
             ),
-            ("right for wrong", "BoostReg.learn", "named != y", "named == y"),
-            ("mistakes trusted", "_learn", "float(leader(s) != y)", "-float(leader(s) != y)"),
+            ("correct and wrong swapped", "BoostReg.learn", "named != y", "named == y"),
+            ("sign of the log-weight update", "_learn", "float(leader(s) != y)", "-float(leader(s) != y)"),
             (
-                "odds not halved",
+                "log odds not halved",
                 "regressors",
                 "(s[named] - _log_sum_of_others(s, named)) / 2.0",
                 "s[named] - _log_sum_of_others(s, named)",
             ),
-            ("the weak learner's answers", "_answers", "leader(s)", "named"),
+            ("the weak learner's answers in place of the boosted ones", "_answers", "leader(s)", "named"),
         ),
     ),
 )

@@ -1,4 +1,4 @@
-"""Errors in the learners that regress the reward on the context: SquareCB and epsilon-greedy ridge."""
+"""Errors in the learners that regress the reward on the context: SquareCB and ε-greedy ridge."""
 
 from tests.mutation.mutation import Errors
 
@@ -7,13 +7,13 @@ REGRESSION = (
         concept="squarecb",
         home="SquareCb",
         laws=(
-            "test_the_exploration_is_the_formula",
-            "test_the_regression_is_the_plain_one",
-            "test_numbers_too_small_to_square_do_no_harm",
+            "test_exploration_matches_the_formula",
+            "test_regression_matches_the_plain_one",
+            "test_tiny_contexts_keep_the_state_finite",
         ),
         errors=(
             (
-                "the residual's sign",
+                "sign of the residual",
                 "_update",
                 "1.0 / (1.0 + math.exp(-s)) - reward",
                 "reward - 1.0 / (1.0 + math.exp(-s))",
@@ -26,7 +26,7 @@ REGRESSION = (
                 "parameters.learning_rate / rounds.propensities[t]",
             ),
             (
-                "the gap's weight without K",
+                "gap weight without K",
                 "_decide",
                 "K * (state.rounds.item() + 1.0)",
                 "1.0 * (state.rounds.item() + 1.0)",
@@ -39,13 +39,13 @@ REGRESSION = (
                 "parameters.gap_scale * K * (state.rounds.item() + 1.0)",
             ),
             ("no uniform share", "_decide", "parameters.least_exploration", "0.0"),
-            ("a grown feature keeps its old weight", "_measure", "state.sizes[i] / x", "1.0"),
+            ("weight not rescaled when a feature grows", "_measure", "state.sizes[i] / x", "1.0"),
             ("relative sizes not squared", "_measure", "(x / state.sizes[i])**2", "x / state.sizes[i]"),
-            ("weights not held", "_update", "min(largest, max(-largest, moved))", "moved"),
-            ("the present gradient alone", "_update", "state.gradient_sums[i, k] + g * g", "g * g"),
-            ("the root forgotten", "_update", "math.sqrt(total)", "total"),
+            ("weights not clipped", "_update", "min(largest, max(-largest, moved))", "moved"),
+            ("only the present gradient", "_update", "state.gradient_sums[i, k] + g * g", "g * g"),
+            ("missing square root", "_update", "math.sqrt(total)", "total"),
             (
-                "steps in the feature's own unit",
+                "steps not scaled by the feature's size",
                 "_update",
                 "step * (g / math.sqrt(total)) / state.sizes[i]",
                 "step * (g / math.sqrt(total))",
@@ -60,26 +60,26 @@ REGRESSION = (
             "test_state_solves_the_normal_equations",
             "test_epsilon_greedy_ridge::test_falling_exploration",
             "test_only_the_served_label_learns",
-            "test_the_matrix_is_the_sum_of_the_updates",
-            "test_a_damaged_inverse_is_computed_anew",
-            "test_sparse_contexts_are_the_dense_ones[epsilon-greedy-ridge]",
+            "test_matrix_is_the_sum_of_the_updates",
+            "test_damaged_inverse_is_rebuilt",
+            "test_sparse_contexts_equal_dense_ones[epsilon-greedy-ridge]",
         ),
         errors=(
             ("wrong answers rewarded", "_fold", "1.0 if rounds.correct[t] else 0.0", "1.0"),
             ("W with the old inverse", "_update", "(reward - prediction) / (1.0 + q)", "reward - prediction"),
-            ("every label learns", "_update", "state.weights[:, k]", "state.weights[:, 0]"),
-            ("the inverse grows", "_update", "-1.0 / (1.0 + q)", "1.0 / (1.0 + q)"),
+            ("label 0 learns in place of the label served", "_update", "state.weights[:, k]", "state.weights[:, 0]"),
+            ("sign of the inverse update", "_update", "-1.0 / (1.0 + q)", "1.0 / (1.0 + q)"),
             ("t one too large", "_decide", "state.rounds.item()", "state.rounds.item() + 1"),
             (
-                "no floor under the theorem's exploration",
+                "no floor of the theorem's exploration",
                 "_schedule",
                 "Schedule(float(K), 1 / 3, learner.least_exploration)",
                 "Schedule(float(K), 1 / 3, 0.0)",
             ),
-            ("a square root for a cube root", "_schedule", "1 / 3", "1 / 2"),
+            ("square root in place of cube root", "_schedule", "1 / 3", "1 / 2"),
             ("A starts as I/a", "init", "1.0 / self.regularization", "self.regularization"),
-            ("a matrix of one label", "_update", "state.matrices[k]", "state.matrices[0]"),
-            ("targets of wrong answers", "_update", "reward * x[i]", "x[i]"),
+            ("one matrix for all labels", "_update", "state.matrices[k]", "state.matrices[0]"),
+            ("targets include wrong answers", "_update", "reward * x[i]", "x[i]"),
         ),
     ),
 )

@@ -1,4 +1,4 @@
-"""Errors in the service's promises: true propensities, exactly once, read your writes, the same state everywhere."""
+"""Errors in the service's guarantees: true propensities, exactly once, read your writes, one state on all workers."""
 
 from tests.mutation.mutation import Errors
 
@@ -7,55 +7,55 @@ SERVICE = (
         concept="draw",
         laws=(
             "test_the_log_has_the_propensity_that_was_answered",
-            "test_draws_do_not_follow_each_other",
-            "test_a_round_keeps_what_its_draw_left",
+            "test_draws_of_a_batch_are_independent",
+            "test_a_round_keeps_its_residual_uniform",
         ),
         errors=(
             ("the leader's propensity", "Decider.draw", "propensities", "distributions.max(axis=1)"),
             (
-                "one uniform for all",
+                "one uniform for the whole batch",
                 "Decider.draw",
                 "self._environment.rng.random((contexts.n, self._uniforms))",
                 "np.repeat(self._environment.rng.random((1, self._uniforms)), contexts.n, axis=0)",
             ),
-            ("the distribution of another", "answer_batch", "drawn.distributions[i]", "drawn.distributions[0]"),
-            ("what it leaves is not kept", "Decider.draw", "residual_uniforms", "0.0 * residual_uniforms"),
+            ("another prediction's distribution", "answer_batch", "drawn.distributions[i]", "drawn.distributions[0]"),
+            ("residual uniform not stored", "Decider.draw", "residual_uniforms", "0.0 * residual_uniforms"),
         ),
     ),
     Errors(
         concept="prediction",
         laws=(
-            "test_asking_again_returns_the_stored_prediction",
-            "test_a_prediction_answers_what_was_drawn",
+            "test_a_repeated_request_returns_the_stored_prediction",
+            "test_a_prediction_has_label_propensity_and_expiry",
             "test_late_feedback_follows_the_models_policy",
-            "test_two_workers_do_as_plain_python_says",
+            "test_two_workers_match_the_plain_python_model",
         ),
         errors=(
             (
-                "missed rounds do not matter",
+                "missed rounds are not checked",
                 "Predictor._draw_and_store",
                 "seen = replica.seen",
                 "seen = replica.seen._replace(newer=True)",
             ),
-            ("missed rounds are forgotten", "Predictor._draw_and_store", "await replica.catch_up_locked(there)", ""),
+            ("missed rounds are not folded", "Predictor._draw_and_store", "await replica.catch_up_locked(there)", ""),
             (
                 "drawn before the missed rounds",
                 "Predictor._draw_and_store",
                 "drawn = await self._decider.draw(batch.contexts)",
                 "drawn = drawn if seen.newer else await self._decider.draw(batch.contexts)",
             ),
-            ("a repeat is drawn anew", "answer_batch", "record is not None", "False"),
+            ("a repeat is drawn again", "answer_batch", "record is not None", "False"),
             ("no window", "Decider.draw", "now + model.definition.window_seconds", "now"),
         ),
     ),
     Errors(
         concept="repeat",
-        laws=("test_an_id_with_another_context_is_a_conflict", "test_the_order_of_indices_is_no_other_context"),
+        laws=("test_an_id_with_another_context_is_a_conflict", "test_the_order_of_indices_does_not_matter"),
         errors=(
-            ("any context", "_stored_answer", "predictions.fingerprint != fingerprint", "False"),
+            ("any context is accepted", "_stored_answer", "predictions.fingerprint != fingerprint", "False"),
             ("the order of indices counts", "SparseKind.fingerprinted", "sorted", "list"),
             (
-                "any numbers at the same indices",
+                "values are ignored",
                 "SparseKind.fingerprinted",
                 "struct.pack('<qd', *pair)",
                 "struct.pack('<q', pair[0])",
@@ -70,28 +70,28 @@ SERVICE = (
             "test_a_replica_follows_the_log",
             "test_a_replica_starts_from_a_snapshot",
             "test_a_log_that_lacks_rounds_is_corrupt",
-            "test_a_log_that_lost_rounds_and_went_on_is_followed",
-            "test_a_fold_that_raises_is_never_half_used",
+            "test_a_log_that_lost_rounds_and_continued_is_followed",
+            "test_a_failed_fold_leaves_no_partial_state",
         ),
         errors=(
             (
-                "folds twice",
+                "every stretch is folded twice",
                 "_fold",
                 "self.statistics.take(stretch.rows[0])",
                 "self.state = self.model.learner.fold(self.state, self.model.format.rounds_of(*stretch.rows))",
             ),
-            ("counts a page as a round", "_fold", "entries[-1].last_round", "entries[0].last_round"),
+            ("counts only the first entry of a page", "_fold", "entries[-1].last_round", "entries[0].last_round"),
             (
-                "a snapshot of no rounds",
+                "a snapshot starts at round 0",
                 "_start_from",
                 "(state, rounds, rounds)",
                 "(state, 0, 0)",
             ),
-            ("a fold cut short is used", "_learn", "(self.state, None)", "(self.state, self.state)"),
+            ("a partial fold is used", "_learn", "(self.state, None)", "(self.state, self.state)"),
             ("lost rounds are kept", "_contradicts", "tail.round_count < self.round_count", "False"),
-            ("others' rounds are taken for its own", "_contradicts", "there != self._last_at", "False"),
+            ("a diverged log is not detected", "_contradicts", "there != self._last_at", "False"),
             (
-                "a gap is not noticed",
+                "a gap is not detected",
                 "_take",
                 "begin_of(self.model.format, entries[0], after) != self.round_count + 1",
                 "False",
@@ -102,19 +102,19 @@ SERVICE = (
         concept="log",
         laws=(
             "test_a_log_with_a_hole_is_corrupt",
-            "test_damage_to_what_others_have_learned_reaches_them",
+            "test_workers_agree_after_damage_to_folded_rounds",
             "test_any_byte_may_be_damaged",
         ),
         errors=(
             (
                 "holes are skipped",
                 "_pieces",
-                "raise StoreCorruptError(f'the log has a hole before round {entry.last_round}')",
+                "raise StoreCorruptError(f'the log has a gap before round {entry.last_round}')",
                 "",
             ),
-            ("damage that was learned stays", "Quarantine.heed", "each.first <= rounds", "False"),
+            ("a state that learned damaged rounds is kept", "Quarantine.refresh", "each.first <= rounds", "False"),
             (
-                "a state that is not finite",
+                "a state that is not finite is accepted",
                 "guarded_fold.learn",
                 "if _is_finite(folded):\n    return folded, rounds.n",
                 "return folded, rounds.n",
@@ -127,7 +127,7 @@ SERVICE = (
         laws=("test_rounds_survive_to_the_bit", "test_another_format_is_refused"),
         errors=(
             (
-                "the propensity of the other labels",
+                "propensity complemented",
                 "_encode_bodies",
                 "predictions.propensities",
                 "1.0 - predictions.propensities",
@@ -138,7 +138,7 @@ SERVICE = (
                 "predictions.propensities",
                 "predictions.propensities.astype(np.float32)",
             ),
-            ("what the draw left is not kept", "_encode_bodies", "predictions.residual_uniforms", "0.0"),
+            ("residual uniform is not kept", "_encode_bodies", "predictions.residual_uniforms", "0.0"),
         ),
     ),
     Errors(
@@ -151,25 +151,32 @@ SERVICE = (
         concept="state",
         home="decode_state",
         laws=("test_state_of_another_learner_is_refused",),
-        errors=(("of another learner", "decode_state", "_is_of(learner, _metadata(data).get('learner'))", "True"),),
+        errors=(
+            (
+                "another learner's state is read",
+                "decode_state",
+                "_is_of(learner, _metadata(data).get('learner'))",
+                "True",
+            ),
+        ),
     ),
     Errors(
         concept="feedback rules",
         laws=(
-            "test_a_prediction_is_remembered_an_hour_behind_its_window",
+            "test_a_prediction_is_kept_for_an_hour_after_its_window",
             "test_full_information_needs_the_true_label",
             "test_an_id_of_another_model_is_refused",
             "test_feedback_is_recorded_once_and_then_a_duplicate",
         ),
         errors=(
-            ("no truth needed", "Model.feedback_rules", "self.learner.needs_true_label", "False"),
+            ("no true label needed", "Model.feedback_rules", "self.learner.needs_true_label", "False"),
             (
-                "forgotten with the window",
+                "predictions expire with the window",
                 "Model.keep_seconds",
                 "self.definition.window_seconds + FORGET_AFTER",
                 "self.definition.window_seconds",
             ),
-            ("the id of another model", "prediction_request", "given.model not in ('', request.model)", "False"),
+            ("another model's id is accepted", "prediction_request", "given.model not in ('', request.model)", "False"),
             (
                 "a duplicate is called recorded",
                 "FeedbackJoiner._to_answer",
@@ -182,12 +189,12 @@ SERVICE = (
         concept="batch",
         home="Batcher",
         laws=("test_items_of_one_tick_are_one_batch",),
-        errors=(("results in another order", "_run", "results", "results[::-1]"),),
+        errors=(("results in reverse order", "_run", "results", "results[::-1]"),),
     ),
     Errors(
         concept="confirmation",
         home="Confirmed",
-        laws=("test_feedback_that_the_replica_has_not_is_not_acknowledged",),
-        errors=(("by any number of replicas", "call", "replicas < self._replicas", "False"),),
+        laws=("test_unreplicated_feedback_is_not_acknowledged",),
+        errors=(("any number of replicas is enough", "call", "replicas < self._replicas", "False"),),
     ),
 )

@@ -1,4 +1,4 @@
-"""Finding code of the store's Lua scripts by script and function, whatever its layout."""
+"""Lookup of code in the Lua scripts of the store by script and function, in any layout."""
 
 import re
 from pathlib import Path
@@ -7,18 +7,18 @@ from tests.mutation.symbols import PACKAGES, ROOT
 
 
 def find_script(symbol: str, root: Path = ROOT) -> tuple[Path, str, int, int]:
-    """Find a script, or a function of one.
+    """Find a script, or a function in it.
 
     Args:
-        symbol: the name of the file and of a local function of it (`add_feedback.lua:judge`); without a
-            function (`add_feedback.lua:`), the whole script.
-        root: of the repository.
+        symbol: the file name and the name of a local function in it (`add_feedback.lua:judge`); without a function
+            (`add_feedback.lua:`), the whole script.
+        root: the root of the repository.
 
     Returns:
-        The file, from the root; its text; where the symbol begins and ends in it.
+        The file, relative to the root; its text; the start and end of the symbol in it.
 
     Raises:
-        ValueError: if none or several match.
+        ValueError: if no script or function matches, or several do.
     """
     file, _, function = symbol.partition(":")
     paths = sorted(path for package in PACKAGES for path in (root / package).rglob(file))
@@ -33,10 +33,10 @@ def find_script(symbol: str, root: Path = ROOT) -> tuple[Path, str, int, int]:
 
 
 def replaced(symbol: str, old: str, new: str, root: Path = ROOT) -> tuple[Path, str]:
-    """Replace words of a script; returns the file, from the root, and its new text.
+    """Replace words of a script, and return the file, relative to the root, with its new text.
 
     Raises:
-        ValueError: if the symbol is missing or ambiguous, or does not have the old words exactly once.
+        ValueError: if the symbol is missing or ambiguous, or does not contain the old words exactly once.
     """
     path, text, begin, end = find_script(symbol, root)
     words = r"\s*".join(re.escape(token) for token in re.findall(r"\w+|[^\w\s]", old))

@@ -1,4 +1,4 @@
-"""Finding code by the symbol that has it and by its syntax tree, so that files and layout may change."""
+"""Lookup of code by its symbol and syntax tree, so that files and layout may change."""
 
 import ast
 import textwrap
@@ -17,14 +17,14 @@ Span = tuple[Node, Node]  # the first and last of consecutive nodes
 class Module(NamedTuple):
     """A module of the product."""
 
-    path: Path  # from the root
+    path: Path  # relative to the root
     text: str
     symbols: dict[str, ast.stmt]  # functions, classes and assignments, by qualified name
 
 
 @cache
 def modules(root: Path = ROOT) -> tuple[Module, ...]:
-    """Parse every module of the product, once."""
+    """Parse every module of the product, once per process."""
     paths = sorted(path for package in PACKAGES for path in (root / package).rglob("*.py"))
     return tuple(_module(root, path) for path in paths)
 
@@ -45,15 +45,15 @@ def _defined(body: Sequence[ast.stmt], prefix: str) -> Iterator[tuple[str, ast.s
 
 
 def find_symbol(symbol: str, root: Path = ROOT) -> tuple[Module, ast.stmt]:
-    """Find the one definition of a symbol.
+    """Find the only definition of a symbol.
 
     Args:
-        symbol: a qualified name (`leader`, `Soba.init`). A name that several modules define is preceded by
-            a class or function of its module (`Soba._update`), or by the module (`inverse._TOLERANCE`).
-        root: of the repository.
+        symbol: a qualified name (`leader`, `Soba.init`). A name that several modules define is preceded by a class or
+            function of its module (`Soba._update`), or by the module (`inverse._TOLERANCE`).
+        root: the root of the repository.
 
     Raises:
-        ValueError: if none or several match.
+        ValueError: if no definition or several match.
     """
     home, _, name = symbol.partition(".")
     found = [(module, module.symbols[symbol]) for module in modules(root) if symbol in module.symbols]
@@ -69,10 +69,10 @@ def find_symbol(symbol: str, root: Path = ROOT) -> tuple[Module, ast.stmt]:
 
 
 def replaced(symbol: str, old: str, new: str, root: Path = ROOT) -> tuple[Path, str]:
-    """Replace code of a symbol; returns the file, from the root, and its new text.
+    """Replace code of a symbol, and return the file, relative to the root, with its new text.
 
     Raises:
-        ValueError: if the symbol is missing or ambiguous, or does not have the old code exactly once.
+        ValueError: if the symbol is missing or ambiguous, or does not contain the old code exactly once.
     """
     module, definition = find_symbol(symbol, root)
     expression = _expression(old)
@@ -97,7 +97,7 @@ def _same(one: ast.AST, other: ast.AST) -> bool:
 
 
 def _runs(definition: ast.stmt, wanted: list[ast.stmt]) -> Iterator[Span]:
-    """Where consecutive statements are those wanted."""
+    """Yield the spans of consecutive statements that equal the wanted ones."""
     fields = [value for node in ast.walk(definition) for _, value in ast.iter_fields(node)]
     for block in (value for value in fields if isinstance(value, list)):
         for start in range(len(block) - len(wanted) + 1):
@@ -113,7 +113,7 @@ def _only(found: Sequence[Span], symbol: str, old: str) -> Span:
 
 
 def _spliced(text: str, span: Span, code: str) -> str:
-    """The text with other code in a span."""
+    """Return the text with the code of a span replaced."""
     (first, last), lines = span, text.encode().splitlines(keepends=True)
     begin = sum(map(len, lines[: first.lineno - 1])) + first.col_offset
     end = sum(map(len, lines[: (last.end_lineno or 0) - 1])) + (last.end_col_offset or 0)

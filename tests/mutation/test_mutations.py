@@ -1,4 +1,4 @@
-"""The laws of the mutation check itself; `make mutations` runs it."""
+"""The mutation check tests itself; `make mutations` runs it."""
 
 import ast
 from collections import Counter
@@ -34,7 +34,7 @@ return join(2)
 
 @pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda mutation: mutation.name)
 def test_mutation_still_applies(mutation: Mutation) -> None:
-    """Symbol, old code and laws are there, once each; the new code makes another program, and that one parses."""
+    """Symbol, old code and laws are each found once; the new code parses and changes the program."""
     path, text = mutated(mutation)
     if path.suffix == ".py":
         assert ast.dump(ast.parse(mutation.old)) != ast.dump(ast.parse(mutation.new))
@@ -44,19 +44,19 @@ def test_mutation_still_applies(mutation: Mutation) -> None:
     assert laws_of(mutation)
 
 
-def test_names_tell_mutations_apart() -> None:
-    """No two mutations have one name."""
+def test_mutation_names_are_unique() -> None:
+    """No two mutations share a name."""
     assert [name for name, n in Counter(mutation.name for mutation in MUTATIONS).items() if n > 1] == []
 
 
-def test_tests_left_out_are_there() -> None:
-    """What is deselected, because it holds for compiled kernels alone, exists."""
+def test_deselected_tests_exist() -> None:
+    """The tests that are deselected because they hold only for compiled kernels exist."""
     assert [find_law(law) for law in ONLY_COMPILED]
 
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    """A product of few modules, scripts and laws."""
+    """Create a small product with a few modules, scripts and laws."""
     for name, text in {
         "learners/somewhere/deep/some.py": _CODE,
         "learners/other.py": "def _fold(): ...\n",
@@ -82,10 +82,8 @@ def root(tmp_path: Path) -> Path:
         ("joining.lua:", "join( 2 )", "join(3)", "return join(3)\n"),
     ],
 )
-def test_code_is_found_whatever_its_layout_and_place(
-    root: Path, symbol: str, old: str, new: str, expected: str
-) -> None:
-    """Neither folders, line breaks, comments, parentheses nor docstrings matter."""
+def test_code_is_found_in_any_layout_and_file(root: Path, symbol: str, old: str, new: str, expected: str) -> None:
+    """Folders, line breaks, comments, parentheses and docstrings do not matter."""
     path, text = mutated(Mutation("some", symbol, old, new, ()), root)
     assert expected in text
     assert text != (root / path).read_text()
@@ -106,8 +104,8 @@ def test_code_is_found_whatever_its_layout_and_place(
         ("joining.lua:", "return", "this 2 times"),
     ],
 )
-def test_a_mutation_that_does_not_fit_is_refused(root: Path, symbol: str, old: str, reason: str) -> None:
-    """Where symbol or code is missing or ambiguous, the error names the mutation, and nothing is changed in silence."""
+def test_mutation_that_does_not_apply_is_refused(root: Path, symbol: str, old: str, reason: str) -> None:
+    """If symbol or code is missing or ambiguous, an error names the mutation."""
     with pytest.raises(ValueError, match=f"mutation 'some error': .*{reason}"):
         mutated(Mutation("some error", symbol, old, "3.0", ()), root)
 
@@ -116,7 +114,7 @@ def test_a_mutation_that_does_not_fit_is_refused(root: Path, symbol: str, old: s
     ("law", "count"), [("test_none", 0), ("test_other::test_one", 0), ("test_two", 2), ("test_some::test_two", 1)]
 )
 def test_laws_are_found_by_name(root: Path, law: str, count: int) -> None:
-    """A law is the one test of its name, wherever its file is; if none or several are, the error names the mutation."""
+    """A law is found by its name, in any file; if no test or several match, the error names the mutation."""
     mutation = Mutation("some error", "", "", "", (f"{law}[case]",))
     if count == 1:
         assert laws_of(mutation, root) == ("tests/test_some.py::test_two[case]",)

@@ -1,4 +1,4 @@
-"""Running tests on a copy of the sources, with or without an error in them."""
+"""Runs of tests on a copy of the sources, with or without a mutation."""
 
 import os
 import shutil
@@ -15,18 +15,18 @@ from tests.mutation.mutation import Mutation, laws_of, mutated
 from tests.mutation.symbols import ROOT
 
 SOURCES = ("learners", "service", "tests", "pyproject.toml")
-LONGEST = 600.0  # seconds that one trial may take, on a busy machine
+LONGEST = 600.0  # time limit of one trial in seconds, on a busy machine
 
-_GREEN, _RED = 0, 1  # exit codes of pytest; all others mean that it could not do its work
+_GREEN, _RED = 0, 1  # exit codes of pytest; all others mean that it could not run the tests
 ONLY_COMPILED = (
-    # Its labels tie but for rounding, which is another where multiply and add are not one instruction.
+    # Its scores tie up to rounding, and plain Python rounds differently: it does not fuse multiply and add.
     "test_bandit_perceptrons::test_micro_trace[bandit_perceptrons_linear_paper]",
-    # Compiled, the logarithm of zero is -inf; in plain Python an error.
+    # The logarithm of zero is -inf in compiled code, but an error in plain Python.
     "test_fenchel_young::test_extreme_hyperparameters_keep_everything_finite[extremes1]",
 )
 _BLUNDERS = ("NameError", "UnboundLocalError", "SyntaxError", "ImportError")
 _KERNELS_ARE_SILENT = (
-    # Where compiled kernels go on with an infinity or a nan, plain Python warns or raises. A law has to notice.
+    # Compiled kernels carry on with inf or nan where plain Python warns or raises, so these do not count as caught.
     " encountered in ",
     "OverflowError: ",
     "ZeroDivisionError: ",
@@ -37,21 +37,21 @@ _LEAVE_OUT = shutil.ignore_patterns("__pycache__", ".*")
 
 
 class Trial(NamedTuple):
-    """How the tests went."""
+    """The result of a test run."""
 
-    failures: tuple[str, ...]  # of each failed test the id and the reason; none where all passed
+    failures: tuple[str, ...]  # id and reason of each failed test
     seconds: float
 
 
 class BrokenTrialError(Exception):
-    """The tests did not run, so they say nothing."""
+    """The tests did not run, so there is no verdict."""
 
 
 def run_control(tests: Sequence[str]) -> Trial:
-    """Runs tests on a faithful copy, all of them.
+    """Run all given tests on an unchanged copy.
 
     Raises:
-        BrokenTrialError: if pytest could not do its work, or not in time.
+        BrokenTrialError: if pytest fails to run or times out.
     """
     with tempfile.TemporaryDirectory(prefix="wager-") as folder:
         _copy(Path(folder))
@@ -59,15 +59,14 @@ def run_control(tests: Sequence[str]) -> Trial:
 
 
 def run_mutation(mutation: Mutation) -> Trial:
-    """Runs the tests on a copy with the error, until one fails.
+    """Run the tests on a copy with the error, until one fails.
 
     Raises:
         ValueError: if the error does not fit the sources.
-        BrokenTrialError: if pytest could not do its work, or not in time; or if the error is one that any run
-            would notice, a name that is not there.
+        BrokenTrialError: if pytest fails to run or times out, or if any run would fail, as with an undefined name.
 
     Returns:
-        The trial, with the failures of laws alone: arithmetic that fails in plain Python only is not one.
+        The trial, with failures of laws only. Arithmetic errors that only plain Python raises do not count.
     """
     (file, text), tests = mutated(mutation), laws_of(mutation)
     with tempfile.TemporaryDirectory(prefix="wager-") as folder:
@@ -82,7 +81,7 @@ def run_mutation(mutation: Mutation) -> Trial:
 
 
 def _by_laws(trial: Trial) -> Trial:
-    """The trial without the failures that compiled kernels would not make."""
+    """Drop the failures that compiled kernels would not produce."""
     laws = [failure for failure in trial.failures if not any(noise in failure for noise in _KERNELS_ARE_SILENT)]
     return Trial(tuple(laws), trial.seconds)
 
@@ -96,13 +95,13 @@ def _copy(folder: Path) -> None:
 
 
 def _run(folder: Path, arguments: Sequence[str]) -> Trial:
-    """Runs pytest, the kernels being plain Python: compiling them anew takes far longer."""
+    """Run pytest with kernels as plain Python, because compiling them takes far longer."""
     options = ["-q", "-rfE", "--no-header", "--tb=no", "-p", "no:cacheprovider", *_SILENCED]
     options += [f"--deselect={find_law(law)}" for law in ONLY_COMPILED]
-    paths = {"PYTHONPATH": "", "PYTHONSAFEPATH": "1", "COLUMNS": "400"}  # pytest cuts its reasons at the width
+    paths = {"PYTHONPATH": "", "PYTHONSAFEPATH": "1", "COLUMNS": "400"}  # pytest truncates reasons at this width
     threads = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
     plain = {"NUMBA_DISABLE_JIT": "1", "PYTHONDONTWRITEBYTECODE": "1"}
-    plugins = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}  # to import them takes longer than most trials
+    plugins = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}  # importing them takes longer than most trials
     environment = os.environ | plain | plugins | paths | threads
     started = time.monotonic()
     try:
@@ -118,6 +117,6 @@ def _run(folder: Path, arguments: Sequence[str]) -> Trial:
 
 
 def _failures(output: str) -> tuple[str, ...]:
-    """The lines of pytest's short summary."""
+    """Return the failures in pytest's short summary."""
     lines = [line for line in output.splitlines() if line.startswith(("FAILED ", "ERROR "))]
     return tuple(line.split(" ", 1)[1] for line in lines)

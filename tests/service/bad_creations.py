@@ -1,8 +1,8 @@
-"""Models that are refused."""
+"""Model definitions that the service must refuse."""
 
 from tests.service.refused import LONG, MODEL, _create, _features, _learner, _post
 
-NO_NAMES = {
+INVALID_NAMES = {
     "empty": "",
     "blank": " ",
     "inner blank": "a b",
@@ -25,7 +25,7 @@ NO_NAMES = {
 
 CREATIONS = [
     _create("name taken", "model-exists", "name", status=409, name=MODEL),
-    *(_create(f"name {case}", "invalid-name", "name", name=name) for case, name in NO_NAMES.items()),
+    *(_create(f"name {case}", "invalid-name", "name", name=name) for case, name in INVALID_NAMES.items()),
     _create("name as number", "wrong-type", "name", name=1),
     _create("duplicate labels", "duplicate-labels", "labels", labels=["a", "b", "a"]),
     _create("one label", "too-few-labels", "labels", labels=["a"]),
@@ -38,7 +38,7 @@ CREATIONS = [
     _create("window too short", "out-of-range", "window_seconds", window_seconds=0.0),
     _create("window too long", "out-of-range", "window_seconds", window_seconds=1e12),
     _create("window as text", "wrong-type", "window_seconds", window_seconds="60"),
-    _create("late feedback unheard of", "unknown-choice", "late_feedback", late_feedback="sometimes"),
+    _create("unknown late feedback policy", "unknown-choice", "late_feedback", late_feedback="sometimes"),
     _create("retention negative", "out-of-range", "retain_rounds", retain_rounds=-1),
     _create("retention as float", "wrong-type", "retain_rounds", retain_rounds=1.5),
     _create("features null", "wrong-type", "features", features=None),
@@ -55,10 +55,17 @@ CREATIONS = [
     _learner("unknown hyperparameter", "invalid-hyperparameter", "depth", depth=3),
     _learner("hyperparameter out of range", "invalid-hyperparameter", "eta_scale", eta_scale=0.0),
     _learner("hyperparameter of another type", "invalid-hyperparameter", "eta_scale", eta_scale="big"),
-    _learner("hyperparameter unheard of", "invalid-hyperparameter", "loss", loss="zero-one"),
-    _learner("hyperparameter of no member", "invalid-hyperparameter", "exploration", exploration="never"),
-    _learner("sizes by hand", "invalid-hyperparameter", "problem", problem={"n_labels": 2, "n_features": 3}),
-    _learner("python's own argument", "invalid-hyperparameter", "__dataclass_self__", __dataclass_self__=1),
+    _learner("unknown loss", "invalid-hyperparameter", "loss", loss="zero-one"),
+    _learner("unknown exploration", "invalid-hyperparameter", "exploration", exploration="never"),
+    _learner(
+        "problem sizes as a hyperparameter",
+        "invalid-hyperparameter",
+        "problem",
+        problem={"n_labels": 2, "n_features": 3},
+    ),
+    _learner(
+        "internal argument of the dataclass", "invalid-hyperparameter", "__dataclass_self__", __dataclass_self__=1
+    ),
     _learner(
         "sharpness without its polytope",
         "invalid-hyperparameter",

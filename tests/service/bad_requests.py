@@ -1,9 +1,9 @@
-"""Requests that must be refused, and how: the table of `test_bad_input.py`."""
+"""Requests that the service must refuse, and the expected problems: the table of `test_bad_input.py`."""
 
 import math
 from urllib.parse import quote
 
-from tests.service.bad_creations import CREATIONS, NO_NAMES
+from tests.service.bad_creations import CREATIONS, INVALID_NAMES
 from tests.service.refused import (
     FULL_INFORMATION,
     LONG,
@@ -69,7 +69,7 @@ PREDICTIONS = [
     ),
     _post("predict: no model", "/predict", {"context": X}, 422, "missing-field", "model"),
     _post("predict: no context", "/predict", {"model": MODEL}, 422, "missing-field", "context"),
-    *(_predict(f"model {case}", "invalid-name", "model", model=name) for case, name in NO_NAMES.items()),
+    *(_predict(f"model {case}", "invalid-name", "model", model=name) for case, name in INVALID_NAMES.items()),
 ]
 
 
@@ -87,7 +87,7 @@ FEEDBACK = [
         "expired", "prediction-expired", "prediction_id", status=404, prediction_id=f"{MODEL}:expired", correct=True
     ),
     _judge("contradiction", "feedback-conflict", "correct", status=409, prediction_id=f"{MODEL}:closed", correct=False),
-    _judge("nothing said", "invalid-request", "correct"),
+    _judge("neither correct nor true_label", "invalid-request", "correct"),
     _judge("nulls", "invalid-request", "correct", correct=None, true_label=None),
     _judge("unknown label", "unknown-label", "true_label", true_label="purple"),
     _judge("empty label", "out-of-range", "true_label", true_label=""),
@@ -122,7 +122,7 @@ FEEDBACK = [
     _post("feedback: no id", "/feedback", {"correct": True}, 422, "missing-field", "prediction_id"),
     *(
         _judge(f"model {case}", "invalid-name", "prediction_id", correct=True, prediction_id=f"{name}:a")
-        for case, name in NO_NAMES.items()
+        for case, name in INVALID_NAMES.items()
         if case != "colon"
     ),
 ]
@@ -136,20 +136,20 @@ READS = [
     _get("dots as a name", "/models/%2e%2e", 422, "invalid-name", "name"),
     *(
         _get(f"read name {case}", f"/models/{quote(name, safe='')}", 422, "invalid-name", "name")
-        for case, name in NO_NAMES.items()
+        for case, name in INVALID_NAMES.items()
         if case not in {"empty", "dots"}
     ),
     *(
         Refused(f"delete name {case}", "DELETE", f"/models/{quote(name, safe='')}", None, 422, "invalid-name", "name")
-        for case, name in NO_NAMES.items()
+        for case, name in INVALID_NAMES.items()
         if case not in {"empty", "dots"}
     ),
-    _get("cursor that is none", "/models?cursor=%7Ba%7D", 422, "invalid-name", "cursor"),
+    _get("malformed cursor", "/models?cursor=%7Ba%7D", 422, "invalid-name", "cursor"),
     _get("no models a page", "/models?limit=0", 422, "out-of-range", "limit"),
     _get("too many models a page", "/models?limit=1001", 422, "out-of-range", "limit"),
     _get("limit as text", "/models?limit=ten", 422, "wrong-type", "limit"),
-    _get("rounds behind a negative one", f"/models/{MODEL}/rounds?after=-1", 422, "out-of-range", "after"),
-    _get("rounds behind 400 digits", f"/models/{MODEL}/rounds?after={LONG}", 422, "out-of-range", "after"),
+    _get("rounds after a negative number", f"/models/{MODEL}/rounds?after=-1", 422, "out-of-range", "after"),
+    _get("rounds after 400 digits", f"/models/{MODEL}/rounds?after={LONG}", 422, "out-of-range", "after"),
     _get("no rounds a page", f"/models/{MODEL}/rounds?limit=0", 422, "out-of-range", "limit"),
 ]
 
@@ -161,8 +161,8 @@ BODIES = [
     *_raw("text", b'"text"', 422, "wrong-type"),
     *_raw("broken JSON", b'{"model":', 400, "invalid-json"),
     *_raw("two values", b"{} {}", 400, "invalid-json"),
-    *_raw("no JSON", b"model=a&context=1", 400, "invalid-json"),
-    *_raw("no UTF-8", b'{"model":"\xff"}', 400, "invalid-json"),
+    *_raw("not JSON", b"model=a&context=1", 400, "invalid-json"),
+    *_raw("not UTF-8", b'{"model":"\xff"}', 400, "invalid-json"),
     *_raw("deep nesting", b'{"model":' + b"[" * 9000 + b"]" * 9000 + b"}", 400, "invalid-json"),
     *_raw("deep objects", b'{"a":' * 3000 + b"1" + b"}" * 3000, 400, "invalid-json"),
     *_raw("too many digits", b'{"model":' + b"9" * 9000 + b"}", 400, "invalid-json"),

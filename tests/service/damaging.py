@@ -1,4 +1,4 @@
-"""Logs damaged on purpose, and models of each kind to do it to."""
+"""Models of each kind, and helpers that damage their logs."""
 
 import functools
 import itertools
@@ -47,14 +47,14 @@ NAN = struct.pack("<d", float("nan"))
 
 
 async def played(store: Store, name: str, kind: str, n: int, blocks: int | None) -> Model:
-    """A model of a kind with n rounds in its log, in a number of blocks."""
+    """Create a model of a kind with n rounds in its log, stored in `blocks` blocks."""
     model = await make_model(store, name, **KINDS[kind])
     await (play_sparse if kind == "sparse" else play)(store, model, n, blocks=blocks)
     return model
 
 
 async def play_3(store: Store, model: Model, n: int, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As `play` or `play_sparse` in two blocks, of predictions that release 0.1.0 stored."""
+    """Add n rounds in two blocks, like `play` or `play_sparse`, in the format of release 0.1.0."""
     form = model.format
     encode = functools.partial(encode_blocks_3, form.answers, form._contexts)
     with monkeypatch.context() as patched:
@@ -64,7 +64,7 @@ async def play_3(store: Store, model: Model, n: int, seed: int, monkeypatch: pyt
 
 
 async def play_sparse(store: Store, model: Model, n: int, seed: int = 1, blocks: int | None = None) -> None:
-    """As `tests.service.sample_models.play`, with contexts of one to three numbers."""
+    """Add n rounds like `tests.service.sample_models.play`, with contexts of one to three numbers."""
     rng = np.random.default_rng(seed)
     lengths = rng.integers(1, 4, n)
     indices = np.concatenate([rng.permutation(50)[:length] for length in lengths])
@@ -86,7 +86,7 @@ async def play_sparse(store: Store, model: Model, n: int, seed: int = 1, blocks:
 
 
 async def rewrite(store: RedisStore, model: Model, entries: Sequence[LogEntry]) -> None:
-    """Puts these entries into the place of the log."""
+    """Replace the log with these entries."""
     await store.command("DEL", keys.log(*model.key))
     for number, block, rounds, version in entries:
         fields = ["t", "r", "v", version, "p", block, "d", rounds] if version == VERSION else ["p", block, "r", rounds]
@@ -94,12 +94,12 @@ async def rewrite(store: RedisStore, model: Model, entries: Sequence[LogEntry]) 
 
 
 def changed(entry: LogEntry, at: int, new: bytes) -> LogEntry:
-    """The entry with other bytes at some place."""
+    """Return the entry with the bytes at offset `at` replaced."""
     return entry._replace(payload=entry.payload[:at] + new + entry.payload[at + len(new) :])
 
 
 def regions(model: Model, entry: LogEntry) -> dict[str, tuple[int, int]]:
-    """Where each number of the first round in an entry begins and ends."""
+    """Return the start and end offset of each field of the first round in an entry."""
     answer = model.format.answers.dtype
     dtype, length = ROUND.dtype(answer), len(one_by_one([entry])[0])
     found = {name: (begin := ROUND.place(name, answer), begin + dtype[name].itemsize) for name in ROUND.fields}
@@ -107,7 +107,7 @@ def regions(model: Model, entry: LogEntry) -> dict[str, tuple[int, int]]:
 
 
 def session_of(store: Store, model: Model) -> ModelSession:
-    """A worker's session."""
+    """Return a worker's session for a model."""
     numbers = itertools.count()
     return ModelSession(
         model, Environment(store, COMPUTE, Clock(), np.random.default_rng(1), lambda: f"{id(numbers)}-{next(numbers)}")
@@ -115,7 +115,7 @@ def session_of(store: Store, model: Model) -> ModelSession:
 
 
 async def predicted(session: ModelSession, n: int = 2) -> list[PredictAnswer]:
-    """Some predictions, one after the other."""
+    """Make n predictions, one after the other."""
     context: Any = some_contexts(3, 1)[0]
     if isinstance(session.model.definition.features, SparseFeatures):
         context = SparseContext(indices=[1, 7], values=[0.6, 0.8])
@@ -123,7 +123,7 @@ async def predicted(session: ModelSession, n: int = 2) -> list[PredictAnswer]:
 
 
 def sound_fold(model: Model, entries: Sequence[LogEntry], bad: set[int]) -> list[bytes]:
-    """The state after all rounds but some, one at a time."""
+    """Fold all rounds except the bad ones, one at a time, and return the state's bytes."""
     state = model.learner.init()
     for number, record in enumerate(one_by_one(entries), 1):
         if number not in bad:
@@ -132,7 +132,7 @@ def sound_fold(model: Model, entries: Sequence[LogEntry], bad: set[int]) -> list
 
 
 async def damaged_rounds(store: Store, model: Model) -> set[int]:
-    """The rounds that are on record as damaged; as many as the model counts."""
+    """Return the rounds recorded as damaged, after checking that the model counts the same number."""
     found = (await store.read_damage(model.key)).found
     rounds = {number for each in found if not each.snapshot for number in range(each.first, each.last + 1)}
     stored = await store.get_model(model.name)

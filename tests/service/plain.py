@@ -1,4 +1,4 @@
-"""The service in plain Python: what every request must be answered, one after the other."""
+"""A reference model of the service in plain Python: the expected answer to each request, in sequence."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,39 +10,39 @@ WINDOW = 100.0
 
 @dataclass
 class Expected:
-    """A prediction as plain Python remembers it."""
+    """A prediction as the reference model remembers it."""
 
     answer: dict[str, Any]
-    given: list[float]  # the context as the client gave it
-    seen: list[float]  # the context as the learner saw it
+    given: list[float]  # the context that the client sent
+    seen: list[float]  # the context that the learner received
     made_at: float
-    outcome: dict[str, Any] | None = None  # correct, true_label and round, once there is feedback
+    outcome: dict[str, Any] | None = None  # correct, true_label and round, after feedback
 
 
 @dataclass
 class Life:
-    """One life of a model: its predictions, and the fold of its rounds."""
+    """One incarnation of a model: its predictions and the fold of its rounds."""
 
     replay: Replay
     predictions: dict[str, Expected] = field(default_factory=dict)
 
     @property
     def rounds(self) -> int:
-        """Rounds so far."""
+        """Number of rounds so far."""
         return len(self.replay.states) - 1
 
     def counters(self) -> tuple[int, int, int]:
-        """Rounds, predictions, and rounds that were right."""
+        """Return the numbers of rounds, predictions, and correct rounds."""
         outcomes = [each.outcome for each in self.predictions.values() if each.outcome is not None]
         return len(outcomes), len(self.predictions), sum(outcome["correct"] for outcome in outcomes)
 
-    def judge(self, prediction_id: str, said: dict[str, Any], now: float) -> tuple[int, str]:
-        """What must become of feedback: the status of the answer, and its `status` or the problem's name."""
+    def judge(self, prediction_id: str, feedback: dict[str, Any], now: float) -> tuple[int, str]:
+        """Apply feedback; return the expected HTTP status, and the expected `status` member or problem name."""
         prediction = self.predictions.get(prediction_id)
         if prediction is None:
             return 404, "prediction-not-found"
-        label, truth = prediction.answer["label"], said.get("true_label")
-        correct = said.get("correct", truth == label)
+        label, truth = prediction.answer["label"], feedback.get("true_label")
+        correct = feedback.get("correct", truth == label)
         if truth is not None and correct != (truth == label):
             return 422, "inconsistent-feedback"
         truth = label if correct else truth
@@ -51,8 +51,8 @@ class Life:
         if now > prediction.made_at + WINDOW:
             return 404, "prediction-expired"
         prediction.outcome = {"correct": correct, "true_label": truth, "round": self.rounds + 1}
-        told = {key: prediction.answer[key] for key in ("label", "propensity", "rounds_seen")}
-        self.replay.add(told | prediction.outcome | {"context": prediction.seen})
+        drawn = {key: prediction.answer[key] for key in ("label", "propensity", "rounds_seen")}
+        self.replay.add(drawn | prediction.outcome | {"context": prediction.seen})
         return 200, "recorded"
 
 

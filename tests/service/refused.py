@@ -1,4 +1,4 @@
-"""Requests that are refused, and the ways to write one."""
+"""Requests that the service refuses, and functions that build them."""
 
 import json
 from collections.abc import AsyncIterator, Iterator
@@ -28,7 +28,7 @@ LONG = "9" * 400
 
 
 class Refused(NamedTuple):
-    """A request and the problem that answers it."""
+    """A request and the problem expected in its answer."""
 
     id: str
     method: str
@@ -41,7 +41,7 @@ class Refused(NamedTuple):
     in_chunks: bool = False
 
     def stream(self) -> AsyncIterator[bytes] | bytes | None:
-        """The body, in pieces of no declared length if so asked."""
+        """Return the body; as chunks without a declared length if `in_chunks`."""
         return _pieces(self.content) if self.in_chunks and self.content is not None else self.content
 
 
@@ -65,7 +65,7 @@ def _predict(case: str, slug: str, field: str | None, *, status: int = 422, **ch
 
 
 def _number(case: str, literal: str, slug: str) -> Refused:
-    """A context whose last number is this piece of JSON."""
+    """Return a predict request whose context ends with this JSON literal."""
     body = f'{{"model":"{MODEL}","context":[0.6,0.8,{literal}]}}'.encode()
     return _post(f"predict: {case}", "/predict", body, 422, slug, "context.2")
 
@@ -92,6 +92,6 @@ def _learner(case: str, slug: str, field: str, **choice: Any) -> Refused:
 
 
 def _raw(case: str, content: bytes, status: int, slug: str, field: str | None = None) -> Iterator[Refused]:
-    """The same bytes to every route that takes a body."""
+    """Yield the same body for every route that takes one."""
     for path in ("/models", "/predict", "/feedback", "/predict/batch", "/feedback/batch"):
         yield _post(f"{case} to {path}", path, content, status, slug, field)

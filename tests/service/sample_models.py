@@ -1,4 +1,4 @@
-"""Models to test with: their definitions, rounds made directly in a store, and the fold that is the truth."""
+"""Sample models for tests: definitions, rounds written directly to a store, and the reference fold."""
 
 import json
 import math
@@ -24,7 +24,7 @@ from service.store.stored_models import ModelKey
 from tests.service.workers import START
 
 COMPUTE = Compute(2)
-"""Threads that all tests share."""
+"""Thread pool shared by all tests."""
 
 LABELS = ["red", "green", "blue", "none"]
 SIZE = 3
@@ -38,19 +38,19 @@ LEARNER_CHOICES = [SOBA_DIAGONAL, GAPTRON, SOBA, UNIFORM]
 
 
 def definition(name: str, **fields: Any) -> dict[str, Any]:
-    """The body that creates a model of four labels and three features."""
+    """Return the request body that creates a model of four labels and three features."""
     features = {"kind": "dense", "size": SIZE, "norm": "unit"}
     return {"name": name, "labels": LABELS, "features": features, "learner": SOBA_DIAGONAL} | fields
 
 
 def some_contexts(seed: int, n: int) -> list[list[float]]:
-    """As many contexts, none of them zero."""
+    """Return n contexts, none of them zero."""
     rows: list[list[float]] = np.random.default_rng(seed).normal(size=(n, SIZE)).tolist()
     return rows
 
 
 async def make_model(store: Store, name: str, incarnation: str = "first", **fields: Any) -> Model:
-    """Creates a model directly in the store."""
+    """Create a model directly in the store."""
     model = new_model(
         ModelDefinition.model_validate(definition(name, **fields)), incarnation, Limits(2**30, 10**12, 2**30)
     )
@@ -61,7 +61,10 @@ async def make_model(store: Store, name: str, incarnation: str = "first", **fiel
 async def play(
     store: Store, model: Model, n: int, seed: int = 1, now: float = START, blocks: int | None = None
 ) -> None:
-    """Adds n rounds to the model's log, predicted by an untaught learner, most of them right; in n blocks, or fewer."""
+    """Add n rounds to the model's log, most of them correct, predicted by an untrained learner.
+
+    The rounds are stored in `blocks` blocks; in n blocks by default.
+    """
     rng = np.random.default_rng(seed)
     contexts = rng.normal(size=(n, SIZE))
     contexts /= np.linalg.norm(contexts, axis=1, keepdims=True)
@@ -78,7 +81,7 @@ async def play(
     spans = zip(names, pairwise(bounds), strict=True)
     own = [(block, token) for block, (start, stop) in spans for token in tokens[start:stop].tolist()]
     ids = [PredictionId(model.name, *each) for each in own]
-    truths = model.answers.form.encode(rng.permutation(labels))  # of other rounds, which are answers too
+    truths = model.answers.form.encode(rng.permutation(labels))  # answers of other rounds, which are valid answers
     feedback = [
         Feedback(id_, None, truth) if model.learner.needs_true_label else Feedback(id_, bool(rng.random() < 0.7), None)
         for id_, truth in zip(ids, truths, strict=True)
@@ -88,12 +91,12 @@ async def play(
 
 
 async def whole_log(store: Store, key: ModelKey) -> list[LogEntry]:
-    """Every round that the log still has."""
+    """Return every entry that the log still has."""
     return (await store.read_tail(key, 0, 1_000_000)).entries
 
 
 def sequential_fold(model: Model, entries: Sequence[LogEntry]) -> Any:
-    """The state after these rounds, from the first, one at a time."""
+    """Fold these entries from round 1, one round at a time, and return the state."""
     records = one_by_one(entries)
     assert model.format.table(records)["round"].tolist() == list(range(1, len(records) + 1))
     state = model.learner.init()
@@ -103,7 +106,7 @@ def sequential_fold(model: Model, entries: Sequence[LogEntry]) -> Any:
 
 
 def one_by_one(entries: Sequence[LogEntry]) -> list[bytes]:
-    """Each round of these entries by itself."""
+    """Split entries into one record per round."""
     rounds = b"".join(entry.payload for entry in entries)
     records = []
     while rounds:
@@ -114,19 +117,19 @@ def one_by_one(entries: Sequence[LogEntry]) -> list[bytes]:
 
 
 async def true_state(store: Store, name: str) -> Any:
-    """The state that every worker must reach: the sequential fold of the stored log."""
+    """Return the state that every worker must reach: the sequential fold of the stored log."""
     stored = await store.get_model(name)
     assert stored is not None
     return sequential_fold(stored_model(stored), await whole_log(store, stored.key))
 
 
 def bits(state: Any) -> list[bytes]:
-    """A state as bytes, so that equal means equal to the bit."""
+    """Return a state as bytes, for bit-exact comparison."""
     return [array.tobytes() for array in state]
 
 
 def learner_of(model: dict[str, Any]) -> AnyLearner:
-    """The learner that the answer of `GET /models/{name}` describes."""
+    """Build the learner that the answer of `GET /models/{name}` describes."""
     features, choice = model["features"], dict(model["learner"])
     problem = Problem(len(model["labels"]), features["size"], features["norm_bound"])
     learner: AnyLearner = ALL_LEARNERS[choice.pop("algorithm")](problem=problem, **choice)
@@ -134,19 +137,19 @@ def learner_of(model: dict[str, Any]) -> AnyLearner:
 
 
 def distribution_of(learner: AnyLearner, state: Any, context: Sequence[float]) -> list[float]:
-    """The probabilities of the labels for a context as a client sends it, to a model of unit norm."""
+    """Return the label probabilities for a context as sent to a model with norm policy `unit`."""
     row = within_bound(Contexts.dense([context]), "unit", learner.problem.norm_bound)
     probabilities: list[float] = learner.decide(state, row).distributions[0].tolist()
     return probabilities
 
 
 class Replay:
-    """Lives a model's rounds again from what the API tells of it, and checks each as it goes.
+    """Replays a model's rounds from the API's answers, and checks the propensity of each round.
 
     Args:
-        model: as `GET /models/{name}` answers it.
-        tolerance: by what part a propensity may differ: 0 where contexts came one at a time, for the product
-            of a matrix and one context may round otherwise than that of a matrix and many.
+        model: Answer of `GET /models/{name}`.
+        tolerance: Relative tolerance of propensities. 0 suits contexts predicted one at a time. A batch needs
+            more, because the product of a matrix and one context may round differently from that with many contexts.
     """
 
     def __init__(self, model: dict[str, Any], tolerance: float = 0.0) -> None:
@@ -156,11 +159,11 @@ class Replay:
         self.states = [self.learner.init()]  # after each round
 
     def distribution(self, context: Sequence[float]) -> list[float]:
-        """The probabilities of the labels after all rounds, for a context as a client sends it."""
+        """Return the label probabilities after all rounds, for a context as a client sends it."""
         return distribution_of(self.learner, self.states[-1], context)
 
     def add(self, line: dict[str, Any]) -> None:
-        """Folds a line of the log; its propensity must be what its model gave at the time."""
+        """Fold a line of the log, after checking its propensity against the state that made the prediction."""
         assert line["round"] == len(self.states)
         seen, context = self.states[line["rounds_seen"]], Contexts.dense([line["context"]])
         label = self.labels.index(line["label"])
@@ -174,14 +177,14 @@ class Replay:
             correct=np.array([line["correct"]]),
             true_labels=np.array([truth]),
             evidence=decisions.evidence,
-            residual_uniforms=np.zeros(1),  # no learner here tosses a coin
+            residual_uniforms=np.zeros(1),  # no learner here flips coins
         )
         copied = self.learner.state_type(*(array.copy() for array in self.states[-1]))
         self.states.append(self.learner.fold(copied, one))
 
 
 def replay(model: dict[str, Any], log: str, tolerance: float = 0.0) -> Replay:
-    """The replay of a log, as `GET /models/{name}/rounds` answers it, from its first round."""
+    """Replay a log from round 1, as `GET /models/{name}/rounds` answers it."""
     played = Replay(model, tolerance)
     for line in log.splitlines():
         played.add(json.loads(line))
@@ -189,12 +192,12 @@ def replay(model: dict[str, Any], log: str, tolerance: float = 0.0) -> Replay:
 
 
 def taught_by(model: Model, learner: Any) -> Model:
-    """The model with another learner in the place of its own."""
+    """Return the model with another learner."""
     return replace(model, learner=learner)
 
 
 class CutShort:
-    """A learner whose next fold changes the state and then stops in the middle, in one way or another."""
+    """A learner whose next fold is interrupted after it has changed the state: by an error, or by a wait."""
 
     def __init__(self, learner: Any, fold_cost: int = 1) -> None:
         self._learner = learner
@@ -206,11 +209,11 @@ class CutShort:
         return getattr(self._learner, name)
 
     def fold_cost(self, _: int) -> int:
-        """As it was given."""
+        """Return the cost given to the constructor."""
         return self._fold_cost
 
     def fold_unchecked(self, state: Any, rounds: Any) -> Any:
-        """Folds, and then fails or dawdles, if it is broken."""
+        """Fold; if broken, raise an error or wait for `go_on` and fold again."""
         state = self._learner.fold_unchecked(state, rounds)
         if not self.broken:
             return state
@@ -218,4 +221,4 @@ class CutShort:
         if self._fold_cost == 1:
             raise FloatingPointError("cut short")
         self.go_on.wait(10.0)
-        return self._learner.fold_unchecked(state, rounds)  # worse than a half: twice
+        return self._learner.fold_unchecked(state, rounds)  # two folds, so that the state is clearly wrong

@@ -1,4 +1,4 @@
-"""The laws of the threads for long computations: bounded, shared fairly, and no obstacle to a stop."""
+"""The laws of the thread pool for long computations: bounded, shared fairly, and quick to stop."""
 
 import asyncio
 import threading
@@ -11,14 +11,14 @@ from service.errors import StoppingError
 
 
 class Gate:
-    """A computation that lasts until it is let go."""
+    """A computation that blocks until the test releases it."""
 
     def __init__(self) -> None:
         self._begun, self._go_on = threading.Semaphore(0), threading.Event()
         self.running, self.most = 0, 0
 
     def __call__(self) -> str:
-        """Wait in the thread of the pool."""
+        """Wait in the pool's thread, and return that thread's name."""
         self.running += 1
         self.most = max(self.most, self.running)
         self._begun.release()
@@ -32,27 +32,27 @@ class Gate:
             assert await asyncio.to_thread(self._begun.acquire, timeout=30.0)
 
     def open(self) -> None:
-        """Let all go, those that come too."""
+        """Release all computations, including later ones."""
         self._go_on.set()
 
 
 @pytest.fixture
 def gate() -> Iterator[Gate]:
-    """A computation that ends with the test."""
+    """Yield a computation that ends with the test at the latest."""
     gate = Gate()
     yield gate
     gate.open()
 
 
-def asked(compute: Compute, owner: str, function: Callable[[], str]) -> "asyncio.Task[str]":
-    """A computation under way."""
+def submitted(compute: Compute, owner: str, function: Callable[[], str]) -> "asyncio.Task[str]":
+    """Start a computation in the background."""
     return asyncio.create_task(compute.run(owner, function))
 
 
 async def test_one_owner_has_half_of_the_threads(gate: Gate) -> None:
-    """However much one model asks for, another finds a thread at once."""
+    """A model with many requests leaves a thread free for another model."""
     compute, other = Compute(4), Gate()
-    hog = [asked(compute, "hog", gate) for _ in range(20)]
+    hog = [submitted(compute, "hog", gate) for _ in range(20)]
     await gate.begun(2)
     other.open()
     assert (await compute.run("small", other)).startswith("compute-")
@@ -63,10 +63,10 @@ async def test_one_owner_has_half_of_the_threads(gate: Gate) -> None:
     assert not compute.busy
 
 
-async def test_no_more_threads_than_it_has(gate: Gate) -> None:
-    """Many owners share the threads; all are served."""
+async def test_the_number_of_threads_is_bounded(gate: Gate) -> None:
+    """Many owners share the threads, and all are served."""
     compute = Compute(2)
-    tasks = [asked(compute, f"owner-{i}", gate) for i in range(10)]
+    tasks = [submitted(compute, f"owner-{i}", gate) for i in range(10)]
     await gate.begun(2)
     gate.open()
     names = await asyncio.gather(*tasks)
@@ -75,9 +75,9 @@ async def test_no_more_threads_than_it_has(gate: Gate) -> None:
 
 
 async def test_owners_take_turns(gate: Gate) -> None:
-    """One job of each owner after the other, not all of the first that came; one thread is left for them."""
+    """Waiting jobs run round-robin over owners, not in order of arrival; here on a single free thread."""
     compute, order, brief = Compute(2), list[str](), Gate()
-    holding, blocking = asked(compute, "a", gate), asked(compute, "b", brief)
+    holding, blocking = submitted(compute, "a", gate), submitted(compute, "b", brief)
     await gate.begun()
     await brief.begun()
     waiting = [compute.run(owner, order.append, owner) for owner in ("x", "x", "x", "y", "z")]
@@ -90,16 +90,16 @@ async def test_owners_take_turns(gate: Gate) -> None:
     await holding
 
 
-async def test_little_is_computed_at_once() -> None:
-    """What costs less than a hop to a thread stays in the event loop; what costs more leaves it."""
+async def test_cheap_work_runs_in_the_event_loop() -> None:
+    """Work cheaper than a thread switch runs in the event loop; costlier work runs in a thread."""
     compute, here = Compute(2), threading.current_thread().name
     name = lambda: threading.current_thread().name  # noqa: E731
     assert await compute.run_costly(INLINE_COST - 1, "m", name) == here
     assert await compute.run_costly(INLINE_COST, "m", name) != here
 
 
-async def test_an_error_reaches_the_one_who_asked() -> None:
-    """An error of a computation is raised where it was asked for, and its thread goes on."""
+async def test_an_error_reaches_its_caller() -> None:
+    """An error in a computation is raised in its caller, and the thread takes further jobs."""
 
     def fail() -> None:
         raise FloatingPointError("no")
@@ -112,9 +112,9 @@ async def test_an_error_reaches_the_one_who_asked() -> None:
 
 
 async def test_a_cancelled_computation_frees_its_thread(gate: Gate) -> None:
-    """Its thread takes the next job when it is done, and skips what is no longer wanted."""
+    """After a cancelled computation its thread takes the next job, and skips cancelled ones."""
     compute, skipped = Compute(2), list[int]()
-    first = asked(compute, "m", gate)
+    first = submitted(compute, "m", gate)
     await gate.begun()
     second = asyncio.ensure_future(compute.run("m", skipped.append, 1))
     await asyncio.sleep(0)
@@ -128,11 +128,11 @@ async def test_a_cancelled_computation_frees_its_thread(gate: Gate) -> None:
 
 
 async def test_a_closed_pool_refuses(gate: Gate) -> None:
-    """After the close nothing begins, and waiting callers get the reason."""
+    """After the close no computation begins, and waiting callers get `StoppingError`."""
     compute = Compute(2)
-    running = asked(compute, "m", gate)
+    running = submitted(compute, "m", gate)
     await gate.begun()
-    waiting = asked(compute, "m", gate)
+    waiting = submitted(compute, "m", gate)
     await asyncio.sleep(0)
     compute.close()
     with pytest.raises(StoppingError):
@@ -147,7 +147,7 @@ async def test_a_closed_pool_refuses(gate: Gate) -> None:
 @pytest.mark.parametrize("cost", [1, 1000, SLICE_COST // 3, SLICE_COST, 10 * SLICE_COST])
 @pytest.mark.parametrize("overhead", [0, 100 * SLICE_COST])
 def test_slices_cover_all_and_are_short(n: int, cost: int, overhead: int) -> None:
-    """Every step is in one slice, in order; a slice of several steps costs no more than it may."""
+    """The slices cover every step in order, and a slice of several steps costs no more than the limit."""
     cut = slices(n, cost, overhead)
     assert [i for start, stop in cut for i in range(start, stop)] == list(range(n))
     assert all(stop - start == 1 or (stop - start) * cost <= max(SLICE_COST, overhead) for start, stop in cut)

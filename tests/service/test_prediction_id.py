@@ -1,4 +1,4 @@
-"""The laws of prediction ids: the wire form and the value say the same, and what is no id is refused."""
+"""The laws of prediction ids: parsing inverts formatting, and malformed ids are refused."""
 
 import pydantic
 import pytest
@@ -20,33 +20,33 @@ HOSTILE = ["", "x", "-1", "+1", "00", "1_0", "\u0663", "\u00b2", "9" * 16, "9" *
 
 
 @pytest.mark.parametrize(("text", "value"), WIRE_FORMS.items())
-def test_the_wire_form_is_the_value(text: str, value: PredictionId) -> None:
-    """Parsed and written again, alone and in a request, an id is the same, to the character."""
+def test_parsing_inverts_formatting(text: str, value: PredictionId) -> None:
+    """An id that is parsed and formatted again has the same characters, alone and in a request."""
     assert PredictionId.parse(text) == QUALIFIED.validate_python(text) == value
     assert str(value) == text
 
 
 @pytest.mark.parametrize("token", HOSTILE)
-def test_hostile_tokens_are_no_ids(token: str) -> None:
-    """What is not written as the service writes tokens names no prediction."""
+def test_tokens_in_other_forms_are_refused(token: str) -> None:
+    """A token in any form that the service does not write is refused."""
     with pytest.raises(pydantic.ValidationError, match="should match pattern"):
         QUALIFIED.validate_python(f"m:~block:{token}")
 
 
 @pytest.mark.parametrize(("text", "model"), [("mine", ""), ("m:mine", "m")])
 def test_a_client_may_leave_the_model_out(text: str, model: str) -> None:
-    """Its own id has no token, and no model where it names none."""
+    """A client's id has no token, and may omit the model."""
     assert GIVEN.validate_python(text) == (model, "mine", SINGLE)
 
 
 @pytest.mark.parametrize("text", ["~", "~mine", "m:~mine", "a:b:~c", "m:~"])
-def test_a_client_gives_no_id_of_the_service(text: str) -> None:
+def test_a_client_cannot_use_an_id_of_the_service(text: str) -> None:
     """Whatever else is wrong with it, it is refused with the rule."""
     with pytest.raises(pydantic.ValidationError, match="begin with ~"):
         GIVEN.validate_python(text)
 
 
 @pytest.mark.parametrize("text", ["a~", "m:a~b"])
-def test_a_tilde_elsewhere_is_the_clients(text: str) -> None:
-    """The rule is about the first character."""
+def test_a_tilde_is_allowed_after_the_first_character(text: str) -> None:
+    """The rule applies only to the first character."""
     assert GIVEN.validate_python(text).block == text.removeprefix("m:")

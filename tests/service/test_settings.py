@@ -53,7 +53,7 @@ OUT_OF_RANGE = [
     ("secrets_dir", "/nowhere/at/all"),
     ("secrets_dir", __file__),
 ]
-UNDERSTOOD = [
+PARSED_URLS = [
     ("redis://host", ([("host", 6379)], "", 0, (None, None))),
     ("rediss://user:p%40ss@host:7/2", ([("host", 7)], "", 2, ("user", "p@ss"))),
     ("redis+cluster://a:1,[::1]:2", ([("a", 1), ("::1", 2)], "", 0, (None, None))),
@@ -78,13 +78,13 @@ def _clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_several_workers_do_not_drain() -> None:
-    """They share an address, at which nobody could tell the one that goes from the others."""
+    """Workers share an address, so a balancer cannot tell which worker is draining."""
     with pytest.raises(ValidationError, match="drain_seconds"):
         Settings(workers=2, drain_seconds=1.0)
 
 
 def test_defaults_need_no_environment() -> None:
-    """Without any variable, the service listens on loopback and keeps its own store."""
+    """Without environment variables, the service listens on loopback and runs the embedded store."""
     settings = Settings()
     assert (settings.host, settings.port, settings.workers) == ("127.0.0.1", 8000, 1)
     assert (settings.data_dir, settings.store_url) == (Path("wager-data"), None)
@@ -99,7 +99,7 @@ def test_environment_is_read_and_arguments_override_it(monkeypatch: pytest.Monke
     assert (settings.port, settings.workers) == (9001, 3)
 
 
-def test_an_empty_variable_is_an_unset_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_empty_variable_counts_as_unset(monkeypatch: pytest.MonkeyPatch) -> None:
     """A variable that a compose file leaves empty means its default."""
     monkeypatch.setenv("WAGER_STORE_URL", "")
     assert Settings().store_url is None
@@ -113,7 +113,7 @@ def test_sizes_may_have_a_unit(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("file_name", ["WAGER_STORE_URL", "wager_store_url"])
 def test_a_secret_is_read_from_its_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file_name: str) -> None:
-    """A file of the secrets' folder is the setting it is named after, without the line's end."""
+    """A file in the secrets folder sets the setting it is named after; the trailing newline is dropped."""
     (tmp_path / file_name).write_text("redis://:p%40ss@valkey\n")
     monkeypatch.setenv("WAGER_SECRETS_DIR", str(tmp_path))
     assert Settings().store_url == "redis://:p%40ss@valkey"
@@ -123,7 +123,7 @@ def test_a_secret_is_read_from_its_file(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def test_a_variable_overrides_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is set in the environment, or as an argument, is not looked for among the secrets; an empty one is."""
+    """Arguments override variables, and variables override secret files; an empty variable counts as unset."""
     (tmp_path / "wager_store_url").write_text("redis://file")
     monkeypatch.setenv("WAGER_SECRETS_DIR", str(tmp_path))
     monkeypatch.setenv("WAGER_STORE_URL", "")
@@ -133,8 +133,8 @@ def test_a_variable_overrides_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert Settings(store_url="redis://argument").store_url == "redis://argument"
 
 
-def test_a_wrong_secret_is_refused_by_name_and_not_repeated(tmp_path: Path) -> None:
-    """A file with a wrong value is an error that names the setting and does not hold the value."""
+def test_an_error_names_the_secret_file_and_not_its_value(tmp_path: Path) -> None:
+    """A wrong value in a file raises an error that names the setting and omits the value."""
     (tmp_path / "wager_store_url").write_text("http://user:secret@host")
     with pytest.raises(ValidationError) as caught:
         Settings(secrets_dir=tmp_path)
@@ -150,16 +150,16 @@ def test_a_wrong_value_is_refused_by_name(name: str, value: object) -> None:
     assert [problem["loc"][0] for problem in caught.value.errors()] == [name]
 
 
-@pytest.mark.parametrize(("url", "expected"), UNDERSTOOD)
-def test_a_store_url_is_understood(url: str, expected: object) -> None:
-    """Hosts, ports, the watched service, the database and the user are read from the URL."""
+@pytest.mark.parametrize(("url", "expected"), PARSED_URLS)
+def test_a_store_url_is_parsed(url: str, expected: object) -> None:
+    """The URL yields hosts, ports, the Sentinel service, the database and the user."""
     address = parse_store_url(Settings(store_url=url).store_url or "")
     assert (address.nodes, address.service, address.db, address.user) == expected
     assert address.tls == url.startswith("rediss")
 
 
-def test_a_key_needs_a_certificate() -> None:
-    """TLS files are accepted with a URL of TLS, a key with a certificate only."""
+def test_a_tls_key_needs_a_certificate() -> None:
+    """TLS files are accepted with a TLS URL; a key file requires a certificate file."""
     files = {"store_ca_file": Path(__file__), "store_cert_file": Path(__file__), "store_key_file": Path(__file__)}
     assert Settings(store_url="rediss+cluster://host", **files).store_key_file == Path(__file__)  # type: ignore[arg-type]
     with pytest.raises(ValidationError, match="needs a certificate"):
@@ -168,7 +168,7 @@ def test_a_key_needs_a_certificate() -> None:
 
 @pytest.mark.parametrize(("url", "shown"), SHOWN_URLS)
 def test_a_password_is_never_shown(url: str, shown: str) -> None:
-    """Neither the text of the settings nor the masked URL holds the store's password."""
+    """Neither the settings' repr nor the masked URL contains the store's password."""
     settings = Settings(store_url=url)
     assert settings.masked_store_url == shown
     assert shown in repr(settings)
@@ -176,7 +176,7 @@ def test_a_password_is_never_shown(url: str, shown: str) -> None:
 
 
 def test_an_error_does_not_repeat_the_value() -> None:
-    """The error about a wrong store URL does not hold the password in it."""
+    """The error about a wrong store URL does not contain its password."""
     with pytest.raises(ValidationError) as caught:
         Settings(store_url="http://user:pa55word@host")
     assert "pa55word" not in str(caught.value)
@@ -190,14 +190,14 @@ def test_workers_read_back_what_the_parent_exported(monkeypatch: pytest.MonkeyPa
     assert Settings() == settings
 
 
-def test_settings_do_not_change() -> None:
-    """A setting cannot be assigned to."""
+def test_settings_are_immutable() -> None:
+    """Settings are immutable."""
     with pytest.raises(ValidationError):
         Settings().port = 1  # type: ignore[misc]
 
 
-def test_a_wrong_secret_is_not_repeated() -> None:
-    """The error about a wrong secret of webhooks does not hold it."""
+def test_an_error_does_not_repeat_a_webhook_secret() -> None:
+    """The error about a malformed webhook secret does not contain it."""
     with pytest.raises(ValidationError) as caught:
         Settings(webhook_secrets="whsec_hunter2")
     assert "hunter2" not in str(caught.value)
@@ -205,7 +205,7 @@ def test_a_wrong_secret_is_not_repeated() -> None:
 
 @pytest.mark.parametrize("in_file", [True, False])
 def test_webhooks_may_have_several_secrets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, in_file: bool) -> None:
-    """From the environment or a file of the secrets' folder; none is shown; workers read the same."""
+    """Secrets come from the environment or from a secret file; none is shown, and workers read the same ones."""
     if in_file:
         (tmp_path / "wager_webhook_secrets").write_text(f"{SECRET}\n{SECRET}\n")
         monkeypatch.setenv("WAGER_SECRETS_DIR", str(tmp_path))
@@ -236,13 +236,13 @@ def test_webhooks_may_have_several_secrets(tmp_path: Path, monkeypatch: pytest.M
         ("0.0.0.0", "off", False),
     ],
 )
-def test_keys_are_required_where_others_can_reach_the_service(host: str, auth: str, required: bool) -> None:
-    """Unless it is said otherwise, a service needs keys as soon as another machine may reach it."""
+def test_keys_are_required_if_other_machines_can_reach_the_service(host: str, auth: str, required: bool) -> None:
+    """With `auto`, keys are required if other machines can reach the service."""
     assert Settings(host=host, auth=auth).keys_required is required
 
 
 @pytest.mark.parametrize(("auth", "required"), [("auto", True), ("required", True), ("off", False)])
-def test_keys_are_required_where_nobody_has_set_the_host(auth: str, required: bool) -> None:
-    """Another program may listen for the service on any address: only `off` opens it then."""
+def test_keys_are_required_without_a_host(auth: str, required: bool) -> None:
+    """With no host set, another program may listen on any address, so only `off` disables keys."""
     assert Settings(auth=auth).keys_required is required
     assert Settings(auth=auth, host="127.0.0.1").keys_required is (auth == "required")

@@ -1,4 +1,4 @@
-"""`wager serve` in a process of its own, and a look at the processes under it."""
+"""`wager serve` as a separate process, with access to its child processes."""
 
 import asyncio
 import os
@@ -20,7 +20,7 @@ _ROOT = Path(__file__).parents[2]
 
 
 class Wager:
-    """A running `wager serve`."""
+    """A running `wager serve` process."""
 
     def __init__(self, process: subprocess.Popen[bytes], port: int, data_dir: Path) -> None:
         self._process = process
@@ -30,29 +30,29 @@ class Wager:
 
     @property
     def pid(self) -> int:
-        """Of `wager serve` itself, the worker where there is one."""
+        """Return the process id of `wager serve`, which is the worker if there is only one."""
         return self._process.pid
 
     def is_ready(self) -> bool:
-        """Whether it answers requests."""
+        """Check whether the service answers requests."""
         if self._process.poll() is not None:
             raise RuntimeError(f"wager serve ended with {self._process.returncode}")
         try:
-            with httpx2.Client(timeout=2.0, verify=False) as client:  # to load certificates takes longer than to ask
+            with httpx2.Client(timeout=2.0, verify=False) as client:  # loading certificates is slow
                 return client.get(f"{self.url}/readyz").status_code == 200
         except httpx2.HTTPError:
             return False
 
     def worker_pids(self) -> list[int]:
-        """The worker processes, where there are several."""
+        """Return the process ids of the workers, if there are several."""
         return [pid for pid in self._children() if b"multiprocessing-fork" in command_line(pid)]
 
     def store_pid(self) -> int:
-        """The embedded store's process."""
+        """Return the process id of the embedded store."""
         return next(pid for pid in self._children() if b"valkey.sock" in command_line(pid))
 
     def worker_of(self, response: httpx2.Response) -> int | None:
-        """The worker that holds the connection of this response; None where it has gone."""
+        """Return the worker that holds the connection of this response, or None if that worker is gone."""
         _, client_port = response.extensions["network_stream"].get_extra_info("client_addr")
         rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
         ends = {(row[1].split(":")[1], row[2].split(":")[1]): row[9] for row in rows}
@@ -60,11 +60,11 @@ class Wager:
         return next((pid for pid in self.worker_pids() if f"socket:[{inode}]" in open_files(pid)), None)
 
     def signal(self, number: int) -> None:
-        """Sends it a signal."""
+        """Send a signal to `wager serve`."""
         self._process.send_signal(number)
 
     def stop(self, within: float = 30.0) -> int:
-        """Stops it as an operator does; its exit code."""
+        """Stop the service as an operator does, and return its exit code."""
         self.signal(signal.SIGTERM)
         return self._process.wait(within)
 
@@ -74,7 +74,7 @@ class Wager:
 
 
 def command_line(pid: int) -> bytes:
-    """What a process was started with; nothing if it has gone."""
+    """Return the command line of a process; empty if the process is gone."""
     try:
         return Path(f"/proc/{pid}/cmdline").read_bytes()
     except OSError:
@@ -82,7 +82,7 @@ def command_line(pid: int) -> bytes:
 
 
 def open_files(pid: int) -> set[str]:
-    """What the file descriptors of a process stand for; nothing if it has gone."""
+    """Return the targets of a process's file descriptors; empty if the process is gone."""
     try:
         return {str(path.readlink()) for path in Path(f"/proc/{pid}/fd").iterdir()}
     except OSError:
@@ -90,7 +90,7 @@ def open_files(pid: int) -> set[str]:
 
 
 def parent_of(pid: int) -> int | None:
-    """The parent of a process; None if it has gone."""
+    """Return the parent of a process, or None if the process is gone."""
     try:
         return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
     except OSError:
@@ -99,15 +99,15 @@ def parent_of(pid: int) -> int | None:
 
 @contextmanager
 def serve(folder: Path, workers: int = 1, module: str = "service", **environment: str) -> Iterator[Wager]:
-    """Starts `wager serve` with its data in `folder`/data, waits until it is ready, and stops it.
+    """Start `wager serve` with its data in `folder`/data, wait until it is ready, and stop it at the end.
 
-    Killed with the test process, however that ends.
+    The service dies with the test process, however the test process ends.
 
     Args:
-        folder: for its data and its log.
-        workers: how many processes serve.
-        module: the program.
-        environment: variables beside those of this process.
+        folder: Folder for the data and the log.
+        workers: Number of worker processes.
+        module: Python module to run.
+        environment: Variables to add to this process's environment.
     """
     port = free_port()
     options = ["--port", str(port), "--data-dir", str(folder / "data"), "--workers", str(workers)]
@@ -129,7 +129,10 @@ def serve(folder: Path, workers: int = 1, module: str = "service", **environment
 async def clients_of_each(
     wager: Wager, workers: int, each: int = 1, patience: float = 60.0
 ) -> AsyncIterator[list[httpx2.AsyncClient]]:
-    """So many clients of each worker, with a connection each; the kernel alone may give all to one worker."""
+    """Yield `each` clients per worker, with one connection each.
+
+    Connects until every worker has its share, because the kernel may give all connections to one worker.
+    """
     found: defaultdict[int | None, list[httpx2.AsyncClient]] = defaultdict(list)
     one = httpx2.Limits(max_connections=1)
     async with AsyncExitStack() as stack, asyncio.timeout(patience) as deadline:

@@ -1,4 +1,4 @@
-"""Workers in this process: the whole application, its clock, chance and ids in the hands of the test."""
+"""Workers in the test process: the whole application, with its clock, randomness and ids set by the test."""
 
 import itertools
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -15,24 +15,24 @@ from service.settings import Settings
 from service.store.base import Store
 
 START = 1_800_000_000.0
-"""Where the clocks of tests begin."""
+"""Initial time of test clocks, in seconds since the epoch."""
 
 _workers = itertools.count()
 
 
 class Clock:
-    """A clock that moves only when it is told to."""
+    """A clock that moves only when the test moves it."""
 
     def __init__(self, now: float = START) -> None:
         self.now = now
 
     def __call__(self) -> float:
-        """The time it was last set to."""
+        """Return the current time of this clock."""
         return self.now
 
 
 def numbered(prefix: str) -> Callable[[], str]:
-    """Makes ids that nobody else makes: prefix and number."""
+    """Return a factory of ids: the prefix, a hyphen and a running number."""
     numbers: Iterator[int] = itertools.count()
     return lambda: f"{prefix}-{next(numbers)}"
 
@@ -41,16 +41,16 @@ def numbered(prefix: str) -> Callable[[], str]:
 async def worker(
     store_url: str, clock: Callable[[], float] | None = None, seed: int = 1, **settings: Any
 ) -> AsyncIterator[httpx2.AsyncClient]:
-    """The application of one worker, running; a client that calls it without a network.
+    """Run the application of one worker, and yield a client that calls it without a network.
 
-    An error that the application did not expect is answered with 500, as it is over a network.
+    An unexpected error in the application is answered with 500, as over a network.
     """
     now, rng, new_id = clock or Clock(), np.random.default_rng(seed), numbered(f"w{next(_workers)}")
 
     def environment(store: Store, compute: Compute) -> Environment:
         return Environment(store, compute, now, rng, new_id)
 
-    patient = {"store_timeout_seconds": 10.0} | settings  # machines that run tests may be busy
+    patient = {"store_timeout_seconds": 10.0} | settings  # test machines may be busy
     app = create_app(Settings(store_url=store_url, host="127.0.0.1", **patient), environment)
     transport = httpx2.ASGITransport(app=app, raise_app_exceptions=False)
     lifespan = app.router.lifespan_context(app)
@@ -58,5 +58,5 @@ async def worker(
     try:
         async with httpx2.AsyncClient(transport=transport, base_url="http://worker") as client:
             yield client
-    finally:  # as a server does it, to which a failing test is nothing
+    finally:  # the lifespan ends without the test's exception, as in a server
         await lifespan.__aexit__(None, None, None)

@@ -1,4 +1,4 @@
-"""What the learners meet: contexts and true labels, a chunk at a time, the same for a seed on every machine."""
+"""Streams of contexts and true labels, in chunks. A seed gives the same stream on every machine."""
 
 import functools
 from collections.abc import Callable, Iterator
@@ -12,11 +12,11 @@ from benchmarks.papers.data.synthetic import LONGEST, N_CLASSES, N_WORDS, docume
 from learners.base import Contexts, IntArray, Problem
 
 CHUNK = 50_000
-"""Rounds held in memory at once."""
+"""Rounds per chunk, which limits the memory."""
 
 
 class Chunk(NamedTuple):
-    """Rounds that follow one another."""
+    """Consecutive rounds."""
 
     contexts: Contexts
     labels: IntArray  # (n,) int64
@@ -26,17 +26,17 @@ class Stream(NamedTuple):
     """A source of rounds."""
 
     problem: Problem
-    size: int | None  # examples in the data set; None where they are made up, without end
-    chunk: Callable[[int, int, int], Chunk]  # (seed, place of the chunk, its rounds); a shorter one is a prefix
+    size: int | None  # examples in the data set; None for a generated stream, which has no end
+    chunk: Callable[[int, int, int], Chunk]  # (seed, index of the chunk, its rounds); a shorter chunk is a prefix
 
     def chunks(self, rounds: int, seed: int) -> Iterator[Chunk]:
-        """So many rounds of a seed; a data set is shuffled anew for each pass."""
+        """Yield the first rounds of a seed in chunks. Each pass over a data set has a new order."""
         for place, start in enumerate(range(0, rounds, CHUNK)):
             yield self.chunk(seed, place, min(CHUNK, rounds - start))
 
 
 def find_file(name: str, data: str | None) -> Path | None:
-    """The file of a data set: `data` itself, or in the folder `data` the one of its usual name; else None."""
+    """Return the file of a data set: `data` itself, or the file with the usual name in the folder `data`, or None."""
     if name in SYNTHETIC or data is None:
         return None
     path = Path(data)
@@ -46,7 +46,7 @@ def find_file(name: str, data: str | None) -> Path | None:
 
 @functools.cache
 def open_stream(name: str, file: str | None) -> Stream:
-    """The stream of a name; each process reads a data set once."""
+    """Return a stream by name. Each process reads a data set once."""
     if name in SYNTHETIC:
         return SYNTHETIC[name]
     assert file is not None
@@ -81,7 +81,7 @@ def _shuffled(examples: Examples, seed: int, place: int, n: int) -> Chunk:
 
 
 def _taken(contexts: Contexts, rows: IntArray) -> Contexts:
-    """These rows, in this order."""
+    """Return these rows in this order."""
     lengths = np.diff(contexts.starts)[rows]
     starts = np.concatenate([[0], np.cumsum(lengths)])
     entries = np.repeat(contexts.starts[rows] - starts[:-1], lengths) + np.arange(starts[-1])

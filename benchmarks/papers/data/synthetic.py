@@ -1,14 +1,14 @@
-"""The papers' made-up data, a chunk at a time, always the same for a seed.
+"""The papers' synthetic data, in chunks that depend only on the seed.
 
 SynSep and SynNonSep: Kakade, Shalev-Shwartz and Tewari 2008, section 5, as used by Beygelzimer, Orabona and
-Zhang 2017. Nine classes of documents over 400 words. 120 words are keywords, of which each class owns a
-random 20 to 40; a document holds its class's keywords but five, and twenty of the other 280 words.
-SynNonSep replaces the label of 5 % of the documents by another one.
+Zhang 2017. There are nine classes of documents over 400 words. 120 words are keywords, and each class owns a random set
+of 20 to 40 of them. A document has all but five of its class's keywords, and twenty of the other 280 words.
+SynNonSep replaces the label of 5 % of the documents with another label.
 
-Groups: after Fakcharoenphol and Prompak 2019. Nine classes in three groups in the unit disc, margin 0.005.
-The paper gives these numbers but not the regions; here a group is a third of the disc, and parallel cuts
-across its axis divide it into three classes. The regions of a linear learner are cones, so it cannot tell the
-classes of a group apart.
+Groups: after Fakcharoenphol and Prompak 2019. Nine classes in three groups in the unit disc, with margin 0.005.
+The paper gives these numbers but not the regions. Here a group is a third of the disc, and two cuts perpendicular to
+its axis divide it into three classes. The decision regions of a linear learner are cones, so it cannot separate the
+classes of a group.
 """
 
 import numpy as np
@@ -27,13 +27,13 @@ _AXES = 2.0 * np.pi * np.arange(3) / 3.0
 
 
 def keywords(seed: int) -> list[IntArray]:
-    """The keywords of each class: 20 to 40 of 120."""
+    """Draw the keywords of each class: 20 to 40 of 120."""
     rng = np.random.default_rng([seed, 1])
     return [rng.permutation(N_KEYWORDS)[: rng.integers(20, 41)] for _ in range(N_CLASSES)]
 
 
 def documents(n: int, seed: int, chunk: int, noise: float) -> tuple[Contexts, IntArray]:
-    """N documents, and their labels of which a share `noise` is wrong.
+    """Generate n documents and their labels; a label is wrong with probability `noise`.
 
     The first m of n documents do not depend on n.
     """
@@ -70,14 +70,14 @@ def _write_documents(
 
 @compiled
 def _select(items: IntArray, uniforms: FloatArray) -> None:
-    """Brings a random choice of items to the front, as many as there are uniform numbers: Fisher and Yates."""
+    """Move a random choice of items to the front, one per uniform number, as in the Fisher–Yates shuffle."""
     for j in range(len(uniforms)):
         other = j + int(uniforms[j] * (len(items) - j))
         items[j], items[other] = items[other], items[j]
 
 
 def grouped_points(n: int, seed: int, chunk: int) -> tuple[Contexts, IntArray]:
-    """N points of the disc, uniform where the margin allows, and their classes 0 … 8, three to a group."""
+    """Draw n points, uniform on the disc without its margins, with their classes 0 … 8, three per group."""
     rng = np.random.default_rng([seed, 3, chunk])
     kept: list[FloatArray] = []
     while sum(len(points) for points in kept) < n:
@@ -102,7 +102,7 @@ def _classes(points: FloatArray) -> IntArray:
 
 
 def _clearance(points: FloatArray) -> FloatArray:
-    """The distance to the nearest boundary between two classes."""
+    """Return the distance of each point to the nearest boundary between two classes."""
     along = np.sort(_along_axes(points), axis=1)
     between_groups = (along[:, 2] - along[:, 1]) / np.sqrt(3.0)  # two axes differ by a vector of length √3
     between_classes = np.abs(along[:, 2:] - _CUTS).min(axis=1)

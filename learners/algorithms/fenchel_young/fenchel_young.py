@@ -1,8 +1,8 @@
-"""The logistic learner with randomized decoding: full information, a constant surrogate regret without log K.
+"""The logistic learner with randomized decoding: full information, constant surrogate regret without a factor log K.
 
 Shinsaku Sakaue, Han Bao, Taira Tsuchiya, Taihei Oki, "Online Structured Prediction with Fenchel-Young Losses
 and Improved Surrogate Regret for Online Multiclass Classification with Logistic Loss", COLT 2024, Theorem 5.1.
-The steps are those of `learners.mathematics.descent`.
+`learners.mathematics.descent` has the steps.
 """
 
 import math
@@ -26,7 +26,7 @@ _LN2 = math.log(2.0)
 
 
 class _Parameters(NamedTuple):
-    """The hyperparameters as the kernels want them."""
+    """The hyperparameters in the form that the kernels take."""
 
     steps: Steps
     as_of_prediction: bool
@@ -34,13 +34,13 @@ class _Parameters(NamedTuple):
 
 @hyperparameters
 class FenchelYoung(Delayed, FullInformation, CompiledLearner[DescentState]):
-    """Base-2 logistic loss, gradient descent, and an answer that randomizes only as much as the loss pays for.
+    """Answers with a label: base-2 logistic loss, gradient descent, and no more randomization than the loss pays for.
 
-    With σ the softmax of the scores, the answer is P = q σ + (1 - q) e_y* with q = min(1, 2(1 - σ_y*)), y* the
-    leader. Nothing is learned from a round without its true label.
+    With σ the softmax of the scores, the distribution is P = q σ + (1 - q) e_y* with q = min(1, 2(1 - σ_y*)), y* being
+    the leader. Rounds without a true label are not learned from.
 
     Raises:
-        pydantic.ValidationError: for a hyperparameter out of range, or two that contradict each other.
+        pydantic.ValidationError: if a hyperparameter is out of range, or if two contradict each other.
     """
 
     algorithm = "fenchel-young"
@@ -50,11 +50,11 @@ class FenchelYoung(Delayed, FullInformation, CompiledLearner[DescentState]):
     learning_rate: Literal["theorem", "adaptive", "parameter-free"] | Positive = "theorem"
     """`theorem` for η = (1 - ln 2) ln 2 / X², `adaptive` (needs a radius), `parameter-free`, or a fixed η."""
     radius: Magnitude | None = None
-    """D: weights are kept in the Frobenius ball of this radius. `null`: no ball, as the theorem allows."""
+    """D: the radius of the Frobenius ball that W is projected onto. `null`: no projection; the theorem needs none."""
     delayed_update: DelayedUpdate = "as_of_prediction"
 
     def __post_init__(self) -> None:
-        """Refuses combinations without a meaning."""
+        """Refuse contradictory settings."""
         check_radius(self.learning_rate, self.radius)
 
     @property
@@ -63,18 +63,17 @@ class FenchelYoung(Delayed, FullInformation, CompiledLearner[DescentState]):
         bounds = {
             "theorem": ("X²‖U‖² / (2(1 - ln 2) ln 2)", "Theorem 5.1"),
             "adaptive": ("16X²D² / (1 - ln 2)", "Appendix E.1"),
-            "parameter-free": ("the order of X²‖U‖² times a logarithm of T, without constants", "Appendix E.2"),
+            "parameter-free": ("the order of X²‖U‖² times a logarithm of T (constants not given)", "Appendix E.2"),
         }
         if not isinstance(self.learning_rate, str):
             if self.learning_rate > _theorem_step(self) * ROUNDING:
                 return uncovered("the step is larger than (1 - ln 2) ln 2 / X²", "learning_rate theorem")
-            bounds[""] = "‖U‖²/(2η), η being the learning_rate", "the proof of Theorem 5.1"
+            bounds[""] = "‖U‖²/(2η), where η is the learning_rate", "the proof of Theorem 5.1"
         bound, source = bounds[self.learning_rate if isinstance(self.learning_rate, str) else ""]
         late = LATE if self.evidence_size > 0 and source.endswith("Theorem 5.1") else ""
         return (
-            f"Expected mistakes exceed the base-2 logistic loss of {within(self.radius)} by at most {bound}, whatever "
-            "the "
-            f"rounds (Sakaue, Bao, Tsuchiya and Oki 2024, {source}). {AT_ONCE} {late}".rstrip()
+            f"Expected mistakes exceed the base-2 logistic loss of {within(self.radius)} by at most {bound}, for any "
+            f"sequence of rounds (Sakaue, Bao, Tsuchiya and Oki 2024, {source}). {AT_ONCE} {late}".rstrip()
         )
 
     @property
@@ -83,21 +82,21 @@ class FenchelYoung(Delayed, FullInformation, CompiledLearner[DescentState]):
         return self.problem.n_labels
 
     def fold_cost(self, nonzeros: int) -> int:
-        """K·d, and again where parameter-free, and where scores are recomputed."""
+        """Return K·d multiply-adds, plus as many if parameter-free, plus as many if scores are recomputed."""
         passes = 1 + (self.learning_rate == "parameter-free") + (self.evidence_size == 0)
         return self.problem.n_labels * nonzeros * passes
 
     @property
     def kernels(self) -> Kernels:
-        """Answers P, the evidence being the scores W x; one step for each round with a true label."""
+        """Decides with P and leaves the scores W x as evidence; takes one step per round with a true label."""
         return Kernels(_Parameters(_steps(self), self.evidence_size > 0), _decide, _fold)
 
     def init(self) -> DescentState:
-        """Zero weights."""
+        """Return zero weights."""
         return untaught(self)
 
     def weights(self, state: DescentState) -> FloatArray:
-        """W as (K, d), rows the labels' weight vectors."""
+        """Return W as (K, d), one row per label."""
         return np.ascontiguousarray(state.direction.T) * multiplier(_steps(self), state)
 
 
@@ -133,7 +132,7 @@ def _score(steps: Steps, state: DescentState, contexts: Contexts, i: int, s: Flo
 
 @compiled
 def decode(scores: FloatArray, distribution: FloatArray) -> None:
-    """Writes P = q σ + (1 - q) e_y* to distribution (K,), q = min(1, 2(1 - σ_y*)): Theorem 5.1's answer."""
+    """Write P = q σ + (1 - q) e_y* to distribution (K,), with q = min(1, 2(1 - σ_y*)): the decoding of Theorem 5.1."""
     softmax(scores, distribution)
     top, rest = leader(scores), 0.0
     for k in range(len(scores)):

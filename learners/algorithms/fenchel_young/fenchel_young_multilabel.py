@@ -1,4 +1,4 @@
-"""Multilabel classification: any subset of the labels as the answer, by Fenchel-Young descent (see `structured`).
+"""Multilabel classification: answers with any subset of the labels, by Fenchel-Young descent (see `structured`).
 
 Sakaue, Bao, Tsuchiya and Oki 2024, Appendix C.1, "multilabel classification".
 """
@@ -16,15 +16,16 @@ from learners.output_spaces import Multilabel
 
 @hyperparameters
 class FenchelYoungMultilabel(Drawing):
-    """Answers a set of labels: each has a score, and randomizes only as much as the loss pays for.
+    """Answers with a set of labels: one score per label, and no more randomization than the loss pays for.
 
-    The loss is the share of labels that are wrongly in or out. The answer is the labels with mean ŷ over 1/2, or, with
-    probability min(1, 2‖y* - ŷ‖), each label by itself with its mean; untaught, the empty set.
+    The target loss is the share of labels wrongly included or excluded. The answer is the set of labels whose mean ŷ
+    exceeds 1/2 or, with probability min(1, 2‖y* - ŷ‖), a set that includes each label independently with its mean as
+    probability. Before any feedback, the answer is the empty set.
     """
 
     algorithm = "fenchel-young-multilabel"
     answer: ClassVar[Literal["label-set", "ranking"]] = "label-set"
-    loss_name = "share of labels wrongly in or out"
+    loss_name = "share of labels wrongly included or excluded"
 
     regularization: Magnitude | None = None
     """λ, greater than 4/√K; `null` for 8/√K."""
@@ -36,19 +37,19 @@ class FenchelYoungMultilabel(Drawing):
 
     @cached_property
     def space(self) -> Multilabel:
-        """{0, 1}^K."""
+        """The space {0, 1}^K."""
         return Multilabel(n_labels=self.problem.n_labels, regularization=self.regularization)
 
     def vertices(self, labels: IntArray) -> FloatArray:
-        """The rows as they are."""
+        """Return the rows unchanged, as floats."""
         return labels.astype(np.float64)
 
     def rows(self, vertices: FloatArray) -> IntArray:
-        """The vertices as they are."""
+        """Return the vertices unchanged, as integers."""
         return vertices.astype(np.int64)
 
     def probabilities(self, means: FloatArray) -> FloatArray:
-        """(1 - p) y* + p ŷ: the probability of each label to be in the answer."""
+        """Return (1 - p) y* + p ŷ: the probability that each label is in the answer."""
         nearest = (means > 0.5).astype(np.float64)
         p = np.minimum(1.0, 2.0 * np.linalg.norm(nearest - means, axis=1, keepdims=True))
         return np.asarray(nearest + p * (means - nearest))

@@ -1,4 +1,4 @@
-"""Ordinal regression: one of several ordered labels as the answer, by Fenchel-Young descent (see `structured`).
+"""Ordinal regression: answers with one of several ordered labels, by Fenchel-Young descent (see `structured`).
 
 Sakaue, Bao, Tsuchiya and Oki 2024, Appendix C.1, "ordinal regression".
 """
@@ -18,16 +18,16 @@ from learners.output_spaces import Ordinal
 
 @hyperparameters
 class FenchelYoungOrdinal(Structured):
-    """Answers one of K levels, the labels from lowest to highest: a miss costs by how many levels it is.
+    """Answers with one of K levels, ordered from lowest to highest; an error costs its distance in levels.
 
-    The loss is |level - truth| / (K - 1). Each of the K - 1 thresholds between the levels has a score. The answer is
-    the level nearest to the mean ŷ, or, with probability min(1, 2‖y* - ŷ‖), one drawn with that mean; untaught, the
-    lowest.
+    The target loss is |level - truth| / (K - 1). Each of the K - 1 thresholds between levels has a score. The answer is
+    the level nearest to the mean ŷ or, with probability min(1, 2‖y* - ŷ‖), a random level with that mean. Before any
+    feedback, the answer is the lowest level.
     """
 
     algorithm = "fenchel-young-ordinal"
     answer: ClassVar[Literal["level"]] = "level"
-    loss_name = "difference of levels, as a share of K - 1,"
+    loss_name = "difference of levels, divided by K - 1,"
 
     regularization: Magnitude | None = None
     """λ, greater than 4/√(K - 1); `null` for 8/√(K - 1)."""
@@ -39,15 +39,15 @@ class FenchelYoungOrdinal(Structured):
 
     @cached_property
     def space(self) -> Ordinal:
-        """1^m 0^(K-1-m), m from 0 to K - 1."""
+        """The space of vectors 1^m 0^(K-1-m), m from 0 to K - 1."""
         return Ordinal(n_steps=self.problem.n_labels - 1, regularization=self.regularization)
 
     def vertices(self, labels: IntArray) -> FloatArray:
-        """As many ones as the level's number."""
+        """Return as many ones as the level's index, then zeros."""
         return (np.arange(self.problem.n_labels - 1) < labels[:, None]).astype(np.float64)
 
     def decide_unchecked(self, state: DescentState, contexts: Contexts) -> Decisions:
-        """(1 - p) on the nearest level, p times the steps of the mean on each."""
+        """Put (1 - p) on the nearest level, and p times the mean's decrements on all levels."""
         means = self.means(state, contexts)
         edges = np.pad(means, ((0, 0), (1, 0)), constant_values=1.0)
         steps = edges - np.pad(means, ((0, 0), (0, 1)))

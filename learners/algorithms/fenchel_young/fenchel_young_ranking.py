@@ -1,4 +1,4 @@
-"""Rankings: an order of all labels as the answer, by Fenchel-Young descent (see `structured`).
+"""Rankings: answers with an order of all labels, by Fenchel-Young descent (see `structured`).
 
 Sakaue, Bao, Tsuchiya and Oki 2024, section 3.2 (the Birkhoff polytope) and Appendix C.1 (the permutahedron).
 """
@@ -15,16 +15,16 @@ from learners.hyperparameters import Magnitude, hyperparameters, refusal
 from learners.output_spaces import Matching, OutputSpace, Ranking
 
 _MOST_LABELS = {"birkhoff": 20, "permutahedron": 1000}
-"""With so many, an answer and its probability take 5 to 10 ms on the one, 2 ms on the other."""
+"""At these sizes, an answer with its probability takes 5 to 10 ms (birkhoff) or 2 ms (permutahedron)."""
 
 
 @hyperparameters
 class FenchelYoungRanking(Drawing):
-    """Answers an order of all labels, and randomizes only as much as the loss pays for.
+    """Answers with an order of all labels: gradient descent, and no more randomization than the loss pays for.
 
-    On the `permutahedron` each label has a score and a ranking is taken as its labels' points, K for the first: a label
-    far from its place costs more than one that is near. On the `birkhoff` polytope each label has a score for each
-    place, K² in all, and what counts is the share of labels in a wrong place.
+    On the `permutahedron`, each label has one score. A ranking is the vector of its labels' points, K for the first, so
+    a label far from its place costs more than one close to it. On the `birkhoff` polytope, each label has a score for
+    each place, K² in all, and the target loss is the share of labels in a wrong place.
     """
 
     algorithm = "fenchel-young-ranking"
@@ -32,17 +32,17 @@ class FenchelYoungRanking(Drawing):
     loss_name = "target loss"
 
     polytope: Literal["birkhoff", "permutahedron"] = "permutahedron"
-    """`permutahedron` for up to 1000 labels, `birkhoff` for up to 20: a score for each label and place."""
+    """`permutahedron` for up to 1000 labels; `birkhoff` for up to 20 labels, with a score for each label and place."""
     regularization: Magnitude | None = None
     """λ of the permutahedron, greater than 4√(3/(K(K² - 1)))/√2; `null` for twice that."""
     sharpness: Annotated[float, pydantic.Field(ge=1e-6, lt=2)] | None = None
     """μ of the Birkhoff polytope, less than 2; `null` for 1."""
 
     def __post_init__(self) -> None:
-        """Refuses combinations without a meaning, and more labels than can be afforded."""
+        """Refuse contradictory settings, and more labels than are affordable."""
         if self.problem.n_labels > _MOST_LABELS[self.polytope]:
             instead = "permutahedron" if self.problem.n_labels <= _MOST_LABELS["permutahedron"] else None
-            hint = "fenchel-young-multilabel, whose answers have no order" if instead is None else f"polytope {instead}"
+            hint = "fenchel-young-multilabel, which has no order" if instead is None else f"polytope {instead}"
             raise refusal("polytope", f"{self.polytope} takes at most {_MOST_LABELS[self.polytope]} labels; use {hint}")
         if self.polytope == "birkhoff" and self.regularization is not None:
             raise refusal("regularization", "the birkhoff polytope takes a sharpness instead")
@@ -59,14 +59,14 @@ class FenchelYoungRanking(Drawing):
 
     @cached_property
     def space(self) -> OutputSpace:
-        """Vectors of points, or permutation matrices."""
+        """The space of point vectors, or of permutation matrices."""
         K = self.problem.n_labels
         if self.polytope == "permutahedron":
             return Ranking(n_items=K, regularization=self.regularization)
         return Matching(n_items=K, sharpness=1.0 if self.sharpness is None else self.sharpness)
 
     def vertices(self, labels: IntArray) -> FloatArray:
-        """K points for the first label, 1 for the last; or a 1 at label and place."""
+        """Return K points for the first label down to 1 for the last; or a 1 at each label and place."""
         n, K = labels.shape
         places = np.empty((n, K), dtype=np.int64)
         np.put_along_axis(places, labels, np.arange(K)[None], axis=1)
@@ -75,12 +75,12 @@ class FenchelYoungRanking(Drawing):
         return np.asarray((places[:, :, None] == np.arange(K)).reshape(n, K * K), dtype=np.float64)
 
     def rows(self, vertices: FloatArray) -> IntArray:
-        """The labels by their places."""
+        """Return the labels ordered by their places."""
         K = self.problem.n_labels
         if self.polytope == "permutahedron":
             return np.asarray(np.argsort(-vertices, axis=1), dtype=np.int64)
         return np.asarray(vertices.reshape(-1, K, K).argmax(axis=1), dtype=np.int64)
 
     def probabilities(self, means: FloatArray) -> FloatArray:
-        """Nothing: there are K! rankings."""
+        """Return nothing, (n, 0): there are K! rankings."""
         return np.empty((len(means), 0))

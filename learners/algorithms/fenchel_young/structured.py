@@ -3,9 +3,9 @@
 Shinsaku Sakaue, Han Bao, Taira Tsuchiya, Taihei Oki, "Online Structured Prediction with Fenchel-Young Losses
 and Improved Surrogate Regret for Online Multiclass Classification with Logistic Loss", COLT 2024, section 4.
 
-The learners of label sets, rankings and levels are this procedure over a space of their own. An answer is a vertex
-of the space, a vector, and so is the truth. The evidence of a decision is the mean ŷ that the answer is drawn
-around, and late feedback goes by it, unless the mean is recomputed.
+The learners of label sets, rankings and levels apply this procedure, each to its own space. Answers and truths are
+vertices of the space, which are vectors. The evidence of a decision is the mean ŷ that the answer is drawn around. Late
+updates use it, unless the mean is recomputed.
 """
 
 import math
@@ -39,40 +39,41 @@ LearningRate: TypeAlias = Annotated[
 Radius: TypeAlias = Annotated[
     Magnitude | None,
     pydantic.Field(
-        description="D: weights are kept in the Frobenius ball of this radius. `null`: no ball, as the theorems allow."
+        description="D: the radius of the Frobenius ball that W is projected onto. `null`: no projection; Theorems 4.2 "
+        "and 4.3 need none."
     ),
 ]
 
 _BOUNDS = {
-    "theorem": ("(1 - a) b‖U‖²/(4 (1 - m) m), m = min(1/2, a), whatever the rounds", "Theorem 4.2"),
-    "fixed": ("‖U‖²/(2η), η being the learning_rate, whatever the rounds", "the proof of Theorem 4.2"),
+    "theorem": ("(1 - a) b‖U‖²/(4 (1 - m) m), m = min(1/2, a), for any sequence of rounds", "Theorem 4.2"),
+    "fixed": ("‖U‖²/(2η), where η is the learning_rate, for any sequence of rounds", "the proof of Theorem 4.2"),
     "high-probability": (
-        "((1 - a) b‖U‖²/(1 - a/2) + c ln(1/δ))/a, for rounds fixed beforehand",
+        "((1 - a) b‖U‖²/(1 - a/2) + c ln(1/δ))/a, for rounds fixed in advance",
         "Theorem 4.3",
     ),
-    "adaptive": ("8 (1 - a) b D²/a, whatever the rounds", "Appendix E.1"),
-    "parameter-free": ("the order of b‖U‖² times a logarithm of T, without constants", "Appendix E.2"),
+    "adaptive": ("8 (1 - a) b D²/a, for any sequence of rounds", "Appendix E.1"),
+    "parameter-free": ("the order of b‖U‖² times a logarithm of T (constants not given)", "Appendix E.2"),
 }
-"""What is proved for each learning rate, and where."""
+"""The bound of each learning rate, and its source."""
 
 _MEAN_SLACK = 1e-9
-"""Rounding may take a mean this far out of its space."""
+"""Rounding may take a mean this far outside its space."""
 
-_ROW_COST = 100_000  # multiply-adds in the time that one row spends outside of kernels
+_ROW_COST = 100_000  # the time that one row spends outside of kernels, in multiply-adds
 
 
 @hyperparameters
 class Structured(FullInformation, CheckedLearner[DescentState]):
-    """W moves by -η (ŷ - y) x' each round, and is kept in a ball where a radius is given.
+    """W moves by -η (ŷ - y) x' each round, and is projected onto a ball if a radius is given.
 
-    With a = 1 - 4γ/(λν) and b = 2X²κ²/λ of the space, and step `theorem`, the expected target loss exceeds the
-    surrogate loss of any U by at most (1 - a) b ‖U‖² / (4 (1 - m) m), m = min(1/2, a), whatever the rounds.
+    With a = 1 - 4γ/(λν) and b = 2X²κ²/λ of the space, and the step `theorem`, the expected target loss exceeds the
+    surrogate loss of any U by at most (1 - a) b ‖U‖² / (4 (1 - m) m), m = min(1/2, a), for any sequence of rounds.
 
     Raises:
-        pydantic.ValidationError: for a hyperparameter out of range, or two that contradict each other.
+        pydantic.ValidationError: if a hyperparameter is out of range, or if two contradict each other.
     """
 
-    loss_name: ClassVar[str]  # what a wrong answer costs, for the guarantee
+    loss_name: ClassVar[str]  # the target loss, in words, for the guarantee
     state_type = DescentState
     smaller = "fewer labels or features"
 
@@ -81,7 +82,7 @@ class Structured(FullInformation, CheckedLearner[DescentState]):
     delayed_update: DelayedUpdate = "as_of_prediction"
 
     def __post_init__(self) -> None:
-        """Refuses combinations without a meaning, and what the space refuses."""
+        """Refuse contradictory settings, and settings that the space refuses."""
         check_radius(self.learning_rate, self.radius)
         try:
             _ = self.space
@@ -92,11 +93,11 @@ class Structured(FullInformation, CheckedLearner[DescentState]):
     @cached_property
     @abstractmethod
     def space(self) -> OutputSpace:
-        """What can be answered."""
+        """The output space: the possible answers and their constants."""
 
     @abstractmethod
     def vertices(self, labels: IntArray) -> FloatArray:
-        """The vertices (n, D) of answers as the service counts them, of the space's vectors; any for NO_LABEL."""
+        """Return the vertices (n, D) of answers in the form of `Rounds.labels`; arbitrary rows for NO_LABEL."""
 
     @property
     @abstractmethod
@@ -110,7 +111,7 @@ class Structured(FullInformation, CheckedLearner[DescentState]):
         if fixed and self._steps.step > 2.0 * self.surrogate_gap / self.smoothness * ROUNDING:
             return uncovered("the step is larger than 2a/b", "learning_rate theorem, high-probability or adaptive")
         bound, source = _BOUNDS["fixed" if isinstance(self.learning_rate, float) else self.learning_rate]
-        chance = "With probability 1 - δ the" if self.learning_rate == "high-probability" else "The expected"
+        chance = "With probability 1 - δ, the" if self.learning_rate == "high-probability" else "The expected"
         constants = self.constants_named
         if self.learning_rate == "high-probability":
             constants += f", c = {self.space.constants.gamma * self.space.constants.diameter:.4g}"
@@ -123,52 +124,52 @@ class Structured(FullInformation, CheckedLearner[DescentState]):
 
     @property
     def n_scores(self) -> int:
-        """The dimension of the space."""
+        """D, the dimension of the space."""
         return self.space.dimension
 
     @property
     def evidence_size(self) -> int:
-        """The mean ŷ as of prediction time, or nothing where it is recomputed."""
+        """D, for the mean ŷ at prediction time, or 0 where it is recomputed."""
         return 0 if self.recomputes else self.space.dimension
 
     @property
     def recomputes(self) -> bool:
-        """Whether a late update takes the mean of the present weights."""
+        """Whether a late update recomputes the mean from the current weights."""
         return self.delayed_update == "recompute"
 
     def decide_cost(self, nonzeros: int) -> int:
-        """Scores, the space's decoding and drawing, and the calls between them."""
+        """Return the cost of scores, of the space's decoding and drawing, and of the calls between them."""
         return self.n_scores * nonzeros + self.space.draw_cost + _ROW_COST
 
     @property
     def fold_overhead(self) -> int:
-        """The calls around a fold."""
+        """The cost of the calls around a fold."""
         return _ROW_COST
 
     def fold_cost(self, nonzeros: int) -> int:
-        """Scores times d, and again where parameter-free, and what a decision costs where the mean is recomputed."""
+        """Return the cost of a step, twice if parameter-free, plus that of a decision if the mean is recomputed."""
         pass_, twice = self.n_scores * nonzeros, self.learning_rate == "parameter-free"
         return pass_ * (1 + twice) + (pass_ + self.space.draw_cost + _ROW_COST if self.recomputes else 0)
 
     @property
     def surrogate_gap(self) -> float:
-        """A of the theorems, in (0, 1): the share of the surrogate loss that is left to pay for learning."""
+        """a of the theorems, in (0, 1): the share of the surrogate loss that remains to pay for learning."""
         return 1.0 - self.space.constants.loss_share
 
     @property
     def smoothness(self) -> float:
-        """B of the theorems: ‖G‖² is at most b times the surrogate loss."""
+        """b of the theorems: ‖G‖² is at most b times the surrogate loss."""
         constants = self.space.constants
         return 2.0 * (self.problem.norm_bound * constants.kappa) ** 2 / constants.strong_convexity
 
     def regret_bound(self, comparator_norm: float, failure: float = 0.0) -> float:
-        """What the target loss may exceed the surrogate loss of a U with ‖U‖ = comparator_norm by.
+        """Return the bound on target loss minus surrogate loss, against any U with ‖U‖ = comparator_norm.
 
-        The expected loss, Theorem 4.2, or with the adaptive step Appendix E.1, for any U in the ball. With the
-        step `high-probability` the loss itself, with probability 1 - failure (Theorem 4.3).
+        The bound is on the expected loss: Theorem 4.2, or Appendix E.1 with the adaptive step, for any U in the ball.
+        With the step `high-probability`, it is on the loss itself, with probability 1 - failure (Theorem 4.3).
 
         Raises:
-            ValueError: for a step that no theorem gives constants for.
+            ValueError: if no theorem gives constants for the step.
         """
         a, b, constants = self.surrogate_gap, self.smoothness, self.space.constants
         m = min(0.5, a)
@@ -182,22 +183,22 @@ class Structured(FullInformation, CheckedLearner[DescentState]):
         raise ValueError("no theorem gives the constants of this learning_rate")
 
     def init(self) -> DescentState:
-        """Zero weights."""
+        """Return zero weights."""
         return untaught(self)
 
     def weights(self, state: DescentState) -> FloatArray:
-        """W as (D, d)."""
+        """Return W as (D, d)."""
         return np.ascontiguousarray(state.direction.T) * multiplier(self._steps, state)
 
     def means(self, state: DescentState, contexts: Contexts) -> FloatArray:
-        """The mean ŷ for each context, (n, D)."""
+        """Return the mean ŷ for each context, (n, D)."""
         theta = scores(state.direction, contexts) * multiplier(self._steps, state)
         for i in range(contexts.n):
             theta[i] = self.space.decode(theta[i])
         return theta
 
     def fold_unchecked(self, state: DescentState, rounds: Rounds) -> DescentState:
-        """One projected gradient step, or parameter-free step, for each round with a truth."""
+        """Take one projected gradient step, or parameter-free step, for each round with a true answer."""
         known = (rounds.true_labels != NO_LABEL).all(axis=tuple(range(1, rounds.true_labels.ndim)))
         steps, truths = self._steps, self.vertices(rounds.true_labels)
         if self.recomputes:
@@ -205,7 +206,7 @@ class Structured(FullInformation, CheckedLearner[DescentState]):
                 now = slice(t, t + 1)
                 descend_all(steps, state, context, self.means(state, context) - truths[now], known[now])
             return state
-        # A mean lies between the vertices: numbers from elsewhere must not lead the weights away.
+        # Means lie in the hull of the vertices; evidence from outside must not lead the weights away.
         means = np.clip(rounds.evidence, 0.0, self.space.largest_entry)
         descend_all(steps, state, rounds.contexts, means - truths, known)
         return state
@@ -218,36 +219,36 @@ class Structured(FullInformation, CheckedLearner[DescentState]):
 
 
 class Drawing(Structured):
-    """A structured learner whose answers are rows of K numbers: see `base.StructuredLearner`."""
+    """A structured learner whose answers are rows of K numbers: see `learners.answers.StructuredLearner`."""
 
     @abstractmethod
     def rows(self, vertices: FloatArray) -> IntArray:
-        """The answers (n, K) that these vertices (n, D) stand for: the inverse of `vertices`."""
+        """Return the answers (n, K) that these vertices (n, D) represent: the inverse of `vertices`."""
 
     @abstractmethod
     def probabilities(self, means: FloatArray) -> FloatArray:
-        """What `Decisions.distributions` tells of the answers around means (n, D)."""
+        """Return `Decisions.distributions` for answers around means (n, D)."""
 
     @property
     def n_uniforms(self) -> int:
-        """As the space."""
+        """The number of uniform numbers that the space consumes per answer."""
         return self.space.n_uniforms
 
     @property
     def evidence_size(self) -> int:
-        """The mean ŷ, which the answer is drawn around."""
+        """D, for the mean ŷ, which the answer is drawn around."""
         return self.space.dimension
 
     def decide_unchecked(self, state: DescentState, contexts: Contexts) -> Decisions:
-        """The mean ŷ for each context, as evidence."""
+        """Return the mean ŷ for each context, as evidence."""
         means = self.means(state, contexts)
         return Decisions(self.probabilities(means), means)
 
     def draw(self, decisions: Decisions, uniforms: FloatArray) -> Draws:
-        """The answers around the means, with their exact probabilities; `LEAST_PROPENSITY` where one is smaller.
+        """Draw the answers around the means, with their exact probabilities, raised to at least `LEAST_PROPENSITY`.
 
         Raises:
-            InvalidArrayError: for evidence or uniforms of another shape, or numbers out of range.
+            InvalidArrayError: if evidence or uniforms have another shape, or numbers out of range.
         """
         n = len(decisions.evidence)
         expect_array("evidence", decisions.evidence, FLOAT, 2, (n, self.space.dimension))
@@ -258,7 +259,7 @@ class Drawing(Structured):
         return self.draw_unchecked(decisions, uniforms)
 
     def draw_unchecked(self, decisions: Decisions, uniforms: FloatArray) -> Draws:
-        """As `draw`, for arrays that the caller has checked."""
+        """Do the same as `draw`, for arrays that the caller has checked."""
         means, space = decisions.evidence, self.space
         outputs = np.empty_like(means)
         for i in range(len(means)):

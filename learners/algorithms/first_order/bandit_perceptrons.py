@@ -1,9 +1,9 @@
-"""One binary perceptron for each label under bandit feedback.
+"""One binary perceptron per label, under bandit feedback.
 
 Jittat Fakcharoenphol and Chayutpong Prompak, "Bandit Multiclass Linear Classification for the Group Linear
 Separable Case", 2019, Algorithm 1; Beygelzimer, Pál, Szörényi, Thiruvenkatachari, Wei, Zhang, "Bandit
 Multiclass Linear Classification: Efficient Algorithms for the Separable Case", ICML 2019, Algorithm 1.
-Of the labels that claim the context (f ≥ 0) the one of the highest score is answered, as in the authors' code.
+Among the labels that claim the context (f ≥ 0), the one with the highest score is answered, as in the authors' code.
 """
 
 from typing import NamedTuple
@@ -21,20 +21,20 @@ from learners.mathematics.linear_algebra import add_outer, score, score_row
 
 
 class BanditPerceptronsState(NamedTuple):
-    """One weight vector for each label."""
+    """One weight vector per label."""
 
     weights: LabelVectors
     rounds: Count  # rounds folded so far
-    updates: Count  # binary mistakes corrected so far, over all labels
+    updates: Count  # corrections of binary perceptrons so far, over all labels
 
 
 @hyperparameters
 class BanditPerceptrons(CompiledLearner[BanditPerceptronsState]):
-    """Each label has a perceptron that claims contexts; answers the strongest claim, draws where there is none.
+    """A perceptron per label claims contexts; answers with the strongest claim, or uniformly if no label claims.
 
-    Learns where it guessed right without any claim, or wrong with one. Late feedback corrects a perceptron
-    only if it still errs: the sign is taken with the present weights, the evidence is whether any label had claimed the
-    context.
+    Learns from right answers given without a claim, and from wrong answers given with one; with `use_known_label`, from
+    every right answer. Late feedback corrects a perceptron only if it still errs: the sign is computed with the current
+    weights. The evidence is whether any label had claimed the context.
     """
 
     algorithm = "bandit-perceptrons"
@@ -42,7 +42,7 @@ class BanditPerceptrons(CompiledLearner[BanditPerceptronsState]):
     state_type = BanditPerceptronsState
 
     use_known_label: bool = True
-    """Whether a right answer corrects every perceptron, as the true label is then known; keeps the guarantee."""
+    """Whether a right answer, which reveals the true label, corrects every perceptron; preserves the guarantee."""
 
     @property
     def guarantee(self) -> str:
@@ -51,22 +51,22 @@ class BanditPerceptrons(CompiledLearner[BanditPerceptronsState]):
 
     @property
     def evidence_size(self) -> int:
-        """Whether no label had claimed the context: 1 or 0."""
+        """1: whether no label claimed the context."""
         return 1
 
     def fold_cost(self, nonzeros: int) -> int:
-        """Scores, and K labels."""
+        """Return the cost of the scores and of updating K labels."""
         return 2 * self.problem.n_labels * nonzeros
 
     @property
     def kernels(self) -> Kernels:
-        """Answers the strongest claim, or 1/K; corrects the perceptrons that the rounds show to err."""
+        """Decides for the strongest claim, or with 1/K each; corrects the perceptrons that erred."""
         return Kernels((self.use_known_label,), _decide, _fold)
 
 
 @compiled
 def claim(s: FloatArray, distribution: FloatArray) -> float:
-    """Writes 1 on the strongest claim, or 1/K everywhere; returns 1 where there is no claim, else 0."""
+    """Write 1 on the strongest claim, or 1/K everywhere; return 1.0 if there is no claim, else 0.0."""
     nobody = s[leader(s)] < 0.0
     lead(s, 1.0 if nobody else 0.0, distribution)
     return 1.0 if nobody else 0.0
@@ -88,7 +88,7 @@ def _decide(
 
 @compiled
 def corrections(known: bool, s: FloatArray, label: int, correct: bool, nobody: bool, coefficients: FloatArray) -> int:
-    """Writes +1, -1 or 0 for each label: how its perceptron is corrected; returns how many are."""
+    """Write +1, -1 or 0 for each label, the correction of its perceptron; return the number of corrections."""
     coefficients[:] = 0.0
     updates = 0
     if not correct:

@@ -1,4 +1,4 @@
-"""Bandit perceptrons with the rational kernel, for labels that no plane separates.
+"""Bandit perceptrons with the rational kernel, for labels that are not linearly separable.
 
 Beygelzimer, Pál, Szörényi, Thiruvenkatachari, Wei, Zhang, "Bandit Multiclass Linear Classification: Efficient
 Algorithms for the Separable Case", ICML 2019, Algorithm 2; Jittat Fakcharoenphol and Chayutpong Prompak, "Bandit
@@ -21,26 +21,26 @@ from learners.mathematics.guarantees import strong_margin
 
 
 class BanditPerceptronsKernelState(NamedTuple):
-    """Support vectors, each with a coefficient for every label; only the first `used` count."""
+    """Support vectors, with a coefficient for each label; only the first `used` are valid."""
 
-    support: Annotated[FloatArray, Layout("float64", ("d", "max_support"))]  # a column each
+    support: Annotated[FloatArray, Layout("float64", ("d", "max_support"))]  # one column each
     coefficients: Annotated[FloatArray, Layout("float64", ("max_support", "K"))]
     used: Count
-    refused: Count  # rounds that would have added a support vector, had there been room
+    refused: Count  # rounds that would have added a support vector but found no room
     rounds: Count  # rounds folded so far
-    updates: Count  # binary mistakes corrected so far, over all labels
+    updates: Count  # corrections of binary perceptrons so far, over all labels
 
 
 @hyperparameters
 class BanditPerceptronsKernel(CompiledLearner[BanditPerceptronsKernelState]):
-    """Bandit perceptrons with the rational kernel k(x, x') = 1 / (1 - ⟨x, x'⟩/2), for labels no plane separates.
+    """Bandit perceptrons with the rational kernel k(x, x') = 1 / (1 - ⟨x, x'⟩/2), for data no plane separates.
 
-    A round that corrects adds its context to the support, or changes the coefficients if it is there
-    already. Once `max_support` contexts are in, those rounds are left out and counted in `refused`; the
-    guarantee ends there. Nothing is ever replaced, as a learner draws nothing.
+    A round with corrections adds its context to the support, or changes its coefficients if it is already there. Once
+    `max_support` contexts are stored, rounds with new contexts are skipped and counted in `refused`, and the guarantee
+    ends. No support vector is ever replaced, because a learner has no randomness to choose one.
 
     Raises:
-        pydantic.ValidationError: for a hyperparameter out of range, or a norm bound other than 1.
+        pydantic.ValidationError: if a hyperparameter is out of range, or if the norm bound is not 1.
     """
 
     algorithm = "bandit-perceptrons-kernel"
@@ -48,14 +48,14 @@ class BanditPerceptronsKernel(CompiledLearner[BanditPerceptronsKernelState]):
     state_type = BanditPerceptronsKernelState
 
     kernel: Literal["rational", "linear"] = "rational"
-    """`linear` is bandit-perceptrons, slower, for comparison."""
+    """`rational`, or `linear`, which is bandit-perceptrons, slower, for comparison."""
     max_support: Annotated[int, pydantic.Field(ge=1, le=1_000_000)] = 1000
-    """How many contexts are kept at most; time and memory grow with it."""
+    """The maximum number of stored contexts; time and memory grow with it."""
     use_known_label: bool = True
-    """Whether a right answer corrects every perceptron, as the true label is then known; keeps the guarantee."""
+    """Whether a right answer, which reveals the true label, corrects every perceptron; preserves the guarantee."""
 
     def __post_init__(self) -> None:
-        """Refuses contexts that the kernel is not made for."""
+        """Refuse norm bounds that the kernel is not defined for."""
         if self.problem.norm_bound != 1.0:
             raise ValueError("the rational kernel is defined on the unit ball: scale contexts to a norm bound of 1")
 
@@ -71,26 +71,26 @@ class BanditPerceptronsKernel(CompiledLearner[BanditPerceptronsKernelState]):
 
     @property
     def evidence_size(self) -> int:
-        """Whether no label had claimed the context: 1 or 0."""
+        """1: whether no label claimed the context."""
         return 1
 
     def decide_cost(self, nonzeros: int) -> int:
-        """The kernel with every support vector."""
+        """Return the cost of the kernel with every support vector."""
         return self.max_support * (self.problem.n_labels + nonzeros)
 
     def fold_cost(self, nonzeros: int) -> int:
-        """The kernel with every support vector, and a look for the context among them."""
+        """Return the cost of the kernel with every support vector, and of searching the support for the context."""
         return 2 * self.max_support * (self.problem.n_labels + nonzeros)
 
     @property
     def kernels(self) -> Kernels:
-        """Answers the strongest claim, or 1/K; corrects the perceptrons that the rounds show to err."""
+        """Decides for the strongest claim, or with 1/K each; corrects the perceptrons that erred."""
         return Kernels((self.use_known_label, self.kernel == "rational"), _kernel_decide, _kernel_fold)
 
 
 @compiled
 def _used(state: BanditPerceptronsKernelState) -> int:
-    """How many support vectors there are; a count from outside must not lead out of the array."""
+    """Return the number of support vectors; a count from outside must not exceed the array."""
     return max(0, min(state.used.item(), len(state.coefficients)))
 
 
@@ -119,7 +119,7 @@ def _kernel_score(
     gram: FloatArray,
     result: FloatArray,
 ) -> None:
-    """Adds f(x) to result (K,); gram, as long as the support in use, is scratch."""
+    """Add f(x) to result (K,); gram, one entry per support vector in use, is scratch space."""
     gram[:] = 0.0
     for position in range(len(values)):
         support = state.support[indices[position]]
@@ -133,7 +133,7 @@ def _kernel_score(
 
 @compiled
 def rational_kernel(product: float) -> float:
-    """1 / (1 - ⟨x, x'⟩/2), from 2/3 to 2 on the unit ball."""
+    """Return 1 / (1 - ⟨x, x'⟩/2), from 2/3 to 2 on the unit ball."""
     return 1.0 / (1.0 - 0.5 * min(1.0, max(-1.0, product)))
 
 
@@ -171,7 +171,7 @@ def _correct(
 
 @compiled
 def _place(state: BanditPerceptronsKernelState, indices: IntArray, values: FloatArray) -> int:
-    """The position of the context in the support, or the one after the last."""
+    """Return the position of the context in the support, or the position after the last."""
     nonzeros = np.count_nonzero(values)
     for j in range(_used(state)):
         same = True

@@ -20,14 +20,14 @@ from learners.mathematics.linear_algebra import add_to_label, score_row
 
 
 class BanditronState(NamedTuple):
-    """One weight vector for each label."""
+    """One weight vector per label."""
 
     weights: LabelVectors
     rounds: Count  # rounds folded so far, t - 1
 
 
 class _Parameters(NamedTuple):
-    """The hyperparameters as the kernels want them."""
+    """The hyperparameters in the form that the kernels take."""
 
     exploration: Schedule
     as_of_prediction: bool
@@ -35,11 +35,12 @@ class _Parameters(NamedTuple):
 
 @hyperparameters
 class Banditron(Delayed, CompiledLearner[BanditronState]):
-    """Answers the leader of the scores, with a share γ of uniform exploration; learns in every round.
+    """Answers with the leader of the scores, with a share γ of uniform exploration; updates in every round.
 
-    Each round subtracts the context from the weights of the label that led, and a correct one adds it to
-    the label served, divided by its propensity: in expectation the Perceptron's update. Where late feedback is
-    applied to the leader as predicted, the state does not depend on the order of arrival.
+    Each round subtracts the context from the weights of the leader. A correct answer adds the context, divided by the
+    propensity, to the weights of the served label. In expectation this is the Perceptron's update. With
+    `as_of_prediction`, late feedback uses the leader at prediction time, and the state does not depend on the order of
+    arrival.
     """
 
     algorithm = "banditron"
@@ -51,31 +52,31 @@ class Banditron(Delayed, CompiledLearner[BanditronState]):
     theorem_constant: Annotated[float, pydantic.Field(gt=0, le=1e12)] = 1.0
     """c of the theorem's schedule."""
     least_exploration: ExplorationRate = 1e-3
-    """A floor under a falling γ_t: one over it, times K, bounds the weight of a round."""
+    """A floor under a falling γ_t; K over it bounds the importance weight of a round."""
     delayed_update: DelayedUpdate = "as_of_prediction"
 
     @property
     def guarantee(self) -> str:
         """See `Learner.guarantee`."""
-        rate = f"γ = {self.exploration:g}" if not isinstance(self.exploration, str) else "γ_t falling"
+        rate = f"γ = {self.exploration:g}" if not isinstance(self.exploration, str) else "γ_t falls"
         return (
             "Expected mistakes exceed the hinge loss L of any U by at most Σ γ_t + 3 max(K C/γ_T, √(C Σ γ_t)) + "
-            f"√(K C L/γ_T) after T rounds fixed beforehand, C = 2X²‖U‖², {rate} (Kakade, Shalev-Shwartz and Tewari "
-            f"2008, whose proof for a fixed γ covers every γ_t that does not rise). {AT_ONCE}"
+            f"√(K C L/γ_T) after T rounds fixed in advance, where C = 2X²‖U‖² and {rate} (Kakade, Shalev-Shwartz and "
+            f"Tewari 2008, whose proof for a fixed γ covers every non-increasing γ_t). {AT_ONCE}"
         )
 
     @property
     def evidence_size(self) -> int:
-        """The label that led, or nothing where it is recomputed."""
+        """1, for the leader at prediction time, or 0 where it is recomputed."""
         return 1 if self.as_of_prediction else 0
 
     def fold_cost(self, nonzeros: int) -> int:
-        """Two labels, and the scores where they are recomputed."""
+        """Return the cost of updating two labels, and of the scores if they are recomputed."""
         return (2 if self.evidence_size else 2 + self.problem.n_labels) * nonzeros
 
     @property
     def kernels(self) -> Kernels:
-        """Answers (1 - γ) e_ŷ + (γ/K) 1, the evidence being ŷ; learns from every round."""
+        """Decides with (1 - γ) e_ŷ + (γ/K) 1 and leaves ŷ as evidence; learns from every round."""
         return Kernels(_Parameters(_schedule(self), self.evidence_size > 0), _decide, _fold)
 
 
@@ -107,7 +108,7 @@ def _fold(parameters: _Parameters, state: BanditronState, rounds: Rounds) -> Non
         else:
             score_row(state.weights, rounds.contexts, t, s)
             led = leader(s)
-        if 0 <= led < state.weights.shape[1]:  # an index from outside must not leave the array
+        if 0 <= led < state.weights.shape[1]:  # an index from outside must not exceed the array
             add_to_label(state.weights, led, -1.0, indices, values)
         if rounds.correct[t]:
             add_to_label(state.weights, rounds.labels[t], 1.0 / rounds.propensities[t], indices, values)

@@ -2,7 +2,7 @@
 
 Dirk van der Hoeven, "Exploiting the Surrogate Gap in Online Multiclass Classification", NeurIPS 2020.
 Full information: Theorems 1-3; bandit feedback: Theorems 4-6. Printed errors corrected: the smooth hinge
-step is 1/(4KX²), full information, and its bandit exploration is tuned with 2K²X²D²; the logistic bandit
+step under full information is 1/(4KX²), and its bandit exploration is tuned with 2K²X²D²; the logistic bandit
 exploration carries D and ln 2; the hinge gap is 1 - m*, not max{1[m* > β], m*}.
 """
 
@@ -29,26 +29,26 @@ _REFRESH = 65_536  # rounds between exact recomputations of the squared norm
 
 
 class GaptronState(NamedTuple):
-    """The weights are W = multiplier · direction, so that projecting and annealing touch one number."""
+    """The weights are W = multiplier · direction, so that projection and annealing change one number."""
 
     direction: LabelVectors
-    scale: PositiveScalar  # the multiplier where the step is fixed; else 1
-    squared_norm: NonNegativeScalar  # of direction
-    gradient_sums: Annotated[FloatArray, Layout("float64", ("d",), least=0.0)]  # G of an adaptive step, or zeros
+    scale: PositiveScalar  # the multiplier if the step is fixed; else 1
+    squared_norm: NonNegativeScalar  # of `direction`
+    gradient_sums: Annotated[FloatArray, Layout("float64", ("d",), least=0.0)]  # G of an adaptive step, else zeros
     rounds: Count  # rounds folded so far, t - 1
 
 
-_FIXED, _AVERAGED, _ADAPTIVE = range(3)  # how W moves: projected steps, dual averaging, a step for each feature
+_FIXED, _AVERAGED, _ADAPTIVE = range(3)  # how W moves: projected steps, dual averaging, or a step per feature
 
 
 class _Parameters(NamedTuple):
-    """The hyperparameters as the kernels want them."""
+    """The hyperparameters in the form that the kernels take."""
 
     loss: int
     full_information: bool
     as_of_prediction: bool
     mode: int
-    step: float  # η, or η/γ where gradients are averaged
+    step: float  # η, or η/γ if gradients are averaged
     exploration: Schedule
     radius: float  # D, infinite for no projection
 
@@ -57,12 +57,12 @@ class _Parameters(NamedTuple):
 class Gaptron(Delayed, CompiledLearner[GaptronState]):
     """Gaptron with logistic, hinge or smooth hinge loss, under bandit feedback or full information.
 
-    The answer is p' = (1 - q) e_y* + (q / K) 1 with q = max(a, γ): y* leads the scores, a is the gap map of
-    the loss, γ the exploration rate. Bandit updates happen on correct answers only and weigh the gradient
-    by one over the stored propensity. Full information plays γ = 0 and learns from each true label.
+    The distribution is p' = (1 - q) e_y* + (q / K) 1 with q = max(a, γ), where y* leads the scores, a is the gap map of
+    the loss, and γ is the exploration rate. Bandit updates happen only on correct answers and divide the gradient
+    by the stored propensity. Under full information γ = 0, and every true label is learned from.
 
     Raises:
-        pydantic.ValidationError: for a hyperparameter out of range, or two that contradict each other.
+        pydantic.ValidationError: if a hyperparameter is out of range, or if two contradict each other.
     """
 
     algorithm = "gaptron"
@@ -70,35 +70,38 @@ class Gaptron(Delayed, CompiledLearner[GaptronState]):
     state_type = GaptronState
 
     loss: LossName = "smooth_hinge"
-    """Surrogate loss."""
+    """The surrogate loss."""
     information: Literal["bandit", "full"] = "bandit"
     """`bandit` learns from the bit, `full` from the true label, which every feedback must then carry."""
     exploration: TheoremExploration = "anytime"
     """γ under bandit feedback: `anytime` for γ_t = min(1, √(K/t)), `theorem` for min(1, c/√t), or a fixed rate."""
     horizon: Annotated[int, pydantic.Field(ge=1, le=2**53)] | None = None
-    """Rounds T known beforehand; with exploration `theorem`, fixes γ at the value tuned for T."""
+    """The number of rounds T, if known in advance; with exploration `theorem`, γ is fixed at the value tuned for T."""
     least_exploration: LeastExploration = 0.0
-    """A floor under a falling γ_t, for worlds that change."""
+    """A floor under a falling γ_t, for changing worlds."""
     learning_rate: Literal["adaptive", "theorem"] | Positive = "adaptive"
-    """`adaptive`: 1/X for each feature over the root of its own squared gradients so far, with regret of order √T in
-    any ball; `theorem`: the paper's step, which hardly moves; or a fixed η, where γ is fixed or information is full."""
+    """`adaptive`: AdaGrad's step per feature, 1/X over the root of its sum of squared gradients, with regret of order
+    √T in any ball; `theorem`: the paper's step, which is very small; or a fixed η, if γ is fixed or information is
+    full.
+    """
     eta_scale: Positive = 1.0
-    """Multiplies the step of `adaptive` or `theorem`."""
+    """A factor for the step of `adaptive` or `theorem`."""
     radius: Positive | None = None
-    """D: weights are kept in the Frobenius ball of this radius, with `adaptive` the weights of each feature in one.
-    `null`: no ball; the theorems under bandit feedback need one."""
+    """D: weights are projected onto the Frobenius ball of this radius, with `adaptive` for each feature separately.
+    `null`: no projection; the theorems under bandit feedback need a radius.
+    """
     delayed_update: DelayedUpdate = "as_of_prediction"
 
     def __post_init__(self) -> None:
-        """Refuses combinations without a meaning."""
+        """Refuse contradictory settings."""
         if self.horizon is not None and self.exploration != "theorem":
-            raise ValueError("a horizon needs exploration: theorem")
+            raise ValueError("a horizon requires exploration: theorem")
         if self.needs_true_label:
             return
         if self.radius is None and "theorem" in {self.exploration, self.learning_rate}:
-            raise ValueError("the theorems under bandit feedback need a radius")
+            raise ValueError("the theorems under bandit feedback require a radius")
         if self.falls and not isinstance(self.learning_rate, str):
-            raise ValueError("a fixed learning_rate needs a fixed exploration; use adaptive, with eta_scale")
+            raise ValueError("a fixed learning_rate requires a fixed exploration; use adaptive, with eta_scale")
 
     @property
     def guarantee(self) -> str:
@@ -128,26 +131,26 @@ class Gaptron(Delayed, CompiledLearner[GaptronState]):
 
     @property
     def needs_true_label(self) -> bool:
-        """Under full information."""
+        """Whether information is full."""
         return self.information == "full"
 
     def fold_cost(self, nonzeros: int) -> int:
-        """K·d, twice where scores are recomputed."""
+        """Return K·d multiply-adds, or twice that if scores are recomputed."""
         return self.problem.n_labels * nonzeros * (1 if self.evidence_size else 2)
 
     @property
     def kernels(self) -> Kernels:
-        """Answers p', the evidence being the scores W x; one step for each round that teaches something."""
+        """Decides with p' and leaves the scores W x as evidence; takes one step per informative round."""
         return Kernels(_parameters(self), _decide, _fold)
 
     def init(self) -> GaptronState:
-        """Zero weights."""
+        """Return zero weights."""
         state: GaptronState = zero_state(self)
         state.scale[()] = 1.0
         return state
 
     def weights(self, state: GaptronState) -> FloatArray:
-        """W as (K, d), rows the labels' weight vectors."""
+        """Return W as (K, d), one row per label."""
         return np.ascontiguousarray(state.direction.T) * _multiplier(_parameters(self), state)
 
 
@@ -179,7 +182,7 @@ def _schedule(learner: Gaptron) -> Schedule:
 
 
 def _step_of(learner: Gaptron, schedule: Schedule) -> tuple[int, float]:
-    """How W moves, and its step as the kernels want it."""
+    """Return how W moves, and its step in the form that the kernels take."""
     if learner.learning_rate == "adaptive":
         return _ADAPTIVE, learner.eta_scale / learner.problem.norm_bound
     if learner.learning_rate != "theorem":
@@ -197,7 +200,7 @@ def _rate(parameters: _Parameters, state: GaptronState) -> float:
 
 @compiled
 def _multiplier(parameters: _Parameters, state: GaptronState) -> float:
-    """W / direction. Averaged: W_t = Π_D(-κ γ_t θ_t), direction being -θ_t."""
+    """Return the factor c in W = c · direction. Averaged: W_t = Π_D(-κ γ_t θ_t), with direction -θ_t."""
     if parameters.mode != _AVERAGED:
         return state.scale.item()
     norm = math.sqrt(state.squared_norm.item())

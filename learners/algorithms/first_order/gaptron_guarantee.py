@@ -1,7 +1,7 @@
-"""What is proved of Gaptron, for each choice of its hyperparameters.
+"""The guarantees of Gaptron, for each choice of its hyperparameters.
 
 Van der Hoeven 2020, Theorems 1-6 with the printed errors corrected. The same proofs cover any smaller step, any fixed
-γ, and by dual averaging any γ that does not rise.
+γ, and by dual averaging any non-increasing γ_t.
 """
 
 import math
@@ -28,36 +28,36 @@ _COVERED = (
 
 
 class Settings(NamedTuple):
-    """What the guarantee goes by."""
+    """The settings that the guarantee depends on."""
 
     loss: LossName
     problem: Problem
     full_information: bool
     as_of_prediction: bool
-    step: float | None  # η, or κ where gradients are averaged; None for the adaptive step
-    named: bool  # whether the step is the theorem's by name
+    step: float | None  # η, or κ if gradients are averaged; None for the adaptive step
+    named: bool  # whether learning_rate is "theorem"
     eta_scale: float
     exploration: Schedule
-    falls: bool  # whether γ falls
+    falls: bool  # whether γ_t falls
     horizon: int | None
     radius: float | None
 
 
 def guarantee_of(settings: Settings) -> str:
-    """What is proved, where, and under which assumptions."""
+    """Return what is proved, where, and under which assumptions."""
     if settings.step is None:
         return _adaptive(settings)
     return _full_information(settings, settings.step) if settings.full_information else _bandit(settings, settings.step)
 
 
 def _adaptive(settings: Settings) -> str:
-    nothing = uncovered("its step for each feature, AdaGrad's, is not the papers'", _COVERED)
+    nothing = uncovered("AdaGrad's step for each feature is not that of the theorems", _COVERED)
     if settings.radius is None:
         return nothing
     return (
         f"{nothing} The regret on the linearized losses, against any U whose weights for each feature have norm at "
-        "most D, is at most Σ_i (2D²/η + η) √G_i, η = eta_scale/X, G_i the sum of squared gradients of feature i "
-        "(Duchi, Hazan and Singer 2011)."
+        "most D, is at most Σ_i (2D²/η + η) √G_i, where η = eta_scale/X and G_i is the sum of squared gradients of "
+        "feature i (Duchi, Hazan and Singer 2011)."
     )
 
 
@@ -67,13 +67,13 @@ def _too_large(step: float, safe: float) -> bool:
 
 def _full_information(settings: Settings, step: float) -> str:
     if _too_large(step, safe_step(settings.loss, settings.problem)):
-        return uncovered("the step is larger than the surrogate gap pays for", _COVERED)
-    bound = "‖U‖²/(2η), η being the learning_rate"
+        return uncovered("the step exceeds what the surrogate gap pays for", _COVERED)
+    bound = "‖U‖²/(2η), where η is the learning_rate"
     if settings.named:
-        bound = _FULL[settings.loss] + (" over eta_scale" if settings.eta_scale < 1.0 else "")
+        bound = _FULL[settings.loss] + (" divided by eta_scale" if settings.eta_scale < 1.0 else "")
     return (
         f"Expected mistakes exceed the {_LOSSES[settings.loss]} loss of {within(settings.radius)} by at most {bound}, "
-        f"whatever the rounds ({_SOURCE}, Theorem {_THEOREMS[settings.loss]}). {AT_ONCE}"
+        f"for any sequence of rounds ({_SOURCE}, Theorem {_THEOREMS[settings.loss]}). {AT_ONCE}"
         + (f" {LATE}" if settings.as_of_prediction else "")
     )
 
@@ -81,16 +81,16 @@ def _full_information(settings: Settings, step: float) -> str:
 def _bandit(settings: Settings, step: float) -> str:
     loss, theorem = settings.loss, _THEOREMS[settings.loss] + 3
     if settings.radius is None:
-        return uncovered("the theorems under bandit feedback keep W in a ball, and there is no radius", _COVERED)
+        return uncovered("the theorems under bandit feedback need W in a ball, and no radius is set", _COVERED)
     gamma = 1.0 if settings.falls else settings.exploration.least
     if _too_large(step, safe_step(loss, settings.problem, gamma)):
-        return uncovered("the step is larger than the surrogate gap pays for", _COVERED)
+        return uncovered("the step exceeds what the surrogate gap pays for", _COVERED)
     if settings.falls:
-        bound, source = "D²/(2κγ_T) + ((K - 1)/K) Σ γ_t after T rounds, κ the step over γ", "the proof of "
+        bound, source = "D²/(2κγ_T) + ((K - 1)/K) Σ γ_t after T rounds, with κ = step/γ_t", "the proof of "
     elif settings.horizon is not None and settings.named and math.isclose(settings.eta_scale, 1.0):
         bound, source = f"{_TUNED[loss]} after T = {settings.horizon:,} rounds", ""
     else:
-        bound, source = f"D²/(2η) + γT (K - 1)/K after T rounds, γ = {gamma:.4g}, η the step", "the proof of "
+        bound, source = f"D²/(2η) + γT (K - 1)/K after T rounds, with γ = {gamma:.4g} and step η", "the proof of "
     with_averaging = ", with dual averaging" if settings.falls else ""
     return (
         f"Expected mistakes exceed the expected {_LOSSES[loss]} loss of {within(settings.radius)} by at most {bound} "

@@ -1,6 +1,6 @@
-"""The multiclass Perceptron: full information, no exploration, the baseline of every plot.
+"""The multiclass Perceptron: full information, no exploration; a baseline.
 
-Crammer and Singer's construction as Beygelzimer, Orabona and Zhang 2017 state it, Theorem 1.
+Crammer and Singer's construction, as stated by Beygelzimer, Orabona and Zhang 2017, Theorem 1.
 """
 
 from typing import NamedTuple
@@ -19,7 +19,7 @@ from learners.mathematics.linear_algebra import add_to_label, score_row
 
 
 class PerceptronState(NamedTuple):
-    """One weight vector for each label."""
+    """One weight vector per label."""
 
     weights: LabelVectors
     rounds: Count  # rounds folded so far
@@ -27,10 +27,10 @@ class PerceptronState(NamedTuple):
 
 @hyperparameters
 class Perceptron(FullInformation, CompiledLearner[PerceptronState]):
-    """Answers the leader of the scores; where it is wrong, moves the two weight vectors by the context.
+    """Answers with the leader of the scores; after a mistake, moves two weight vectors by the context.
 
-    Nothing is drawn: every propensity is 1. Late feedback is applied to the leader as predicted, so the
-    state does not depend on the order of arrival.
+    Nothing is drawn: every propensity is 1. Late feedback uses the leader at prediction time, so the state does not
+    depend on the order of arrival.
     """
 
     algorithm = "perceptron"
@@ -41,22 +41,22 @@ class Perceptron(FullInformation, CompiledLearner[PerceptronState]):
     def guarantee(self) -> str:
         """See `Learner.guarantee`."""
         return (
-            "Mistakes are at most L + 2X²‖U‖² + X‖U‖ √(2L), L the hinge loss of any U, whatever the rounds "
-            f"(Beygelzimer, Orabona and Zhang 2017, Theorem 1). {AT_ONCE}"
+            "Mistakes are at most L + 2X²‖U‖² + X‖U‖ √(2L), where L is the hinge loss of any U, for any sequence of "
+            f"rounds (Beygelzimer, Orabona and Zhang 2017, Theorem 1). {AT_ONCE}"
         )
 
     @property
     def evidence_size(self) -> int:
-        """The label that led."""
+        """1, for the label that led."""
         return 1
 
     def fold_cost(self, nonzeros: int) -> int:
-        """Two labels."""
+        """Return the cost of updating two labels."""
         return 2 * nonzeros
 
     @property
     def kernels(self) -> Kernels:
-        """Answers the leader, which is the evidence too; learns from the mistakes."""
+        """Decides for the leader, which is also the evidence; learns from mistakes."""
         return Kernels((), _decide, _fold)
 
 
@@ -74,7 +74,7 @@ def _decide(
 def _fold(_: tuple[()], state: PerceptronState, rounds: Rounds) -> None:
     for t in range(len(rounds.labels)):
         led, y = int(rounds.evidence[t, 0]), rounds.true_labels[t]
-        if y >= 0 and y != led and 0 <= led < state.weights.shape[1]:  # an index from outside must not leave the array
+        if y >= 0 and y != led and 0 <= led < state.weights.shape[1]:  # an index from outside must not exceed the array
             indices, values = row(rounds.contexts, t)
             add_to_label(state.weights, y, 1.0, indices, values)
             add_to_label(state.weights, led, -1.0, indices, values)

@@ -1,11 +1,11 @@
 """SquareCB: inverse-gap weighting over one-vs-rest logistic regression.
 
 Dylan Foster, Alexander Rakhlin, "Beyond UCB: Optimal and Efficient Contextual Bandits with Regression Oracles",
-ICML 2020, for the exploration. Its oracle is online logistic regression with one step size for each weight, free
-of the features' scales: John Duchi, Elad Hazan, Yoram Singer, "Adaptive Subgradient Methods", JMLR 2011, and
+ICML 2020, for the exploration. Its oracle is online logistic regression with one step size per weight, invariant to
+the features' scales: John Duchi, Elad Hazan, Yoram Singer, "Adaptive Subgradient Methods", JMLR 2011, and
 Stéphane Ross, Paul Mineiro, John Langford, "Normalized Online Learning", UAI 2013 (Algorithm 2, NAG).
 
-It learns from every bit, right or wrong, unweighted, and no number in it wants tuning.
+It learns from every bit, right or wrong, without importance weights, and its defaults need no tuning.
 """
 
 import math
@@ -24,14 +24,14 @@ from learners.mathematics.exploration import logistic, weigh_by_gap
 from learners.mathematics.linear_algebra import score_row
 
 _LARGEST_WEIGHT = 20.0
-"""What a feature at its largest may add to the log-odds of a label; keeps a state finite whatever it is fed."""
+"""The most that a feature at its largest value adds to a label's log-odds; keeps the state finite for any data."""
 
 _SMALLEST_SIZE = 1e-100
-"""Below this a number is no feature: its square would leave the range of a float."""
+"""A feature value below this counts as zero: its square would underflow."""
 
 
 class SquareCbState(NamedTuple):
-    """2·K·d + d numbers."""
+    """2·K·d + d numbers, and two scalars."""
 
     weights: LabelVectors  # W
     gradient_sums: Annotated[FloatArray, Layout("float64", ("d", "K"), least=0.0)]  # G, sums of squared gradients
@@ -41,7 +41,7 @@ class SquareCbState(NamedTuple):
 
 
 class _Parameters(NamedTuple):
-    """The hyperparameters as the kernels want them."""
+    """The hyperparameters in the form that the kernels take."""
 
     gap_scale: float
     least_exploration: float
@@ -50,50 +50,51 @@ class _Parameters(NamedTuple):
 
 @hyperparameters
 class SquareCb(WithoutEvidence, CompiledLearner[SquareCbState]):
-    """O(K·nnz) per prediction, O(nnz) per update, 2·K·d + d numbers of memory. The recommended learner.
+    """Logistic regressions with inverse-gap weighting: O(K·nnz) per prediction, O(nnz) per update; recommended.
 
-    Each label's chance of being right is predicted by its own logistic regression, f_k = 1/(1 + exp(-w_k'x)).
-    With γ_t = c √(K t), a label k behind the leader is answered with probability 1/(K + γ_t (f_leader - f_k)), the
-    leader with the rest. Late feedback is applied to the present regression, on the label that was served.
+    Memory is 2·K·d + d numbers. A logistic regression per label predicts its probability of being right,
+    f_k = 1/(1 + exp(-w_k'x)). With γ_t = c √(K t), each label k other than the leader is answered with probability
+    1/(K + γ_t (f_leader - f_k)), and the leader with the rest. Late feedback updates the current regression of the
+    served label.
     """
 
     algorithm = "squarecb"
-    # its figures are those of unit contexts, though its steps are free of scales
+    # its published figures use unit contexts, although its steps are scale-free
     norm_policy: ClassVar[NormPolicy] = "unit"
     smaller = "fewer features"
     state_type = SquareCbState
 
     gap_scale: Annotated[float, pydantic.Field(ge=1e-3, le=1e6)] = 8.0
-    """c of γ_t = c √(K t): greater explores less."""
+    """c of γ_t = c √(K t): larger values explore less."""
     least_exploration: LeastExploration = 0.0
-    """A share of uniform answers beside, for worlds that change and for logs that others will learn from."""
+    """ε, an additional share of uniform exploration, for changing worlds and for logs that train other learners."""
     learning_rate: Annotated[float, pydantic.Field(gt=0, le=1e3)] = 2.0
-    """η of the regression: a step is about η / √(features in a context) while a weight is new."""
+    """η of the regression: while a weight is new, a step is about η / √(features in a context)."""
 
     @property
     def guarantee(self) -> str:
         """See `Learner.guarantee`."""
         extra = " + ε T" if self.least_exploration > 0.0 else ""
         return (
-            "Where regression can express each label's chance of being right, expected mistakes exceed those of the "
-            f"best label for each context by at most √(K T) (4/c + c R/8){extra} after T rounds, R the regression's "
-            "regret in log-loss, on which no bound is proved (Foster and Rakhlin 2020, Lemma 3, with Pinsker's "
-            "inequality). Assumes that each round is learned from before the next prediction."
+            "If the regression can express each label's probability of being right, expected mistakes exceed those of "
+            f"the best label for each context by at most √(K T) (4/c + c R/8){extra} after T rounds, where R is the "
+            "regression's regret in log-loss, for which no bound is proved (Foster and Rakhlin 2020, Lemma 3, with "
+            "Pinsker's inequality). Assumes that each round is folded before the next prediction."
         )
 
     def fold_cost(self, nonzeros: int) -> int:
-        """One label's score, and a step of a square root for each of its weights."""
+        """Return the cost of one label's score, and of a step with a square root for each of its weights."""
         return 8 * nonzeros
 
     def init(self) -> SquareCbState:
-        """Zero weights: every label as likely as not."""
+        """Return zero weights: each label has probability 1/2 of being right."""
         state: SquareCbState = zero_state(self)
         state.sizes[:] = _SMALLEST_SIZE
         return state
 
     @property
     def kernels(self) -> Kernels:
-        """The inverse-gap weighting of the predicted chances; a step of the regression on the label served."""
+        """Decides by inverse-gap weighting of the predictions; takes one step on the served label's regression."""
         return Kernels(_Parameters(self.gap_scale, self.least_exploration, self.learning_rate), _decide, _fold)
 
 
@@ -122,7 +123,7 @@ def _fold(parameters: _Parameters, state: SquareCbState, rounds: Rounds) -> None
 
 @compiled
 def _measure(state: SquareCbState, indices: IntArray, values: FloatArray) -> None:
-    """Takes the features' sizes into account; a feature that outgrows its largest keeps its weight at the largest."""
+    """Update the features' sizes; a feature that exceeds its largest value keeps its log-odds at the largest value."""
     for position in range(len(values)):
         i, x = indices[position], abs(values[position])
         if x > state.sizes[i]:
@@ -136,7 +137,7 @@ def _measure(state: SquareCbState, indices: IntArray, values: FloatArray) -> Non
 def _update(
     learning_rate: float, state: SquareCbState, k: int, reward: float, indices: IntArray, values: FloatArray
 ) -> None:
-    """w_i -= η √(t/N) g_i / (S_i √G_i), g = (f - reward) x, and into [-B/S_i, B/S_i]."""
+    """Take w_i -= η √(t/N) g_i / (S_i √G_i), g = (f - reward) x, then clip to [-B/S_i, B/S_i]."""
     s = 0.0
     for position in range(len(values)):
         s += values[position] * state.weights[indices[position], k]

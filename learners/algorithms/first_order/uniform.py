@@ -1,4 +1,4 @@
-"""The control: every label with the same probability, learning nothing."""
+"""The control: draws every label with the same probability and learns nothing."""
 
 from typing import ClassVar, NamedTuple
 
@@ -11,17 +11,17 @@ from learners.layouts import Count
 
 
 class UniformState(NamedTuple):
-    """Nothing is learned; the rounds are counted."""
+    """A count of rounds; nothing is learned."""
 
     rounds: Count  # rounds folded so far
 
 
 @hyperparameters
 class Uniform(WithoutEvidence, CompiledLearner[UniformState]):
-    """Draws each label with probability 1/K, whatever the context. Collects unbiased data; a baseline."""
+    """Draws each label with probability 1/K, for every context. Collects unbiased data; a baseline."""
 
     algorithm = "uniform"
-    # it reads no context
+    # contexts are not read
     norm_policy: ClassVar[NormPolicy] = "unit"
     smaller = "fewer labels"
     state_type = UniformState
@@ -29,19 +29,19 @@ class Uniform(WithoutEvidence, CompiledLearner[UniformState]):
     @property
     def guarantee(self) -> str:
         """See `Learner.guarantee`."""
-        return "Errs in exactly (K - 1)/K of the rounds in expectation, whatever the rounds."
+        return "Expected mistakes are exactly (K - 1)/K of the rounds, for any sequence of rounds."
 
     def decide_cost(self, _: int) -> int:
-        """K numbers."""
+        """Return the cost of writing K numbers."""
         return self.problem.n_labels
 
     def fold_cost(self, _: int) -> int:
-        """Constant."""
+        """Return 1: the cost is constant."""
         return 1
 
     @property
     def kernels(self) -> Kernels:
-        """1/K everywhere; counts the rounds."""
+        """Decides with 1/K for each label; counts the rounds."""
         return Kernels((), _decide, _fold)
 
 

@@ -1,1 +1,1 @@
-"""Predictions that no single linear model makes: mixtures, boosting, experts."""
+"""Improper learners, whose predictions no single linear model makes: mixtures, boosting, experts."""

@@ -1,12 +1,12 @@
-"""AdaBoost.OLM++: online multiclass boosting, each weak learner weighed by a small logistic regression.
+"""AdaBoost.OLM++: online multiclass boosting that weights each weak learner by a small logistic regression.
 
 Naman Agarwal, Satyen Kale, Julian Zimmert, "Efficient Methods for Online Multiclass Logistic Regression",
 ALT 2022, Algorithms 3 (BoostReg) and 4, Appendix C. Printed errors corrected: BoostReg plays ŝ, and the
 costs are C(y, k) = (σ_k - σ_y + 1)/K with the true label first.
 
-The weak learners stand in a row. Each sees the scores of those before it as costs and names a label;
-BoostReg, which is FOLKLORE with two labels and two features, turns that into better scores. One member of
-the row answers, drawn by exponential weights: so the answer is their mixture.
+The weak learners form a sequence. Each receives costs derived from the scores of its predecessors and predicts a
+label. BoostReg, which is FOLKLORE with two labels and two features, turns that into better scores. One member of the
+sequence gives the answer, drawn with exponential weights, so the distribution is their mixture.
 """
 
 import math
@@ -25,34 +25,34 @@ from learners.mathematics.delayed import Delayed, DelayedUpdate
 from learners.mathematics.exploration import leader, settle_each, softmax
 from learners.mathematics.linear_algebra import densify, packed_identity
 
-_BOUND = 2.0  # B of the FOLKLORE inside of BoostReg: ‖(1, α/2)‖ for every |α| <= 2
-_CALLS = 20_000  # multiply-adds in the time that a weak learner spends outside of kernels
-_CELL = 50  # multiply-adds in the time that a cost takes: K² of them are written to fresh memory
-_EVIDENCE = 3  # the label that a weak learner named, and the two logits ζ of its BoostReg
+_BOUND = 2.0  # B of the FOLKLORE in BoostReg: ‖(1, α/2)‖ for every |α| <= 2
+_CALLS = 20_000  # the time that a weak learner spends outside of kernels, in multiply-adds
+_CELL = 50  # the time that one of the K² costs takes, written to new memory, in multiply-adds
+_EVIDENCE = 3  # the label that a weak learner predicted, and the two logits ζ of its BoostReg
 
 
 # --- weak learners
 
 
 class WeakLearner(Protocol):
-    """What stands in the row: names one label, better than chance under its costs. Its memory is (d, K)."""
+    """A weak learner: predicts one label, better than chance under its costs. Its memory is (d, K)."""
 
     def predict(self, memory: FloatArray, x: FloatArray, costs: FloatArray) -> int:
-        """The label named for a context (d,), where naming k costs costs[y, k] if y is true; (K, K)."""
+        """Return the label predicted for a context (d,), where predicting k costs costs[y, k], (K, K), if y is true."""
 
     def learn(self, memory: FloatArray, x: FloatArray, costs: FloatArray, named: int, y: int) -> None:
-        """Learns, in place, from the true label y and its row of the costs (K,), having named `named`."""
+        """Learn in place from the true label y and its row of the costs (K,), after the prediction `named`."""
 
 
 class CostPerceptron:
-    """A multiclass Perceptron whose step is the cost of what it named."""
+    """A multiclass Perceptron whose step is the cost of its prediction."""
 
     def predict(self, memory: FloatArray, x: FloatArray, costs: FloatArray) -> int:  # noqa: ARG002, a protocol
-        """The leader of the scores."""
+        """Return the leader of the scores."""
         return _leading(memory, x)
 
     def learn(self, memory: FloatArray, x: FloatArray, costs: FloatArray, named: int, y: int) -> None:
-        """Moves the two labels' weights apart by cost times context; none where it was right."""
+        """Move the weights of the two labels apart by cost times context; change nothing after a right prediction."""
         step = costs[named] * x
         memory[:, y] += step
         memory[:, named] -= step
@@ -74,7 +74,7 @@ def _leading(memory: FloatArray, x: FloatArray) -> int:
 
 
 class BoostReg(NamedTuple):
-    """Algorithm 3: the best multiple α in [-2, 2] of a named label to add to the scores, learned online."""
+    """Algorithm 3: learns online the best multiple α in [-2, 2] of the predicted label to add to the scores."""
 
     inverse: FloatArray  # (10,), A⁻¹ of FOLKLORE, a packed triangle
     solution: FloatArray  # (4,), h of FOLKLORE
@@ -82,32 +82,32 @@ class BoostReg(NamedTuple):
 
     @classmethod
     def start(cls, horizon: int) -> "BoostReg":
-        """FOLKLORE before the first round, with R = 1 + ln T."""
+        """Return FOLKLORE before the first round, with R = 1 + ln T."""
         inverse = np.zeros(10)
         packed_identity(inverse, _BOUND / (2.0 * (1.0 + math.log(horizon))), 4)
         return cls(inverse, np.zeros(4), horizon)
 
     def predict(self, s: FloatArray, named: int) -> tuple[FloatArray, FloatArray]:
-        """The logits ζ (2,) and the scores ŝ (K,), from the scores s (K,) and the label named, 0 … K-1."""
+        """Return the logits ζ (2,) and the scores ŝ (K,), given the scores s (K,) and the predicted label, 0 … K-1."""
         zeta = np.empty(2)
         predict(self.inverse, self.solution, regressors(s, named, self.horizon), zeta)
         return zeta, boosted(s, named, zeta)
 
     def learn(self, s: FloatArray, named: int, zeta: FloatArray, y: int) -> None:
-        """Learns, in place, whether the label named was the true one, with s and ζ as of the prediction."""
+        """Learn in place whether the predicted label was the true one, with s and ζ as of the prediction."""
         constant = surrogate_constant(_BOUND, 1.0 + math.log(self.horizon), 2)
         learn(self.inverse, self.solution, constant, regressors(s, named, self.horizon), zeta, int(named != y))
 
 
 def boosting_regret_bound(horizon: int) -> float:
-    """BoostReg's loss exceeds that of s + α e_l, for the best α in [-2, 2], by at most this after T rounds."""
+    """Return a bound on BoostReg's loss after T rounds minus that of s + α e_l with the best α in [-2, 2]."""
     two = Problem(2, 2, 1.0 + math.log(horizon))
     return math.exp(2.0) / horizon + regret_bound(_BOUND, two, horizon)
 
 
 @compiled
 def regressors(s: FloatArray, named: int, horizon: int) -> FloatArray:
-    """(x̃, 1): half the log-odds of the label named, within ± ln T, and the constant."""
+    """Return (x̃, 1): half the log-odds of the predicted label, clipped to ± ln T, and the constant."""
     limit = math.log(horizon)
     half = (s[named] - _log_sum_of_others(s, named)) / 2.0
     return np.array([max(-limit, min(limit, half)), 1.0])
@@ -115,7 +115,7 @@ def regressors(s: FloatArray, named: int, horizon: int) -> FloatArray:
 
 @compiled
 def boosted(s: FloatArray, named: int, zeta: FloatArray) -> FloatArray:
-    """Gives ŝ (K,): ζ_1 for the label named, and ζ_2 shared among the others as s shares it."""
+    """Return ŝ (K,): ζ_1 for the predicted label, and ζ_2 distributed over the others in proportion to exp(s)."""
     result = np.empty(len(s))
     result[:] = s + (zeta[1] - _log_sum_of_others(s, named))
     result[named] = zeta[0]
@@ -137,7 +137,7 @@ def _log_sum_of_others(s: FloatArray, named: int) -> float:
 
 @compiled
 def costs_of(s: FloatArray) -> FloatArray:
-    """C (K, K): C(y, k) = (σ_k - σ_y + 1)/K for k ≠ y, and 0 for k = y. Row y sums to 1 - σ_y."""
+    """Return C (K, K): C(y, k) = (σ_k - σ_y + 1)/K for k ≠ y, and 0 for k = y. Row y sums to 1 - σ_y."""
     K = len(s)
     sigma, result = np.empty(K), np.zeros((K, K))
     softmax(s, sigma)
@@ -152,20 +152,20 @@ def costs_of(s: FloatArray) -> FloatArray:
 
 
 class AdaBoostOlmState(NamedTuple):
-    """The row of weak learners, their BoostRegs, and how far each is trusted."""
+    """The sequence of weak learners, their BoostRegs, and their weights."""
 
     memories: Annotated[FloatArray, Layout("float64", ("weak_learners", "d", "K"))]
     inverses: Annotated[FloatArray, Layout("float64", ("weak_learners", "10"))]  # A⁻¹ of each BoostReg, packed
     solutions: Annotated[FloatArray, Layout("float64", ("weak_learners", "4"))]  # h of each BoostReg
-    log_weights: Annotated[FloatArray, Layout("float64", ("weak_learners",))]  # ln v: less one for each mistake
+    log_weights: Annotated[FloatArray, Layout("float64", ("weak_learners",))]  # ln v: minus the number of mistakes
     rounds: Count  # rounds folded so far
 
 
 @hyperparameters
 class AdaBoostOlm(Delayed, FullInformation, CheckedLearner[AdaBoostOlmState]):
-    """AdaBoost.OLM++ over weak learners of one kind; needs the true label of every round.
+    """AdaBoost.OLM++ over weak learners of one kind; requires the true label of every round.
 
-    Late feedback takes the labels named and the logits ζ as predicted, or as the present row would.
+    Late feedback uses the predicted labels and logits ζ of the prediction, or recomputes them from the current state.
     """
 
     algorithm = "adaboost-olm"
@@ -173,46 +173,46 @@ class AdaBoostOlm(Delayed, FullInformation, CheckedLearner[AdaBoostOlmState]):
     state_type = AdaBoostOlmState
 
     weak_learners: Annotated[int, pydantic.Field(ge=1, le=1000)] = 5
-    """N, how many weak learners stand in the row."""
+    """N, the number of weak learners in the sequence."""
     weak_learner: Literal["perceptron"] = "perceptron"
-    """What each of them is."""
+    """The kind of weak learner."""
     horizon: Annotated[int, pydantic.Field(ge=2, le=2**53)] = 1_000_000
-    """T, about how many rounds there will be; only its logarithm matters."""
+    """T, the approximate number of rounds; only its logarithm matters."""
     delayed_update: DelayedUpdate = "as_of_prediction"
 
     @property
     def guarantee(self) -> str:
         """See `Learner.guarantee`."""
         return (
-            "With probability 1 - δ, mistakes are at most 4 min M_i + 2 ln(N/δ), and min M_i at most 4 (T ln K + N "
-            f"R(T))/Σ γ_i² for weak learners of edges γ_i, over T ≤ {self.horizon:,} rounds, R the regret of BoostReg "
-            "(Agarwal, Kale and Zimmert 2022, Appendix C). Assumes that each round is learned from before the next "
-            "prediction."
+            "With probability 1 - δ, mistakes are at most 4 min M_i + 2 ln(N/δ), and min M_i is at most "
+            f"4 (T ln K + N R(T))/Σ γ_i² for N weak learners of edges γ_i, over T ≤ {self.horizon:,} rounds, where M_i "
+            "are the mistakes of member i and R is the regret of BoostReg (Agarwal, Kale and Zimmert 2022, Appendix "
+            "C). Assumes that each round is folded before the next prediction."
         )
 
     @property
     def evidence_size(self) -> int:
-        """For each weak learner the label it named and two logits, or nothing where they are recomputed."""
+        """3 values per weak learner, its predicted label and two logits, or 0 where they are recomputed."""
         return self.weak_learners * _EVIDENCE if self.as_of_prediction else 0
 
     def decide_cost(self, _: int) -> int:
-        """For each weak learner the scores of K labels, the costs, and a small regression."""
+        """Return the cost of K scores, the costs and a small regression per weak learner."""
         K, d = self.problem.n_labels, self.problem.n_features
         return self.weak_learners * (K * d + _CELL * K * K + _CALLS)
 
     def fold_cost(self, _: int) -> int:
-        """For each weak learner two labels, the costs, and a small regression."""
+        """Return the cost of updating two labels, of the costs and of a small regression per weak learner."""
         K, d = self.problem.n_labels, self.problem.n_features
         return self.weak_learners * (2 * d + _CELL * K * K + _CALLS)
 
     def init(self) -> AdaBoostOlmState:
-        """Nothing learned, all trusted alike."""
+        """Return an untrained state with equal weights."""
         state: AdaBoostOlmState = zero_state(self)
         state.inverses[:] = BoostReg.start(self.horizon).inverse
         return state
 
     def decide_unchecked(self, state: AdaBoostOlmState, contexts: Contexts) -> Decisions:
-        """The weights of the weak learners that lead to each label."""
+        """Return, for each label, the total weight of the weak learners whose scores it leads."""
         K, trust = self.problem.n_labels, np.empty(self.weak_learners)
         softmax(state.log_weights, trust)
         distributions = np.zeros((contexts.n, K))
@@ -226,7 +226,7 @@ class AdaBoostOlm(Delayed, FullInformation, CheckedLearner[AdaBoostOlmState]):
         )
 
     def fold_unchecked(self, state: AdaBoostOlmState, rounds: Rounds) -> AdaBoostOlmState:
-        """Teaches every weak learner and BoostReg the true label, and trusts those that erred less."""
+        """Update every weak learner and BoostReg with the true label; lower the weights of those that erred."""
         for t in range(rounds.n):
             x, y = self._dense(rounds.contexts, t), int(rounds.true_labels[t])
             if y >= 0:
@@ -235,7 +235,7 @@ class AdaBoostOlm(Delayed, FullInformation, CheckedLearner[AdaBoostOlmState]):
         return state
 
     def _answers(self, state: AdaBoostOlmState, x: FloatArray, evidence: FloatArray) -> list[int]:
-        """What each of the row answers; writes their evidence (N, 3)."""
+        """Return the answer of each member of the sequence; write their evidence (N, 3)."""
         weak, s, answers = WEAK_LEARNERS[self.weak_learner], np.zeros(self.problem.n_labels), []
         for i in range(self.weak_learners):
             named = weak.predict(state.memories[i], x, costs_of(s))
@@ -245,7 +245,7 @@ class AdaBoostOlm(Delayed, FullInformation, CheckedLearner[AdaBoostOlmState]):
         return answers
 
     def _evidence(self, state: AdaBoostOlmState, x: FloatArray, stored: FloatArray) -> FloatArray:
-        """What the row named for x (d,), (N, 3): as stored, or as it would now."""
+        """Return the evidence (N, 3) for x (d,): as stored, or recomputed."""
         if self.evidence_size:
             return stored.reshape(self.weak_learners, _EVIDENCE)
         evidence = np.empty((self.weak_learners, _EVIDENCE))
@@ -267,7 +267,7 @@ class AdaBoostOlm(Delayed, FullInformation, CheckedLearner[AdaBoostOlmState]):
         return BoostReg(state.inverses[i], state.solutions[i], self.horizon)
 
     def _is_possible(self, evidence: FloatArray) -> bool:
-        """Whether every label named is one: an index from outside must not leave the array."""
+        """Check whether all predicted labels are valid: an index from outside must not exceed the array."""
         named = evidence[:, 0]
         return bool(((named >= 0) & (named < self.problem.n_labels)).all())
 

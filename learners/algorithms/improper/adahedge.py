@@ -1,7 +1,7 @@
-"""AdaHedge with abstention: experts' advice on a yes-or-no question, with the answer "I do not know".
+"""AdaHedge with abstention: expert advice on a binary question, with the option to abstain.
 
 Dirk van der Hoeven, "Exploiting the Surrogate Gap in Online Multiclass Classification", NeurIPS 2020,
-Appendix E, Theorem 7; AdaHedge itself is de Rooij, van Erven, Grünwald, Koolen, "Follow the Leader If You
+Appendix E, Theorem 7. AdaHedge is from de Rooij, van Erven, Grünwald, Koolen, "Follow the Leader If You
 Can, Hedge If You Must", JMLR 2014.
 """
 
@@ -20,7 +20,7 @@ from learners.mathematics.exploration import settle
 
 
 class AdaHedgeState(NamedTuple):
-    """One loss for each expert."""
+    """The cumulative loss of each expert, and the cumulative mixability gap."""
 
     losses: Annotated[FloatArray, Layout("float64", ("d",), least=0.0)]  # L
     mixability_gap: NonNegativeScalar  # Δ
@@ -29,54 +29,54 @@ class AdaHedgeState(NamedTuple):
 
 @hyperparameters
 class AdaHedge(WithoutEvidence, FullInformation, CompiledLearner[AdaHedgeState]):
-    """Each feature is an expert's prediction from -1 (label 0) to 1 (label 1); label 2 is to abstain.
+    """Each feature is an expert's prediction from -1 (label 0) to 1 (label 1); label 2 means to abstain.
 
-    Answers the sign of the experts' weighted mean ȳ with probability |ȳ|, else abstains. Values outside [-1, 1] are
-    taken as the nearer end; a feature left out of a sparse context is 0, an expert that is undecided. Learns
-    the weights from every true label, in abstained rounds too; a true label of 2 is only counted. Late
-    feedback is taken with the weights of its arrival.
+    Answers with the sign of the experts' weighted mean ȳ with probability |ȳ|, and abstains otherwise. Values outside
+    [-1, 1] are clipped. A feature missing from a sparse context is 0, an undecided expert. The weights learn from every
+    true label, also in rounds that abstained; a true label of 2 is only counted. Late feedback is folded with the
+    weights at its arrival.
 
     Raises:
-        pydantic.ValidationError: for a problem without exactly 3 labels.
+        pydantic.ValidationError: if the problem does not have exactly 3 labels.
     """
 
     algorithm = "adahedge"
-    # experts are what they answer: rescaled, they say something else
+    # the features are predictions: rescaling would change what the experts predict
     norm_policy: ClassVar[NormPolicy] = "reject"
     context_norm: ClassVar[ContextNorm] = "maximum"
     smaller = "fewer features"
     state_type = AdaHedgeState
 
     def __post_init__(self) -> None:
-        """Refuses a problem with other answers than no, yes and abstain."""
+        """Refuse a problem whose labels are not no, yes and abstain."""
         if self.problem.n_labels != 3:
-            raise ValueError("adahedge needs exactly 3 labels, the third being to abstain")
+            raise ValueError("adahedge requires exactly 3 labels; the third means to abstain")
 
     @property
     def guarantee(self) -> str:
         """See `Learner.guarantee`."""
         return (
-            "With costs c below 1/2 of abstaining, the expected cost exceeds the loss of the best of d experts by at "
-            "most ln d / (1 - 2 max c) + (4/3) ln d + 2 (van der Hoeven 2020, Theorem 7). Assumes experts that answer "
-            "in [-1, 1], and that the true label of each round, abstained or not, is learned from before the next "
+            "If the costs c of abstaining are below 1/2, the expected cost exceeds the loss of the best of d experts "
+            "by at most ln d / (1 - 2 max c) + (4/3) ln d + 2 (van der Hoeven 2020, Theorem 7). Assumes experts that "
+            "answer in [-1, 1], and that the true label of each round, abstained or not, is folded before the next "
             "prediction."
         )
 
     def decide_cost(self, _: int) -> int:
-        """An exponential for each expert."""
+        """Return the cost of an exponential per expert."""
         return 30 * self.problem.n_features
 
     def fold_cost(self, _: int) -> int:
-        """Three exponentials for each expert."""
+        """Return the cost of three exponentials per expert."""
         return 30 * self.problem.n_features
 
     @property
     def kernels(self) -> Kernels:
-        """Answers |ȳ| on its sign, the rest on abstaining; charges each expert its loss (1 - y ŷ)/2."""
+        """Decides with |ȳ| on its sign and the rest on abstaining; charges each expert its loss (1 - y ŷ)/2."""
         return Kernels((), _decide, _fold)
 
     def weights(self, state: AdaHedgeState) -> FloatArray:
-        """The experts' weights (d,), which sum to 1."""
+        """Return the experts' weights (d,), which sum to 1."""
         w = np.empty(self.problem.n_features)
         _weigh(state, w)
         return w
@@ -107,14 +107,14 @@ def _decide(
 
 @compiled
 def _temperature(state: AdaHedgeState) -> float:
-    """1/η = Δ / ln d; 0 where only the best experts count."""
+    """Return 1/η = Δ / ln d; 0 if only the best experts count."""
     d = len(state.losses)
     return state.mixability_gap.item() / math.log(d) if d > 1 else 0.0
 
 
 @compiled
 def _exponential(excess: float, temperature: float) -> float:
-    """exp(-η excess), for excess >= 0."""
+    """Return exp(-η excess), for excess >= 0."""
     if temperature > 0.0:
         return math.exp(-excess / temperature)
     return 1.0 if excess <= 0.0 else 0.0
@@ -122,7 +122,7 @@ def _exponential(excess: float, temperature: float) -> float:
 
 @compiled
 def _weigh(state: AdaHedgeState, w: FloatArray) -> float:
-    """Writes the weights (d,); returns the sum of exp(-η (L - min L)) that they were divided by."""
+    """Write the weights (d,); return their normalizer, the sum of exp(-η (L - min L))."""
     best, temperature, total = state.losses.min(), _temperature(state), 0.0
     for i in range(len(w)):
         w[i] = _exponential(state.losses[i] - best, temperature)

@@ -1,14 +1,14 @@
-"""FOLKLORE: online multiclass logistic regression with logarithmic regret in O((K·d)²) time per round.
+"""FOLKLORE: online multiclass logistic regression with logarithmic regret in O(K³·d²) time per update.
 
 Naman Agarwal, Satyen Kale, Julian Zimmert, "Efficient Methods for Online Multiclass Logistic Regression",
-ALT 2022, Algorithm 1 and Appendix E. Printed errors corrected: the gradient sum G takes the linear part of
-the surrogate, -2γ H W, with it; the surrogate's constant is 1/(2BR + ln K + 2), not 1/(BR + ln(K)/2); and
+ALT 2022, Algorithm 1 and Appendix E. Printed errors corrected: the gradient sum G includes the linear part of
+the surrogate, -2γ H W; the surrogate's constant is 1/(2BR + ln K + 2), not 1/(BR + ln(K)/2); and
 the regret keeps the 1/4 of Lemma 3.6.
 
 The matrix A and the sum G are never formed, only A⁻¹ and h = A⁻¹G. With P and b the forms of A⁻¹ and h at
-the context, the logits solve z = b̃ - ½P softmax(z): a strongly convex problem of K numbers. Keeping A and G
-too, to refresh A⁻¹ and h from them, would double the state for nothing: a round adds at most γX²/2 <= X/(4B) to A,
-which starts at 2X/B, so after T rounds its condition number is at most 1 + T/8, whatever B and X. 100,000 rounds of
+the context, the logits solve z = b̃ - ½P softmax(z): a strongly convex problem of K numbers. Storing A and G
+too, to recompute A⁻¹ and h, would double the state without benefit: a round adds at most γX²/2 <= X/(4B) to A,
+which starts at 2X/B, so after T rounds its condition number is at most 1 + T/8, for any B and X. 100,000 rounds of
 rank-one downdates move the logits by less than 1e-9 (`tests/learners/algorithms/test_folklore_numerics.py`).
 """
 
@@ -40,11 +40,11 @@ from learners.mathematics.regularized_softmax import (
     solve_fixed_point,
 )
 
-_LARGEST_LOGIT = 1e9  # B·X; beyond it the logits would lose their digits
+_LARGEST_LOGIT = 1e9  # B·X; beyond it the logits would lose precision
 
 
 class FolkloreState(NamedTuple):
-    """Everything FOLKLORE remembers; rows and columns are ordered by label, then feature."""
+    """The state of FOLKLORE; rows and columns are ordered by label, then feature."""
 
     inverse: Triangle  # A⁻¹, n by n, a packed lower triangle
     solution: Annotated[FloatArray, Layout("float64", ("n",))]  # h = A⁻¹G
@@ -53,10 +53,10 @@ class FolkloreState(NamedTuple):
 
 @hyperparameters
 class Folklore(Delayed, FullInformation, CheckedLearner[FolkloreState]):
-    """FOLKLORE: answers softmax(z), learns from every true label, by regularised leaders on a quadratic surrogate.
+    """FOLKLORE: predicts softmax(z), the regularized leader on quadratic surrogates; learns from every true label.
 
-    A and G are sums: where late feedback takes the surrogate at the logits as predicted, the state depends on the
-    order of arrival by rounding alone.
+    A and G are sums. With `as_of_prediction`, late feedback takes the surrogate at the logits of the prediction, and
+    the order of arrival affects the state only by rounding.
     """
 
     algorithm = "folklore"
@@ -64,11 +64,11 @@ class Folklore(Delayed, FullInformation, CheckedLearner[FolkloreState]):
     state_type = FolkloreState
 
     comparator_bound: Magnitude = 10.0
-    """B: each label's weights are compared with any of at most this norm. The regularization is 2X/B."""
+    """B: the comparator's weights of each label have norm at most B. The regularization is 2X/B."""
     delayed_update: DelayedUpdate = "as_of_prediction"
 
     def __post_init__(self) -> None:
-        """Refuses logits so large that they would lose their digits."""
+        """Refuse logits so large that they would lose precision."""
         if self.comparator_bound * self.problem.norm_bound > _LARGEST_LOGIT:
             raise ValueError("comparator_bound times the norm bound of the contexts must be at most 1e9")
 
@@ -76,43 +76,43 @@ class Folklore(Delayed, FullInformation, CheckedLearner[FolkloreState]):
     def guarantee(self) -> str:
         """See `Learner.guarantee`."""
         return (
-            "Logistic loss, in nats, exceeds that of any W with rows of norm at most B by at most 2KBX + (2BX + ln K "
-            "+ 2)/4 · K d ln(1 + T) after T rounds, whatever they are (Agarwal, Kale and Zimmert 2022, Theorem 3.3). "
-            f"{AT_ONCE}"
+            "Logistic loss, in nats, exceeds that of any W with rows of norm at most B by at most "
+            "2KBX + (2BX + ln K + 2)/4 · K d ln(1 + T) after T rounds, for any sequence of rounds (Agarwal, Kale and "
+            f"Zimmert 2022, Theorem 3.3). {AT_ONCE}"
         )
 
     def decide_cost(self, _: int) -> int:
-        """The forms of the packed triangle at the context, and Newton steps on K logits."""
+        """Return the cost of the forms of the packed triangle at the context, and of Newton steps on K logits."""
         K = self.problem.n_labels
         n = K * self.problem.n_features
         return n * (n + 1) // 2 + 10 * K**3
 
     def fold_cost(self, _: int) -> int:
-        """A product with the packed triangle for all labels, and K - 1 rank-one updates of it."""
+        """Return the cost of a product with the packed triangle for all labels, and of its K - 1 rank-one updates."""
         n = self.problem.n_labels * self.problem.n_features
         return n * n * (self.problem.n_labels + (1 if self.evidence_size else 2)) // 2
 
     def init(self) -> FolkloreState:
-        """A = (2X/B)·I, G = 0."""
+        """Return A = (2X/B)·I, G = 0."""
         state: FolkloreState = zero_state(self)
         n = len(state.solution)
         packed_identity(state.inverse, self.comparator_bound / (2.0 * self.problem.norm_bound), n)
         return state
 
     def decide_unchecked(self, state: FolkloreState, contexts: Contexts) -> Decisions:
-        """Softmax(z) for each context; the evidence is z."""
+        """Return softmax(z) for each context; the evidence is z."""
         shape = (contexts.n, self.problem.n_labels)
         distributions, z = np.empty(shape), np.empty(shape)
         _decide(state, self.problem.n_features, contexts, distributions, z)
         return Decisions(distributions, z if self.evidence_size else z[:, :0])
 
     def fold_unchecked(self, state: FolkloreState, rounds: Rounds) -> FolkloreState:
-        """Adds the surrogate of each round whose true label is known."""
+        """Add the surrogate of each round whose true label is known."""
         _fold(state, self.surrogate_constant, self.problem.n_features, self.evidence_size > 0, rounds)
         return state
 
     def regret_bound(self, rounds: int) -> float:
-        """The theorem's R(T) for this problem and B."""
+        """Return the theorem's R(T) for this problem and B."""
         return regret_bound(self.comparator_bound, self.problem, rounds)
 
     @property
@@ -122,12 +122,12 @@ class Folklore(Delayed, FullInformation, CheckedLearner[FolkloreState]):
 
 
 def surrogate_constant(comparator_bound: float, norm_bound: float, n_labels: int) -> float:
-    """γ_s = 1/(2BR + ln K + 2): with it the quadratic surrogate is nowhere above the loss where ‖Wx‖_∞ <= BR."""
+    """Return γ_s = 1/(2BR + ln K + 2), for which the quadratic surrogate is at most the loss where ‖Wx‖_∞ <= BR."""
     return 1.0 / (2.0 * comparator_bound * norm_bound + math.log(n_labels) + 2.0)
 
 
 def regret_bound(comparator_bound: float, problem: Problem, rounds: int) -> float:
-    """R(T) = 2KBR + ((2BR + ln K + 2)/4) K d ln(1 + T), in nats: Theorem 3.3 with the constants corrected."""
+    """Return R(T) = 2KBR + ((2BR + ln K + 2)/4) K d ln(1 + T), in nats: Theorem 3.3 with the constants corrected."""
     K, d, reach = problem.n_labels, problem.n_features, comparator_bound * problem.norm_bound
     constant = surrogate_constant(comparator_bound, problem.norm_bound, K)
     return 2.0 * K * reach + K * d * math.log1p(rounds) / (4.0 * constant)
@@ -135,7 +135,7 @@ def regret_bound(comparator_bound: float, problem: Problem, rounds: int) -> floa
 
 @compiled
 def predict(inverse: FloatArray, solution: FloatArray, x: FloatArray, z: FloatArray) -> None:
-    """Writes the logits z (K,) for a dense context x (d,)."""
+    """Write the logits z (K,) for a dense context x (d,)."""
     K, d = len(z), len(x)
     P, offset = np.empty((K, K)), np.empty(K)
     packed_block_forms(inverse, x, P)
@@ -147,7 +147,7 @@ def predict(inverse: FloatArray, solution: FloatArray, x: FloatArray, z: FloatAr
 
 @compiled
 def learn(inverse: FloatArray, solution: FloatArray, constant: float, x: FloatArray, z: FloatArray, y: int) -> None:
-    """Adds the surrogate at logits z (K,) of a dense context x (d,) with label y, 0 … K-1.
+    """Add the surrogate at logits z (K,) of a dense context x (d,) with label y, 0 … K-1.
 
     A += γ S ⊗ xx' and G += r ⊗ x with r = σ - e_y - 2γSz become A⁻¹ -= V M V' and h += V(r - M(b + Pr)) with
     V = A⁻¹(I ⊗ x), M = γ (I + γSP)⁻¹ S = γ TT', T = L C'⁻¹, S = LL' and CC' = I + γL'PL.
@@ -189,7 +189,7 @@ def _gradient_and_factor(constant: float, z: FloatArray, y: int, P: FloatArray, 
 
 @compiled
 def _forms(V: FloatArray, x: FloatArray, P: FloatArray) -> None:
-    """P = (I ⊗ x)' V, symmetric to the bit."""
+    """Write P = (I ⊗ x)' V, symmetric to the bit."""
     for k in range(len(P)):
         for i in range(k + 1):
             P[k, i] = _inner(V[k], i * len(x), x)
@@ -198,7 +198,7 @@ def _forms(V: FloatArray, x: FloatArray, P: FloatArray) -> None:
 
 @compiled_sum
 def _inner(vector: FloatArray, start: int, x: FloatArray) -> float:
-    """The inner product of x and as many entries of a vector from `start`."""
+    """Return the inner product of x and the entries of a vector from `start`."""
     segment = vector[start : start + len(x)]
     total = 0.0
     for j in range(len(x)):

@@ -1,12 +1,13 @@
-"""From full information to the bit: a learner that answers with probabilities learns from lucky guesses alone.
+"""The reduction from bandit feedback to full information, which learns only from explored rounds that were right.
 
 Naman Agarwal, Satyen Kale, Julian Zimmert, "Efficient Methods for Online Multiclass Logistic Regression",
-ALT 2022, Algorithm 2 and Theorem 4.1, with the factor 2 that its bound 2 √(K T R(T)) lacks in print.
+ALT 2022, Algorithm 2 and Theorem 4.1, with the factor 2 that is missing in print from its bound 2 √(K T R(T)).
 
-With probability γ a round explores: its label is uniform. A correct label of an exploring round is the true
-one, and the base learns from it as it is, without any weight; no other round teaches. The label is drawn from
-p = (1 - γ) σ + γ/K in one go, and the coin afterwards: given the label y, the round has explored with
-probability (γ/K) / p_y, so it has where the residual uniform of the draw, uniform whatever the label, is below that.
+With probability γ a round explores: its label is uniform. If the label of an exploring round is right, it is the true
+label, and the base learner learns from it without an importance weight. Other rounds do not update. The label is drawn
+from p = (1 - γ) σ + γ/K in one draw, and the coin afterwards: given the label y, the round explored with probability
+(γ/K) / p_y. So it counts as exploring if the residual uniform of the draw, which is uniform given the label, is below
+that.
 """
 
 import math
@@ -26,20 +27,20 @@ from learners.mathematics.guarantees import AT_ONCE, uncovered
 
 
 class ProbabilisticLearner(Learner[Any], Protocol):
-    """What the reduction takes: full information, logarithmic loss bounded, and `rounds` the last field of its state.
+    """A base learner: full information, bounded logarithmic loss, and `rounds` as the last field of its state.
 
-    `needs_true_label` is true, and the evidence is that of the decision, whatever the label.
+    `needs_true_label` is true, and the evidence does not depend on the drawn label.
     """
 
     def regret_bound(self, rounds: int) -> float:
-        """R(T): by how much the loss exceeds the comparator's, at most, in nats."""
+        """Return R(T), a bound in nats on the loss minus the comparator's loss after T rounds."""
 
 
 class BanditReduction(CheckedLearner[Any]):
     """Algorithm 2 over any probabilistic learner.
 
-    A new base is a subclass with its hyperparameters, its state (the base's with its rounds called
-    `updates`, and `rounds` after it), and one line, `base`.
+    A new base is a subclass with its hyperparameters, its state (the base's with `rounds` renamed to `updates`,
+    followed by `rounds`), and the property `base`.
     """
 
     exploration: Exploration
@@ -47,32 +48,32 @@ class BanditReduction(CheckedLearner[Any]):
     @property
     @abstractmethod
     def base(self) -> ProbabilisticLearner:
-        """The learner that the lucky guesses teach."""
+        """The learner that learns from the explored rounds that were right."""
 
     @property
     def evidence_size(self) -> int:
-        """The base's, and the γ of the decision, which the coin needs."""
+        """The base's E, plus 1 for the γ of the decision, which the coin needs."""
         return self.base.evidence_size + 1
 
     def decide_cost(self, nonzeros: int) -> int:
-        """The base's."""
+        """Return the base's cost."""
         return self.base.decide_cost(nonzeros)
 
     def fold_cost(self, nonzeros: int) -> int:
-        """The base's, were every round an update."""
+        """Return the base's cost, as if every round were an update."""
         return self.base.fold_cost(nonzeros)
 
     @property
     def fold_overhead(self) -> int:
-        """The base's."""
+        """The base's overhead."""
         return self.base.fold_overhead
 
     def init(self) -> Any:
-        """The base's first state, and no rounds."""
+        """Return the base's first state, with a count of zero rounds."""
         return self.state_type(*self.base.init(), np.zeros((), dtype=np.int64))
 
     def decide_unchecked(self, state: Any, contexts: Contexts) -> Decisions:
-        """(1 - γ) σ + γ/K for each context, σ being the base's answer; the evidence is the base's, then γ."""
+        """Return (1 - γ) σ + γ/K for each context, with the base's σ; the evidence is the base's, then γ."""
         rate = self.exploration_rate(state.rounds.item())
         sigma, evidence = self.base.decide_unchecked(self._of_base(state), contexts)
         mixed = (1.0 - rate) * sigma + rate / self.problem.n_labels
@@ -80,14 +81,14 @@ class BanditReduction(CheckedLearner[Any]):
         return Decisions(mixed, np.concatenate([evidence, np.full((contexts.n, 1), rate)], axis=1))
 
     def fold_unchecked(self, state: Any, rounds: Rounds) -> Any:
-        """The base learns from the correct labels of the rounds that explored."""
+        """Let the base learn from the correct labels of the rounds that explored."""
         lucky = rounds.correct & explored(rounds, self.problem.n_labels)
         base_state = self.base.fold_unchecked(self._of_base(state), self._as_full_information(rounds, lucky))
         state.rounds[()] += rounds.n
         return self.state_type(*base_state, state.rounds)
 
     def exploration_rate(self, rounds: int) -> float:
-        """γ for the decision after so many rounds: the fixed one, or min(1, √(K R(t)/t)) for t = rounds + 1."""
+        """Return γ after `rounds` rounds: the fixed one, or min(1, √(K R(t)/t)) for t = rounds + 1."""
         if not isinstance(self.exploration, str):
             return float(self.exploration)
         t = rounds + 1
@@ -103,16 +104,16 @@ class BanditReduction(CheckedLearner[Any]):
 
 
 def explored(rounds: Rounds, n_labels: int) -> BoolArray:
-    """Whether each round's label came from the uniform share γ of its distribution: (n,).
+    """Check whether each round's label came from the uniform share γ of its distribution: (n,).
 
-    The coin of round i is heads where its residual uniform is below (γ/K) / propensity; γ is the last of its evidence.
+    The coin of round i is heads if its residual uniform is below (γ/K) / propensity; γ is its last entry of evidence.
     """
     coins: BoolArray = rounds.residual_uniforms * rounds.propensities < rounds.evidence[:, -1] / n_labels
     return coins
 
 
 def select(rounds: Rounds, which: BoolArray) -> Rounds:
-    """The rounds for which `which` (n,) is true, in order."""
+    """Return the rounds for which `which` (n,) is true, in order."""
     starts, indices, values, shared = rounds.contexts
     lengths = np.diff(starts)
     entries = np.repeat(which, lengths)
@@ -123,7 +124,7 @@ def select(rounds: Rounds, which: BoolArray) -> Rounds:
 
 
 class FolkloreBanditState(NamedTuple):
-    """FOLKLORE's, and all the rounds, of which few are updates."""
+    """FOLKLORE's state, and a count of all rounds, few of which are updates."""
 
     inverse: Triangle  # A⁻¹, n by n, a packed lower triangle
     solution: Annotated[FloatArray, Layout("float64", ("n",))]  # h = A⁻¹G
@@ -133,10 +134,10 @@ class FolkloreBanditState(NamedTuple):
 
 @hyperparameters
 class FolkloreBandit(BanditReduction):
-    """The bandit reduction over FOLKLORE: about γT/K of the rounds are updates, each with a weight of one.
+    """The bandit reduction over FOLKLORE: about γT/K of the rounds are updates, each with weight 1.
 
-    The coin is always that of the prediction. Where late feedback takes the logits as predicted, the state depends on
-    the order of arrival by rounding alone.
+    The coin always uses the γ and propensity of the prediction. With `as_of_prediction`, late feedback takes the logits
+    of the prediction, and the order of arrival affects the state only by rounding.
     """
 
     algorithm = "folklore-bandit"
@@ -144,30 +145,30 @@ class FolkloreBandit(BanditReduction):
     state_type = FolkloreBanditState
 
     exploration: Exploration = 0.1
-    """γ; √(K R(T)/T) in the theorem, or `anytime` for γ_t = min(1, √(K R(t)/t)), which explores very long."""
+    """γ; √(K R(T)/T) in the theorem, or `anytime` for γ_t = min(1, √(K R(t)/t)), which explores for very long."""
     comparator_bound: Magnitude = 10.0
-    """B of FOLKLORE: each label's weights are compared with any of at most this norm."""
+    """B of FOLKLORE: the comparator's weights of each label have norm at most B."""
     delayed_update: DelayedUpdate = "as_of_prediction"
 
     def __post_init__(self) -> None:
-        """Refuses what the base refuses."""
+        """Refuse settings that the base refuses."""
         _ = self.base
 
     @property
     def guarantee(self) -> str:
         """See `Learner.guarantee`."""
         if isinstance(self.exploration, str):
-            return uncovered("the theorem's γ is fixed, and this one falls", "a fixed exploration")
+            return uncovered("the theorem's γ is fixed, but this γ falls", "a fixed exploration")
         return (
-            "Expected mistakes exceed the logistic loss, in nats, of any W with rows of norm at most B by at most K "
-            f"R(T)/γ + γT after T rounds fixed beforehand, γ = {self.exploration:g} and R(T) = 2KBX + (2BX + ln K + "
-            "2)/4 · K d ln(1 + T): 2 √(K T R(T)) at the best γ (Agarwal, Kale and Zimmert 2022, Theorem 4.1). "
-            f"{AT_ONCE}"
+            "Expected mistakes exceed the logistic loss, in nats, of any W with rows of norm at most B by at most "
+            f"K R(T)/γ + γT after T rounds fixed in advance, where γ = {self.exploration:g} and R(T) = 2KBX + "
+            "(2BX + ln K + 2)/4 · K d ln(1 + T); with the best γ, by at most 2 √(K T R(T)) (Agarwal, Kale and Zimmert "
+            f"2022, Theorem 4.1). {AT_ONCE}"
         )
 
     @property
     def base(self) -> Folklore:
-        """FOLKLORE."""
+        """The base learner, FOLKLORE."""
         return Folklore(
             problem=self.problem, comparator_bound=self.comparator_bound, delayed_update=self.delayed_update
         )

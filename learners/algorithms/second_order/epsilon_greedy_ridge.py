@@ -1,9 +1,9 @@
-"""ε-greedy over one-vs-rest ridge regression: the familiar control.
+"""ε-greedy over one-vs-rest ridge regression: the standard control.
 
-For each label the reward (1 right, 0 wrong) is regressed on the contexts in which it was served, and the
-label of the highest prediction is answered; a share ε of uniform exploration keeps every label sampled.
-Hoerl and Kennard 1970 for ridge regression; Sherman and Morrison 1950 for keeping the inverse. The theorem's
-ε_t = min(1, (K/t)^(1/3)) is the rate of epoch-greedy (Langford and Zhang, NIPS 2007).
+For each label, the reward (1 right, 0 wrong) is regressed on the contexts in which the label was served. The label
+with the highest prediction is answered; a share ε of uniform exploration keeps every label sampled.
+Hoerl and Kennard 1970 for ridge regression; Sherman and Morrison 1950 for updating the inverse. The rate
+ε_t = min(1, (K/t)^(1/3)) of `theorem` is that of epoch-greedy (Langford and Zhang, NIPS 2007).
 """
 
 from collections.abc import Mapping
@@ -33,34 +33,34 @@ from learners.mathematics.inverse import (
 )
 from learners.mathematics.linear_algebra import packed_identity, packed_rank_one
 
-_LARGEST_PREDICTION = 1e60  # no exact inverse leads here
-_SOONEST = 50  # updates before an inverse may be computed anew, where it shows that it has lost its digits
+_LARGEST_PREDICTION = 1e60  # never exceeded with an exact inverse
+_SOONEST = 50  # the least updates since a check before an inverse that shows a loss of precision is recomputed early
 
 
 class EpsilonGreedyRidgeState(NamedTuple):
-    """For each label the inverse of a·I + Σ xx' over the rounds that served it, and its regression."""
+    """For each label, the inverse of a·I + Σ xx' over the rounds that served it, and its regression."""
 
     inverses: Annotated[FloatArray, Layout("float64", ("K", "p"))]  # packed lower triangles, d by d
     weights: LabelVectors
     rounds: Count  # rounds folded so far, t - 1
-    matrices: Annotated[FloatArray, Layout("float64", ("K", "p"))]  # a·I + Σ xx', as the inverses
+    matrices: Annotated[FloatArray, Layout("float64", ("K", "p"))]  # a·I + Σ xx', packed like the inverses
     targets: LabelVectors  # Σ reward · x
-    unchecked: Annotated[IntArray, Layout("int64", ("K",), least=0.0)]  # updates since each inverse was checked
+    unchecked: Annotated[IntArray, Layout("int64", ("K",), least=0.0)]  # updates since the last check of each inverse
 
 
 @hyperparameters
 class EpsilonGreedyRidge(WithoutEvidence, CompiledLearner[EpsilonGreedyRidgeState]):
-    """Answers the highest predicted reward, with a share ε of uniform exploration: K·d² numbers, O(d²) per update.
+    """Answers with the highest predicted reward, with a share ε of uniform exploration; O(K·d²) memory, O(d²) updates.
 
-    Half of the memory is the matrices that the inverses are checked against every 500 updates of a label, and computed
-    from anew where rounding has led them away.
+    Half of the memory is the matrices. Every 500 updates of a label, its inverse is checked against its matrix, and
+    recomputed if it has drifted.
 
-    Learns the served label's regression from every bit, unweighted. Late feedback is applied to the present
+    The served label's regression learns from every bit, without importance weights. Late feedback updates the current
     regression; the state does not depend on the order of arrival, up to rounding.
     """
 
     algorithm = "epsilon-greedy-ridge"
-    # its figures are those of unit contexts
+    # its published figures use unit contexts
     norm_policy: ClassVar[NormPolicy] = "unit"
     smaller = "squarecb"
     added_arrays = frozenset({"matrices", "targets", "unchecked"})
@@ -71,32 +71,32 @@ class EpsilonGreedyRidge(WithoutEvidence, CompiledLearner[EpsilonGreedyRidgeStat
     exploration: TheoremExploration = "anytime"
     """ε, `anytime` for ε_t = min(1, √(K/t)), or `theorem` for min(1, (K/t)^(1/3))."""
     least_exploration: LeastExploration = 0.0
-    """A floor under a falling ε_t, for worlds that change."""
+    """A floor under a falling ε_t, for changing worlds."""
 
     def __post_init__(self) -> None:
-        """Refuses inverses that would lose their digits."""
+        """Refuse inverses that would lose their precision."""
         check_regularization(self.regularization, self.problem)
 
     @property
     def guarantee(self) -> str:
         """See `Learner.guarantee`."""
         return uncovered(
-            "the O(T^(2/3)) of exploration (K/t)^(1/3) is proved for epoch-greedy (Langford and Zhang 2007), not for "
-            "this",
-            "squarecb, where regression can express the chances of being right",
+            "the O(T^(2/3)) bound for exploration (K/t)^(1/3) is proved for epoch-greedy (Langford and Zhang 2007), "
+            "not for this learner",
+            "squarecb, if regression can express the probabilities of being right",
         )
 
     def fold_cost(self, _: int) -> int:
-        """A product with one label's inverse, the updates of it and of its matrix, and a share of their upkeep."""
+        """Return the cost of a product with one label's inverse, of its updates, and of a share of its upkeep."""
         return 2 * self.problem.n_features**2 + upkeep_cost(self.problem.n_features)
 
     @property
     def kernels(self) -> Kernels:
-        """Answers (1 - ε) e_ŷ + (ε/K) 1; one step of recursive least squares on the label served."""
+        """Decides with (1 - ε) e_ŷ + (ε/K) 1; takes one step of recursive least squares on the served label."""
         return Kernels(_Parameters(_schedule(self), self.regularization), _decide, _fold)
 
     def init(self) -> EpsilonGreedyRidgeState:
-        """Inverses I/a, zero weights."""
+        """Return inverses I/a and zero weights."""
         state: EpsilonGreedyRidgeState = zero_state(self)
         for inverse in state.inverses:
             packed_identity(inverse, 1.0 / self.regularization, self.problem.n_features)
@@ -105,11 +105,11 @@ class EpsilonGreedyRidge(WithoutEvidence, CompiledLearner[EpsilonGreedyRidgeStat
         return state
 
     def check_new(self) -> None:
-        """Refuse, to new models, matrices whose condition could grow beyond what float64 inverts."""
+        """Refuse, for new models, matrices whose condition number could grow beyond what float64 can invert."""
         check_conditioning(self.problem, self.regularization, 1.0)
 
     def completed(self, arrays: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the matrices, their targets and counts of zero: what a state of version 0.1.0 lacks."""
+        """Return the matrices, their targets and counts of zero, which a state of version 0.1.0 lacks."""
         d, weights = self.problem.n_features, arrays["weights"]
         matrices = np.array([inverse_of(inverse, d) for inverse in arrays["inverses"]])
         targets = [product(A, np.ascontiguousarray(w)) for A, w in zip(matrices, weights.T, strict=True)]
@@ -118,7 +118,7 @@ class EpsilonGreedyRidge(WithoutEvidence, CompiledLearner[EpsilonGreedyRidgeStat
 
 
 class _Parameters(NamedTuple):
-    """The hyperparameters as the kernels want them."""
+    """The hyperparameters in the form that the kernels take."""
 
     exploration: Schedule
     regularization: float
@@ -182,10 +182,10 @@ def _update(
 
 
 @compiled
-def _keep_up(a: float, state: EpsilonGreedyRidgeState, k: int, anew: bool) -> None:
-    """Check one label's inverse and weights against its matrix and target, or compute them anew at once."""
+def _keep_up(a: float, state: EpsilonGreedyRidgeState, k: int, rebuilding: bool) -> None:
+    """Check one label's inverse and weights against its matrix and target, or recompute them immediately."""
     target, w = state.targets[:, k].copy(), state.weights[:, k].copy()
-    if anew:
+    if rebuilding:
         rebuild(state.matrices[k], target, a, state.inverses[k], w)
     else:
         maintain(state.matrices[k], target, a, state.inverses[k], w)

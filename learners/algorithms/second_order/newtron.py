@@ -21,11 +21,11 @@ from learners.mathematics.guarantees import uncovered
 from learners.mathematics.linear_algebra import add_outer, packed_identity, packed_rank_one, score_row
 from learners.mathematics.logistic_estimate import gradient_estimate, inner
 
-_LARGEST_CURVATURE = 1e9  # β D X², where the full matrix begins to lose its digits
+_LARGEST_CURVATURE = 1e9  # β D X²; beyond it the full matrix loses precision
 
 
 class NewtronState(NamedTuple):
-    """A has its rows ordered by label, then feature."""
+    """The state; the rows of A are ordered by label, then feature."""
 
     matrix: Triangle  # A, n by n, a packed lower triangle
     linear: LabelVectors  # b
@@ -37,11 +37,12 @@ class NewtronState(NamedTuple):
 class Newtron(Delayed, CompiledLearner[NewtronState]):
     """Newtron with its full matrix: (K·d)² / 2 numbers of memory, as much time per round, (K·d)³ per fold.
 
-    Answers p' = (1 - γ) softmax(α W x) + (γ/K) 1 and learns from every round. Where late feedback takes the
-    gradient at the scores of the prediction, the state does not depend on the order of arrival, up to rounding.
+    The distribution is p' = (1 - γ) softmax(α W x) + (γ/K) 1; every round updates. With `as_of_prediction`, late
+    feedback takes the gradient at the scores of the prediction, and the state does not depend on the order of arrival,
+    up to rounding.
 
     Raises:
-        pydantic.ValidationError: for a hyperparameter out of range, or β D X² over 1e9.
+        pydantic.ValidationError: if a hyperparameter is out of range, or if β D X² exceeds 1e9.
     """
 
     algorithm = "newtron"
@@ -55,7 +56,7 @@ class Newtron(Delayed, CompiledLearner[NewtronState]):
     delayed_update: DelayedUpdate = "as_of_prediction"
 
     def __post_init__(self) -> None:
-        """Refuses a matrix that would lose its digits."""
+        """Refuse a matrix that would lose its precision."""
         if self.beta * ball_of(self) * self.problem.norm_bound**2 > _LARGEST_CURVATURE:
             raise ValueError("beta times radius times the squared norm bound of the contexts must be at most 1e9")
 
@@ -63,30 +64,30 @@ class Newtron(Delayed, CompiledLearner[NewtronState]):
     def guarantee(self) -> str:
         """See `Learner.guarantee`."""
         return uncovered(
-            "the regret bounds of Hazan and Kale (2011) are for a β and a γ that follow from α, D, X and K, and these "
+            "the regret bounds of Hazan and Kale (2011) require β and γ as functions of α, D, X and K, but these "
             "are the values of the experiments",
             "folklore-bandit with a fixed exploration",
         )
 
     def fold_cost(self, _: int) -> int:
-        """A rank-one update of the packed triangle."""
+        """Return the cost of a rank-one update of the packed triangle."""
         n = self.problem.n_labels * self.problem.n_features
         return n * n
 
     @property
     def fold_overhead(self) -> int:
-        """The factorizations that bring W' into the ball."""
+        """The cost of the factorizations that bring W' into the ball."""
         n = self.problem.n_labels * self.problem.n_features
         return n**3
 
     @property
     def kernels(self) -> Kernels:
-        """Answers p', the evidence being the scores W x; a fold adds its rounds to A and b, then minimizes once."""
+        """Decides with p' and leaves the scores W x as evidence; a fold adds its rounds to A and b, then minimizes."""
         exploration, kept = scheduled(self.exploration, self.problem.n_labels), self.evidence_size > 0
         return Kernels(Parameters(exploration, self.alpha, self.beta, ball_of(self), True, kept), _decide, _fold)
 
     def init(self) -> NewtronState:
-        """A = I/D, b = 0, W' = 0."""
+        """Return A = I/D, b = 0, W' = 0."""
         state: NewtronState = zero_state(self)
         packed_identity(state.matrix, 1.0 / ball_of(self), self.problem.n_labels * self.problem.n_features)
         return state
@@ -133,7 +134,7 @@ def _fold(parameters: Parameters, state: NewtronState, rounds: Rounds) -> None:
 
 @compiled
 def _minimize(radius: float, state: NewtronState) -> None:
-    """W' = argmin ½ w'Aw + b'w in the ball."""
+    """Set W' = argmin ½ w'Aw + b'w in the ball."""
     d, K = state.weights.shape
     result = np.empty(K * d)
     ball_minimizer(state.matrix, np.ascontiguousarray(state.linear.T).ravel(), radius, 1.0 / radius, result)

@@ -1,8 +1,8 @@
-"""PNewtron: Newtron with the diagonal of its matrix, and what the two share (see `newtron`).
+"""PNewtron: Newtron with the diagonal of its matrix, and code that the two share (see `newtron`).
 
 Elad Hazan and Satyen Kale, "Newtron: an Efficient Bandit Algorithm for Online Multiclass Prediction",
-NIPS 2011, Algorithm 1. Of the two ways to take the centre of a round, W' in every round or 0 in those that explore,
-only the first is offered: it draws once.
+NIPS 2011, Algorithm 1. The centre of a round can be W' in every round, or 0 in rounds that explore. Only the first is
+implemented: it needs a single draw.
 """
 
 import math
@@ -23,8 +23,8 @@ from learners.mathematics.linear_algebra import score_row, squared_norm
 from learners.mathematics.logistic_estimate import gradient_estimate, inner
 
 _REFRESH = 65_536  # rounds between exact recomputations of the squared norm
-_COLLAPSE = 1e-3  # or as soon as it falls this far in one round, its digits being those of larger numbers
-_LARGEST_WEIGHT = 1e75  # without projection adversarial labels let weights grow like t^d; they are cut here
+_COLLAPSE = 1e-3  # or as soon as it falls by this factor in one round, because its digits are those of larger numbers
+_LARGEST_WEIGHT = 1e75  # without projection, adversarial labels let weights grow like t^d; they are clipped here
 
 Rate: TypeAlias = Annotated[
     Exploration,
@@ -32,18 +32,16 @@ Rate: TypeAlias = Annotated[
 ]
 Alpha: TypeAlias = Annotated[
     Positive,
-    pydantic.Field(
-        description="α, how sharply the distribution follows the scores; the loss is that of softmax(α W x)."
-    ),
+    pydantic.Field(description="α, the inverse temperature of the distribution; the loss is that of softmax(α W x)."),
 ]
 Beta: TypeAlias = Annotated[
-    Positive, pydantic.Field(description="β, the share of each gradient's square that enters A.")
+    Positive, pydantic.Field(description="β, the share of each squared gradient that is added to A.")
 ]
 Radius: TypeAlias = Annotated[
     Magnitude | None,
     pydantic.Field(
-        description="D: A starts as I/D, and weights are kept in the Frobenius ball of this radius. `null` for 10/X; "
-        "papers take 1."
+        description="D: A starts as I/D, and W is projected onto the Frobenius ball of this radius. `null`: 10/X; "
+        "the papers use 1."
     ),
 ]
 
@@ -51,7 +49,7 @@ _DEFAULT_RADIUS = 10.0  # times 1/X
 
 
 class PNewtronState(NamedTuple):
-    """2·K·d numbers; b = -A ∘ W' is implied. W' is kept as it is before projection."""
+    """2·K·d numbers; b = -A ∘ W' is implicit. W' is stored before projection."""
 
     diagonal: Annotated[FloatArray, Layout("float64", ("d", "K"), least=1e-8)]  # A, every entry >= 1/D, D <= 1e7
     weights: LabelVectors  # W' = -b / A
@@ -60,7 +58,7 @@ class PNewtronState(NamedTuple):
 
 
 class Parameters(NamedTuple):
-    """The hyperparameters as the kernels want them."""
+    """The hyperparameters in the form that the kernels take."""
 
     exploration: Schedule
     alpha: float
@@ -74,8 +72,9 @@ class Parameters(NamedTuple):
 class PNewtron(Delayed, CompiledLearner[PNewtronState]):
     """Newtron with the diagonal of A: O(K·nnz) per round, 2·K·d numbers of memory.
 
-    Answers p' = (1 - γ) softmax(α W x) + (γ/K) 1 and learns from every round. Where late feedback takes the
-    gradient at the scores of the prediction, the state does not depend on the order of arrival, up to rounding.
+    The distribution is p' = (1 - γ) softmax(α W x) + (γ/K) 1; every round updates. With `as_of_prediction`, late
+    feedback takes the gradient at the scores of the prediction, and the state does not depend on the order of arrival,
+    up to rounding.
     """
 
     algorithm = "pnewtron"
@@ -87,7 +86,7 @@ class PNewtron(Delayed, CompiledLearner[PNewtronState]):
     beta: Beta = 0.01
     radius: Radius = None
     projection: Literal["scale", "none"] = "scale"
-    """How weights are brought into the ball: `scale` them, or `none`, not at all."""
+    """How weights are brought into the ball: `scale` scales them; `none` does not project."""
     delayed_update: DelayedUpdate = "as_of_prediction"
 
     @property
@@ -98,12 +97,12 @@ class PNewtron(Delayed, CompiledLearner[PNewtronState]):
         )
 
     def fold_cost(self, nonzeros: int) -> int:
-        """A, W' and its norm, and the scores where they are recomputed."""
+        """Return the cost of updating A, W' and its norm, and of the scores if they are recomputed."""
         return (3 if self.evidence_size else 4) * self.problem.n_labels * nonzeros
 
     @property
     def kernels(self) -> Kernels:
-        """Answers p', the evidence being the scores W x; one diagonal Newton step for every round."""
+        """Decides with p' and leaves the scores W x as evidence; takes one diagonal Newton step per round."""
         return Kernels(self._parameters, _decide, _fold)
 
     @property
@@ -112,36 +111,36 @@ class PNewtron(Delayed, CompiledLearner[PNewtronState]):
         return Parameters(exploration, self.alpha, self.beta, ball_of(self), self.projection == "scale", kept)
 
     def init(self) -> PNewtronState:
-        """A = I/D, W' = 0."""
+        """Return A = I/D, W' = 0."""
         state: PNewtronState = zero_state(self)
         state.diagonal[:] = 1.0 / ball_of(self)
         return state
 
     def weights(self, state: PNewtronState) -> FloatArray:
-        """W as (K, d), rows the labels' weight vectors, projected."""
+        """Return W as (K, d), one row per label, after projection."""
         return np.ascontiguousarray(state.weights.T) * _multiplier(self._parameters, state)
 
 
 class InABall(Protocol):
-    """A learner whose weights are kept in a ball."""
+    """A learner whose weights are projected onto a ball."""
 
     @property
     def problem(self) -> Problem:
-        """Gives X."""
+        """The problem, which gives X."""
 
     @property
     def radius(self) -> float | None:
-        """D, if given."""
+        """D, or None for the default."""
 
 
 def ball_of(learner: InABall) -> float:
-    """D."""
+    """Return D: the radius, or 10/X by default."""
     return _DEFAULT_RADIUS / learner.problem.norm_bound if learner.radius is None else learner.radius
 
 
 @compiled
 def _multiplier(parameters: Parameters, state: PNewtronState) -> float:
-    """W / W'."""
+    """Return the factor c in W = c · W'."""
     norm = math.sqrt(state.squared_norm.item())
     return parameters.radius / norm if parameters.projected and norm > parameters.radius else 1.0
 
@@ -192,7 +191,10 @@ def _newton_step(
     values: FloatArray,
     changes: FloatArray,
 ) -> float:
-    """A += share (c ⊗ x)², b += step (c ⊗ x), W' = -b / A; returns by how much ‖W'‖² changed. `changes` is scratch."""
+    """Add share (c ⊗ x)² to A and step (c ⊗ x) to b; set W' = -b / A; return the change of ‖W'‖².
+
+    `changes` (K,) is scratch space.
+    """
     changes[:] = 0.0
     for position in range(len(values)):
         i, x = indices[position], values[position]

@@ -5,8 +5,9 @@ Alina Beygelzimer, Francesco Orabona, Chicheng Zhang, "Efficient Online Bandit M
 only accepted rounds count in the sums of Theorems 2, 4 and 5.
 
 With u = (e_ȳ - e_y) ⊗ x, c = 1/p and q = c u'A⁻¹u, an accepted round does A⁻¹ -= c/(1+q) v v' and
-W -= c(1+δ)/(1+q) mat(v), where v = A⁻¹u: one product and one rank-one update. A += c u u', of two labels' blocks, and
-θ -= c u are kept beside, to check A⁻¹ and W every 500 updates (`learners.mathematics.inverse`).
+W -= c(1+δ)/(1+q) mat(v), where v = A⁻¹u: one product and one rank-one update. The state also maintains A += c u u',
+which changes the blocks of two labels, and θ -= c u. Every 500 updates, A⁻¹ and W are checked against A and θ
+(`learners.mathematics.inverse`).
 """
 
 from collections.abc import Mapping
@@ -53,29 +54,29 @@ from learners.mathematics.linear_algebra import (
 
 Regularization: TypeAlias = Annotated[
     Magnitude,
-    pydantic.Field(description="a > 0, A starts as a·I; X² in the theorems, 1 in the paper's experiments."),
+    pydantic.Field(description="a > 0: A starts as a·I. Theorem 5 uses X²; the paper's experiments use 1."),
 ]
 
-_LARGEST_DELTA = 1e60  # no exact A⁻¹ leads here
-_SOONEST = 50  # updates before A⁻¹ may be computed anew, where q or δ shows that it has lost its digits
+_LARGEST_DELTA = 1e60  # never exceeded with an exact A⁻¹
+_SOONEST = 50  # the least updates since a check before A⁻¹ is recomputed early, if q or δ shows that it lost precision
 
 
 class SobaState(NamedTuple):
-    """Everything SOBA remembers; A⁻¹ has its rows ordered by label, then feature."""
+    """The state of SOBA; the rows of A and A⁻¹ are ordered by label, then feature."""
 
     inverse: Triangle  # A⁻¹, n by n, a packed lower triangle
     weights: LabelVectors  # W = mat(A⁻¹ θ)
-    margin_sum: NonNegativeScalar  # Σ, the sum of m over accepted rounds, never negative
+    margin_sum: NonNegativeScalar  # Σ, the sum of m over accepted rounds; never negative
     quadratic_sum: NonNegativeScalar  # Q, the sum of z'A_t⁻¹z = q / (1 + q) over accepted rounds
     rounds: Count  # rounds folded so far, t - 1
     updates: Count  # rounds accepted so far
-    matrix: Triangle  # A, as A⁻¹
+    matrix: Triangle  # A, packed like A⁻¹
     theta: LabelVectors  # θ
-    unchecked: Count  # updates since A⁻¹ was checked
+    unchecked: Count  # updates since the last check of A⁻¹
 
 
 class _Parameters(NamedTuple):
-    """The hyperparameters as the kernels want them."""
+    """The hyperparameters in the form that the kernels take."""
 
     exploration: float
     regularization: float
@@ -85,13 +86,13 @@ class _Parameters(NamedTuple):
 class Soba(WithoutEvidence, CompiledLearner[SobaState]):
     """SOBA with its full matrix: O((K·d)²) time per accepted update and (K·d)² numbers of memory.
 
-    Half of the memory is A, which A⁻¹ is checked against, and computed from anew where rounding has led it away.
+    Half of the memory is A. A⁻¹ is checked against A, and recomputed from A if it has drifted.
 
-    A prediction takes O(K·nnz) and a refused round O(nnz²), nnz being the non-zeros of a sparse context.
+    A prediction takes O(K·nnz) and a refused round O(K·nnz + nnz²), where nnz is the number of non-zeros of a context.
 
-    Answers the leader of the scores, with a share γ of uniform exploration. Updates on correct answers
-    only, and only where the running sum of m stays non-negative. Late feedback is applied to the present
-    matrix with the stored propensity, as Lemma 2 requires.
+    Answers with the leader of the scores, with a share γ of uniform exploration. Updates only on correct answers, and
+    only if the running sum of m stays non-negative. Late feedback updates the current matrix with the stored
+    propensity, as Lemma 2 requires.
     """
 
     algorithm = "soba"
@@ -103,7 +104,7 @@ class Soba(WithoutEvidence, CompiledLearner[SobaState]):
     exploration: Exploration = "anytime"
 
     def __post_init__(self) -> None:
-        """Refuses a matrix whose inverse would lose its digits."""
+        """Refuse a matrix whose inverse would lose its precision."""
         check_regularization(self.regularization, self.problem)
 
     @property
@@ -112,17 +113,17 @@ class Soba(WithoutEvidence, CompiledLearner[SobaState]):
         return soba_guarantee(self.exploration, self.regularization, self.problem)
 
     def fold_cost(self, _: int) -> int:
-        """A rank-one update of the packed triangle, the product before it, and a share of its check and rebuild."""
+        """Return the cost of a rank-one update and its matrix-vector product, with a share of check and rebuild."""
         n = self.problem.n_labels * self.problem.n_features
         return n * n // 2 + 2 * self.problem.n_features * n + upkeep_cost(n)
 
     @property
     def kernels(self) -> Kernels:
-        """Answers (1 - γ) e_ŷ + (γ/K) 1; learns from the correct rounds that pass the margin test."""
+        """Decides with (1 - γ) e_ŷ + (γ/K) 1; learns from the correct rounds that pass the margin test."""
         return Kernels(_Parameters(exploration_code(self.exploration), self.regularization), _decide, _fold)
 
     def init(self) -> SobaState:
-        """A = a·I, W = 0."""
+        """Return A = a·I, W = 0."""
         state: SobaState = zero_state(self)
         n = self.problem.n_labels * self.problem.n_features
         packed_identity(state.inverse, 1.0 / self.regularization, n)
@@ -130,12 +131,12 @@ class Soba(WithoutEvidence, CompiledLearner[SobaState]):
         return state
 
     def check_new(self) -> None:
-        """Refuse, to new models, a matrix whose condition could grow beyond what float64 inverts."""
+        """Refuse, for new models, a matrix whose condition number could grow beyond what float64 can invert."""
         gamma = least_exploration(self.exploration, self.problem)
         check_conditioning(self.problem, self.regularization, gamma / self.problem.n_labels)
 
     def completed(self, arrays: Mapping[str, Any]) -> dict[str, Any]:
-        """Return A, θ = A w and a count of zero: what a state of version 0.1.0 lacks."""
+        """Return A, θ = A w and a count of zero, which a state of version 0.1.0 lacks."""
         d, K = arrays["weights"].shape
         matrix, w = inverse_of(arrays["inverse"], K * d), np.ascontiguousarray(arrays["weights"].T).ravel()
         theta = np.ascontiguousarray(product(matrix, w).reshape(K, d).T)
@@ -143,7 +144,7 @@ class Soba(WithoutEvidence, CompiledLearner[SobaState]):
 
 
 class _Room(NamedTuple):
-    """Scratch."""
+    """Scratch space."""
 
     x: FloatArray  # (d,)
     s: FloatArray  # (K,)
@@ -160,7 +161,7 @@ def _decide(
 
 @compiled
 def margin_gain(weight: float, delta: float, q: float) -> float:
-    """The gain m = (c δ² + 2 c δ) / (1 + q): what an accepted round adds to Σ."""
+    """Return m = (c δ² + 2 c δ) / (1 + q), which an accepted round adds to Σ."""
     return (weight * delta * delta + 2.0 * weight * delta) / (1.0 + q)
 
 
@@ -225,7 +226,7 @@ def _learn(
     q: float,
     room: _Room,
 ) -> None:
-    """A += c u u', A⁻¹ and θ with it, and W = mat(A⁻¹θ)."""
+    """Add c u u' to A; update A⁻¹, θ and W = mat(A⁻¹θ)."""
     indices, values = row(contexts, t)
     low, high = min(rival, y), max(rival, y)
     densify(contexts, t, room.x)
@@ -238,11 +239,11 @@ def _learn(
 
 
 @compiled
-def _keep_up(state: SobaState, a: float, anew: bool) -> None:
-    """Check A⁻¹ and W against A and θ, or compute them anew at once."""
+def _keep_up(state: SobaState, a: float, rebuilding: bool) -> None:
+    """Check A⁻¹ and W against A and θ, or recompute them immediately."""
     d, K = state.weights.shape
     theta, w = np.ascontiguousarray(state.theta.T).ravel(), np.ascontiguousarray(state.weights.T).ravel()
-    if anew:
+    if rebuilding:
         rebuild(state.matrix, theta, a, state.inverse, w)
     else:
         maintain(state.matrix, theta, a, state.inverse, w)

@@ -1,8 +1,8 @@
-"""SOBAdiag: SOBA with the diagonal of A in place of A.
+"""SOBAdiag: SOBA with the diagonal of A instead of A.
 
 Beygelzimer, Orabona, Zhang, "Efficient Online Bandit Multiclass Learning with Õ(√T) Regret", ICML 2017,
-section 5. Linear time and memory; no theorem, as Lemma 2 needs the full matrix, but the strongest bandit
-learner of the paper's experiments on three of four data sets.
+section 5. Linear time and memory. No theorem, because Lemma 2 needs the full matrix; but the strongest bandit
+learner in the paper's experiments on three of four data sets.
 """
 
 from typing import Annotated, NamedTuple
@@ -23,11 +23,11 @@ from learners.mathematics.linear_algebra import score
 
 
 class SobaDiagonalState(NamedTuple):
-    """2·K·d numbers; θ = A ∘ W is implied."""
+    """2·K·d numbers; θ = A ∘ W is implicit."""
 
     diagonal: Annotated[FloatArray, Layout("float64", ("d", "K"), least=1e-6)]  # A, every entry >= a
     weights: LabelVectors  # W = θ / A
-    margin_sum: NonNegativeScalar  # Σ, the sum of m over accepted rounds, never negative
+    margin_sum: NonNegativeScalar  # Σ, the sum of m over accepted rounds; never negative
     quadratic_sum: NonNegativeScalar  # Q, the sum of z'A_t⁻¹z over accepted rounds
     rounds: Count  # rounds folded so far, t - 1
     updates: Count  # rounds accepted so far
@@ -35,10 +35,10 @@ class SobaDiagonalState(NamedTuple):
 
 @hyperparameters
 class SobaDiagonal(WithoutEvidence, CompiledLearner[SobaDiagonalState]):
-    """SOBAdiag: O(nnz) per update, O(K·nnz) per prediction, 2·K·d numbers of memory.
+    """SOBAdiag: O(K·nnz) per prediction and per update, 2·K·d numbers of memory.
 
-    Answers the leader of the scores, with a share γ of uniform exploration. Updates on correct answers
-    only, where the running sum of m stays non-negative, with the present diagonal and the stored propensity.
+    Answers with the leader of the scores, with a share γ of uniform exploration. Updates only on correct answers, and
+    only if the running sum of m stays non-negative, with the current diagonal and the stored propensity.
     """
 
     algorithm = "soba-diagonal"
@@ -46,25 +46,25 @@ class SobaDiagonal(WithoutEvidence, CompiledLearner[SobaDiagonalState]):
     state_type = SobaDiagonalState
 
     regularization: Magnitude = 1.0
-    """a > 0, the diagonal's first value; 1 in the paper's experiments."""
+    """a > 0, the initial value of the diagonal; 1 in the paper's experiments."""
     exploration: Exploration = "anytime"
 
     @property
     def guarantee(self) -> str:
         """See `Learner.guarantee`."""
-        return uncovered("the analysis needs the full matrix, this is its diagonal", "soba with a fixed exploration")
+        return uncovered("the analysis needs the full matrix, not its diagonal", "soba with a fixed exploration")
 
     def fold_cost(self, nonzeros: int) -> int:
-        """The scores, and two rows."""
+        """Return the cost of the scores and of two rows."""
         return (self.problem.n_labels + 2) * nonzeros
 
     @property
     def kernels(self) -> Kernels:
-        """Answers (1 - γ) e_ŷ + (γ/K) 1; learns from the correct rounds that pass the margin test."""
+        """Decides with (1 - γ) e_ŷ + (γ/K) 1; learns from the correct rounds that pass the margin test."""
         return Kernels((exploration_code(self.exploration),), _decide, _fold)
 
     def init(self) -> SobaDiagonalState:
-        """A = a, W = 0."""
+        """Return A = a, W = 0."""
         state: SobaDiagonalState = zero_state(self)
         state.diagonal[:] = self.regularization
         return state
@@ -116,7 +116,7 @@ def _quadratic(diagonal: FloatArray, indices: IntArray, values: FloatArray, y: i
 
 @compiled
 def _add(state: SobaDiagonalState, indices: IntArray, values: FloatArray, k: int, c: float, sign: float) -> None:
-    """A_k += c x², θ_k += sign·x, W_k = θ_k / A_k."""
+    """Add c x² to A_k and sign·x to θ_k; set W_k = θ_k / A_k."""
     for position in range(len(values)):
         i, x = indices[position], values[position]
         old = state.diagonal[i, k]

@@ -1,4 +1,4 @@
-"""How much the learners of the SOBA family explore: a fixed share, or one that falls with the rounds."""
+"""Exploration rates of the SOBA family: fixed, or falling with the rounds."""
 
 import math
 from typing import Annotated, Literal, TypeAlias
@@ -14,20 +14,20 @@ Exploration: TypeAlias = Annotated[
     Literal["anytime", "adaptive"] | ExplorationRate,
     pydantic.Field(
         description="γ, `anytime` for γ_t = min(1, sqrt(K/t)), or `adaptive` for Theorem 5's min(1, sqrt(K(1 + Q)/t)), "
-        "far slower."
+        "which falls far more slowly."
     ),
 ]
 
-_ANYTIME, _ADAPTIVE = -1.0, 0.0  # stand for γ in the kernels where it is no fixed number
+_ANYTIME, _ADAPTIVE = -1.0, 0.0  # encode the schedules in the kernels, where a fixed γ is positive
 
 
 def least_exploration(exploration: Exploration, problem: Problem) -> float:
-    """Return γ, or the one that a schedule has fallen to after a million rounds."""
+    """Return γ, or the rate that a schedule reaches after a million rounds."""
     return min(1.0, math.sqrt(problem.n_labels / 1e6)) if isinstance(exploration, str) else exploration
 
 
 def exploration_code(exploration: Exploration) -> float:
-    """γ, or what stands for a schedule in the kernels."""
+    """Return γ, or the number that encodes a schedule in the kernels."""
     if isinstance(exploration, str):
         return _ANYTIME if exploration == "anytime" else _ADAPTIVE
     return exploration
@@ -35,7 +35,7 @@ def exploration_code(exploration: Exploration) -> float:
 
 @compiled
 def exploration_rate(code: float, n_labels: int, quadratic_sum: FloatArray, rounds: IntArray) -> float:
-    """γ for the next decision: the fixed one, Theorem 5's from the state's sums, or the same as if those were zero."""
+    """Return γ for the next decision: fixed, Theorem 5's from the state's sums, or `anytime`, the same with Q = 0."""
     if code > 0.0:
         return code
     return adaptive_rate(n_labels, quadratic_sum.item() if code == _ADAPTIVE else 0.0, rounds.item())

@@ -1,14 +1,14 @@
-"""SOBA where K·d is large and its updates are few: A is a·I and the accepted updates, kept as sparse rows.
+"""SOBA for large K·d and few updates: A is a·I plus the accepted updates, stored as sparse rows.
 
 Alina Beygelzimer, Francesco Orabona, Chicheng Zhang, "Efficient Online Bandit Multiclass Learning with
-Õ(√T) Regret", ICML 2017, Algorithm 1, as in `soba`, by the identity of Woodbury: with the rows of Z the
-accepted z = √c (e_ȳ - e_y) ⊗ x,
+Õ(√T) Regret", ICML 2017, Algorithm 1, as in `soba`, by Woodbury's identity. If the rows of Z are the accepted
+z = √c (e_ȳ - e_y) ⊗ x,
 
     A⁻¹ = (I - Z'(aI + ZZ')⁻¹Z) / a.
 
-Of aI + ZZ' its Cholesky factor L is kept. For a new z, r = L⁻¹Zz gives q = z'A⁻¹z = (z'z - r'r)/a, and the
-row (r', √(a(1 + q))) is the next of L. No row is ever changed, so rounding does not accumulate in A, unlike in
-a matrix kept by rank-one downdates.
+The state holds the Cholesky factor L of aI + ZZ'. For a new z, r = L⁻¹Zz gives q = z'A⁻¹z = (z'z - r'r)/a, and
+(r', √(a(1 + q))) is the next row of L. No row ever changes, so rounding errors do not accumulate in A, unlike in
+a matrix that is maintained by rank-one downdates.
 """
 
 import math
@@ -44,23 +44,23 @@ from learners.mathematics.linear_algebra import (
 
 
 class SobaLowRankState(NamedTuple):
-    """Z as sparse rows, L, and W; K·d numbers and what the room for updates takes."""
+    """Z as sparse rows, L, and W: K·d numbers plus the room for updates."""
 
-    weights: LabelVectors  # W = mat(A⁻¹ θ) while there is room
+    weights: LabelVectors  # W = mat(A⁻¹ θ) until an update finds no room
     factor: Annotated[FloatArray, Layout("float64", ("factor_size",))]  # L, a packed lower triangle of `stored` rows
     pairs: Annotated[IntArray, Layout("int64", ("max_updates", "2"), index_of="K")]  # ȳ and y of each row of Z
     ends: Annotated[IntArray, Layout("int64", ("max_updates",), least=0.0)]  # where each row ends, in the next two
     indices: Annotated[IntArray, Layout("int64", ("max_nonzeros",), index_of="d")]  # the features of √c x
     values: Annotated[FloatArray, Layout("float64", ("max_nonzeros",))]  # √c x, without zeros
-    margin_sum: NonNegativeScalar  # Σ, the sum of m over accepted rounds, never negative
+    margin_sum: NonNegativeScalar  # Σ, the sum of m over accepted rounds; never negative
     quadratic_sum: NonNegativeScalar  # Q, the sum of z'A_t⁻¹z = q / (1 + q) over the rows of Z
     rounds: Count  # rounds folded so far, t - 1
     updates: Count  # rounds accepted so far
-    stored: Count  # U, the rows of Z: accepted rounds that found room
+    stored: Count  # U, the rows of Z: accepted rounds that were stored
 
 
 class _Parameters(NamedTuple):
-    """The hyperparameters as the kernels want them."""
+    """The hyperparameters in the form that the kernels take."""
 
     exploration: float
     regularization: float
@@ -68,16 +68,16 @@ class _Parameters(NamedTuple):
 
 @hyperparameters
 class SobaLowRank(WithoutEvidence, CompiledLearner[SobaLowRankState]):
-    """SOBA for sparse contexts with many features: the very answers of `soba` while there is room for its updates.
+    """SOBA for sparse contexts with many features: answers exactly as `soba` while there is room for its updates.
 
-    With U updates stored, of S non-zeros in all, a right answer takes O(U² + S) time, a prediction O(K·nnz).
-    Memory is K·d numbers, max_updates² / 2 for the factor, and 2 for each of max_nonzeros. Where K·d is below
+    With U stored updates, of S non-zeros in total, a right answer takes O(U² + S) time and a prediction O(K·nnz).
+    Memory is K·d numbers, max_updates² / 2 for the factor, and 2 for each of max_nonzeros. If K·d is below
     max_updates, `soba` is smaller and faster.
 
-    When an accepted round finds no room, A stays as it is, and W still takes the step that A gives: the implicit
+    If an accepted round finds no room, A does not change, but W still takes the step that A gives: the implicit
     step on (1 + u'w)² in the norm of A, which never overshoots and does not shrink with time. Q, and with it
-    adaptive exploration, goes by the stored updates alone. Late feedback is applied to the present matrix with
-    the stored propensity, as Lemma 2 requires.
+    adaptive exploration, depends on the stored updates alone. Late feedback updates the current matrix with the
+    stored propensity, as Lemma 2 requires.
     """
 
     algorithm = "soba-low-rank"
@@ -87,12 +87,12 @@ class SobaLowRank(WithoutEvidence, CompiledLearner[SobaLowRankState]):
     regularization: Regularization = 1.0
     exploration: Exploration = "anytime"
     max_updates: Annotated[int, pydantic.Field(ge=1, le=20_000)] = 1000
-    """How many updates are stored; the factor takes 4 bytes times its square."""
+    """The maximum number of stored updates; the factor takes 4 bytes times its square."""
     max_nonzeros: Annotated[int, pydantic.Field(ge=1, le=2**31)] = 200_000
-    """How many non-zeros their contexts may have together; 16 bytes each."""
+    """The maximum total number of non-zeros in their contexts; 16 bytes each."""
 
     def __post_init__(self) -> None:
-        """Refuses a matrix whose inverse would lose its digits."""
+        """Refuse a matrix whose inverse would lose its precision."""
         check_regularization(self.regularization, self.problem)
 
     @property
@@ -102,32 +102,32 @@ class SobaLowRank(WithoutEvidence, CompiledLearner[SobaLowRankState]):
         if not whole.endswith(AT_ONCE):
             return whole
         return (
-            f"{whole} All this until the first accepted round that finds no room among {self.max_updates:,} updates "
+            f"{whole} This holds until the first accepted round that finds no room among {self.max_updates:,} updates "
             f"and {self.max_nonzeros:,} non-zeros; nothing is proved after it."
         )
 
     @property
     def factor_size(self) -> int:
-        """The entries of a packed triangle with max_updates rows."""
+        """The number of entries of a packed triangle with max_updates rows."""
         return self.max_updates * (self.max_updates + 1) // 2
 
     def fold_cost(self, _: int) -> int:
-        """Two solves with the factor, and two passes over the stored contexts, when all is full."""
+        """Return the cost of two solves with the factor and two passes over the stored contexts, with all room used."""
         return self.max_updates**2 + 3 * self.max_nonzeros
 
     @property
     def kernels(self) -> Kernels:
-        """Answers (1 - γ) e_ŷ + (γ/K) 1; learns from the correct rounds that pass the margin test."""
+        """Decides with (1 - γ) e_ŷ + (γ/K) 1; learns from the correct rounds that pass the margin test."""
         return Kernels(_Parameters(exploration_code(self.exploration), self.regularization), _decide, _fold)
 
     def check_new(self) -> None:
-        """Refuse, to new models, a matrix whose condition could grow beyond what float64 inverts."""
+        """Refuse, for new models, a matrix whose condition number could grow beyond what float64 can invert."""
         gamma = least_exploration(self.exploration, self.problem)
         check_conditioning(self.problem, self.regularization, gamma / self.problem.n_labels)
 
 
 class _Row(NamedTuple):
-    """z = √c (e_rival - e_y) ⊗ x, a row that Z may get."""
+    """z = √c (e_rival - e_y) ⊗ x, a candidate row of Z."""
 
     indices: IntArray  # (nnz,)
     values: FloatArray  # (nnz,), √c x
@@ -167,19 +167,19 @@ def _update(
     s: FloatArray,
     r: FloatArray,
 ) -> None:
-    """One correct round; x (d,), zero before and after, s (K,) and r (max_updates,) are scratch."""
+    """Fold one correct round; x (d,), zero before and after, s (K,) and r (max_updates,) are scratch space."""
     s[:] = 0.0
     score(state.weights, indices, values, s)
     rival = leader_except(s, y)
     delta, most = s[rival] - s[y], 2.0 * c * squared_norm(values) / a
-    # q is at most z'z / a, and a negative m is nearest to zero there: most refusals need no more than this.
+    # q is at most z'z / a, where a negative m is closest to zero: this test suffices for most refusals.
     if state.margin_sum.item() + margin_gain(c, delta, most) < 0.0:
         return
     z, r = _Row(indices, math.sqrt(c) * values, rival, y), r[: _stored(state)]
     _products(state, z, x, r)
     packed_solve_lower(state.factor, r)
     known = squared_norm(r) / a
-    if not known <= 2.0 * most:  # only a factor from outside leads here
+    if not known <= 2.0 * most:  # only an invalid factor from outside leads here
         return
     q = max(0.0, most - known)
     m = margin_gain(c, delta, q)
@@ -194,26 +194,26 @@ def _update(
 
 @compiled
 def _stored(state: SobaLowRankState) -> int:
-    """How many rows there are; a count from outside must not lead out of the arrays."""
+    """Return the number of rows; a count from outside must not exceed the arrays."""
     return min(state.stored.item(), len(state.ends))
 
 
 @compiled
 def _start(state: SobaLowRankState, i: int) -> int:
-    """Where row i of Z begins: where the one before ends."""
+    """Return where row i of Z starts: where the previous row ends."""
     return 0 if i == 0 else state.ends[i - 1]
 
 
 @compiled
 def _row(state: SobaLowRankState, i: int) -> _Row:
-    """Row i of Z."""
+    """Return row i of Z."""
     start, stop = _start(state, i), state.ends[i]
     return _Row(state.indices[start:stop], state.values[start:stop], state.pairs[i, 0], state.pairs[i, 1])
 
 
 @compiled
 def _products(state: SobaLowRankState, z: _Row, x: FloatArray, result: FloatArray) -> None:
-    """Writes Zz to result (U,); x is scratch."""
+    """Write Zz to result (U,); x is scratch space."""
     for position in range(len(z.values)):
         x[z.indices[position]] = z.values[position]
     for i in range(len(result)):
@@ -234,7 +234,7 @@ def _sparse_dot(indices: IntArray, values: FloatArray, dense: FloatArray) -> flo
 
 @compiled
 def _store(state: SobaLowRankState, a: float, z: _Row, q: float, r: FloatArray) -> None:
-    """Appends z to Z and (r', √(a(1 + q))) to L, where there is room for both."""
+    """Append z to Z and (r', √(a(1 + q))) to L, if both have room."""
     place = len(r)
     at = _start(state, place)
     if place == len(state.ends) or np.count_nonzero(z.values) > len(state.values) - at:
@@ -253,7 +253,7 @@ def _store(state: SobaLowRankState, a: float, z: _Row, q: float, r: FloatArray) 
 
 @compiled
 def _step(state: SobaLowRankState, z: _Row, step: float, coefficients: FloatArray) -> None:
-    """W -= step · mat(z - Z' coefficients)."""
+    """Subtract step · mat(z - Z' coefficients) from W."""
     _add(state.weights, z, -step)
     for i in range(len(coefficients)):
         _add(state.weights, _row(state, i), step * coefficients[i])

@@ -2,7 +2,7 @@
 
 Beygelzimer, Orabona, Zhang, "Efficient Online Bandit Multiclass Learning with Õ(√T) Regret", ICML 2017,
 Algorithm 2; Hazan, Agarwal, Kale, "Logarithmic Regret Algorithms for Online Convex Optimization", 2007. The
-loss of a round is l(m) = 1 - 2m/(2-η) + η m²/(2-η) at the margin m, which is (γ/K)(η/32)-exp-concave.
+loss of a round is l(m) = 1 - 2m/(2-η) + η m²/(2-η) at the margin m; it is (γ/K)(η/32)-exp-concave.
 """
 
 from typing import Annotated, NamedTuple
@@ -22,7 +22,7 @@ from learners.mathematics.linear_algebra import packed_identity, packed_rank_one
 
 
 class SobaNewtonState(NamedTuple):
-    """A has its rows ordered by label, then feature."""
+    """The state; the rows of A are ordered by label, then feature."""
 
     matrix: Triangle  # A, n by n, a packed lower triangle
     weights: LabelVectors  # W, in the ball
@@ -31,7 +31,7 @@ class SobaNewtonState(NamedTuple):
 
 
 class _Parameters(NamedTuple):
-    """The hyperparameters as the kernels want them."""
+    """The hyperparameters in the form that the kernels take."""
 
     exploration: float
     eta: float
@@ -44,12 +44,12 @@ class _Parameters(NamedTuple):
 class SobaNewton(CompiledLearner[SobaNewtonState]):
     """SOBA's loss with Online Newton Steps in a ball: (K·d)² / 2 numbers, O((K·d)³) per update.
 
-    Answers the leader of the scores, with a share γ of uniform exploration. Learns where the answer was
-    right and the leader wrong, so seldom. Late feedback takes the gradient at the scores of the prediction
-    and weighs it by the stored propensity.
+    Answers with the leader of the scores, with a share γ of uniform exploration. Learns only if the answer was right
+    and the leader wrong, so rarely. Late feedback takes the gradient at the scores of the prediction and divides it by
+    the stored propensity.
 
     Raises:
-        pydantic.ValidationError: for a hyperparameter out of range, or η over 1/max(2 X D, 1).
+        pydantic.ValidationError: if a hyperparameter is out of range, or if η exceeds 1/max(2 X D, 1).
     """
 
     algorithm = "soba-newton"
@@ -59,16 +59,16 @@ class SobaNewton(CompiledLearner[SobaNewtonState]):
     exploration: ExplorationRate = 0.05
     """γ, the share of uniform exploration."""
     radius: Magnitude = 1.0
-    """D: weights are kept in the Frobenius ball of this radius."""
+    """D: weights are projected onto the Frobenius ball of this radius."""
     eta: Annotated[float, pydantic.Field(ge=1e-12, le=1)] | None = None
-    """η, where the loss stands between hinge (0) and squared hinge (1). `null`: the largest, 1/max(2 X D, 1)."""
+    """η, which interpolates the loss between hinge (0) and squared hinge (1). `null`: the largest, 1/max(2 X D, 1)."""
     beta: Annotated[float, pydantic.Field(ge=1e-30, le=1e6)] | None = None
-    """β, one over the step. `null`: the theorem's, whose steps are tiny."""
+    """β, the reciprocal of the step. `null`: the theorem's β, whose steps are tiny."""
     epsilon: Annotated[float, pydantic.Field(ge=1e-12, le=1e15)] | None = None
     """ε: A starts as ε·I. `null`: the theorem's 1/(4 β² D²)."""
 
     def __post_init__(self) -> None:
-        """Refuses an η for which the loss would not fall with the margin."""
+        """Refuse an η for which the loss would not decrease with the margin."""
         if self.eta is not None and self.eta > self.largest_eta * (1 + 1e-12):
             raise ValueError(f"eta must be at most 1/max(2 X D, 1) = {self.largest_eta:g}")
 
@@ -76,11 +76,11 @@ class SobaNewton(CompiledLearner[SobaNewtonState]):
     def guarantee(self) -> str:
         """See `Learner.guarantee`."""
         if self.beta is not None or self.epsilon is not None:
-            return uncovered("beta and epsilon are not the theorem's", "both of them null")
+            return uncovered("beta and epsilon are not those of the theorem", "both null")
         return (
             "Expected mistakes exceed the η-loss of any U with ‖U‖ ≤ D by at most 5 (1/α + 2GD) K d ln T + γT after "
-            "T rounds, α = γη/(32K), G = 16XK/γ (Beygelzimer, Orabona and Zhang 2017, Algorithm 2; Hazan, Agarwal "
-            f"and Kale 2007). {AT_ONCE}"
+            "T rounds, where α = γη/(32K) and G = 16XK/γ (Beygelzimer, Orabona and Zhang 2017, Algorithm 2; Hazan, "
+            f"Agarwal and Kale 2007). {AT_ONCE}"
         )
 
     @property
@@ -89,24 +89,24 @@ class SobaNewton(CompiledLearner[SobaNewtonState]):
         return 1.0 / max(2.0 * self.problem.norm_bound * self.radius, 1.0)
 
     def fold_cost(self, _: int) -> int:
-        """The factorizations that bring W into the ball."""
+        """Return the cost of the factorizations that bring W into the ball."""
         n = self.problem.n_labels * self.problem.n_features
         return n * n * (n + 1)
 
     @property
     def kernels(self) -> Kernels:
-        """Answers (1 - γ) e_ŷ + (γ/K) 1; learns where the answer was right and the leader wrong."""
+        """Decides with (1 - γ) e_ŷ + (γ/K) 1; learns if the answer was right and the leader wrong."""
         return Kernels(_parameters(self), _decide, _fold)
 
     def init(self) -> SobaNewtonState:
-        """A = ε·I, W = 0."""
+        """Return A = ε·I, W = 0."""
         state: SobaNewtonState = zero_state(self)
         packed_identity(state.matrix, _parameters(self).epsilon, self.problem.n_labels * self.problem.n_features)
         return state
 
 
 def _parameters(learner: SobaNewton) -> _Parameters:
-    """The constants of the Online Newton Step, with G = 16 X K / γ bounding the gradients."""
+    """Return the constants of the Online Newton Step, with G = 16 X K / γ as the bound on gradients."""
     K, X, gamma, D = learner.problem.n_labels, learner.problem.norm_bound, learner.exploration, learner.radius
     eta = learner.largest_eta if learner.eta is None else learner.eta
     alpha, G = gamma / K * eta / 32.0, 16.0 * X * K / gamma
@@ -151,7 +151,7 @@ def _step(
     g: FloatArray,
     theta: FloatArray,
 ) -> None:
-    """A += gg', W = argmin ½ w'Aw - (A W - g/β)'w in the ball, for g = slope (e_y - e_led) ⊗ x."""
+    """Add gg' to A; set W = argmin ½ w'Aw - (A W - g/β)'w in the ball, for g = slope (e_y - e_led) ⊗ x."""
     d, K = state.weights.shape
     g[:] = 0.0
     for position in range(len(values)):

@@ -46,6 +46,7 @@ _READ, _ADMIN = Need("read"), Need("admin")
 _OPEN = frozenset({"/livez", "/readyz", "/openapi.json", "/docs", "/webhooks/feedback"})
 """Paths that need no key: health, the description of the API, and webhooks, which are signed."""
 
+_HOW = "send an API key, as `Authorization: Bearer wk_...`"
 _EVERY_NAME = Names("*")
 _caller: ContextVar[Caller | None] = ContextVar("caller", default=None)  # None if no keys are required
 
@@ -106,7 +107,7 @@ class Access:
         if need is None:
             return await self._app(scope, receive, send)
         try:
-            caller = await self._identify(_presented(scope), scope)
+            caller = await self._identify(_required_key(scope), scope)
             if caller.limit is not None:
                 counted = await self._counter.count(caller.key_id, caller.limit)
                 send = _with_limit_headers(send, counted)
@@ -133,17 +134,34 @@ class Access:
             raise WrongKeysError(detail, retry_after=seconds) from None
 
 
-def _presented(scope: Scope) -> str:
-    """Return the key of a request: the token of `Authorization: Bearer`, or else `X-API-Key`."""
-    given: bytes | None = None
+def presented_key(scope: Scope) -> str | None:
+    """Return the key of a request, from `Authorization: Bearer` or `X-API-Key`; None without these headers.
+
+    `Authorization` with another scheme is not a key: a proxy may require it, and pass it on.
+
+    Raises:
+        UnauthenticatedError: if the headers have different keys, or `Authorization` has no scheme.
+    """
+    keys = set()
     for name, value in scope["headers"]:
-        if name == b"authorization" and value[:7].lower() == b"bearer ":
-            return str(value[7:].strip(), "latin-1")
         if name == b"x-api-key":
-            given = value
-    if given is None:
-        raise UnauthenticatedError("send an API key, as `Authorization: Bearer wk_...`")
-    return str(given, "latin-1")
+            keys.add(value)
+        elif name == b"authorization":
+            scheme, _, credentials = value.partition(b" ")
+            if not credentials:
+                raise UnauthenticatedError(_HOW)
+            if scheme.lower() == b"bearer":
+                keys.add(credentials.strip())
+    if len(keys) > 1:
+        raise UnauthenticatedError("the headers have different API keys; send one")
+    return str(keys.pop(), "latin-1") if keys else None
+
+
+def _required_key(scope: Scope) -> str:
+    key = presented_key(scope)
+    if key is None:
+        raise UnauthenticatedError(_HOW)
+    return key
 
 
 def _check(caller: Caller, need: Need, path: str) -> None:

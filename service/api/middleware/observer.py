@@ -15,6 +15,9 @@ from service.request_context import RequestContext
 _UNLOGGED = frozenset(("/livez", "/readyz", "/metrics"))
 """Routes that are polled every few seconds: only failures are logged."""
 
+_UNCHECKED_NAME = (400, 422)
+"""Statuses of requests that are refused before the name in their path is checked, or because of it."""
+
 
 class Observer:
     """ASGI middleware. Only `SecurityHeaders` is outside it, so that it also observes refused requests.
@@ -73,6 +76,6 @@ class Observer:
         self._metrics.count_request(method, route, status, seconds)
         if (status < 500 and route in _UNLOGGED) or not self._log.may_write(status):
             return
-        if notes.model is None and route.startswith("/models/") and status != 422:  # 422: the name may be malformed
+        if notes.model is None and route.startswith("/models/") and status not in _UNCHECKED_NAME:
             notes.model = scope["path_params"].get("name")
         self._log.write(method, route, status, seconds, notes)

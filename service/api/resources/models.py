@@ -9,6 +9,7 @@ from service.api.middleware.access import check_new_model, own_names
 from service.api.responses.bodies import answer_with
 from service.api.responses.direct_route import DirectRoute
 from service.api.responses.problems import problem_of, responses
+from service.api.responses.strict_route import StrictRoute
 from service.catalogue.catalogue import Catalogue
 from service.schemas.models import (
     ModelAnswer,
@@ -63,7 +64,7 @@ def _creation(catalogue: Catalogue) -> APIRouter:
 
 
 def _reading(catalogue: Catalogue) -> APIRouter:
-    routes = APIRouter(prefix="/models", tags=["models"])
+    routes = APIRouter(prefix="/models", tags=["models"], route_class=StrictRoute)
 
     @routes.get("", responses=responses())
     async def list_models(

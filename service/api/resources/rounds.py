@@ -9,6 +9,7 @@ from fastapi.responses import StreamingResponse
 from service import errors
 from service.api.resources.models import Name
 from service.api.responses.problems import responses
+from service.api.responses.strict_route import StrictRoute
 from service.catalogue.catalogue import Catalogue
 from service.compute import Compute
 from service.schemas.rounds import RoundLine
@@ -32,7 +33,7 @@ def router(catalogue: Catalogue, compute: Compute) -> APIRouter:
         catalogue: reads the logs.
         compute: encodes many lines.
     """
-    routes = APIRouter(tags=["models"])
+    routes = APIRouter(tags=["models"], route_class=StrictRoute)
 
     @routes.get("/models/{name}/rounds", response_class=StreamingResponse, responses=_RESPONSES)
     async def list_rounds(

@@ -8,6 +8,7 @@ from fastapi import APIRouter, Request
 
 from service import errors
 from service.api.responses.problems import problem_of, responses
+from service.api.responses.strict_route import StrictRoute
 from service.compute import Compute
 from service.rounds.use_cases import RoundService
 from service.rounds.webhooks import Verifier, read_feedback
@@ -59,7 +60,7 @@ def router(rounds: RoundService, verifier: Verifier, compute: Compute) -> APIRou
         verifier: checks the signatures.
         compute: reads large webhooks.
     """
-    routes = APIRouter(tags=["rounds"])
+    routes = APIRouter(tags=["rounds"], route_class=StrictRoute)
 
     @routes.post("/webhooks/feedback", summary="Receive a webhook", responses=_ERRORS, openapi_extra=_DOCUMENTED)
     async def webhook_feedback(request: Request) -> WebhookAnswer:

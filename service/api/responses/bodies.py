@@ -6,6 +6,8 @@ and by the members of its objects. Each member may be an error, and reporting it
 
 import json
 from collections.abc import Iterator, Mapping
+from email.message import Message
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -19,6 +21,7 @@ from service.compute import Compute
 from service.errors import InvalidInputError
 from service.schemas.models import ModelAnswer
 from service.schemas.rounds import PredictAnswer, PredictBatchAnswer
+from service.wording.values import quoted
 
 LARGE = 2**15
 """From this size, a thread reads a body (in bytes) or writes a response (in labels and numbers)."""
@@ -33,14 +36,33 @@ _OWNER = ""
 """The owner of all jobs on bodies in `Compute`. No model has this name."""
 
 _CHUNK = 2**18
+_MOST_TYPE_BYTES = 256
 
 
-def is_json(content_type: bytes | None) -> bool:
+def is_json(content_type: bytes) -> bool:
     """Return whether a media type is JSON."""
-    media_type = (content_type or b"").partition(b";")[0].strip().lower()
+    media_type = content_type.partition(b";")[0].strip().lower()
     return media_type == b"application/json" or (
         media_type.startswith(b"application/") and media_type.endswith(b"+json")
     )
+
+
+@lru_cache(maxsize=64)
+def check_charset(content_type: bytes) -> None:
+    """Refuse a body whose media type declares another charset than UTF-8, the only one of JSON (RFC 8259, section 8.1).
+
+    Raises:
+        HTTPException: 415, if so, or if the type is too long: parsing takes quadratic time.
+    """
+    if len(content_type) > _MOST_TYPE_BYTES:
+        raise HTTPException(415, f"Content-Type has more than {_MOST_TYPE_BYTES} bytes")
+    parsed = Message()
+    parsed["Content-Type"] = content_type.decode("latin-1")
+    charset = parsed.get_param("charset", "utf-8")
+    if str(charset).lower() not in ("utf-8", "utf8"):
+        raise HTTPException(
+            415, f"the body must be UTF-8, but Content-Type declares the charset {quoted(str(charset))}"
+        )
 
 
 async def read_large(request: Request, body: bytes, model: pydantic.TypeAdapter[Any]) -> Any:

@@ -1,26 +1,26 @@
 """Routes that read and answer JSON directly, bypassing FastAPI's request handling, a third of the request time."""
 
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Iterable
 from inspect import signature
 from typing import Any
 
 from fastapi import Request, Response
-from fastapi.routing import APIRoute
 from pydantic import TypeAdapter, ValidationError
 from starlette.requests import ClientDisconnect
 
-from service.api.responses.bodies import LARGE, answer_with, is_json, read_large
+from service.api.responses.bodies import LARGE, answer_with, check_charset, is_json, read_large
+from service.api.responses.strict_route import Handler, StrictRoute
 
 
-class DirectRoute(APIRoute):
+class DirectRoute(StrictRoute):
     """A route whose function takes only the body and returns a dataclass or a pydantic model.
 
     FastAPI's own handler reads wrong requests and reports their errors.
     """
 
-    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        """See `APIRoute.get_route_handler`."""
-        general, function, field = super().get_route_handler(), self.endpoint, self.body_field
+    def answer_handler(self) -> Handler:
+        """See `StrictRoute.answer_handler`."""
+        general, function, field = super().answer_handler(), self.endpoint, self.body_field
         if field is None or len(signature(function).parameters) > 1:
             raise TypeError(f"the function of {self.path} must take the body and nothing else")
         model: Any = field.field_info.annotation
@@ -28,8 +28,10 @@ class DirectRoute(APIRoute):
         read = reader.validate_json
 
         async def direct(request: Request) -> Response:
-            if not is_json(_content_type(request.scope["headers"])):
+            content_type = _content_type(request.scope["headers"])
+            if not is_json(content_type):
                 return await general(request)
+            check_charset(content_type)
             try:
                 body = await request.body()
                 given = read(body) if len(body) < LARGE else await read_large(request, body, reader)
@@ -45,6 +47,6 @@ class DirectRoute(APIRoute):
         return {}
 
 
-def _content_type(headers: Iterable[tuple[bytes, bytes]]) -> bytes | None:
-    """Return the first Content-Type of a request."""
-    return next((value for name, value in headers if name == b"content-type"), None)
+def _content_type(headers: Iterable[tuple[bytes, bytes]]) -> bytes:
+    """Return the first Content-Type of a request, or nothing."""
+    return next((value for name, value in headers if name == b"content-type"), b"")

@@ -71,6 +71,7 @@ OF_HTTP: dict[int, Kind] = {
     405: Kind(405, "method-not-allowed", "The path does not allow the method"),
     408: Kind(408, "slow-body", "The body did not arrive in time"),
     413: BODY_TOO_LARGE,
+    415: UNSUPPORTED_MEDIA_TYPE,
 }
 
 _MISSING_FIELD = Kind(422, "missing-field", "A required field is missing")
@@ -88,6 +89,10 @@ _OF_VALIDATION: dict[str, Kind] = {
     "duplicate_labels": Kind(422, "duplicate-labels", "A label occurs twice"),
     "too_few_labels": Kind(422, "too-few-labels", "A model needs at least two labels"),
 }
+OF_QUERY: dict[str, Kind] = {
+    "unknown_parameter": Kind(400, "unknown-parameter", "The operation does not have this query parameter"),
+    "repeated_parameter": Kind(400, "repeated-parameter", "A query parameter is given more than once"),
+}
 _RANGES = ("greater_than", "less_than", "too_short", "too_long", "string_too_short", "string_too_long")
 
 
@@ -97,10 +102,10 @@ def of_validation(error_type: str) -> Kind:
         return WRONG_TYPE
     if error_type.startswith(_RANGES):
         return OUT_OF_RANGE
-    return _OF_VALIDATION.get(error_type, INVALID_REQUEST)
+    return (_OF_VALIDATION | OF_QUERY).get(error_type, INVALID_REQUEST)
 
 
 def every_kind() -> list[Kind]:
     """Return all kinds, ordered by status and name."""
     others = {INVALID_JSON, BODY_TOO_LARGE, UNSUPPORTED_MEDIA_TYPE, WRONG_TYPE, OUT_OF_RANGE, INTERNAL_ERROR}
-    return sorted(others.union(OF_ERROR.values(), OF_HTTP.values(), _OF_VALIDATION.values()))
+    return sorted(others.union(OF_ERROR.values(), OF_HTTP.values(), _OF_VALIDATION.values(), OF_QUERY.values()))

@@ -30,7 +30,7 @@ _NOT_JSON = "the body is not JSON: "
 
 _METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 
-_MOST_FIELDS = 20
+MOST_FIELDS = 20
 """The most wrong fields that a problem lists."""
 
 
@@ -51,7 +51,7 @@ def problem_of(error: errors.WagerError) -> Problem:
 
 
 def problem_of_validation(
-    found: Sequence[Mapping[str, Any]], root: Root, skip: int = 0, most: int = _MOST_FIELDS
+    found: Sequence[Mapping[str, Any]], root: Root, skip: int = 0, most: int = MOST_FIELDS
 ) -> Problem:
     """Return the problem of pydantic's errors.
 

@@ -1,1 +1,1 @@
-"""A small HTTP client and what drives it."""
+"""A small HTTP client, and the loops and senders that use it."""

@@ -1,7 +1,7 @@
-"""A small HTTP/1.1 client over keep-alive connections: one callback for each request, nothing else.
+"""A small HTTP/1.1 client over keep-alive connections, with one callback per request.
 
-It exists because the driver should not be the bottleneck: it costs a fraction of the processor time of a general
-client (docs/load-testing.md has the figure). httptools does the parsing.
+The driver must not be the bottleneck, and this client needs a fraction of the processor time of a general client
+(docs/load-testing.md has the figures). httptools parses the answers.
 """
 
 import asyncio
@@ -16,16 +16,16 @@ from service.load.http.errors import LoadError
 from service.load.http.target import Target
 
 Done = Callable[[int, bytes], None]
-"""Takes the status and body of an answer; (0, b"") when none came."""
+"""Receives the status and body of an answer, or (0, b"") without an answer."""
 
 NO_ANSWER = 0
-_RETRY_SECONDS = 0.1  # between attempts to connect again
+_RETRY_SECONDS = 0.1  # between attempts to reconnect
 
 
 class Answer(NamedTuple):
-    """What a server said."""
+    """An answer of the server."""
 
-    status: int  # NO_ANSWER when nothing came
+    status: int  # NO_ANSWER if none came
     body: bytes
 
 
@@ -36,12 +36,12 @@ class _Asked(NamedTuple):
 
 
 class Client:
-    """Sends each request on a free connection; what finds none waits in line.
+    """Sends each request on a free connection, or queues it until one is free.
 
     Args:
-        target: Whom to ask.
-        connections: How many, each with one request at a time.
-        timeout: Seconds after which a request counts as without an answer.
+        target: The server.
+        connections: The number of connections, each with one request at a time.
+        timeout: Seconds after which a request counts as unanswered.
     """
 
     def __init__(self, target: Target, connections: int, timeout: float = 30.0) -> None:
@@ -54,10 +54,10 @@ class Client:
         self._closing = False
 
     async def __aenter__(self) -> Self:
-        """Opens all connections.
+        """Open all connections.
 
         Raises:
-            LoadError: when nobody listens there.
+            LoadError: if the server does not accept connections.
         """
         self._loop = asyncio.get_running_loop()
         self._tls = self.target.tls_context()
@@ -74,7 +74,7 @@ class Client:
         await self._end()
 
     def send(self, request: bytes, done: Done) -> None:
-        """Sends the bytes of a request, or queues them; `done` is called once, from the event loop."""
+        """Send or queue the bytes of a request. The event loop calls `done` once."""
         asked = _Asked(request, done, time.perf_counter())
         if self._free:
             self._free.popleft().start(asked)
@@ -82,11 +82,11 @@ class Client:
             self._waiting.append(asked)
 
     async def call(self, method: str, path: str, body: bytes = b"") -> Answer:
-        """Asks and waits for the answer."""
+        """Send a request and wait for its answer."""
         return await self.ask(self.target.request(method, path, body))
 
     async def ask(self, request: bytes) -> Answer:
-        """Sends the bytes of a request and waits for the answer."""
+        """Send the bytes of a request and wait for its answer."""
         answered: asyncio.Future[Answer] = self._loop.create_future()
 
         def done(status: int, answer: bytes) -> None:
@@ -97,19 +97,19 @@ class Client:
         return await answered
 
     def released(self, connection: "_Connection") -> None:
-        """A connection has had its answer: it takes the next request in line."""
+        """Give a connection that received its answer the next request in the queue."""
         if self._waiting:
             connection.start(self._waiting.popleft())
         else:
             self._free.append(connection)
 
     def opened(self, connection: "_Connection") -> None:
-        """A connection is there."""
+        """Register a new connection."""
         self._open.add(connection)
         self.released(connection)
 
     def lost(self, connection: "_Connection") -> None:
-        """A connection is gone: another is made in its place."""
+        """Forget a lost connection and open a new one."""
         self._open.discard(connection)
         if connection in self._free:
             self._free.remove(connection)
@@ -132,7 +132,7 @@ class Client:
                 await asyncio.sleep(_RETRY_SECONDS)
 
     def _sweep(self) -> None:
-        """Gives up what has waited too long, on a connection or in line."""
+        """Give up requests that waited too long, on a connection or in the queue."""
         past = time.perf_counter() - self._timeout
         for connection in [each for each in self._open if each.busy_since < past]:
             connection.abort()
@@ -147,13 +147,13 @@ class Client:
         await asyncio.gather(*self._connecting, return_exceptions=True)
         for connection in list(self._open):
             connection.abort()
-        await asyncio.sleep(0)  # for the transports to close
+        await asyncio.sleep(0)  # lets the transports close
         while self._waiting:
             self._waiting.popleft().done(NO_ANSWER, b"")
 
 
 class _Connection(asyncio.Protocol):
-    """One connection, with at most one request under way."""
+    """One connection with at most one outstanding request."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
@@ -164,37 +164,37 @@ class _Connection(asyncio.Protocol):
 
     @property
     def busy_since(self) -> float:
-        """When its request was handed over; infinity when it is free."""
+        """When its request was submitted; infinity if the connection is free."""
         return float("inf") if self._asked is None else self._asked.at
 
     def start(self, asked: _Asked) -> None:
-        """Sends a request."""
+        """Send a request."""
         self._asked = asked
         self._transport.write(asked.request)
 
     def abort(self) -> None:
-        """Closes at once."""
+        """Close the connection immediately."""
         self._transport.abort()
 
     def on_headers_complete(self) -> None:
-        """The end of an answer's head, the moment at which the parser knows what follows; called by the parser."""
+        """Note whether the connection stays open, which the parser knows at the end of the head."""
         self._keeps = self._parser.should_keep_alive()
 
     def on_body(self, chunk: bytes) -> None:
-        """A part of a body; called by the parser."""
+        """Collect a part of the body."""
         self._body.append(chunk)
 
     def on_message_complete(self) -> None:
-        """The end of an answer; called by the parser."""
+        """Note the end of the answer."""
         self._complete = True
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """The connection is open."""
-        self._transport = cast(asyncio.Transport, transport)  # uvloop's is no subclass
+        """Register the open connection."""
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's transport is not a subclass
         self._client.opened(self)
 
     def data_received(self, data: bytes) -> None:
-        """Some bytes of an answer."""
+        """Parse some bytes of an answer."""
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserError:
@@ -204,7 +204,7 @@ class _Connection(asyncio.Protocol):
             self._finish()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The connection has gone, with or without the answer."""
+        """Report the missing answer, if a request was outstanding."""
         del exc
         asked, self._asked = self._asked, None
         self._client.lost(self)
@@ -215,7 +215,7 @@ class _Connection(asyncio.Protocol):
         asked, self._asked = self._asked, None
         body, self._body, self._complete = b"".join(self._body), [], False
         status = self._parser.get_status_code()
-        if asked is None:  # nobody asked: this is no server to go on with
+        if asked is None:  # an answer without a request: do not reuse this connection
             self._transport.abort()
             return
         if self._keeps:

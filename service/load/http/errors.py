@@ -1,5 +1,5 @@
-"""What can go wrong before anything is measured."""
+"""The error of a load that cannot run."""
 
 
 class LoadError(Exception):
-    """The load cannot be run; the message says why."""
+    """The load cannot run; the message says why."""

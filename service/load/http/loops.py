@@ -1,4 +1,4 @@
-"""One endpoint under load, in this process: as an open loop or as a closed one."""
+"""Load on one endpoint from this process, as an open or a closed loop."""
 
 import asyncio
 import time
@@ -17,12 +17,12 @@ from service.load.timing.pacer import Pacer
 
 
 class Requests(NamedTuple):
-    """What to send."""
+    """The requests to send."""
 
     method: str
     path: str
-    bodies: Iterable[bytes]  # one for each request; a loop ends early where they end
-    keep: Callable[[bytes], None] | None = None  # takes the body of each answer of status 200
+    bodies: Iterable[bytes]  # one per request; a loop ends early when they run out
+    keep: Callable[[bytes], None] | None = None  # receives the body of each answer with status 200
 
     def encoded(self, target: Target) -> Iterator[bytes]:
         """Return the bytes of each request, one at a time."""
@@ -30,24 +30,24 @@ class Requests(NamedTuple):
 
 
 class Pace(NamedTuple):
-    """When to send it."""
+    """The schedule of an open loop."""
 
     rate: float  # requests per second
-    seconds: float  # how long to measure
-    warm_up: float = 0.0  # seconds at the same rate before that, not measured
-    in_flight: int = 1000  # most requests under way, waiting for a connection or for an answer
-    seed: int = 0  # decides the moments
+    seconds: float  # measured time
+    warm_up: float = 0.0  # seconds at the same rate before the measured time
+    in_flight: int = 1000  # most outstanding requests, waiting for a connection or an answer
+    seed: int = 0  # seed of the arrival times
 
 
 class Run(NamedTuple):
-    """What an open loop brought."""
+    """The result of an open loop."""
 
     measured: Measured  # latencies from when requests were due
-    lag: Histogram  # how late the driver started them
+    lag: Histogram  # how late the driver started requests
 
 
 async def open_loop(client: Client, requests: Requests, pace: Pace) -> Run:
-    """Sends requests at the times of a Poisson process, whatever becomes of the earlier ones."""
+    """Send requests at the times of a Poisson process, even while earlier ones are unanswered."""
     start = time.perf_counter()
     bound, pacer, all_sent = Bound(pace.in_flight), Pacer(), asyncio.Event()
     sender = MeasuredSender(client, bound, start + pace.warm_up, start + pace.warm_up + pace.seconds)
@@ -83,17 +83,17 @@ async def closed_loop(
     seconds: float = float("inf"),
     answered: Done = lambda _status, _body: None,
 ) -> Measured:
-    """Send requests as fast as they are answered, `connections` at a time, until they or the seconds end.
+    """Send requests as fast as they are answered, `connections` at a time, until they run out or the time is up.
 
-    Latencies of a closed loop leave out the waiting of requests that were not sent because earlier ones were
-    slow; they compare servers under the same load and are no promise to a user.
+    A closed loop sends less when earlier requests are slow, and its latencies omit that waiting. They compare servers
+    under the same load, but do not predict the latency of users.
 
     Args:
-        client: has at least as many connections.
-        requests: bytes of whole requests, as `Requests.encoded` makes them; several loops may share an iterator.
-        connections: requests under way at once.
+        client: a client with at least `connections` connections.
+        requests: bytes of whole requests, as from `Requests.encoded`; several loops may share an iterator.
+        connections: the number of concurrent requests.
         seconds: how long to send and measure.
-        answered: called with the status and the body of each answer.
+        answered: receives the status and the body of each answer.
     """
     start = time.perf_counter()
     bound, left = Bound(connections), iter(requests)

@@ -1,4 +1,4 @@
-"""One kind of request on its way to a server, with its measurements."""
+"""Senders that measure one kind of request."""
 
 import asyncio
 import time
@@ -11,7 +11,7 @@ OK = 200
 
 
 class Bound:
-    """How many requests may be under way at once, over all lanes that share it."""
+    """A bound on outstanding requests, over all senders that share it."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
@@ -19,32 +19,32 @@ class Bound:
         self._idle = asyncio.Event()
 
     def enter(self) -> bool:
-        """Tells whether there is room for one more, which is then under way."""
+        """Admit one more request if there is room. Return whether it was admitted."""
         room = self._under_way < self._limit
         self._under_way += room
         return room
 
     def leave(self) -> None:
-        """One is under way no more."""
+        """Count one request as finished."""
         self._under_way -= 1
         if not self._under_way:
             self._idle.set()
 
     async def drained(self) -> None:
-        """Waits until none is under way."""
+        """Wait until no request is outstanding."""
         while self._under_way:
             self._idle.clear()
             await self._idle.wait()
 
 
 class MeasuredSender:
-    """Sends requests of one kind, and measures those that were due within a window.
+    """Sends requests of one kind, and measures those that are due within a window.
 
     Args:
-        client: Sends them.
-        bound: Beyond it, a request is counted and not sent.
+        client: The client that sends them.
+        bound: Requests above this bound are counted but not sent.
         begins: Start of the window, in seconds of `time.perf_counter`.
-        ends: End of the window.
+        ends: End of the window, in the same seconds.
     """
 
     def __init__(self, client: Client, bound: Bound, begins: float, ends: float) -> None:
@@ -53,7 +53,7 @@ class MeasuredSender:
         self.measured = Measured(seconds=max(0.0, ends - begins))
 
     def send(self, due: float, request: bytes, done: Done) -> bool:
-        """Sends a request that was due at `due`; tells whether there was room for it."""
+        """Send a request that was due at `due`. Return whether the bound had room for it."""
         counts = self._begins <= due < self._ends
         self.measured.due += counts
         if not self._bound.enter():

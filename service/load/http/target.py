@@ -1,4 +1,4 @@
-"""Where requests go, and their bytes."""
+"""The server under load, and the bytes of requests to it."""
 
 import ssl
 from typing import NamedTuple, Self
@@ -10,20 +10,20 @@ _PORTS = {"http": 80, "https": 443}
 
 
 class Target(NamedTuple):
-    """A server, and what every request to it carries."""
+    """A server and the headers of every request to it."""
 
     host: str
     port: int
     tls: bool
-    prefix: str  # path before every path
+    prefix: str  # prefix of every path
     headers: str  # complete lines
 
     @classmethod
     def parse(cls, url: str, api_key: str | None = None) -> Self:
-        """Reads `http(s)://host[:port][/prefix]`.
+        """Parse `http(s)://host[:port][/prefix]`.
 
         Raises:
-            LoadError: when the URL is none, or the key cannot be sent in a header.
+            LoadError: if the URL is invalid, or if a header cannot carry the key.
         """
         try:
             parts = urlsplit(url)
@@ -33,17 +33,17 @@ class Target(NamedTuple):
         if not parts.hostname or parts.username or parts.query or parts.fragment:
             raise LoadError(f"{url!r} is not a URL such as http://127.0.0.1:8000")
         if api_key is not None and not (api_key.isascii() and api_key.isprintable()):
-            raise LoadError("the API key holds characters that no header can carry")
+            raise LoadError("the API key has characters that a header cannot carry")
         headers = f"host: {parts.netloc}\r\nuser-agent: wager-load\r\ncontent-type: application/json\r\n"
         if api_key is not None:
             headers += f"authorization: Bearer {api_key}\r\n"
         return cls(parts.hostname, port, parts.scheme == "https", parts.path.rstrip("/"), headers)
 
     def request(self, method: str, path: str, body: bytes = b"") -> bytes:
-        """The bytes of a request."""
+        """Return the bytes of a request."""
         head = f"{method} {self.prefix}{path} HTTP/1.1\r\n{self.headers}content-length: {len(body)}\r\n\r\n"
         return head.encode() + body
 
     def tls_context(self) -> ssl.SSLContext | None:
-        """How to encrypt; None for not at all."""
+        """Return the TLS context, or None for plain HTTP."""
         return ssl.create_default_context() if self.tls else None

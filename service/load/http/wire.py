@@ -1,4 +1,4 @@
-"""The words of the HTTP interface that the generators use, alone and in batches."""
+"""The paths and bodies of the HTTP API that generators use, for single requests and batches."""
 
 import json
 from collections.abc import Sequence
@@ -11,29 +11,29 @@ _TOO_MANY_REQUESTS = 429
 
 
 class Outcome(NamedTuple):
-    """What became of one item of a request."""
+    """The outcome of one item of a request."""
 
     status: int
     label: str = ""
 
 
 def is_open(status: int) -> bool:
-    """Whether this status leaves open if anything was done: then asking again will tell, as repeats are safe."""
+    """Check whether a status leaves the outcome unknown. Then the request is repeated, which is safe."""
     return status in {NO_ANSWER, _TOO_MANY_REQUESTS} or status >= 500
 
 
 def predict_path(batch: int) -> str:
-    """Where predictions are asked for."""
+    """Return the path of predictions."""
     return "/predict" if batch == 1 else "/predict/batch"
 
 
 def feedback_path(batch: int) -> str:
-    """Where feedback goes."""
+    """Return the path of feedback."""
     return "/feedback" if batch == 1 else "/feedback/batch"
 
 
 def predict_body(model: str, ids: Sequence[str], contexts: Sequence[str], batch: int) -> bytes:
-    """Asks for predictions under these ids; contexts are JSON."""
+    """Return a body that requests predictions with these ids; contexts are JSON."""
     if batch == 1:
         return f'{{"model":"{model}","prediction_id":"{ids[0]}","context":{contexts[0]}}}'.encode()
     given = ",".join(f'"{each}"' for each in ids)
@@ -41,18 +41,18 @@ def predict_body(model: str, ids: Sequence[str], contexts: Sequence[str], batch:
 
 
 def feedback_item(model: str, id_: str, correct: bool, true_label: str | None) -> str:
-    """The feedback on one prediction, as JSON."""
+    """Return the feedback on one prediction as JSON."""
     truth = f'"correct":{"true" if correct else "false"}' if true_label is None else f'"true_label":"{true_label}"'
     return f'{{"prediction_id":"{model}:{id_}",{truth}}}'
 
 
 def feedback_body(items: Sequence[str], batch: int) -> bytes:
-    """Gives feedback."""
+    """Return a body with these feedback items."""
     return (items[0] if batch == 1 else f'{{"feedback":[{",".join(items)}]}}').encode()
 
 
 def outcomes(status: int, body: bytes, n: int, batch: int) -> list[Outcome]:
-    """What became of each of n items; where an answer cannot be read, all are without one."""
+    """Read the outcome of each of n items from an answer. All are NO_ANSWER if the answer is unreadable."""
     if status != OK:
         return [Outcome(status)] * n
     try:

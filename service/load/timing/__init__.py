@@ -1,1 +1,1 @@
-"""When requests are due, and how long they take."""
+"""Arrival times, alarms and latencies."""

@@ -1,4 +1,4 @@
-"""A call at a precise moment. Event loops round what they wait for up to a millisecond, longer than a fast answer."""
+"""Callbacks at a precise time. Event loops round timers up to a millisecond, which is longer than a fast answer."""
 
 import asyncio
 import ctypes
@@ -12,22 +12,22 @@ _ABSOLUTE = 1  # TFD_TIMER_ABSTIME
 
 
 class Alarm(Protocol):
-    """Calls back at the moment that was set last, once."""
+    """Calls back once, at the time that was set last."""
 
     def set(self, when: float) -> None:
-        """Sets the moment, in seconds of `time.perf_counter`; one that has passed is now."""
+        """Set the time in seconds of `time.perf_counter`. A past time rings immediately."""
 
     def close(self) -> None:
-        """Calls back no more."""
+        """Cancel the callback and release the timer."""
 
 
 def make_alarm(callback: Callable[[], None]) -> Alarm:
-    """An alarm in the running event loop."""
+    """Create an alarm in the running event loop."""
     return _KernelAlarm(callback) if sys.platform == "linux" else _LoopAlarm(callback)
 
 
 class _Moment(ctypes.Structure):
-    """`struct itimerspec`: interval and moment, each in seconds and nanoseconds."""
+    """`struct itimerspec`: an interval and a time, each in seconds and nanoseconds."""
 
     _fields_ = (
         ("every_s", ctypes.c_long),
@@ -38,7 +38,7 @@ class _Moment(ctypes.Structure):
 
 
 class _KernelAlarm:
-    """Linux's timerfd on the monotonic clock, which is that of `time.perf_counter` there."""
+    """An alarm by Linux's timerfd on the monotonic clock, which `time.perf_counter` uses on Linux."""
 
     def __init__(self, callback: Callable[[], None]) -> None:
         self._libc = ctypes.CDLL(None, use_errno=True)
@@ -61,13 +61,13 @@ class _KernelAlarm:
     def _ring(self) -> None:
         try:
             os.read(self._fd, 8)
-        except BlockingIOError:  # it was set again between the ring and this call
+        except BlockingIOError:  # the alarm was set again between the ring and this call
             return
         self._callback()
 
 
 class _LoopAlarm:
-    """The event loop's own timer, where there is no better one."""
+    """An alarm by the event loop's own timer, for other systems."""
 
     def __init__(self, callback: Callable[[], None]) -> None:
         self._loop = asyncio.get_running_loop()

@@ -1,4 +1,4 @@
-"""When requests are to be sent: known before any is answered, whatever the server does."""
+"""Arrival times of requests, which do not depend on the server."""
 
 import itertools
 from collections.abc import Iterator
@@ -9,11 +9,11 @@ _AT_ONCE = 4096
 
 
 def poisson_times(rate: float, rng: np.random.Generator) -> Iterator[float]:
-    """Yields the times of a Poisson process, without end: independent exponential gaps.
+    """Yield the times of an endless Poisson process, with independent exponential gaps.
 
     Args:
         rate: Mean number of arrivals per second, greater than 0.
-        rng: Decides the gaps; the same generator state brings the same times.
+        rng: Draws the gaps; the same generator state gives the same times.
 
     Yields:
         Seconds since the start, ascending.
@@ -26,5 +26,5 @@ def poisson_times(rate: float, rng: np.random.Generator) -> Iterator[float]:
 
 
 def times_within(rate: float, seconds: float, rng: np.random.Generator) -> Iterator[float]:
-    """Yields the times of a Poisson process from 0 to `seconds`."""
+    """Yield the times of a Poisson process from 0 to `seconds`."""
     return itertools.takewhile(lambda time: time < seconds, poisson_times(rate, rng))

@@ -1,4 +1,4 @@
-"""Things that are due at given moments, started then, whatever has become of the earlier ones."""
+"""Actions at given times, started even while earlier ones are unfinished."""
 
 import heapq
 import time
@@ -8,31 +8,31 @@ from service.load.timing.alarm import make_alarm
 from service.load.timing.histogram import Histogram
 
 Action = Callable[[float], None]
-"""Takes the moment at which it was due."""
+"""Receives the time at which it was due."""
 
 
 class Pacer:
-    """Starts actions when they are due, in the running event loop; times are those of `time.perf_counter`.
+    """Starts actions when they are due, in the running event loop. Times are seconds of `time.perf_counter`.
 
     Attributes:
-        lag: How late actions were started: what the driver itself added to the latencies.
+        lag: How late actions were started, which is the driver's own share of the latencies.
     """
 
     def __init__(self) -> None:
         self.lag = Histogram()
         self._due: list[tuple[float, int, Action]] = []
-        self._order = 0  # between actions due at one moment
+        self._order = 0  # order of actions that are due at the same time
         self._alarm = make_alarm(self._ring)
 
     def at(self, due: float, action: Action) -> None:
-        """Plans an action."""
+        """Schedule an action."""
         self._order += 1
         heapq.heappush(self._due, (due, self._order, action))
         if self._due[0][1] == self._order:
             self._alarm.set(due)
 
     def stop(self) -> list[tuple[float, Action]]:
-        """Starts nothing more; what is left, by its moment."""
+        """Start no more actions. Return the remaining ones with their times, in order."""
         self._alarm.close()
         left, self._due = sorted(self._due), []
         return [(due, action) for due, _, action in left]

@@ -1,1 +1,1 @@
-"""Connections to servers, clusters and Sentinels."""
+"""Connections to single servers, clusters, and servers watched by Sentinels."""

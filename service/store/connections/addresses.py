@@ -1,4 +1,4 @@
-"""What the URL of a store says. Understands one server, a cluster, and servers watched by Sentinel."""
+"""Parses store URLs: one server, a cluster, or servers watched by Sentinels."""
 
 from enum import StrEnum
 from pathlib import Path
@@ -12,7 +12,7 @@ _SENTINEL_PORT = 26379
 
 
 class Kind(StrEnum):
-    """How the servers behind a URL hang together."""
+    """The deployment that a store URL refers to."""
 
     SERVER = "redis"
     CLUSTER = "redis+cluster"
@@ -29,21 +29,21 @@ _OPTIONS = {
 
 
 class Node(NamedTuple):
-    """Where a server listens."""
+    """The address of a server."""
 
     host: str
     port: int
 
 
 class User(NamedTuple):
-    """Who asks; None for the nameless user, and for no password."""
+    """Credentials; None for the default user, and for no password."""
 
     name: str | None = None
     password: str | None = None
 
 
 class TlsFiles(NamedTuple):
-    """PEM files for TLS; without an authority's, the system's authorities are believed."""
+    """PEM files for TLS. Without `ca`, the system's certificate authorities are trusted."""
 
     ca: Path | None = None
     certificate: Path | None = None
@@ -54,23 +54,23 @@ NO_FILES = TlsFiles()
 
 
 class StoreAddress(NamedTuple):
-    """A store's URL, understood."""
+    """A parsed store URL."""
 
     kind: Kind
     tls: bool
-    nodes: list[Node]  # none of a socket; of a cluster or of Sentinels as many as were named
+    nodes: list[Node]  # empty for a socket; one server; or the named servers of a cluster, or Sentinels
     path: str  # of the socket, else ""
-    service: str  # the name that Sentinels watch the servers by, else ""
+    service: str  # the service name known to the Sentinels, else ""
     db: int
     user: User
     sentinel_user: User
 
 
 def parse_store_url(url: str) -> StoreAddress:
-    """Understands a store's URL.
+    """Parse a store's URL.
 
     Raises:
-        ValueError: with what must be instead; it does not repeat the URL, which may hold a password.
+        ValueError: if the URL is invalid. The message does not repeat the URL, which may contain a password.
     """
     parts = urlsplit(url)
     tls = parts.scheme.startswith("rediss")
@@ -101,12 +101,12 @@ def _kind(scheme: str) -> Kind:
 
 def _options(kind: Kind, parts: SplitResult) -> dict[str, str]:
     if parts.fragment:
-        raise ValueError("must not have a #: write %23 where it belongs to the password")
+        raise ValueError("must not have a #: write %23 if it is part of the password")
     options = dict(parse_qsl(parts.query, keep_blank_values=True))
     unknown = sorted(options.keys() - _OPTIONS[kind])
     if unknown:
         known = ", ".join(sorted(_OPTIONS[kind])) or "none"
-        raise ValueError(f"has the unknown option {unknown[0]!r}; known with {kind}:// are: {known}")
+        raise ValueError(f"has the unknown option {unknown[0]!r}; options of {kind}:// are: {known}")
     return options
 
 
@@ -115,7 +115,7 @@ def _nodes(kind: Kind, hosts: str) -> list[Node]:
         return []
     names = hosts.split(",")
     if kind is Kind.SERVER and len(names) > 1:
-        raise ValueError("must name one host; several are for redis+cluster:// and redis+sentinel://")
+        raise ValueError("must name one host; only redis+cluster:// and redis+sentinel:// allow several")
     return [_node(name, _SENTINEL_PORT if kind is Kind.SENTINEL else _STORE_PORT) for name in names]
 
 
@@ -124,11 +124,11 @@ def _node(text: str, default_port: int) -> Node:
         parts = urlsplit(f"//{text}")
         host, port = parts.hostname, parts.port
     except ValueError:
-        raise ValueError("must have a number from 1 to 65535 as each port") from None
+        raise ValueError("must have port numbers from 1 to 65535") from None
     if not host:
         raise ValueError("must name a host: redis://host:6379/0, redis+cluster://host:6379,host:6380")
     if port == 0:
-        raise ValueError("must have a number from 1 to 65535 as each port")
+        raise ValueError("must have port numbers from 1 to 65535")
     return Node(host, port or default_port)
 
 
@@ -139,7 +139,7 @@ def _socket_path(path: str) -> str:
 
 
 def _service_and_db(kind: Kind, path: str, options: dict[str, str]) -> tuple[str, int]:
-    """The service's name and the number of the database, from the path and the options."""
+    """Return the service's name and the database number, from the path and the options."""
     if kind is Kind.SOCKET:
         return "", _db(options.get("db", ""))
     service, _, db = path.strip("/").rpartition("/")
@@ -149,15 +149,15 @@ def _service_and_db(kind: Kind, path: str, options: dict[str, str]) -> tuple[str
             raise ValueError("must name the service that Sentinel watches: redis+sentinel://host:26379/service-name")
         return service, _db(db)
     if kind is Kind.CLUSTER and db not in {"", "0"}:
-        raise ValueError("must not name a database: a cluster has only number 0")
+        raise ValueError("must not name a database: a cluster has only database 0")
     if service:
-        raise ValueError("must have nothing but the number of a database as its path: redis://host:6379/0")
+        raise ValueError("must have only a database number as its path: redis://host:6379/0")
     return "", _db(options.get("db", db))
 
 
 def _db(text: str) -> int:
     if text and not text.isdecimal():
-        raise ValueError("must have a number as its database: redis://host:6379/0")
+        raise ValueError("must have a database number: redis://host:6379/0")
     return int(text or 0)
 
 

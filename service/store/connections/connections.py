@@ -1,4 +1,4 @@
-"""Clients of the servers behind a store's URL. None of them sends a write twice."""
+"""Connections to the servers of a store URL. None of them retries a write."""
 
 import asyncio
 import itertools
@@ -21,46 +21,50 @@ from service.store.connections.addresses import Kind, StoreAddress, TlsFiles, Us
 from service.store.connections.pipeline import Pipeline
 
 Call = Callable[..., Awaitable[Any]]
-"""Sends one command, its parts as arguments; brings the reply."""
+"""Sends one command, given as separate arguments, and returns the reply."""
 
 
 class Primary(NamedTuple):
-    """A server that takes writes."""
+    """A server that accepts writes."""
 
     call: Call
-    probe: str | None  # a key that it has and nothing else uses; None where it has no keys, as when it is new
+    probe: str | None  # an otherwise unused key on this server; None if it has no slots, such as a new cluster node
 
 
 class Connection(Protocol):
-    """A way to send commands, with as many connections of the network as it takes.
+    """Sends commands to a store, over as many network connections as needed.
 
     Attributes:
-        kind: how the servers hang together.
+        kind: the kind of deployment.
     """
 
     kind: Kind
 
     async def call(self, *command: Any) -> Any:
-        """Sends one command, to the server that has its keys."""
+        """Send one command to the server that has its keys; return the reply."""
 
     async def call_and_wait(self, replicas: int, seconds: float, *command: Any) -> tuple[Any, int]:
-        """As `call`, then waits until so many replicas have what it wrote; the reply, and how many have it."""
+        """Send one command, then wait until `replicas` replicas have its writes, for at most `seconds`.
+
+        Returns:
+            The reply, and the number of replicas that have the writes.
+        """
 
     async def primaries(self) -> list[Primary]:
-        """Each server that takes writes."""
+        """Return each server that accepts writes."""
 
     async def close(self) -> None:
-        """Closes everything."""
+        """Close all network connections."""
 
 
 def connect(url: str, timeout: float, tls: TlsFiles, patience: float = 1.0) -> Connection:
-    """A connection that is opened when it is first used.
+    """Return a connection that opens on first use.
 
     Args:
-        url: as `parse_store_url` takes it.
-        timeout: seconds to wait for a connection, and for a sign of life of the machine at its other end.
-        tls: the files, where the URL asks for TLS.
-        patience: times the timeout to wait for each reply.
+        url: as for `parse_store_url`.
+        timeout: seconds to wait for a connection, and for a sign of life from the remote machine.
+        tls: files for TLS, if the URL selects it.
+        patience: the wait for each reply, as a multiple of `timeout`.
     """
     address = parse_store_url(url)
     options = {"socket_timeout": timeout * patience, "socket_connect_timeout": timeout, **_tls_options(address, tls)}
@@ -72,19 +76,19 @@ def connect(url: str, timeout: float, tls: TlsFiles, patience: float = 1.0) -> C
 
 
 class _Packing:
-    """Makes a connection write commands by hiredis, as redis-py's blocking client does; Python is slow at it."""
+    """Packs commands with hiredis, like redis-py's blocking client, because packing in Python is slow."""
 
     def pack_command(self, *command: Any) -> list[bytes]:
-        """The bytes of a command."""
+        """Return the bytes of a command."""
         return [hiredis.pack_command(command)]
 
 
 class _OneServer:
-    """One server that takes the writes.
+    """A connection to the one server that accepts writes.
 
     Args:
-        kind: how it is found.
-        redis: its client.
+        kind: the kind of deployment.
+        redis: the client of the server.
     """
 
     def __init__(self, kind: Kind, redis: Redis) -> None:
@@ -97,7 +101,7 @@ class _OneServer:
         return await self._redis.execute_command(*command)  # type: ignore[no-untyped-call]
 
     async def call_and_wait(self, replicas: int, seconds: float, *command: Any) -> tuple[Any, int]:
-        """On one connection, and not on a line: a server that waits leaves alone what comes after."""
+        """See `Connection.call_and_wait`. WAIT blocks later commands, so use a separate connection."""
         pipeline = self._redis.pipeline(transaction=False)
         pipeline.execute_command(*command)
         pipeline.execute_command("WAIT", replicas, round(seconds * 1000))
@@ -115,7 +119,7 @@ class _OneServer:
 
 
 class _Server(_OneServer):
-    """The server of an address: scripts, which are nearly all there is to do, go by a line of their own."""
+    """A single server. Scripts, which are almost all commands, use a separate pipelined connection."""
 
     def __init__(self, address: StoreAddress, options: dict[str, Any]) -> None:
         where = {"unix_socket_path": address.path} if address.path else address.nodes[0]._asdict()
@@ -133,14 +137,14 @@ class _Server(_OneServer):
 
 
 class _Sentinel(Sentinel):
-    """Asks one question at a time: two at once may lose a Sentinel from the list that both of them reorder."""
+    """Sends one query at a time. Concurrent queries both reorder the list of Sentinels, and may lose one."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)  # type: ignore[no-untyped-call]
         self._turn = asyncio.Lock()
 
     async def discover_master(self, service_name: str) -> tuple[str, int]:
-        """See `Sentinel.discover_master`; where it fails, the error tells why, and not how the clients are set up."""
+        """See `Sentinel.discover_master`. The error message has the reasons instead of the clients' configuration."""
         try:
             async with self._turn:
                 found: tuple[str, int] = await super().discover_master(service_name)
@@ -154,7 +158,7 @@ class _Sentinel(Sentinel):
 
 
 class _SentinelConnection(_OneServer):
-    """The one of several servers that Sentinel says takes the writes; asked anew for each connection."""
+    """A connection to the primary that the Sentinels name. They are queried for each new network connection."""
 
     def __init__(self, address: StoreAddress, options: dict[str, Any]) -> None:
         sentinel_options = {**options, **_login(address.sentinel_user), "retry": _never()}
@@ -168,16 +172,16 @@ class _SentinelConnection(_OneServer):
 
 
 class _Cluster:
-    """The servers of a cluster, each with its part of the keys.
+    """A connection to the servers of a cluster, each of which has a part of the keys.
 
-    Follows MOVED, ASK and TRYAGAIN, which a server answers instead of running a command; and nothing else.
+    Retries a command only after MOVED, ASK or TRYAGAIN, because a server returns these without running the command.
     """
 
     def __init__(self, address: StoreAddress, options: dict[str, Any]) -> None:
         self.kind = address.kind
         self._redis = RedisCluster(
             startup_nodes=[ClusterNode(*node) for node in address.nodes],
-            reinitialize_steps=0,  # a MOVED changes one slot; a refresh of them all would cut what is in flight
+            reinitialize_steps=0,  # MOVED updates one slot; a refresh of all slots would abort commands in flight
             retry=_never(),
             **_login(address.user),
             **_signs_of_life(options["socket_connect_timeout"]),
@@ -187,16 +191,16 @@ class _Cluster:
     async def call(self, *command: Any) -> Any:
         try:
             return await self._redis.execute_command(*command)
-        # Of a connection that another command has just closed, uvloop raises one, and redis-py the other.
+        # If another command just closed the connection, uvloop raises RuntimeError and redis-py AttributeError.
         except (RuntimeError, AttributeError) as error:
             raise exceptions.ConnectionError(str(error)) from error
 
     async def call_and_wait(self, replicas: int, seconds: float, *command: Any) -> tuple[Any, int]:
-        raise NotImplementedError("the client of a cluster does not say on which connection it sends a command")
+        raise NotImplementedError("the cluster client does not expose the connection of a command")
 
     async def primaries(self) -> list[Primary]:
         await self._redis.initialize()
-        own: dict[str, int] = {}  # of each server one slot, the lowest
+        own: dict[str, int] = {}  # the lowest slot of each server
         for slot, (primary, *_) in sorted(self._redis.nodes_manager.slots_cache.items()):
             own.setdefault(primary.name, slot)
         return [
@@ -209,13 +213,13 @@ class _Cluster:
 
     async def close(self) -> None:
         await self._redis.aclose()
-        for nodes in ("nodes_cache", "startup_nodes"):  # of which the client closes none after an error
+        for nodes in ("nodes_cache", "startup_nodes"):  # the client itself closes none of them after an error
             await self._redis.nodes_manager.aclose(nodes)
 
 
 @lru_cache(maxsize=1024)
 def _tag_in(slot: int) -> str:
-    """A text whose slot this is."""
+    """Return a text that hashes to this slot."""
     return next(tag for tag in map(str, itertools.count()) if key_slot(tag.encode()) == slot)
 
 
@@ -224,7 +228,7 @@ def _never() -> Retry:
 
 
 def _signs_of_life(seconds: float) -> dict[str, Any]:
-    """Ends connections to machines that are gone; to ones that are merely busy they stay (Linux: TCP_USER_TIMEOUT)."""
+    """Return socket options that close connections to dead machines, not to busy ones (Linux: TCP_USER_TIMEOUT)."""
     if not hasattr(socket, "TCP_USER_TIMEOUT"):
         return {}
     silent = {socket.TCP_USER_TIMEOUT: int(seconds * 1000)}

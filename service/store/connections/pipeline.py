@@ -1,6 +1,6 @@
-"""A line to one server, on which commands follow each other without waiting for replies.
+"""A pipelined connection to one server: commands are sent without waiting for earlier replies.
 
-redis-py takes a connection for each command in flight, and nearly three times the processor's time for a command.
+redis-py needs one connection per command in flight, and nearly three times the CPU time per command.
 """
 
 import asyncio
@@ -22,13 +22,13 @@ _REFUSALS: dict[str, type[exceptions.RedisError]] = {
 
 
 def _refusal(text: str) -> exceptions.RedisError:
-    """The error that a server answers, which begins with its code."""
+    """Convert a server's error message, which begins with a code, to an exception."""
     code, _, rest = text.partition(" ")
     return _REFUSALS[code](rest) if code in _REFUSALS else exceptions.ResponseError(text.removeprefix("ERR "))
 
 
 class _Replies(asyncio.Protocol):
-    """One connection: whoever asks is given the next reply that nobody else waits for."""
+    """One network connection. Replies are matched to commands in order."""
 
     def __init__(self) -> None:
         self._reader = hiredis.Reader(replyError=_refusal)
@@ -37,15 +37,15 @@ class _Replies(asyncio.Protocol):
         self.gone = asyncio.Event()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = transport  # type: ignore[assignment]  # uvloop's is no subclass
+        self._transport = transport  # type: ignore[assignment]  # uvloop's is not a subclass
 
     @property
     def usable(self) -> bool:
         """Whether a command may be sent."""
         return self._transport is not None and not self._transport.is_closing()
 
-    def ask(self, command: tuple[Any, ...]) -> asyncio.Future[Any]:
-        """Sends a command; the future brings its reply."""
+    def send(self, command: tuple[Any, ...]) -> asyncio.Future[Any]:
+        """Send a command; return a future of its reply."""
         assert self._transport is not None
         packed, future = hiredis.pack_command(command), asyncio.get_running_loop().create_future()
         self._waiting.append(future)
@@ -56,7 +56,7 @@ class _Replies(asyncio.Protocol):
         self._reader.feed(data)
         while (reply := self._reader.gets()) is not False:
             future = self._waiting.popleft()
-            if future.done():  # whoever asked has gone
+            if future.done():  # the caller was cancelled
                 continue
             if isinstance(reply, Exception):
                 future.set_exception(reply)
@@ -64,7 +64,7 @@ class _Replies(asyncio.Protocol):
                 future.set_result(reply)
 
     def cut(self) -> None:
-        """Ends the connection; whoever waits for a reply is told."""
+        """Abort the connection. Waiting callers get a `ConnectionError`."""
         if self._transport is not None:
             self._transport.abort()
 
@@ -76,13 +76,13 @@ class _Replies(asyncio.Protocol):
 
 
 class Pipeline:
-    """Opened when it is first used, and again after it was lost or a reply was late. Sends nothing twice.
+    """Opens on first use, and again after a lost connection or a late reply. Never sends a command twice.
 
     Args:
-        address: of one server.
-        timeout: seconds to wait for the connection and a reply together.
-        tls: redis-py's options, where the address asks for TLS.
-        opening: seconds to wait for the connection; as for a reply if not given.
+        address: the address of one server.
+        timeout: seconds to wait for the connection and the reply together.
+        tls: redis-py's options, if the address selects TLS.
+        opening: seconds to wait for the connection; `timeout` if not given.
     """
 
     def __init__(
@@ -96,18 +96,18 @@ class Pipeline:
         self._replies: _Replies | None = None
 
     async def call(self, *command: Any) -> Any:
-        """Sends one command; brings the reply as the protocol has it.
+        """Send one command; return the reply without redis-py's conversions.
 
         Raises:
-            RedisError: if the server refuses the command, does not answer in time, or is lost before it does.
-            OSError: if there is no connection.
+            RedisError: if the server refuses the command or does not answer in time, or the connection is lost.
+            OSError: if the connection cannot be opened.
         """
         replies = self._replies
         try:
             async with asyncio.timeout(self._timeout):
                 if replies is None or not replies.usable:
                     replies = await self._opened()
-                return await replies.ask(command)
+                return await replies.send(command)
         except TimeoutError:
             if replies is not None:
                 replies.cut()
@@ -116,7 +116,7 @@ class Pipeline:
             ) from None
 
     async def close(self) -> None:
-        """Ends the connection."""
+        """Close the connection."""
         if self._replies is not None:
             self._replies.cut()
             await self._replies.gone.wait()
@@ -137,7 +137,7 @@ class Pipeline:
             _, replies = await loop.create_connection(_Replies, host, port, ssl=_context(self._tls))
         try:
             for command in _greeting(address.user, address.db):
-                await replies.ask(command)
+                await replies.send(command)
         except BaseException:
             replies.cut()
             raise
@@ -145,7 +145,7 @@ class Pipeline:
 
 
 def _greeting(user: User, db: int) -> list[tuple[Any, ...]]:
-    """What a connection begins with."""
+    """Return the commands that authenticate a new connection and select its database."""
     login: list[Any] = [] if user.name is None else [user.name, user.password or ""]
     if user.name is None and user.password is not None:
         login = [user.password]
@@ -153,7 +153,7 @@ def _greeting(user: User, db: int) -> list[tuple[Any, ...]]:
 
 
 def _context(tls: dict[str, Any]) -> ssl.SSLContext | None:
-    """The context of redis-py's options."""
+    """Return the TLS context for redis-py's options; None without TLS."""
     if not tls.get("ssl"):
         return None
     context = ssl.create_default_context(cafile=tls.get("ssl_ca_certs"))

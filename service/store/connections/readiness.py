@@ -1,4 +1,4 @@
-"""What a store promises: read from it, and said in a sentence."""
+"""Checks a store's version, configuration and durability."""
 
 from collections.abc import Sequence
 from importlib import resources
@@ -11,46 +11,48 @@ from service.store.base import StoreReadiness
 from service.store.connections.addresses import Kind
 from service.store.connections.connections import Call, Primary
 
-OF_A_CLUSTER = "the store is a server of a cluster, which has a part of the models: give redis+cluster:// as its URL"
-"""Said where the connection knows of one server only."""
+OF_A_CLUSTER = "the store is a server of a cluster, which has only a part of the models: use a redis+cluster:// URL"
+"""The error if the connection is for a single server."""
 
 _PROBE = resources.files("service.store").joinpath("lua", "probe.lua").read_bytes()
 _PROBE_MILLISECONDS = 10_000
 
 _PERSISTENCE = {
-    ("yes", "always"): "acknowledged feedback survives a crash of the store and a loss of power",
+    ("yes", "always"): "acknowledged feedback survives a crash of the store and a power loss",
+    ("yes", "everysec"): (
+        "acknowledged feedback survives a crash of the store; a power loss may lose up to two seconds"
+    ),
     (
         "yes",
-        "everysec",
-    ): "acknowledged feedback survives a crash of the store; a loss of power may lose the last second",
-    ("yes", "no"): "acknowledged feedback survives a crash of the store; a loss of power may lose some seconds",
+        "no",
+    ): "acknowledged feedback survives a crash of the store; a power loss may lose all unwritten data",
 }
 _NO_PERSISTENCE = "acknowledged feedback is lost when the store stops: its append-only file is off"
-_UNKNOWN_PERSISTENCE = "not known: the store does not allow its configuration to be read"
+_UNKNOWN_PERSISTENCE = "unknown: the store does not allow reading its configuration"
 _WEAKER = [*_PERSISTENCE.values(), _UNKNOWN_PERSISTENCE, _NO_PERSISTENCE]
 _SPLIT = (
-    "what was acknowledged may be lost when Sentinels replace a primary that workers still reach: "
+    "acknowledged feedback may be lost if Sentinels replace a primary that workers still reach: "
     "set min-replicas-to-write to 1"
 )
-_MODES = ("redis_mode", "server_mode")  # as Redis and as Valkey name it
-_UNKNOWN_VERSION = "not known: the store does not allow its version to be read"
+_MODES = ("redis_mode", "server_mode")  # field names of Redis and of Valkey
+_UNKNOWN_VERSION = "unknown: the store does not allow reading its version"
 
 
 async def read_readiness(servers: Sequence[Primary], kind: Kind, write: Call | None) -> StoreReadiness:
-    """Asks the servers that take writes for their versions and configurations, and writes to each.
+    """Read the versions and configurations of the servers that accept writes, and write to each.
 
     Args:
-        servers: the one, or those of a cluster.
-        kind: how they hang together, to the connection's knowledge.
-        write: sends the write to the one server as feedback is sent, where that is another way than its own.
+        servers: the single server, or those of a cluster.
+        kind: the kind of deployment that the connection assumes.
+        write: sends the test write the way feedback is sent; None to use each server's `call`.
 
     Returns:
-        Each version and warning once; of promises the weakest.
+        The distinct versions and warnings, and the weakest durability.
 
     Raises:
-        redis.exceptions.RedisError: if one refuses the write.
-        StoreUnavailableError: if one runs no scripts, may evict what it holds, or is of a cluster that the connection
-            does not know of.
+        redis.exceptions.RedisError: if a server refuses the write.
+        StoreUnavailableError: if a server does not run scripts, may evict keys, or belongs to a cluster although the
+            connection is for a single server.
     """
     found = [await _read_server(server.call, kind) for server in servers]
     for server in servers:
@@ -61,9 +63,9 @@ async def read_readiness(servers: Sequence[Primary], kind: Kind, write: Call | N
 
 
 async def _write(call: Call, probe: str | None) -> None:
-    """Writes by a script, as all else is written: what a full disk or memory refuses, only a write shows."""
+    """Write by a script, like all other writes. Only a write shows that the disk or the memory is full."""
     if probe is not None and await call("EVAL", _PROBE, 1, probe, _PROBE_MILLISECONDS) != 1:
-        raise StoreUnavailableError("the store runs no Lua scripts")
+        raise StoreUnavailableError("the store does not run Lua scripts")
 
 
 async def _read_server(call: Call, kind: Kind) -> StoreReadiness:

@@ -1,8 +1,8 @@
-"""What is acknowledged only when replicas have it too, so that it outlives the primary.
+"""Acknowledges writes only after replicas have them, so that they survive the loss of the primary.
 
-WAIT counts the replicas that have what its own connection wrote last, so it goes with the command, on one connection.
-Feedback may wait so because it writes each time: a duplicate is counted. A command that wrote nothing would wait for
-nothing.
+WAIT counts the replicas that have the last write of the same connection, so it is sent with the command on one
+connection. This works for feedback because every feedback writes: even a duplicate is counted. After a command without
+writes, WAIT would not confirm anything.
 """
 
 from typing import Any
@@ -13,12 +13,12 @@ from service.store.connections.connections import Call, Connection
 
 
 class Confirmed:
-    """A way to send commands that answers when replicas have what a command wrote; as it is where none are asked for.
+    """Sends commands and returns once replicas have their writes; with 0 replicas, returns without waiting.
 
     Args:
-        connection: sends the commands; whoever made it closes it.
-        replicas: how many must have it.
-        seconds: the longest wait for them.
+        connection: sends the commands. Its creator closes it.
+        replicas: number of replicas that must have a write.
+        seconds: maximum wait for the replicas.
     """
 
     def __init__(self, connection: Connection, replicas: int, seconds: float) -> None:
@@ -27,27 +27,27 @@ class Confirmed:
         self._seconds = seconds
 
     async def call(self, *command: Any) -> Any:
-        """Sends one command; brings its reply.
+        """Send one command; return its reply.
 
         Raises:
-            StoreUnavailableError: if too few replicas have what it wrote, which may be repeated.
+            StoreUnavailableError: if too few replicas have its writes. The command may be repeated.
         """
         if not self._replicas:
             return await self._connection.call(*command)
         reply, replicas = await self._connection.call_and_wait(self._replicas, self._seconds, *command)
         if replicas < self._replicas:
-            detail = f"written, but to {replicas} of {self._replicas} replicas within {self._seconds:g} s"
-            raise StoreUnavailableError(f"{detail}: it may be lost with the primary")
+            detail = f"written, but only to {replicas} of {self._replicas} replicas within {self._seconds:g} s"
+            raise StoreUnavailableError(f"{detail}: the write may be lost with the primary")
         return reply
 
     @property
     def way(self) -> Call | None:
-        """The way that waits for replicas; None where none are asked for."""
+        """The call that waits for replicas; None if no replicas are required."""
         return self.call if self._replicas else None
 
     def promised(self, readiness: StoreReadiness) -> StoreReadiness:
-        """The facts, with what this adds to them."""
+        """Add the required replicas to a store's readiness."""
         if not self._replicas:
             return readiness
         servers = "1 other server has" if self._replicas == 1 else f"{self._replicas} other servers have"
-        return readiness._replace(persistence=f"{readiness.persistence}; {servers} it, too")
+        return readiness._replace(persistence=f"{readiness.persistence}; {servers} it as well")

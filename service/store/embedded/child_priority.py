@@ -1,7 +1,7 @@
-"""The store's work in the background, kept behind everything that somebody waits for.
+"""Lowers the priority of the store's background work.
 
-Valkey rewrites its append-only file in a child process, which takes all of a core for as long as it runs. At a full
-load that is one second in every twenty or so: where cores are few, requests queued behind it.
+Valkey rewrites its append-only file in a child process, which uses a whole core while it runs. Under full load, it runs
+for about one second in twenty. On machines with few cores, requests had to wait for it.
 """
 
 import contextlib
@@ -10,30 +10,30 @@ import subprocess
 from pathlib import Path
 
 NICENESS = 19
-"""Of the children: about a seventieth of a core where all cores are wanted, else whatever nobody else wants."""
+"""Niceness of the children: they get about 1/70 of a core if all cores are busy, and idle time otherwise."""
 
 _LOOK_SECONDS = 0.05
-"""How long a child may run before it is found: a small part of what the smallest rewrite takes."""
+"""Seconds between two searches for children: a small part of the shortest rewrite."""
 
 
-def wait_keeping_children_back(process: subprocess.Popen[bytes]) -> int:
-    """Waits for the end of a process; returns its exit status. Meanwhile its children yield to everybody else."""
+def wait_with_low_priority_children(process: subprocess.Popen[bytes]) -> int:
+    """Wait for a process to end, and keep its children at low priority until then; return its exit status."""
     while True:
         try:
             return process.wait(_LOOK_SECONDS)
         except subprocess.TimeoutExpired:
-            keep_children_back(process.pid)
+            lower_children_priority(process.pid)
 
 
-def keep_children_back(pid: int) -> None:
-    """Gives every child of a process the lowest priority; where the system does not tell them, nothing is done."""
+def lower_children_priority(pid: int) -> None:
+    """Give every child of a process the lowest priority. Do nothing on systems that do not list children."""
     for child in children_of(pid):
         with contextlib.suppress(OSError):  # it has ended
             os.setpriority(os.PRIO_PROCESS, child, NICENESS)
 
 
 def children_of(pid: int) -> list[int]:
-    """The processes that the first thread of a process has started; none where the system does not tell."""
+    """Return the children that the main thread of a process started; none on systems that do not list them."""
     try:
         return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
     except OSError:

@@ -1,4 +1,4 @@
-"""A way to the embedded store for a command that runs beside the service, or without it."""
+"""Access to the embedded store for commands, whether or not the service is running."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,12 +9,12 @@ from service.store.embedded.server import AppendFsync, EmbeddedServer, is_answer
 
 @contextmanager
 def embedded_store_url(data_dir: Path, appendfsync: AppendFsync) -> Iterator[str]:
-    """The URL of the store in a folder: the running service's, or one started for as long as this lasts.
+    """Yield the URL of the store in a folder. Start the store for the duration of the context if it is not running.
 
-    Only the user whom the folder belongs to gets there: the socket's permissions are the guard.
+    The socket's permissions restrict access to the owner of the folder.
 
     Raises:
-        EmbeddedServerError: if it neither runs nor can be started.
+        EmbeddedServerError: if the store is not running and cannot be started.
     """
     server = EmbeddedServer(data_dir, appendfsync, lock_seconds=0.5)
     if is_answering(server.url):

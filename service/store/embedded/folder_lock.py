@@ -1,4 +1,4 @@
-"""A folder with one owner at a time, by a lock that the owner's child processes can share."""
+"""A lock that gives a folder one owner at a time. The owner's child processes can share it."""
 
 import fcntl
 import os
@@ -9,23 +9,23 @@ _POLL_SECONDS = 0.005
 
 
 class FolderInUseError(OSError):
-    """Another process owns the folder; the message names both."""
+    """Another process owns the folder. The message names the folder and the process."""
 
 
 def lock_folder(folder: Path, seconds: float) -> int:
-    """Make `folder` (mode 0700) if it is missing, and become its owner.
+    """Become the owner of a folder; create it with mode 0700 if it is missing.
 
     Args:
-        folder: The folder; its file `lock` holds the owner's process id.
-        seconds: Longest wait for another owner to leave.
+        folder: the folder. Its file `lock` contains the owner's process id.
+        seconds: maximum wait for another owner to leave.
 
     Returns:
-        A file descriptor. The folder is owned until every copy of it is
-        closed, in this process and in those that inherited it.
+        A file descriptor. The lock lasts until every copy of it is closed, in this process and in those that
+        inherited it.
 
     Raises:
-        FolderInUseError: When the other owner has not left in time.
-        OSError: When the folder cannot be made or written.
+        FolderInUseError: if the other owner does not leave in time.
+        OSError: if the folder cannot be created or written.
     """
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     lock = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o600)
@@ -46,7 +46,7 @@ def _wait_for_lock(lock: int, folder: Path, seconds: float) -> None:
             owner = os.pread(lock, 32, 0).decode(errors="replace").strip() or "unknown"
             raise FolderInUseError(
                 f"the data directory {folder} is in use by another process (pid {owner}): "
-                "stop that one, or choose another directory"
+                "stop that process, or choose another directory"
             )
         time.sleep(_POLL_SECONDS)
 

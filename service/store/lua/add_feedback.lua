@@ -1,15 +1,15 @@
--- Joins feedback with its predictions and appends the rounds to the log, one for each prediction.
--- KEYS: model, log, then one block of predictions each.
+-- Joins feedback with its predictions and appends one round per prediction to the log.
+-- KEYS: model, log, then the blocks of predictions.
 -- ARGV: incarnation, now, accept late (1/0), truth needed (1/0),
---       then for each block: its id, and what is said of its predictions, one after the other:
---       token i8 (-1: the block is the prediction; else its place is in the lowest two bytes), correct u8 (1, 0, or
---       2 where only the truth is given), bytes of the truth u4, the truth.
--- Returns nil if the model is gone, else for each block two strings: a letter for each that was said, the first of
--- its status, and the outcomes on record of those that have one. Whatever is not recorded is counted. To a block of
--- version 3 nothing is done: its letter is `o`, and add_feedback_format_3.lua joins it.
+--       then for each block: its id, and the feedback for its predictions, concatenated:
+--       token i8 (-1: the block's only prediction; otherwise the lowest two bytes are its index), correct u8 (1, 0, or
+--       2 if only the truth is given), bytes of the truth u4, the truth.
+-- Returns nil if the model is gone, otherwise two strings for each block: one letter per feedback, the first of its
+-- status, and the recorded outcomes of the feedbacks that have one. Feedback that is not recorded is counted by status.
+-- Blocks of version 3 stay unchanged: their letter is `o`, and add_feedback_format_3.lua joins them.
 -- Layouts: service/store/records/layout.py. Truths are compared with answers as bytes.
--- A record may be damaged: lengths are compared before anything is read by them, then checks, and then it is joined.
-local SAID, SAID_BYTES = '<BI4', 13 -- after the token; before the truth
+-- A record may be damaged, so its lengths are verified before they are used, and its checks before it is joined.
+local SAID, SAID_BYTES = '<BI4', 13 -- format between token and truth; bytes up to the truth
 local BEFORE_BLOCKS = 4
 local SINGLE = string.rep('\255', 8)
 local NOTHING_SAID = 2
@@ -38,7 +38,7 @@ local function check_of(bytes)
   return string.sub(redis.sha1hex(bytes), 1, CHECK_BYTES)
 end
 
--- The block, or the status of everything that is said of it.
+-- Returns the block, or nil and the status of all its feedback.
 local function read_block(key)
   local record = redis.pcall('GET', key)
   if not record then
@@ -77,14 +77,14 @@ local function outcome_of(block, i)
   return block.fresh[i] or string.sub(block.record, at + 1, at + block.slot)
 end
 
--- The body of an open prediction; nil if it is damaged.
+-- Returns the body of an open prediction; nil if it is damaged.
 local function body_of(block, prediction)
   local from, upto, _, check = struct.unpack(PREDICTION, prediction)
   local body = string.sub(block.record, block.bodies_at + from + 1, block.bodies_at + upto)
   return #body == upto - from and check_of(body) == check and body or nil
 end
 
--- Why an outcome on record cannot be answered; nil if it can.
+-- Returns the status of a recorded outcome that is damaged or of a newer version; nil if it is readable.
 local function trouble_with(outcome, token_and_check)
   local check, kind, reward = struct.unpack(OUTCOME, outcome)
   if check_of(string.sub(outcome, OUTCOME_KIND) .. token_and_check) ~= check then
@@ -159,7 +159,8 @@ local function judge(block, token, correct, truth)
   return close(block, i, token_and_check, correct, truth, body)
 end
 
--- How many predictions of a block are open. The number may be damaged: bodies stay where one is open.
+-- Returns the number of open predictions in a block. The stored number may be damaged, so zero is verified: an open
+-- prediction needs its body.
 local function open_in(block)
   local open = struct.unpack(OPEN_COUNT, block.record, block.open_at + 1) - #block.rounds
   if open > 0 then
@@ -190,7 +191,7 @@ local function keep(key, id, block)
     redis.call('SETRANGE', key, block.open_at, still_open)
     local at = block.outcomes_at + block.first * block.slot
     redis.call('SETRANGE', key, at, outcomes_in(block, block.first, block.last))
-  else -- nobody asks for the bodies any more
+  else -- all predictions are closed: drop the bodies
     local head = string.sub(block.record, 1, block.open_at)
     redis.call('SET', key, head .. still_open .. outcomes_in(block, 0, block.n - 1), 'KEEPTTL')
   end
@@ -227,14 +228,14 @@ local done, trouble = pcall(function()
     results[i - 2] = give(KEYS[i], ARGV[BEFORE_BLOCKS + 2 * i - 5], ARGV[BEFORE_BLOCKS + 2 * i - 4])
   end
 end)
--- Counted once for all, and also where one of them was stopped by a broken record.
+-- The counters are updated once, and also if a broken record stopped the loop.
 if rounds > first then
   redis.call('HINCRBY', KEYS[1], 'rounds', rounds - first)
-  redis.pcall('HINCRBY', KEYS[1], 'correct', right) -- a damaged counter stops nothing
+  redis.pcall('HINCRBY', KEYS[1], 'correct', right) -- a damaged counter must not fail the call
   redis.call('HSET', KEYS[1], 'last_at', ARGV[2])
 end
 for status, count in pairs(others) do
-  redis.pcall('HINCRBY', KEYS[1], 'refused:' .. NAMES[status], count) -- a full store still answers
+  redis.pcall('HINCRBY', KEYS[1], 'refused:' .. NAMES[status], count) -- a full store must still return the results
 end
 if not done then
   local plain = type(trouble) == 'table' and trouble.err or tostring(trouble)

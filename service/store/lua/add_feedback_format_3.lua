@@ -1,26 +1,26 @@
--- As add_feedback.lua, for predictions that release 0.1.0 stored: frozen, and of no use once these have expired.
--- KEYS: model, log, then one block of predictions each.
+-- Like add_feedback.lua, for predictions stored by release 0.1.0. This frozen script is obsolete once these expired.
+-- KEYS: model, log, then the blocks of predictions.
 -- ARGV: incarnation, now, accept late (1/0), truth needed (1/0),
---       of the model's records: kind of answer (label, label-set, ranking), labels, bytes of an answer, bytes of a body
---       without a sparse context, features of a sparse context (0: it is dense),
---       then for each block: its id, and what is said of its predictions, one after the other:
---       token i8 (-1: the block is the prediction; else its place is in the lowest two bytes), correct u8 (1, 0, or
---       2 where only the truth is given), bytes of the truth u4, the truth.
--- Returns nil if the model is gone, else for each block two strings: a letter for each that was said, the first of
--- its status, and the outcomes on record of those that have one. Whatever is not recorded is counted.
+--       the shape of the model's records: kind of answer (label, label-set, ranking), labels, bytes of an answer, bytes
+--       of a body without a sparse context, features of a sparse context (0: dense),
+--       then for each block: its id, and the feedback for its predictions, concatenated:
+--       token i8 (-1: the block's only prediction; otherwise the lowest two bytes are its index), correct u8 (1, 0, or
+--       2 if only the truth is given), bytes of the truth u4, the truth.
+-- Returns nil if the model is gone, otherwise two strings for each block: one letter per feedback, the first of its
+-- status, and the recorded outcomes of the feedbacks that have one. Feedback that is not recorded is counted by status.
 -- Formats: service/store/records/format_3.py. Truths are compared with answers as bytes.
--- A record may be damaged: lengths are checked before anything is made of them, and a prediction before it is joined.
+-- A record may be damaged, so its lengths are verified before they are used, and a prediction before it is joined.
 local FORMAT = 3
 local HEAD, HEAD_BYTES = '<BI4I4I4c16di8', 45
-local OPEN_AT = 5 -- before it: format and predictions
-local OUTCOME, OUTCOME_BYTES = '<Bdi8', 17 -- before the truth
-local SAID, SAID_BYTES = '<BI4', 13 -- behind the token; before the truth
+local OPEN_AT = 5 -- after format and predictions
+local OUTCOME, OUTCOME_BYTES = '<Bdi8', 17 -- up to the truth
+local SAID, SAID_BYTES = '<BI4', 13 -- format between token and truth; bytes up to the truth
 local BEFORE_BLOCKS = 9
 local SINGLE = string.rep('\255', 8)
 local NOTHING_SAID = 2
 local LATEST = 253402300800 -- seconds: the year 10000
-local PAIR_BYTES = 12 -- a number of a sparse context: its index u4, itself f8
-local HIGHEST = {'\127', '\255'} -- byte of a float64 that is infinite or no number, after one of 240 or more
+local PAIR_BYTES = 12 -- an entry of a sparse context: index u4, value f8
+local HIGHEST = {'\127', '\255'} -- highest byte of an infinite float64 or NaN; the byte before is at least 240
 local NAMES = {
   b = 'broken', c = 'conflict', d = 'duplicate', e = 'expired', i = 'inconsistent', l = 'label-needed',
   n = 'newer-version', u = 'unknown',
@@ -44,7 +44,7 @@ local now, accept_late, truth_needed = tonumber(ARGV[2]), ARGV[3] == '1', ARGV[4
 local KIND, LABELS, ANSWER_BYTES = ARGV[5], tonumber(ARGV[6]), tonumber(ARGV[7])
 local BODY_BYTES, FEATURES = tonumber(ARGV[8]), tonumber(ARGV[9])
 
--- The block, or the status of everything that is said of it.
+-- Returns the block, or nil and the status of all its feedback.
 local function read_block(key)
   local record = redis.pcall('GET', key)
   if not record then
@@ -61,7 +61,7 @@ local function read_block(key)
   block.seen = seen
   block.slot = OUTCOME_BYTES + answer_bytes
   block.heads_at = HEAD_BYTES + n * block.slot
-  block.head = 24 + answer_bytes -- propensity, answer, token, where its body begins and ends
+  block.head = 24 + answer_bytes -- propensity, answer, token, begin and end of the body
   block.bodies_at = block.heads_at + n * block.head
   local possible = n > 0 and answer_bytes == ANSWER_BYTES and expires_at >= 0 and expires_at <= LATEST
   if not possible or #record < block.bodies_at then
@@ -76,8 +76,8 @@ local function outcome_of(block, i)
   return block.fresh[i] or string.sub(block.record, HEAD_BYTES + i * block.slot + 1, HEAD_BYTES + (i + 1) * block.slot)
 end
 
--- Whether the float64s that end every `stride` bytes are numbers: those that are none have an exponent of ones, so
--- their highest byte is one of two. To look for these is faster than to read each number.
+-- Returns whether the float64s that end every `stride` bytes are finite. The exponent of infinity and NaN is all ones,
+-- so their highest byte has one of two values. Searching for these bytes is faster than decoding each number.
 local function are_numbers(bytes, from, upto, stride)
   for _, highest in ipairs(HIGHEST) do
     local at = string.find(bytes, highest, from, true)
@@ -118,7 +118,7 @@ local function is_sparse_context(body)
   return are_numbers(body, BODY_BYTES + 1, #body, PAIR_BYTES)
 end
 
--- The body of an open prediction, or nil where the record is damaged.
+-- Returns the body of an open prediction; nil if the record is damaged.
 local function body_of(block, i)
   local record, head_at = block.record, block.heads_at + i * block.head
   local from, upto = struct.unpack('<I4I4', record, head_at + block.head - 7)
@@ -133,7 +133,7 @@ local function body_of(block, i)
   return string.sub(record, block.bodies_at + from + 1, block.bodies_at + upto)
 end
 
--- Whether a prediction is as it was stored, as far as that can be seen. The reader of the log refuses what fails here.
+-- Returns whether a prediction has only valid numbers. The reader of the log would refuse any other.
 local function is_sound(block, i, body)
   local record, head_at, answer = block.record, block.heads_at + i * block.head, string.sub(body, 1, ANSWER_BYTES)
   local p, seen, predicted_at, leftover = struct.unpack('<di8dd', body, ANSWER_BYTES + 1)
@@ -148,7 +148,7 @@ local function is_sound(block, i, body)
     and (FEATURES == 0 or is_sparse_context(body))
 end
 
--- Whether an outcome on record is one that was recorded here: of this answer, with the number of a round.
+-- Returns whether a recorded outcome is consistent with the answer and has the number of an existing round.
 local function is_outcome(block, outcome, answer)
   local correct, at, number = struct.unpack(OUTCOME, outcome)
   local truth = string.sub(outcome, OUTCOME_BYTES + 1)
@@ -220,7 +220,7 @@ local function keep(key, id, block)
   redis.call('XADD', KEYS[2], string.format('%.0f-%s', number, changes), 'p', id, 'r', table.concat(block.rounds))
   rounds, right = number, right + block.right
   local record, from, upto, slots = block.record, block.first, block.last, {}
-  if open <= 0 then -- the number may be damaged: bodies stay where one is open
+  if open <= 0 then -- the stored number may be damaged: count, because an open prediction needs its body
     open, from, upto = 0, 0, block.n - 1
     for i = from, upto do
       open = open + (outcome_of(block, i) == block.nothing and 1 or 0)
@@ -233,7 +233,7 @@ local function keep(key, id, block)
   if open > 0 then
     redis.call('SETRANGE', key, OPEN_AT, still_open)
     redis.call('SETRANGE', key, HEAD_BYTES + from * block.slot, outcomes)
-  else -- nobody asks for the bodies any more
+  else -- all predictions are closed: drop the bodies
     local head = string.sub(record, 1, OPEN_AT) .. still_open .. string.sub(record, OPEN_AT + 5, HEAD_BYTES)
     local heads = string.sub(record, block.heads_at + 1, block.bodies_at)
     redis.call('SET', key, head .. outcomes .. heads, 'KEEPTTL')
@@ -271,14 +271,14 @@ local done, trouble = pcall(function()
     results[i - 2] = give(KEYS[i], ARGV[BEFORE_BLOCKS + 2 * i - 5], ARGV[BEFORE_BLOCKS + 2 * i - 4])
   end
 end)
--- Counted once for all, and also where one of them was stopped by a broken record.
+-- The counters are updated once, and also if a broken record stopped the loop.
 if rounds > first then
   redis.call('HINCRBY', KEYS[1], 'rounds', rounds - first)
-  redis.pcall('HINCRBY', KEYS[1], 'correct', right) -- a damaged counter stops nothing
+  redis.pcall('HINCRBY', KEYS[1], 'correct', right) -- a damaged counter must not fail the call
   redis.call('HSET', KEYS[1], 'last_at', ARGV[2])
 end
 for status, count in pairs(others) do
-  redis.pcall('HINCRBY', KEYS[1], 'refused:' .. NAMES[status], count) -- a full store still answers
+  redis.pcall('HINCRBY', KEYS[1], 'refused:' .. NAMES[status], count) -- a full store must still return the results
 end
 if not done then
   local plain = type(trouble) == 'table' and trouble.err or tostring(trouble)

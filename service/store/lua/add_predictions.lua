@@ -1,12 +1,11 @@
--- Stores blocks of predictions, each unless its id is in use, provided that they take every round and every change
--- into account.
--- KEYS: model, log, then one block each.
--- ARGV: incarnation, rounds seen (-1: it does not matter), changes seen, when the last round came (8 bytes; empty: not
---       known), whether there may be newer rounds (1/0), most rounds to return, version of the record of damage that was
---       heeded, milliseconds to keep, then one record each.
--- Returns nil if the model is gone; {rounds in all, entries from the last seen on, version of the record of damage,
--- changes in all} if others were seen than there are; else {false, heads}: for each nil if it was stored, or the record
--- that was there, without bodies.
+-- Stores blocks of predictions, each unless its id is in use, if they take every round and every change into account.
+-- KEYS: model, log, then the blocks.
+-- ARGV: incarnation, rounds seen (-1: skip the check), changes seen, moment of the last round seen (8 bytes; empty:
+--       unknown), whether newer rounds are allowed (1/0), most rounds to return, version of the damage record taken
+--       into account, time to live in milliseconds, then the record of each block.
+-- Returns nil if the model is gone. If the log does not match what was seen: {total rounds, entries from the last one
+-- seen on, version of the damage record, total changes}. Otherwise {false, heads}: for each block false if it was
+-- stored, or the record already stored, without bodies.
 -- Layouts: service/store/records/layout.py.
 local BEFORE_RECORDS = 8
 local there = redis.call('HMGET', KEYS[1], 'incarnation', 'rounds', 'changes', 'last_at', 'damage')
@@ -20,7 +19,8 @@ local seen, rounds, damage = tonumber(ARGV[2]), tonumber(there[2]), there[5] or 
 local changes_seen, changes = tonumber(ARGV[3]), tonumber(there[3] or '0')
 local last_seen = ARGV[2] .. '-' .. ARGV[3]
 
--- Whether the last entry seen is in the log. Its moment may be damaged there: then it is not the model's.
+-- Returns whether the last entry seen is in the log. A damaged moment of the entry differs from the model's `last_at`,
+-- so the caller accepts a match with either one.
 local function is_in_log()
   local last = redis.call('XRANGE', KEYS[2], last_seen, last_seen)[1]
   return (seen == 0 and changes_seen == 0) or (last and (ARGV[4] == '' or moment_of(last) == ARGV[4]))
@@ -30,7 +30,7 @@ local function is_of_this_log()
   if damage ~= ARGV[7] then
     return false
   end
-  if changes_seen ~= changes then -- there may be newer rounds, and never newer changes
+  if changes_seen ~= changes then -- newer rounds may be allowed, newer changes never
     return false
   end
   if seen == rounds then
@@ -50,7 +50,7 @@ if seen >= 0 and not is_of_this_log() then
   return {there[2], entries, damage, there[3] or '0'}
 end
 
--- A record without bodies; of an unknown version, or cut short, whatever its reader needs to say so.
+-- Returns a record without bodies; if it has an unknown version or is truncated, enough for its reader to detect that.
 local function head_of(record)
   local size = HEAD_BYTES
   if #record >= HEAD_BYTES and string.byte(record) == VERSION then
@@ -74,5 +74,5 @@ for i = 3, #KEYS do
     heads[i - 2], stored = false, stored + n
   end
 end
-redis.pcall('HINCRBY', KEYS[1], 'predictions', stored) -- a damaged counter stops nothing
+redis.pcall('HINCRBY', KEYS[1], 'predictions', stored) -- a damaged counter must not fail the call
 return {false, heads}

@@ -1,5 +1,5 @@
--- Counts a request in its window, which opens with the first one.
--- KEYS: the counter. ARGV: the window's seconds. Returns how many there were in it, and the milliseconds left of it.
+-- Counts a request in its window, which opens with the first request.
+-- KEYS: the counter. ARGV: seconds of the window. Returns the requests in the window, and its remaining milliseconds.
 local made = redis.call('INCR', KEYS[1])
 if made == 1 then
   redis.call('EXPIRE', KEYS[1], ARGV[1])

@@ -1,6 +1,6 @@
 -- Creates a model unless its name is taken.
 -- KEYS: model. ARGV: incarnation, definition, created_at, summary (empty: none).
--- Returns 1 if this incarnation is there now, 0 if the name belongs to another.
+-- Returns 1 if the model now has this incarnation, 0 if another incarnation has the name.
 local there = redis.call('HGET', KEYS[1], 'incarnation')
 if there then
   return there == ARGV[1] and 1 or 0

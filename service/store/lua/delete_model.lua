@@ -1,6 +1,6 @@
--- Deletes one incarnation of a model, or what has none at the model's key, which is damaged.
--- KEYS: model, log, snapshot, tally, record of damage. ARGV: incarnation (empty: none).
--- Returns 1 if it was there.
+-- Deletes one incarnation of a model. Without an incarnation, deletes a damaged value at the model's key.
+-- KEYS: model, log, snapshot, statistics, damage record. ARGV: incarnation (empty: none).
+-- Returns 1 if it existed, else 0.
 local there = redis.pcall('HGET', KEYS[1], 'incarnation')
 if ARGV[1] == '' and (not there or type(there) == 'table') then
   return redis.call('UNLINK', KEYS[1])

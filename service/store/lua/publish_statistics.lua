@@ -1,8 +1,8 @@
--- Keeps statistics if they count more rounds than those there, and notes how many predictions there are by now.
--- Those of a newer version stay, however many rounds they count.
+-- Stores statistics if they count more rounds than the stored ones, and the current number of predictions.
+-- Stored statistics of a newer version are never replaced.
 -- KEYS: model, statistics.
--- ARGV: incarnation, rounds, statistics, the present slot of time, the oldest slot of use, version of the statistics.
--- Returns nil if the model is gone, else the rounds that the statistics now there have counted.
+-- ARGV: incarnation, rounds, statistics, current time slot, oldest useful time slot, version of the statistics.
+-- Returns nil if the model is gone, else the rounds in the statistics that are now stored.
 local model = redis.call('HMGET', KEYS[1], 'incarnation', 'predictions')
 if model[1] ~= ARGV[1] then
   return false
@@ -16,7 +16,7 @@ end
 if redis.call('HSET', KEYS[2], slot, model[2]) == 0 then
   return counted
 end
--- A new slot: of those too old, only the newest is of use, as the number from which one counts.
+-- In a new slot, drop the slots that are too old, except the newest of them, the baseline for later totals.
 local oldest, base, old = tonumber(ARGV[5]), nil, {}
 for _, field in ipairs(redis.call('HKEYS', KEYS[2])) do
   local number = tonumber(string.match(field, '^s:(%d+)$'))

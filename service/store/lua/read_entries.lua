@@ -1,7 +1,7 @@
--- Precedes scripts that read the log. The id of an entry is <rounds>-<changes>, in all with this one.
+-- Prepended to scripts that read the log. The id of an entry is <rounds>-<changes>, the totals including this entry.
 -- Layouts: service/store/records/layout.py.
--- The rounds of an entry, and the version of their layout; nil where its fields are not those of this version, or it
--- is no round: the reader reports that.
+-- Returns the rounds of an entry, and the version of their layout; nil if this version does not know its fields, or it
+-- is not a round, which the reader reports.
 local function rounds_of(entry)
   local fields = entry and entry[2] or {}
   if #fields == 4 and fields[1] == 'p' and fields[3] == 'r' then
@@ -15,14 +15,14 @@ local function round_count(entry)
   return tonumber(string.match(entry[1], '^%d+'))
 end
 
--- The moment of an entry's first round, as the bytes of a float64: a damaged one equals itself, too.
+-- Returns the moment of an entry's first round, as the bytes of a float64: even a damaged one equals itself.
 local function moment_of(entry)
   local rounds, version = rounds_of(entry)
   local at = version == VERSION and ROUND_FEEDBACK_AT or ROUND_3_FEEDBACK_AT
   return rounds and string.sub(rounds, at, at + 7)
 end
 
--- The number that an entry's first round says it has; the entry's own where there is none.
+-- Returns the number stored in an entry's first round; the number in the entry's id if there is none.
 local function begin_of(entry)
   local rounds, version = rounds_of(entry)
   local at = version == VERSION and ROUND_ROUND or ROUND_3_ROUND
@@ -31,9 +31,9 @@ end
 
 local MOST_BYTES, MOST_AT_ONCE = 4194304, 64
 
--- The entries from an id on that hold the rounds up to some number, and the changes there; the last may hold more.
--- Where they have many bytes, only the first of them: a reply must neither hold up the store nor fill a worker's
--- memory.
+-- Returns the entries from an id on that contain the rounds up to some number, and the changes among them. The last
+-- entry may contain more. If they have many bytes, returns only the first entries, because a reply must neither block
+-- the store nor fill a worker's memory.
 local function read_entries(log, from, upto)
   local entries, bytes, count, start = {}, 0, 2, from
   while bytes < MOST_BYTES do
@@ -44,7 +44,7 @@ local function read_entries(log, from, upto)
     end
     start = entries[1] and '(' .. entries[#entries][1] or from
     if #page < count then
-      if not entries[1] or round_count(entries[#entries]) ~= upto then -- the next one goes beyond
+      if not entries[1] or round_count(entries[#entries]) ~= upto then -- the next entry ends after `upto`
         entries[#entries + 1] = redis.call('XRANGE', log, start, '+', 'COUNT', 1)[1]
       end
       break

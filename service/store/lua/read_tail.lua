@@ -1,7 +1,7 @@
 -- Reads the entries after a given round.
 -- KEYS: model, log. ARGV: incarnation, the round, limit.
--- Returns nil if the model is gone, else {rounds in all, entries, version of the record of damage, changes in all}: as
--- many entries as hold `limit` rounds, the last may hold more, and the changes between them.
+-- Returns nil if the model is gone, else {total rounds, entries, version of the damage record, total changes}. The
+-- entries contain `limit` rounds, or more with the last entry, and the changes among them.
 local there = redis.call('HMGET', KEYS[1], 'incarnation', 'rounds', 'damage', 'changes')
 if there[1] ~= ARGV[1] then
   return false
@@ -9,10 +9,10 @@ end
 local after, entries = tonumber(ARGV[2]), {}
 local nearest = redis.call('XRANGE', KEYS[2], ARGV[2] .. '-0', '+', 'COUNT', 2)
 if nearest[1] and rounds_of(nearest[1]) and round_count(nearest[1]) == after then
-  table.remove(nearest, 1) -- it ends with the given round, and changes may follow
+  table.remove(nearest, 1) -- it ends with the given round; changes may follow
 end
 if nearest[1] then
-  -- Those before may be trimmed. The number may be damaged: the id of the entry bounds it.
+  -- Earlier rounds may be trimmed. The stored number may be damaged, so the entry's id bounds it.
   local first = math.max(after + 1, math.min(begin_of(nearest[1]), round_count(nearest[1])))
   entries = read_entries(KEYS[2], nearest[1][1], first + tonumber(ARGV[3]) - 1)
 end

@@ -1,8 +1,8 @@
--- Records rounds that cannot be read, so that every worker leaves out the same.
--- KEYS: model, snapshot, record of damage.
--- ARGV: incarnation, then for each range of rounds: its first, its last, the entry it is in, why.
--- Returns nil if the model is gone; -1, recording nothing, if the snapshot has seen one of them, for then it is to be
--- started from; else the version of the record. The version changes with each new range.
+-- Records unreadable rounds, so that every worker leaves out the same ones.
+-- KEYS: model, snapshot, damage record.
+-- ARGV: incarnation, then for each range of rounds: the first, the last, the entry that contains it, the reason.
+-- Returns nil if the model is gone; -1, recording nothing, if the snapshot includes one of the rounds, because workers
+-- then start from the snapshot; else the version of the damage record, which changes with each new range.
 if redis.call('HGET', KEYS[1], 'incarnation') ~= ARGV[1] then
   return false
 end

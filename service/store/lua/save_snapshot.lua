@@ -1,12 +1,12 @@
--- Puts a snapshot whose parts were written elsewhere into its place if it has seen more than the one there, and trims
--- the log before it.
--- A snapshot of rounds that are not in this log, as after a fail-over that lost some, is not kept; nor is one that has
--- not heeded all recorded damage: it may have seen rounds that every other worker leaves out. One of a newer version
--- stays until a worker that can read it replaces it, or finds it damaged.
--- KEYS: model, log, snapshot, where the parts are.
--- ARGV: incarnation, version of the format, rounds, changes, when the last round came (8 bytes; empty: not known), how
---       many parts, rounds to retain, statistics, version of the record of damage that was heeded, check.
--- Returns nil if the model is gone, else the rounds that the snapshot now there has seen.
+-- Completes a snapshot with parts under a temporary key: replaces the stored one if it has fewer rounds or changes, and
+-- trims the log before the new one.
+-- Refuses a snapshot with rounds that are not in this log, for example after a fail-over that lost rounds. Also refuses
+-- one that does not account for all recorded damage: it may include rounds that every other worker leaves out. A stored
+-- snapshot of a newer version stays until a worker that can read it replaces it, or records that it is damaged.
+-- KEYS: model, log, snapshot, temporary key of the parts.
+-- ARGV: incarnation, version of the format, rounds, changes, moment of the last round (8 bytes; empty: unknown), number
+--       of parts, rounds to retain, statistics, version of the damage record taken into account, check.
+-- Returns nil if the model is gone, else the rounds in the snapshot that is now stored.
 local model = redis.call('HMGET', KEYS[1], 'incarnation', 'damage')
 if model[1] ~= ARGV[1] then
   redis.call('UNLINK', KEYS[4])
@@ -41,7 +41,8 @@ redis.call('HSET', KEYS[4], 'at', redis.call('TIME')[1], unpack(fields))
 redis.call('UNLINK', KEYS[3])
 redis.call('RENAME', KEYS[4], KEYS[3])
 redis.call('PERSIST', KEYS[3])
--- Changes that this snapshot has not seen come after its last round, which is kept: by it a reader knows the log again.
+-- The last round of the snapshot always stays in the log, so that a reader can recognize the log. Later changes follow
+-- it, so they stay as well.
 local first = rounds - math.max(tonumber(ARGV[7]), 1) + 1
 if first > 1 then
   redis.call('XTRIM', KEYS[2], 'MINID', '~', string.format('%.0f-0', first))

@@ -1,6 +1,6 @@
--- Precedes scripts that compare a snapshot with the one in its place.
--- What that one has seen, and the version of its format, as numbers: zeros where there is none, or its key holds
--- another type of value. `sound` is false where it is on record as damaged, too: then any other may take its place.
+-- Prepended to scripts that examine the stored snapshot.
+-- Returns its rounds and changes, 0 if missing or unreadable, and the version of its format, 1 if missing. `sound` is
+-- false if the snapshot is recorded as damaged or its key holds another type of value: any other may then replace it.
 local function snapshot_there(key)
   local found = redis.pcall('HMGET', key, 'rounds', 'changes', 'version', 'damaged')
   local function number(text)

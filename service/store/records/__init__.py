@@ -1,1 +1,1 @@
-"""The bytes of predictions and of rounds."""
+"""The binary formats of stored predictions and rounds."""

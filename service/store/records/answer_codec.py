@@ -1,6 +1,6 @@
-"""How answers, and truths, are stored: numbers of fixed length for each model, all of them -1 where a truth is unknown.
+"""Codecs of answers and truths: fixed-length numbers for each model, all -1 for an unknown truth.
 
-So every bit of an unknown truth is 1, and the store compares answers as bytes without knowing what they mean.
+Every bit of an unknown truth is therefore 1, and the store can compare answers as bytes without decoding them.
 """
 
 from collections.abc import Callable
@@ -15,17 +15,17 @@ Kind: TypeAlias = Literal["label", "label-set", "ranking"]
 
 
 class AnswerCodec:
-    """The bytes of one model's answers.
+    """Encodes and checks one model's answers.
 
     Args:
-        kind: "label", "label-set" or "ranking", as the store's scripts know it.
+        kind: "label", "label-set" or "ranking", as passed to the store's scripts.
         n_labels: K.
         number: the dtype of each number, signed.
-        possible: returns which of n answers the model could have given, (n,).
+        possible: returns which of n answers are valid for the model, (n,).
 
     Attributes:
-        dtype: of an answer: one number, or a row of K.
-        vanishing: whether a propensity may be too small for a float64, and is then 0.
+        dtype: dtype of an answer: one number, or a row of K.
+        vanishing: whether a propensity may underflow a float64 and be stored as 0.
     """
 
     def __init__(
@@ -39,37 +39,37 @@ class AnswerCodec:
         self._number = np.dtype(number)
 
     def rows(self, answers: IntArray) -> npt.NDArray[Any]:
-        """N answers (n, ...), as learners give them, in the numbers that are stored."""
+        """Convert n answers (n, ...) of a learner to the stored dtype."""
         return answers.astype(self._number)
 
     def encode(self, answers: IntArray) -> list[bytes]:
-        """The bytes of n answers, as learners give them."""
+        """Return the stored bytes of each of n answers of a learner."""
         data, size = self.rows(answers).tobytes(), self.dtype.itemsize
         return [data[start : start + size] for start in range(0, len(data), size)]
 
     def possible_truths(self, stored: npt.NDArray[Any]) -> BoolArray:
-        """Which of n stored rows are answers or unknown, (n,)."""
+        """Return which of n stored truths are valid answers or unknown, (n,)."""
         unknown: BoolArray = (stored == NO_LABEL).all(axis=tuple(range(1, stored.ndim)))
         return unknown | self.possible(stored)
 
     def equal(self, stored: npt.NDArray[Any], others: npt.NDArray[Any]) -> BoolArray:
-        """Which of n pairs of stored rows are the same, (n,)."""
+        """Return which of n pairs of stored answers are equal, (n,)."""
         same: BoolArray = (stored == others).all(axis=tuple(range(1, stored.ndim)))
         return same
 
 
 def label_codec(n_labels: int) -> AnswerCodec:
-    """One label: its number."""
+    """Return the codec of single labels. A label is stored as its number."""
     return AnswerCodec("label", n_labels, "<i4", lambda stored: (stored >= 0) & (stored < n_labels))
 
 
 def label_bytes(number: int) -> bytes:
-    """The bytes of one label, as `label_codec` has them."""
+    """Return the bytes of one label, in the format of `label_codec`."""
     return number.to_bytes(4, "little", signed=True)
 
 
 def label_set_codec(n_labels: int) -> AnswerCodec:
-    """A set of labels: 1 for each that is in it, else 0."""
+    """Return the codec of label sets. A set is stored as K numbers: 1 for each label in it, else 0."""
 
     def possible(stored: npt.NDArray[Any]) -> BoolArray:
         ok: BoolArray = ((stored == 0) | (stored == 1)).all(axis=1)
@@ -79,7 +79,7 @@ def label_set_codec(n_labels: int) -> AnswerCodec:
 
 
 def ranking_codec(n_labels: int) -> AnswerCodec:
-    """An order of all labels: their numbers, the first one first."""
+    """Return the codec of rankings. A ranking is stored as the numbers of all K labels, best first."""
 
     def possible(stored: npt.NDArray[Any]) -> BoolArray:
         ok: BoolArray = (np.sort(stored, axis=1) == np.arange(n_labels)).all(axis=1)

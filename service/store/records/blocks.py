@@ -1,4 +1,4 @@
-"""Whole blocks of predictions, as this version keeps them in the store (`layout`), taken apart and verified."""
+"""Parses and verifies whole blocks of predictions in the format of this version (`layout`)."""
 
 from typing import NamedTuple
 
@@ -24,27 +24,27 @@ class Block(NamedTuple):
     bodies: bytes
 
     def as_rounds(self) -> list[bytes]:
-        """Return the rounds that feedback would make of the open predictions.
+        """Return the rounds that feedback would create from the open predictions.
 
         Raises:
-            StoreCorruptError: if an outcome on record fails its check, or a body is not where it should be.
+            StoreCorruptError: if a recorded outcome fails its check, or the body of an open prediction is missing.
         """
         rounds = []
         for i, head in enumerate(self.predictions):
             outcome, body = self.outcomes[i : i + 1], self.bodies[head["begin"] : head["end"]]
-            said = head["token"].tobytes() + head["body_check"].ljust(CHECK_BYTES, b"\0")
+            token_and_check = head["token"].tobytes() + head["body_check"].ljust(CHECK_BYTES, b"\0")
             if any(outcome.tobytes()):
-                if check_of(outcome.tobytes()[CHECK_BYTES:] + said) != outcome["check"][0]:
+                if check_of(outcome.tobytes()[CHECK_BYTES:] + token_and_check) != outcome["check"][0]:
                     raise StoreCorruptError("the outcome of a prediction fails its check")
                 continue
             if len(body) != head["end"] - head["begin"]:
                 raise StoreCorruptError("the body of an open prediction is missing")
-            rounds.append(_round(outcome, said, body))
+            rounds.append(_round(outcome, token_and_check, body))
         return rounds
 
 
 def block_of(record: bytes, answers: AnswerCodec) -> Block:
-    """Take a record apart, with or without its bodies.
+    """Parse a record, with or without its bodies.
 
     Raises:
         NewerVersionError: if a newer version wrote it.
@@ -60,20 +60,20 @@ def block_of(record: bytes, answers: AnswerCodec) -> Block:
     outcomes_at = check_at + CHECK_BYTES + OPEN_COUNT.size
     bodies_at = outcomes_at + n * outcome.itemsize
     if n < 1 or answer_bytes != answers.dtype.itemsize or len(record) < bodies_at:
-        raise StoreCorruptError("a prediction's record is cut short, or of another model")
+        raise StoreCorruptError("a prediction's record is truncated, or belongs to another model")
     if check_of(record[:check_at]) != record[check_at : check_at + CHECK_BYTES]:
         raise StoreCorruptError("a prediction's record fails its check")
     if flags:
-        raise NewerVersionError(f"a prediction's record has flags {flags}, which this version does not know")
+        raise NewerVersionError(f"a prediction's record has flags {flags}, which this version does not support")
     heads = np.frombuffer(record, prediction, n, HEAD.size)
     outcomes = np.frombuffer(record, outcome, n, outcomes_at)
     return Block(fingerprint, expires_at, rounds_seen, heads, outcomes, record[bodies_at:])
 
 
 def _round(outcome: Table, token_and_check: bytes, body: bytes) -> bytes:
-    """The round that a wrong answer with an unknown truth would make."""
-    said = outcome.copy()
-    said["kind"], said["round"], said["truth"] = FEEDBACK, 1, -1
-    said["check"] = check_of(said.tobytes()[CHECK_BYTES:] + token_and_check)
-    rest = said.tobytes() + token_and_check + body
+    """Return the round that feedback "wrong, truth unknown" would create."""
+    closed = outcome.copy()
+    closed["kind"], closed["round"], closed["truth"] = FEEDBACK, 1, -1
+    closed["check"] = check_of(closed.tobytes()[CHECK_BYTES:] + token_and_check)
+    rest = closed.tobytes() + token_and_check + body
     return (len(rest) + 4).to_bytes(4, "little") + rest

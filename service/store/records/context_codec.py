@@ -1,4 +1,4 @@
-"""How contexts are stored: each kind of context has a codec, and `records` does not know what is in them."""
+"""Codecs of contexts, one for each kind of context. `records` treats encoded contexts as opaque bytes."""
 
 from typing import Protocol
 
@@ -8,28 +8,28 @@ from learners.base import Contexts, IntArray
 from service.errors import StoreCorruptError
 
 _PAIR = np.dtype([("index", "<i4"), ("value", "<f8")])
-"""One number of a sparse context."""
+"""One entry of a sparse context."""
 
 
 class ContextCodec(Protocol):
-    """The bytes of one kind of context."""
+    """Encodes one kind of context."""
 
     fixed_bytes: int | None
-    """Bytes of every context; None where they differ."""
+    """Size of every encoded context; None if sizes differ."""
 
     def encode(self, contexts: Contexts) -> tuple[bytes, IntArray]:
-        """Return the bytes of n contexts, joined, and where each begins and the last ends, (n + 1,)."""
+        """Encode n contexts; return the joined bytes, and the start of each context and the end, (n + 1,)."""
 
     def decode(self, parts: bytes, offsets: IntArray) -> Contexts:
-        """Return the contexts that were encoded, in new arrays.
+        """Decode contexts into new arrays.
 
         Raises:
-            StoreCorruptError: if one of them is no context of this kind.
+            StoreCorruptError: if one of them is not a context of this kind.
         """
 
 
 class DenseCodec:
-    """d numbers, f64.
+    """Encodes a dense context as d numbers, f64.
 
     Args:
         size: d.
@@ -52,10 +52,10 @@ class DenseCodec:
 
 
 class SparseCodec:
-    """Pairs of index i32 and value f64, as many as each context has.
+    """Encodes a sparse context as pairs of index i32 and value f64.
 
     Args:
-        size: d, which every index is below.
+        size: d; every index is smaller.
     """
 
     def __init__(self, size: int) -> None:

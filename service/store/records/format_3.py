@@ -1,8 +1,9 @@
-"""Blocks and rounds of version 3, which releases up to 0.1.0 wrote: read, never written, and not changed any more.
+"""Blocks and rounds of version 3, which releases up to 0.1.0 wrote. This frozen format is read, never written.
 
-A block is HEAD, an OUTCOME for each prediction (zeros while it is open), its PREDICTION, and the bodies; a round is a
-length u32, its OUTCOME, the token i64 and the body. A body is BODY and the evidence, then the context. Damage is
-found by impossible numbers alone: there are no checks. `lua/add_feedback_format_3.lua` joins them.
+A block is HEAD, one OUTCOME per prediction (zeros while it is open), one PREDICTION per prediction, and the bodies. A
+round is a length u32, its OUTCOME, the token i64 and the body. A body is BODY, the evidence, and the context. The
+format has no checks, so only impossible numbers reveal damage. `lua/add_feedback_format_3.lua` joins predictions with
+feedback.
 """
 
 from collections.abc import Iterator, Sequence
@@ -38,7 +39,7 @@ _HEAD = HEAD.struct()
 
 
 class _Block(NamedTuple):
-    """The parts of a block whose lengths fit each other."""
+    """The parts of a block with consistent lengths."""
 
     fingerprint: bytes
     expires_at: float
@@ -49,19 +50,19 @@ class _Block(NamedTuple):
 
 
 def shape_of(answers: AnswerCodec, evidence_size: int, contexts: ContextCodec) -> RecordShape:
-    """Return what the script needs to know of a model's records."""
+    """Return the shape of a model's records, an argument of the script."""
     size, answer_bytes = contexts.size if isinstance(contexts, SparseCodec) else 0, answers.dtype.itemsize
     body_bytes = BODY.size + answer_bytes + 8 * evidence_size + (contexts.fixed_bytes or 0)
     return RecordShape(answers.kind, answers.n_labels, answer_bytes, body_bytes, size)
 
 
 class Format3:
-    """The records of one model.
+    """Reads the version 3 records of one model.
 
     Args:
-        answers: how its answers are stored.
+        answers: the codec of its answers.
         evidence_size: E.
-        contexts: how its contexts are stored.
+        contexts: the codec of its contexts.
     """
 
     def __init__(self, answers: AnswerCodec, evidence_size: int, contexts: ContextCodec) -> None:
@@ -88,19 +89,19 @@ class Format3:
         if not opened:
             return
         if begin[0] or end[-1] != len(block.bodies) or (begin[1:] != end[:-1]).any():
-            raise StoreCorruptError("its bodies overlap, or have gaps")
+            raise StoreCorruptError("the bodies of a prediction's record overlap or have gaps")
         table = self._as_rounds(block, opened)
         for name in ("output", "propensity"):
             if table[name].tobytes() != block.predictions[opened][name].tobytes():
-                raise StoreCorruptError(f"head and body differ in the {name}")
+                raise StoreCorruptError(f"head and body of a prediction differ in the {name}")
         if (table["rounds_seen"] != block.rounds_seen).any():
-            raise StoreCorruptError("head and body differ in the rounds seen")
+            raise StoreCorruptError("head and body of a prediction differ in the rounds seen")
 
     def bounds(self, payload: bytes) -> list[int]:
         """See `RoundReader.bounds`."""
-        if self._whole is not None:  # of one length, whatever they say
+        if self._whole is not None:  # all rounds have this length; the stored length may be damaged
             if len(payload) % self._whole.itemsize:
-                raise StoreCorruptError(f"a round of the log has not {self._whole.itemsize} bytes")
+                raise StoreCorruptError(f"a round of the log does not have {self._whole.itemsize} bytes")
             return list(range(0, len(payload) + 1, self._whole.itemsize))
         return [0, *self._ends(payload)]
 
@@ -116,7 +117,7 @@ class Format3:
     def _of_one_length(self, data: bytes, whole: np.dtype[np.void]) -> RawRounds:
         table = np.frombuffer(data[: len(data) - len(data) % whole.itemsize], whole)
         if len(data) % whole.itemsize or (table["length"] != whole.itemsize).any():
-            raise StoreCorruptError(f"a round of the log has not {whole.itemsize} bytes")
+            raise StoreCorruptError(f"a round of the log does not have {whole.itemsize} bytes")
         size = whole["context"].itemsize
         return RawRounds(self._table(table), table["context"].tobytes(), np.arange(len(table) + 1) * size)
 
@@ -148,22 +149,22 @@ class Format3:
         heads_at = HEAD.size + n * self._outcome.itemsize
         bodies_at = heads_at + n * self._prediction.itemsize
         if n < 1 or answer_bytes != self._answers.dtype.itemsize or len(record) < bodies_at:
-            raise StoreCorruptError("a prediction's record is cut short, or of another model")
+            raise StoreCorruptError("a prediction's record is truncated, or belongs to another model")
         outcomes = np.frombuffer(record, self._outcome, n, HEAD.size)
         heads = np.frombuffer(record, self._prediction, n, heads_at)
         return _Block(fingerprint, expires_at, rounds_seen, outcomes, heads, record[bodies_at:])
 
     def _as_rounds(self, block: _Block, opened: Sequence[int]) -> Table:
-        """Open predictions as the rounds that feedback would make of them."""
-        said = np.zeros(1, self._outcome)
-        said["round"], said["truth"] = 1, -1
+        """Return the rounds that feedback would create from open predictions."""
+        outcome = np.zeros(1, self._outcome)
+        outcome["round"], outcome["truth"] = 1, -1
         rounds = []
         for head in block.predictions[opened]:
-            rest = said.tobytes() + head["token"].tobytes() + block.bodies[head["begin"] : head["end"]]
+            rest = outcome.tobytes() + head["token"].tobytes() + block.bodies[head["begin"] : head["end"]]
             rounds.append((len(rest) + 4).to_bytes(4, "little") + rest)
         raw = self.read(rounds)
         if wrong := row_faults(self._answers, raw.table, self._contexts.decode(raw.contexts, raw.offsets)):
-            raise StoreCorruptError(f"it holds an impossible {wrong[0]}")
+            raise StoreCorruptError(f"a prediction's record has an impossible {wrong[0]}")
         return raw.table
 
 

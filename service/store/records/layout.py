@@ -1,22 +1,22 @@
-"""Every struct of stored predictions and rounds: its fields, their types and their order, for Python and for Lua.
+"""The structs of stored predictions and rounds, for Python and Lua: their fields, types and order.
 
-All numbers are little-endian. The only other structs of records are those of `format_3`, which is frozen.
+All numbers are little-endian. The frozen `format_3` defines the only other structs of records.
 
-A block keeps the predictions that were made together, in one string of the store:
+A block stores the predictions of one batch in one string:
 
     HEAD | n x PREDICTION | check | open u32 | n x OUTCOME | bodies
 
-The check covers HEAD and every PREDICTION, which never change; a PREDICTION has the check of its body. Feedback
+The check covers HEAD and every PREDICTION, which never change. A PREDICTION has the check of its body. Feedback
 fills in an OUTCOME, and appends a round to the log: ROUND, then the parts of the body. The outcome's check covers the
 rest of the OUTCOME, and the token and the body check that follow it in the ROUND. When the last prediction of a block
-is closed its bodies are dropped. A body is BODY, then its parts, in this order:
+is closed, its bodies are dropped. A body is BODY, then its parts, in this order:
 
-    eligible labels, one bit each (flag ELIGIBLE) | evidence, E x f64 (flag EVIDENCE) | context | context as it was
-    sent | a vector for each action
+    eligible labels, one bit each (flag ELIGIBLE) | evidence, E x f64 (flag EVIDENCE) | context | context as sent |
+    a vector for each action
 
-This version writes bodies with evidence and context alone, and outcomes of kind FEEDBACK with a reward of 0 or 1. It
-refuses to fold a round that has anything else (`NewerVersionError`), but for a context as it was sent, which it skips:
-nothing that changes what a learner learns is passed over by a version that does not know it.
+This version writes bodies with evidence and context only, and outcomes of kind FEEDBACK with a reward of 0 or 1. It
+refuses to fold a round with anything else (`NewerVersionError`), except a context as sent, which it skips. A version
+therefore never ignores data that would change what a learner learns.
 """
 
 import struct
@@ -27,64 +27,64 @@ import numpy as np
 import numpy.typing as npt
 
 VERSION = 4
-"""Of blocks and of rounds. Version 3 is `format_3`; a later one is refused."""
+"""Version of blocks and rounds. `format_3` is version 3. Later versions are refused."""
 
 CHECK_BYTES = 8
-"""A check is the first 8 hexadecimal digits of the SHA-1 of the bytes that it covers, as ASCII."""
+"""A check is the first 8 hexadecimal digits of the SHA-1 of the covered bytes, in ASCII."""
 
 EVIDENCE = 1
-"""Flag of a body: numbers of the decision follow, of a learner without evidence none. Always set by this version."""
+"""Flag of a body with evidence; a learner without evidence stores none. This version always sets the flag."""
 
 OTHER_FLAGS = {"ELIGIBLE": 2, "HOLDOUT": 4, "FLOAT32": 8, "ACTIVATION": 16}
-"""Flags that later versions may set: labels that could be answered, a round to evaluate with and not to learn from, a
-context of float32, and one that is reserved."""
+"""Flags that later versions may set: eligible labels, a round for evaluation only, a float32 context, and a reserved
+flag."""
 
 OPEN, FEEDBACK, EXPIRED = 0, 1, 2
-"""Kinds of outcome. An open one is zeros; EXPIRED is written by no version yet."""
+"""Kinds of outcome. An open outcome is all zeros. No version writes EXPIRED yet."""
 
 _ANSWER = "answer"
-"""The type of an answer or a truth, whose length depends on the model."""
+"""The type of an answer or a truth. Its length depends on the model."""
 
 _DTYPES = {"u8": "u1", "u16": "<u2", "u32": "<u4", "i64": "<i8", "f64": "<f8", "8s": "S8", "16s": "S16"}
 _CODES = {"u8": "B", "u16": "H", "u32": "I", "i64": "q", "f64": "d", "8s": "8s", "16s": "16s"}
 _LUA_CODES = {"u8": "B", "u16": "I2", "u32": "I4", "i64": "i8", "f64": "d", "8s": "c8", "16s": "c16"}
-"""The types as numpy, Python's `struct` and the store's `struct` name them."""
+"""The names of the types in numpy, in Python's `struct` and in Lua's `struct`."""
 
 
 class Layout:
     """The fields of one struct, without padding.
 
     Args:
-        fields: the type of each field, by name, in order.
+        fields: the type of each field by name, in order.
     """
 
     def __init__(self, **fields: str) -> None:
         self.fields: Mapping[str, str] = fields
 
     def dtype(self, answer: npt.DTypeLike = "V0") -> np.dtype[np.void]:
-        """Return the numpy dtype, with this one for answers and truths."""
+        """Return the numpy dtype of the struct; `answer` is the dtype of answers and truths."""
         dtypes = _DTYPES | {_ANSWER: answer}
         return np.dtype([(name, dtypes[type_]) for name, type_ in self.fields.items()])
 
     @property
     def size(self) -> int:
-        """Bytes, without those of answers and truths."""
+        """Size in bytes, without answers and truths."""
         return self.dtype().itemsize
 
     def struct(self, answer_bytes: int = 0) -> struct.Struct:
-        """Return the struct, with answers and truths as bytes."""
+        """Return the Python struct, with answers and truths as bytes."""
         codes = _CODES | {_ANSWER: f"{answer_bytes}s"}
         return struct.Struct("<" + "".join(codes[type_] for type_ in self.fields.values()))
 
     def place(self, field: str, answer: npt.DTypeLike = "V0") -> int:
-        """Return how many bytes come before a field."""
+        """Return the offset of a field in bytes."""
         dtype, names = self.dtype(answer), list(self.fields)
         return sum(dtype[name].itemsize for name in names[: names.index(field)])
 
     def lua(self, name: str) -> Iterator[str]:
-        """Yield the declarations of a script: the format up to the first answer, the size, the place of each field.
+        """Yield Lua declarations: the format up to the first answer, the size, and the position of each field.
 
-        Places count from 1, as Lua does. Fields after an answer have none.
+        Positions start at 1, as in Lua. Fields after an answer have none, as their position depends on the model.
         """
         fixed = list(takewhile(lambda type_: type_ != _ANSWER, self.fields.values()))
         yield f"local {name}, {name}_BYTES = '<{''.join(_LUA_CODES[type_] for type_ in fixed)}', {self.size}"
@@ -94,18 +94,18 @@ class Layout:
 
 HEAD = Layout(
     version="u8",
-    # Where version 3 has them: release 0.1.0 allocates by these lengths before it refuses the version.
+    # Same offsets as in version 3: release 0.1.0 allocates memory by these lengths before it refuses the version.
     predictions="u32",
     flags="u32",  # 0
     answer_bytes="u32",
-    fingerprint="16s",  # of the request's body; zeros where the service named the block
-    expires_at="f64",  # seconds since the epoch, as all moments
+    fingerprint="16s",  # of the context sent; zeros if the service generated the block's id
+    expires_at="f64",  # seconds since the epoch, like all moments
     rounds_seen="i64",
     changes_seen="u32",
 )
 
 PREDICTION = Layout(
-    begin="u32",  # of the body, among the bodies
+    begin="u32",  # offset of the body among the bodies
     end="u32",
     token="i64",  # see `service.prediction_id`
     body_check="8s",
@@ -116,10 +116,10 @@ PREDICTION = Layout(
 OUTCOME = Layout(
     check="8s",
     kind="u8",
-    reward="f64",  # 1 for right, 0 for wrong
+    reward="f64",  # 1 for correct, 0 for wrong
     feedback_at="f64",
-    round="i64",  # its number
-    truth=_ANSWER,  # every bit 1 where it is unknown
+    round="i64",  # number of the round
+    truth=_ANSWER,  # every bit 1 if unknown
 )
 
 BODY = Layout(
@@ -136,7 +136,7 @@ BODY = Layout(
 )
 
 ROUND = Layout(
-    length="u32",  # of the whole round, this field and the parts of the body included
+    length="u32",  # of the whole round, including this field and the parts of the body
     **OUTCOME.fields,
     token="i64",
     body_check="8s",

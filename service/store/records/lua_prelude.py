@@ -1,11 +1,11 @@
-"""The layouts of records, as the store's scripts know them."""
+"""The layouts of records, as Lua declarations for the store's scripts."""
 
 from service.store.records import format_3, layout
 
 
 def lua_prelude() -> str:
-    """Return the declarations that precede each script that reads or writes records."""
-    lines = ["-- Rendered by service/store/records/lua_prelude.py: formats, sizes without answers, places from 1 on."]
+    """Return the Lua declarations that precede each script that reads or writes records."""
+    lines = ["-- Rendered by service/store/records/lua_prelude.py: formats, sizes without answers, 1-based positions."]
     lines.append(f"local VERSION, CHECK_BYTES, FEEDBACK = {layout.VERSION}, {layout.CHECK_BYTES}, {layout.FEEDBACK}")
     for name in ("HEAD", "PREDICTION", "OPEN_COUNT", "OUTCOME", "ROUND"):
         lines += getattr(layout, name).lua(name)

@@ -1,4 +1,4 @@
-"""What feedback said of a prediction, as its block and its round keep it."""
+"""The outcomes of predictions, as stored in blocks and rounds."""
 
 from typing import Any, NamedTuple
 
@@ -8,24 +8,24 @@ from service.store.records.layout import Layout
 
 
 class Outcome(NamedTuple):
-    """What feedback said, and the number of the round it made."""
+    """The content of feedback, and the number of the round it created."""
 
     correct: bool
-    feedback_at: float
+    feedback_at: float  # seconds since the epoch
     round: int
-    truth: bytes | None
+    truth: bytes | None  # None if unknown
 
 
 def decode_outcomes(data: bytes, n: int, version: int = layout.VERSION) -> list[Outcome]:
-    """Return the n outcomes that the reply to feedback carries, of one length.
+    """Decode the n outcomes in the store's reply to feedback. All have the same length.
 
     Args:
-        data: the outcomes, which the store has verified.
-        n: how many.
-        version: of the records.
+        data: the joined outcomes, already verified by the store.
+        n: the number of outcomes.
+        version: the version of the records.
 
     Raises:
-        StoreCorruptError: if they are none.
+        StoreCorruptError: if the length of `data` does not fit n outcomes.
     """
     if version == format_3.VERSION:
         rows = _rows(format_3.OUTCOME, data, n)

@@ -1,6 +1,6 @@
-"""The records of one model's predictions and rounds: what the rest of the service reads and writes.
+"""The record format of one model's predictions and rounds, as used by the rest of the service.
 
-`layout` says where each number is. The joining of predictions with feedback is done by `lua/add_feedback.lua`.
+`layout` defines the structs. `lua/add_feedback.lua` joins predictions with feedback.
 """
 
 from collections.abc import Sequence
@@ -26,16 +26,17 @@ from service.store.records.soundness import Numbers, sound_rows
 from service.store.records.stored_prediction import StoredPrediction, single_prediction
 
 BLOCK_BYTES = 16_384
-"""The largest block of more than one prediction: each feedback reads one, and one that waits keeps it whole."""
+"""Maximum bytes of a block with several predictions. Each feedback reads a whole block, and one open prediction keeps
+the bodies of all."""
 
 _HEAD, _OPEN_COUNT = HEAD.struct(), OPEN_COUNT.struct()
 
 
 class NewPredictions(NamedTuple):
-    """n predictions that were made together, and are not yet stored."""
+    """n predictions made together and not yet stored."""
 
-    outputs: npt.NDArray[Any]  # (n, ...), the answers as the form has them
-    propensities: FloatArray  # (n,), 0 where one is too small for a float64
+    outputs: npt.NDArray[Any]  # (n, ...), the answers in the stored dtype
+    propensities: FloatArray  # (n,), 0 if too small for a float64
     residual_uniforms: FloatArray  # (n,), of the draws
     evidence: FloatArray  # (n, E), of the decisions
     contexts: Contexts  # as the learner saw them
@@ -46,16 +47,16 @@ class NewPredictions(NamedTuple):
 
 
 class RecordFormat:
-    """The bytes of one model's predictions and rounds.
+    """Encodes and decodes one model's predictions and rounds.
 
     Args:
-        answers: how its answers are stored.
-        evidence_size: E, numbers of evidence in each.
-        contexts: how its contexts are stored.
+        answers: the codec of its answers.
+        evidence_size: E, the number of evidence values per prediction.
+        contexts: the codec of its contexts.
 
     Attributes:
-        answers: as given.
-        shape: what the script for records of version 3 needs to know.
+        answers: the codec of its answers.
+        shape: the shape of its version 3 records, an argument of their script.
     """
 
     def __init__(self, answers: AnswerCodec, evidence_size: int, contexts: ContextCodec) -> None:
@@ -70,16 +71,16 @@ class RecordFormat:
 
     @property
     def round_bytes(self) -> int:
-        """Return the length of a round in the log; of one whose context has no fixed length, without it."""
+        """Size of a round in the log; without the context if contexts differ in size."""
         return self._rounds.least_bytes
 
     @cached_property
     def _format_3(self) -> Format3:
-        """Made only for models that have records of that version."""
+        """The reader of version 3, created only if the model has such records."""
         return Format3(self.answers, self._evidence_size, self._contexts)
 
     def sound(self, predictions: NewPredictions) -> BoolArray:
-        """Return which of n predictions can be read again once they are stored, (n,)."""
+        """Return which of n predictions will be readable after they are stored, (n,)."""
         numbers = Numbers(
             predictions.outputs,
             predictions.propensities,
@@ -91,7 +92,7 @@ class RecordFormat:
         return sound_rows(self.answers, numbers)
 
     def bounds(self, contexts: Contexts) -> list[int]:
-        """Return where n predictions, kept in blocks that are not too large, begin a new one; 0 and n included."""
+        """Divide n predictions into blocks of limited size; return the start of each block, and n."""
         each, fixed = self._outcome_bytes + self._prediction.itemsize + self._body.itemsize, self._contexts.fixed_bytes
         in_contexts = int(self._contexts.encode(contexts)[1][-1]) if fixed is None else contexts.n * fixed
         blocks = min(contexts.n, -(-(contexts.n * each + in_contexts) // BLOCK_BYTES))
@@ -100,12 +101,12 @@ class RecordFormat:
     def encode_blocks(
         self, predictions: NewPredictions, bounds: Sequence[int], tokens: IntArray, fingerprints: Sequence[bytes]
     ) -> list[bytes]:
-        """Return the records of n open predictions.
+        """Encode n open predictions; return the record of each block.
 
         Args:
-            predictions: n of them.
-            bounds: where each block begins, and n.
-            tokens: (n,), of `service.prediction_id`.
+            predictions: n predictions.
+            bounds: the start of each block, and n.
+            tokens: (n,), see `service.prediction_id`.
             fingerprints: 16 bytes for each block.
         """
         bodies = self._encode_bodies(predictions)
@@ -123,7 +124,7 @@ class RecordFormat:
     def _encode_heads(
         self, predictions: NewPredictions, bodies: Sequence[bytes], bounds: Sequence[int], tokens: IntArray
     ) -> bytes:
-        """What the blocks have of each prediction beside its body."""
+        """Encode the PREDICTION struct of each prediction."""
         heads, ends = np.empty(len(bodies), self._prediction), np.cumsum([0, *map(len, bodies)])
         first = np.repeat(ends[list(bounds[:-1])], np.diff(bounds))
         heads["begin"], heads["end"] = ends[:-1] - first, ends[1:] - first
@@ -146,11 +147,11 @@ class RecordFormat:
         ]
 
     def decode_stored(self, record: bytes) -> StoredPrediction | None:
-        """Decode a block that keeps a single prediction, with or without its body; return None if it keeps several.
+        """Decode a block with a single prediction, with or without its body; return None if it has several.
 
         Raises:
             NewerVersionError: if a newer version wrote it.
-            StoreCorruptError: if it is none.
+            StoreCorruptError: if it is not a valid block.
         """
         if record[:1] == bytes([format_3.VERSION]):
             return self._format_3.decode_stored(record)
@@ -160,7 +161,7 @@ class RecordFormat:
         )
 
     def check_block(self, record: bytes) -> None:
-        """Refuse a block of which a prediction could not be joined with feedback.
+        """Check that every open prediction of a block can be joined with feedback.
 
         Raises:
             NewerVersionError: if a newer version wrote it.
@@ -172,11 +173,11 @@ class RecordFormat:
             self.rows(rounds)
 
     def reader(self, version: int) -> RoundReader:
-        """Return the reader of the rounds that a version wrote, which is one that this version knows."""
+        """Return the reader of rounds of a version, which must be 3 or the current one."""
         return self._format_3 if version == format_3.VERSION else self._rounds
 
     def joined(self, raw: Sequence[RawRounds]) -> tuple[Table, Contexts]:
-        """Return the table of rounds that follow each other, and their contexts, in new arrays.
+        """Join consecutive rounds; return their table and their contexts, in new arrays.
 
         Raises:
             StoreCorruptError: if a number in one of them is impossible.
@@ -185,36 +186,36 @@ class RecordFormat:
         lengths = np.concatenate([np.diff(each.offsets) for each in raw])
         contexts = self._contexts.decode(b"".join(each.contexts for each in raw), np.cumsum([0, *lengths]))
         if wrong := row_faults(self.answers, table, contexts):
-            raise StoreCorruptError(f"a round of the log holds an impossible {wrong[0]}")
+            raise StoreCorruptError(f"a round of the log has an impossible {wrong[0]}")
         return table, contexts
 
     def rows(self, entries: Sequence[bytes]) -> tuple[Table, Contexts]:
-        """Return the table of the rounds in entries that this version wrote, and their contexts, in new arrays.
+        """Read entries that this version wrote; return the table of their rounds and their contexts, in new arrays.
 
         Raises:
-            StoreCorruptError: if an entry is not one of this model, or is damaged.
-            NewerVersionError: if a newer version wrote some of it.
+            StoreCorruptError: if an entry belongs to another model or is damaged.
+            NewerVersionError: if a newer version wrote part of it.
         """
         return self.joined([self._rounds.read(entries)])
 
     def table(self, entries: Sequence[bytes]) -> Table:
-        """Return a row for each round in entries of the log; raises as `rows`."""
+        """Return a row for each round in entries of the log; raise as `rows` does."""
         return self.rows(entries)[0]
 
     def decode_rounds(self, entries: Sequence[bytes]) -> Rounds:
-        """Return the rounds in entries of the log as the learners want them; raises as `rows`."""
+        """Return the rounds in entries of the log as input for learners; raise as `rows` does."""
         return self.rounds_of(*self.rows(entries))
 
     @staticmethod
     def rounds_of(table: Table, contexts: Contexts) -> Rounds:
-        """Return the rounds of a table as the learners want them, in new arrays."""
+        """Convert the rounds of a table to input for learners, in new arrays."""
         return Rounds(
             contexts=contexts,
             labels=table["output"].astype(np.int64),
             propensities=table["propensity"].astype(np.float64),
             correct=table["correct"].astype(np.bool_),
             true_labels=table["truth"].astype(np.int64),
-            # A copy in any case: kernels are compiled for arrays that may be written.
+            # Always a copy: kernels are compiled for writable arrays.
             evidence=np.array(table["evidence"], order="C"),
             residual_uniforms=table["residual_uniform"].astype(np.float64),
         )

@@ -1,4 +1,4 @@
-"""Rounds of the log as a table, whatever version wrote them, and what its numbers may be."""
+"""A table of log rounds, independent of the version that wrote them, and the checks of its numbers."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol
@@ -15,34 +15,34 @@ Table = np.ndarray[Any, Any]
 
 
 class RawRounds(NamedTuple):
-    """n rounds as they are stored: their table, and the bytes of their contexts."""
+    """n rounds: their table, and their contexts, not yet decoded."""
 
     table: Table
-    contexts: bytes  # all of them, joined
-    offsets: IntArray  # (n + 1,), where each begins, and the end
+    contexts: bytes  # the encoded contexts, joined
+    offsets: IntArray  # (n + 1,), the start of each context, and the end
 
 
 class RoundReader(Protocol):
-    """Reads the rounds that one version wrote."""
+    """Reads rounds written by one version."""
 
     def bounds(self, payload: bytes) -> list[int]:
-        """Return where each round of an entry begins, and the end.
+        """Return the start of each round in an entry, and the end.
 
         Raises:
             StoreCorruptError: if the entry cannot be split.
         """
 
     def read(self, payloads: Sequence[bytes]) -> RawRounds:
-        """Return the rounds of entries, which follow each other.
+        """Read the rounds of consecutive entries.
 
         Raises:
-            StoreCorruptError: if one of them is damaged, or of another model.
-            NewerVersionError: if one of them is whole, and has what this version does not know.
+            StoreCorruptError: if a round is damaged, or belongs to another model.
+            NewerVersionError: if a round is intact, but has parts or an outcome that this version does not support.
         """
 
 
 def row_dtype(answers: AnswerCodec, evidence_size: int) -> np.dtype[np.void]:
-    """Return the columns of a table."""
+    """Return the dtype of a table of rounds."""
     return np.dtype(
         [
             ("correct", "u1"),
@@ -61,7 +61,7 @@ def row_dtype(answers: AnswerCodec, evidence_size: int) -> np.dtype[np.void]:
 
 
 def row_faults(answers: AnswerCodec, table: Table, contexts: Contexts) -> list[str]:
-    """Return the names of numbers that would lead a learner astray: labels become indices in compiled updates."""
+    """Return the names of columns with invalid numbers. Compiled updates use labels as indices without checks."""
     right = table["correct"]
     of_outcome: dict[str, BoolArray] = {
         "truth": answers.possible_truths(table["truth"]),

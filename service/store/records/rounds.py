@@ -1,4 +1,4 @@
-"""The rounds of the log that this version writes (`layout.ROUND`), read and verified."""
+"""Reads and verifies log rounds in the format of this version (`layout.ROUND`)."""
 
 from collections.abc import Callable, Sequence
 from itertools import pairwise
@@ -18,9 +18,9 @@ class StoredRounds:
     """Reads the rounds of one model.
 
     Args:
-        answers: how its answers are stored.
+        answers: the codec of its answers.
         evidence_size: E.
-        contexts: how its contexts are stored.
+        contexts: the codec of its contexts.
     """
 
     def __init__(self, answers: AnswerCodec, evidence_size: int, contexts: ContextCodec) -> None:
@@ -30,16 +30,16 @@ class StoredRounds:
         self._fixed = np.dtype(fixed)
         size = contexts.fixed_bytes
         self._whole = None if size is None else np.dtype([*fixed, ("context", f"V{size}")])
-        self._said, self._body = (ROUND.place(field, answers.dtype) for field in ("kind", "flags"))
+        self._kind_at, self._body_at = (ROUND.place(field, answers.dtype) for field in ("kind", "flags"))
 
     @property
     def least_bytes(self) -> int:
-        """Return the length of a round; of one whose context has no fixed length, without it."""
+        """Size of a round; without the context if contexts differ in size."""
         return (self._whole or self._fixed).itemsize
 
     def bounds(self, payload: bytes) -> list[int]:
-        """See `RoundReader.bounds`. The lengths of the parts replace a damaged length."""
-        found = self._walk(payload, self._length_said) or self._walk(payload, self._length_of_parts)
+        """See `RoundReader.bounds`. If a round's length is damaged, its parts give the length."""
+        found = self._walk(payload, self._stored_length) or self._walk(payload, self._length_of_parts)
         if found is None:
             raise StoreCorruptError("an entry cannot be split into rounds")
         return found
@@ -56,7 +56,7 @@ class StoredRounds:
         self._verify(data, at, core)
         return self._of_parts(data, at, core)
 
-    def _length_said(self, payload: bytes, at: int) -> int:
+    def _stored_length(self, payload: bytes, at: int) -> int:
         return int.from_bytes(payload[at : at + 4], "little")
 
     def _length_of_parts(self, payload: bytes, at: int) -> int:
@@ -64,7 +64,7 @@ class StoredRounds:
         return self._fixed.itemsize + int(core["context_bytes"]) + int(core["sent_bytes"]) + int(core["actions_bytes"])
 
     def _walk(self, payload: bytes, length: Callable[[bytes, int], int]) -> list[int] | None:
-        """Where rounds begin, and the end; None where they do not end with the payload."""
+        """Return the start of each round, and the end; None if the last round does not end with the payload."""
         found, at, last = [0], 0, len(payload) - self._core.itemsize
         while at <= last:
             size = length(payload, at)
@@ -82,7 +82,7 @@ class StoredRounds:
         return found
 
     def _of_one_length(self, data: bytes) -> Table | None:
-        """The rounds, if they all have the parts that this version writes; read at once, which is fast."""
+        """Read all rounds together, which is fast; return None unless all have the size that this version writes."""
         if self._whole is None or not data or len(data) % self._whole.itemsize:
             return None
         whole = np.frombuffer(data, self._whole)
@@ -91,27 +91,27 @@ class StoredRounds:
         return whole if same.all() else None
 
     def _verify(self, data: bytes, at: Sequence[int], core: Table) -> None:
-        """Refuses rounds that are damaged, then those that this version does not understand."""
+        """Refuse damaged rounds, then rounds that this version does not understand."""
         if (core["length"] != np.diff(at)).any():
-            raise StoreCorruptError("a round of the log has another length than it says")
-        said, body = self._said, self._body
-        if [check_of(data[start + said : start + body]) for start in at[:-1]] != core["check"].tolist():
+            raise StoreCorruptError("a round of the log does not have its stored length")
+        kind_at, body_at = self._kind_at, self._body_at
+        if [check_of(data[start + kind_at : start + body_at]) for start in at[:-1]] != core["check"].tolist():
             raise StoreCorruptError("the outcome of a round fails its check")
-        if [check_of(data[start + body : stop]) for start, stop in pairwise(at)] != core["body_check"].tolist():
+        if [check_of(data[start + body_at : stop]) for start, stop in pairwise(at)] != core["body_check"].tolist():
             raise StoreCorruptError("the body of a round fails its check")
         self._refuse_newer(core)
 
     def _refuse_newer(self, core: Table) -> None:
         if (core["kind"] != FEEDBACK).any() or ((core["reward"] != 0.0) & (core["reward"] != 1.0)).any():
-            raise NewerVersionError("a round of the log has an outcome that this version does not know")
+            raise NewerVersionError("a round of the log has an outcome that this version does not support")
         if (core["flags"] != EVIDENCE).any() or core["actions_bytes"].any():
-            raise NewerVersionError("a round of the log has parts that this version does not know")
+            raise NewerVersionError("a round of the log has parts that this version does not support")
 
     def _of_parts(self, data: bytes, at: Sequence[int], core: Table) -> RawRounds:
-        """Rounds of several lengths."""
+        """Read rounds of different sizes."""
         lengths = core["context_bytes"].astype(np.int64)
         if (self._fixed.itemsize + lengths + core["sent_bytes"] != core["length"]).any():
-            raise StoreCorruptError("the parts of a round have other lengths than they should")
+            raise StoreCorruptError("the parts of a round do not have their stored lengths")
         fixed, begin = np.frombuffer(_gathered(data, at, 0, self._fixed.itemsize), self._fixed), self._fixed.itemsize
         contexts = [
             data[start + begin : start + begin + size] for start, size in zip(at, lengths.tolist(), strict=False)
@@ -129,5 +129,5 @@ class StoredRounds:
 
 
 def _gathered(data: bytes, at: Sequence[int], begin: int, end: int) -> bytes:
-    """The same part of each round."""
+    """Join the bytes from `begin` to `end` of each round."""
     return b"".join([data[start + begin : start + end] for start in at[:-1]])

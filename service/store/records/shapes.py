@@ -1,13 +1,13 @@
-"""What `lua/add_feedback_format_3.lua` knows of a model's records, to find damaged ones."""
+"""The shape of a model's version 3 records, by which `lua/add_feedback_format_3.lua` detects damaged ones."""
 
 from typing import NamedTuple
 
 
 class RecordShape(NamedTuple):
-    """The lengths of a model's records of version 3, and what answers they may hold."""
+    """The sizes of a model's version 3 records, and the answers they may contain."""
 
     kind: str  # of answer
     n_labels: int
     answer_bytes: int
     body_bytes: int  # without a sparse context
-    sparse_features: int  # 0: contexts are dense
+    sparse_features: int  # d; 0 for dense contexts

@@ -1,4 +1,4 @@
-"""What the numbers of a prediction may be. Asked before one is stored, and again wherever one is read."""
+"""Valid ranges of a prediction's numbers, checked before it is stored and whenever it is read."""
 
 import functools
 import operator
@@ -12,19 +12,19 @@ from learners.base import BoolArray, Contexts, FloatArray
 from service.store.records.answer_codec import AnswerCodec
 
 LATEST = 253_402_300_800.0
-"""Seconds since the epoch: the year 10000, which no clock shows and no date has."""
+"""Upper limit of moments, in seconds since the epoch: the year 10000, which `datetime` cannot represent."""
 
 MOST_ROUNDS = 2**53
-"""In a log: the store's scripts count in float64."""
+"""Maximum rounds in a log, because the store's scripts count in float64."""
 
 _LEAST = 5e-324
 """The smallest float64 above 0."""
 
 
 class Numbers(NamedTuple):
-    """Of n predictions."""
+    """The numbers of n predictions."""
 
-    outputs: npt.NDArray[Any]  # (n, ...), the answers as the form has them
+    outputs: npt.NDArray[Any]  # (n, ...), the answers in the stored dtype
     propensities: FloatArray  # (n,)
     residual_uniforms: FloatArray  # (n,)
     evidence: FloatArray  # (n, E)
@@ -33,12 +33,12 @@ class Numbers(NamedTuple):
 
 
 def sound_rows(form: AnswerCodec, numbers: Numbers) -> BoolArray:
-    """Which of n predictions a learner may learn from, (n,)."""
+    """Return which of n predictions have only valid numbers, (n,)."""
     return functools.reduce(operator.and_, (mask for _, mask in _columns(form, numbers)))
 
 
 def faults(form: AnswerCodec, numbers: Numbers) -> list[str]:
-    """The names of the numbers that are impossible in one of the predictions, or in several."""
+    """Return the names of the numbers that are invalid in any of the predictions."""
     return [name for name, mask in _columns(form, numbers) if not mask.all()]
 
 

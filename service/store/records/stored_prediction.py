@@ -1,4 +1,4 @@
-"""What is kept of a prediction until it is forgotten."""
+"""A stored prediction without its body."""
 
 from typing import Any, NamedTuple
 
@@ -13,29 +13,29 @@ from service.store.records.soundness import Numbers, faults
 
 
 class StoredPrediction(NamedTuple):
-    """What is kept of a prediction until it is forgotten, open or closed."""
+    """The part of a prediction that stays stored until it is deleted, open or closed."""
 
-    fingerprint: bytes  # 16 bytes, of the request's body; zeros where the service made the id
+    fingerprint: bytes  # 16 bytes, of the context sent; zeros if the service generated the id
     expires_at: float  # seconds since the epoch
     rounds_seen: int
-    propensities: FloatArray  # (1,), 0 where it is too small for a float64
+    propensities: FloatArray  # (1,), 0 if too small for a float64
     outputs: npt.NDArray[Any]  # (1, ...), the answer
 
 
 def single_prediction(
     answers: AnswerCodec, predictions: Table, fingerprint: bytes, expires_at: float, rounds_seen: int
 ) -> StoredPrediction | None:
-    """Return the prediction of a block; None if the service named the block and it keeps several.
+    """Return the prediction of a block; None if the service generated the block's id and it has several predictions.
 
     Raises:
-        StoreCorruptError: if it keeps several under a client's id, or one of its numbers is impossible.
+        StoreCorruptError: if a block with a client's id has several predictions, or a number is invalid.
     """
     if len(predictions) > 1 and fingerprint == bytes(16):
         return None
     if len(predictions) != 1:
-        raise StoreCorruptError("a prediction's record is of another model")
+        raise StoreCorruptError("a prediction's record belongs to another model")
     output, p, none = predictions["output"], predictions["propensity"], np.zeros((1, 0))
     numbers = Numbers(output, p, np.zeros(1), none, Contexts.dense(none), (expires_at,))
     if wrong := faults(answers, numbers):
-        raise StoreCorruptError(f"a prediction's record holds an impossible {wrong[0]}")
+        raise StoreCorruptError(f"a prediction's record has an impossible {wrong[0]}")
     return StoredPrediction(fingerprint, expires_at, rounds_seen, p, output)

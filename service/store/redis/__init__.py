@@ -1,1 +1,1 @@
-"""The store over the Redis protocol."""
+"""The implementation of the store over the Redis protocol."""

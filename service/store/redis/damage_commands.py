@@ -1,4 +1,4 @@
-"""What a store over the Redis protocol does about damage: keep a record of it, and search for it."""
+"""The damage commands of the store over the Redis protocol: record damage, and scan for it."""
 
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Sequence
@@ -23,7 +23,7 @@ _SCAN_COUNT = 1000
 
 
 class DamageCommands(ABC):
-    """The part of `service.store.redis.redis_store.RedisStore` that damage concerns."""
+    """The methods of `service.store.redis.redis_store.RedisStore` that concern damage."""
 
     _connection: Connection
 
@@ -59,7 +59,7 @@ class DamageCommands(ABC):
     @translating_errors
     async def read_damage(self, key: ModelKey) -> DamageRecord:
         """See `Store.read_damage`."""
-        # The version first: what comes between the two reads is read again.
+        # Read the version first: damage recorded between the two reads then causes another read.
         version = await self._call("HGET", keys.model(key.name), "damage")
         return DamageRecord(int(version or 0), decode_damage(await self._call("HGETALL", keys.damage(*key))))
 
@@ -85,15 +85,15 @@ class DamageCommands(ABC):
 
     @translating_errors
     async def _scan(self, server: Any, cursor: int, pattern: str) -> tuple[int, list[tuple[str, bytes]]]:
-        """A page of keys with their values, and where the next one begins; 0 behind the last."""
+        """Return the next cursor, 0 after the last page, and a page of keys with their values."""
         following, found = await server("SCAN", cursor, "MATCH", pattern, "COUNT", _SCAN_COUNT)
-        if isinstance(following, dict):  # as the client of a cluster has it, by server
+        if isinstance(following, dict):  # the cluster client returns cursors by server
             (following,) = following.values()
         records = [(key.decode(errors="replace"), await self._get(key)) for key in found]
         return int(following), [(name, record) for name, record in records if record is not None]
 
     async def _get(self, key: bytes) -> bytes | None:
-        """A string; an empty one in the place of another type of value, which no reader takes for a block."""
+        """Return a string; an empty one, which is not a valid block, if the key holds another type of value."""
         try:
             record: bytes | None = await self._call("GET", key)
         except exceptions.ResponseError as error:

@@ -1,4 +1,4 @@
-"""Entries of the log, as the stream has them."""
+"""Decodes log entries from the fields of a stream."""
 
 from collections.abc import Sequence
 
@@ -10,13 +10,13 @@ _ROUND, _VERSION = b"r", str(layout.VERSION).encode()
 
 
 def decode_entry(number: bytes, fields: Sequence[bytes]) -> LogEntry:
-    """Return the entry of an id, `<rounds>-<changes>`, with its fields.
+    """Decode an entry from its id, `<rounds>-<changes>`, and its fields.
 
-    Fields are `t` the type, `v` the version of its layout, `p` the block and `d` the rounds; before version 4 `p` and
-    `r`, the rounds.
+    Fields are `t` the type, `v` the version of its layout, `p` the block and `d` the rounds. Before version 4 they were
+    `p` and `r`, the rounds.
 
     Raises:
-        NewerVersionError: if it has a type, a version or a field that this version does not know.
+        NewerVersionError: if this version does not know its type, its version or one of its fields.
     """
     match list(fields):
         case [b"t", t, b"v", v, b"p", block, b"d", rounds] if (t, v) == (_ROUND, _VERSION):
@@ -24,5 +24,5 @@ def decode_entry(number: bytes, fields: Sequence[bytes]) -> LogEntry:
         case [b"p", block, b"r", rounds]:
             version = format_3.VERSION
         case _:
-            raise NewerVersionError(f"entry {number.decode()} of the log is of a kind that this version does not know")
+            raise NewerVersionError(f"entry {number.decode()} of the log has a format that this version does not know")
     return LogEntry(int(number.partition(b"-")[0]), block.decode(errors="replace"), rounds, version)

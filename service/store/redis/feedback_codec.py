@@ -1,4 +1,4 @@
-"""Feedback as `lua/add_feedback.lua` reads it, by the blocks that its predictions are in, and its judgement."""
+"""Encodes feedback for `lua/add_feedback.lua`, grouped by the blocks of its predictions, and decodes the results."""
 
 import struct
 from collections.abc import Iterable, Mapping, Sequence
@@ -9,45 +9,45 @@ from service.store.base import Feedback, FeedbackResult, FeedbackStatus
 from service.store.records.layout import VERSION
 from service.store.records.outcomes import decode_outcomes
 
-Said: TypeAlias = Mapping[str, Sequence[bytes]]
-"""What is said of the predictions of each block."""
+EncodedFeedback: TypeAlias = Mapping[str, Sequence[bytes]]
+"""Encoded feedback by block."""
 
-_SAID = struct.Struct("<qBI")
-"""token i64, correct u8 (1, 0, or 2 where only the truth is given), bytes of the truth u32; the truth follows."""
+_FEEDBACK = struct.Struct("<qBI")
+"""token i64, correct u8 (1, 0, or 2 if only the truth is given), bytes of the truth u32; the truth follows."""
 
 _STATUSES = {ord(status.value[0]): status for status in FeedbackStatus}
 
 _WITH_OUTCOME = b"rdc"
-"""The letters of recorded, duplicate and conflict."""
+"""The letters of the statuses recorded, duplicate and conflict."""
 
 _OLDER = b"o"
-"""The letter of a prediction that is in a block of version 3."""
+"""The letter of a prediction in a block of version 3."""
 
 
 def by_block(feedback: Iterable[Feedback]) -> tuple[list[str], dict[str, list[bytes]]]:
-    """Return the block of each feedback, and for each block what is said of its predictions, in the order given."""
+    """Return the block of each feedback, and the encoded feedback of each block, in the given order."""
     order: list[str] = []
-    said: dict[str, list[bytes]] = {}
+    encoded: dict[str, list[bytes]] = {}
     for (_, block, token), correct, truth in feedback:
         order.append(block)
-        packed = _SAID.pack(token, 2 if correct is None else correct, len(truth or b"")) + (truth or b"")
-        said.setdefault(block, []).append(packed)
-    return order, said
+        packed = _FEEDBACK.pack(token, 2 if correct is None else correct, len(truth or b"")) + (truth or b"")
+        encoded.setdefault(block, []).append(packed)
+    return order, encoded
 
 
 def in_order(order: Sequence[str], results: Mapping[str, Iterable[FeedbackResult]]) -> list[FeedbackResult]:
-    """Return what became of each feedback, from the results for each block. Trouble with one block is no other's."""
+    """Return the result of each feedback in the original order, from the results of each block."""
     of_block = {block: iter(each) for block, each in results.items()}
     return [next(of_block[block]) for block in order]
 
 
 def is_older(letters: bytes, _: bytes) -> bool:
-    """Return whether a reply says that nothing was done to a block, as it is of version 3."""
+    """Return whether a reply reports an untouched block of version 3."""
     return letters.startswith(_OLDER)
 
 
 def decode_results(letters: bytes, outcomes: bytes, version: int = VERSION) -> list[FeedbackResult]:
-    """Return the results of one block, from the reply for it; none where nothing was done to it."""
+    """Decode the results of one block from its reply; return an empty list for an untouched block of version 3."""
     if is_older(letters, outcomes):
         return []
     try:

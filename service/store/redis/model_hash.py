@@ -1,4 +1,4 @@
-"""A model's hash, as it is read: what is damaged there is said of that model, and of no other."""
+"""Reads a model's hash. Damage in it raises an error that names the model."""
 
 import math
 from collections.abc import Sequence
@@ -8,7 +8,7 @@ from service.errors import StoreCorruptError
 from service.store.stored_models import ListedModel, ModelKey, StoredModel
 
 NAME_ERRORS = "surrogateescape"
-"""How names that are no text are read, so that a list goes on behind them."""
+"""Error handler for names that are not UTF-8, so that a list can continue after them."""
 
 _COUNTERS = ("rounds", "predictions", "correct")
 
@@ -17,15 +17,15 @@ _LATEST = 253_402_300_799.0
 
 
 def corrupt(name: str, what: str) -> StoreCorruptError:
-    """Return the error that says what cannot be read of a model."""
+    """Return the error for an unreadable model."""
     return StoreCorruptError(f"model {name!r} cannot be read: {what}")
 
 
 def read_model(name: str, fields: dict[bytes, bytes]) -> StoredModel | None:
-    """Return a model from all fields of its hash; None where there are none.
+    """Decode a model from all fields of its hash; return None if there are none.
 
     Raises:
-        StoreCorruptError: if one that is needed is missing, or is not what it should be.
+        StoreCorruptError: if a required field is missing or invalid.
     """
     if not fields:
         return None
@@ -38,7 +38,7 @@ def read_model(name: str, fields: dict[bytes, bytes]) -> StoredModel | None:
 
 
 def read_listed(name: str, reply: Sequence[Any]) -> ListedModel | None:
-    """Return a model from what `list_model.lua` brings; None where there is none.
+    """Decode a list entry from the reply of `list_model.lua`; return None if the model does not exist.
 
     Raises:
         StoreCorruptError: as `read_model`.
@@ -61,13 +61,13 @@ def read_listed(name: str, reply: Sequence[Any]) -> ListedModel | None:
 
 
 def count(name: str, field: str, value: bytes | None) -> int:
-    """Return a counter.
+    """Decode a counter.
 
     Raises:
-        StoreCorruptError: if it is missing, or no number from 0 on.
+        StoreCorruptError: if it is missing or not a number of at least 0.
     """
     if value is None or not value.isdigit() or len(value) > 19 or (value[:1] == b"0" and value != b"0"):
-        raise corrupt(name, f"its {field} {'are missing' if value is None else 'are no number'}")
+        raise corrupt(name, f"its {field} {'are missing' if value is None else 'are not a number'}")
     return int(value)
 
 
@@ -86,5 +86,5 @@ def _moment(name: str, value: bytes | None) -> float:
     except ValueError:
         seconds = math.nan
     if not 0.0 <= seconds <= _LATEST:
-        raise corrupt(name, f"its created_at is {'missing' if value is None else 'no moment'}")
+        raise corrupt(name, f"its created_at is {'missing' if value is None else 'not a time'}")
     return seconds

@@ -1,4 +1,4 @@
-"""What a store tells whoever watches it: a few small reads for each model, whatever the length of its log."""
+"""Reads counters and statistics for monitoring: a few small reads per model, regardless of the length of its log."""
 
 import asyncio
 import math
@@ -17,10 +17,10 @@ _FIELDS = ("incarnation", *_COUNTERS, "damaged", *(f"refused:{status}" for statu
 
 
 async def read_model_stats(call: _Call, name: str) -> ModelStats | None:
-    """The figures of a model; None if there is none of that name.
+    """Read a model's counters and statistics; return None if the model does not exist.
 
     Raises:
-        StoreCorruptError: if a counter is missing, or is no number.
+        StoreCorruptError: if a counter is missing or not a number.
     """
     values = await call("HMGET", keys.model(name), *_FIELDS)
     if values == [None] * len(values):
@@ -51,10 +51,10 @@ async def read_model_stats(call: _Call, name: str) -> ModelStats | None:
 
 
 async def read_load(servers: Sequence[_Call], call: _Call) -> StoreLoad:
-    """How much memory the store uses, of how much, and how many models are listed.
+    """Read the store's memory use, its memory limit, and the number of listed models.
 
     Args:
-        servers: a way to each server that takes writes; what is told of memory is of the fullest.
+        servers: one call per server that accepts writes. The memory is that of the fullest server.
         call: sends a command to the server that has its keys.
     """
     *infos, models = await asyncio.gather(*(server("INFO", "memory") for server in servers), call("ZCARD", keys.MODELS))
@@ -63,11 +63,11 @@ async def read_load(servers: Sequence[_Call], call: _Call) -> StoreLoad:
 
 
 def _memory(info: dict[str, Any]) -> tuple[int, int]:
-    """Bytes used, and the most that may be; 0 where that is not told."""
+    """Return the bytes used and their maximum; 0 if the maximum is unknown."""
     return int(info["used_memory"]), int(info.get("maxmemory", 0)) or int(info.get("total_system_memory", 0))
 
 
 def _by_slot(name: str, statistics: dict[bytes, bytes]) -> dict[int, int]:
-    """How many predictions there were by the end of each slot of time."""
+    """Return the total predictions by the end of each time slot."""
     slots = {field[len(_SLOT) :]: value for field, value in statistics.items() if field.startswith(_SLOT)}
     return {count(name, "slots of its statistics", slot): count(name, "slots", value) for slot, value in slots.items()}

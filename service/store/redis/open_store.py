@@ -1,4 +1,4 @@
-"""Opens the store: what is kept of models, of API keys, and of their requests, over one set of connections."""
+"""Opens the store of models, API keys and request counts over one set of connections."""
 
 from typing import NamedTuple
 
@@ -12,7 +12,7 @@ from service.store.redis.traced import traced
 
 
 class OpenStore(NamedTuple):
-    """An open store; closing `store` closes all of it."""
+    """An open store. Closing `store` closes all three."""
 
     store: Store
     api_keys: KeyTable
@@ -22,14 +22,14 @@ class OpenStore(NamedTuple):
 def open_store(
     url: str, timeout: float, tls: TlsFiles = NO_FILES, replicas: int = 0, *, tracing: bool = False
 ) -> OpenStore:
-    """Open the store at a URL. Connections are made when they are first used.
+    """Open the store at a URL. Connections open on first use.
 
     Args:
-        url: as `service.store.connections.addresses.parse_store_url` takes it.
+        url: as for `service.store.connections.addresses.parse_store_url`.
         timeout: seconds to wait for a connection, and for each reply.
-        tls: files for TLS, where the URL asks for it.
-        replicas: how many must have a feedback before it is acknowledged.
-        tracing: whether calls about models are spans.
+        tls: files for TLS, if the URL selects it.
+        replicas: number of replicas that must have a feedback before it is acknowledged.
+        tracing: whether to record store calls about models as spans.
     """
     redis = RedisStore(url, timeout, tls, replicas)
     store = traced(redis) if tracing else redis

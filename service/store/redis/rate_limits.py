@@ -1,8 +1,9 @@
-"""How many requests each API key has made, counted in the store.
+"""Counts the requests of each API key in the store.
 
-Fixed windows: the first request of a key opens one, and the next opens when it has passed. One round trip for each
-request. Around the edge of two windows twice the limit may pass. The library `limits` reads the limits and names their
-counters; its storages know neither Sentinels nor certificates as the store's own connection does.
+Windows are fixed: a key's first request opens a window, and its first request after that window opens the next. Each
+request takes one round trip. Around the boundary of two windows, up to twice the limit may pass. The library `limits`
+parses limits and names their counters. Its storage classes are not used, as they do not support Sentinels and
+certificates like the store's connection.
 """
 
 import math
@@ -23,18 +24,18 @@ class RateLimits:
     """Implements `service.store.access_tables.RequestCounter`.
 
     Args:
-        command: sends one command to the store, and raises `StoreError`.
+        command: sends one command to the store; raises `StoreError`.
     """
 
     def __init__(self, command: Callable[..., Awaitable[Any]]) -> None:
         self._command = command
 
     async def count(self, key_id: str, limit: str) -> RequestCount:
-        """Counts a request of a key, whose limit is such as `100/second`.
+        """Count a request of a key against a limit such as `100/second`.
 
         Raises:
-            StoreUnavailableError: if the store gives no answer.
-            StoreFullError: if it has no memory left.
+            StoreUnavailableError: if the store does not answer.
+            StoreFullError: if the store is out of memory.
         """
         item = _parse(limit)
         counter, window = f"{keys.RATE_LIMITS}:{item.key_for(key_id)}", item.get_expiry()

@@ -1,8 +1,8 @@
 """The store over the Redis protocol: Redis 7.0 or later, or Valkey 8 or later.
 
-Every change is one Lua script on the keys of one model, so it happens whole or not at all, and on one shard. The
-client never repeats a command that may have run: a write whose reply was lost is the caller's to repeat, and the
-scripts let it.
+Every change is one Lua script on the keys of one model, so it is atomic and runs on one shard. The client never
+repeats a command that may have run. If the reply to a write is lost, the caller may repeat the write; the scripts are
+idempotent.
 """
 
 import asyncio
@@ -39,7 +39,7 @@ from service.store.records import format_3
 from service.store.redis.damage_commands import DamageCommands
 from service.store.redis.driver_errors import translating_errors
 from service.store.redis.entry_codec import decode_entry
-from service.store.redis.feedback_codec import Said, by_block, decode_results, in_order, is_older
+from service.store.redis.feedback_codec import EncodedFeedback, by_block, decode_results, in_order, is_older
 from service.store.redis.model_hash import NAME_ERRORS, read_listed, read_model
 from service.store.redis.model_stats import read_load, read_model_stats
 from service.store.redis.scripts import Script, record_script, script
@@ -47,13 +47,13 @@ from service.store.redis.snapshot_parts import SNAPSHOT_VERSION, check_of, read_
 from service.store.stored_models import ListedModel, ModelKey, ModelPage, StoredModel, UnreadModel
 
 _BULK_PATIENCE = 30
-"""How many times longer than for other replies one waits for a snapshot, which may have many megabytes."""
+"""Factor by which the timeout for snapshots exceeds that for other replies. A snapshot may have many megabytes."""
 
 _PART_BYTES = 2**20
-"""Of a snapshot: what the store takes in a millisecond or two."""
+"""Bytes per part of a snapshot. The store accepts a part in one or two milliseconds."""
 
-_COMING_SECONDS = 3600
-"""After which the store forgets the parts of a snapshot that was never finished."""
+_UNFINISHED_SECONDS = 3600
+"""Time to live of the parts of an unfinished snapshot."""
 
 _Connection: TypeAlias = Connection | Confirmed
 
@@ -73,22 +73,22 @@ class RedisStore(DamageCommands):
     """Implements `service.store.base.Store`.
 
     Args:
-        url: as `service.store.connections.addresses` understands it.
+        url: as for `service.store.connections.addresses.parse_store_url`.
         timeout: seconds to wait for a connection, and for each reply.
-        tls: files for TLS, where the URL asks for it.
-        replicas: how many must have a feedback before it is acknowledged.
+        tls: files for TLS, if the URL selects it.
+        replicas: number of replicas that must have a feedback before it is acknowledged.
     """
 
     def __init__(self, url: str, timeout: float, tls: TlsFiles = NO_FILES, replicas: int = 0) -> None:
         self._connection = connect(url, timeout, tls)
         self._confirmed = Confirmed(self._connection, replicas, timeout / 2)
         self._bulk = connect(url, timeout, tls, _BULK_PATIENCE)
-        self._turn = asyncio.Semaphore(32)  # commands in flight; more wait their turn
+        self._turn = asyncio.Semaphore(32)  # maximum commands in flight
 
     @translating_errors
     async def create_model(self, key: ModelKey, definition: str, now: float, summary: str = "") -> bool:
         """See `Store.create_model`."""
-        # Listed before and after: a deletion of an earlier model of this name may run between the two.
+        # Listed before and after, because the deletion of an earlier model with this name may run in between.
         await self._call("ZADD", keys.MODELS, 0, key.name)
         args = (key.incarnation, definition, repr(now), summary)
         created = bool(await self._run(_CREATE_MODEL, [keys.model(key.name)], args))
@@ -107,7 +107,7 @@ class RedisStore(DamageCommands):
         start = b"(" + after.encode(errors=NAME_ERRORS) if after else "-"
         raw = await self._call("ZRANGE", keys.MODELS, start, "+", "BYLEX", "LIMIT", 0, limit)
         names = [name.decode(errors=NAME_ERRORS) for name in raw]
-        found = await asyncio.gather(*(self._list_or_say_why(name) for name in names))
+        found = await asyncio.gather(*(self._list_entry(name) for name in names))
         cursor = names[-1] if len(names) == limit else None
         return ModelPage([model for model in found if model is not None], cursor)
 
@@ -151,11 +151,11 @@ class RedisStore(DamageCommands):
         self, key: ModelKey, feedback: Sequence[Feedback], rules: FeedbackRules, now: float
     ) -> list[FeedbackResult]:
         """See `Store.add_feedback`."""
-        order, said = by_block(feedback)
+        order, encoded = by_block(feedback)
         fixed = [key.incarnation, repr(now), int(rules.accept_late), int(rules.label_needed)]
-        replies = await self._join(_ADD_FEEDBACK, key, said, fixed)
-        results = {block: decode_results(*reply) for block, reply in zip(said, replies, strict=True)}
-        if older := {block: said[block] for block, reply in zip(said, replies, strict=True) if is_older(*reply)}:
+        replies = await self._join(_ADD_FEEDBACK, key, encoded, fixed)
+        results = {block: decode_results(*reply) for block, reply in zip(encoded, replies, strict=True)}
+        if older := {block: encoded[block] for block, reply in zip(encoded, replies, strict=True) if is_older(*reply)}:
             replies = await self._join(_ADD_FEEDBACK_FORMAT_3, key, older, [*fixed, *rules.shape])
             for block, reply in zip(older, replies, strict=True):
                 results[block] = decode_results(*reply, format_3.VERSION)
@@ -181,15 +181,15 @@ class RedisStore(DamageCommands):
     @translating_errors
     async def save_snapshot(self, key: ModelKey, snapshot: Snapshot, retain_rounds: int) -> int:
         """See `Store.save_snapshot`."""
-        # Its parts are put elsewhere one by one: a large state in one command would hold up the store for everyone.
-        # Named by what is in it: two workers that write the same one at once do each other no harm.
+        # The parts are first written one by one to a temporary key: one command with a large state would block the
+        # store. The key is named by its content, so two workers can write the same snapshot concurrently.
         check = await asyncio.to_thread(check_of, snapshot, SNAPSHOT_VERSION)
         coming = keys.coming_snapshot(*key, check)
         starts = range(0, max(len(snapshot.state), 1), _PART_BYTES)
         for number, start in enumerate(starts):
             part = snapshot.state[start : start + _PART_BYTES]
             await self._call("HSET", coming, f"{number:06d}", part, connection=self._bulk)
-            await self._call("EXPIRE", coming, _COMING_SECONDS)
+            await self._call("EXPIRE", coming, _UNFINISHED_SECONDS)
         named = [*_model_and_log(key), keys.snapshot(*key), coming]
         args = [
             *(key.incarnation, SNAPSHOT_VERSION, snapshot.round_count, snapshot.change_count, snapshot.last_at or b""),
@@ -231,7 +231,7 @@ class RedisStore(DamageCommands):
 
     @translating_errors
     async def command(self, *words: Any) -> Any:
-        """Run one command, for tables beside the models (`service.store.redis.api_keys`)."""
+        """Run one command for other tables than models, such as `service.store.redis.api_keys`."""
         return await self._call(*words)
 
     async def close(self) -> None:
@@ -239,25 +239,27 @@ class RedisStore(DamageCommands):
         await self._connection.close()
         await self._bulk.close()
 
-    async def _join(self, script: Script, key: ModelKey, said: Said, fixed: Sequence[Any]) -> list[tuple[bytes, bytes]]:
-        """What a script that joins feedback says of each block."""
-        named = [*_model_and_log(key), *(keys.block(*key, block) for block in said)]
-        parts = [part for block, each in said.items() for part in (block, b"".join(each))]
+    async def _join(
+        self, script: Script, key: ModelKey, encoded: EncodedFeedback, fixed: Sequence[Any]
+    ) -> list[tuple[bytes, bytes]]:
+        """Run a script that joins feedback; return its reply for each block."""
+        named = [*_model_and_log(key), *(keys.block(*key, block) for block in encoded)]
+        parts = [part for block, each in encoded.items() for part in (block, b"".join(each))]
         replies: list[tuple[bytes, bytes]] = _unless_gone(
             key, await self._run(script, named, [*fixed, *parts], self._confirmed)
         )
         return replies
 
-    async def _list_or_say_why(self, name: str) -> ListedModel | UnreadModel | None:
+    async def _list_entry(self, name: str) -> ListedModel | UnreadModel | None:
         if not name.isascii():
-            return None  # no request can name it, and no service made it
+            return None  # not a valid model name: no request can refer to it
         try:
             return await self.list_model(name)
         except StoreError as error:
             return UnreadModel(name, error)
 
     async def _incarnation(self, name: str) -> bytes | None:
-        """The incarnation under a name; None where there is none, or something that is no model."""
+        """Return the incarnation under a name; None if there is none, or the key does not hold a model."""
         try:
             found: bytes | None = await self._call("HGET", keys.model(name), "incarnation")
         except exceptions.ResponseError as error:

@@ -8,19 +8,19 @@ from service.store.records.lua_prelude import lua_prelude
 
 
 class Script(NamedTuple):
-    """The source of a script, and the name that the store has for it."""
+    """The source of a script, and its SHA-1, by which the store caches it."""
 
     sha: str
     source: bytes
 
 
 def script(*names: str) -> Script:
-    """Return the script that is made of some files, one after the other."""
+    """Return the script that concatenates the named files."""
     return _script(_source(names))
 
 
 def record_script(*names: str) -> Script:
-    """Return such a script, which knows the layouts of records."""
+    """Return the script that concatenates the layouts of records and the named files."""
     return _script(lua_prelude().encode() + _source(names))
 
 

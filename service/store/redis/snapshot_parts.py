@@ -1,7 +1,7 @@
-"""Snapshots as the store has them: in parts, which are put where readers do not look until all of them are written.
+"""Snapshots as stored: in parts, under a temporary key until all parts are written.
 
-One check, the first 16 hexadecimal digits of a SHA-1, covers the state, the statistics and the numbers beside them. It
-is one for all parts, so that it also finds one that is missing or that belongs to another snapshot.
+One check, the first 16 hexadecimal digits of a SHA-1, covers the state, the statistics and the numbers. Because it
+covers all parts together, it also detects missing parts and parts of another snapshot.
 """
 
 import asyncio
@@ -15,16 +15,16 @@ from service.store.base import Snapshot
 from service.store.damage import DamagedSnapshotError
 
 SNAPSHOT_VERSION = 2
-"""Of the hash of a snapshot. Version 1, which release 0.1.0 writes, has no version, no changes and no check."""
+"""Version of a snapshot's hash. Version 1, which release 0.1.0 writes, has no version, no changes and no check."""
 
 _FIELDS = {b"version", b"rounds", b"changes", b"tally", b"at", b"check", b"damaged"}
-"""Beside the parts of the state, whose names are numbers."""
+"""Known fields, other than the parts of the state, whose names are numbers."""
 
 _MOST_DIGITS = 15
 
 
 def check_of(snapshot: Snapshot, version: int) -> str:
-    """Return the check of a snapshot; it is also a name for its parts."""
+    """Return the check of a snapshot, which also names the temporary key of its parts."""
     numbers = (version, snapshot.round_count, snapshot.change_count, len(snapshot.statistics), len(snapshot.state))
     check = hashlib.sha1(repr(numbers).encode() + snapshot.statistics, usedforsecurity=False)
     check.update(snapshot.state)
@@ -32,11 +32,11 @@ def check_of(snapshot: Snapshot, version: int) -> str:
 
 
 async def read_snapshot(fields: Mapping[bytes, bytes]) -> Snapshot:
-    """Return the snapshot that a hash holds; one of several parts is joined and checked in a thread.
+    """Decode a snapshot from its hash. Several parts are joined and checked in a thread.
 
     Raises:
         NewerVersionError: if a newer version wrote it.
-        DamagedSnapshotError: if a number is none, or the check is wrong.
+        DamagedSnapshotError: if a number is invalid or the check is wrong.
     """
     several = sum(name.isdigit() for name in fields) > 1
     return await asyncio.to_thread(_checked, fields) if several else _checked(fields)
@@ -47,7 +47,7 @@ def _checked(fields: Mapping[bytes, bytes]) -> Snapshot:
     unknown = sorted(name for name in fields if not name.isdigit() and name not in _FIELDS)
     if version > SNAPSHOT_VERSION or unknown:
         what = f"field {unknown[0]!r}" if unknown else f"version {version}"
-        raise NewerVersionError(f"the snapshot has {what}, which this version does not know")
+        raise NewerVersionError(f"the snapshot has {what}, which this version does not support")
     rounds, changes = _number(fields, b"rounds", b""), _number(fields, b"changes", b"0")
     parts = [fields[name] for name in sorted(fields) if name.isdigit()]
     state = parts[0] if len(parts) == 1 else _joined(parts)
@@ -63,11 +63,11 @@ def _number(fields: Mapping[bytes, bytes], name: bytes, absent: bytes) -> int:
     if text.isdigit() and len(text) <= _MOST_DIGITS:
         return int(text)
     rounds = 0 if name == b"rounds" else _number(fields, b"rounds", b"")
-    raise DamagedSnapshotError(f"its {name.decode()} is no number", rounds)
+    raise DamagedSnapshotError(f"its {name.decode()} is not a number", rounds)
 
 
 def _joined(parts: Sequence[bytes]) -> memoryview:
-    """Return parts as one. `bytes.join` would hold the interpreter's lock for all of them, many megabytes."""
+    """Join the parts. `bytes.join` would hold the interpreter lock while it copies many megabytes."""
     whole = np.empty(sum(map(len, parts)), np.uint8)
     start = 0
     for part in parts:

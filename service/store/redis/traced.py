@@ -1,6 +1,6 @@
-"""A store whose every call is a span of the request that caused it.
+"""A store that records every call as a span of the request that caused it.
 
-Requests that come together are stored together: the span of such a call belongs to the first of them.
+Coalesced requests share one call. Its span belongs to the first of these requests.
 """
 
 import functools
@@ -17,7 +17,7 @@ _tracer = trace.get_tracer("wager.store")
 
 
 def traced(store: Store) -> Store:
-    """The same store, traced."""
+    """Return the store with tracing added."""
     return cast("Store", _Traced(store))
 
 
@@ -27,12 +27,12 @@ class _Traced:
 
     def __getattr__(self, name: str) -> Any:
         wrapped = _spanned(name, getattr(self._store, name))
-        setattr(self, name, wrapped)  # found at once from now on
+        setattr(self, name, wrapped)  # later look-ups bypass __getattr__
         return wrapped
 
 
 def _spanned(name: str, method: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
-    """The method inside a span that knows its model and how many items it has; no contents, which may be private."""
+    """Wrap a method in a span with its model and its number of items, but no content, which may be private."""
 
     @functools.wraps(method)
     async def call(*args: Any) -> Any:

@@ -1,4 +1,4 @@
-"""FOLKLORE's algorithm once more, with A and G themselves."""
+"""A reference implementation of FOLKLORE with explicit A and G."""
 
 import numpy as np
 from scipy import optimize
@@ -10,7 +10,7 @@ from tests.learners.worlds import Step, join
 
 
 class Reference:
-    """Algorithm 1 with A and G formed and a solve in every round."""
+    """Algorithm 1 with explicit A and G and a solve in every round."""
 
     def __init__(
         self, problem: Problem, bound: float, gamma: float | None = None, *, printed_sum: bool = False
@@ -22,13 +22,13 @@ class Reference:
         self.A, self.G = 2 * problem.norm_bound / bound * np.eye(n), np.zeros(n)
 
     def terms(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """The matrix Ã = ½P and the offset of z = g̃ - Ã softmax(z)."""
+        """Return the matrix Ã = ½P and the offset g̃ of the equation z = g̃ - Ã softmax(z)."""
         wide = np.kron(np.eye(self.K), x[:, None])
         P = wide.T @ np.linalg.solve(self.A, wide)
         return P / 2, np.diag(P) / 4 - wide.T @ np.linalg.solve(self.A, self.G) / 2
 
     def logits(self, x: FloatArray) -> FloatArray:
-        """The fixed point, by minimising the convex function it is the gradient of."""
+        """Solve the fixed-point equation by minimizing a convex function whose gradient vanishes there."""
         A, g = self.terms(x)
         u = optimize.minimize(
             lambda u: u @ A @ u / 2 + logsumexp(g - A @ u),
@@ -38,14 +38,14 @@ class Reference:
             options={"gtol": 1e-12},
         ).x
         z = g - A @ u
-        for _ in range(50):  # a few undamped Newton steps to the last digit
+        for _ in range(50):  # undamped Newton steps to full precision
             p = softmax(z)
             jacobian = np.eye(self.K) + A @ (np.diag(p) - np.outer(p, p))
             z = z - np.linalg.solve(jacobian, z - g + A @ p)
         return np.asarray(z)
 
     def learn(self, x: FloatArray, y: int, z: FloatArray) -> None:
-        """A += γ S ⊗ xx', G += r ⊗ x."""
+        """Apply A += γ S ⊗ xx' and G += r ⊗ x."""
         p = softmax(z)
         S = np.diag(p) - np.outer(p, p)
         r = p - np.eye(self.K)[y] - (0.0 if self.printed_sum else 2 * self.gamma) * S @ z
@@ -54,10 +54,10 @@ class Reference:
 
 
 def log_losses(z: FloatArray, y: IntArray) -> FloatArray:
-    """The logistic losses, in nats, of rows of logits (n, K)."""
+    """Return the logistic losses, in nats, of rows of logits (n, K)."""
     return np.asarray(logsumexp(z, axis=1) - z[np.arange(len(y)), y])
 
 
 def logits_of(steps: list[Step]) -> FloatArray:
-    """The z of each step, (n, K)."""
+    """Return the logits z of each step, (n, K)."""
     return join(steps).evidence

@@ -1,4 +1,4 @@
-"""Scores in all shapes, and Gaptron's loss, gap and weights at them."""
+"""Scores of many shapes, and Gaptron's loss, gap and weights at them."""
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ EACH_K = pytest.mark.parametrize("K", range(2, 9))
 
 
 def scores_with_ties(seed: int, K: int) -> FloatArray:
-    """Rows of scores (n, K), small and large, with ties, and with top margins in {0, 1/K, 1} and beside them."""
+    """Draw rows of scores (n, K), small and large, with ties, and with top margins at and around 0, 1/K and 1."""
     rng = np.random.default_rng(seed)
     rows = [scale * rng.normal(size=(60, K)) for scale in (0.1, 1.0, 5.0)]
     tied = rng.normal(size=(60, K))
@@ -27,14 +27,14 @@ def scores_with_ties(seed: int, K: int) -> FloatArray:
 
 
 def surrogates(loss: LossName, s: FloatArray, y: IntArray) -> tuple[FloatArray, FloatArray]:
-    """Values (n,) and coefficients (n, K) of the learner's own loss for rows of scores."""
+    """Return values (n,) and coefficients (n, K) of the learner's loss for rows of scores."""
     coefficients = np.empty_like(s)
     values = [surrogate(LOSS_CODES[loss], s[i], y[i], coefficients[i]) for i in range(len(s))]
     return np.array(values), coefficients
 
 
 def at_scores(learner: Gaptron, s: FloatArray) -> tuple[GaptronState, Contexts]:
-    """A state and one-hot contexts of norm X whose scores are these rows (n, K); d must be n."""
+    """Build a state and one-hot contexts of norm X whose scores are the rows of s (n, K); d must equal n."""
     state, X = learner.init(), learner.problem.norm_bound
     state.direction[:] = s / X
     state.squared_norm[()] = np.sum(state.direction**2)

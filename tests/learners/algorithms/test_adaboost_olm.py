@@ -32,7 +32,7 @@ PROBLEM = Problem(3, 2)
 
 
 def test_boosting_regression_trace() -> None:
-    """Regressors, ζ and ŝ of every round are the trace's."""
+    """Regressors, ζ and ŝ of every round match the trace."""
     trace = MICRO["boosting_regression"]
     boost = BoostReg.start(trace["T"])
     for expected in trace["rounds"]:
@@ -45,7 +45,7 @@ def test_boosting_regression_trace() -> None:
 
 
 @pytest.mark.parametrize("edge", [0.0, 0.3, 0.9])
-def test_boost_reg_regret(edge: float) -> None:
+def test_boost_reg_regret_is_within_its_bound(edge: float) -> None:
     """The loss is at most that of s + α e_l for the best α in [-2, 2], plus the bound."""
     T, K, rng = 500, 4, np.random.default_rng(1)
     boost, s, y = BoostReg.start(T), rng.normal(size=(T, K)), rng.integers(0, K, T)
@@ -69,7 +69,7 @@ SCORES = st.lists(st.floats(-700, 700), min_size=2, max_size=6).map(np.array)
 @LAWS
 @given(SCORES, st.data())
 def test_boosting_keeps_the_odds_of_the_others(s: FloatArray, data: st.DataObject) -> None:
-    """The label named gets σ(ζ_1 - ζ_2), the others share the rest as before; nothing overflows."""
+    """The named label gets σ(ζ_1 - ζ_2), the others keep their odds, and nothing overflows."""
     named, zeta = data.draw(st.integers(0, len(s) - 1)), np.array(data.draw(st.tuples(*[st.floats(-50, 50)] * 2)))
     better, others = boosted(s, named, zeta), np.arange(len(s)) != named
     assert_close(logsumexp(better[others]), zeta[1], 1e-9)
@@ -80,8 +80,8 @@ def test_boosting_keeps_the_odds_of_the_others(s: FloatArray, data: st.DataObjec
 
 @LAWS
 @given(SCORES)
-def test_costs_are_the_formula(s: FloatArray) -> None:
-    """C(y, k) = (σ_k - σ_y + 1)/K off the diagonal: non-negative, and row y sums to 1 - σ_y."""
+def test_costs_match_the_formula(s: FloatArray) -> None:
+    """C(y, k) = (σ_k - σ_y + 1)/K off the diagonal is non-negative, and row y sums to 1 - σ_y."""
     costs, sigma, K = costs_of(s), softmax(s), len(s)
     expected = (sigma[None] - sigma[:, None] + 1) / K * (1 - np.eye(K))
     assert_close(costs, expected, 1e-12)
@@ -93,24 +93,24 @@ def test_costs_are_the_formula(s: FloatArray) -> None:
 
 
 class Scripted:
-    """A weak learner that names what a script says, and keeps the costs it is shown."""
+    """A weak learner that names labels from a script and records the costs it receives."""
 
     def __init__(self, script: Iterator[int]) -> None:
         self.script = script
         self.seen: list[FloatArray] = []
 
     def predict(self, memory: FloatArray, x: FloatArray, costs: FloatArray) -> int:  # noqa: ARG002, a protocol
-        """The next of the script."""
+        """Return the next label of the script."""
         self.seen.append(costs)
         return next(self.script)
 
     def learn(self, memory: FloatArray, x: FloatArray, costs: FloatArray, named: int, y: int) -> None:  # noqa: ARG002
-        """Checks that the costs are those of the true label."""
+        """Check that the costs are those of the true label."""
         assert costs[y] == 0.0
 
 
 def test_adaboost_trace(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Costs, ζ, answers, trust and weights of every round are the trace's, with what the weak learners named."""
+    """Costs, ζ, answers and weights of every round match the trace, given the labels that its weak learners named."""
     trace = MICRO["adaboost_olm_pp"]
     script = Scripted(iter([member["l"] for row in trace["rounds"] for member in row["learners"]]))
     monkeypatch.setitem(WEAK_LEARNERS, "perceptron", script)
@@ -135,8 +135,8 @@ def test_adaboost_trace(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("noise", [0.0, 0.3])
-def test_mistakes_are_those_of_the_best_member(noise: float) -> None:
-    """Expected mistakes are at most (min M_i + ln N)/(1 - 1/e), as of any mixture by exponential weights."""
+def test_mistakes_are_close_to_those_of_the_best_member(noise: float) -> None:
+    """Expected mistakes are at most (min M_i + ln N)/(1 - 1/e), the bound of exponential weights."""
     problem, N = Problem(4, 5), 6
     learner, world = AdaBoostOlm(problem=problem, weak_learners=N, horizon=400), make_world(3, 400, problem, noise)
     *_, last = play(learner, world)
@@ -147,7 +147,7 @@ def test_mistakes_are_those_of_the_best_member(noise: float) -> None:
 
 
 def test_boosting_helps_a_weak_learner(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ten guessers that are right a little more often than chance make a strong one."""
+    """Ten weak learners slightly better than chance combine into a strong one."""
     problem, T, rng = Problem(3, 1), 1500, np.random.default_rng(2)
     truth, N = rng.integers(0, 3, T), 10
     hints = np.where(rng.random((T, N)) < 0.25, truth[:, None], rng.integers(0, 3, (T, N)))
@@ -164,17 +164,17 @@ def test_boosting_helps_a_weak_learner(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class Row(NamedTuple):
-    """What became of a row of N members in T rounds; i counts them from 1, and 0 stands for the scores of nobody."""
+    """The results of a row of N members over T rounds; i counts members from 1, and 0 means all scores zero."""
 
     right: FloatArray  # (T,), the probability of the true label
     losses: FloatArray  # (N + 1,), the logistic loss after member i, over all rounds
     mistakes: FloatArray  # (N + 1,), M_i, the mistakes of member i's answer; M_0 = T
     slack: FloatArray  # (N,), w_i, the sum of 1 - σ_y before member i
-    edges: FloatArray  # (N,), γ_i, the share of w_i by which naming its labels lowers the loss, to first order
+    edges: FloatArray  # (N,), γ_i, the first-order decrease of the loss by member i's labels, divided by w_i
 
 
 def boosted_row(monkeypatch: pytest.MonkeyPatch, hints: IntArray, truth: IntArray, K: int) -> Row:
-    """Plays weak learners that name the labels `hints` (T, N)."""
+    """Run weak learners that name the labels `hints` (T, N)."""
     T, N = hints.shape
     monkeypatch.setitem(WEAK_LEARNERS, "perceptron", Scripted(iter(hints.ravel().tolist())))
     learner, contexts = AdaBoostOlm(problem=Problem(K, 1), weak_learners=N, horizon=T), Contexts.dense([1.0])
@@ -195,11 +195,11 @@ def boosted_row(monkeypatch: pytest.MonkeyPatch, hints: IntArray, truth: IntArra
     return row._replace(edges=row.edges / row.slack)
 
 
-def test_bounds_of_the_row(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Mistakes are few with high probability, and where edges are large every member's loss falls by its edge.
+def test_row_bounds_hold(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Mistakes are few with high probability, and large edges lower each member's loss.
 
-    M ≤ 4 min M_i + 2 ln(N/δ) but for a share δ of the draws. Member i lowers the loss by γ_i² w_i / 2, but for
-    R(T), and w_i ≥ M_{i-1} / 2; hence min M_i ≤ 4 (T ln K + N R(T)) / Σ γ_i².
+    M ≤ 4 min M_i + 2 ln(N/δ) except in a share δ of the draws. Member i lowers the loss by at least
+    γ_i² w_i / 2 - R(T), and w_i ≥ M_{i-1} / 2; hence min M_i ≤ 4 (T ln K + N R(T)) / Σ γ_i².
     """
     T, N, K, delta, rng = 1500, 5, 3, 0.05, np.random.default_rng(4)
     truth = rng.integers(0, K, T)
@@ -219,7 +219,7 @@ def test_bounds_of_the_row(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_cost_perceptron_moves_by_its_cost() -> None:
-    """Where it was wrong, the two labels' weights move apart by cost times context; nothing else moves."""
+    """After an error, the weights of the two labels move apart by cost times context; nothing else moves."""
     weak, memory, x = CostPerceptron(), np.zeros((2, 3)), np.array([0.5, -1.0])
     costs = np.array([0.0, 0.3, 0.2])
     assert weak.predict(memory, x, costs_of(np.zeros(3))) == 0
@@ -230,8 +230,8 @@ def test_cost_perceptron_moves_by_its_cost() -> None:
     assert bits([memory]) == before
 
 
-def test_labels_from_outside_teach_nothing() -> None:
-    """Evidence that names no label is counted and else passed over."""
+def test_evidence_with_an_invalid_label_teaches_nothing() -> None:
+    """A round whose evidence names an invalid label is counted and otherwise ignored."""
     learner, world = AdaBoostOlm(problem=PROBLEM, weak_learners=2), make_world(1, 20, PROBLEM)
     rounds = join(list(play(learner, world)))
     for impossible in (-1.0, 3.0, np.nan, np.inf, -1e300):

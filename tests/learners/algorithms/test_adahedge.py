@@ -1,4 +1,4 @@
-"""AdaHedge with abstention against Appendix E of the Gaptron paper: the trace, Theorem 7, the edges."""
+"""AdaHedge with abstention against Appendix E of the Gaptron paper: the trace, Theorem 7, edge cases."""
 
 from collections.abc import Callable
 
@@ -16,12 +16,12 @@ NONE = np.empty(0)
 
 
 def fold_one(learner: AdaHedge, state: AdaHedgeState, experts: FloatArray, truth: int) -> AdaHedgeState:
-    """The state after one round; what was answered does not matter."""
+    """Return the state after one round; the answer does not matter."""
     return learner.fold(state, one_round(experts, 0, 1.0, truth, NONE))
 
 
 def test_micro_trace() -> None:
-    """Weights, answers, Δ and losses of the trace are the learner's."""
+    """Weights, answers, Δ and losses match the trace."""
     learner = AdaHedge(problem=Problem(3, 3))
     state = learner.init()
     for expected in MICRO["abstention_adahedge"]["rounds"]:
@@ -39,34 +39,36 @@ def test_micro_trace() -> None:
 
 
 def random_world(rng: np.random.Generator, n: int, d: int) -> tuple[FloatArray, FloatArray]:
-    """Experts from useless to good, some of them undecided, and the outcomes ±1."""
+    """Draw experts from useless to good, some undecided, and outcomes ±1."""
     y = rng.choice([-1.0, 1.0], n)
     right = rng.random((n, d)) < np.linspace(0.4, 0.9, d)
     return np.where(right, y[:, None], -y[:, None]) * rng.choice([0.3, 1.0], (n, d)), y
 
 
 def expert_world(rng: np.random.Generator, n: int, d: int) -> tuple[FloatArray, FloatArray]:
-    """The last expert is always right, the others know nothing."""
+    """Draw experts at random, except the last, which is always right."""
     y = rng.choice([-1.0, 1.0], n)
     return np.column_stack([rng.choice([-1.0, 1.0], (n, d - 1)), y]), y
 
 
 def flipping_world(rng: np.random.Generator, n: int, d: int) -> tuple[FloatArray, FloatArray]:
-    """Every expert is right and wrong in turn, half of them against the other half."""
+    """Draw experts that alternate between +1 and -1, half of them opposed to the other half."""
     signs = np.where(np.arange(d) % 2, 1.0, -1.0) * np.where(np.arange(n) % 2, 1.0, -1.0)[:, None]
     return signs, np.where(rng.random(n) < 0.5, 1.0, -1.0)
 
 
 def contrary_world(rng: np.random.Generator, n: int, d: int) -> tuple[FloatArray, FloatArray]:
-    """All experts agree, and all of them flip against the outcome at once, in blocks."""
+    """Draw experts that all agree, and flip together against the outcome, in blocks."""
     y = rng.choice([-1.0, 1.0], n)
     return np.tile((y * np.where(np.arange(n) // 20 % 2, 1.0, -1.0))[:, None], d), y
 
 
 @pytest.mark.parametrize("d", [1, 2, 10])
 @pytest.mark.parametrize("make", [random_world, expert_world, flipping_world, contrary_world])
-def test_theorem_7(make: Callable[[np.random.Generator, int, int], tuple[FloatArray, FloatArray]], d: int) -> None:
-    """The expected cost exceeds the best expert's loss by no more than the theorem's bound."""
+def test_theorem_7_bound_holds(
+    make: Callable[[np.random.Generator, int, int], tuple[FloatArray, FloatArray]], d: int
+) -> None:
+    """The expected cost exceeds the best expert's loss by at most the theorem's bound."""
     rng = np.random.default_rng(d)
     learner, (experts, y) = AdaHedge(problem=Problem(3, d)), make(rng, 600, d)
     state, costs = learner.init(), rng.uniform(0.1, 0.4, 600)
@@ -82,27 +84,27 @@ def test_theorem_7(make: Callable[[np.random.Generator, int, int], tuple[FloatAr
     assert cost <= state.losses.min() + slack + 4 / 3 * np.log(d) + 2
 
 
-def test_theorem_7_asks_for_learning() -> None:
-    """Uniform weights break the bound where one expert of ten knows: the law above can fail."""
+def test_uniform_weights_break_theorem_7() -> None:
+    """With one good expert in ten, uniform weights exceed the bound, so the test above can fail."""
     experts, y = expert_world(np.random.default_rng(10), 600, 10)
     mean = experts.mean(axis=1)
     cost = np.sum(np.abs(mean) * (mean * y < 0) + 0.25 * (1 - np.abs(mean)))
     assert cost > 2 * (np.log(10) / (1 - 0.5) + 4 / 3 * np.log(10) + 2)
 
 
-# --- the edges
+# --- edge cases
 
 
 def test_first_weights_are_uniform_over_the_best() -> None:
-    """While Δ = 0 the weights are shared by the experts of the least loss."""
+    """While Δ = 0, the experts with the least loss share the weight."""
     learner = AdaHedge(problem=Problem(3, 4))
     assert_close(learner.weights(learner.init()), np.full(4, 0.25), 1e-15)
     state = learner.init()._replace(losses=np.array([1.0, 0.5, 2.0, 0.5]))
     assert_close(learner.weights(state), [0.0, 0.5, 0.0, 0.5], 1e-15)
 
 
-def test_predictions_outside_are_taken_as_the_nearer_end() -> None:
-    """Predictions beyond ±1 decide and teach as ±1 do, to the bit."""
+def test_predictions_are_clipped() -> None:
+    """Predictions beyond ±1 decide and teach like ±1, bit for bit."""
     learner = AdaHedge(problem=Problem(3, 2, 100.0))
     state = fold_one(learner, learner.init(), np.array([0.5, -0.2]), 1)
     wild, tame = np.array([9.0, -70.0]), np.array([1.0, -1.0])
@@ -110,8 +112,8 @@ def test_predictions_outside_are_taken_as_the_nearer_end() -> None:
     assert bits(fold_one(learner, copied(state), wild, 0)) == bits(fold_one(learner, copied(state), tame, 0))
 
 
-def test_an_expert_that_says_nothing_is_charged_half() -> None:
-    """A prediction that is not in a sparse context is a 0, and costs 1/2."""
+def test_missing_prediction_costs_one_half() -> None:
+    """A prediction missing from a sparse context counts as 0 and costs 1/2."""
     learner = AdaHedge(problem=Problem(3, 3))
     one = one_round(np.array([0.4, 0.0, -1.0]), 0, 1.0, 1, NONE)
     state = learner.fold(learner.init(), one._replace(contexts=as_sparse(one.contexts)))
@@ -120,8 +122,8 @@ def test_an_expert_that_says_nothing_is_charged_half() -> None:
 
 
 @pytest.mark.parametrize("truth", [2, NO_LABEL])
-def test_truth_that_is_no_answer_is_only_counted(truth: int) -> None:
-    """To abstain is never the truth: such a round changes nothing but the count."""
+def test_invalid_truth_is_only_counted(truth: int) -> None:
+    """Abstaining is never the truth, so such a round changes only the count."""
     learner = AdaHedge(problem=Problem(3, 2))
     state = fold_one(learner, learner.init(), np.array([0.5, -0.2]), 1)
     after = fold_one(learner, copied(state), np.array([1.0, 0.3]), truth)
@@ -130,8 +132,8 @@ def test_truth_that_is_no_answer_is_only_counted(truth: int) -> None:
 
 
 @pytest.mark.parametrize("gap", [0.0, 5e-324, 1e-300, 1e-12, 1e300])
-def test_any_gap_and_losses_give_weights(gap: float) -> None:
-    """From the least Δ to the largest, with losses near and far, weights sum to 1 and Δ stays finite."""
+def test_any_gap_and_losses_give_valid_weights(gap: float) -> None:
+    """For any Δ and any losses, weights sum to 1 and Δ stays finite."""
     for d in (1, 3):
         learner = AdaHedge(problem=Problem(3, d))
         for step in (0.0, 1e-17, 1e9):
@@ -141,8 +143,8 @@ def test_any_gap_and_losses_give_weights(gap: float) -> None:
             assert np.isfinite(fold_one(learner, state, np.linspace(-1, 1, d), 1).mixability_gap)
 
 
-def test_other_problems_are_refused() -> None:
-    """Without exactly two answers and the third, to abstain, there is no such learner."""
+def test_problems_without_three_labels_are_refused() -> None:
+    """AdaHedge needs exactly two answers, plus abstention as the third."""
     for K in (2, 4):
         with pytest.raises(pydantic.ValidationError, match="exactly 3 labels"):
             AdaHedge(problem=Problem(K, 5))

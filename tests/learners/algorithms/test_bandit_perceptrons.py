@@ -1,4 +1,4 @@
-"""Bandit perceptrons, linear and kernelised, against Fakcharoenphol and Prompak 2019: traces and the mistake bound."""
+"""Bandit perceptrons, linear and kernelized, against Fakcharoenphol and Prompak 2019: traces and the mistake bound."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -19,21 +19,21 @@ RULES = {"paper": False, "full": True}
 
 
 def with_kernel(name: str, problem: Problem, **others: Any) -> BanditPerceptronsKernel:
-    """The kernel learner of a trace called …_linear_full, …_rational_paper and so on."""
+    """Build the kernel learner of a trace named …_linear_full, …_rational_paper and so on."""
     _, _, kernel, rule = name.split("_")
     choice: Any = {"kernel": kernel, "use_known_label": RULES[rule], **others}
     return BanditPerceptronsKernel(problem=problem, **choice)
 
 
 def scores_of(learner: BanditPerceptronsKernel, state: Any, x: FloatArray) -> FloatArray:
-    """The scores (K,) from the support, in plain numpy."""
+    """Return the scores (K,) from the support, in plain numpy."""
     products = state.support.T @ x
     gram = 1 / (1 - products / 2) if learner.kernel == "rational" else products
     return np.asarray(gram @ state.coefficients)
 
 
 def support_of(state: Any, label: int) -> list[tuple[tuple[float, ...], float]]:
-    """Support vectors and signs of one label, sorted."""
+    """Return support vectors and signs of one label, sorted."""
     signs = state.coefficients[:, label]
     return sorted((tuple(state.support[:, j].tolist()), float(signs[j])) for j in np.flatnonzero(signs))
 
@@ -43,7 +43,7 @@ def support_of(state: Any, label: int) -> list[tuple[tuple[float, ...], float]]:
 
 @pytest.mark.parametrize("name", [name for name in MICRO if name.startswith("bandit_perceptrons")])
 def test_micro_trace(name: str) -> None:
-    """Scores, distributions and the support of every label are the trace's, for both kernels and both rules."""
+    """Scores, distributions and every label's support match the trace, for both kernels and both rules."""
     learner = with_kernel(name, Problem(3, 2), max_support=8)
     state = learner.init()
     for expected in MICRO[name]["rounds"]:
@@ -59,7 +59,7 @@ def test_micro_trace(name: str) -> None:
 
 @pytest.mark.parametrize("name", [name for name in LONG if name.startswith("bandit_perceptrons")])
 def test_long_trace(name: str) -> None:
-    """After 300 rounds mistakes, the size of each label's support and the last scores are the trace's."""
+    """After 300 rounds, mistakes, the size of each label's support and the last scores match the trace."""
     learner, world, expected = with_kernel(name, PROBLEM), long_world(), LONG[name]
     T = expected["T"]
     steps = list(play(learner, World(world.contexts[:T], world.truth[:T], world.uniforms[:T])))
@@ -74,8 +74,8 @@ def test_long_trace(name: str) -> None:
 
 
 @pytest.mark.parametrize("known", [True, False])
-def test_linear_kernel_is_the_linear_learner(known: bool) -> None:
-    """With the linear kernel the weights, decisions and updates are those of the linear learner, in every round."""
+def test_linear_kernel_matches_the_linear_learner(known: bool) -> None:
+    """The linear kernel gives the linear learner's weights, decisions and updates in every round."""
     kernel = BanditPerceptronsKernel(problem=PROBLEM, kernel="linear", use_known_label=known)
     linear: BanditPerceptrons = BanditPerceptrons(problem=PROBLEM, use_known_label=known)
     world = make_world(1, 400, PROBLEM)
@@ -86,7 +86,7 @@ def test_linear_kernel_is_the_linear_learner(known: bool) -> None:
 
 
 def test_rational_kernel() -> None:
-    """On the unit ball k is 1/(1 - ⟨x, x'⟩/2), its Gram matrix positive semidefinite, k(x, x) ≤ 2; it ends there."""
+    """On the unit ball k = 1/(1 - ⟨x, x'⟩/2) is positive semidefinite with k(x, x) ≤ 2; larger products are clipped."""
     rng = np.random.default_rng(0)
     x = unit_rows(rng, 40, 3) * rng.uniform(0, 1, 40)[:, None]
     gram = np.array([[rational_kernel(float(a @ b)) for b in x] for a in x])
@@ -104,14 +104,14 @@ def test_other_norm_bounds_are_refused() -> None:
 
 
 def disc_and_ring(seed: int, n: int) -> World:
-    """Label 0 in a disc, label 1 on the ring around it: no plane separates them."""
+    """Draw label 0 in a disc and label 1 on a ring around it, which no plane separates."""
     rng = np.random.default_rng(seed)
     truth = rng.integers(0, 2, n)
     return World(unit_rows(rng, n, 2) * np.where(truth, 1.0, 0.3)[:, None], truth, rng.random(n))
 
 
-def test_kernel_learns_what_no_plane_separates() -> None:
-    """On a disc and a ring the kernel stops erring, the linear learner does not."""
+def test_kernel_learns_a_nonlinear_problem() -> None:
+    """On a disc and a ring, the kernel stops erring and the linear learner does not."""
     world, late = disc_and_ring(0, 1500), slice(1000, None)
     errors = {}
     for learner in (BanditPerceptronsKernel(problem=Problem(2, 2)), BanditPerceptrons(problem=Problem(2, 2))):
@@ -125,8 +125,8 @@ def test_kernel_learns_what_no_plane_separates() -> None:
 
 
 @pytest.mark.parametrize("order", [1, -1])
-def test_context_met_again_reuses_its_place(order: int) -> None:
-    """The support holds no context twice, however often and for how many labels it corrects, dense or sparse."""
+def test_repeated_context_reuses_its_support_vector(order: int) -> None:
+    """The support holds no context twice, whatever number of labels it corrects, dense or sparse."""
     learner = BanditPerceptronsKernel(problem=Problem(3, 2), max_support=3)
     state = learner.init()
     met = [([1.0, 0.0], 0), ([0.0, 1.0], 1), ([1.0, 0.0], 2), ([1.0, 0.5], 0)]
@@ -140,7 +140,7 @@ def test_context_met_again_reuses_its_place(order: int) -> None:
 
 
 def test_full_support_refuses_and_counts() -> None:
-    """Once full, the support stays as it is; new contexts are counted, and old ones still change coefficients."""
+    """A full support stays fixed: new contexts are only counted, known ones still change coefficients."""
     learner = BanditPerceptronsKernel(problem=PROBLEM, max_support=6)
     steps = list(play(learner, make_world(2, 300, PROBLEM)))
     full = [step for step in steps if int(step.before.used) == 6]
@@ -157,8 +157,8 @@ def test_full_support_refuses_and_counts() -> None:
     assert all(int(after.refused) == int(state.refused) for after in changed)
 
 
-def test_count_from_outside_does_not_lead_out_of_the_support() -> None:
-    """A stored count far over the support's size is taken as a full support."""
+def test_oversized_count_means_a_full_support() -> None:
+    """A stored count far above the capacity is treated as a full support."""
     learner = BanditPerceptronsKernel(problem=PROBLEM, max_support=4)
     state = learner.init()._replace(used=np.array(2**62))
     rounds = random_rounds(0, 50, learner)
@@ -171,8 +171,8 @@ def test_count_from_outside_does_not_lead_out_of_the_support() -> None:
 # --- the rule
 
 
-def test_no_claim_draws_from_all_labels_alike() -> None:
-    """Where every score is negative the answer is uniform and the evidence 1; otherwise a point mass, evidence 0."""
+def test_unclaimed_contexts_draw_uniformly() -> None:
+    """If every score is negative, the answer is uniform and the evidence 1; else it is a point mass with evidence 0."""
     learner = BanditPerceptrons(problem=Problem(3, 1))
     state = learner.init()._replace(weights=np.array([[-1.0, -2.0, -0.5]]))
     decisions = learner.decide(state, Contexts.dense([[1.0], [-1.0]]))
@@ -181,25 +181,25 @@ def test_no_claim_draws_from_all_labels_alike() -> None:
 
 
 CASES: Sequence[tuple[float, bool, bool, bool, float]] = [
-    # score of the label served, nobody claimed, correct, known labels used, change of that label's weight
+    # score of the label served, no label claimed, correct, known labels used, change of that label's weight
     (-1.0, True, True, False, 1.0),
-    (1.0, True, True, False, 0.0),  # came late: no longer errs
+    (1.0, True, True, False, 0.0),  # late feedback: no longer errs
     (1.0, False, False, False, -1.0),
-    (-1.0, False, False, False, 0.0),  # came late: no longer errs
+    (-1.0, False, False, False, 0.0),  # late feedback: no longer errs
     (1.0, True, False, True, 0.0),  # a wrong guess without a claim teaches nothing
     (-1.0, False, True, False, 0.0),
     (-1.0, False, True, True, 1.0),
 ]
 
 
-@pytest.mark.parametrize(("score", "nobody", "correct", "known", "change"), CASES)
-def test_a_perceptron_is_corrected_only_if_it_errs_now(
-    score: float, nobody: bool, correct: bool, known: bool, change: float
+@pytest.mark.parametrize(("score", "unclaimed", "correct", "known", "change"), CASES)
+def test_perceptron_is_corrected_only_if_it_errs_now(
+    score: float, unclaimed: bool, correct: bool, known: bool, change: float
 ) -> None:
-    """The stored claim says which correction may happen, the present sign whether it does."""
+    """The stored claim decides which correction is possible, the present sign whether it happens."""
     learner: BanditPerceptrons = BanditPerceptrons(problem=Problem(3, 1), use_known_label=known)
     state = learner.init()._replace(weights=np.array([[-3.0, score, -3.0]]))
-    after = learner.fold(state, one_round([1.0], 1, 1.0, 1 if correct else 0, np.array([float(nobody)])))
+    after = learner.fold(state, one_round([1.0], 1, 1.0, 1 if correct else 0, np.array([float(unclaimed)])))
     assert_close(after.weights, [[-3.0, score + change, -3.0]], 1e-15)
     assert int(after.updates) == (change != 0.0)
 
@@ -208,7 +208,10 @@ def test_a_perceptron_is_corrected_only_if_it_errs_now(
 
 
 def separable(seed: int, n: int, K: int) -> tuple[World, float]:
-    """Unit contexts near (e_y, 1)/√2 in K + 1 dimensions, and the least strong margin γ/2 of w_k ∝ (e_k, -1/2)."""
+    """Draw unit contexts near (e_y, 1)/√2 in K + 1 dimensions; return them with γ.
+
+    γ/2 is their strong margin for w_k ∝ (e_k, -1/2). Contexts with a small margin are dropped.
+    """
     rng = np.random.default_rng(seed)
     truth = rng.integers(0, K, n)
     x = np.column_stack([np.eye(K)[truth], np.ones(n)]) + 0.1 * rng.normal(size=(n, K + 1))
@@ -219,8 +222,8 @@ def separable(seed: int, n: int, K: int) -> tuple[World, float]:
     return World(x[kept], truth[kept], rng.random(kept.sum())), 2.0 * float(margins[kept].min())
 
 
-def lived_late(learner: Any, world: World, delay: int) -> tuple[int, int]:
-    """Mistakes and updates where every feedback comes `delay` predictions late."""
+def run_delayed(learner: Any, world: World, delay: int) -> tuple[int, int]:
+    """Return mistakes and updates if every feedback is `delay` predictions late."""
     state, waiting, mistakes = learner.init(), [], 0
     for x, y, u in zip(world.contexts, world.truth, world.uniforms, strict=True):
         decisions = learner.decide(state, Contexts.dense(x))
@@ -235,23 +238,23 @@ def lived_late(learner: Any, world: World, delay: int) -> tuple[int, int]:
 
 @pytest.mark.parametrize("delay", [0, 4])
 @pytest.mark.parametrize("known", [True, False])
-def test_mistake_bound(known: bool, delay: int) -> None:
-    """Updates are at most ⌊4/γ²⌋ in every run, mean mistakes (K - 1)(1 + delay) times that."""
+def test_mistake_bound_holds(known: bool, delay: int) -> None:
+    """Updates are at most ⌊4/γ²⌋ in every run, and mean mistakes at most (K - 1)(1 + delay) times that."""
     learner: BanditPerceptrons = BanditPerceptrons(problem=Problem(3, 4), use_known_label=known)
     ratios = []
     for seed in range(20):
         world, margin = separable(seed, 250, 3)
         most = int(4 / margin**2)
-        mistakes, updates = lived_late(learner, world, delay)
+        mistakes, updates = run_delayed(learner, world, delay)
         assert 0 < updates <= most
         ratios.append(mistakes / (2 * (1 + delay) * most))
     assert np.mean(ratios) <= 1.0
 
 
-def test_mistake_bound_of_the_kernel() -> None:
-    """With the kernel updates are at most ⌊4·2/γ²⌋, where its feature space separates with strong margin γ/2."""
+def test_kernel_mistake_bound_holds() -> None:
+    """The kernel's updates are at most ⌊4·2/γ²⌋ if its feature space separates with strong margin γ/2."""
     world, margin = separable(3, 250, 3)  # ⟨x, x'⟩/2 is a part of k: the margin there is at least that over √2
     learner = BanditPerceptronsKernel(problem=Problem(3, 4))
-    mistakes, updates = lived_late(learner, world, 0)
+    mistakes, updates = run_delayed(learner, world, 0)
     assert 0 < updates <= int(4 * 2 / (margin**2 / 2))
     assert mistakes < len(world.truth) / 4

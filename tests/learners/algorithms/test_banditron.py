@@ -1,4 +1,4 @@
-"""Banditron against Kakade, Shalev-Shwartz and Tewari 2008: traces, its expected step, late feedback, its schedule."""
+"""Banditron against Kakade, Shalev-Shwartz and Tewari 2008: traces, expected step, late feedback, schedule."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ PROBLEM = Problem(4, 5)
 
 
 def test_micro_trace() -> None:
-    """Scores, distributions and weights of eight rounds are the trace's."""
+    """Scores, distributions and weights of eight rounds match the trace."""
     learner = Banditron(problem=Problem(3, 2), exploration=MICRO["banditron"]["gamma"])
     state = learner.init()
     for expected in MICRO["banditron"]["rounds"]:
@@ -27,7 +27,7 @@ def test_micro_trace() -> None:
 
 
 def test_long_trace() -> None:
-    """After 500 rounds weights and mistakes are the trace's."""
+    """After 500 rounds, weights and mistakes match the trace."""
     expected = LONG["banditron"]
     steps = list(play(Banditron(problem=PROBLEM, exploration=expected["gamma"]), long_world()))
     assert_close(steps[-1].after.weights.T, expected["W"], TOLERANCE)
@@ -35,8 +35,8 @@ def test_long_trace() -> None:
 
 
 @pytest.mark.parametrize("K", [2, 3, 9])
-def test_expected_step_is_the_perceptrons(K: int) -> None:
-    """Over the label drawn, W moves by (e_y - e_ŷ) ⊗ x in expectation, whichever label is right."""
+def test_expected_step_is_the_perceptron_step(K: int) -> None:
+    """In expectation over the label drawn, W moves by (e_y - e_ŷ) ⊗ x, whichever label is correct."""
     rng = np.random.default_rng(K)
     learner, x = Banditron(problem=Problem(K, 3), exploration=0.2), rng.normal(size=3)
     before = learner.init()._replace(weights=rng.normal(size=(3, K)))
@@ -52,7 +52,7 @@ def test_expected_step_is_the_perceptrons(K: int) -> None:
 
 
 def test_order_of_arrival_does_not_matter() -> None:
-    """Steps are sums over the leaders as predicted and the stored propensities: shuffled, they end the same."""
+    """Shuffled rounds end in the same weights, because steps are sums over stored leaders and propensities."""
     learner = Banditron(problem=PROBLEM)
     rounds = random_rounds(3, 200, learner)
     rounds = rounds._replace(evidence=np.random.default_rng(4).integers(0, 4, (200, 1)).astype(np.float64))
@@ -63,7 +63,7 @@ def test_order_of_arrival_does_not_matter() -> None:
 
 @pytest.mark.parametrize(("schedule", "c", "power"), [("theorem", 8.0, 1 / 3), ("anytime", 4.0, 1 / 2)])
 def test_falling_exploration(schedule: Any, c: float, power: float) -> None:
-    """γ_t = min(1, (c/t)^(1/3)), or min(1, √(K/t)), and its floor."""
+    """γ_t = min(1, (c/t)^(1/3)) or min(1, √(K/t)), but at least its floor."""
     learner = Banditron(problem=PROBLEM, exploration=schedule, theorem_constant=8.0, least_exploration=0.25)
     contexts = Contexts.dense(make_world(1, 1, PROBLEM).contexts)
     for t in (1, 7, 8, 9, 64, 512, 513, 10_000):

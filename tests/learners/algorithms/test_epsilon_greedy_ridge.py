@@ -1,4 +1,4 @@
-"""ε-greedy ridge regression against numpy's normal equations."""
+"""ε-greedy ridge regression against the normal equations in numpy."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ PROBLEM = Problem(3, 4)
 
 
 def regressions(rounds: Rounds, a: float) -> tuple[list[FloatArray], FloatArray]:
-    """For each label (a·I + Σ xx')⁻¹ and the weights (K, d) that solve the normal equations."""
+    """Return, for each label, (a·I + Σ xx')⁻¹ and the weights (K, d) that solve the normal equations."""
     x, d = matrix(rounds.contexts), PROBLEM.n_features
     inverses, weights = [], np.zeros((PROBLEM.n_labels, d))
     for k in range(PROBLEM.n_labels):
@@ -28,7 +28,7 @@ def regressions(rounds: Rounds, a: float) -> tuple[list[FloatArray], FloatArray]
 
 @pytest.mark.parametrize("a", [0.01, 1.0, 50.0])
 def test_state_solves_the_normal_equations(a: float) -> None:
-    """After a run each label's inverse and weights are those of ridge regression on the rounds that served it."""
+    """Each label's inverse and weights are those of ridge regression on the rounds that served it."""
     learner: EpsilonGreedyRidge = EpsilonGreedyRidge(problem=PROBLEM, regularization=a, exploration=0.3)
     steps = list(play(learner, make_world(1, 300, PROBLEM)))
     inverses, weights = regressions(join(steps), a)
@@ -37,8 +37,8 @@ def test_state_solves_the_normal_equations(a: float) -> None:
     assert_close(steps[-1].after.weights.T, weights, 1e-9)
 
 
-def test_digits_last() -> None:
-    """After 100,000 rounds the recursion still agrees with the normal equations."""
+def test_recursion_stays_accurate() -> None:
+    """After 100,000 rounds the recursion still matches the normal equations."""
     learner: EpsilonGreedyRidge = EpsilonGreedyRidge(problem=PROBLEM)
     rounds = random_rounds(2, 100_000, learner)
     inverses, weights = regressions(rounds, 1.0)
@@ -48,7 +48,7 @@ def test_digits_last() -> None:
 
 
 def test_order_of_arrival_does_not_matter() -> None:
-    """Late feedback in any order leads to the same state, up to rounding."""
+    """Late feedback in any order gives the same state, up to rounding."""
     learner: EpsilonGreedyRidge = EpsilonGreedyRidge(problem=PROBLEM)
     rounds = random_rounds(3, 300, learner)
     shuffled = pick(rounds, np.random.default_rng(0).permutation(300))
@@ -56,7 +56,7 @@ def test_order_of_arrival_does_not_matter() -> None:
 
 
 def test_only_the_served_label_learns() -> None:
-    """A round moves the regression of the label served, and no bit of the others'."""
+    """A round changes the regression of the label served, and no bit of the others."""
     learner: EpsilonGreedyRidge = EpsilonGreedyRidge(problem=PROBLEM)
     for step in play(learner, make_world(4, 50, PROBLEM)):
         others = np.arange(3) != step.round.labels[0]
@@ -66,7 +66,7 @@ def test_only_the_served_label_learns() -> None:
 
 
 def test_propensities_are_exact() -> None:
-    """The leader has 1 - ε + ε/K and every other label ε/K; the leader predicts the highest reward."""
+    """The leader, the label with the highest predicted reward, has 1 - ε + ε/K, every other label ε/K."""
     learner: EpsilonGreedyRidge = EpsilonGreedyRidge(problem=PROBLEM, exploration=0.3)
     state = list(play(learner, make_world(5, 200, PROBLEM)))[-1].after
     x = make_world(6, 50, PROBLEM).contexts
@@ -77,7 +77,7 @@ def test_propensities_are_exact() -> None:
 @pytest.mark.parametrize(("schedule", "power"), [("anytime", 1 / 2), ("theorem", 1 / 3)])
 @pytest.mark.parametrize("floor", [0.0, 0.2])
 def test_falling_exploration(schedule: Any, power: float, floor: float) -> None:
-    """ε_t = min(1, (K/t)^power), never under its floor."""
+    """ε_t = min(1, (K/t)^power), but at least its floor."""
     x = Contexts.dense([[0.5, 0.1, 0.0, 0.0]])
     learner = EpsilonGreedyRidge(problem=PROBLEM, exploration=schedule, least_exploration=floor)
     for rounds in (0, 1, 2, 3, 23, 10**6):
@@ -85,14 +85,14 @@ def test_falling_exploration(schedule: Any, power: float, floor: float) -> None:
         assert_close(3 * least, min(1.0, max(floor, (3 / (rounds + 1)) ** power)), 1e-12)
 
 
-def test_errs_little_more_than_it_explores() -> None:
-    """On two noiseless clusters the mistakes are those of exploration, ε/2 of the rounds, and a start."""
+def test_mistakes_come_mostly_from_exploration() -> None:
+    """On two noiseless clusters, mistakes are at most ε/2 of the rounds, plus a start-up cost."""
     learner: EpsilonGreedyRidge = EpsilonGreedyRidge(problem=Problem(2, 2), exploration=0.1)
     assert expected_mistakes(learner, two_clusters(0, 1500, 0.0)) <= 0.05 * 1500 + 25
 
 
-def test_too_small_a_regularization_is_refused() -> None:
-    """A penalty under 1e-9 X² is refused: the inverses would lose their digits."""
+def test_small_regularization_is_refused() -> None:
+    """A regularization below 1e-9 X² is refused: the inverses would lose precision."""
     EpsilonGreedyRidge(problem=Problem(3, 4, 1e4), regularization=0.1)
     with pytest.raises(pydantic.ValidationError, match="at least 1e-9"):
         EpsilonGreedyRidge(problem=Problem(3, 4, 1e4), regularization=0.09)

@@ -1,4 +1,4 @@
-"""The logistic learner of Fenchel-Young losses against its paper: traces, decoding, steps, the theorem's bound."""
+"""The multiclass Fenchel-Young learner against its paper: traces, decoding, steps, bounds."""
 
 from typing import Any
 
@@ -20,11 +20,11 @@ RUNS: dict[str, dict[str, Any]] = {
     "adaogd": {"learning_rate": "adaptive", "radius": 2.0},
     "paramfree": {"learning_rate": "parameter-free"},
 }
-LEAST_CONSTANT = 1.0 / (2.0 * (1.0 - LN2) * LN2)  # of Theorem 5.1, times X²‖U‖²
+LEAST_CONSTANT = 1.0 / (2.0 * (1.0 - LN2) * LN2)  # the constant of Theorem 5.1, without X²‖U‖²
 
 
 def answers(s: FloatArray) -> FloatArray:
-    """The distributions (n, K) for rows of scores (n, K)."""
+    """Return the distributions (n, K) for rows of scores (n, K)."""
     result = np.empty_like(s)
     for i in range(len(s)):
         decode(s[i], result[i])
@@ -32,7 +32,7 @@ def answers(s: FloatArray) -> FloatArray:
 
 
 def softmaxes(s: FloatArray) -> FloatArray:
-    """Rows of softmax."""
+    """Return the softmax of each row."""
     e = np.exp(s - s.max(axis=1, keepdims=True))
     return np.asarray(e / e.sum(axis=1, keepdims=True))
 
@@ -42,7 +42,7 @@ def softmaxes(s: FloatArray) -> FloatArray:
 
 @pytest.mark.parametrize("name", RUNS)
 def test_micro_trace(name: str) -> None:
-    """Scores, softmax, mixing, answer, losses and weights of every round are the trace's."""
+    """Scores, softmax, mixing, answer, losses and weights of every round match the trace."""
     learner = FenchelYoung(problem=SMALL, **RUNS[name])
     state = learner.init()
     for expected in MICRO[f"fy_multiclass_{name}"]["rounds"]:
@@ -58,7 +58,7 @@ def test_micro_trace(name: str) -> None:
 
 
 def test_long_trace() -> None:
-    """After 500 rounds weights, expected mistakes, comparator's loss and bound of Theorem 5.1 are the trace's."""
+    """After 500 rounds, weights, expected mistakes, comparator loss and the bound of Theorem 5.1 match the trace."""
     expected, world, U = LONG["fy_logistic_thm51"], long_world(), 2.0 * long_teacher()
     learner = FenchelYoung(problem=Problem(4, 5))
     steps = list(play(learner, world))
@@ -76,8 +76,8 @@ def test_long_trace() -> None:
 
 
 @pytest.mark.parametrize("K", range(2, 9))
-def test_answer_is_the_closed_form(K: int) -> None:
-    """P = q σ + (1 - q) e_y*; the leader gets 1 - 2(1 - σ)² where σ >= 1/2, and all is a plain softmax below."""
+def test_distribution_matches_the_closed_form(K: int) -> None:
+    """P = q σ + (1 - q) e_y*: the leader gets 1 - 2(1 - σ)² if σ >= 1/2; otherwise P is the softmax."""
     rng = np.random.default_rng(K)
     s = np.concatenate(
         [np.zeros((1, K)), *(scale * rng.normal(size=(100, K)) for scale in (0.1, 1.0, 5.0, 1e3, 1e100))]
@@ -91,8 +91,8 @@ def test_answer_is_the_closed_form(K: int) -> None:
 
 
 @pytest.mark.parametrize("K", range(2, 9))
-def test_mistakes_are_paid_for_by_the_loss(K: int) -> None:
-    """The probability to err is at most ln 2 times the base-2 loss, in fact at most 0.5176 times."""
+def test_error_is_bounded_by_the_loss(K: int) -> None:
+    """The error probability is at most ln 2 times the base-2 loss; the test checks the tighter 0.5176."""
     rng = np.random.default_rng(K)
     s = np.concatenate([scale * rng.normal(size=(2000, K)) for scale in (0.01, 0.3, 1.0, 3.0, 30.0)])
     P = answers(s)
@@ -101,8 +101,8 @@ def test_mistakes_are_paid_for_by_the_loss(K: int) -> None:
         assert ((1.0 - P[:, y]) <= 0.5176 * losses + 1e-12).all()
 
 
-def test_greatest_share_is_reached() -> None:
-    """With two labels the ratio of error and loss comes up to 0.51759, so a weaker answer would be noticed."""
+def test_error_bound_is_tight() -> None:
+    """With two labels the ratio of error to loss reaches 0.51759, so a weaker answer would show."""
     s = np.stack([np.linspace(-3.0, 3.0, 20_001), np.zeros(20_001)], axis=1)
     ratios = (1.0 - answers(s)[:, 0]) / losses_of("logistic", s, np.zeros(len(s), dtype=np.int64))
     assert abs(ratios.max() - 0.51759) < 1e-5
@@ -111,8 +111,8 @@ def test_greatest_share_is_reached() -> None:
 # --- the steps
 
 
-def test_steps_are_the_formulas() -> None:
-    """Fixed and adaptive steps, projected, from gradients at the scores of the prediction, however stale."""
+def test_steps_match_the_formulas() -> None:
+    """Fixed and adaptive steps use gradients at the scores of the prediction, however stale, and are projected."""
     problem = Problem(4, 5, 2.0)
     for settings, step in (
         ({}, (1.0 - LN2) * LN2 / 4.0),
@@ -130,8 +130,8 @@ def test_steps_are_the_formulas() -> None:
         assert_close(learner.weights(learner.fold(learner.init(), rounds)), W, 1e-9)
 
 
-def test_rounds_without_a_known_label_teach_nothing() -> None:
-    """No label, or one from outside: the round is counted, and nothing else changes."""
+def test_rounds_without_a_true_label_teach_nothing() -> None:
+    """A round whose true label is missing or out of range changes only the count."""
     learner = FenchelYoung(problem=SMALL)
     rounds = random_rounds(1, 3, learner)._replace(true_labels=np.array([NO_LABEL, 3, 2**40]))
     state = learner.fold_unchecked(learner.init(), rounds)
@@ -140,7 +140,7 @@ def test_rounds_without_a_known_label_teach_nothing() -> None:
 
 
 def test_parameter_free_wealth_is_bounded() -> None:
-    """Many late rounds in one direction, which make the bettor rich, lead to finite weights and decisions."""
+    """Many late rounds in one direction raise the wealth, but weights and decisions stay finite."""
     learner = FenchelYoung(problem=Problem(3, 2, 1e-6), learning_rate="parameter-free")
     rounds = pick(random_rounds(2, 1, learner)._replace(evidence=np.zeros((1, 3))), np.zeros(20_000, dtype=np.int64))
     state = learner.fold(learner.init(), rounds)
@@ -163,7 +163,7 @@ def test_parameter_free_does_not_depend_on_the_unit_of_contexts() -> None:
 
 @pytest.mark.parametrize("extremes", [(1e-6, 1e6, 1e-6), (1e6, 1e6, 1e6), (1e6, 5e-324, 1e-6), (1e-6, 1e6, 1e6)])
 def test_extreme_hyperparameters_keep_everything_finite(extremes: tuple[float, float, float]) -> None:
-    """The ends of the ranges of X, η and D lead to finite states and decisions."""
+    """Extreme values of X, η and D give finite states and decisions."""
     X, eta, radius = extremes
     for settings in (
         {"learning_rate": eta},
@@ -181,7 +181,7 @@ def test_extreme_hyperparameters_keep_everything_finite(extremes: tuple[float, f
     "settings", [{"learning_rate": "adaptive"}, {"learning_rate": "parameter-free", "radius": 1.0}]
 )
 def test_contradictions_are_refused(settings: dict[str, Any]) -> None:
-    """An adaptive step needs its ball, a parameter-free one has none."""
+    """An adaptive step needs a radius, and a parameter-free one must not have it."""
     with pytest.raises(pydantic.ValidationError, match="radius"):
         FenchelYoung(problem=SMALL, **settings)
 
@@ -191,7 +191,7 @@ def test_contradictions_are_refused(settings: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("noise", [0.0, 0.3])
 @pytest.mark.parametrize("X", [0.5, 3.0])
-def test_expected_mistakes_keep_to_theorem_51(noise: float, X: float) -> None:
+def test_theorem_5_1_bound_holds(noise: float, X: float) -> None:
     """Expected mistakes are at most any comparator's loss plus X²‖U‖²/(2(1 - ln 2) ln 2)."""
     problem = Problem(5, 6, X)
     world = make_world(13, 600, problem, noise)
@@ -203,8 +203,8 @@ def test_expected_mistakes_keep_to_theorem_51(noise: float, X: float) -> None:
         assert mistakes <= bound
 
 
-def test_expected_mistakes_keep_to_the_adaptive_bound() -> None:
-    """Appendix E.1: with b = 2X²/ln 2 and the ball's diameter B, 2(1 - a)bB²/a on top of any U in the ball."""
+def test_adaptive_bound_holds() -> None:
+    """Appendix E.1: the excess over any U in the ball is at most 2(1 - a)bB²/a, with b = 2X²/ln 2 and diameter B."""
     problem, radius = Problem(5, 6), 2.0
     world = make_world(13, 600, problem)
     learner = FenchelYoung(problem=problem, learning_rate="adaptive", radius=radius)
@@ -217,8 +217,8 @@ def test_expected_mistakes_keep_to_the_adaptive_bound() -> None:
 @pytest.mark.parametrize(
     "settings", [{}, {"learning_rate": "adaptive", "radius": 20.0}, {"learning_rate": "parameter-free"}]
 )
-def test_it_learns(settings: dict[str, Any]) -> None:
-    """On separable data errors get rare, with every step."""
+def test_errors_become_rare_on_separable_data(settings: dict[str, Any]) -> None:
+    """On separable data errors become rare, with every step."""
     problem = Problem(3, 4)
     world = make_world(17, 3000, problem, noise=0.0)
     learner = FenchelYoung(problem=problem, **settings)

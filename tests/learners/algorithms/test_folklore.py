@@ -19,13 +19,13 @@ PROBLEM = Problem(3, 2)
 
 
 def play_trace(learner: Folklore, trace: dict[str, Any]) -> list[Step]:
-    """The learner's life on the contexts and labels of a micro trace."""
+    """Run the learner on the contexts and labels of a micro trace."""
     x, y = np.array([r["x"] for r in trace["rounds"]]), np.array([r["y"] for r in trace["rounds"]])
     return list(play(learner, World(x, y, np.zeros(len(y)))))
 
 
 def test_micro_trace() -> None:
-    """Logits, distribution, loss, A and G of every round are those of `folklore_fixed`."""
+    """Logits, distribution, loss, A and G of every round match `folklore_fixed`."""
     trace = MICRO["folklore_fixed"]
     learner = Folklore(problem=PROBLEM, comparator_bound=trace["B"])
     assert_close(learner.surrogate_constant, trace["gamma_surrogate"], 1e-12)
@@ -38,8 +38,8 @@ def test_micro_trace() -> None:
         assert_close(A @ step.after.solution, expected["G"], 1e-9)
 
 
-def test_paper_as_printed_is_another_algorithm() -> None:
-    """The box's sum G and the printed constant lead elsewhere: the reference shows it for both and for either."""
+def test_paper_as_printed_gives_other_logits() -> None:
+    """The printed sum G and the printed constant, alone or together, give other logits."""
     fixed, printed = MICRO["folklore_fixed"], MICRO["folklore_paper_box_literal"]
     literal = Reference(PROBLEM, printed["B"], printed["gamma_surrogate"], printed_sum=True)
     steps = play_trace(Folklore(problem=PROBLEM, comparator_bound=printed["B"]), printed)
@@ -60,7 +60,7 @@ def test_paper_as_printed_is_another_algorithm() -> None:
 
 
 def test_long_trace() -> None:
-    """Regret, bound, last logits, log det A and ‖G‖ after 100 rounds are those of the long trace."""
+    """Regret, bound, last logits, log det A and ‖G‖ after 100 rounds match the long trace."""
     expected = LONG["folklore"]
     T, (k, j), (t, i) = expected["T"], np.mgrid[0:4, 0:5], np.mgrid[0 : expected["T"], 0:5]
     x, U = np.cos(0.7 * (t + 1) * (i + 1) + 0.3 * i) / np.sqrt(5), np.cos(1.1 * (k + 1) * (j + 2))
@@ -80,7 +80,7 @@ def test_long_trace() -> None:
 
 
 class Life(NamedTuple):
-    """A run, and the reference beside it."""
+    """A run, with its learner and world."""
 
     learner: Folklore
     world: World
@@ -89,14 +89,14 @@ class Life(NamedTuple):
 
 @pytest.fixture(scope="module", params=[0.5, 20.0])
 def life(request: pytest.FixtureRequest) -> Life:
-    """A hundred rounds with contexts up to norm 2, at a small and a large B."""
+    """Run a hundred rounds with contexts up to norm 2, at a small and a large B."""
     problem = Problem(3, 4, 2.0)
     learner, world = Folklore(problem=problem, comparator_bound=request.param), make_world(3, 100, problem)
     return Life(learner, world, list(play(learner, world)))
 
 
-def test_state_is_the_papers(life: Life) -> None:
-    """A⁻¹ and h are those of A and G, and the logits solve the paper's equation, in every round."""
+def test_state_matches_the_paper(life: Life) -> None:
+    """In every round, A⁻¹ and h match A and G, and the logits solve the paper's equation."""
     reference = Reference(life.learner.problem, life.learner.comparator_bound)
     for step, x, y in zip(life.steps, life.world.contexts, life.world.truth, strict=True):
         z = step.round.evidence[0]
@@ -108,7 +108,7 @@ def test_state_is_the_papers(life: Life) -> None:
 
 
 def leader_logits(life: Life, t: int) -> FloatArray:
-    """Wx for the minimiser of the explicit regularised sum of surrogates and φ, by a generic optimiser."""
+    """Return Wx for the minimizer of the explicit regularized sum of surrogates and φ, by a generic optimizer."""
     (K, d), gamma, bound = (3, 4), life.learner.surrogate_constant, life.learner.comparator_bound
     xs, ys, zs, x = life.world.contexts[:t], life.world.truth[:t], logits_of(life.steps)[:t], life.world.contexts[t]
     p, wide = softmax(zs, axis=1), np.kron(np.eye(K), x[:, None])
@@ -129,21 +129,21 @@ def leader_logits(life: Life, t: int) -> FloatArray:
 
 
 @pytest.mark.parametrize("t", [1, 10, 99])
-def test_logits_are_those_of_the_regularized_leader(life: Life, t: int) -> None:
-    """Logits from A⁻¹ and h are Wx for the W that minimises the ridge, all past surrogates and φ, written out."""
+def test_logits_match_the_regularized_leader(life: Life, t: int) -> None:
+    """Logits are Wx for the W that minimizes the ridge term, all past surrogates and φ."""
     assert_close(life.steps[t].round.evidence[0], leader_logits(life, t), 1e-9)
 
 
-def test_blocks_of_the_inverse_sum_to_its_start(life: Life) -> None:
-    """Σ_j A⁻¹[i, j] = I/λ for every block row: what all labels share is never learned."""
+def test_blocks_of_the_inverse_keep_their_sum(life: Life) -> None:
+    """Σ_j A⁻¹[i, j] = I/λ for every block row: a component common to all labels is never learned."""
     inverse = unpacked(life.steps[-1].after.inverse).reshape(3, 4, 3, 4)
     start = life.learner.comparator_bound / (2 * life.learner.problem.norm_bound) * np.eye(4)
     for k in range(3):
         assert_close(inverse[k].sum(axis=1), start, 1e-9)
 
 
-def test_what_all_labels_share_changes_no_distribution(life: Life) -> None:
-    """G plus 1 ⊗ v gives the same distributions."""
+def test_common_component_changes_no_distribution(life: Life) -> None:
+    """Adding 1 ⊗ v to G changes no distribution."""
     state, v = copied(life.steps[-1].after), np.array([3.0, -1.0, 0.5, 2.0])
     contexts = Contexts.dense(life.world.contexts)
     before = life.learner.decide(state, contexts).distributions
@@ -151,8 +151,8 @@ def test_what_all_labels_share_changes_no_distribution(life: Life) -> None:
     assert_close(life.learner.decide(state, contexts).distributions, before, 1e-9)
 
 
-def test_labels_have_no_order(life: Life) -> None:
-    """With the labels renamed throughout, the logits are the same, renamed."""
+def test_order_of_labels_does_not_matter(life: Life) -> None:
+    """Permuting the labels permutes the logits."""
     order = np.array([2, 0, 1])
     world = life.world._replace(truth=np.argsort(order)[life.world.truth])
     renamed = logits_of(list(play(life.learner, world)))
@@ -160,14 +160,14 @@ def test_labels_have_no_order(life: Life) -> None:
 
 
 def test_order_of_arrival_does_not_matter(life: Life) -> None:
-    """Late rounds in any order lead to the same state, up to rounding: A and G are sums."""
+    """Late rounds in any order give the same state, up to rounding, because A and G are sums."""
     rounds = join(life.steps)
     shuffled = life.learner.fold(life.learner.init(), pick(rounds, np.random.default_rng(1).permutation(100)))
     assert_close(tuple(shuffled), tuple(life.steps[-1].after), 1e-9)
 
 
 def test_two_labels_need_no_bias() -> None:
-    """At K = 2 the distributions are those of the algorithm with B_t = 0."""
+    """At K = 2 the distributions equal those of the algorithm with B_t = 0."""
     problem = Problem(2, 3)
     learner, world = Folklore(problem=problem, comparator_bound=3.0), make_world(5, 60, problem)
     reference = Reference(problem, 3.0)

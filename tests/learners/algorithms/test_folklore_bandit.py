@@ -1,4 +1,4 @@
-"""The bandit reduction against its paper: the trace, the coin, what is learned on average, and the theorem's bound."""
+"""The bandit reduction against its paper: the trace, the coin, the expected update, and the theorem's bound."""
 
 from typing import Any
 
@@ -21,13 +21,13 @@ ALMOST_ONE = float(np.nextafter(1.0, 0.0))
 
 
 def sums(state: Any) -> tuple[FloatArray, FloatArray]:
-    """FOLKLORE's A and G."""
+    """Return A and G of FOLKLORE."""
     A = np.asarray(np.linalg.inv(unpacked(state.inverse)), dtype=np.float64)
     return A, A @ state.solution
 
 
 def test_micro_trace() -> None:
-    """Logits, distributions and updates of every round are the trace's, with labels and coins as it drew them."""
+    """Logits, distributions and updates of every round match the trace, given its labels and coins."""
     learner = FolkloreBandit(problem=PROBLEM, exploration=TRACE["gamma"], comparator_bound=TRACE["B"])
     state = learner.init()
     for expected in TRACE["rounds"]:
@@ -44,7 +44,7 @@ def test_micro_trace() -> None:
 
 @pytest.mark.parametrize("gamma", [0.01, 0.3, 1.0])
 def test_exploring_labels_are_uniform(gamma: float) -> None:
-    """Over all uniform numbers, a round explores with label k for a share γ/K of them, whatever its distribution."""
+    """Over all uniforms, a round explores with label k with probability γ/K, for any distribution."""
     n, K = 100_000, 3
     for sigma in ([0.8, 0.15, 0.05], [1.0, 0.0, 0.0], [0.0, 0.5, 0.5]):
         p = (1 - gamma) * np.array(sigma) + gamma / K
@@ -56,8 +56,8 @@ def test_exploring_labels_are_uniform(gamma: float) -> None:
         assert_close(shares, np.full(K, gamma / K), 3 / n)
 
 
-def test_what_is_learned_is_unbiased() -> None:
-    """Summed over labels and coins with their probabilities, A and G move by γ/K times the full-information step."""
+def test_expected_update_is_unbiased() -> None:
+    """In expectation over labels and coins, A and G move by γ/K times the full-information step."""
     gamma, world = 0.3, make_world(3, 40, PROBLEM)
     learner = FolkloreBandit(problem=PROBLEM, exploration=gamma, comparator_bound=2.0)
     full = Folklore(problem=PROBLEM, comparator_bound=2.0)
@@ -79,8 +79,8 @@ def test_what_is_learned_is_unbiased() -> None:
         assert_close(total, gamma / 3 * (new - old), 1e-9)
 
 
-def test_only_lucky_guesses_teach() -> None:
-    """The state is FOLKLORE's after the correct rounds that explored, in order, and after no others."""
+def test_only_correct_exploring_rounds_teach() -> None:
+    """The state is FOLKLORE's after the correct exploring rounds, in order."""
     learner = FolkloreBandit(problem=PROBLEM, exploration=0.4, comparator_bound=3.0)
     steps = list(play(learner, make_world(4, 300, PROBLEM)))
     rounds, final = join(steps), steps[-1].after
@@ -92,8 +92,8 @@ def test_only_lucky_guesses_teach() -> None:
     assert int(final.rounds) == 300
 
 
-def test_selection_of_sparse_rounds_is_that_of_dense_ones() -> None:
-    """Rows are kept whole and in order in either form."""
+def test_select_treats_sparse_rounds_like_dense_ones() -> None:
+    """`select` keeps rows whole and in order, dense or sparse."""
     steps = play(FolkloreBandit(problem=Problem(3, 4)), make_world(5, 30, Problem(3, 4)))
     rounds, which = join(list(steps)), np.arange(30) % 3 == 1
     dense = select(rounds, which)
@@ -102,8 +102,8 @@ def test_selection_of_sparse_rounds_is_that_of_dense_ones() -> None:
     assert bits(sparse) == bits(dense._replace(contexts=as_sparse(dense.contexts)))
 
 
-def test_late_coins_are_those_of_the_decision() -> None:
-    """With an anytime γ, a round decided early and learned late explored by the γ it was decided with."""
+def test_late_rounds_explore_at_the_rate_of_their_decision() -> None:
+    """With an anytime γ, a late round explores at the γ of its decision."""
     learner = FolkloreBandit(problem=PROBLEM, exploration="anytime", comparator_bound=1e-3)
     assert learner.exploration_rate(0) == 1.0
     assert learner.exploration_rate(10**6) < 0.05
@@ -114,15 +114,15 @@ def test_late_coins_are_those_of_the_decision() -> None:
     assert int(learner.fold(late, rounds).updates) == 1
 
 
-def test_anytime_rate_is_the_formula() -> None:
-    """γ_t = min(1, √(K R(t)/t)), from the bound of the base."""
+def test_anytime_rate_matches_the_formula() -> None:
+    """γ_t = min(1, √(K R(t)/t)), with the base's bound R."""
     learner = FolkloreBandit(problem=PROBLEM, exploration="anytime", comparator_bound=2.0)
     for t in (1, 100, 10**4, 10**8):
         assert_close(learner.exploration_rate(t - 1), min(1, np.sqrt(3 * regret_bound(2.0, PROBLEM, t) / t)), 1e-12)
 
 
-def test_what_the_base_refuses_is_refused() -> None:
-    """Hyperparameters that FOLKLORE does not take are not taken here either."""
+def test_bound_refused_by_the_base_is_refused() -> None:
+    """A comparator bound that FOLKLORE refuses is refused here too."""
     with pytest.raises(pydantic.ValidationError, match="1e9"):
         FolkloreBandit(problem=Problem(2, 2, 1e6), comparator_bound=1e6)
 
@@ -133,8 +133,8 @@ T, RUNS = 6000, 6
 SMALL = Problem(2, 2)
 
 
-def test_mistakes_are_bounded() -> None:
-    """Theorem 4.1: E[M] is at most the loss of any W plus 2 √(K T R(T)) at the tuned γ; guessing breaks it."""
+def test_theorem_4_1_bound_holds() -> None:
+    """Theorem 4.1: E[M] is at most the loss of any W plus 2 √(K T R(T)) at the tuned γ; chance exceeds it."""
     regret, world = regret_bound(1.0, SMALL, T), two_clusters(1, T, noise=0.02)
     learner = FolkloreBandit(problem=SMALL, exploration=float(np.sqrt(2 * regret / T)), comparator_bound=1.0)
     uniforms = np.random.default_rng(2).random((RUNS, T))

@@ -1,4 +1,4 @@
-"""FOLKLORE's digits: the fixed point, the factor of the covariance, long runs."""
+"""FOLKLORE's numerical accuracy: the fixed point, the factor of the covariance, long runs."""
 
 import numpy as np
 import pydantic
@@ -19,7 +19,7 @@ from tests.learners.worlds import LAWS, make_world, one_round
 @pytest.mark.parametrize("K", [2, 3, 9])
 @pytest.mark.parametrize("scale", [0.0, 1e-6, 1.0, 1e3, 1e6, 1e9])
 def test_fixed_point_is_found(K: int, scale: float) -> None:
-    """Z = g - A softmax(z) to rounding, for matrices and offsets of any size, full rank or not."""
+    """Z = g - A softmax(z) holds to rounding, for matrices and offsets of any size, full rank or not."""
     rng = np.random.default_rng(K)
     for rank in (1, K):
         for reach in (0.1, 1.0, 10.0):
@@ -31,8 +31,8 @@ def test_fixed_point_is_found(K: int, scale: float) -> None:
 
 @LAWS
 @given(st.lists(st.sampled_from([0.0, 1e-310, 1e-200, 1e-17, 0.3, 1.0]), min_size=2, max_size=6).filter(any))
-def test_covariance_factor_is_a_factor(weights: list[float]) -> None:
-    """LL' = diag(σ) - σσ', with probabilities of zero or next to it too."""
+def test_covariance_factor_reproduces_the_covariance(weights: list[float]) -> None:
+    """LL' = diag(σ) - σσ', also with probabilities at or near zero."""
     p = np.array(weights) / max(np.sum(weights), 1e-300)
     p /= max(p.sum(), 1e-300)
     L = np.full((len(p), len(p) - 1), np.nan)
@@ -41,8 +41,8 @@ def test_covariance_factor_is_a_factor(weights: list[float]) -> None:
         assert_close(L @ L.T, np.diag(p) - np.outer(p, p), 1e-15)
 
 
-def test_long_run_keeps_its_digits() -> None:
-    """After 5,000 rounds A⁻¹ is still the inverse of A, and h still solves A h = G."""
+def test_state_is_accurate_after_5000_rounds() -> None:
+    """After 5,000 rounds A⁻¹ is still the inverse of A, and h solves A h = G."""
     problem = Problem(3, 2)
     learner, world = Folklore(problem=problem, comparator_bound=50.0), make_world(6, 5_000, problem)
     contexts = Contexts.dense(world.contexts)
@@ -60,8 +60,8 @@ def test_long_run_keeps_its_digits() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(("K", "d", "bound"), [(3, 2, 10.0), (3, 2, 1000.0), (2, 8, 10.0)])
 @pytest.mark.parametrize("noise", [0.1, 1.0])
-def test_rounding_stays_small_without_refreshes(K: int, d: int, bound: float, noise: float) -> None:
-    """After 100,000 rounds A⁻¹, h and the logits are, to 1e-9, those of A and G summed beside them."""
+def test_state_is_accurate_after_100000_rounds(K: int, d: int, bound: float, noise: float) -> None:
+    """After 100,000 rounds A⁻¹, h and the logits match explicit sums A and G, to 1e-9."""
     problem, n = Problem(K, d), K * d
     learner, world = Folklore(problem=problem, comparator_bound=bound), make_world(6, 100_000, problem, noise)
     state, gamma, z = learner.init(), learner.surrogate_constant, np.empty(K)
@@ -84,7 +84,7 @@ def test_rounding_stays_small_without_refreshes(K: int, d: int, bound: float, no
 
 
 @pytest.mark.parametrize(("bound", "norm"), [(1e6, 1e6), (1e5, 2e4)])
-def test_logits_without_digits_are_refused(bound: float, norm: float) -> None:
-    """B·X over 1e9 is refused."""
+def test_large_comparator_bound_is_refused(bound: float, norm: float) -> None:
+    """B·X above 1e9 is refused: the logits would lose precision."""
     with pytest.raises(pydantic.ValidationError, match="1e9"):
         Folklore(problem=Problem(2, 2, norm), comparator_bound=bound)

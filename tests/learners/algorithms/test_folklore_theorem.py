@@ -1,4 +1,4 @@
-"""FOLKLORE's theorem: the surrogate is below the loss, and regret within its bound."""
+"""FOLKLORE's theorem: the surrogate is below the loss, and regret is within its bound."""
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ from tests.learners.worlds import make_world, play
 
 
 def worst_excess(K: int, reach: float, gamma: float) -> float:
-    """The largest surrogate - loss over random logits z_t and Wx with entries up to BR."""
+    """Return the largest surrogate minus loss over random logits z_t and Wx with entries up to BR."""
     rng, n = np.random.default_rng(K), 20_000
     z, other = (reach * np.sign(u) * np.abs(u) ** rng.choice([0.0, 0.3, 1.0, 3.0], (n, 1))
                 for u in rng.uniform(-1, 1, (2, n, K)))  # fmt: skip
@@ -26,13 +26,13 @@ def worst_excess(K: int, reach: float, gamma: float) -> float:
 @pytest.mark.parametrize("K", [2, 3, 10])
 @pytest.mark.parametrize("reach", [0.5, 2.0, 10.0])
 def test_surrogate_is_below_the_loss(K: int, reach: float) -> None:
-    """With the corrected constant, wherever ‖Wx‖_∞ <= BR; with the printed 1/(BR + ln(K)/2) it is not."""
+    """The corrected constant works wherever ‖Wx‖_∞ <= BR; the printed 1/(BR + ln(K)/2) does not."""
     assert worst_excess(K, reach, surrogate_constant(reach, 1.0, K)) <= 1e-9
     assert worst_excess(K, reach, 1 / (reach + np.log(K) / 2)) > 1e-3
 
 
 def best_loss(x: FloatArray, y: IntArray, K: int, bound: float) -> float:
-    """The loss of the best W that a generic optimiser finds, its rows clipped to norm B."""
+    """Return the loss of the best W that a generic optimizer finds, with rows clipped to norm B."""
 
     def clipped(w: FloatArray) -> FloatArray:
         W = w.reshape(K, -1)
@@ -44,7 +44,7 @@ def best_loss(x: FloatArray, y: IntArray, K: int, bound: float) -> float:
 
     start = np.zeros(K * x.shape[1])
     W = start
-    for _ in range(300):  # projected gradient steps from the free optimum
+    for _ in range(300):  # projected gradient steps from the unconstrained optimum
         free = W if W is not start else optimize.minimize(objective, start, jac=True, method="L-BFGS-B").x
         W = clipped(free - objective(free)[1] / len(x)).ravel()
     return float(objective(W)[0])
@@ -52,7 +52,7 @@ def best_loss(x: FloatArray, y: IntArray, K: int, bound: float) -> float:
 
 @pytest.mark.parametrize("noise", [0.0, 0.3, 1.0])
 @pytest.mark.parametrize("bound", [1.0, 10.0])
-def test_regret_bound(noise: float, bound: float) -> None:
+def test_regret_is_within_its_bound(noise: float, bound: float) -> None:
     """The loss is at most that of a fitted comparator with rows of norm at most B, plus R(T)."""
     problem = Problem(4, 3)
     learner, world = Folklore(problem=problem, comparator_bound=bound), make_world(8, 400, problem, noise)
@@ -62,8 +62,8 @@ def test_regret_bound(noise: float, bound: float) -> None:
     assert loss < 400 * np.log(4) or noise == 1.0
 
 
-def test_regret_is_not_logarithmic_without_learning() -> None:
-    """A learner that stays at its first state breaks the bound: the test above can fail."""
+def test_regret_bound_is_broken_without_learning() -> None:
+    """A learner that stays at its first state exceeds the bound, so the test above can fail."""
     problem, rng = Problem(2, 1), np.random.default_rng(1)
     x, y = unit_rows(rng, 2000, 1), np.zeros(2000, dtype=np.int64)
     y[x[:, 0] < 0] = 1

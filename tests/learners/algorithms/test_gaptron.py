@@ -27,8 +27,8 @@ RECURSIONS: dict[str, dict[str, Any]] = {
 @EACH_LOSS
 @pytest.mark.parametrize("mode", ["as_of_prediction", "recompute"])
 @pytest.mark.parametrize("information", RECURSIONS)
-def test_weights_follow_the_written_out_recursion(loss: LossName, mode: Any, information: str) -> None:
-    """W is what projected gradient descent, or dual averaging, gives in plain numpy, on any rounds."""
+def test_weights_match_the_plain_recursion(loss: LossName, mode: Any, information: str) -> None:
+    """W matches projected gradient descent, or dual averaging, in plain numpy on any rounds."""
     problem, D, kappa = Problem(3, 4, 2.0), 1.5, safe_step(loss, Problem(3, 4, 2.0), 1.0) * 50
     hyperparameters: dict[str, Any] = {"radius": D, "delayed_update": mode, **RECURSIONS[information]}
     learner = theorem(problem, loss=loss, **hyperparameters)
@@ -48,7 +48,7 @@ def test_weights_follow_the_written_out_recursion(loss: LossName, mode: Any, inf
 @EACH_LOSS
 @EACH_K
 def test_bandit_gradient_is_unbiased(loss: LossName, K: int) -> None:
-    """Summed over the labels that could be drawn, with their probabilities, the step is the full-information one."""
+    """In expectation over the label drawn, the step equals the full-information step."""
     problem, world = Problem(K, 3), make_world(K, 20, Problem(K, 3))
     bandit = theorem(problem, loss=loss, exploration=0.2, learning_rate=0.3, radius=1e6)
     full = theorem(problem, loss=loss, information="full", learning_rate=0.3, radius=None)
@@ -65,7 +65,7 @@ def test_bandit_gradient_is_unbiased(loss: LossName, K: int) -> None:
 
 @EACH_LOSS
 def test_anytime_state_does_not_depend_on_the_order_of_arrival(loss: LossName) -> None:
-    """Dual averaging adds up gradients as of prediction time, so late feedback in any order ends in one state."""
+    """Dual averaging sums gradients as of prediction, so late feedback in any order gives one state."""
     learner = theorem(Problem(4, 3), loss=loss)
     rounds = random_rounds(1, 100, learner)
     shuffled = pick(rounds, np.random.default_rng(2).permutation(100))
@@ -75,7 +75,7 @@ def test_anytime_state_does_not_depend_on_the_order_of_arrival(loss: LossName) -
 @EACH_LOSS
 @pytest.mark.parametrize("choice", [{}, {"exploration": 0.1}, {"information": "full"}], ids=str)
 def test_units_do_not_matter(loss: LossName, choice: dict[str, Any]) -> None:
-    """Contexts and X in other units, with D in the inverse ones, lead to the same decisions."""
+    """Contexts and X in other units, with D in the inverse units, give the same decisions."""
     world = make_world(3, 60, Problem(3, 4))
     learners = [theorem(Problem(3, 4, c), loss=loss, radius=0.5 / c, **choice) for c in (1.0, 8.0)]
     scaled = [world, world._replace(contexts=8.0 * world.contexts)]
@@ -86,7 +86,7 @@ def test_units_do_not_matter(loss: LossName, choice: dict[str, Any]) -> None:
 def adaptive_run(
     loss: LossName, information: str, radius: float | None
 ) -> tuple[Gaptron, list[tuple[FloatArray, FloatArray]], GaptronState]:
-    """A learner with its step 0.7/X, the weights before each round with the round's weighted gradient, and the end."""
+    """Run a learner with the step 0.7/X; return it, each round's weights and weighted gradient, and the last state."""
     bandit: dict[str, Any] = {"exploration": 0.2} if information == "bandit" else {"information": "full"}
     learner: Gaptron = Gaptron(problem=Problem(3, 4, 2.0), loss=loss, eta_scale=1.4, radius=radius, **bandit)
     rounds, state, met = random_rounds(6, 200, learner), learner.init(), []
@@ -101,10 +101,8 @@ def adaptive_run(
 @EACH_LOSS
 @pytest.mark.parametrize("information", ["bandit", "full"])
 @pytest.mark.parametrize("radius", [None, 0.3])
-def test_adaptive_weights_follow_the_written_out_recursion(
-    loss: LossName, information: str, radius: float | None
-) -> None:
-    """Each feature moves by 1/X over the root of its own squared gradients, and into its ball where there is one."""
+def test_adaptive_weights_match_the_plain_recursion(loss: LossName, information: str, radius: float | None) -> None:
+    """Each feature moves by a multiple of 1/X over the root of its squared gradients, within its ball if any."""
     learner, met, end = adaptive_run(loss, information, radius)
     W, G = np.zeros((3, 4)), np.zeros(4)
     for before, g in met:
@@ -119,7 +117,7 @@ def test_adaptive_weights_follow_the_written_out_recursion(
 
 @EACH_LOSS
 def test_adaptive_regret_is_within_its_bound(loss: LossName) -> None:
-    """On its linear losses the regret to the best U with rows in the ball is at most Σ (2 D²/η + η) √G_i."""
+    """On the linearized losses, regret to the best U with rows in the ball is at most Σ (2 D²/η + η) √G_i."""
     D, eta = 0.3, 0.7
     _, met, end = adaptive_run(loss, "bandit", D)
     total = np.sum([g for _, g in met], axis=0)
@@ -129,8 +127,8 @@ def test_adaptive_regret_is_within_its_bound(loss: LossName) -> None:
     assert 0.05 * bound < regret <= bound
 
 
-def test_a_horizon_beyond_all_floats_is_refused() -> None:
-    """Integers of any size can be written in JSON; a horizon that no float holds is refused by name."""
+def test_horizon_beyond_floats_is_refused() -> None:
+    """JSON allows integers of any size; a horizon beyond the floats is refused by name."""
     with pytest.raises(pydantic.ValidationError, match="horizon"):
         theorem(Problem(2, 1), horizon=10**400)
 
@@ -146,7 +144,7 @@ def test_a_horizon_beyond_all_floats_is_refused() -> None:
     ],
 )
 def test_contradicting_hyperparameters_are_refused(contradiction: dict[str, Any]) -> None:
-    """No ball under bandit feedback, two explorations, or a step that the schedule would ignore: refused."""
+    """Refused: no radius under bandit feedback, two explorations, or a step that the schedule would ignore."""
     with pytest.raises(pydantic.ValidationError):
         Gaptron(problem=Problem(2, 1), **contradiction)
 
@@ -163,7 +161,7 @@ def test_contradicting_hyperparameters_are_refused(contradiction: dict[str, Any]
     ids=str,
 )
 def test_weights_stay_in_the_ball(choice: dict[str, Any]) -> None:
-    """‖W‖ ≤ D after every round, also after 10⁵ of them and where the norm is computed afresh (65,536)."""
+    """‖W‖ ≤ D after every round, also after 10⁵ rounds and where the norm is recomputed (65,536)."""
     learner = theorem(Problem(4, 3), **choice)
     assert learner.radius is not None
     rounds, state = random_rounds(3, 100_000, learner), learner.init()
@@ -174,8 +172,8 @@ def test_weights_stay_in_the_ball(choice: dict[str, Any]) -> None:
         assert_close(state.squared_norm / np.sum(state.direction**2), 1.0, 1e-9)
 
 
-def test_norm_is_computed_afresh_every_65536_rounds() -> None:
-    """The tracked norm is then that of the direction to the bit, so that rounding errors do not accumulate."""
+def test_norm_is_recomputed_every_65536_rounds() -> None:
+    """The tracked norm is recomputed from the direction, bit for bit, so that rounding errors do not accumulate."""
     learner = theorem(Problem(4, 3), loss="hinge", exploration=0.1)
     rounds = random_rounds(4, 65_536, learner)
     state = learner.fold(learner.init(), pick(rounds, range(65_535)))
@@ -184,8 +182,8 @@ def test_norm_is_computed_afresh_every_65536_rounds() -> None:
     assert state.squared_norm == squared_norm(state.direction.ravel())
 
 
-def test_ball_is_reached_and_left() -> None:
-    """Projection keeps the direction and stops at the ball; inside the ball nothing is projected."""
+def test_projection_acts_only_outside_the_ball() -> None:
+    """Projection keeps the direction and ends on the sphere; inside the ball it changes nothing."""
     learner = theorem(Problem(2, 1), loss="hinge", information="full", learning_rate=0.5, radius=1.0)
     state, norms = learner.init(), []
     for label in (0, 0, 1, 1):

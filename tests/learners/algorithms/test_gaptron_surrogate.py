@@ -16,21 +16,21 @@ from tests.learners.formulas import gap_of, losses_of, margins, theorem
 
 @EACH_LOSS
 @EACH_K
-def test_loss_is_the_formula(loss: LossName, K: int) -> None:
-    """The loss is Table 1's for every label; the hinge is zero exactly where the leader is right by 1/K or more."""
+def test_loss_matches_the_formula(loss: LossName, K: int) -> None:
+    """The loss is Table 1's for every label; the hinge is zero if the leader is correct by a margin of 1/K or more."""
     s = scores_with_ties(K, K)
     for label in range(K):
         y = np.full(len(s), label)
         values, coefficients = surrogates(loss, s, y)
-        frozen = (loss == "hinge") & (margins(s, y) >= 1 / K - 1e-12)
-        assert_close(values, np.where(frozen, 0.0, losses_of(loss, s, y)), 1e-12)
-        assert not coefficients[frozen].any()
+        zero = (loss == "hinge") & (margins(s, y) >= 1 / K - 1e-12)
+        assert_close(values, np.where(zero, 0.0, losses_of(loss, s, y)), 1e-12)
+        assert not coefficients[zero].any()
 
 
 @EACH_LOSS
 @EACH_K
-def test_coefficients_are_the_derivative(loss: LossName, K: int) -> None:
-    """Central differences of the loss in each score agree with its coefficients, away from kinks."""
+def test_coefficients_match_the_derivative(loss: LossName, K: int) -> None:
+    """The coefficients agree with central differences of the loss, away from kinks."""
     rng, h = np.random.default_rng(K), 1e-6
     for s in rng.normal(size=(50, K)):
         y, top = int(rng.integers(K)), np.sort(s)
@@ -44,8 +44,8 @@ def test_coefficients_are_the_derivative(loss: LossName, K: int) -> None:
 
 @EACH_LOSS
 @EACH_K
-def test_gap_map_is_the_formula(loss: LossName, K: int) -> None:
-    """The gap a is in [0, 1] and is Table 1's map, with 1 - m* for the hinge (its printed form turns negative)."""
+def test_gap_map_matches_the_formula(loss: LossName, K: int) -> None:
+    """The gap a is Table 1's map and in [0, 1], with 1 - m* for the hinge (the printed form becomes negative)."""
     s = np.concatenate([scores_with_ties(K, K), 1e3 * scores_with_ties(K + 10, K)])
     actual = np.array(
         [gap_share(LOSS_CODES[loss], row, leader) for row, leader in zip(s, s.argmax(axis=1), strict=True)]
@@ -57,8 +57,8 @@ def test_gap_map_is_the_formula(loss: LossName, K: int) -> None:
 
 @EACH_LOSS
 @EACH_K
-def test_answer_is_the_leader_with_the_larger_of_gap_and_rate(loss: LossName, K: int) -> None:
-    """The answer is (1 - q) e_y* + (q/K) 1 with q = max(a, γ), and evidence s = W x."""
+def test_answer_mixes_by_the_larger_of_gap_and_rate(loss: LossName, K: int) -> None:
+    """The answer is (1 - q) e_y* + (q/K) 1 with q = max(a, γ), and the evidence is s = W x."""
     s = scores_with_ties(K, K)
     learner = theorem(Problem(K, len(s)), loss=loss, exploration=0.3)
     distributions, evidence = learner.decide(*at_scores(learner, s))
@@ -68,7 +68,7 @@ def test_answer_is_the_leader_with_the_larger_of_gap_and_rate(loss: LossName, K:
 
 
 def largest_gap(learner: Gaptron, s: FloatArray, eta: float) -> float:
-    """The largest P(mistake) - loss + (η/2) E‖ĝ‖² over these scores and all labels, without the share of γ."""
+    """Return the largest P(mistake) - loss + (η/2) E‖ĝ‖² over these scores and all labels, without γ's share."""
     state, contexts = at_scores(learner, s)
     distributions, X = learner.decide(state, contexts).distributions, learner.problem.norm_bound
     K, bandit, gaps = s.shape[1], not learner.needs_true_label, []
@@ -86,7 +86,7 @@ def largest_gap(learner: Gaptron, s: FloatArray, eta: float) -> float:
 @EACH_K
 @pytest.mark.parametrize("gamma", [None, 1e-3, 0.3, 1.0])
 def test_surrogate_gap_is_never_positive(loss: LossName, K: int, gamma: float | None) -> None:
-    """With the safe step the gap is at most zero, for any weights and label, under either kind of feedback."""
+    """With the safe step the gap is at most zero, for any weights and label, with full or bandit feedback."""
     for X in (1.0, 3.0):
         s = scores_with_ties(K, K)
         problem = Problem(K, len(s), X)
@@ -96,16 +96,16 @@ def test_surrogate_gap_is_never_positive(loss: LossName, K: int, gamma: float | 
 
 
 @EACH_K
-def test_printed_smooth_hinge_step_is_too_large(K: int) -> None:
-    """The step of the paper's Table 2, 1/(2KX²), opens the gap to 1/K: the test above can fail."""
+def test_printed_smooth_hinge_step_opens_the_gap(K: int) -> None:
+    """The step of the paper's Table 2, 1/(2KX²), gives a gap of 1/K, so the test above can fail."""
     problem = Problem(K, len(scores_with_ties(K, K)))
     learner = theorem(problem, loss="smooth_hinge", information="full")
     assert_close(largest_gap(learner, scores_with_ties(K, K), 1 / (2 * K)), 1 / K, 1e-12)
 
 
 @pytest.mark.parametrize(("loss", "factor"), [("logistic", 3.0), ("hinge", 1.05), ("smooth_hinge", 1.05)])
-def test_larger_step_is_too_large(loss: LossName, factor: float) -> None:
-    """A larger step opens the gap at K = 2: the constants of the hinge losses are exact, the logistic one within 3."""
+def test_larger_step_opens_the_gap(loss: LossName, factor: float) -> None:
+    """A larger step gives a positive gap at K = 2: the hinge constants are exact, the logistic one within factor 3."""
     s = scores_with_ties(2, 2)
     learner = theorem(Problem(2, len(s)), loss=loss, exploration=1.0)
     assert largest_gap(learner, s, factor * safe_step(loss, learner.problem, 1.0)) > 1e-3

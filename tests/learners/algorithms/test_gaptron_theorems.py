@@ -1,4 +1,4 @@
-"""Gaptron's theorems: steps and exploration as they have them, and the bounds."""
+"""Gaptron's theorems: their steps and exploration, and the bounds."""
 
 import numpy as np
 import pytest
@@ -16,8 +16,8 @@ PROBLEMS = [Problem(2, 1), Problem(3, 4, 2.0), Problem(9, 400, 55**0.5)]
 
 
 @pytest.mark.parametrize("problem", PROBLEMS)
-def test_safe_steps_are_the_theorems(problem: Problem) -> None:
-    """η is ln2/(2KX²), (K-1)/(K²X²), 1/(4KX²) under full information, and γ/K times that under bandit feedback."""
+def test_safe_steps_match_the_theorems(problem: Problem) -> None:
+    """η is ln2/(2KX²), (K-1)/(K²X²) or 1/(4KX²) with full information, and γ/K times that with bandit feedback."""
     K, X2 = problem.n_labels, problem.norm_bound**2
     full = {"logistic": LN2 / (2 * K * X2), "hinge": (1 - 1 / K) / (K * X2), "smooth_hinge": 1 / (4 * K * X2)}
     kappa = {"logistic": LN2 / (2 * K**2 * X2), "hinge": (K - 1) / (K**3 * X2), "smooth_hinge": 1 / (4 * K**2 * X2)}
@@ -28,8 +28,8 @@ def test_safe_steps_are_the_theorems(problem: Problem) -> None:
 
 @pytest.mark.parametrize("problem", PROBLEMS)
 @pytest.mark.parametrize("D", [0.5, 1.0, 10.0])
-def test_explorations_are_the_theorems(problem: Problem, D: float) -> None:
-    """Tuned γ and the anytime constant are the corrected theorems', and minimise the bound they are tuned for."""
+def test_explorations_match_the_theorems(problem: Problem, D: float) -> None:
+    """The tuned γ and the anytime constant are those of the corrected theorems."""
     K, X = problem.n_labels, problem.norm_bound
     squares = {
         "logistic": K**2 * X**2 * D**2 / LN2,
@@ -50,7 +50,7 @@ def test_explorations_are_the_theorems(problem: Problem, D: float) -> None:
 @EACH_LOSS
 @pytest.mark.parametrize("floor", [0.0, 0.01])
 def test_anytime_exploration_falls_as_one_over_root_t(loss: LossName, floor: float) -> None:
-    """Where the gap pays for nothing, the rate of round t is min(1, max(c/√t, floor))."""
+    """At a zero gap, the rate of round t is min(1, max(c/√t, floor))."""
     learner = theorem(Problem(2, 1), loss=loss, radius=50.0, least_exploration=floor)
     c = anytime_constant(loss, learner.problem, 50.0)
     for t in (1, 2, 100, 10**4, 10**6, 10**8, 10**12):
@@ -62,7 +62,7 @@ def test_anytime_exploration_falls_as_one_over_root_t(loss: LossName, floor: flo
 
 @EACH_LOSS
 def test_horizon_fixes_the_tuned_exploration(loss: LossName) -> None:
-    """A known horizon is the same as the exploration the theorem tunes for it."""
+    """A known horizon is equivalent to the exploration that the theorem tunes for it."""
     problem = Problem(3, 4)
     known = theorem(problem, loss=loss, horizon=5000)
     fixed = theorem(problem, loss=loss, exploration=tuned_exploration(loss, problem, 1.0, 5000))
@@ -71,7 +71,7 @@ def test_horizon_fixes_the_tuned_exploration(loss: LossName) -> None:
 
 
 def regret(learner: Gaptron, world: World, mistakes: float) -> float:
-    """Mistakes less the loss of the best of some W in the ball: zero, and two labels told apart by e_1."""
+    """Return mistakes minus the least loss of some W in the ball: zero, and W that separate two labels along e_1."""
     assert learner.radius is not None
     best = learner.radius * np.array([[1.0, 0.0], [-1.0, 0.0]]) / np.sqrt(2)
     theirs = [losses_of(learner.loss, world.contexts @ (c * best).T, world.truth).sum() for c in (0.0, 0.5, 1.0)]
@@ -80,7 +80,7 @@ def regret(learner: Gaptron, world: World, mistakes: float) -> float:
 
 @EACH_LOSS
 @pytest.mark.parametrize("eta_share", [1.0, 0.1])
-def test_full_information_bound(loss: LossName, eta_share: float) -> None:
+def test_full_information_bound_holds(loss: LossName, eta_share: float) -> None:
     """Theorems 1-3: expected mistakes are at most the loss of any U plus ‖U‖²/(2η), for any safe η."""
     problem, world = Problem(4, 5, 2.0), make_world(9, 400, Problem(4, 5, 2.0))
     learner = theorem(problem, loss=loss, information="full", radius=None, eta_scale=eta_share)
@@ -106,8 +106,8 @@ RUNS, T = 12, 1000
 
 @EACH_LOSS
 @pytest.mark.parametrize("horizon", [T, None], ids=["tuned", "anytime"])
-def test_bandit_bound(loss: LossName, horizon: int | None) -> None:
-    """Theorems 4-6, and √2 times them without a horizon: mean regret is below, four standard errors included."""
+def test_bandit_bound_holds(loss: LossName, horizon: int | None) -> None:
+    """Mean regret plus four standard errors is below Theorems 4-6, or √2 times them without a horizon."""
     learner = theorem(Problem(2, 2), loss=loss, horizon=horizon)
     world = two_clusters(1, T, noise=0.05)
     draws = np.random.default_rng(2).random((RUNS, T))
@@ -117,7 +117,7 @@ def test_bandit_bound(loss: LossName, horizon: int | None) -> None:
 
 @pytest.mark.parametrize("loss", ["hinge", "smooth_hinge"])
 def test_bandit_bound_is_broken_without_learning(loss: LossName) -> None:
-    """A step a thousand times too small breaks the bounds that are below chance: the test above can fail."""
+    """With a step a thousand times too small, regret exceeds the hinge bounds, so the test above can fail."""
     learner = theorem(Problem(2, 2), loss=loss, horizon=T, eta_scale=1e-3)
     world = two_clusters(1, T, noise=0.05)
     assert regret(learner, world, expected_mistakes(learner, world)) > BANDIT_BOUNDS[loss](T)

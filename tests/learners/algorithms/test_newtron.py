@@ -1,4 +1,4 @@
-"""Newtron and PNewtron against Hazan and Kale 2011: traces, the gradient's estimate, the ball."""
+"""Newtron and PNewtron against Hazan and Kale 2011: traces, the gradient estimate, the ball."""
 
 from typing import Any
 
@@ -21,24 +21,24 @@ PROBLEM = Problem(3, 4)
 
 
 def weights(learner: Any, state: Any) -> FloatArray:
-    """W (K, d), in the ball."""
+    """Return W (K, d), projected into the ball."""
     w: FloatArray = learner.weights(state) if isinstance(learner, PNewtron) else state.weights.T
     return w
 
 
 def diagonal(state: Any) -> FloatArray:
-    """The diagonal of A, ordered by label, then feature."""
+    """Return the diagonal of A, ordered by label, then feature."""
     return np.diag(unpacked(state.matrix)) if hasattr(state, "matrix") else state.diagonal.T.ravel()
 
 
 def linear(state: Any) -> FloatArray:
-    """b, ordered by label, then feature."""
+    """Return b, ordered by label, then feature."""
     b: FloatArray = state.linear if hasattr(state, "matrix") else -state.diagonal * state.weights
     return b.T.ravel()
 
 
 def softmax(s: FloatArray) -> FloatArray:
-    """Softmax of scores (K,)."""
+    """Return the softmax of scores (K,)."""
     p = np.exp(s - s.max())
     return np.asarray(p / p.sum())
 
@@ -55,7 +55,7 @@ MICRO_RUNS = [
 
 @pytest.mark.parametrize(("name", "learner"), MICRO_RUNS, ids=[name for name, _ in MICRO_RUNS])
 def test_micro_trace(name: str, learner: Any) -> None:
-    """Distributions, estimates, A, b and W of eight rounds are the trace's."""
+    """Distributions, estimates, A, b and W of eight rounds match the trace."""
     state, c = learner.init(), np.empty(3)
     for expected in MICRO[name]["rounds"]:
         decisions = learner.decide(state, Contexts.dense(expected["x"]))
@@ -77,7 +77,7 @@ LONG_RUNS: list[tuple[str, AnyLearner]] = [
 
 @pytest.mark.parametrize(("name", "learner"), LONG_RUNS, ids=[name for name, _ in LONG_RUNS])
 def test_long_trace(name: str, learner: AnyLearner) -> None:
-    """After 500 rounds weights, their norm and the mistakes are the trace's."""
+    """After 500 rounds, weights, their norm and the mistakes match the trace."""
     steps, expected = list(play(learner, long_world())), LONG[name]
     assert_close(weights(learner, steps[-1].after), expected["W"], TOLERANCE)
     assert_close(np.linalg.norm(weights(learner, steps[-1].after)), expected["normF"], TOLERANCE)
@@ -89,7 +89,7 @@ BOTH = pytest.mark.parametrize("cls", [Newtron, PNewtron])
 
 @BOTH
 def test_matrix_starts_as_one_over_the_radius(cls: Any) -> None:
-    """A = I/D, D being 10/X where it is not given."""
+    """A starts as I/D, where D defaults to 10/X."""
     assert_close(diagonal(cls(problem=PROBLEM, radius=2.5).init()), np.full(12, 0.4), 0.0)
     assert_close(diagonal(cls(problem=Problem(3, 4, 2.0)).init()), np.full(12, 0.2), 0.0)
 
@@ -110,11 +110,14 @@ def test_anytime_exploration(cls: Any) -> None:
         assert_close(decisions.distributions[0], expected, 1e-12)
 
 
-# --- the gradient's estimate
+# --- the gradient estimate
 
 
 def mean_estimate(p: FloatArray, played: FloatArray, y: int, own: float) -> FloatArray:
-    """E[c] over the label drawn, in plain numpy; `own` is the factor of the label served, (K - 1)/K if right."""
+    """Return E[c] over the label drawn, in plain numpy.
+
+    `own` is the factor of the label served; the correct one is (K - 1)/K.
+    """
     K, total = len(p), np.zeros(len(p))
     for label in range(K):
         size = (p[label] - (label == y)) / played[label]
@@ -126,7 +129,7 @@ def mean_estimate(p: FloatArray, played: FloatArray, y: int, own: float) -> Floa
 
 @pytest.mark.parametrize("K", [2, 3, 9])
 def test_estimate_is_unbiased(K: int) -> None:
-    """Over the label drawn, c is softmax(α s) - e_y in expectation, whatever label is right."""
+    """In expectation over the label drawn, c is softmax(α s) - e_y, whichever label is correct."""
     rng = np.random.default_rng(K)
     for y in range(K):
         s, total, c = rng.normal(size=K), np.zeros(K), np.empty(K)
@@ -141,7 +144,7 @@ def test_estimate_is_unbiased(K: int) -> None:
 
 
 def test_published_estimate_is_biased() -> None:
-    """The published 1/K on the label served is not the gradient in expectation: the law above would see it."""
+    """With the published factor 1/K of the label served, the estimate is biased, so the test above can fail."""
     p = np.array([0.7, 0.2, 0.1])
     wrong = mean_estimate(p, 0.8 * p + 0.2 / 3, 1, 1 / 3)
     assert np.abs(wrong - (p - np.eye(3)[1])).max() > 0.2
@@ -152,8 +155,8 @@ def test_published_estimate_is_biased() -> None:
 
 @LAWS
 @given(st.integers(0, 10**6), st.integers(1, 12), st.floats(-6, 6), st.floats(-3, 3))
-def test_minimizer_in_the_ball(seed: int, n: int, log_linear: float, log_radius: float) -> None:
-    """W is in the ball, and -(A w + b) = μ w with μ ≥ 0, μ = 0 inside: the conditions of the minimum."""
+def test_minimizer_meets_the_optimality_conditions(seed: int, n: int, log_linear: float, log_radius: float) -> None:
+    """W is in the ball, and -(A w + b) = μ w with μ ≥ 0, and μ = 0 inside the ball."""
     rng = np.random.default_rng(seed)
     root, radius = rng.normal(size=(n, n)), 10.0**log_radius
     A = root @ root.T + 0.1 * np.eye(n)
@@ -166,8 +169,8 @@ def test_minimizer_in_the_ball(seed: int, n: int, log_linear: float, log_radius:
     assert np.linalg.norm(A @ w + b + shift * w) <= 1e-8 * np.linalg.norm(b)
 
 
-def test_minimizer_outlives_any_matrix() -> None:
-    """A matrix that no run leads to (zero, indefinite, huge) gives finite weights in the ball."""
+def test_minimizer_is_finite_for_any_matrix() -> None:
+    """A matrix that no run produces (zero, indefinite, huge) gives finite weights in the ball."""
     n = 20
     for A in (np.zeros((n, n)), -np.ones((n, n)), np.full((n, n), 1e200), -1e300 * np.eye(n)):
         w = np.empty(n)
@@ -176,8 +179,8 @@ def test_minimizer_outlives_any_matrix() -> None:
 
 
 @pytest.mark.parametrize("n", [1, 2, 7])
-def test_packed_product(n: int) -> None:
-    """A packed triangle times a vector is the square times it, zeros of the vector included."""
+def test_packed_product_equals_the_dense_product(n: int) -> None:
+    """A packed triangle times a vector equals the dense product, also with zeros in the vector."""
     rng = np.random.default_rng(n)
     A, v, result = rng.normal(size=(n, n)), rng.normal(size=n) * (np.arange(n) % 2), np.empty(n)
     packed_product(pack(A + A.T), v, result)
@@ -189,13 +192,13 @@ def test_packed_product(n: int) -> None:
 
 @pytest.mark.parametrize("learner", [Newtron(problem=PROBLEM), PNewtron(problem=PROBLEM)])
 def test_order_of_arrival_does_not_matter(learner: AnyLearner) -> None:
-    """Late feedback in any order leads to the same state, up to rounding."""
+    """Late feedback in any order gives the same state, up to rounding."""
     rounds = join(list(play(learner, make_world(5, 300, PROBLEM))))
     shuffled = pick(rounds, np.random.default_rng(1).permutation(300))
     assert_close(learner.fold(learner.init(), shuffled), learner.fold(learner.init(), rounds), 1e-9)
 
 
-TEMPERED: list[PNewtron] = [  # weights stay small, jump, are never scaled
+TEMPERED: list[PNewtron] = [  # weights that stay small, jump, or are never scaled
     PNewtron(problem=PROBLEM),
     PNewtron(problem=PROBLEM, beta=1e-9, radius=1e6),
     PNewtron(problem=PROBLEM, exploration=1e-3, projection="none"),
@@ -203,8 +206,8 @@ TEMPERED: list[PNewtron] = [  # weights stay small, jump, are never scaled
 
 
 @pytest.mark.parametrize("learner", TEMPERED, ids=["small", "jumping", "unscaled"])
-def test_running_norm_is_the_norm(learner: PNewtron) -> None:
-    """The squared norm kept from round to round is that of the weights, and the scaled ones are in the ball."""
+def test_running_norm_matches_the_weights(learner: PNewtron) -> None:
+    """The tracked squared norm is that of the weights, and the scaled weights are in the ball."""
     for step in play(learner, make_world(6, 400, PROBLEM)):
         assert_close(step.after.squared_norm / np.sum(step.after.weights**2), 1.0, 1e-9)
         if learner.projection == "scale":
@@ -212,7 +215,7 @@ def test_running_norm_is_the_norm(learner: PNewtron) -> None:
 
 
 def test_running_norm_survives_sparse_contexts() -> None:
-    """Rows that leave features out move only the others' weights, and the norm with them."""
+    """The tracked norm stays exact if contexts leave features out."""
     learner, world = PNewtron(problem=PROBLEM), make_world(8, 200, PROBLEM)
     world.contexts[np.random.default_rng(0).random(world.contexts.shape) < 0.6] = 0.0
     rounds = join(list(play(learner, world)))
@@ -221,7 +224,7 @@ def test_running_norm_survives_sparse_contexts() -> None:
 
 
 def test_running_norm_survives_a_collapse() -> None:
-    """Where one round shrinks the weights by orders of magnitude, the norm keeps its digits all the same."""
+    """If one round shrinks the weights by orders of magnitude, the tracked norm stays accurate."""
     learner: PNewtron = PNewtron(problem=Problem(2, 1), beta=1e6, radius=1e6)
     state = learner.init()
     state.weights[:] = [[1e12, 3e12]]
@@ -231,8 +234,8 @@ def test_running_norm_survives_a_collapse() -> None:
     assert_close(after.squared_norm / np.sum(after.weights**2), 1.0, 1e-12)
 
 
-def test_unprojected_weights_are_cut_before_they_overflow() -> None:
-    """Random labels on one context drive the weights without projection to their limit, and no further."""
+def test_unprojected_weights_are_capped() -> None:
+    """Random labels on one context drive unprojected weights to their cap, and no further."""
     problem, n = Problem(2, 300), 6000
     rng = np.random.default_rng(0)
     world = World(np.full((n, 300), 300**-0.5), rng.integers(0, 2, n), rng.random(n))
@@ -243,23 +246,23 @@ def test_unprojected_weights_are_cut_before_they_overflow() -> None:
     assert np.isfinite(learner.decide(state, Contexts.dense(world.contexts[:1])).distributions).all()
 
 
-def test_full_matrix_of_too_large_a_curvature_is_refused() -> None:
-    """β D X² over 1e9 is refused: the matrix would lose its digits."""
+def test_large_curvature_is_refused() -> None:
+    """β D X² above 1e9 is refused: the matrix would lose precision."""
     Newtron(problem=Problem(3, 4, 1e5), radius=1.0)
     with pytest.raises(pydantic.ValidationError, match="at most 1e9"):
         Newtron(problem=Problem(3, 4, 1e6), radius=1.0)
 
 
-def test_weights_follow_from_the_sums_alone() -> None:
-    """W of Newtron is a function of A and b: a fold of nothing to learn from leaves it to the bit."""
+def test_weights_depend_only_on_the_sums() -> None:
+    """Newtron's W is a function of A and b: a round that teaches nothing keeps its bits."""
     learner = Newtron(problem=PROBLEM)
     state = list(play(learner, make_world(9, 60, PROBLEM)))[-1].after
     silent = one_round(np.zeros(4), 0, 1.0, 1, np.zeros(3))
     assert learner.fold(copied(state), silent).weights.tobytes() == state.weights.tobytes()
 
 
-def test_learns() -> None:
-    """On a noiseless world both err in the last rounds less than half as often as in the first."""
+def test_error_falls_without_noise() -> None:
+    """On a noiseless world, the error rate of the last rounds is less than half that of the first."""
     world = make_world(10, 3000, PROBLEM, noise=0.0)
     for learner in (Newtron(problem=PROBLEM, radius=5.0), PNewtron(problem=PROBLEM, radius=5.0)):
         right = np.array([step.distribution[y] for step, y in zip(play(learner, world), world.truth, strict=True)])

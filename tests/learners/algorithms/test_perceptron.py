@@ -14,7 +14,7 @@ PROBLEM = Problem(4, 5)
 
 
 def test_micro_trace() -> None:
-    """Scores, answers and weights of eight rounds are the trace's."""
+    """Scores, answers and weights of eight rounds match the trace."""
     learner = Perceptron(problem=Problem(3, 2))
     state = learner.init()
     for expected in MICRO["perceptron"]["rounds"]:
@@ -26,14 +26,14 @@ def test_micro_trace() -> None:
 
 
 def test_long_trace() -> None:
-    """After 500 rounds weights and mistakes are the trace's."""
+    """After 500 rounds, weights and mistakes match the trace."""
     steps, expected = list(play(Perceptron(problem=PROBLEM), long_world())), LONG["perceptron"]
     assert_close(steps[-1].after.weights.T, expected["W"], TOLERANCE)
     assert sum(not bool(step.round.correct[0]) for step in steps) == expected["mistakes"]
 
 
 def test_order_of_arrival_does_not_matter() -> None:
-    """Steps are sums over the leaders as predicted: shuffled, they end the same."""
+    """Shuffled rounds end in the same weights, because steps are sums over the stored leaders."""
     learner = Perceptron(problem=PROBLEM)
     rounds = random_rounds(3, 200, learner)
     rounds = rounds._replace(evidence=np.random.default_rng(4).integers(0, 4, (200, 1)).astype(np.float64))
@@ -43,8 +43,8 @@ def test_order_of_arrival_does_not_matter() -> None:
 
 
 @pytest.mark.parametrize("scale", [0.0, 0.3, 1.0, 3.0])
-def test_theorem_1(scale: float) -> None:
-    """Mistakes are at most L + 2X²‖U‖² + X‖U‖√(2L), L the hinge loss of U."""
+def test_theorem_1_bound_holds(scale: float) -> None:
+    """Mistakes are at most L + 2X²‖U‖² + X‖U‖√(2L), where L is the hinge loss of U."""
     world, U = long_world(), scale * long_teacher()
     X, norm = np.linalg.norm(world.contexts, axis=1).max(), np.linalg.norm(U)
     hinge = losses_of("hinge", world.contexts @ U.T, world.truth).sum()

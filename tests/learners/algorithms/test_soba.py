@@ -21,7 +21,7 @@ N = PROBLEM.n_labels * PROBLEM.n_features
 
 
 class Run(NamedTuple):
-    """SOBA's correct rounds, and what the paper's Algorithm 1 says of each."""
+    """SOBA's correct rounds, with the paper's Algorithm 1 on the same rounds."""
 
     learner: Soba | SobaLowRank
     steps: list[Step]
@@ -30,7 +30,7 @@ class Run(NamedTuple):
 
 @pytest.fixture(scope="module", params=[(cls, rate) for cls in (Soba, SobaLowRank) for rate in (0.1, 0.6, "adaptive")])
 def run(request: pytest.FixtureRequest) -> Run:
-    """A run of 400 rounds, at low, high and adaptive exploration."""
+    """Run 400 rounds, at low, high and adaptive exploration."""
     learner_type, exploration = request.param
     room = {"max_updates": 300, "max_nonzeros": 1200} if learner_type is SobaLowRank else {}
     learner = learner_type(problem=PROBLEM, regularization=A0, exploration=exploration, **room)
@@ -40,22 +40,22 @@ def run(request: pytest.FixtureRequest) -> Run:
 
 
 def accepted(steps: list[Step]) -> list[bool]:
-    """Whether each step was an update."""
+    """Return whether each step was an update."""
     return [int(step.after.updates) > int(step.before.updates) for step in steps]
 
 
 def log_determinant(state: SobaState | SobaLowRankState) -> float:
-    """The logarithm of det A, from the inverse."""
+    """Return ln det A, computed from the inverse."""
     return -float(np.linalg.slogdet(soba_inverse(state, A0))[1])
 
 
-def test_run_is_worth_testing(run: Run) -> None:
-    """The runs below hold accepted and refused rounds, and accepted ones with the leader wrong and right."""
+def test_runs_cover_every_case(run: Run) -> None:
+    """The runs contain refused rounds, and accepted ones with the leader wrong and correct."""
     assert {(p.accepted, p.leader_wrong) for p in run.paper} >= {(True, True), (True, False), (False, False)}
 
 
-def test_state_is_algorithm_1(run: Run) -> None:
-    """A⁻¹, W, Σ, Q and the updates are what the paper's A and θ give with a linear solve in every round."""
+def test_state_matches_algorithm_1(run: Run) -> None:
+    """A⁻¹, W, Σ, Q and the updates match the paper's A and θ with a linear solve in every round."""
     assert accepted(run.steps) == [p.accepted for p in run.paper]
     margin_sum = np.cumsum([p.m * p.accepted for p in run.paper])
     quadratic_sum = np.cumsum([p.q / (1 + p.q) * p.accepted for p in run.paper])
@@ -65,8 +65,8 @@ def test_state_is_algorithm_1(run: Run) -> None:
         assert_close((step.after.margin_sum, step.after.quadratic_sum), (total, quadratic), 1e-9)
 
 
-def test_inverse_is_positive_and_at_most_its_start(run: Run) -> None:
-    """0 < A⁻¹ ≤ I/a, and A⁻¹ only shrinks, as A only grows."""
+def test_inverse_is_positive_and_only_shrinks(run: Run) -> None:
+    """0 < A⁻¹ ≤ I/a, and A⁻¹ only shrinks, because A only grows."""
     for step in run.steps:
         eigenvalues = np.linalg.eigvalsh(soba_inverse(step.after, A0))
         assert eigenvalues.min() > 0
@@ -75,7 +75,7 @@ def test_inverse_is_positive_and_at_most_its_start(run: Run) -> None:
 
 
 def test_common_directions_are_never_learned(run: Run) -> None:
-    """Weights sum to zero over the labels, and block sums of A⁻¹ stay I/a: u never has a common part."""
+    """Weights sum to zero over the labels, and block sums of A⁻¹ stay I/a, because u has no common component."""
     for step in run.steps:
         assert_close(step.after.weights.sum(axis=1), np.zeros(4), 1e-12)
         blocks = soba_inverse(step.after, A0).reshape(3, 4, 3, 4)
@@ -87,21 +87,21 @@ def test_margin_sum_is_never_negative(run: Run) -> None:
     assert min(float(step.after.margin_sum) for step in run.steps) >= 0.0
 
 
-def test_right_answer_against_the_leader_is_always_accepted(run: Run) -> None:
-    """Where the leader was wrong and the answer right, m ≥ 0 and the round is an update."""
+def test_correct_answer_against_the_leader_is_accepted(run: Run) -> None:
+    """If the leader is wrong and the answer correct, m ≥ 0 and the round is an update."""
     for p, was_accepted in zip(run.paper, accepted(run.steps), strict=True):
         assert was_accepted or not p.leader_wrong
 
 
 def test_first_correct_round_is_accepted() -> None:
-    """With Σ = 0 and all scores zero m is 0, and 0 + 0 ≥ 0 accepts."""
+    """With Σ = 0 and all scores zero, m = 0, which passes the test Σ + m ≥ 0."""
     learner: Soba = Soba(problem=PROBLEM)
     state = learner.fold(learner.init(), one_round([1.0, 0.0, 0.0, 0.0], 2, 0.5, 2, np.empty(0)))
     assert (int(state.updates), float(state.margin_sum)) == (1, 0.0)
 
 
 def test_lemma_1(run: Run) -> None:
-    """Over the label drawn, θ moves by -h u and A by h uu' in expectation, h being whether y is accepted."""
+    """In expectation over the label drawn, θ moves by -h u and A by h uu', where h is 1 if y is accepted, else 0."""
     for step, p in zip(run.steps[::9], run.paper[::9], strict=True):
         x, y = matrix(step.round.contexts)[0], int(step.round.labels[0])
         move, growth = np.zeros(N), np.zeros((N, N))
@@ -135,7 +135,7 @@ def test_quadratic_sum_is_at_most_the_growth_of_the_determinant(run: Run) -> Non
 
 
 def test_lemma_4_holds_for_adaptive_rates() -> None:
-    """Σ (γ_t + α c_t/γ_t) ≤ (2 + 2α) √T √(K + Σ c) + α Σ c, with c_t = K z'A_t⁻¹z and the γ_t that were played."""
+    """Σ (γ_t + α c_t/γ_t) ≤ (2 + 2α) √T √(K + Σ c) + α Σ c, with c_t = K z'A_t⁻¹z and the γ_t of the run."""
     learner: Soba = Soba(problem=PROBLEM, exploration="adaptive")
     steps = list(play(learner, make_world(5, 400, PROBLEM)))
     gamma = np.array([3 * step.distribution.min() for step in steps])
@@ -146,7 +146,7 @@ def test_lemma_4_holds_for_adaptive_rates() -> None:
 
 
 def test_inverse_does_not_drift() -> None:
-    """After 10⁴ updates by rank-one downdates A·A⁻¹ is still I, and W still A⁻¹θ."""
+    """After 10⁴ rank-one downdates A·A⁻¹ is still I, and W is still A⁻¹θ."""
     learner: Soba = Soba(problem=PROBLEM)
     rounds = random_rounds(2, 25_000, learner, least_propensity=0.02)
     rounds = pick(rounds, np.flatnonzero(rounds.correct))
@@ -164,8 +164,8 @@ def test_inverse_does_not_drift() -> None:
     assert_close(state.weights.T.ravel(), np.linalg.solve(A, theta), 1e-9)
 
 
-def test_quadratic_sum_grows_for_the_least_regularization() -> None:
-    """q/(1+q) is in [0, 1) for the smallest a that is accepted; a smaller one would cost A⁻¹ its digits."""
+def test_quadratic_sum_grows_at_the_least_regularization() -> None:
+    """q/(1+q) is in [0, 1) at the smallest accepted a; a smaller a would cost A⁻¹ its precision."""
     with pytest.raises(pydantic.ValidationError, match="regularization"):
         Soba(problem=Problem(4, 5, 1e4), regularization=0.099)
     learner: Soba = Soba(problem=Problem(4, 5, 1e4), regularization=0.1, exploration="adaptive")
@@ -175,8 +175,8 @@ def test_quadratic_sum_grows_for_the_least_regularization() -> None:
     assert growth.max() <= 1.0
 
 
-def test_too_large_a_matrix_names_its_bytes_and_what_fits() -> None:
-    """Nine labels and 400 features fit into 110 MB, A beside A⁻¹; the state of Reuters is refused with its size."""
+def test_oversized_matrix_is_refused_with_its_size_and_an_alternative() -> None:
+    """Nine labels and 400 features fit into 110 MB with A and A⁻¹; the state for Reuters is refused with its size."""
     check_state_size(Soba(problem=Problem(9, 400)), 110_000_000)
     n = 4 * 47_236
     needed = 8 * (n * (n + 1) + 2 * n + 2) + 24

@@ -13,8 +13,8 @@ PROBLEM, A0 = Problem(3, 4), 0.7
 
 
 @pytest.mark.parametrize("exploration", [0.1, 0.6, "adaptive"])
-def test_diagonal_state_is_the_written_out_recursion(exploration: float) -> None:
-    """A, W, Σ, Q and the updates of SOBAdiag are section 5's, with refused and accepted rounds among them."""
+def test_diagonal_state_matches_the_plain_recursion(exploration: float) -> None:
+    """A, W, Σ, Q and the updates match section 5, over accepted and refused rounds."""
     learner: SobaDiagonal = SobaDiagonal(problem=PROBLEM, regularization=A0, exploration=exploration)
     steps = [step for step in play(learner, make_world(4, 400, PROBLEM)) if step.round.correct[0]]
     rounds = join(steps)
@@ -26,8 +26,8 @@ def test_diagonal_state_is_the_written_out_recursion(exploration: float) -> None
         assert_close((step.after.margin_sum, step.after.quadratic_sum), (p.margin_sum, p.quadratic_sum), 1e-10)
 
 
-def test_diagonal_is_soba_on_one_feature_and_two_labels_of_one_direction() -> None:
-    """Q of SOBAdiag after one round is c x'(1/A_ȳ + 1/A_y)x with the new A, as Theorem 5's sum asks."""
+def test_diagonal_first_round_matches_hand_computation() -> None:
+    """After one round A, W and Q = c x'(1/A_ȳ + 1/A_y)x with the new A, as in Theorem 5, match a hand computation."""
     learner: SobaDiagonal = SobaDiagonal(problem=Problem(2, 1), regularization=2.0)
     state = learner.fold(learner.init(), one_round([0.5], 1, 0.25, 1, np.empty(0)))
     assert_close(state.diagonal, [[3.0, 3.0]], 1e-15)
@@ -35,8 +35,8 @@ def test_diagonal_is_soba_on_one_feature_and_two_labels_of_one_direction() -> No
     assert_close(state.weights, [[-2 / 3, 2 / 3]], 1e-15)
 
 
-def test_diagonal_refuses_where_the_margin_sum_would_turn_negative() -> None:
-    """A right leader by a small margin has m < 0: refused at Σ = 0, and the state keeps all bits but the count."""
+def test_diagonal_refuses_rounds_that_make_the_margin_sum_negative() -> None:
+    """A leader correct by a small margin has m < 0: at Σ = 0 the round is refused, and only the count changes."""
     learner: SobaDiagonal = SobaDiagonal(problem=Problem(2, 1))
     first = one_round([1.0], 1, 0.5, 1, np.empty(0))
     once = learner.fold(learner.init(), first)

@@ -1,4 +1,4 @@
-"""Low-rank SOBA beside SOBA: the same numbers while there is room, what it does without, memory and rounding."""
+"""Low-rank SOBA against SOBA: equal until full, implicit steps after that; memory and rounding."""
 
 from typing import Any
 
@@ -17,39 +17,39 @@ N = PROBLEM.n_labels * PROBLEM.n_features
 
 
 def thin_rounds(seed: int, n: int, learner: Any) -> Rounds:
-    """Correct rounds with nine in ten features zero, as dense contexts."""
+    """Draw correct rounds with nine of ten features zero, as dense contexts."""
     rounds, rng = random_rounds(seed, n, learner, least_propensity=0.05), np.random.default_rng(seed)
     rows = matrix(rounds.contexts) * (rng.random((n, learner.problem.n_features)) < 0.1)
     return rounds._replace(contexts=Contexts.dense(rows), correct=np.ones(n, np.bool_), true_labels=rounds.labels)
 
 
 def generous(learner: Any) -> Any:
-    """A first state whose margin sum accepts every correct round."""
+    """Return a first state whose margin sum accepts every correct round."""
     state = learner.init()
     state.margin_sum[()] = 1e9
     return state
 
 
 def trained(learner: Any, n: int = 30) -> Any:
-    """The state after so many accepted rounds."""
+    """Return the state after n accepted rounds."""
     return learner.fold(generous(learner), thin_rounds(2, n, learner))
 
 
 def step_of(state: SobaLowRankState, rounds: Rounds) -> tuple[FloatArray, FloatArray, float]:
-    """w as a vector (n,), u (n,) and c of a single round."""
+    """Return w (n,), u (n,) and c of a single round."""
     x, y = matrix(rounds.contexts)[0], int(rounds.labels[0])
     own = np.eye(state.weights.shape[1])[y]
     rival = np.eye(len(own))[np.argmax(np.where(own, -np.inf, x @ state.weights))]
     return state.weights.T.ravel(), np.kron(rival - own, x), 1.0 / float(rounds.propensities[0])
 
 
-# --- with room
+# --- below capacity
 
 
 @pytest.mark.parametrize("sparse", [False, True], ids=["dense", "sparse"])
 @pytest.mark.parametrize("exploration", [0.1, 0.3])
-def test_is_soba_while_there_is_room(sparse: bool, exploration: float) -> None:
-    """Round by round the same distributions, accepted rounds, weights, sums and A⁻¹, some rounds being refused."""
+def test_low_rank_matches_soba_until_full(sparse: bool, exploration: float) -> None:
+    """Each round gives the same distributions, accepted rounds, weights, sums and A⁻¹; some rounds are refused."""
     full = Soba(problem=PROBLEM, regularization=0.7, exploration=exploration)
     low = SobaLowRank(problem=PROBLEM, regularization=0.7, exploration=exploration, max_updates=400)
     world = make_world(3, 1000, PROBLEM)
@@ -68,8 +68,8 @@ def test_is_soba_while_there_is_room(sparse: bool, exploration: float) -> None:
     assert refused >= 5
 
 
-def test_factor_is_that_of_the_stored_rows() -> None:
-    """LL' = aI + ZZ', and the entries that are kept hold no zeros."""
+def test_factor_matches_the_stored_rows() -> None:
+    """LL' = aI + ZZ', and the stored entries contain no zeros."""
     learner = SobaLowRank(problem=PROBLEM, regularization=0.7)
     state = trained(learner)
     Z = accepted_rows(state)
@@ -79,8 +79,8 @@ def test_factor_is_that_of_the_stored_rows() -> None:
 
 
 @pytest.mark.parametrize(("above", "accepted"), [(1e-9, True), (-1e-9, False)])
-def test_the_margin_test_is_exact(above: float, accepted: bool) -> None:
-    """A round is accepted by its own m, where the bound on m that needs no matrix would accept it or not tell."""
+def test_margin_test_is_exact(above: float, accepted: bool) -> None:
+    """The exact m decides, even where a bound on m that needs no matrix would accept."""
     learner = SobaLowRank(problem=Problem(2, 1), exploration=0.1)
     first, again = one_round([1.0], 1, 0.5, 1, np.empty(0)), one_round([1.0], 1, 0.25, 1, np.empty(0))
     state = learner.fold(learner.init(), first)
@@ -94,24 +94,24 @@ def test_the_margin_test_is_exact(above: float, accepted: bool) -> None:
     assert accepted or bits(after._replace(rounds=state.rounds)) == bits(state)
 
 
-def test_a_sparse_context_leaves_nothing_behind() -> None:
-    """Folding several sparse rounds at once gives the bits of folding them one by one."""
+def test_sparse_batch_equals_single_folds() -> None:
+    """Folding several sparse rounds together gives the bits of folding them one by one."""
     learner = SobaLowRank(problem=PROBLEM)
     rounds = thin_rounds(8, 12, learner)
-    at_once = learner.fold(generous(learner), rounds._replace(contexts=as_sparse(rounds.contexts)))
+    together = learner.fold(generous(learner), rounds._replace(contexts=as_sparse(rounds.contexts)))
     state = generous(learner)
     for t in range(rounds.n):
         one = pick(rounds, [t])
         state = learner.fold(state, one._replace(contexts=as_sparse(one.contexts)))
-    assert bits(at_once) == bits(state)
+    assert bits(together) == bits(state)
 
 
-# --- without
+# --- at capacity
 
 
 @pytest.mark.parametrize("limit", [{"max_updates": 30}, {"max_nonzeros": 150}])
-def test_full_matrix_goes_on_with_implicit_steps(limit: dict[str, int]) -> None:
-    """Without room A, Q and the rows keep their bits; W goes to argmin ½‖w - W‖²_A + c/2 (1 + u'w)²."""
+def test_full_low_rank_takes_implicit_steps(limit: dict[str, int]) -> None:
+    """At capacity A, Q and the rows keep their bits, and W moves to argmin ½‖w - W‖²_A + c/2 (1 + u'w)²."""
     learner = SobaLowRank(problem=PROBLEM, regularization=0.7, **limit)
     state, later = trained(learner, 60), thin_rounds(5, 20, learner)
     stored = int(state.stored)
@@ -122,7 +122,7 @@ def test_full_matrix_goes_on_with_implicit_steps(limit: dict[str, int]) -> None:
         rounds = pick(later, [t])
         w, u, c = step_of(state, rounds)
         after = learner.fold(copied(state), rounds)
-        if int(after.stored) > stored:  # a context short enough for what room is left
+        if int(after.stored) > stored:  # a context that fits the remaining capacity
             assert "max_nonzeros" in limit
             continue
         assert_close(after.weights.T.ravel(), np.linalg.solve(A + c * np.outer(u, u), A @ w - c * u), 1e-9)
@@ -131,8 +131,8 @@ def test_full_matrix_goes_on_with_implicit_steps(limit: dict[str, int]) -> None:
         assert float(after.quadratic_sum) == float(state.quadratic_sum)
 
 
-def test_a_short_context_finds_room_where_a_long_one_does_not() -> None:
-    """Room is counted in non-zeros: zeros of a dense context take none."""
+def test_capacity_counts_nonzeros() -> None:
+    """Capacity counts non-zeros: zeros of a dense context take none."""
     learner = SobaLowRank(problem=Problem(2, 4), max_nonzeros=5)
     state = learner.init()
     for x, stored in (([0.5] * 4, 1), ([0.5, 0.5, 0, 0], 1), ([0, 0, 0.5, 0], 2), ([0, 0, 0, 0.5], 2)):
@@ -143,8 +143,8 @@ def test_a_short_context_finds_room_where_a_long_one_does_not() -> None:
     assert state.ends.tolist()[:3] == [4, 5, 0]
 
 
-def test_learns_on_when_full() -> None:
-    """Full after twenty updates, it still follows a world whose labels change places, better than if it stopped."""
+def test_full_low_rank_keeps_learning() -> None:
+    """Full after twenty updates, it still tracks a world whose labels are permuted, better than if it stopped."""
     problem = Problem(3, 4)
     learner = SobaLowRank(problem=problem, exploration=0.1, max_updates=20, max_nonzeros=80)
     world = make_world(4, 3000, problem, noise=0.02)
@@ -160,15 +160,15 @@ def test_learns_on_when_full() -> None:
 # --- memory and rounding
 
 
-def test_memory_does_not_grow_with_the_square_of_the_features() -> None:
-    """Another feature costs K numbers; at 2¹⁸ features and four labels the default state takes 16 MB."""
+def test_memory_is_linear_in_the_features() -> None:
+    """Another feature costs K numbers; with 2¹⁸ features and four labels the default state takes 16 MB."""
     small, large = (state_bytes(SobaLowRank(problem=Problem(4, d))) for d in (1000, 2**18))
     assert large - small == (2**18 - 1000) * 4 * 8
     assert large < 16_000_000
 
 
-def test_state_from_outside_with_an_empty_factor_teaches_nothing() -> None:
-    """Rows that claim to be stored, with a factor of zeros: every round is counted and else passed over."""
+def test_state_with_an_empty_factor_learns_nothing() -> None:
+    """If a state claims stored rows but its factor is zero, every round is counted and otherwise ignored."""
     learner = SobaLowRank(problem=PROBLEM, max_updates=5)
     state = learner.init()
     state.stored[()] = 2**62
@@ -179,7 +179,7 @@ def test_state_from_outside_with_an_empty_factor_teaches_nothing() -> None:
 
 @pytest.mark.parametrize("a", [1.0, 1e-4])
 def test_rounding_does_not_accumulate(a: float) -> None:
-    """After 2,000 updates, more than K·d, with weights 1/p up to 20, A A⁻¹ is I, and W is A⁻¹θ."""
+    """After 2,000 updates, more than K·d, with weights 1/p up to 20, A A⁻¹ is I and W is A⁻¹θ."""
     learner = SobaLowRank(problem=PROBLEM, regularization=a, max_updates=2000)
     state = trained(learner, 2000)
     Z = accepted_rows(state)
@@ -190,8 +190,8 @@ def test_rounding_does_not_accumulate(a: float) -> None:
     assert_close(state.weights.T.ravel(), np.linalg.solve(A, theta), 1e-9)
 
 
-def test_late_rounds_from_many_workers_end_in_one_state() -> None:
-    """One batch of sparse rounds, cut anywhere, leads to the same bits."""
+def test_played_sparse_batch_equals_single_folds() -> None:
+    """A batch of sparse rounds from a run gives the same bits in one fold and one by one."""
     learner = SobaLowRank(problem=PROBLEM, exploration=0.3, max_updates=20)
     rounds = join(list(play(learner, make_world(6, 200, PROBLEM))))
     whole = learner.fold(learner.init(), rounds._replace(contexts=as_sparse(rounds.contexts)))

@@ -17,7 +17,7 @@ PROBLEM = Problem(3, 4)
 
 @pytest.mark.parametrize("name", ["alg2_ons", "alg2_ons_theory"])
 def test_micro_trace(name: str) -> None:
-    """Scores, distributions and W of eight rounds are the trace's; the theorem's constants are the default."""
+    """Scores, distributions and W of eight rounds match the trace; the theorem's constants are the default."""
     trace = MICRO[name]
     overrides: dict[str, Any] = {"beta": trace["beta"], "epsilon": trace["eps"]} if name == "alg2_ons" else {}
     learner: SobaNewton = SobaNewton(
@@ -35,7 +35,7 @@ def test_micro_trace(name: str) -> None:
 
 
 def nearest(A: FloatArray, V: FloatArray, radius: float) -> FloatArray:
-    """The argmin of (w - V)'A(w - V) over the ball, by bisection on the multiplier."""
+    """Return the argmin of (w - V)'A(w - V) over the ball, by bisection on the multiplier."""
     if np.linalg.norm(V) <= radius:
         return V
     low, high = 0.0, float(np.linalg.norm(A @ V)) / radius
@@ -48,7 +48,7 @@ def nearest(A: FloatArray, V: FloatArray, radius: float) -> FloatArray:
 
 @pytest.mark.parametrize("radius", [0.5, 3.0])
 def test_step_is_the_online_newton_step(radius: float) -> None:
-    """A grows by gg' and W goes to the A-nearest point of the ball to W - A⁻¹g/β, as in plain numpy."""
+    """A grows by gg', and W moves to the projection of W - A⁻¹g/β onto the ball in the norm of A, as in plain numpy."""
     learner: SobaNewton = SobaNewton(
         problem=PROBLEM, exploration=0.5, radius=radius, eta=0.1, beta=0.05, epsilon=1.0
     )  # fmt: skip
@@ -67,8 +67,8 @@ def test_step_is_the_online_newton_step(radius: float) -> None:
     assert 0 < on_sphere <= updates < 300
 
 
-def test_only_right_answers_against_the_leader_teach() -> None:
-    """Wrong answers, and right ones that the leader would have given, change nothing but the count of rounds."""
+def test_only_correct_answers_against_the_leader_teach() -> None:
+    """Wrong answers, and correct ones that equal the leader, change only the count of rounds."""
     learner: SobaNewton = SobaNewton(problem=PROBLEM, exploration=0.5, beta=0.05, epsilon=1.0)
     for step in play(learner, make_world(3, 200, PROBLEM)):
         teaches = step.round.correct[0] and np.argmax(step.round.evidence[0]) != step.round.labels[0]
@@ -77,8 +77,8 @@ def test_only_right_answers_against_the_leader_teach() -> None:
             assert bits(step.after._replace(rounds=step.before.rounds)) == bits(step.before)
 
 
-def test_late_step_takes_the_scores_of_the_prediction() -> None:
-    """What the leader was, and by how much, is the evidence's; the state's own scores are not asked."""
+def test_late_step_uses_the_scores_of_the_prediction() -> None:
+    """The leader and its margin come from the evidence, not from the state's present scores."""
     learner: SobaNewton = SobaNewton(problem=PROBLEM, beta=0.05, epsilon=1.0)
     state = list(play(learner, make_world(4, 300, PROBLEM)))[-1].after
     led = one_round([1.0, 0.0, 0.0, 0.0], 1, 0.05, 1, np.array([0.0, 1.0, 0.0]))
@@ -88,7 +88,7 @@ def test_late_step_takes_the_scores_of_the_prediction() -> None:
 
 
 def test_first_step_with_the_theorems_constants_is_tiny() -> None:
-    """With the theorem's constants the first step is about D/40 long, whatever γ, so the overrides exist."""
+    """With the theorem's constants the first step is about D/40 long for any γ, which is why they can be overridden."""
     for gamma in (0.01, 0.1, 1.0):
         learner: SobaNewton = SobaNewton(problem=PROBLEM, exploration=gamma)
         x = np.array([1.0, 0.0, 0.0, 0.0])
@@ -96,7 +96,7 @@ def test_first_step_with_the_theorems_constants_is_tiny() -> None:
         assert 0.005 < np.linalg.norm(state.weights) < 0.05
 
 
-def test_eta_over_its_largest_is_refused() -> None:
+def test_eta_above_its_maximum_is_refused() -> None:
     """η is at most 1/max(2 X D, 1), which is also the default."""
     SobaNewton(problem=Problem(3, 4, 2.0), radius=2.5, eta=0.1)
     with pytest.raises(pydantic.ValidationError, match="eta must be at most"):
@@ -104,7 +104,7 @@ def test_eta_over_its_largest_is_refused() -> None:
 
 
 def test_overridden_constants_keep_the_state_finite() -> None:
-    """The most extreme β and ε, with the largest contexts and least exploration, lead to weights in the ball."""
+    """Extreme β and ε, with the largest contexts and least exploration, keep the weights in the ball."""
     problem = Problem(3, 4, 1e6)
     for beta in (1e-30, 1e6):
         for epsilon in (1e-12, 1e15):

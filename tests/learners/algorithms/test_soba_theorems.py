@@ -1,4 +1,4 @@
-"""SOBA's theorems: 2 and 3, and the exploration of 5."""
+"""SOBA's Theorems 2 and 3, and the exploration of Theorem 5."""
 
 from typing import Any
 
@@ -18,8 +18,8 @@ PROBLEM = Problem(3, 4)
 
 
 @pytest.mark.parametrize("learner_type", [Soba, SobaLowRank, SobaDiagonal])
-def test_adaptive_rate_is_theorem_5(learner_type: type[Soba | SobaLowRank | SobaDiagonal]) -> None:
-    """Round t explores with min(1, √(K (1 + Q)/t)): all of it at first, less and less later."""
+def test_adaptive_rate_matches_theorem_5(learner_type: type[Soba | SobaLowRank | SobaDiagonal]) -> None:
+    """Round t explores with min(1, √(K (1 + Q)/t)): always at first, less and less later."""
     room: Any = {"max_updates": 100} if learner_type is SobaLowRank else {}
     learner = learner_type(problem=PROBLEM, exploration="adaptive", **room)
     steps = list(play(learner, make_world(6, 300, PROBLEM)))
@@ -32,19 +32,19 @@ def test_adaptive_rate_is_theorem_5(learner_type: type[Soba | SobaLowRank | Soba
 
 
 def eta_loss(m: FloatArray, eta: float) -> float:
-    """The sum of 1 - 2m/(2-η) + ηm²/(2-η) over margins below 1, as in Theorem 2."""
+    """Return the sum of 1 - 2m/(2-η) + ηm²/(2-η) over margins of at most 1, as in Theorem 2."""
     return float(np.where(m <= 1, 1 - 2 * m / (2 - eta) + eta * m**2 / (2 - eta), 0.0).sum())
 
 
 def theorem_2(U: FloatArray, eta: float, gamma: float, xs: FloatArray, ys: IntArray) -> float:
-    """The right side of Theorem 2 with a = X = 1 and K = d = 2."""
+    """Return the right side of Theorem 2 with a = X = 1 and K = d = 2."""
     K, d, rounds = 2, 2, len(ys)
     quadratic = d * K**2 * np.log(1 + 2 * rounds / (d * K)) / (gamma * eta * (2 - eta))
     return float(eta_loss(margins(xs @ U.T, ys), eta) + eta / (2 - eta) * np.sum(U**2) + quadratic + gamma * rounds)
 
 
-def test_theorem_2_bound() -> None:
-    """Mean mistakes, four standard errors included, are below Theorem 2's bound, which is below those of chance."""
+def test_theorem_2_bound_holds() -> None:
+    """Mean mistakes plus four standard errors are below Theorem 2's bound, which is at most the mistakes of chance."""
     rounds, runs = 2000, 10
     gamma = float(np.sqrt(8 * np.log(1 + rounds / 2) / rounds))
     learner: Soba = Soba(problem=Problem(2, 2), regularization=1.0, exploration=gamma)
@@ -60,8 +60,8 @@ def test_theorem_2_bound() -> None:
     assert largest_mean(expected_mistakes, learner, world, draws) <= min(bounds) <= 0.5 * rounds
 
 
-def test_theorem_3_bound() -> None:
-    """Where a U has margins of 1, the leader errs, on average, at most as Theorem 2 has it without L and γT."""
+def test_theorem_3_bound_holds() -> None:
+    """If a U has margins of at least 1, the leader's mean mistakes are at most Theorem 2's bound without L and γT."""
     rounds, runs, gamma = 2000, 10, 0.3
     learner: Soba = Soba(problem=Problem(2, 2), regularization=1.0, exploration=gamma)
     world = two_clusters(8, rounds, noise=0.0)
@@ -75,6 +75,6 @@ def test_theorem_3_bound() -> None:
 
 
 def leader_mistakes(learner: Soba, world: World) -> int:
-    """How often the leader is not the true label."""
+    """Count the rounds in which the leader is not the true label."""
     leaders = [int(step.distribution.argmax()) for step in play(learner, world)]
     return int(np.sum(leaders != world.truth))

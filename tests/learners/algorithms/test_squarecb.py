@@ -13,7 +13,7 @@ K, D, C = 3, 4, 4.0
 
 
 def play_once(learner: SquareCb, state: SquareCbState, x: FloatArray, label: int, correct: bool) -> None:
-    """Folds one round, of a propensity that the regression takes no notice of."""
+    """Fold one round with a propensity, which the regression ignores."""
     one = Rounds(
         Contexts.dense(x),
         np.array([label]),
@@ -27,34 +27,34 @@ def play_once(learner: SquareCb, state: SquareCbState, x: FloatArray, label: int
 
 
 class Plain:
-    """Normalized adaptive logistic regression, one label after the other, as slowly as it is written."""
+    """Normalized adaptive logistic regression, written out without optimization."""
 
     def __init__(self, learning_rate: float) -> None:
         self.learning_rate, self.t, self.N = learning_rate, 0, 0.0
         self.W, self.G, self.S = np.zeros((K, D)), np.zeros((K, D)), np.zeros(D)
 
     def probabilities(self, x: FloatArray) -> FloatArray:
-        """f_k for every label."""
+        """Return f_k for every label."""
         return np.asarray(1.0 / (1.0 + np.exp(-self.W @ x)))
 
     def learn(self, x: FloatArray, k: int, reward: float) -> None:
-        """One round."""
+        """Learn from one round."""
         for i in np.flatnonzero(np.abs(x) > self.S):
             self.W[:, i] *= self.S[i] / abs(x[i])
             self.S[i] = abs(x[i])
-        there = np.flatnonzero(x)
-        self.N += float(np.sum((x[there] / self.S[there]) ** 2))
+        present = np.flatnonzero(x)
+        self.N += float(np.sum((x[present] / self.S[present]) ** 2))
         self.t += 1
-        g = (self.probabilities(x)[k] - reward) * x[there]
-        self.G[k, there] += g**2
+        g = (self.probabilities(x)[k] - reward) * x[present]
+        self.G[k, present] += g**2
         step = self.learning_rate * math.sqrt(self.t / self.N)
-        moved = self.W[k, there] - step * g / (self.S[there] * np.sqrt(self.G[k, there]))
-        self.W[k, there] = np.clip(moved, -20.0 / self.S[there], 20.0 / self.S[there])
+        moved = self.W[k, present] - step * g / (self.S[present] * np.sqrt(self.G[k, present]))
+        self.W[k, present] = np.clip(moved, -20.0 / self.S[present], 20.0 / self.S[present])
 
 
 @pytest.mark.parametrize("learning_rate", [0.5, 100.0])
-def test_the_regression_is_the_plain_one(learning_rate: float) -> None:
-    """Features that come and go, that grow, and steps so large that weights are held."""
+def test_regression_matches_the_plain_one(learning_rate: float) -> None:
+    """The weights match with features that come, go and grow, and with steps so large that weights are clipped."""
     rng = np.random.default_rng(3)
     learner = SquareCb(problem=Problem(K, D), learning_rate=learning_rate)
     state, plain = learner.init(), Plain(learning_rate)
@@ -69,8 +69,8 @@ def test_the_regression_is_the_plain_one(learning_rate: float) -> None:
     assert (np.abs(plain.W) * plain.S).max() == pytest.approx(20.0) or learning_rate < 1.0
 
 
-def test_the_exploration_is_the_formula() -> None:
-    """1/(K + γ_t (f_leader - f_k)), and a share of uniform answers beside."""
+def test_exploration_matches_the_formula() -> None:
+    """Labels get 1/(K + γ_t (f_leader - f_k)), mixed with a share of uniform exploration."""
     learner = SquareCb(problem=Problem(K, 1), gap_scale=C, least_exploration=0.1)
     state = learner.init()
     state.weights[:] = [[0.0, 2.0, -1.0]]
@@ -83,15 +83,15 @@ def test_the_exploration_is_the_formula() -> None:
 
 
 def excess(predicted: FloatArray, true: FloatArray, gap_weight: float, played_weight: float) -> float:
-    """The left side of Lemma 3, less its right side 2K/γ."""
+    """Return the left side of Lemma 3 minus its right side 2K/γ."""
     p = np.empty(len(true))
     weigh_by_gap(predicted, played_weight, 0.0, p)
     paid = p @ (true.max() - true) - gap_weight / 4 * (p @ (predicted - true) ** 2)
     return float(paid - 2 * len(true) / gap_weight)
 
 
-def test_regret_is_paid_for_by_the_error_of_the_regression() -> None:
-    """Foster and Rakhlin's Lemma 3, for random, tied and extreme predictions; a greedier play breaks it."""
+def test_regret_is_bounded_by_the_regression_error() -> None:
+    """Foster and Rakhlin's Lemma 3 holds for random, tied and extreme predictions; greedier play breaks it."""
     rng = np.random.default_rng(8)
     worst = greedy = -math.inf
     for _ in range(20_000):
@@ -103,13 +103,13 @@ def test_regret_is_paid_for_by_the_error_of_the_regression() -> None:
 
 
 def divergence(true: FloatArray, predicted: FloatArray) -> FloatArray:
-    """The expected log loss that a prediction has over the true chance, in nats."""
+    """Return the expected excess log loss of a prediction over the true probability, in nats."""
     return np.asarray(true * np.log(true / predicted) + (1 - true) * np.log((1 - true) / (1 - predicted)))
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_the_guarantee_holds_on_a_run(seed: int) -> None:
-    """Expected mistakes over the best label's <= √(K T) (4/c + c R/8), where chances are logistic."""
+def test_guarantee_holds_on_a_run(seed: int) -> None:
+    """Expected mistakes exceed the best label's by at most √(K T) (4/c + c R/8), if rewards are logistic."""
     rng = np.random.default_rng(seed)
     T, learner = 3000, SquareCb(problem=Problem(K, D), gap_scale=C)
     state, U = learner.init(), rng.normal(size=(D, K))
@@ -127,8 +127,8 @@ def test_the_guarantee_holds_on_a_run(seed: int) -> None:
     assert regret < 0.1 * T * float(np.mean(np.ptp(1.0 / (1.0 + np.exp(-rng.normal(size=(999, D)) @ U)), axis=1)))
 
 
-def test_the_units_of_the_features_do_not_matter() -> None:
-    """Other units, other weights, the same answers."""
+def test_units_of_features_do_not_matter() -> None:
+    """Other units give other weights and the same answers."""
     rng = np.random.default_rng(4)
     learner, units = SquareCb(problem=Problem(K, D, norm_bound=1e6)), np.array([1e-3, 1.0, 37.0, 1e4])
     one, other = learner.init(), learner.init()
@@ -142,8 +142,8 @@ def test_the_units_of_the_features_do_not_matter() -> None:
 
 
 @pytest.mark.parametrize("tiny", [1e-300, 1e-150, 5e-324])
-def test_numbers_too_small_to_square_do_no_harm(tiny: float) -> None:
-    """The state stays finite, and the next good context is learned from."""
+def test_tiny_contexts_keep_the_state_finite(tiny: float) -> None:
+    """After a context too small to square, the state is finite, and the next context is learned from."""
     learner = SquareCb(problem=Problem(2, 1))
     state = learner.init()
     for x in (tiny, 0.0, 1.0):

@@ -31,13 +31,13 @@ N_FEATURES = 4
 
 
 def make(kind: str, n_labels: int | None = None, **more: Any) -> Any:
-    """A learner of this kind, with a few labels."""
+    """Build a learner of this kind, with few labels by default."""
     cls, K, settings = KINDS[kind]
     return cls(problem=Problem(n_labels or K, N_FEATURES), **settings, **more)
 
 
 def every_answer(learner: Any) -> IntArray:
-    """All answers, as the learner counts them."""
+    """Return all answers, in the learner's form."""
     K = learner.problem.n_labels
     if isinstance(learner, FenchelYoungOrdinal):
         return np.arange(K)
@@ -47,7 +47,7 @@ def every_answer(learner: Any) -> IntArray:
 
 
 def some_means(learner: Any, seed: int, n: int = 30) -> FloatArray:
-    """Means ŷ (n, D) of small and large scores."""
+    """Return means ŷ (n, D) of small and large scores."""
     rng, D = np.random.default_rng(seed), learner.space.dimension
     scales = learner.space.constants.strong_convexity * np.exp(rng.normal(size=(n, 1)))
     return np.array([learner.space.decode(theta) for theta in scales * rng.normal(size=(n, D))])
@@ -57,8 +57,8 @@ def some_means(learner: Any, seed: int, n: int = 30) -> FloatArray:
 
 
 @EACH_KIND
-def test_answers_are_the_vertices(kind: str) -> None:
-    """Each answer has a vertex of its own, and is found again from it."""
+def test_answers_correspond_to_vertices(kind: str) -> None:
+    """Each answer has its own vertex, from which it can be recovered."""
     learner = make(kind)
     answers = every_answer(learner)
     vertices = learner.vertices(answers)
@@ -77,14 +77,14 @@ def test_answers_are_the_vertices(kind: str) -> None:
         ("level", 2, [1, 1, 0, 0, 0]),
     ],
 )
-def test_vertices_by_hand(kind: str, answer: Any, vertex: list[float]) -> None:
-    """What a set, a ranking (first label first) and a level are as vectors."""
+def test_vertices_match_hand_computation(kind: str, answer: Any, vertex: list[float]) -> None:
+    """The vectors of a set, a ranking (first label first) and a level match a hand computation."""
     assert make(kind).vertices(np.array([answer]))[0].tolist() == vertex
 
 
 @EACH_KIND
-def test_propensities_are_the_law_of_the_draws(kind: str) -> None:
-    """The propensity of a drawn answer is its probability by the space, and answers come as often as that."""
+def test_propensities_match_the_draws(kind: str) -> None:
+    """The propensity of an answer is its probability in the space, and draw frequencies match it."""
     learner, n = make(kind), 8_000
     answers = every_answer(learner)
     number = {row.tobytes(): i for i, row in enumerate(answers)}
@@ -101,35 +101,35 @@ def test_propensities_are_the_law_of_the_draws(kind: str) -> None:
 
 
 def decided(learner: Structured, means: FloatArray, law: FloatArray) -> Decisions:
-    """Decisions with these means."""
+    """Build decisions with these means."""
     levels = isinstance(learner, FenchelYoungOrdinal)
     return Decisions(np.tile(law, (len(means), 1)) if levels else np.empty((len(means), 0)), means)
 
 
-def test_level_distributions_are_the_law() -> None:
-    """The distribution over the levels is the space's, by enumeration, for learned weights."""
+def test_level_distributions_match_enumeration() -> None:
+    """The distribution over the levels matches the space's probabilities, for learned weights."""
     learner = make("level", learning_rate=20.0)
-    x, truths, _ = teach(learner, 5, 80, 0.1)
-    _, state, _ = live(learner, x, truths)
+    x, truths, _ = teacher_world(learner, 5, 80, 0.1)
+    _, state, _ = run(learner, x, truths)
     decisions = learner.decide(state, Contexts.dense(x))
     V = learner.vertices(every_answer(learner))
     expected = [[learner.space.probability(mean, v) for v in V] for mean in decisions.evidence]
     assert np.abs(decisions.distributions - np.array(expected)).max() <= 1e-12
     assert (decisions.distributions.max(axis=1) < 0.99).any()
     gaps = np.linalg.norm(decisions.evidence - (decisions.evidence > 0.5), axis=1)
-    assert ((gaps > 0.01) & (gaps < 0.4)).any()  # where the nearest has a chance of its own
+    assert ((gaps > 0.01) & (gaps < 0.4)).any()  # some mix the nearest vertex with a random one
 
 
-def test_chances_of_a_set_are_marginals() -> None:
-    """What is told of a set are the probabilities of each label to be in it, by enumeration."""
+def test_label_probabilities_are_marginals() -> None:
+    """The reported probabilities of a set are the marginal probabilities of its labels, by enumeration."""
     learner = make("label-set")
     answers, means = every_answer(learner), some_means(learner, 6)
     law = np.array([[learner.space.probability(mean, v) for v in learner.vertices(answers)] for mean in means])
     assert_close(learner.probabilities(means), law @ answers, 1e-12)
 
 
-def test_vanishing_propensities_are_the_least() -> None:
-    """A set of undecided labels whose probability underflows gets the least propensity; a likelier one its own."""
+def test_underflowing_propensities_become_the_least() -> None:
+    """A set whose probability underflows gets the least propensity; a likelier set keeps its own."""
     for K, expected in ((900, 0.5**900), (1050, LEAST_PROPENSITY), (1200, LEAST_PROPENSITY)):
         learner = make("label-set", K)
         decisions = Decisions(np.empty((1, 0)), np.full((1, K), 0.5))
@@ -137,8 +137,8 @@ def test_vanishing_propensities_are_the_least() -> None:
         assert drawn.propensities[0] == pytest.approx(expected, rel=1e-9, abs=0.0)
 
 
-def test_multiclass_is_the_learner_of_labels() -> None:
-    """Over the simplex the answers are those of `fenchel-young`, with scores in bits."""
+def test_simplex_matches_fenchel_young() -> None:
+    """Over the simplex, answers match those of `fenchel-young`, with scores in bits."""
     space, labels = Multiclass(n_labels=4), FenchelYoung(problem=Problem(4, 4, 1.0), learning_rate=2.0)
     rng, state = np.random.default_rng(5), labels.init()
     for one, y in zip(unit_rows(rng, 100, 4), rng.integers(0, 4, 100), strict=True):
@@ -151,8 +151,8 @@ def test_multiclass_is_the_learner_of_labels() -> None:
 # --- learning
 
 
-def teach(learner: Structured, seed: int, n: int, noise: float) -> tuple[FloatArray, IntArray, FloatArray]:
-    """Unit contexts (n, 4), true answers by a noisy linear teacher, and the teacher (D, 4)."""
+def teacher_world(learner: Structured, seed: int, n: int, noise: float) -> tuple[FloatArray, IntArray, FloatArray]:
+    """Draw unit contexts (n, 4) and true answers by a noisy linear teacher; return them with the teacher (D, 4)."""
     rng, space = np.random.default_rng(seed), learner.space
     U = 3.0 * space.constants.strong_convexity * rng.normal(size=(space.dimension, N_FEATURES))
     x = unit_rows(rng, n, N_FEATURES)
@@ -163,8 +163,8 @@ def teach(learner: Structured, seed: int, n: int, noise: float) -> tuple[FloatAr
     return x, answers[[int(np.flatnonzero((vertex == V).all(axis=1))[0]) for vertex in nearest]], U
 
 
-def live(learner: Any, x: FloatArray, truths: IntArray, seed: int = 0) -> tuple[FloatArray, Any, FloatArray]:
-    """Expected target loss of each round, the last state, and the loss of what was drawn."""
+def run(learner: Any, x: FloatArray, truths: IntArray, seed: int = 0) -> tuple[FloatArray, Any, FloatArray]:
+    """Return the expected target loss of each round, the last state, and the loss of the drawn answers."""
     state, expected, suffered, rng = learner.init(), [], [], np.random.default_rng(seed)
     for one, truth in zip(x, truths, strict=True):
         contexts = Contexts.dense(one)
@@ -182,7 +182,7 @@ def live(learner: Any, x: FloatArray, truths: IntArray, seed: int = 0) -> tuple[
 
 
 def surrogate_loss(learner: Structured, U: FloatArray, x: FloatArray, truths: IntArray) -> float:
-    """What the theorems compare with: the sum of S over the rounds, for fixed weights (D, d)."""
+    """Return the comparator term of the theorems: the sum of S over the rounds, for fixed weights (D, d)."""
     return sum(learner.space.surrogate(U @ one, y) for one, y in zip(x, learner.vertices(truths), strict=True))
 
 
@@ -193,11 +193,11 @@ def surrogate_loss(learner: Structured, U: FloatArray, x: FloatArray, truths: In
     [{}, {"learning_rate": "adaptive", "radius": 8.0}, {"learning_rate": "high-probability"}],
     ids=lambda settings: settings.get("learning_rate", "theorem"),
 )
-def test_loss_keeps_to_the_bound(kind: str, noise: float, settings: dict[str, Any]) -> None:
+def test_loss_is_within_the_bound(kind: str, noise: float, settings: dict[str, Any]) -> None:
     """Theorems 4.2 and 4.3 and Appendix E.1: loss <= surrogate loss of U + bound, for several U."""
     learner = make(kind, **settings)
-    x, truths, teacher = teach(learner, 11, 300, noise)
-    expected, state, suffered = live(learner, x, truths)
+    x, truths, teacher = teacher_world(learner, 11, 300, noise)
+    expected, state, suffered = run(learner, x, truths)
     total = suffered.sum() if learner.learning_rate == "high-probability" else expected.sum()
     for U in (0.0 * teacher, 0.3 * teacher, teacher, learner.weights(state)):
         norm = float(np.linalg.norm(U))
@@ -211,24 +211,24 @@ def test_loss_keeps_to_the_bound(kind: str, noise: float, settings: dict[str, An
     [{}, {"learning_rate": "parameter-free"}, {"learning_rate": "adaptive", "radius": 20.0}],
     ids=lambda settings: settings.get("learning_rate", "theorem"),
 )
-def test_it_learns(kind: str, settings: dict[str, Any]) -> None:
-    """The later losses are far below those of untaught answers."""
+def test_loss_falls_with_learning(kind: str, settings: dict[str, Any]) -> None:
+    """The later losses are well below those of an untrained learner."""
     learner = make(kind, **settings)
-    x, truths, _ = teach(learner, 19, 600, 0.2)
-    expected, _, _ = live(learner, x, truths)
+    x, truths, _ = teacher_world(learner, 19, 600, 0.2)
+    expected, _, _ = run(learner, x, truths)
     mean = learner.space.decode(np.zeros(learner.space.dimension))
     untaught = [learner.space.expected_loss(mean, y) for y in learner.vertices(truths[400:])]
     assert expected[400:].mean() < 0.6 * np.mean(untaught)
 
 
 @EACH_KIND
-def test_steps_are_the_formulas(kind: str) -> None:
+def test_steps_match_the_formulas(kind: str) -> None:
     """W moves by -η (ŷ - y) x', and is projected onto the ball."""
     adaptive: dict[str, Any] = {"learning_rate": "adaptive", "radius": 0.9}
     runs: list[dict[str, Any]] = [{}, {"learning_rate": 0.7}, {"learning_rate": 0.7, "radius": 0.5}, adaptive]
     for settings in runs:
         learner = make(kind, **settings)
-        x, truths, _ = teach(learner, 2, 20, 1.0)
+        x, truths, _ = teacher_world(learner, 2, 20, 1.0)
         means, radius = some_means(learner, 9, 20), settings.get("radius", math.inf)
         W, squares, state = np.zeros((learner.n_scores, N_FEATURES)), 0.0, learner.init()
         for t in range(20):
@@ -244,10 +244,10 @@ def test_steps_are_the_formulas(kind: str) -> None:
 
 
 @EACH_KIND
-def test_unknown_truths_and_foreign_evidence(kind: str) -> None:
-    """A round without its truth is only counted, and no evidence moves the weights further than a mean could."""
+def test_unknown_truths_and_large_evidence_are_harmless(kind: str) -> None:
+    """A round without its truth is only counted; evidence out of range moves weights no further than a mean could."""
     learner = make(kind, learning_rate=1.0)
-    x, truths, _ = teach(learner, 2, 1, 0.0)
+    x, truths, _ = teacher_world(learner, 2, 1, 0.0)
     empty = np.zeros((1, learner.evidence_size))
     one = Rounds(Contexts.dense(x), truths, np.ones(1), np.ones(1, bool), truths, empty, np.zeros(1))
     unknown = learner.fold(learner.init(), one._replace(true_labels=np.full_like(truths, NO_LABEL)))
@@ -262,9 +262,9 @@ def test_unknown_truths_and_foreign_evidence(kind: str) -> None:
 @pytest.mark.parametrize(
     ("kind", "n_labels", "settings", "field", "reason"),
     [
-        ("label-set", 4, {"regularization": 2.0}, "regularization", "use one above 2"),
-        ("level", 5, {"regularization": 2.0}, "regularization", "use one above 2"),
-        ("permutahedron", 3, {"regularization": 1.0}, "regularization", "use one above 1"),
+        ("label-set", 4, {"regularization": 2.0}, "regularization", "use a value above 2"),
+        ("level", 5, {"regularization": 2.0}, "regularization", "use a value above 2"),
+        ("permutahedron", 3, {"regularization": 1.0}, "regularization", "use a value above 1"),
         ("permutahedron", 3, {"sharpness": 1.0}, "sharpness", "takes a regularization"),
         ("birkhoff", 3, {"regularization": 1.0}, "regularization", "takes a sharpness"),
         ("birkhoff", 3, {"sharpness": 2.0}, "sharpness", "less than 2"),
@@ -273,10 +273,10 @@ def test_unknown_truths_and_foreign_evidence(kind: str) -> None:
         ("permutahedron", 1001, {}, "polytope", "at most 1000 labels; use fenchel-young-multilabel"),
     ],
 )
-def test_what_the_theory_excludes_is_refused(
+def test_hyperparameters_outside_the_theory_are_refused(
     kind: str, n_labels: int, settings: dict[str, Any], field: str, reason: str
 ) -> None:
-    """A regularizer too weak, or labels too many, are refused by the field's name, with what to use instead."""
+    """A weak regularizer or too many labels are refused by field name, with an alternative."""
     with pytest.raises(pydantic.ValidationError, match=reason) as caught:
         make(kind, n_labels, **settings)
     assert [error["loc"] for error in caught.value.errors()] == [(field,)]
@@ -287,13 +287,13 @@ def test_what_the_theory_excludes_is_refused(
     "settings", [{"learning_rate": "adaptive"}, {"learning_rate": "parameter-free", "radius": 1.0}], ids=str
 )
 def test_contradictions_are_refused(kind: str, settings: dict[str, Any]) -> None:
-    """An adaptive step needs its ball, a parameter-free one has none."""
+    """An adaptive step needs a radius, and a parameter-free one must not have it."""
     with pytest.raises(pydantic.ValidationError, match="radius"):
         make(kind, **settings)
 
 
 @pytest.mark.parametrize("rate", [0.5, "parameter-free"])
-def test_no_theorem_is_made_up(rate: Any) -> None:
-    """A fixed step, and the parameter-free one, have no constants to tell."""
+def test_regret_bound_without_a_theorem_is_refused(rate: Any) -> None:
+    """A fixed step and the parameter-free one have no constants to report."""
     with pytest.raises(ValueError, match="no theorem"):
         make("label-set", learning_rate=rate).regret_bound(1.0)

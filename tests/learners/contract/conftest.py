@@ -1,4 +1,4 @@
-"""The implementations, each with its life, for every law that asks for one."""
+"""The fixture that runs a contract test on every implementation."""
 
 import pytest
 
@@ -8,5 +8,5 @@ from tests.learners.implementations import IMPLEMENTATIONS
 
 @pytest.fixture(params=range(len(IMPLEMENTATIONS)), ids=[str(case) for case in IMPLEMENTATIONS])
 def life(request: pytest.FixtureRequest) -> Life:
-    """Each implementation in turn, with its history."""
+    """Return each implementation in turn, after a run through a small world."""
     return life_of(request.param)

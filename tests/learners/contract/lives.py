@@ -1,4 +1,4 @@
-"""A life of each implementation, which the laws of the contract look at; and those that have a capability."""
+"""Runs of each implementation that the contract tests examine, and selection of implementations by capability."""
 
 from collections.abc import Callable
 from functools import cache
@@ -19,33 +19,33 @@ N = 300
 
 
 class Life(NamedTuple):
-    """A learner that has lived through a small world."""
+    """A learner after a run through a small world."""
 
     case: Case
     learner: AnyLearner
     rounds: Rounds
-    distributions: FloatArray  # (N, K), as decided one at a time
+    distributions: FloatArray  # (N, K), decided one at a time
     state: Any  # after all rounds
 
 
 @cache
 def life_of(number: int) -> Life:
-    """The life of an implementation, by its number in the list; laws leave it as it is."""
+    """Return the run of an implementation, by its index in the list. The result is shared: do not change it."""
     case = IMPLEMENTATIONS[number]
     learner = case.at(PROBLEM)
     steps = list(play(learner, world_for(learner, 7, N)))
     return Life(case, learner, join(steps), np.array([s.distribution for s in steps]), steps[-1].after)
 
 
-def of_those(capable: Callable[[AnyLearner], bool]) -> pytest.MarkDecorator:
-    """Hold a law against the implementations that have a capability, in place of all of them."""
+def only_for(capable: Callable[[AnyLearner], bool]) -> pytest.MarkDecorator:
+    """Apply a test only to the implementations that have a capability."""
     found = [number for number, case in enumerate(IMPLEMENTATIONS) if capable(case.at(PROBLEM))]
-    assert found, "no implementation has this capability, so the law would hold of nothing"
+    assert found, "no implementation has this capability, so the test would check nothing"
     return pytest.mark.parametrize("life", found, ids=[str(IMPLEMENTATIONS[number]) for number in found], indirect=True)
 
 
 def has_layout(learner: AnyLearner, state: Any) -> bool:
-    """Whether the arrays of a state have the dtypes, shapes and least entries that its fields declare."""
+    """Check that the arrays of a state have the dtypes, shapes and limits that its fields declare."""
     layout, arrays = state_layout(learner), state._asdict()
     return arrays.keys() == layout.keys() and all(
         (field.dtype, field.shape) == layout[name][:2]
@@ -55,7 +55,7 @@ def has_layout(learner: AnyLearner, state: Any) -> bool:
 
 
 def decide_rounds(learner: AnyLearner, state: Any, contexts: Contexts, seed: int) -> tuple[Decisions, Rounds]:
-    """Decisions from one state on many contexts, and rounds whose label 0 or 1 is right at random."""
+    """Decide many contexts from one state, and make rounds that are correct with probability 0.7."""
     rng = np.random.default_rng(seed)
     decisions = learner.decide(state, contexts)
     uniforms = rng.random((contexts.n, uniforms_per_answer(learner)))

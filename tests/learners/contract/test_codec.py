@@ -1,4 +1,4 @@
-"""The laws of states as bytes: each is read to the bit, by its own learner alone."""
+"""States as bytes: decoding is exact, and only the learner that wrote a state can read it."""
 
 import contextlib
 from typing import Any
@@ -17,8 +17,8 @@ from tests.learners.implementations import IMPLEMENTATIONS
 from tests.learners.worlds import random_rounds
 
 
-def test_state_survives_encoding_to_the_bit(life: Life) -> None:
-    """What is decoded is what was encoded, to the bit, in arrays of its own that can be folded into."""
+def test_state_survives_encoding_bit_for_bit(life: Life) -> None:
+    """Decoding returns the encoded bits in fresh, writable arrays that can be folded into."""
     data = codec.encode_state(life.learner, life.state)
     state = codec.decode_state(life.learner, data)
     assert type(state) is life.learner.state_type
@@ -29,8 +29,8 @@ def test_state_survives_encoding_to_the_bit(life: Life) -> None:
     assert data == safetensors.numpy.save(life.state._asdict(), metadata={"learner": codec.identity(life.learner)})
 
 
-def test_an_encoded_state_is_apart_from_the_state(life: Life) -> None:
-    """What happens to the state later is not in it."""
+def test_encoded_state_is_a_copy(life: Life) -> None:
+    """Later changes of the state do not change the encoded bytes."""
     state = copied(life.state)
     data = codec.encode_state(life.learner, state)
     before = bytes(data)
@@ -39,7 +39,7 @@ def test_an_encoded_state_is_apart_from_the_state(life: Life) -> None:
 
 
 def test_state_of_another_learner_is_refused(life: Life) -> None:
-    """Bytes are read by the very learner that wrote them, and by no other hyperparameters or problem."""
+    """Only the same learner, with the same hyperparameters and problem, reads the bytes."""
     data = codec.encode_state(life.learner, life.state)
     others = [case.at(PROBLEM) for case in IMPLEMENTATIONS if case is not life.case]
     for problem in (Problem(4, 5, 2.0), Problem(5, 4)):
@@ -51,14 +51,14 @@ def test_state_of_another_learner_is_refused(life: Life) -> None:
 
 
 def replaced(life: Life, name: str, array: Any) -> bytes:
-    """The encoded state with one array put in place of another, or beside the others, or left out (None)."""
+    """Encode the state with one array replaced, added, or left out (None)."""
     arrays = {**life.state._asdict(), name: array}
     kept = {key: np.array(value, order="C") for key, value in arrays.items() if value is not None}
     return safetensors.numpy.save(kept, metadata={"learner": codec.identity(life.learner)})
 
 
 def test_wrong_arrays_are_refused(life: Life) -> None:
-    """A missing or extra array, another dtype or shape, a NaN or an infinity: refused naming the array."""
+    """A missing or extra array, another dtype or shape, a NaN or an infinity is refused by name."""
     for name, field in life.state._asdict().items():
         wrong: list[Any] = [
             None,
@@ -79,15 +79,15 @@ def test_wrong_arrays_are_refused(life: Life) -> None:
 
 
 def test_state_without_its_learner_is_refused(life: Life) -> None:
-    """Arrays that do not say whose they are, are nobody's."""
+    """Arrays without the identity of their learner are refused."""
     arrays = {name: np.array(field, order="C") for name, field in life.state._asdict().items()}
     for metadata in (None, {}, {"learner": "{}"}, {"format": "np"}):
         with pytest.raises(InvalidStateError):
             codec.decode_state(life.learner, safetensors.numpy.save(arrays, metadata=metadata))
 
 
-def test_decoded_states_can_be_used() -> None:
-    """A file that says what no run can lead to (negative or huge counts, norms, diagonals) is refused, or harmless."""
+def test_decoded_states_stay_finite() -> None:
+    """A state that no run produces (counts, norms or diagonals out of range) is refused or stays finite."""
     for case in IMPLEMENTATIONS:
         learner, rounds = case.at(PROBLEM), random_rounds(1, 50, case.at(PROBLEM))
         for name, field in learner.init()._asdict().items():

@@ -1,4 +1,4 @@
-"""The laws of contexts: the largest, the smallest, sparse ones, and features and labels in another order."""
+"""Contexts: largest, smallest, sparse, and with features and labels in another order."""
 
 from typing import Any, get_type_hints
 
@@ -20,11 +20,11 @@ REFUSED: dict[float, set[str]] = {
     1.0: set(),
     1e6: {"soba", "soba-low-rank", "soba-newton", "newtron", "epsilon-greedy-ridge", "bandit-perceptrons-kernel"},
 }
-"""Learners that some norm bound would cost their digits, and the one that has a kernel for the unit ball alone."""
+"""Learners that refuse a norm bound: they would lose precision, or have a kernel for the unit ball only."""
 
 
 def takes(case: Case, bound: float) -> bool:
-    """Whether the implementation can be had with this norm bound."""
+    """Check whether the implementation accepts this norm bound."""
     try:
         case.at(Problem(4, 5, bound))
     except pydantic.ValidationError:
@@ -36,15 +36,15 @@ TAKEN = [(case, bound) for bound in BOUNDS for case in IMPLEMENTATIONS if takes(
 
 
 @pytest.mark.parametrize("bound", BOUNDS)
-def test_no_other_norm_bound_is_refused(bound: float) -> None:
-    """Every learner takes contexts of any size, but for those known to refuse: the law below leaves out no other."""
+def test_only_known_learners_refuse_a_norm_bound(bound: float) -> None:
+    """The learners that refuse a bound are the listed ones, so the test below leaves out no other."""
     taken = [case for case, taken in TAKEN if taken == bound]
     assert {case.learner.algorithm for case in IMPLEMENTATIONS if case not in taken} == REFUSED[bound]
 
 
 @pytest.mark.parametrize(("case", "bound"), TAKEN, ids=lambda one: f"{one:g}" if isinstance(one, float) else str(one))
 def test_extreme_contexts_keep_the_state_finite(case: Case, bound: float) -> None:
-    """Zero, one-hot and largest legal contexts lead to finite states and proper distributions."""
+    """Zero, one-hot and largest contexts give finite states and valid distributions."""
     learner = case.at(Problem(4, 5, bound))
     world = world_for(learner, 11, 155)
     some = world.contexts[:120]
@@ -60,8 +60,8 @@ def test_extreme_contexts_keep_the_state_finite(case: Case, bound: float) -> Non
         assert 0.0 < step.round.propensities[0] <= 1.0 + 1e-12
 
 
-def test_sparse_contexts_are_the_dense_ones(life: Life) -> None:
-    """The same rows, dense or sparse, give the same decisions and the same state, up to rounding."""
+def test_sparse_contexts_equal_dense_ones(life: Life) -> None:
+    """The same rows, dense or sparse, give the same decisions and state, up to rounding."""
     rows = matrix(life.rounds.contexts).copy()
     rows[np.random.default_rng(2).random(rows.shape) < 0.5] = 0.0
     dense, sparse = Contexts.dense(rows), as_sparse(Contexts.dense(rows))
@@ -74,12 +74,12 @@ def test_sparse_contexts_are_the_dense_ones(life: Life) -> None:
 
 
 def reordered(packed: FloatArray, order: IntArray) -> FloatArray:
-    """A packed triangle with its rows and columns in another order."""
+    """Reorder the rows and columns of a packed triangle."""
     return pack(unpacked(packed)[np.ix_(order, order)])
 
 
 def permuted(learner: AnyLearner, state: Any, labels: IntArray, features: IntArray) -> Any:
-    """The state with its labels and features in another order, by the symbols of its layout."""
+    """Reorder the labels and features of a state, by the symbols of its layout."""
     order = {
         "K": labels,
         "n_scores": scores_in_order(learner, labels),
@@ -103,13 +103,13 @@ def permuted(learner: AnyLearner, state: Any, labels: IntArray, features: IntArr
 
 
 def scores_in_order(learner: Any, labels: IntArray) -> IntArray:
-    """Where scores stand with the labels in another order: one for each label, or one for each label and place."""
+    """Return the positions of scores with reordered labels: one score per label, or one per label and place."""
     K, n_scores = learner.problem.n_labels, getattr(learner, "n_scores", 0)
     return (labels[:, None] * K + np.arange(K)).ravel() if n_scores == K * K else labels[:n_scores]
 
 
 def renamed(learner: AnyLearner, answers: IntArray, labels: IntArray) -> IntArray:
-    """Answers with the labels in another order."""
+    """Reorder the labels of answers."""
     return answers[:, labels] if answer_kind(learner) == "label-set" else np.argsort(labels)[answers]
 
 
@@ -118,10 +118,10 @@ def renamed(learner: AnyLearner, answers: IntArray, labels: IntArray) -> IntArra
     [([2, 0, 3, 1], [0, 1, 2, 3, 4]), ([0, 1, 2, 3], [3, 0, 4, 1, 2])],
     ids=["labels", "features"],
 )
-def test_names_do_not_matter(life: Life, labels: list[int], features: list[int]) -> None:
-    """With labels or features in another order, decisions and states are the same in that order (no ties).
+def test_order_of_labels_and_features_does_not_matter(life: Life, labels: list[int], features: list[int]) -> None:
+    """Reordered labels or features give reordered decisions and states, as long as no scores tie.
 
-    Labels with a role of their own stay where they are.
+    Labels with fixed roles keep their places.
     """
     learner, f = life.learner, np.array(features)
     k = np.array(labels) if life.case.n_labels is None else np.arange(life.case.n_labels)

@@ -1,16 +1,16 @@
-"""The laws of decisions: distributions, answers, evidence."""
+"""Decisions: distributions, answers, evidence."""
 
 import numpy as np
 
 from learners.answers import answer_kind, is_structured
 from learners.base import Contexts
 from tests.learners.arrays import bits, matrix
-from tests.learners.contract.lives import Life, N, of_those
+from tests.learners.contract.lives import Life, N, only_for
 
 
-@of_those(lambda learner: not is_structured(learner))
+@only_for(lambda learner: not is_structured(learner))
 def test_decisions_are_distributions(life: Life) -> None:
-    """Probabilities are non-negative, sum to 1, and leave each label its share of the least exploration."""
+    """Probabilities are non-negative, sum to 1, and give each label its share of the least exploration."""
     K = life.learner.problem.n_labels
     for distributions in (life.distributions, life.learner.decide(life.state, life.rounds.contexts).distributions):
         assert distributions.shape == (N, K)
@@ -19,8 +19,8 @@ def test_decisions_are_distributions(life: Life) -> None:
         np.testing.assert_allclose(distributions.sum(axis=1), 1.0, rtol=0, atol=1e-12)
 
 
-def test_drawn_answers_are_answers(life: Life) -> None:
-    """Labels are labels, sets are zeros and ones, rankings have each label once; their propensities are positive."""
+def test_drawn_answers_are_valid(life: Life) -> None:
+    """Labels are in range, sets are zeros and ones, rankings contain each label once; propensities are positive."""
     K, labels = life.learner.problem.n_labels, life.rounds.labels
     assert labels.dtype == np.int64
     match answer_kind(life.learner):
@@ -35,17 +35,17 @@ def test_drawn_answers_are_answers(life: Life) -> None:
 
 
 def test_evidence_has_the_declared_size(life: Life) -> None:
-    """Evidence is (n, evidence_size) floats, for any n, none included."""
+    """Evidence is (n, evidence_size) floats for any n, including 0."""
     for n in (0, 1, 3):
         contexts = Contexts.dense(matrix(life.rounds.contexts)[:n])
         decisions = life.learner.decide(life.state, contexts)
         assert decisions.evidence.shape == (n, life.learner.evidence_size)
         assert decisions.evidence.dtype == np.float64
-        told = 0 if answer_kind(life.learner) == "ranking" else life.learner.problem.n_labels
-        assert decisions.distributions.shape == (n, told)
+        width = 0 if answer_kind(life.learner) == "ranking" else life.learner.problem.n_labels
+        assert decisions.distributions.shape == (n, width)
 
 
-def test_decide_leaves_state_and_contexts_as_they_are(life: Life) -> None:
+def test_decide_changes_neither_state_nor_contexts(life: Life) -> None:
     """Deciding changes no bit of the state or of the contexts."""
     before = bits((life.state, life.rounds.contexts))
     life.learner.decide(life.state, life.rounds.contexts)
@@ -53,8 +53,8 @@ def test_decide_leaves_state_and_contexts_as_they_are(life: Life) -> None:
 
 
 def test_decisions_do_not_depend_on_their_batch(life: Life) -> None:
-    """Deciding n contexts at once is deciding them one by one, to the bit."""
+    """Deciding n contexts together equals deciding them one by one, bit for bit."""
     rows = matrix(life.rounds.contexts)[:20]
-    apply_to_valid = life.learner.decide(life.state, Contexts.dense(rows))
+    together = life.learner.decide(life.state, Contexts.dense(rows))
     alone = [life.learner.decide(life.state, Contexts.dense(row)) for row in rows]
-    assert bits(apply_to_valid) == bits([np.concatenate(column) for column in zip(*alone, strict=True)])
+    assert bits(together) == bits([np.concatenate(column) for column in zip(*alone, strict=True)])

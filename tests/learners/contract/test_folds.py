@@ -1,17 +1,17 @@
-"""The laws of folds: the state is a function of the log, and of what the learner may see of it."""
+"""Folds: the state is a function of the log, and of the part of it that the learner may see."""
 
 import numpy as np
 import pytest
 
 from learners.base import NO_LABEL
 from tests.learners.arrays import bits, copied
-from tests.learners.contract.lives import Life, N, of_those
+from tests.learners.contract.lives import Life, N, only_for
 from tests.learners.worlds import other_answers, pick
 
 
 @pytest.mark.parametrize("size", [1, 7, N])
-def test_fold_of_many_is_many_folds_of_one(life: Life, size: int) -> None:
-    """However the log is cut, the state is the same to the bit, and it is the state of the live run."""
+def test_fold_does_not_depend_on_the_batch_size(life: Life, size: int) -> None:
+    """Folding the log in batches of any size gives the state of the live run, bit for bit."""
     state = life.learner.init()
     for start in range(0, N, size):
         state = life.learner.fold(state, pick(life.rounds, range(start, min(N, start + size))))
@@ -20,7 +20,7 @@ def test_fold_of_many_is_many_folds_of_one(life: Life, size: int) -> None:
 
 
 def test_replay_gives_the_same_bits(life: Life) -> None:
-    """Folding the same rounds into copies of one state gives the same state, and leaves the rounds alone."""
+    """Folding the same rounds into copies of a state gives the same state and leaves the rounds unchanged."""
     before = bits(life.rounds)
     one = life.learner.fold(copied(life.state), life.rounds)
     two = life.learner.fold(copied(life.state), life.rounds)
@@ -28,18 +28,18 @@ def test_replay_gives_the_same_bits(life: Life) -> None:
     assert bits(life.rounds) == before
 
 
-def test_fold_of_nothing_changes_nothing(life: Life) -> None:
-    """No rounds, no change."""
+def test_empty_fold_changes_nothing(life: Life) -> None:
+    """Folding no rounds changes no bit of the state."""
     assert bits(life.learner.fold(copied(life.state), pick(life.rounds, []))) == bits(life.state)
 
 
-def test_fold_counts_rounds(life: Life) -> None:
-    """Every round counts once, also the ones that teach nothing."""
+def test_fold_counts_every_round(life: Life) -> None:
+    """Every round counts once, including rounds that teach nothing."""
     assert int(life.state.rounds) == N
 
 
-def test_state_depends_on_the_order_of_the_log_alone(life: Life) -> None:
-    """Workers that see late, shuffled rounds in batches of their own, deciding in between, end in the same bits."""
+def test_state_depends_only_on_the_log(life: Life) -> None:
+    """Workers that fold the same shuffled log in different batches, with decisions in between, get the same bits."""
     rng = np.random.default_rng(3)
     log = pick(life.rounds, np.argsort(np.arange(N) + rng.exponential(40.0, N)))
     states = []
@@ -53,9 +53,9 @@ def test_state_depends_on_the_order_of_the_log_alone(life: Life) -> None:
     assert states[0] == states[1] == states[2]
 
 
-@of_those(lambda learner: not learner.needs_true_label)
-def test_bandit_learner_sees_only_the_bit(life: Life) -> None:
-    """Other true labels, or none, behind the same bits give the same state, to the bit."""
+@only_for(lambda learner: not learner.needs_true_label)
+def test_bandit_learner_ignores_the_true_label(life: Life) -> None:
+    """With the same `correct` bits, other true labels, or none, give the same state, bit for bit."""
     K, rounds = life.learner.problem.n_labels, life.rounds
     others = np.where(rounds.correct, rounds.labels, (rounds.labels + 1) % K)
     assert (others != rounds.true_labels).any()
@@ -63,9 +63,9 @@ def test_bandit_learner_sees_only_the_bit(life: Life) -> None:
         assert bits(life.learner.fold(life.learner.init(), rounds._replace(true_labels=truth))) == bits(life.state)
 
 
-@of_those(lambda learner: learner.needs_true_label)
-def test_full_information_learner_sees_only_the_true_label(life: Life) -> None:
-    """Where the true label is known, the label served and its propensity change no bit of the state."""
+@only_for(lambda learner: learner.needs_true_label)
+def test_full_information_learner_uses_only_the_true_label(life: Life) -> None:
+    """Given the true label, the answer and its propensity change no bit of the state."""
     wrong = life.rounds._replace(
         labels=other_answers(life.learner, life.rounds.true_labels),
         propensities=np.full(N, 0.1),

@@ -1,4 +1,4 @@
-"""The laws of bytes from anywhere: decoded to a finite state, or refused with the one error."""
+"""Arbitrary bytes decode to a finite state or raise `InvalidStateError`."""
 
 import contextlib
 import json
@@ -17,7 +17,7 @@ from tests.learners.worlds import LAWS
 
 
 def check_decodes_or_refuses(learner: AnyLearner, data: bytes) -> None:
-    """Decoding gives a finite state of the right layout, or `InvalidStateError`; nothing else is raised."""
+    """Check that decoding gives a finite state of the right layout, or raises `InvalidStateError` and nothing else."""
     with contextlib.suppress(InvalidStateError):
         state = codec.decode_state(learner, data)
         assert has_layout(learner, state)
@@ -25,7 +25,7 @@ def check_decodes_or_refuses(learner: AnyLearner, data: bytes) -> None:
 
 
 def test_truncated_bytes_are_refused(life: Life) -> None:
-    """No proper beginning of an encoded state is a state, and neither is one with a tail."""
+    """A truncated state is refused, and so is one with trailing bytes."""
     data = bytes(codec.encode_state(life.learner, life.state))
     for broken in [*(data[:size] for size in range(0, len(data), 7)), data[:-1], data + b"\0", data + data]:
         with pytest.raises(InvalidStateError):
@@ -33,7 +33,7 @@ def test_truncated_bytes_are_refused(life: Life) -> None:
 
 
 def test_random_bytes_are_refused(life: Life) -> None:
-    """Bytes from anywhere are refused with the one error, whatever length they claim for their header."""
+    """Random bytes raise `InvalidStateError`, whatever length they declare for their header."""
 
     @LAWS
     @given(st.binary(max_size=200), st.integers(0, 2**64 - 1) | st.integers(0, 200))
@@ -46,7 +46,7 @@ def test_random_bytes_are_refused(life: Life) -> None:
 
 
 def test_mutated_bytes_are_decoded_or_refused(life: Life) -> None:
-    """A state with some bytes changed, cut out or put in is decoded to a finite state, or refused."""
+    """A state with bytes changed, removed or inserted decodes to a finite state or is refused."""
     whole = bytes(codec.encode_state(life.learner, life.state))
     edits = st.tuples(st.integers(0, len(whole)), st.integers(0, 3), st.binary(max_size=3))
 
@@ -83,8 +83,8 @@ JSON = st.recursive(
     ],
     ids=str,
 )
-def test_arrays_that_numpy_does_not_know_are_refused(entry: dict[str, Any]) -> None:
-    """An empty array that the format allows, of a type, size or rank that numpy does not, is no exception."""
+def test_arrays_unknown_to_numpy_are_refused(entry: dict[str, Any]) -> None:
+    """An empty array that the format allows, but whose type, size or rank numpy cannot hold, is refused."""
     learner = IMPLEMENTATIONS[0].at(PROBLEM)
     whole = bytes(codec.encode_state(learner, learner.init()))
     end = 8 + int.from_bytes(whole[:8], "little")
@@ -95,7 +95,7 @@ def test_arrays_that_numpy_does_not_know_are_refused(entry: dict[str, Any]) -> N
 
 
 def test_mutated_headers_are_decoded_or_refused(life: Life) -> None:
-    """A state whose header says anything else about an array is decoded to a finite state, or refused."""
+    """A state whose header describes an array wrongly decodes to a finite state or is refused."""
     whole = bytes(codec.encode_state(life.learner, life.state))
     end = 8 + int.from_bytes(whole[:8], "little")
     header = json.loads(whole[8:end])

@@ -1,4 +1,4 @@
-"""The laws of hyperparameters: described, frozen, refused by name."""
+"""Hyperparameters: described, frozen, refused by name."""
 
 import dataclasses
 import json
@@ -13,14 +13,14 @@ from tests.learners.contract.lives import PROBLEM, Life
 
 
 def schema(life: Life) -> dict[str, Any]:
-    """The JSON Schema of the learner's hyperparameters, without the problem."""
+    """Return the JSON Schema of the learner's hyperparameters, without the problem."""
     properties: dict[str, Any] = dict(pydantic.TypeAdapter(life.case.learner).json_schema()["properties"])
     del properties["problem"]
     return properties
 
 
 def out_of_range(alternatives: list[dict[str, Any]]) -> list[Any]:
-    """Values that no alternative of a schema allows."""
+    """Return values that no alternative of a schema allows."""
     bad: list[Any] = ["nonsense", math.nan, math.inf, -math.inf, [1], {}, b"1"]
     limits = [
         a[key]
@@ -34,7 +34,7 @@ def out_of_range(alternatives: list[dict[str, Any]]) -> list[Any]:
 
 
 def test_hyperparameters_are_described(life: Life) -> None:
-    """Every hyperparameter has a JSON Schema with a description and a default, and the schema is JSON."""
+    """Every hyperparameter has a JSON Schema with a description and a default, and the schema is valid JSON."""
     json.dumps(pydantic.TypeAdapter(life.case.learner).json_schema(), allow_nan=False)
     for name, field in schema(life).items():
         assert field.get("description", "").endswith("."), name
@@ -57,7 +57,7 @@ def test_unknown_hyperparameters_are_refused_by_name(life: Life) -> None:
 
 
 def test_hyperparameters_are_frozen_values(life: Life) -> None:
-    """A learner cannot be changed; one with the same hyperparameters is equal to it and hashes alike."""
+    """A learner is immutable; one with the same hyperparameters is equal and has the same hash."""
     twin = life.case.at(PROBLEM)
     for field in dataclasses.fields(life.case.learner):
         with pytest.raises(dataclasses.FrozenInstanceError):
@@ -72,8 +72,8 @@ def test_hyperparameters_survive_json(life: Life) -> None:
     assert adapter.validate_json(adapter.dump_json(life.learner)) == life.learner
 
 
-def test_learner_tells_about_itself(life: Life) -> None:
-    """Every learner names its guarantee, a smaller one, and a positive cost that grows with the problem."""
+def test_learner_describes_itself(life: Life) -> None:
+    """Every learner has a guarantee, a smaller alternative, and a positive cost that grows with the problem."""
     assert life.learner.guarantee.endswith(".")
     assert life.learner.smaller
     assert 0 < life.learner.fold_cost(1) <= life.case.at(Problem(8, 50)).fold_cost(50)
@@ -83,7 +83,7 @@ def test_learner_tells_about_itself(life: Life) -> None:
     "sizes",
     [(1, 5), (4, 0), (2.0, 5), ("4", 5), *((4, 5, x) for x in (0.0, -1.0, 1e-7, 1e7, 1e200, math.inf, math.nan))],
 )
-def test_problems_without_meaning_are_refused(sizes: tuple[Any, ...]) -> None:
-    """A problem has at least two labels, a feature, and a norm bound whose square is far from the ends of floats."""
+def test_invalid_problems_are_refused(sizes: tuple[Any, ...]) -> None:
+    """A problem needs two labels, a feature, and a norm bound whose square stays well within floats."""
     with pytest.raises(pydantic.ValidationError):
         Problem(*sizes)

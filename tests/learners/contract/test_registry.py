@@ -1,12 +1,12 @@
-"""The laws of the list: the registry, and the implementations that every law is held against."""
+"""The registry, and the list of implementations that every contract test runs on."""
 
 from learners.answers import is_structured
 from learners.registry import ALL_LEARNERS, LEARNERS, RECOMMENDED, STRUCTURED_LEARNERS
 from tests.learners.implementations import IMPLEMENTATIONS
 
 
-def test_every_registered_learner_is_held_to_the_laws() -> None:
-    """The list of implementations covers the registry, which names each learner as users do."""
+def test_every_registered_learner_is_tested() -> None:
+    """The implementations cover the registry, which lists each learner under its algorithm name."""
     assert {case.learner for case in IMPLEMENTATIONS} == set(ALL_LEARNERS.values())
     assert all(cls.algorithm == name for name, cls in ALL_LEARNERS.items())
     assert not any(is_structured(cls) for cls in LEARNERS.values())

@@ -1,4 +1,4 @@
-"""The laws of states: their layout, their size, a fresh one each time."""
+"""States: their layout, their size, and a fresh one from each `init`."""
 
 import numpy as np
 import pytest
@@ -11,27 +11,27 @@ from tests.learners.contract.lives import Life, has_layout
 
 
 def test_state_has_its_declared_layout(life: Life) -> None:
-    """Each state array has the dtype, shape and least entry that its field declares, before and after folds."""
+    """Each array has the dtype, shape and limits that its field declares, before and after folds."""
     for state in (life.learner.init(), life.state):
         assert type(state) is life.learner.state_type
         assert has_layout(life.learner, state)
 
 
-def test_state_bytes_is_what_a_state_takes(life: Life) -> None:
-    """The size that is computed without making a state is the size of a state."""
+def test_state_bytes_is_the_size_of_a_state(life: Life) -> None:
+    """`state_bytes` computes the size of a state without making one."""
     assert state_bytes(life.learner) == sum(field.nbytes for field in life.state)
 
 
-def test_too_large_a_state_is_refused_naming_bytes_and_alternative(life: Life) -> None:
-    """A state one byte over the limit is refused with its size and what to use instead."""
+def test_oversized_state_is_refused_with_its_size_and_an_alternative(life: Life) -> None:
+    """A state one byte over the limit is refused with its size and an alternative."""
     needed = state_bytes(life.learner)
     check_state_size(life.learner, needed)
     with pytest.raises(StateTooLargeError, match=f"{needed:,} bytes.*; use {life.learner.smaller} instead"):
         check_state_size(life.learner, needed - 1)
 
 
-def test_init_gives_a_fresh_state_each_time(life: Life) -> None:
-    """Two first states are equal to the bit and share no memory."""
+def test_init_returns_a_fresh_state(life: Life) -> None:
+    """Two first states are equal bit for bit and share no memory."""
     one, two = life.learner.init(), life.learner.init()
     assert bits(one) == bits(two)
     assert not any(np.shares_memory(a, b) for a, b in zip(one, two, strict=True))

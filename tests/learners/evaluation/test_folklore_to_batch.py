@@ -10,8 +10,8 @@ from tests.learners.arrays import assert_close
 from tests.learners.worlds import make_world, play
 
 
-def test_online_to_batch_keeps_the_state_of_its_step() -> None:
-    """Step τ is the state that round τ was decided with."""
+def test_online_to_batch_returns_the_state_of_its_step() -> None:
+    """Step τ is the state that decided round τ."""
     learner, world = Folklore(problem=PROBLEM), make_world(2, 30, PROBLEM)
     contexts = Contexts.dense(world.contexts)
     for t, step in enumerate(play(learner, world)):
@@ -20,8 +20,8 @@ def test_online_to_batch_keeps_the_state_of_its_step() -> None:
 
 
 @pytest.mark.parametrize("step", [0, 31, -1])
-def test_online_to_batch_refuses_steps_outside_of_the_sample(step: int) -> None:
-    """τ is from 1 to T, and the labels are labels."""
+def test_online_to_batch_refuses_steps_outside_the_sample(step: int) -> None:
+    """τ must be from 1 to T, and the labels must be in range."""
     learner, world = Folklore(problem=PROBLEM), make_world(2, 30, PROBLEM)
     with pytest.raises(ValueError, match="from 1 to 30"):
         online_to_batch(learner, Contexts.dense(world.contexts), world.truth, step)

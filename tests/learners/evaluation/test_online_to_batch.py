@@ -1,4 +1,4 @@
-"""Averaged weights of the Fenchel-Young learners: what they are, and Theorem 4.6 on a distribution that is known."""
+"""Averaged weights of the Fenchel-Young learners: definition, and Theorem 4.6 on a known distribution."""
 
 import math
 from typing import Any
@@ -27,18 +27,18 @@ KINDS = (FenchelYoung, FenchelYoungMultilabel, FenchelYoungRanking, FenchelYoung
 
 @pytest.fixture(params=RATES)
 def rate(request: pytest.FixtureRequest) -> dict[str, Any]:
-    """Every kind of step."""
+    """Return each kind of step."""
     return RATES[request.param]
 
 
 @pytest.fixture(params=KINDS, ids=lambda kind: kind.algorithm)
 def learner(request: pytest.FixtureRequest, rate: dict[str, Any]) -> Any:
-    """Every learner whose weights descend, with every kind of step."""
+    """Return each learner that descends on weights, with each kind of step."""
     return request.param(problem=PROBLEM, **rate)
 
 
-def test_the_average_is_of_the_weights_met(learner: Descending) -> None:
-    """The mean over the rounds of the weights before each round, dense or sparse, whatever was answered."""
+def test_average_weights_is_the_mean_over_the_rounds(learner: Descending) -> None:
+    """The average is the mean of the weights before each round, for dense and sparse contexts and any answers."""
     world = world_for(learner, 3, 40)
     contexts = Contexts.dense(world.contexts)
     expected = np.mean([learner.weights(step.before) for step in play(learner, world)], axis=0)
@@ -46,15 +46,15 @@ def test_the_average_is_of_the_weights_met(learner: Descending) -> None:
     assert_close(average_weights(learner, as_sparse(contexts), world.truth), expected, 1e-12)
 
 
-def test_a_state_of_weights_has_them(learner: Descending) -> None:
-    """Deciding in that state is deciding with those weights; no weights is a state too."""
+def test_state_of_holds_the_given_weights(learner: Descending) -> None:
+    """`state_of` returns a state with the given weights, zero weights included."""
     weights = np.random.default_rng(4).normal(size=(learner.n_scores, PROBLEM.n_features))
     assert_close(learner.weights(state_of(learner, weights)), weights, 1e-12)
     assert (learner.weights(state_of(learner, 0.0 * weights)) == 0.0).all()
 
 
 def test_wrong_samples_are_refused() -> None:
-    """No rounds have no average."""
+    """A sample needs as many labels as contexts, and at least one round."""
     learner = FenchelYoung(problem=PROBLEM)
     x = Contexts.dense(np.ones((2, 3)))
     with pytest.raises(ValueError, match="2 contexts and 1 true labels"):
@@ -64,7 +64,7 @@ def test_wrong_samples_are_refused() -> None:
 
 
 def excess(learner: FenchelYoung, T: int, samples: int, U: FloatArray) -> float:
-    """What the averaged weights lose on the population beyond U's surrogate loss, on average over samples."""
+    """Return the averaged weights' expected error minus U's surrogate loss on the population, averaged over samples."""
     population = make_world(5, 60, PROBLEM, noise=0.1)
     x, rows = Contexts.dense(population.contexts), np.arange(60)
     losses = []
@@ -78,7 +78,7 @@ def excess(learner: FenchelYoung, T: int, samples: int, U: FloatArray) -> float:
 
 
 @pytest.mark.parametrize("T", [10, 100, 400])
-def test_theorem_4_6(T: int) -> None:
+def test_theorem_4_6_bound_holds(T: int) -> None:
     """The excess is at most the constant of Theorem 5.1 over T, for a comparator that fits the population."""
     world = make_world(5, 60, PROBLEM, noise=0.1)
     U: FloatArray = 8.0 * np.asarray(np.linalg.lstsq(world.contexts, np.eye(4)[world.truth], rcond=None)[0].T, float)
@@ -86,8 +86,8 @@ def test_theorem_4_6(T: int) -> None:
     assert excess(FenchelYoung(problem=PROBLEM), T, 20, U) <= bound / T + 3.0 / math.sqrt(20 * T)
 
 
-def test_the_average_has_learned() -> None:
-    """More rounds make it better, and a learner that hardly moves is no better than untaught."""
+def test_average_improves_with_more_rounds() -> None:
+    """More rounds lower the excess, and a learner with a tiny step keeps a high one."""
     U = np.zeros((4, 3))
     short, long = (excess(FenchelYoung(problem=PROBLEM, learning_rate=1.0), T, 10, U) for T in (10, 400))
     still = excess(FenchelYoung(problem=PROBLEM, learning_rate=1e-6), 400, 10, U)

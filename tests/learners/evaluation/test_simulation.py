@@ -1,4 +1,4 @@
-"""A simulation is the plain loop of decide, draw and fold, to the bit, for every learner."""
+"""A simulation equals the plain loop of decide, draw and fold, bit for bit, for every learner."""
 
 from typing import Any, NamedTuple
 
@@ -22,14 +22,14 @@ N = 200
 
 
 class Setting(NamedTuple):
-    """A learner, and a world as it sees it."""
+    """A learner, and a world with contexts in one form."""
 
     learner: AnyLearner
     contexts: Contexts
     world: World
 
     def play(self, start: int = 0, stop: int = N, state: Any = None) -> Simulation:
-        """Simulates some of the rounds."""
+        """Simulate some of the rounds."""
         return simulate(
             self.learner,
             some(self.contexts, start, stop),
@@ -41,7 +41,7 @@ class Setting(NamedTuple):
 
 @pytest.fixture(params=["dense", "sparse"])
 def kind(request: pytest.FixtureRequest) -> str:
-    """Both forms of contexts."""
+    """Return each form of contexts."""
     return str(request.param)
 
 
@@ -50,7 +50,7 @@ LABELLERS = [case for case in IMPLEMENTATIONS if not is_structured(case.learner)
 
 @pytest.fixture(params=LABELLERS, ids=str)
 def setting(request: pytest.FixtureRequest, kind: str) -> Setting:
-    """Each implementation in turn, in a small world with zeros in it."""
+    """Return each implementation in turn, in a small world with zeros in its contexts."""
     case: Case = request.param
     learner = case.at(PROBLEM)
     world = make_world(11, N, learner.problem)
@@ -60,7 +60,7 @@ def setting(request: pytest.FixtureRequest, kind: str) -> Setting:
 
 
 def some(contexts: Contexts, start: int, stop: int) -> Contexts:
-    """The contexts from one to another, in arrays of their own."""
+    """Return a slice of the contexts in fresh arrays."""
     starts, indices, values, shared = contexts
     first, last = starts[start], starts[stop]
     own = indices if shared else indices[first:last].copy()
@@ -68,31 +68,31 @@ def some(contexts: Contexts, start: int, stop: int) -> Contexts:
 
 
 def plain_loop(setting: Setting) -> Simulation:
-    """What a simulation is, one context at a time through the learner's verbs."""
+    """Simulate one context at a time with the learner's methods."""
     learner, contexts, world = setting
     state, rows = learner.init(), []
     for t in range(N):
         context, truth = some(contexts, t, t + 1), world.truth[t : t + 1]
         distributions, evidence = learner.decide(state, context)
         labels, propensities, residual_uniforms = draw(distributions, world.uniforms[t : t + 1])
-        told: IntArray = truth if learner.needs_true_label else np.array([NO_LABEL])
-        rounds = Rounds(context, labels, propensities, labels == truth, told, evidence, residual_uniforms)
+        seen: IntArray = truth if learner.needs_true_label else np.array([NO_LABEL])
+        rounds = Rounds(context, labels, propensities, labels == truth, seen, evidence, residual_uniforms)
         state = learner.fold(state, rounds)
         rows.append((labels[0], propensities[0], labels[0] != truth[0]))
     labels, propensities, mistakes = (np.array(column) for column in zip(*rows, strict=True))
     return Simulation(labels, propensities, mistakes, state)
 
 
-def test_a_simulation_is_the_plain_loop(setting: Setting) -> None:
-    """Labels, propensities, mistakes and the last state are those of decide, draw and fold, to the bit."""
+def test_simulation_equals_the_plain_loop(setting: Setting) -> None:
+    """Labels, propensities, mistakes and the last state equal those of decide, draw and fold, bit for bit."""
     simulation, expected = setting.play(), plain_loop(setting)
     assert bits(simulation) == bits(expected)
     assert [column.dtype for column in simulation[:3]] == [np.int64, np.float64, np.bool_]
     assert type(simulation.state) is setting.learner.state_type
 
 
-def test_a_simulation_can_be_cut(setting: Setting) -> None:
-    """Played on from the state where the last part ended, the parts are the whole."""
+def test_simulation_can_be_resumed(setting: Setting) -> None:
+    """A simulation in parts, each from the last state of the one before, equals the whole."""
     whole, state, parts = setting.play(), setting.learner.init(), []
     for start, stop in ((0, 0), (0, 70), (70, 71), (71, N)):
         parts.append(setting.play(start, stop, state))
@@ -101,8 +101,8 @@ def test_a_simulation_can_be_cut(setting: Setting) -> None:
     assert bits((*joined, state)) == bits(whole)
 
 
-def test_a_given_state_is_continued_in_place() -> None:
-    """The arrays of a compiled learner's state are the ones that were given, and a fresh run leaves them alone."""
+def test_given_state_is_updated_in_place() -> None:
+    """A given state of a compiled learner is updated in place; a run without one leaves it unchanged."""
     learner, world = Uniform(problem=PROBLEM), make_world(1, N, PROBLEM)
     setting, state = Setting(learner, Contexts.dense(world.contexts), world), learner.init()
     assert setting.play(state=state).state is state
@@ -110,16 +110,16 @@ def test_a_given_state_is_continued_in_place() -> None:
     assert int(state.rounds) == N
 
 
-def test_a_type_of_state_belongs_to_one_learner() -> None:
-    """Kernels are told apart by the type of the state: others for the same type are refused, not mistaken."""
+def test_state_type_belongs_to_one_learner() -> None:
+    """Kernels are looked up by state type, so other kernels for the same type are refused."""
     kernels = Uniform(problem=PROBLEM).kernels
     call_by_state(UniformState, kernels)
     with pytest.raises(TypeError, match="UniformState has other kernels"):
         call_by_state(UniformState, kernels._replace(fold=Perceptron(problem=PROBLEM).kernels.fold))
 
 
-def test_most_learners_are_compiled() -> None:
-    """Of the learners of the list, these alone are played in Python."""
+def test_only_listed_learners_run_in_python() -> None:
+    """All learners but these are compiled."""
     slow = {case.learner.algorithm for case in LABELLERS if not issubclass(case.learner, CompiledLearner)}
     assert slow == {"folklore", "folklore-bandit", "adaboost-olm", "fenchel-young-ordinal"}
 
@@ -136,7 +136,7 @@ def test_most_learners_are_compiled() -> None:
     ],
 )
 def test_wrong_arrays_are_refused(truth: list[int], uniforms: list[float], complaint: str) -> None:
-    """Compiled code is handed no index that would leave its arrays."""
+    """Arrays that would lead compiled code out of bounds are refused."""
     learner = Uniform(problem=PROBLEM)
     with pytest.raises(ValueError, match=complaint):
         simulate(learner, Contexts.dense(np.zeros((3, 5))), np.array(truth), np.array(uniforms))

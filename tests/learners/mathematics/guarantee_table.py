@@ -1,4 +1,4 @@
-"""Hyperparameters of every learner, and the theorem that covers them."""
+"""Hyperparameters of every learner, with the theorem that covers them."""
 
 from typing import Any, NamedTuple
 
@@ -29,7 +29,7 @@ PROBLEM = Problem(3, 4, 2.0)
 
 
 class Row(NamedTuple):
-    """Hyperparameters, and what is cited of them: nothing, where nothing is proved."""
+    """Hyperparameters, and the theorem that the guarantee cites for them; None where nothing is proved."""
 
     learner: type[Any]
     hyperparameters: dict[str, Any]

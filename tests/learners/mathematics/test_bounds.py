@@ -1,4 +1,4 @@
-"""The bounds hold, as the texts of the guarantees state them."""
+"""The bounds that the guarantees state hold on runs."""
 
 from typing import Any
 
@@ -17,14 +17,14 @@ from tests.learners.worlds import World, expected_mistakes, largest_mean, make_w
 
 
 def comparators(world: World, problem: Problem, largest: float = np.inf) -> list[FloatArray]:
-    """U (K, d) from zero to the least-squares teacher, several times as large, none longer than the largest."""
+    """Return multiples of the least-squares solution U (K, d), from zero up, projected to the largest norm."""
     teacher = np.linalg.lstsq(world.contexts, np.eye(problem.n_labels)[world.truth], rcond=None)[0].T
     some = [np.asarray(scale * teacher, dtype=np.float64) for scale in (0.0, 0.3, 1.0, 3.0, 10.0, 30.0)]
     return [projected(U, largest) for U in some]
 
 
 def full_bounds(learner: Any, step: float) -> None:
-    """Expected mistakes stay below the loss of any U plus ‖U‖²/(2η)."""
+    """Check that expected mistakes are at most the loss of any U plus ‖U‖²/(2η)."""
     for noise in (0.0, 0.2):
         world = make_world(3, 500, learner.problem, noise)
         mistakes = expected_mistakes(learner, world)
@@ -38,7 +38,7 @@ FULL = [row for row in TABLE if row.theorem in ("Theorem 1", "Theorem 2", "Theor
 
 @pytest.mark.parametrize("row", [row for row in FULL if "radius" not in row.hyperparameters], ids=str)
 def test_full_information_bounds_hold(row: Row) -> None:
-    """Gaptron's Theorems 1 to 3 with each step that the text covers."""
+    """Gaptron's Theorems 1 to 3 hold with each step that the guarantee covers."""
     learner, given = row.learner(problem=PROBLEM, **row.hyperparameters), row.hyperparameters
     safe = SAFE[learner.loss]
     step = safe * learner.eta_scale if given["learning_rate"] == "theorem" else given["learning_rate"]
@@ -46,17 +46,17 @@ def test_full_information_bounds_hold(row: Row) -> None:
 
 
 @pytest.mark.parametrize("eta", [0.05, 0.01])
-def test_smaller_steps_of_fenchel_young_keep_their_bound(eta: float) -> None:
-    """The proof of Theorem 5.1 with a step below the theorem's."""
+def test_fenchel_young_bound_holds_for_smaller_steps(eta: float) -> None:
+    """The bound of Theorem 5.1 holds with steps below the theorem's."""
     full_bounds(FenchelYoung(problem=PROBLEM, learning_rate=eta), eta)
 
 
-def test_the_adaptive_step_breaks_the_bound_of_theorem_2() -> None:
-    """Many features that say nothing mislead it: far more mistakes than the theorem allows, so it is not cited."""
+def test_adaptive_step_breaks_the_bound_of_theorem_2() -> None:
+    """With many uninformative features the adaptive step exceeds Theorem 2's bound, so the guarantee omits it."""
     d, n, rng = 500, 300, np.random.default_rng(0)
     truth, x = rng.integers(0, 2, n), rng.choice([-1.0, 1.0], (n, d)) / np.sqrt(2 * (d - 1))
     x[:, 0] = np.where(truth == 0, 1.0, -1.0) / np.sqrt(2)
-    world, allowed = World(x, truth, rng.random(n)), 2.0  # K²X²‖U‖²/(2(K - 1)) at ‖U‖ = 1, whose hinge loss is zero
+    world, allowed = World(x, truth, rng.random(n)), 2.0  # K²X²‖U‖²/(2(K - 1)) at ‖U‖ = 1, where the hinge loss is zero
     mistakes = [
         expected_mistakes(Gaptron(problem=Problem(2, d), loss="hinge", information="full", learning_rate=rate), world)
         for rate in ("theorem", "adaptive")
@@ -69,7 +69,7 @@ RUNS, T = 8, 1000
 
 
 def mean_mistakes(learner: AnyLearner, world: World) -> float:
-    """Expected mistakes over the learner's draws, with four standard errors."""
+    """Return the mean of expected mistakes over the learner's draws, plus four standard errors."""
     return largest_mean(expected_mistakes, learner, world, np.random.default_rng(2).random((RUNS, len(world.truth))))
 
 
@@ -80,7 +80,7 @@ def mean_mistakes(learner: AnyLearner, world: World) -> float:
     ids=str,
 )
 def test_bandit_bounds_hold(loss: Any, choice: dict[str, Any]) -> None:
-    """D²/(2η) + γT(K - 1)/K for a fixed γ of Gaptron, D²/(2κγ_T) + ((K - 1)/K) Σ γ_t for a falling one."""
+    """Regret is at most D²/(2η) + γT(K - 1)/K for a fixed γ, D²/(2κγ_T) + ((K - 1)/K) Σ γ_t for a falling γ."""
     problem, D = Problem(2, 2), 1.0
     learner: Gaptron = Gaptron(problem=problem, loss=loss, learning_rate="theorem", radius=D, **choice)
     gammas = np.full(T, choice.get("exploration", 0.0))
@@ -98,8 +98,8 @@ def test_bandit_bounds_hold(loss: Any, choice: dict[str, Any]) -> None:
     "choice", [{"exploration": 0.1}, {}, {"exploration": "theorem", "theorem_constant": 8.0}], ids=str
 )
 @pytest.mark.parametrize("X", [1.0, 3.0])
-def test_banditrons_bound_holds(choice: dict[str, Any], X: float) -> None:
-    """L + Σ γ_t + 3 max(K C/γ_T, √(C Σ γ_t)) + √(K C L/γ_T), for a fixed γ and for those that fall."""
+def test_banditron_bound_holds(choice: dict[str, Any], X: float) -> None:
+    """Mistakes are at most L + Σ γ_t + 3 max(K C/γ_T, √(C Σ γ_t)) + √(K C L/γ_T), for fixed and falling γ."""
     learner, rounds = Banditron(problem=Problem(2, 2, X), **choice), np.arange(1, T + 1)
     world = two_clusters(1, T, noise=0.02)
     world = world._replace(contexts=X * world.contexts)
@@ -114,8 +114,8 @@ def test_banditrons_bound_holds(choice: dict[str, Any], X: float) -> None:
 
 
 @pytest.mark.parametrize("gamma", [0.3, 0.8])
-def test_the_reductions_bound_holds(gamma: float) -> None:
-    """K R(T)/γ + γT on top of the logistic loss, for a γ that is not the best."""
+def test_bandit_reduction_bound_holds(gamma: float) -> None:
+    """Mistakes are at most the logistic loss plus K R(T)/γ + γT, for a γ that is not the best."""
     problem = Problem(2, 2)
     learner = FolkloreBandit(problem=problem, exploration=gamma, comparator_bound=1.0)
     world = two_clusters(1, T, noise=0.02)

@@ -1,4 +1,4 @@
-"""Late feedback by what was predicted, or computed anew: both are the algorithm where nothing is late."""
+"""Delayed feedback, with evidence as of prediction or recomputed: both modes equal the algorithm without delay."""
 
 from typing import Any
 
@@ -27,7 +27,7 @@ OPTIONAL = {
     "folklore-bandit",
     "adaboost-olm",
 }
-"""Those that offer both."""
+"""Learners with a `delayed_update` hyperparameter."""
 
 CASES = [
     *(Case(ALL_LEARNERS[name], {}, n_labels=4) for name in sorted(OPTIONAL)),
@@ -45,21 +45,21 @@ CASES = [
 
 @pytest.fixture(params=CASES, ids=str)
 def modes(request: pytest.FixtureRequest) -> tuple[Any, Any]:
-    """A learner as of prediction, and its twin that recomputes."""
+    """Return a learner as of prediction, and its twin that recomputes."""
     case: Case = request.param
     one, two = ({**case.hyperparameters, "delayed_update": mode} for mode in ("as_of_prediction", "recompute"))
     return case._replace(hyperparameters=one).at(PROBLEM), case._replace(hyperparameters=two).at(PROBLEM)
 
 
-def test_these_offer_both() -> None:
-    """The list is that of the registry, and each defaults to what it has always done."""
+def test_learners_with_delayed_update_are_listed() -> None:
+    """The list matches the registry, and the default is `as_of_prediction`."""
     offering = {name: cls for name, cls in ALL_LEARNERS.items() if "delayed_update" in cls.__dataclass_fields__}
     assert set(offering) == OPTIONAL
     assert {cls.__dataclass_fields__["delayed_update"].default for cls in offering.values()} == {"as_of_prediction"}
 
 
-def test_both_are_one_without_delay(modes: tuple[AnyLearner, AnyLearner]) -> None:
-    """Learned from at once, both give the same answers and states, to the bit, and recomputing stores no more."""
+def test_modes_agree_without_delay(modes: tuple[AnyLearner, AnyLearner]) -> None:
+    """With immediate feedback, both modes give the same answers and states, bit for bit; recomputing stores no more."""
     world = world_for(modes[0], 5, N)
     lives = [list(play(learner, world)) for learner in modes]
     for one, two in zip(*lives, strict=True):
@@ -71,7 +71,7 @@ def test_both_are_one_without_delay(modes: tuple[AnyLearner, AnyLearner]) -> Non
 
 
 def arrivals(learner: AnyLearner, world: World, delay: int) -> tuple[Any, Rounds]:
-    """The state after feedback that comes `delay` predictions late, in another order, and the rounds as they came."""
+    """Return the state after feedback `delay` predictions late and out of order, and the rounds in order of arrival."""
     state = learner.init()
     waiting: list[Step] = []
     log: list[Step] = []
@@ -86,23 +86,23 @@ def arrivals(learner: AnyLearner, world: World, delay: int) -> tuple[Any, Rounds
     return state, join(log)
 
 
-def test_recomputing_is_the_algorithm_on_the_rounds_as_they_came(modes: tuple[AnyLearner, AnyLearner]) -> None:
-    """Late, it is the undelayed learner on the rounds in the order of arrival, with the propensities as stored."""
-    at_once, recompute = modes
-    state, log = arrivals(recompute, world_for(at_once, 5, N), delay=20)
-    plain = at_once.init()
+def test_recompute_equals_the_undelayed_learner_in_order_of_arrival(modes: tuple[AnyLearner, AnyLearner]) -> None:
+    """Recomputing late rounds equals the undelayed learner on the rounds as they arrive, with stored propensities."""
+    undelayed, recompute = modes
+    state, log = arrivals(recompute, world_for(undelayed, 5, N), delay=20)
+    plain = undelayed.init()
     for t in range(log.n):
         one = pick(log, [t])
-        evidence = at_once.decide(plain, one.contexts).evidence
-        if at_once.algorithm == "folklore-bandit":
-            evidence[:, -1] = one.evidence[:, -1]  # the coin is the prediction's
-        plain = at_once.fold(plain, one._replace(evidence=evidence))
+        evidence = undelayed.decide(plain, one.contexts).evidence
+        if undelayed.algorithm == "folklore-bandit":
+            evidence[:, -1] = one.evidence[:, -1]  # the coin is that of the prediction
+        plain = undelayed.fold(plain, one._replace(evidence=evidence))
     assert bits(state) == bits(plain)
     assert is_finite(state)
 
 
-def test_late_feedback_tells_them_apart(modes: tuple[AnyLearner, AnyLearner]) -> None:
-    """With the same late rounds the two end in different states, or the laws above say nothing."""
+def test_modes_differ_with_late_feedback(modes: tuple[AnyLearner, AnyLearner]) -> None:
+    """The same late rounds lead the two modes to different states, so the tests above can fail."""
     at_prediction, recompute = modes
     world = world_for(at_prediction, 5, N)
     decided = at_prediction.decide(at_prediction.init(), Contexts.dense(world.contexts))
@@ -118,11 +118,11 @@ def test_late_feedback_tells_them_apart(modes: tuple[AnyLearner, AnyLearner]) ->
     assert bits(one) != bits(two)
 
 
-def test_propensities_are_the_stored_ones(modes: tuple[AnyLearner, AnyLearner]) -> None:
-    """Where a learner weighs by the propensity, it is that of the round, recomputing or not."""
+def test_modes_use_the_stored_propensities(modes: tuple[AnyLearner, AnyLearner]) -> None:
+    """In both modes, a learner that uses the propensity takes the one stored with the round."""
     for learner in modes:
         if learner.needs_true_label or learner.algorithm == "folklore-bandit":
-            continue  # neither weighs by it
+            continue  # these do not use the propensity
         rounds = join(list(play(learner, world_for(learner, 5, N))))
         right = pick(rounds, np.flatnonzero(rounds.correct))
         states = [learner.fold(learner.init(), right._replace(propensities=np.full(right.n, p))) for p in (0.5, 0.25)]

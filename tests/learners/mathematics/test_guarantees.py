@@ -1,4 +1,4 @@
-"""What is said of a learner: a theorem where its conditions hold, and nowhere else."""
+"""Guarantees: a theorem is cited where its conditions hold, and nowhere else."""
 
 import re
 from typing import Any
@@ -19,8 +19,8 @@ NOTHING = "No theorem covers these settings: "
 
 
 @pytest.mark.parametrize("row", TABLE, ids=lambda row: f"{row.learner.algorithm}-{row.hyperparameters}")
-def test_a_theorem_is_cited_where_its_conditions_hold(row: Row) -> None:
-    """The text cites this theorem and no other, or says that there is none and which settings have one."""
+def test_theorem_is_cited_only_where_its_conditions_hold(row: Row) -> None:
+    """The text cites exactly this theorem, or says that none applies and which settings have one."""
     text = row.learner(problem=PROBLEM, **row.hyperparameters).guarantee
     found = set(re.findall(r"Theorem [\d.]*\d|Algorithm \d|Appendix [CE](?:\.\d)?|Lemma \d", text))
     assert found == ({row.theorem} if row.theorem else set()), text
@@ -29,15 +29,15 @@ def test_a_theorem_is_cited_where_its_conditions_hold(row: Row) -> None:
         assert "Covered: " in text
 
 
-def test_every_learner_and_hyperparameter_is_in_the_table() -> None:
-    """No learner is left out but those whose text has no condition."""
+def test_every_learner_with_conditions_is_in_the_table() -> None:
+    """Only learners with an unconditional guarantee are missing from the table."""
     unconditional = {Uniform, Banditron, BanditPerceptronsKernel}
     assert {row.learner for row in TABLE} | unconditional == set(ALL_LEARNERS.values())
 
 
 @pytest.mark.parametrize("case", IMPLEMENTATIONS, ids=str)
-def test_every_text_names_its_assumptions(case: Any) -> None:
-    """Nothing proved, and what would be; or a bound, with what it assumes; and no number that is not one."""
+def test_every_guarantee_states_its_assumptions(case: Any) -> None:
+    """A text gives a bound with its assumptions, or names covered settings; every number in it is finite."""
     text = case.at(PROBLEM if case.learner is not BanditPerceptronsKernel else Problem(3, 4)).guarantee
     assert text.endswith(".")
     assert ("Covered: " in text) == text.startswith(NOTHING)
@@ -45,8 +45,8 @@ def test_every_text_names_its_assumptions(case: Any) -> None:
     assert not re.search(r"\b(nan|inf|None)\b", text)
 
 
-def test_the_tuned_bound_is_that_of_the_tuned_step() -> None:
-    """The theorem's own form is stated for its own step; a smaller one has the general form."""
+def test_tuned_bound_is_stated_for_the_tuned_step_only() -> None:
+    """The tuned step gets the theorem's closed form; a smaller step gets the general form."""
     tuned: dict[str, Any] = {"loss": "hinge", "exploration": "theorem", "horizon": 1000, **BALL}
     steps: list[Any] = ["theorem", 1e-4]
     one, two = (Gaptron(problem=PROBLEM, learning_rate=step, **tuned).guarantee for step in steps)
@@ -55,8 +55,8 @@ def test_the_tuned_bound_is_that_of_the_tuned_step() -> None:
     assert all("D²/(2η) + γT (K - 1)/K" in text for text in (two, smaller))
 
 
-def test_the_kernels_bound_ends_with_its_room() -> None:
-    """The text says after how many contexts nothing is proved, and which R the kernel has."""
+def test_kernel_guarantee_states_its_capacity() -> None:
+    """The text gives the number of contexts after which nothing is proved, and R of the kernel."""
     one, two = (
         BanditPerceptronsKernel(problem=Problem(3, 4), max_support=77, kernel=kernel).guarantee
         for kernel in ("rational", "linear")
@@ -66,7 +66,7 @@ def test_the_kernels_bound_ends_with_its_room() -> None:
     assert "R = 1" in two
 
 
-def test_low_rank_says_where_its_room_ends() -> None:
-    """SOBA's theorem holds until an update finds no room."""
+def test_low_rank_guarantee_states_its_capacity() -> None:
+    """SOBA's theorem holds until an update no longer fits."""
     text = SobaLowRank(problem=PROBLEM, exploration=0.1, max_updates=55).guarantee
     assert "first accepted round that finds no room among 55 updates" in text

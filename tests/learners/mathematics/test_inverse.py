@@ -1,4 +1,4 @@
-"""Inverses that are kept: they do not drift, are computed anew where they have, and old states gain what this takes."""
+"""Maintained inverses: they do not drift, are rebuilt if they do, and are completed in states of 0.1.0."""
 
 import math
 from typing import Any, NamedTuple
@@ -22,7 +22,7 @@ PROBLEM = Problem(3, 5)
 
 
 class KeptInverse(NamedTuple):
-    """One inverse in a state, with what it is checked against."""
+    """One maintained inverse of a state, with the values it must match."""
 
     matrix: FloatArray  # (n, n), A
     inverse: FloatArray  # (n, n)
@@ -30,12 +30,12 @@ class KeptInverse(NamedTuple):
     w: FloatArray  # (n,)
 
     def error(self) -> float:
-        """The largest entry of A⁻¹A - I."""
+        """Return the largest absolute entry of A⁻¹A - I."""
         return float(np.abs(self.inverse @ self.matrix - np.eye(len(self.w))).max())
 
 
 def kept_inverse(state: Any) -> KeptInverse:
-    """SOBA's, or that of the first label."""
+    """Return the inverse of SOBA, or that of the first label."""
     if hasattr(state, "theta"):
         columns = state.theta.T.ravel(), state.weights.T.ravel()
         return KeptInverse(unpacked(state.matrix), unpacked(state.inverse), *columns)
@@ -45,7 +45,7 @@ def kept_inverse(state: Any) -> KeptInverse:
 
 
 def damaged(state: Any, sign: float) -> Any:
-    """The state with an inverse that is far off: half as large, or less than zero."""
+    """Return the state with its inverse halved, or halved and negated."""
     name = "inverse" if hasattr(state, "inverse") else "inverses"
     changed = copied(state)
     getattr(changed, name)[...] *= sign * 0.5
@@ -53,7 +53,7 @@ def damaged(state: Any, sign: float) -> Any:
 
 
 def accepted_rounds(learner: AnyLearner, seed: int, n: int, propensity: float) -> Rounds:
-    """Rounds of label 0, all right, with contexts of the largest norm."""
+    """Draw correct rounds of label 0 with contexts of the largest norm."""
     rng = np.random.default_rng(seed)
     rounds = random_rounds(seed, n, learner)
     x = learner.problem.norm_bound * unit_rows(rng, n, learner.problem.n_features)
@@ -63,7 +63,7 @@ def accepted_rounds(learner: AnyLearner, seed: int, n: int, propensity: float) -
 
 
 def lenient(learner: AnyLearner) -> Any:
-    """A first state, in which SOBA accepts every right round."""
+    """Return a first state in which SOBA accepts every correct round."""
     state = learner.init()
     if hasattr(state, "margin_sum"):
         state.margin_sum[()] = 1e9
@@ -74,12 +74,12 @@ LEARNERS = [Soba(problem=PROBLEM, exploration=0.1), EpsilonGreedyRidge(problem=P
 EACH = pytest.mark.parametrize("learner", LEARNERS, ids=lambda one: str(one.algorithm))
 
 
-# --- what is kept
+# --- the maintained inverse
 
 
 @EACH
-def test_the_matrix_is_the_sum_of_the_updates(learner: AnyLearner) -> None:
-    """A is the inverse of A⁻¹, and w solves A w = θ, after any number of updates, at a check and between."""
+def test_matrix_is_the_sum_of_the_updates(learner: AnyLearner) -> None:
+    """A is the inverse of A⁻¹ and A w = θ after any number of updates, at a check and between checks."""
     state, rounds = lenient(learner), accepted_rounds(learner, 1, CHECK_EVERY + 20, 0.1)
     for t in range(rounds.n):
         state = learner.fold(state, pick(rounds, [t]))
@@ -90,8 +90,8 @@ def test_the_matrix_is_the_sum_of_the_updates(learner: AnyLearner) -> None:
 
 
 @EACH
-def test_a_damaged_inverse_is_computed_anew(learner: AnyLearner) -> None:
-    """The update after which the check is due makes A⁻¹ and w exact again; the ones before leave them wrong."""
+def test_damaged_inverse_is_rebuilt(learner: AnyLearner) -> None:
+    """The update at which a check is due makes A⁻¹ and w exact again."""
     rounds = accepted_rounds(learner, 2, CHECK_EVERY, 0.1)
     state = learner.fold(lenient(learner), pick(rounds, np.arange(CHECK_EVERY - 1)))
     state = damaged(state, 1.0)
@@ -102,8 +102,8 @@ def test_a_damaged_inverse_is_computed_anew(learner: AnyLearner) -> None:
 
 
 @EACH
-def test_an_indefinite_inverse_is_mended_early(learner: AnyLearner) -> None:
-    """An inverse below zero teaches nothing, and is computed anew within 50 rounds."""
+def test_indefinite_inverse_is_rebuilt_early(learner: AnyLearner) -> None:
+    """A negative inverse teaches nothing and is rebuilt within 60 rounds."""
     state = damaged(learner.fold(lenient(learner), accepted_rounds(learner, 3, 60, 0.1)), -1.0)
     state = learner.fold(state, accepted_rounds(learner, 4, 60, 0.1))
     assert is_finite(state)
@@ -112,7 +112,7 @@ def test_an_indefinite_inverse_is_mended_early(learner: AnyLearner) -> None:
 
 @EACH
 def test_rebuilds_do_not_depend_on_the_batch(learner: AnyLearner) -> None:
-    """Rounds one by one, in batches, and all at once: the same bits across checks and rebuilds."""
+    """Rounds folded one by one, in batches or together give the same bits across checks and rebuilds."""
     rounds = accepted_rounds(learner, 5, 3 * CHECK_EVERY, 0.02)
     start = damaged(learner.fold(lenient(learner), accepted_rounds(learner, 6, 100, 0.1)), 1.0)
     whole = learner.fold(copied(start), rounds)
@@ -127,7 +127,7 @@ def test_rebuilds_do_not_depend_on_the_batch(learner: AnyLearner) -> None:
 
 
 def hardest(K: int, d: int, gamma: float) -> Soba:
-    """SOBA at the very bound of new models."""
+    """Build SOBA with the least regularization that new models may have."""
     a = K / (gamma * LARGEST_GROWTH) * (1.0 + 1e-12)
     learner = Soba(problem=Problem(K, d), regularization=a, exploration=gamma)
     check_new(learner)
@@ -135,8 +135,8 @@ def hardest(K: int, d: int, gamma: float) -> Soba:
 
 
 @pytest.mark.parametrize(("K", "d", "gamma"), [(3, 5, 1e-6), (2, 8, 0.02)])
-def test_no_new_model_drifts(K: int, d: int, gamma: float) -> None:
-    """At the bound, with all rounds right at the least propensity: A⁻¹A = I to 1e-3 and A⁻¹ > 0 for 60,000 rounds."""
+def test_inverse_does_not_drift_at_the_bound_of_new_models(K: int, d: int, gamma: float) -> None:
+    """With every round correct at the least propensity, A⁻¹A = I to 1e-3 and A⁻¹ > 0 for 60,000 rounds."""
     learner = hardest(K, d, gamma)
     state = learner.init()
     for seed in range(30):
@@ -159,8 +159,8 @@ REFUSED: list[AnyLearner] = [
 
 
 @pytest.mark.parametrize("learner", REFUSED, ids=str)
-def test_new_models_are_bounded(learner: Any) -> None:
-    """X²K/(γa) above 1e7 is refused to new models, with the regularization that will do; a definition still builds."""
+def test_new_models_need_enough_regularization(learner: Any) -> None:
+    """New models with X²K/(γa) above 1e7 are refused; the error names a sufficient a. Definitions still build."""
     with pytest.raises(pydantic.ValidationError, match="use a regularization of at least") as error:
         check_new(learner)
     assert error.value.errors()[0]["loc"] == ("regularization",)
@@ -170,35 +170,35 @@ def test_new_models_are_bounded(learner: Any) -> None:
         check_new(type(learner)(problem=learner.problem, exploration=learner.exploration, **fields))
 
 
-def test_defaults_are_no_less_allowed_than_before() -> None:
-    """The default regularization will do for contexts up to a norm of 25, of up to 200 labels."""
+def test_default_regularization_is_accepted() -> None:
+    """The default regularization suffices for up to 200 labels and contexts of norm up to 25."""
     for K in (2, 20, 200):
         for cls in (Soba, SobaLowRank, EpsilonGreedyRidge):
             check_new(cls(problem=Problem(K, 3, 25.0)))
 
 
-# --- states of version 0.1.0
+# --- states of release 0.1.0
 
 
-def without_the_new(learner: Any, state: Any) -> bytes:
-    """The state as version 0.1.0 wrote it."""
+def as_written_by_0_1_0(learner: Any, state: Any) -> bytes:
+    """Encode the state without the arrays added since 0.1.0."""
     arrays = {name: array for name, array in state._asdict().items() if name not in learner.added_arrays}
     return safetensors.numpy.save(arrays, metadata={"learner": codec.identity(learner)})
 
 
 @EACH
-def test_an_older_state_opens_and_folds_on(learner: AnyLearner) -> None:
-    """Without the arrays that 0.1.0 lacks a state gains them, and goes on as the whole one, past the next check."""
+def test_state_of_0_1_0_opens_and_folds(learner: AnyLearner) -> None:
+    """A state of 0.1.0 gains the arrays it lacks, and continues like a complete one past the next check."""
     state = learner.fold(lenient(learner), accepted_rounds(learner, 7, 700, 0.1))
-    opened = codec.decode_state(learner, without_the_new(learner, state))
+    opened = codec.decode_state(learner, as_written_by_0_1_0(learner, state))
     assert_close(tuple(kept_inverse(opened)), tuple(kept_inverse(state)), 1e-9)
     more = accepted_rounds(learner, 8, CHECK_EVERY + 100, 0.1)
     assert_close(tuple(kept_inverse(learner.fold(opened, more))), tuple(kept_inverse(learner.fold(state, more))), 1e-9)
 
 
 @EACH
-def test_a_state_that_lacks_some_of_the_new_is_refused(learner: Any) -> None:
-    """No version has written one."""
+def test_state_with_only_some_added_arrays_is_refused(learner: Any) -> None:
+    """No release has written such a state."""
     for name in learner.added_arrays:
         arrays = {key: array for key, array in learner.init()._asdict().items() if key != name}
         with pytest.raises(InvalidStateError, match=name):
@@ -206,24 +206,24 @@ def test_a_state_that_lacks_some_of_the_new_is_refused(learner: Any) -> None:
 
 
 @EACH
-def test_older_states_of_any_numbers_are_opened_or_refused(learner: Any) -> None:
-    """An inverse that no run leads to gives a finite state that can be used, or is refused."""
+def test_damaged_state_of_0_1_0_opens_or_is_refused(learner: Any) -> None:
+    """An inverse that no run produces gives a finite, usable state or is refused."""
     for value in (-1.0, 0.0, 1e300, -1e300):
         state = damaged(learner.init(), 0.0)
         getattr(state, "inverse" if hasattr(state, "inverse") else "inverses")[...] = value
         try:
-            opened = codec.decode_state(learner, without_the_new(learner, state))
+            opened = codec.decode_state(learner, as_written_by_0_1_0(learner, state))
         except InvalidStateError:
             continue
         assert is_finite(learner.fold(opened, random_rounds(1, 200, learner)))
 
 
-# --- the parts
+# --- the functions
 
 
 @pytest.mark.parametrize("n", [1, 2, 9, 40])
-def test_rebuild_is_the_inverse(n: int) -> None:
-    """A⁻¹ and A⁻¹θ are numpy's; and what is inverted twice is itself."""
+def test_rebuild_computes_the_inverse(n: int) -> None:
+    """A⁻¹ and A⁻¹θ match numpy, and the inverse of the inverse is A."""
     rng = np.random.default_rng(n)
     root, theta = rng.normal(size=(n, n)), rng.normal(size=n)
     A = np.eye(n) + root @ root.T
@@ -234,16 +234,16 @@ def test_rebuild_is_the_inverse(n: int) -> None:
     assert_close(unpacked(inverse_of(inverse, n)), A, 1e-9)
 
 
-def test_a_matrix_that_rounding_has_brought_below_zero_is_raised() -> None:
-    """The inverse of a matrix with an eigenvalue below its bound is positive and finite."""
+def test_rebuild_of_an_indefinite_matrix_is_positive() -> None:
+    """If rounding makes a matrix indefinite, its rebuilt inverse is finite and has a positive diagonal."""
     inverse, w = np.zeros(3), np.zeros(2)
     rebuild(pack(np.array([[1e18, 1e18], [1e18, 1e18 - 128.0]])), np.ones(2), 1.0, inverse, w)
     assert math.isfinite(float(np.abs(inverse).sum() + np.abs(w).sum()))
     assert np.diag(unpacked(inverse)).min() > 0.0
 
 
-def test_sums_by_blocks_are_outer_products() -> None:
-    """Adding u u' by blocks and x x' by non-zeros, indices in any order, is what numpy adds."""
+def test_block_sums_equal_outer_products() -> None:
+    """Adding u u' by blocks and x x' by non-zeros, with indices in any order, matches numpy."""
     x, indices = np.array([0.0, 2.0, -1.0, 0.5]), np.array([3, 1, 2])
     packed = pack(np.eye(12))
     add_blocks(packed, 4, indices, x[indices], 0, 2, 3.0)
@@ -254,8 +254,8 @@ def test_sums_by_blocks_are_outer_products() -> None:
     assert_close(unpacked(square), np.eye(4) + np.outer(x, x), 1e-15)
 
 
-def test_low_rank_soba_keeps_its_digits_at_the_bound() -> None:
-    """Its factor's rows are never changed: at the bound of new models it gives A⁻¹ of the same rounds, to 1e-3."""
+def test_low_rank_soba_is_accurate_at_the_bound() -> None:
+    """At the bound of new models, low-rank SOBA's A⁻¹ matches that of SOBA on the same rounds, to 1e-3."""
     a = 3 / (1e-6 * LARGEST_GROWTH) * (1.0 + 1e-12)
     learner = SobaLowRank(problem=Problem(3, 5), regularization=a, exploration=1e-6, max_updates=600)
     check_new(learner)
@@ -271,8 +271,8 @@ def test_low_rank_soba_keeps_its_digits_at_the_bound() -> None:
     assert_close(soba_inverse(state, a) * a, kept_inverse(other).inverse * a, 1e-3)
 
 
-def test_a_first_round_changes_what_it_should() -> None:
-    """A, θ and the counts after one accepted round, by hand."""
+def test_soba_first_round_matches_hand_computation() -> None:
+    """A, θ and the counts after one accepted round match a hand computation."""
     learner = Soba(problem=Problem(2, 1), regularization=2.0, exploration=0.5)
     state = learner.fold(learner.init(), one_round([0.5], 1, 0.25, 1, np.empty(0)))
     assert_close(unpacked(state.matrix), [[3.0, -1.0], [-1.0, 3.0]], 1e-15)

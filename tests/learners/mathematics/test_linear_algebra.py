@@ -1,4 +1,4 @@
-"""Products of weights and contexts, and packed triangles, against dense numpy; and kernels against memory."""
+"""Products and packed triangles match dense numpy, and kernels do not depend on memory placement."""
 
 from collections.abc import Callable, Iterator
 from itertools import permutations
@@ -18,14 +18,14 @@ TOLERANCE = 1e-12
 
 
 def symmetric(rng: np.random.Generator, n: int) -> Any:
-    """A random symmetric matrix."""
+    """Draw a random symmetric matrix."""
     square = rng.normal(size=(n, n))
     return square + square.T
 
 
 @EACH_SIZE
 def test_scores_are_the_matrix_product(K: int, d: int) -> None:
-    """Dense and sparse contexts, one or many, score as x W."""
+    """Scores are x W, for dense and sparse contexts, one or many."""
     rng = np.random.default_rng(1)
     weights, x = rng.normal(size=(d, K)), rng.normal(size=(7, d)) * (rng.random((7, d)) < 0.6)
     for contexts in (Contexts.dense(x), as_sparse(Contexts.dense(x))):
@@ -36,8 +36,8 @@ def test_scores_are_the_matrix_product(K: int, d: int) -> None:
 
 
 @EACH_SIZE
-def test_add_outer_adds_and_tells_the_change_of_the_norm(K: int, d: int) -> None:
-    """Adding x ⊗ c touches the features present, and the squared norm changes by what is returned."""
+def test_add_outer_returns_the_change_of_the_squared_norm(K: int, d: int) -> None:
+    """Adding x ⊗ c changes only the features present, and the return value is the change of the squared norm."""
     rng = np.random.default_rng(2)
     weights, c = rng.normal(size=(d, K)), rng.normal(size=K)
     indices = np.flatnonzero(rng.random(d) < 0.7)
@@ -52,8 +52,8 @@ def test_add_outer_adds_and_tells_the_change_of_the_norm(K: int, d: int) -> None
 
 
 @EACH_SIZE
-def test_adding_to_a_label_leaves_the_others(K: int, d: int) -> None:
-    """Adding f x to one label's weights touches its column, at the features present."""
+def test_add_to_label_changes_only_that_label(K: int, d: int) -> None:
+    """Adding f x to one label's weights changes only its column, at the features present."""
     rng = np.random.default_rng(7)
     weights, indices = rng.normal(size=(d, K)), rng.permutation(np.flatnonzero(rng.random(d) < 0.7))
     x, expected = rng.normal(size=len(indices)), weights.copy()
@@ -64,7 +64,7 @@ def test_adding_to_a_label_leaves_the_others(K: int, d: int) -> None:
 
 @EACH_SIZE
 def test_packed_identity_and_rank_one(K: int, d: int) -> None:
-    """a·I and A + f vv' on the packed triangle are those of the square."""
+    """a·I and A + f vv' in packed form match the dense matrices."""
     rng, n = np.random.default_rng(3), K * d
     packed, v = np.zeros(n * (n + 1) // 2), rng.normal(size=n)
     linear_algebra.packed_identity(packed, 0.3, n)
@@ -76,7 +76,7 @@ def test_packed_identity_and_rank_one(K: int, d: int) -> None:
 @EACH_SIZE
 @pytest.mark.parametrize("sign", [1.0, -1.0])
 def test_packed_products_with_two_blocks(K: int, d: int, sign: float) -> None:
-    """A u and u'A u, for u = ±x on one block and ∓x on a later one, are those of the square, for all pairs."""
+    """A u and u'A u match the dense products, for u = ±x in one block and ∓x in a later one, for several pairs."""
     rng, n = np.random.default_rng(4), K * d
     square, x = symmetric(rng, n), rng.normal(size=d)
     packed, result = pack(square), np.full(n, np.nan)
@@ -93,7 +93,7 @@ def test_packed_products_with_two_blocks(K: int, d: int, sign: float) -> None:
 
 @EACH_SIZE
 def test_packed_solves(K: int, d: int) -> None:
-    """L⁻¹v and L'⁻¹v are those of the square, also for the first rows of a longer triangle."""
+    """L⁻¹v and L'⁻¹v match the dense solution, also for the first rows of a longer triangle."""
     rng, n = np.random.default_rng(5), K * d
     L = np.tril(rng.normal(size=(n, n))) / n + np.eye(n)
     factor = np.ascontiguousarray(L[np.tril_indices(n)])
@@ -105,11 +105,11 @@ def test_packed_solves(K: int, d: int) -> None:
             assert_close(v, expected, 1e-11)
 
 
-# --- where arrays are in memory
+# --- memory placement
 
 
 class Arrays(NamedTuple):
-    """What kernels read and write."""
+    """The inputs and outputs of the kernels."""
 
     weights: Any  # (d, K)
     values: Any  # (d,)
@@ -119,7 +119,7 @@ class Arrays(NamedTuple):
 
 
 def placements(arrays: Arrays) -> Iterator[Arrays]:
-    """The same arrays in every order in one piece of memory, near each other and less near, aligned and not."""
+    """Yield the same arrays in one buffer, in every order, with several gaps, aligned and unaligned."""
     memory = np.zeros(sum(a.size for a in arrays) + 50)
     for order in permutations(range(len(arrays))):
         for gap in (0, 1, 8):
@@ -144,8 +144,8 @@ KERNELS: dict[str, Callable[[Arrays], float | None]] = {
 
 @pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize("K", [2, 4, 5, 8, 9, 16, 20])
-def test_memory_does_not_change_a_bit(kernel: str, K: int) -> None:
-    """A kernel gives the same bits wherever its arrays are: workers agree, replays repeat."""
+def test_kernels_do_not_depend_on_memory_placement(kernel: str, K: int) -> None:
+    """A kernel gives the same bits wherever its arrays are in memory, so workers agree and replays repeat."""
     rng, d = np.random.default_rng(K), 1 + (K + 1) // 2
     for _ in range(3):
         arrays = Arrays(rng.normal(size=(d, K)), rng.normal(size=d), np.arange(d), rng.normal(size=K), np.zeros(K))

@@ -1,4 +1,4 @@
-"""The norm bound that every theorem assumes holds for whatever contexts come in."""
+"""Norm policies: every theorem assumes a norm bound, and it holds for any incoming contexts."""
 
 import math
 
@@ -19,19 +19,19 @@ BOUNDS = st.floats(1e-6, 1e6)
 
 
 def bounded(matrix: FloatArray, policy: NormPolicy, bound: float) -> FloatArray:
-    """The rows of a matrix under a policy."""
+    """Apply a policy to the rows of a matrix."""
     return within_bound(Contexts.dense(matrix), policy, bound).values.reshape(matrix.shape)
 
 
 def norms(rows: FloatArray) -> list[float]:
-    """Euclidean norms without overflow or underflow on the way; infinite where they do not fit a float."""
+    """Return Euclidean norms without intermediate overflow or underflow; infinite where they exceed a float."""
     return [math.hypot(*row) for row in rows]
 
 
 @LAWS
 @given(MATRICES, BOUNDS, st.sampled_from(["unit", "scale"]))
-def test_rows_come_within_the_bound(matrix: FloatArray, bound: float, policy: NormPolicy) -> None:
-    """No row that leaves is longer than X, whatever came, and what came is not changed."""
+def test_policies_bring_rows_within_the_bound(matrix: FloatArray, bound: float, policy: NormPolicy) -> None:
+    """No resulting row is longer than X, and the input does not change."""
     before = matrix.tobytes()
     result = bounded(matrix, policy, bound)
     assert result.shape == matrix.shape
@@ -41,15 +41,15 @@ def test_rows_come_within_the_bound(matrix: FloatArray, bound: float, policy: No
 
 @LAWS
 @given(MATRICES, BOUNDS)
-def test_unit_rows_have_the_norm_x(matrix: FloatArray, bound: float) -> None:
-    """`unit`: every row has norm X, down to the smallest numbers there are; zero rows stay zero."""
+def test_unit_gives_rows_the_norm_x(matrix: FloatArray, bound: float) -> None:
+    """`unit`: every row gets norm X, down to the smallest floats; zero rows stay zero."""
     for norm, row in zip(norms(bounded(matrix, "unit", bound)), matrix, strict=True):
         assert norm == (pytest.approx(bound, rel=1e-12) if row.any() else 0.0)
 
 
 @LAWS
 @given(MATRICES, BOUNDS)
-def test_scale_touches_only_what_is_too_long(matrix: FloatArray, bound: float) -> None:
+def test_scale_changes_only_rows_over_the_bound(matrix: FloatArray, bound: float) -> None:
     """`scale`: rows within the bound keep their bits, the others get norm X."""
     result = bounded(matrix, "scale", bound)
     for row, before, after in zip(matrix, norms(matrix), result, strict=True):
@@ -61,8 +61,8 @@ def test_scale_touches_only_what_is_too_long(matrix: FloatArray, bound: float) -
 
 @LAWS
 @given(MATRICES, BOUNDS, st.sampled_from(["unit", "scale"]))
-def test_direction_is_kept(matrix: FloatArray, bound: float, policy: NormPolicy) -> None:
-    """A row that is scaled points where it pointed."""
+def test_policies_keep_the_direction(matrix: FloatArray, bound: float, policy: NormPolicy) -> None:
+    """A scaled row keeps its direction."""
     for row, result in zip(matrix, bounded(matrix, policy, bound), strict=True):
         largest = np.abs(row).argmax()
         if row[largest]:
@@ -72,15 +72,15 @@ def test_direction_is_kept(matrix: FloatArray, bound: float, policy: NormPolicy)
 @LAWS
 @given(MATRICES, BOUNDS)
 def test_reject_changes_nothing(matrix: FloatArray, bound: float) -> None:
-    """`reject`: the rows are handed back to the bit; refusing is the caller's part."""
+    """`reject`: the rows are returned unchanged; the caller refuses them."""
     assert bounded(matrix, "reject", bound).tobytes() == matrix.tobytes()
 
 
 @LAWS
 @given(MATRICES, BOUNDS, st.sampled_from(["unit", "scale", "reject"]))
-def test_zeros_left_out_change_nothing(matrix: FloatArray, bound: float, policy: NormPolicy) -> None:
-    """A context without its zeros has the numbers of the one with them, to the last digits."""
-    kept = (matrix != 0) | (np.arange(matrix.shape[1]) == 0)  # an entry at least
+def test_sparse_rows_scale_like_dense_rows(matrix: FloatArray, bound: float, policy: NormPolicy) -> None:
+    """A context without its zeros scales to the same values as with them, up to the last digits."""
+    kept = (matrix != 0) | (np.arange(matrix.shape[1]) == 0)  # at least one entry
     sparse = Contexts.sparse(kept.sum(axis=1), np.nonzero(kept)[1], matrix[kept])
     result = within_bound(sparse, policy, bound)
     np.testing.assert_allclose(result.values, bounded(matrix, policy, bound)[kept], rtol=1e-14)
@@ -89,6 +89,6 @@ def test_zeros_left_out_change_nothing(matrix: FloatArray, bound: float, policy:
 
 
 @pytest.mark.parametrize("policy", ["unit", "scale", "reject"])
-def test_no_rows_are_no_rows(policy: NormPolicy) -> None:
+def test_empty_batch_stays_empty(policy: NormPolicy) -> None:
     """An empty batch stays empty."""
     assert bounded(np.empty((0, 3)), policy, 1.0).shape == (0, 3)

@@ -1,4 +1,4 @@
-"""Output spaces of every kind, small enough to count their vertices."""
+"""Output spaces of every kind, small enough to enumerate their vertices."""
 
 import itertools
 from typing import Any
@@ -21,7 +21,7 @@ SCALES = (0.01, 0.3, 1.0, 3.0, 8.0)
 
 
 def vertices(space: OutputSpace) -> FloatArray:
-    """All outputs of a space (V, D)."""
+    """Return all outputs of a space (V, D)."""
     D = space.dimension
     if isinstance(space, Multiclass):
         return np.eye(D)
@@ -35,8 +35,8 @@ def vertices(space: OutputSpace) -> FloatArray:
     return np.tri(D + 1, D, -1)
 
 
-def regulariser(space: Any, points: FloatArray) -> FloatArray:
-    """Ψ of points (n, D) of the hull."""
+def regularizer(space: Any, points: FloatArray) -> FloatArray:
+    """Return Ψ of points (n, D) of the hull."""
     if isinstance(space, Multiclass | Matching):
         entropy = -(points * np.log(np.maximum(points, 1e-300))).sum(axis=1)
         return np.asarray(-entropy * (space.regularization if isinstance(space, Multiclass) else 1 / space.sharpness))
@@ -44,7 +44,7 @@ def regulariser(space: Any, points: FloatArray) -> FloatArray:
 
 
 def random_scores(space: OutputSpace, seed: int, n: int = 12) -> FloatArray:
-    """Rows of scores, small and large, with ties, zeros included."""
+    """Draw rows of scores, small and large, with ties and zeros included."""
     rng = np.random.default_rng(seed)
     rows = [scale * space.constants.strong_convexity * rng.normal(size=(n, space.dimension)) for scale in SCALES]
     tied = np.round(rng.normal(size=(n, space.dimension)))

@@ -1,4 +1,4 @@
-"""The parts of the spaces of orders: assignments, mixtures, the exact mean of matchings, the isotonic fit."""
+"""Building blocks of the spaces of orders: assignments, mixtures, the mean of matchings, the isotonic fit."""
 
 import numpy as np
 import pytest
@@ -13,8 +13,8 @@ from tests.learners.arrays import assert_close
 
 @pytest.mark.parametrize("n", [2, 5, 20])
 @pytest.mark.parametrize("scale", [1.0, 30.0, 1e3, 1e6, 1e18])
-def test_the_mean_of_matchings_is_exact(n: int, scale: float) -> None:
-    """Rows and columns sum to 1 to 1e-9 before any rounding, however sharp the scores, tied ones among them."""
+def test_matching_mean_is_doubly_stochastic(n: int, scale: float) -> None:
+    """Rows and columns sum to 1 within 1e-9, before any rounding, for sharp and tied scores."""
     rng = np.random.default_rng(n)
     lines = scale * np.outer(np.arange(n), rng.normal(size=n))
     ties = scale * rng.choice([0.0, -1.0], size=(5, n, n), p=[0.3, 0.7])
@@ -25,8 +25,8 @@ def test_the_mean_of_matchings_is_exact(n: int, scale: float) -> None:
 
 
 @pytest.mark.parametrize("scale", [1.0, 3.0, 10.0])
-def test_the_mean_of_matchings_is_where_sweeps_lead(scale: float) -> None:
-    """After a hundred thousand alternate scalings the matrix is the mean, to 1e-9."""
+def test_matching_mean_is_the_limit_of_sinkhorn_iterations(scale: float) -> None:
+    """After 100,000 Sinkhorn iterations the matrix equals the mean, to 1e-9."""
     rng = np.random.default_rng(7)
     for scores in (scale * rng.normal(size=(5, 5)), scale * np.round(rng.normal(size=(5, 5)))):
         u = np.zeros((5, 1))
@@ -37,7 +37,7 @@ def test_the_mean_of_matchings_is_where_sweeps_lead(scale: float) -> None:
 
 
 @pytest.mark.parametrize("n", [1, 2, 5, 12])
-def test_isotonic_fit(n: int) -> None:
+def test_isotonic_fit_is_the_min_max_of_averages(n: int) -> None:
     """The fit is the min-max of averages."""
     for values in np.round(np.random.default_rng(n).normal(size=(20, n)), 1):
         sums = np.concatenate([[0.0], np.cumsum(values)])
@@ -48,8 +48,8 @@ def test_isotonic_fit(n: int) -> None:
 
 
 @pytest.mark.parametrize("n", [1, 2, 5, 30])
-def test_best_assignment(n: int) -> None:
-    """The total is that of scipy's assignment, ties and penalties included."""
+def test_best_assignment_matches_scipy(n: int) -> None:
+    """The total gain equals that of scipy's assignment, ties included."""
     rng = np.random.default_rng(n)
     for gains in (*rng.normal(size=(10, n, n)), *np.round(rng.normal(size=(10, n, n))), np.zeros((n, n))):
         columns = best_assignment(gains)
@@ -59,8 +59,8 @@ def test_best_assignment(n: int) -> None:
 
 
 @pytest.mark.parametrize("n", [2, 7, 15])
-def test_decomposition(n: int) -> None:
-    """The mixture of the permutations is the matrix, with at most n² of them."""
+def test_decomposition_reproduces_the_matrix(n: int) -> None:
+    """The mixture of at most n² permutations is the matrix."""
     for theta in np.random.default_rng(n).normal(size=(5, n * n)):
         mean = Matching(n_items=n).decode(theta)
         weights, permutations = decompose(mean.reshape(n, n))

@@ -1,4 +1,4 @@
-"""The output spaces: traces, vertices, constants, decoding."""
+"""Output spaces: traces, vertices, constants, decoding."""
 
 import itertools
 import math
@@ -10,7 +10,7 @@ import pytest
 
 from learners.output_spaces import AnyOutputSpace, Matching, Multiclass, Multilabel, Ordinal, OutputSpace, Ranking
 from tests.learners.arrays import assert_close
-from tests.learners.output_spaces.spaces import EACH_SPACE, random_scores, regulariser, vertices
+from tests.learners.output_spaces.spaces import EACH_SPACE, random_scores, regularizer, vertices
 from tests.learners.traces import MICRO
 
 TRACED: dict[str, OutputSpace] = {
@@ -23,7 +23,7 @@ TRACED: dict[str, OutputSpace] = {
 
 @pytest.mark.parametrize("name", TRACED)
 def test_micro_trace(name: str) -> None:
-    """Mean, nearest vertex, mixing, answer, loss and expected target loss of every round are the trace's."""
+    """Mean, nearest vertex, mixing, answer, loss and expected target loss of every round match the trace."""
     space, trace = TRACED[name], MICRO[f"fy_{name}"]
     constants = space.constants
     assert_close(tuple(constants[:3]), (trace["gamma"], trace["nu"], trace["lam"]), 1e-9)
@@ -41,8 +41,8 @@ def test_micro_trace(name: str) -> None:
 
 
 @EACH_SPACE
-def test_constants_are_those_of_the_vertices(space: OutputSpace) -> None:
-    """ν and the diameter are the least and greatest distances, γ and κ bound what they say, L is in [0, 1]."""
+def test_constants_match_the_vertices(space: OutputSpace) -> None:
+    """ν and the diameter are the least and greatest distances, γ and κ are valid bounds, and L is in [0, 1]."""
     V, constants = vertices(space), space.constants
     pairs = [(a, b) for a, b in itertools.permutations(V[:130], 2)]
     distances = np.array([space.distance(a, b) for a, b in pairs])
@@ -59,8 +59,8 @@ def test_constants_are_those_of_the_vertices(space: OutputSpace) -> None:
 
 
 @pytest.mark.parametrize("d", [3, 4, 5])
-def test_ranking_loss_is_as_steep_as_it_says(d: int) -> None:
-    """γ is the exact supremum over the vertices; the paper's printed γ is exceeded (negative control)."""
+def test_ranking_gamma_is_exact(d: int) -> None:
+    """γ is the exact supremum over the vertices, and exceeds the γ printed in the paper."""
     space = Ranking(n_items=d)
     pairs = list(itertools.permutations(vertices(space), 2))
     steepest = max(space.target_loss(a, b) / space.distance(a, b) for a, b in pairs)
@@ -70,8 +70,8 @@ def test_ranking_loss_is_as_steep_as_it_says(d: int) -> None:
 
 
 @EACH_SPACE
-def test_contains_the_vertices_alone(space: OutputSpace) -> None:
-    """Every vertex is in the space, and what lies between or outside is not."""
+def test_contains_accepts_only_vertices(space: OutputSpace) -> None:
+    """Every vertex is in the space; points between or outside are not."""
     V = vertices(space)
     assert all(space.contains(v) for v in V)
     wrong = [V[0] + 1e-9, V[0] + 2.0, V[0] + np.nan, V[0] - np.inf, V[0, :-1], V[:1], np.append(V[0], 0.0)]
@@ -90,8 +90,8 @@ def test_contains_the_vertices_alone(space: OutputSpace) -> None:
     ],
     ids=lambda one: type(one).__name__,
 )
-def test_what_looks_like_a_vertex(space: OutputSpace, wrong: list[float]) -> None:
-    """The right numbers in the wrong places are no output."""
+def test_contains_rejects_near_vertices(space: OutputSpace, wrong: list[float]) -> None:
+    """The right numbers in the wrong places are not an output."""
     assert not space.contains(np.array(wrong))
 
 
@@ -105,34 +105,34 @@ def test_what_looks_like_a_vertex(space: OutputSpace, wrong: list[float]) -> Non
         (Ranking, {"n_items": 3, "regularization": 1.0}),
     ],
 )
-def test_too_weak_a_regulariser_is_refused(cls: Any, sizes: dict[str, Any]) -> None:
-    """Where 4γ/(λν) reaches 1 nothing is proved."""
+def test_weak_regularizer_is_refused(cls: Any, sizes: dict[str, Any]) -> None:
+    """A regularizer is refused where 4γ/(λν) reaches 1, because nothing is proved there."""
     with pytest.raises(pydantic.ValidationError):
         cls(**sizes)
 
 
 @EACH_SPACE
 def test_spaces_survive_json(space: OutputSpace) -> None:
-    """A space written as JSON and read back as any space is the same one."""
+    """A space written as JSON and read back through the union type is the same space."""
     adapter: pydantic.TypeAdapter[Any] = pydantic.TypeAdapter(AnyOutputSpace)
     assert adapter.validate_json(adapter.dump_json(space)) == space
 
 
 @EACH_SPACE
-def test_mean_maximises(space: OutputSpace) -> None:
-    """No point between ŷ and any vertex has a greater ⟨θ, y⟩ - Ψ(y), and ŷ is in the hull by its own law."""
+def test_decoding_maximizes_the_regularized_score(space: OutputSpace) -> None:
+    """No point between ŷ and any vertex has a greater ⟨θ, y⟩ - Ψ(y)."""
     V = vertices(space)
     for theta in random_scores(space, 1):
         mean = space.decode(theta)
-        best = theta @ mean - regulariser(space, mean[None])[0]
+        best = theta @ mean - regularizer(space, mean[None])[0]
         for share in (1e-3, 0.1, 1.0):
             points = (1 - share) * mean + share * V
-            assert (points @ theta - regulariser(space, points) <= best + 1e-9 * (1.0 + np.abs(theta).max())).all()
+            assert (points @ theta - regularizer(space, points) <= best + 1e-9 * (1.0 + np.abs(theta).max())).all()
 
 
 @EACH_SPACE
 def test_random_vertex_has_the_mean(space: OutputSpace) -> None:
-    """The law of ỹ sums to 1 and its mean is ŷ, exactly."""
+    """The probabilities of ỹ sum to 1 and its mean is ŷ."""
     V = vertices(space)
     for theta in random_scores(space, 2, 4):
         mean = space.decode(theta)
@@ -143,11 +143,11 @@ def test_random_vertex_has_the_mean(space: OutputSpace) -> None:
 
 
 @EACH_SPACE
-def test_answers_follow_their_law(space: OutputSpace) -> None:
-    """Frequencies of drawn answers are the probabilities, within five standard deviations."""
+def test_sample_frequencies_match_probabilities(space: OutputSpace) -> None:
+    """Frequencies of drawn answers match their probabilities within five standard deviations."""
     rng, V, n = np.random.default_rng(3), vertices(space), 4000
     theta = 0.7 * space.constants.strong_convexity * rng.normal(size=space.dimension)
-    if isinstance(space, Ordinal):  # else most of the steps would be alike
+    if isinstance(space, Ordinal):  # otherwise most of the steps would be equal
         theta = 0.5 * np.sort(np.abs(theta))[::-1]
     mean = space.decode(theta)
     answers = np.array([space.sample(theta, u) for u in rng.random((n, space.n_uniforms))])
@@ -159,8 +159,8 @@ def test_answers_follow_their_law(space: OutputSpace) -> None:
 
 
 @EACH_SPACE
-def test_nearest_is_nearest(space: OutputSpace) -> None:
-    """No vertex is nearer to ŷ than y*, which the answer is where the mixing is 0."""
+def test_nearest_is_the_closest_vertex(space: OutputSpace) -> None:
+    """No vertex is closer to ŷ than y*, and the mixing probability is min(1, 2 dist(y*, ŷ)/ν)."""
     V = vertices(space)
     for theta in random_scores(space, 4, 6):
         mean = space.decode(theta)
@@ -173,8 +173,8 @@ def test_nearest_is_nearest(space: OutputSpace) -> None:
 
 @pytest.mark.parametrize("n", [3, 30])
 @pytest.mark.parametrize("scale", [1e3, 1e9, 1e18])
-def test_huge_scores_are_decoded(n: int, scale: float) -> None:
-    """Scores far beyond any use give finite means in range, and vertices as answers."""
+def test_huge_scores_decode_to_finite_means(n: int, scale: float) -> None:
+    """Scores far beyond normal use give finite means in range, and vertices as answers."""
     rng = np.random.default_rng(n)
     spaces = (Multiclass(n_labels=n), Multilabel(n_labels=n), Ordinal(n_steps=n), Ranking(n_items=n))
     for space in (*spaces, Matching(n_items=n)):

@@ -1,26 +1,26 @@
-"""The surrogate losses: the formula, Lemma 3.1, zero at the mean alone."""
+"""Surrogate losses: the formula, Lemma 3.1, zero only at the mean."""
 
 import numpy as np
 
 from learners.output_spaces import OutputSpace
 from tests.learners.arrays import assert_close
-from tests.learners.output_spaces.spaces import EACH_SPACE, random_scores, regulariser, vertices
+from tests.learners.output_spaces.spaces import EACH_SPACE, random_scores, regularizer, vertices
 
 
 @EACH_SPACE
-def test_surrogate_is_the_formula(space: OutputSpace) -> None:
+def test_surrogate_matches_the_formula(space: OutputSpace) -> None:
     """S = Ψ*(θ) + Ψ(y) - ⟨θ, y⟩ for every vertex."""
     V = vertices(space)
     for theta in random_scores(space, 5, 6):
         mean = space.decode(theta)
-        conjugate = theta @ mean - regulariser(space, mean[None])[0]
-        expected = conjugate + regulariser(space, V) - V @ theta
+        conjugate = theta @ mean - regularizer(space, mean[None])[0]
+        expected = conjugate + regularizer(space, V) - V @ theta
         assert_close(np.array([space.surrogate(theta, v) for v in V]), expected, 1e-9)
 
 
 @EACH_SPACE
-def test_surrogate_pays_for_the_expected_loss(space: OutputSpace) -> None:
-    """Lemma 3.1: E[L] <= 4γ/(λν) S for all scores and truths, E[L] being what the law gives; S >= (λ/2)‖y - ŷ‖²."""
+def test_surrogate_bounds_the_expected_loss(space: OutputSpace) -> None:
+    """Lemma 3.1: E[L] <= 4γ/(λν) S for all scores and truths, with E[L] by enumeration; S >= (λ/2)‖y - ŷ‖²."""
     V, constants = vertices(space), space.constants
     for theta in random_scores(space, 6, 6):
         mean = space.decode(theta)
@@ -33,8 +33,8 @@ def test_surrogate_pays_for_the_expected_loss(space: OutputSpace) -> None:
 
 
 @EACH_SPACE
-def test_surrogate_is_zero_at_the_mean_alone(space: OutputSpace) -> None:
-    """S vanishes where ŷ is the truth, which strong scores reach, and nowhere else."""
+def test_surrogate_is_zero_only_at_the_mean(space: OutputSpace) -> None:
+    """S vanishes where ŷ is the truth, which strong scores reach, and is positive elsewhere."""
     for y in vertices(space):
         theta = 100.0 * space.constants.strong_convexity * (2.0 * y - 1.0)
         assert_close(space.decode(theta), y, 1e-9)

@@ -1,4 +1,4 @@
-"""The laws of API keys: what is stored, what is remembered, and that nothing else admits."""
+"""The laws of API keys: records hold no secrets, lookups are cached, and only the exact key is accepted."""
 
 import asyncio
 import json
@@ -24,30 +24,30 @@ FUZZ = settings(
 
 @pytest.fixture
 def clock() -> Clock:
-    """The time, for all who ask for it."""
+    """Return the clock shared by admin and gatekeeper."""
     return Clock()
 
 
 @pytest.fixture
 def table() -> MemoryTable:
-    """No records."""
+    """Return an empty table."""
     return MemoryTable()
 
 
 @pytest.fixture
 def admin(table: MemoryTable, clock: Clock) -> KeyAdmin:
-    """Makes keys of the table."""
+    """Return a key admin for the table."""
     return key_admin_at(table, clock)
 
 
 @pytest.fixture
 def gatekeeper(table: MemoryTable, clock: Clock) -> Gatekeeper:
-    """Believes what it saw for five seconds."""
+    """Return a gatekeeper that caches lookups for five seconds."""
     return Gatekeeper(table, clock, 5.0)
 
 
 async def admits(gatekeeper: Gatekeeper, key: str) -> bool:
-    """Whether a key is somebody's."""
+    """Check whether the gatekeeper accepts a key."""
     try:
         await gatekeeper.identify(key)
     except UnauthenticatedError:
@@ -55,8 +55,8 @@ async def admits(gatekeeper: Gatekeeper, key: str) -> bool:
     return True
 
 
-async def test_the_secret_is_nowhere_in_the_record(admin: KeyAdmin, table: MemoryTable) -> None:
-    """The store has a digest; neither a record nor its text holds the key, nor the digest in the latter."""
+async def test_a_record_does_not_contain_the_secret(admin: KeyAdmin, table: MemoryTable) -> None:
+    """The record has only a digest of the secret, and its repr does not show the digest."""
     issued = await admin.create("x", ["read"])
     secret = issued.text.rpartition("_")[2]
     (stored,) = table.records.values()
@@ -66,10 +66,8 @@ async def test_the_secret_is_nowhere_in_the_record(admin: KeyAdmin, table: Memor
     assert record.digest not in repr(record)
 
 
-async def test_a_lookup_is_remembered_for_its_time(
-    admin: KeyAdmin, table: MemoryTable, gatekeeper: Gatekeeper, clock: Clock
-) -> None:
-    """Within five seconds the store is asked once, for a good key and for an unknown one; then again."""
+async def test_lookups_are_cached(admin: KeyAdmin, table: MemoryTable, gatekeeper: Gatekeeper, clock: Clock) -> None:
+    """A valid and an unknown key are each looked up at most once per five seconds."""
     good, unknown = (await admin.create("x", ["read"])).text, f"wk_{'0' * 12}_{'0' * 64}"
     for moment, asked in [(0.0, 2), (4.9, 2), (5.0, 4), (5.1, 4), (-100.0, 6)]:
         clock.now = START + moment
@@ -80,8 +78,8 @@ async def test_a_lookup_is_remembered_for_its_time(
     assert table.asked == 6
 
 
-async def test_only_the_whole_key_is_the_key(admin: KeyAdmin, gatekeeper: Gatekeeper) -> None:
-    """The id of a good key with any other secret is nobody's, also right after the key itself was seen."""
+async def test_an_altered_key_is_refused(admin: KeyAdmin, gatekeeper: Gatekeeper) -> None:
+    """The id of a valid key with another secret is refused, also right after the key itself was accepted."""
     good = (await admin.create("x", ["read"])).text
     assert await admits(gatekeeper, good)
     for place in (16, 40, len(good) - 1):
@@ -89,8 +87,10 @@ async def test_only_the_whole_key_is_the_key(admin: KeyAdmin, gatekeeper: Gateke
         assert not await admits(gatekeeper, good[:place] + other + good[place + 1 :])
 
 
-async def test_a_revocation_is_seen_after_its_delay(admin: KeyAdmin, gatekeeper: Gatekeeper, clock: Clock) -> None:
-    """A revoked key is good for five seconds more at most; an expired one not for a moment."""
+async def test_a_revocation_takes_effect_within_the_cache_time(
+    admin: KeyAdmin, gatekeeper: Gatekeeper, clock: Clock
+) -> None:
+    """A revoked key is accepted for at most five more seconds; an expired key is refused immediately."""
     revoked, expiring = await admin.create("x", ["read"]), await admin.create("x", ["read"], expires_in=2.0)
     assert await admits(gatekeeper, revoked.text)
     assert await admits(gatekeeper, expiring.text)
@@ -101,15 +101,15 @@ async def test_a_revocation_is_seen_after_its_delay(admin: KeyAdmin, gatekeeper:
     assert not await admits(gatekeeper, revoked.text)
 
 
-async def test_a_flood_of_unknown_ids_takes_no_memory(gatekeeper: Gatekeeper) -> None:
-    """However many ids are tried, a bounded number is remembered."""
+async def test_the_cache_is_bounded(gatekeeper: Gatekeeper) -> None:
+    """The number of cached ids is bounded, however many ids are tried."""
     for number in range(5000):
         assert not await admits(gatekeeper, f"wk_{number:012x}_{'0' * 64}")
     assert len(gatekeeper._cache) == 4096
 
 
-async def test_rotation_leaves_two_good_keys_for_a_while(admin: KeyAdmin, gatekeeper: Gatekeeper, clock: Clock) -> None:
-    """Old and new are good together; then the old one ends; the new one is like it, with as long a life."""
+async def test_both_keys_work_during_a_rotation(admin: KeyAdmin, gatekeeper: Gatekeeper, clock: Clock) -> None:
+    """Both keys work during the overlap, then only the new one, which has the same rights and the same lifetime."""
     old = await admin.create("shop", ["read", "predict"], "shop-*", "5/minute", 1000.0)
     clock.now += 100.0
     new = await admin.rotate(old.id, 60.0)
@@ -126,8 +126,8 @@ async def test_rotation_leaves_two_good_keys_for_a_while(admin: KeyAdmin, gateke
     assert (await admits(gatekeeper, old.text), await admits(gatekeeper, new.text)) == (False, True)
 
 
-async def test_rotation_never_lengthens_a_life(admin: KeyAdmin) -> None:
-    """A key that would end sooner than the overlap ends as it was to."""
+async def test_rotation_never_extends_a_key(admin: KeyAdmin) -> None:
+    """A key that expires before the end of the overlap keeps its expiry."""
     old = await admin.create("x", ["read"], expires_in=10.0)
     await admin.rotate(old.id, 60.0)
     record = (await admin.all())[old.id]
@@ -136,7 +136,7 @@ async def test_rotation_never_lengthens_a_life(admin: KeyAdmin) -> None:
 
 
 async def test_a_key_revoked_while_it_is_rotated_stays_revoked(clock: Clock) -> None:
-    """A revocation between the two writes of a rotation wins: neither the key nor its heir is left."""
+    """If a key is revoked between the two writes of its rotation, neither the old nor the new key remains."""
 
     class Racing(MemoryTable):
         async def replace(self, key_id: str, record: bytes) -> bool:
@@ -168,16 +168,16 @@ async def test_a_key_revoked_while_it_is_rotated_stays_revoked(clock: Clock) -> 
         ("expires_in", float("nan")),
     ],
 )
-async def test_a_key_that_cannot_be_is_not_made(admin: KeyAdmin, table: MemoryTable, field: str, value: Any) -> None:
-    """A wrong value is refused, and nothing is stored."""
+async def test_an_invalid_key_is_not_created(admin: KeyAdmin, table: MemoryTable, field: str, value: Any) -> None:
+    """An invalid value is refused, and nothing is stored."""
     fields: dict[str, Any] = {"name": "x", "scopes": ["read"], field: value}
     with pytest.raises(InvalidInputError):
         await admin.create(**fields)
     assert table.records == {}
 
 
-async def test_ids_that_are_not_there_are_refused(admin: KeyAdmin) -> None:
-    """Only keys that are there can be rotated and revoked."""
+async def test_unknown_ids_are_refused(admin: KeyAdmin) -> None:
+    """Rotating or revoking an unknown key raises `NotFoundError`."""
     with pytest.raises(NotFoundError):
         await admin.rotate("0" * 12, 1.0)
     with pytest.raises(NotFoundError):
@@ -185,7 +185,7 @@ async def test_ids_that_are_not_there_are_refused(admin: KeyAdmin) -> None:
 
 
 async def test_the_store_keeps_the_records(any_store_url: str) -> None:
-    """What the table in memory does, the one in the store does: added once, replaced only if there, removed once."""
+    """The table in the store behaves like the one in memory: add, replace and remove succeed only when they should."""
     store = RedisStore(any_store_url, timeout=10.0)
     for table in (ApiKeyTable(store.command), MemoryTable()):
         key_id = noise(6).hex()
@@ -207,8 +207,8 @@ NAME = st.text("ab-.", min_size=1, max_size=6)
 
 @FUZZ
 @given(st.text("ab*-.", min_size=1, max_size=5), NAME, NAME)
-def test_a_glob_is_letters_and_stars(glob: str, name: str, other: str) -> None:
-    """A glob matches as its parts between the stars say; no name of it lies outside of its bounds."""
+def test_a_glob_matches_letters_and_stars(glob: str, name: str, other: str) -> None:
+    """A glob matches the names that its parts and stars describe, and its bounds contain all of them."""
 
     def matches(glob: str, name: str) -> bool:
         head, star, rest = glob.partition("*")
@@ -223,8 +223,8 @@ def test_a_glob_is_letters_and_stars(glob: str, name: str, other: str) -> None:
         assert not (names.ended_by(other) and other < name)
 
 
-def test_a_glob_takes_no_time_for_long() -> None:
-    """Many stars are no reason to try everything."""
+def test_a_glob_with_many_stars_is_fast() -> None:
+    """A glob with many stars is matched without exponential backtracking."""
     assert "a" * 64 not in Names("*a" * 31 + "*b")
 
 
@@ -240,8 +240,8 @@ async def _record() -> bytes:
 
 @FUZZ
 @given(data=st.data())
-def test_a_damaged_record_admits_nobody_or_nobody_else(data: st.DataObject, caplog: pytest.LogCaptureFixture) -> None:
-    """Bytes of a record changed at random: it is unreadable and admits nobody, or says only what a record may."""
+def test_a_damaged_record_admits_no_other_key(data: st.DataObject, caplog: pytest.LogCaptureFixture) -> None:
+    """A record with random damage is either refused as unreadable, or valid with the same digest."""
     caplog.set_level(logging.CRITICAL)
 
     async def check() -> None:
@@ -261,6 +261,6 @@ def test_a_damaged_record_admits_nobody_or_nobody_else(data: st.DataObject, capl
 
 @FUZZ
 @given(st.text() | st.binary().map(lambda raw: raw.decode("latin-1")) | st.just(TEXT + "\n"))
-def test_no_other_text_is_a_key(text: str) -> None:
-    """Whatever is presented, it is refused as unauthenticated, and nothing else goes wrong."""
+def test_any_other_text_is_refused(text: str) -> None:
+    """Any other text is refused as unauthenticated, without another error."""
     assert not asyncio.run(admits(Gatekeeper(MemoryTable(), Clock(), 5.0), text))

@@ -1,4 +1,4 @@
-"""The laws of access: every operation of the API x what a key may lack. A new operation is covered by being there."""
+"""The laws of access: every operation of the API x every deficiency of a key. New operations are included."""
 
 import asyncio
 from collections.abc import Iterator
@@ -25,7 +25,7 @@ OPERATIONS = [(method.upper(), path) for path, item in _API["paths"].items() for
 CLOSED = [each for each in OPERATIONS if need_of(*each) is not None]
 OPEN = [each for each in OPERATIONS if need_of(*each) is None]
 
-BODIES: dict[str, Any] = {  # what each operation is asked about a model; the others name theirs in the path
+BODIES: dict[str, Any] = {  # request bodies about a model; other operations name it in the path
     "/predict": lambda name: {"model": name, "context": X},
     "/predict/batch": lambda name: {"model": name, "contexts": [X], "include_distribution": True},
     "/feedback": lambda name: {"prediction_id": f"{name}:made", "correct": True},
@@ -33,20 +33,20 @@ BODIES: dict[str, Any] = {  # what each operation is asked about a model; the ot
     "/models": definition,
 }
 UNNAMED = {"/learners", "/metrics"}
-"""Closed operations that concern no model."""
+"""Operations that require a key but concern no model."""
 each_closed = pytest.mark.parametrize(("method", "path"), CLOSED, ids=str)
 each_prefix = pytest.mark.parametrize("prefix", ["", "/v1"], ids=["root", "v1"])
 
 
 class Guarded(NamedTuple):
-    """A worker that asks for keys, with models of two owners."""
+    """A worker that requires keys, with models of two owners."""
 
     client: httpx2.AsyncClient
     clock: Clock
     keys: KeyAdmin
 
     async def ask(self, method: str, path: str, name: str, key: IssuedKey | None, prefix: str = "") -> httpx2.Response:
-        """Asks an operation about a model."""
+        """Request an operation about a model."""
         body = BODIES[path](name) if method == "POST" and path in BODIES else None
         return await self.client.request(
             method, prefix + path.format(name=name), json=body, headers={} if key is None else bearer(key)
@@ -55,7 +55,7 @@ class Guarded(NamedTuple):
 
 @pytest.fixture
 def guarded(store_url: str, runner: asyncio.Runner) -> Iterator[Guarded]:
-    """Looks keys up at each request. The models OWN and FOREIGN are there, each with an open prediction `made`."""
+    """Yield a worker without key cache, with the models OWN and FOREIGN, each with an open prediction `made`."""
     clock, store = Clock(), RedisStore(store_url, timeout=10.0)
     context = worker(store_url, clock=clock, auth="required", key_cache_seconds=0.0, max_distribution_numbers=1000)
     built = Guarded(runner.run(context.__aenter__()), clock, key_admin_at(ApiKeyTable(store.command), clock))
@@ -76,21 +76,21 @@ def guarded(store_url: str, runner: asyncio.Runner) -> Iterator[Guarded]:
 
 
 def problem(response: httpx2.Response, status: int, slug: str) -> dict[str, Any]:
-    """The problem of an answer, which must be this one."""
+    """Return the problem of an answer, after checking its status and type."""
     assert response.headers["content-type"] == "application/problem+json", response.text
     body: dict[str, Any] = response.json()
     assert (response.status_code, body["type"]) == (status, f"urn:wager:problem:{slug}"), response.text
     return body
 
 
-def told(response: httpx2.Response, name: str) -> tuple[int, str, list[str]]:
-    """Everything that an answer tells, the model's name and the request's id made neutral."""
+def revealed(response: httpx2.Response, name: str) -> tuple[int, str, list[str]]:
+    """Return everything an answer reveals, with the model's name and the request id neutralized."""
     text = response.text.replace(name, "NAME").replace(response.headers["x-request-id"], "ID")
     return response.status_code, text, sorted(response.headers)
 
 
 def test_every_operation_is_covered() -> None:
-    """Each operation that needs a key names a model in its path, or has a body here, or concerns no model."""
+    """Each operation that requires a key names a model in its path, has a body here, or concerns no model."""
     named = {path for _, path in CLOSED if "{name}" in path}
     assert {path for _, path in CLOSED} == named | set(BODIES) | UNNAMED
     assert {path for _, path in OPEN} == {"/livez", "/readyz", "/webhooks/feedback"}
@@ -98,35 +98,37 @@ def test_every_operation_is_covered() -> None:
 
 @each_closed
 @each_prefix
-async def test_without_a_key_nothing_is_answered(guarded: Guarded, method: str, path: str, prefix: str) -> None:
-    """No key, a malformed, unknown or altered one: 401, the same for all but the first, whatever the model."""
+async def test_without_a_valid_key_every_operation_is_refused(
+    guarded: Guarded, method: str, path: str, prefix: str
+) -> None:
+    """A missing, malformed, unknown or altered key gets 401; all wrong keys get the same answer."""
     good = await guarded.keys.create("good", ["admin"])
     first = await guarded.ask(method, path, OWN, None, prefix)
     assert first.headers["www-authenticate"].startswith("Bearer ")
     problem(first, 401, "invalid-api-key")
     other = "0" if good.text[-1] != "0" else "1"
     altered = [good.text[:-1] + other, good.text[:-1], good.text.upper(), f"wk_{'0' * 12}_{'0' * 64}", "wk_"]
-    answers = [told(await guarded.ask(method, path, OWN, IssuedKey("", text), prefix), OWN) for text in altered]
+    answers = [revealed(await guarded.ask(method, path, OWN, IssuedKey("", text), prefix), OWN) for text in altered]
     assert {answer[0] for answer in answers} == {401}
     assert len({answer[1] for answer in answers}) == 1
 
 
 @each_closed
-async def test_a_key_that_has_ended_is_as_unknown(guarded: Guarded, method: str, path: str) -> None:
-    """Expired and revoked keys are answered as keys that never were."""
+async def test_expired_and_revoked_keys_look_unknown(guarded: Guarded, method: str, path: str) -> None:
+    """Expired and revoked keys get the same answer as unknown keys."""
     never = IssuedKey("0" * 12, f"wk_{'0' * 12}_{'0' * 64}")
     expiring, revoked = [await guarded.keys.create("x", ["admin"], expires_in=span) for span in (60.0, None)]
     await guarded.keys.revoke(revoked.id)
     guarded.clock.now = START + 60.0
-    answers = [told(await guarded.ask(method, path, OWN, key), OWN) for key in (never, expiring, revoked)]
+    answers = [revealed(await guarded.ask(method, path, OWN, key), OWN) for key in (never, expiring, revoked)]
     assert answers[0] == answers[1] == answers[2]
     assert answers[0][0] == 401
 
 
 @each_closed
 @pytest.mark.parametrize("scope", SCOPES)
-async def test_a_key_opens_what_its_scope_says(guarded: Guarded, method: str, path: str, scope: Scope) -> None:
-    """One scope opens its own operations and no others; admin opens all."""
+async def test_a_scope_opens_its_own_operations_only(guarded: Guarded, method: str, path: str, scope: Scope) -> None:
+    """A scope opens its own operations only; admin opens all."""
     key = await guarded.keys.create("one scope", [scope])
     response = await guarded.ask(method, path, OWN, key)
     need = need_of(method, path)
@@ -140,40 +142,40 @@ async def test_a_key_opens_what_its_scope_says(guarded: Guarded, method: str, pa
 
 @each_closed
 @each_prefix
-async def test_models_of_others_cannot_be_told_from_none(guarded: Guarded, method: str, path: str, prefix: str) -> None:
-    """A key for `shop-*` gets the same answer for another's model and for none, and changes nothing of it."""
+async def test_foreign_models_look_absent(guarded: Guarded, method: str, path: str, prefix: str) -> None:
+    """A key for `shop-*` gets the same answer for a foreign and an absent model, and changes neither."""
     key, everything = (
         await guarded.keys.create("shop", ["admin"], "shop-*"),
         await guarded.keys.create("a", ["admin"]),
     )
-    if path in UNNAMED:  # /metrics tells of every model
+    if path in UNNAMED:  # /metrics reports every model
         status = (await guarded.ask(method, path, FOREIGN, key, prefix)).status_code
         assert status == (403 if path == "/metrics" else 200)
         return
     before = (await guarded.client.get(f"/models/{FOREIGN}", headers=bearer(everything))).json()
-    there, absent = [await guarded.ask(method, path, name, key, prefix) for name in (FOREIGN, ABSENT)]
-    assert told(there, FOREIGN) == told(absent, ABSENT)
+    foreign, absent = [await guarded.ask(method, path, name, key, prefix) for name in (FOREIGN, ABSENT)]
+    assert revealed(foreign, FOREIGN) == revealed(absent, ABSENT)
     assert (await guarded.client.get(f"/models/{FOREIGN}", headers=bearer(everything))).json() == before
     if path != "/models":
-        assert "model-not-found" in there.text
+        assert "model-not-found" in foreign.text
         own = await guarded.ask(method, path, OWN, key, prefix)
         assert "model-not-found" not in own.text
     elif method == "POST":
-        problem(there, 403, "not-allowed")
+        problem(foreign, 403, "not-allowed")
 
 
-async def test_a_batch_too_large_tells_nothing_of_others(guarded: Guarded) -> None:
-    """Limits that follow from a model's labels are not applied to another's model."""
+async def test_a_large_batch_reveals_nothing_about_foreign_models(guarded: Guarded) -> None:
+    """Limits that depend on a model's labels do not apply to a foreign model."""
     key = await guarded.keys.create("shop", ["predict"], "shop-*")
     answers = []
     for name in (FOREIGN, ABSENT):
         body = {"model": name, "contexts": [X] * 1000, "include_distribution": True}
-        answers.append(told(await guarded.client.post("/predict/batch", json=body, headers=bearer(key)), name))
+        answers.append(revealed(await guarded.client.post("/predict/batch", json=body, headers=bearer(key)), name))
     assert answers[0] == answers[1]
 
 
-async def test_a_list_has_the_keys_own_models_only(guarded: Guarded) -> None:
-    """Pages hold the models that the glob matches, in order, and no cursor names another's."""
+async def test_a_list_shows_only_the_models_of_the_key(guarded: Guarded) -> None:
+    """Pages list the models that the glob matches, in order, and no cursor names another model."""
     everything = await guarded.keys.create("a", ["admin"])
     names = ["list-0", "list-a-1", "list-a-2", "list-b-1", "list-b-2", "lisu"]
     for name in names:
@@ -206,8 +208,8 @@ async def test_a_list_has_the_keys_own_models_only(guarded: Guarded) -> None:
     "path", ["/", "/metrics", "/predict/", "//predict", "/models/", "/v1/v1/predict", "/v2/models/x"]
 )
 @pytest.mark.parametrize("method", ["GET", "POST", "PUT", "OPTIONS", "HEAD"])
-async def test_what_is_not_there_is_closed(guarded: Guarded, method: str, path: str) -> None:
-    """Paths that are named nowhere need a key, and one for all models: a new route is closed until it is opened."""
+async def test_unknown_paths_are_closed(guarded: Guarded, method: str, path: str) -> None:
+    """Unknown paths require a key for all models, so a new route is closed until it is opened."""
     assert (await guarded.client.request(method, path)).status_code == 401
     key = await guarded.keys.create("shop", ["predict", "feedback", "read"], "shop-*")
     assert (await guarded.client.request(method, path, headers=bearer(key))).status_code in (403, 404)
@@ -217,8 +219,8 @@ async def test_what_is_not_there_is_closed(guarded: Guarded, method: str, path: 
 
 
 @pytest.mark.parametrize("trick", ["shop-own%2F..%2Fhidden-there", "shop-own/../hidden-there", "%2e%2e/hidden-there"])
-async def test_a_path_in_a_name_leads_nowhere(guarded: Guarded, trick: str) -> None:
-    """No spelling of a path gets past the glob."""
+async def test_a_path_in_a_name_is_refused(guarded: Guarded, trick: str) -> None:
+    """No spelling of a path bypasses the glob."""
     key = await guarded.keys.create("shop", ["admin"], "shop-*")
     for method in ("GET", "DELETE"):
         response = await guarded.client.request(method, f"/models/{trick}", headers=bearer(key))
@@ -227,19 +229,21 @@ async def test_a_path_in_a_name_leads_nowhere(guarded: Guarded, trick: str) -> N
 
 
 @pytest.mark.parametrize("path", ["/livez", "/readyz", "/docs", "/docs/docs.js", "/openapi.json"])
-async def test_some_is_for_everybody(guarded: Guarded, path: str) -> None:
-    """Health and the description of the API need no key."""
+async def test_health_and_documentation_are_public(guarded: Guarded, path: str) -> None:
+    """Health checks and the description of the API need no key."""
     assert (await guarded.client.get(path)).status_code == 200
 
 
-async def test_a_key_comes_in_either_header(guarded: Guarded) -> None:
-    """`Authorization: Bearer` in any case, or `X-API-Key`; the first where both are there."""
-    key = await guarded.keys.create("x", ["read"])
+async def test_a_key_is_accepted_in_either_header(guarded: Guarded) -> None:
+    """`Authorization: Bearer` in any case, or `X-API-Key`; both may have the same key, and not different ones."""
+    key, other = [await guarded.keys.create("x", ["read"]) for _ in range(2)]
     for headers, status in [
         ({"Authorization": f"bearer {key.text}"}, 200),
         ({"X-API-Key": key.text}, 200),
         ({"Authorization": "Basic eDp5", "X-API-Key": key.text}, 200),
+        ({"Authorization": f"Bearer {key.text}", "X-API-Key": key.text}, 200),
         ({"Authorization": "Bearer wrong", "X-API-Key": key.text}, 401),
+        ({"Authorization": f"Bearer {key.text}", "X-API-Key": other.text}, 401),
         ({"Authorization": key.text}, 401),
         ({"Cookie": f"key={key.text}"}, 401),
     ]:
@@ -247,14 +251,8 @@ async def test_a_key_comes_in_either_header(guarded: Guarded) -> None:
     assert (await guarded.client.get(f"/learners?key={key.text}")).status_code == 401
 
 
-async def test_keys_off_asks_for_none(store_url: str) -> None:
-    """On loopback, unless set, nobody needs a key, and a wrong one is not looked at."""
-    async with worker(store_url) as client:
-        assert (await client.get("/models", headers=bearer("wrong"))).status_code == 200
-
-
-async def test_no_key_is_in_logs_or_answers(guarded: Guarded, caplog: pytest.LogCaptureFixture) -> None:
-    """Whatever becomes of a request, its key is not repeated."""
+async def test_keys_appear_in_no_log_or_answer(guarded: Guarded, caplog: pytest.LogCaptureFixture) -> None:
+    """A key appears neither in answers nor in logs, whatever the outcome."""
     caplog.set_level(0)
     key = await guarded.keys.create("x", ["read"], limit="1/day")
     for _ in range(3):

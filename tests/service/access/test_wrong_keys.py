@@ -1,4 +1,4 @@
-"""The laws of wrong API keys: an address that sends too many is put off, and nobody is locked out."""
+"""The laws of wrong API keys: an address that sends too many is throttled, and valid keys always work."""
 
 import time
 from typing import Any
@@ -24,12 +24,12 @@ WRONG = f"wk_{'0' * 12}_{'0' * 64}"
 
 
 def counted(keys: WrongKeys, address: str, n: int) -> list[int | None]:
-    """The answers to n wrong keys from one address."""
+    """Return the answers to n wrong keys from one address."""
     return [keys.count(address) for _ in range(n)]
 
 
-def test_so_many_a_window_are_refused_as_ever() -> None:
-    """The next one has to wait for the window's end, which the clock brings; then all begins anew."""
+def test_wrong_keys_over_the_limit_wait_for_the_next_window() -> None:
+    """Each address has `MOST_WRONG_KEYS` per window; further ones return the seconds until the window ends."""
     clock = Clock(100.0)
     keys = WrongKeys(clock)
     assert counted(keys, "192.0.2.1", MOST_WRONG_KEYS + 2) == [None] * MOST_WRONG_KEYS + [60, 60]
@@ -51,15 +51,15 @@ def test_so_many_a_window_are_refused_as_ever() -> None:
         ("/run/socket", "/run/other", False),
     ],
 )
-def test_an_address_is_one_source(one: str, other: str, same: bool) -> None:
-    """Of IPv6 it is the network of 64 bits, which is one customer's."""
+def test_addresses_of_one_network_are_one_source(one: str, other: str, same: bool) -> None:
+    """An IPv6 source is its /64 network, which usually belongs to one customer."""
     keys = WrongKeys(Clock())
     assert counted(keys, one, MOST_WRONG_KEYS)[-1] is None
     assert (keys.count(other) is not None) == same
 
 
-def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of many addresses those are forgotten that have been silent for the longest."""
+def test_the_number_of_addresses_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of many addresses, the least recently active ones are forgotten."""
     monkeypatch.setattr(wrong_keys, "_MOST_ADDRESSES", 3)
     keys = WrongKeys(Clock())
     for address in ("a", "b", "c"):
@@ -71,8 +71,8 @@ def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     assert keys.count("b") is None
 
 
-async def test_a_right_key_is_let_in_beside_wrong_ones(store_url: str) -> None:
-    """From an address that is put off, a right key works, also a new one; a missing key is 401, and does not count."""
+async def test_a_throttled_address_can_use_valid_keys(store_url: str) -> None:
+    """A throttled address can use valid keys, even new ones; a missing key is 401 and does not count."""
     store = RedisStore(store_url, 10.0)
     keys = key_admin_at(ApiKeyTable(store.command), time.time)
     async with worker(store_url, auth="required") as client:
@@ -92,8 +92,8 @@ async def test_a_right_key_is_let_in_beside_wrong_ones(store_url: str) -> None:
     await store.close()
 
 
-async def test_addresses_are_told_apart_by_a_clock_that_does_not_go_back(store_url: str) -> None:
-    """Another address is not put off, and a window ends by the worker's monotonic clock."""
+async def test_addresses_are_throttled_separately(store_url: str) -> None:
+    """Each address is throttled separately, and a window ends by the worker's monotonic clock."""
     clock = Clock(0.0)
 
     def environment(store: Store, compute: Compute) -> Environment:

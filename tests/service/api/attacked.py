@@ -1,4 +1,4 @@
-"""A service of its own that slow clients attack over real sockets."""
+"""A service in a separate process that slow clients attack over real sockets."""
 
 import asyncio
 import base64
@@ -46,14 +46,14 @@ COUNT = "wager_http_request_duration_seconds_count"
 
 
 class Attacked(NamedTuple):
-    """A service that asks for keys, with a model in it."""
+    """A service that requires keys, with a model `m`."""
 
     wager: Wager
     key: IssuedKey
     log: Path
 
     def head(self, path: str, *more: str, length: int | None = 1000) -> bytes:
-        """The head of a request with a body, keyed or plausibly signed."""
+        """Return the head of a request with a body: with the key, or with a plausible webhook signature."""
         size = "transfer-encoding: chunked" if length is None else f"content-length: {length}"
         signature = f"v1,{base64.b64encode(bytes(32)).decode()}"
         own = (
@@ -65,17 +65,17 @@ class Attacked(NamedTuple):
         return "\r\n".join([*lines, "", ""]).encode()
 
     def client(self) -> httpx2.AsyncClient:
-        """A client with the key, on connections of its own."""
+        """Return a client that sends the key, with its own connections."""
         return httpx2.AsyncClient(base_url=self.wager.url, headers=bearer(self.key), timeout=60.0)
 
     def lines(self) -> list[dict[str, Any]]:
-        """What was logged."""
+        """Return the parsed log lines."""
         return [json.loads(line) for line in self.log.read_text().splitlines() if line.startswith("{")]
 
 
 @contextlib.contextmanager
 def attacked(folder: Path, **environment: str) -> Iterator[Attacked]:
-    """A running service, its key, and a model `m`."""
+    """Run a service with a key and a model `m`."""
 
     async def set_up(wager: Wager) -> Attacked:
         store = RedisStore(wager.store_url, 10.0)
@@ -93,7 +93,7 @@ def attacked(folder: Path, **environment: str) -> Iterator[Attacked]:
 
 @asynccontextmanager
 async def connected(built: Attacked, receive_bytes: int = 0) -> AsyncIterator[socket.socket]:
-    """A raw connection."""
+    """Open a raw connection."""
     with socket.socket() as raw:
         if receive_bytes:
             raw.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_bytes)
@@ -103,7 +103,7 @@ async def connected(built: Attacked, receive_bytes: int = 0) -> AsyncIterator[so
 
 
 async def rest(raw: socket.socket, drip: bytes = b"", pause: float = 0.1) -> tuple[bytes, float]:
-    """Everything until the server closes the connection, and the seconds until then; drips while it waits."""
+    """Send `drip` repeatedly until the server closes the connection; return what it sent, and the seconds taken."""
     loop, answer, began = asyncio.get_running_loop(), b"", time.monotonic()
     async with asyncio.timeout(60.0):
         while True:
@@ -117,7 +117,7 @@ async def rest(raw: socket.socket, drip: bytes = b"", pause: float = 0.1) -> tup
 
 
 async def latencies(client: httpx2.AsyncClient, n: int) -> list[float]:
-    """The sorted seconds of n predictions, each of which must be answered."""
+    """Make n predictions, which must succeed; return their sorted latencies in seconds."""
     taken = []
     for _ in range(n):
         began = time.monotonic()
@@ -128,12 +128,12 @@ async def latencies(client: httpx2.AsyncClient, n: int) -> list[float]:
 
 
 async def counted(client: httpx2.AsyncClient, route: str) -> dict[str, float]:
-    """How many POST requests of a route were answered with each status."""
+    """Return the number of a route's POST requests by status."""
     samples = await scrape(client)
     found = {dict(labels)["status"]: n for (name, labels), n in samples.items() if matches(name, labels, route)}
     return {status: n for status, n in found.items() if n}
 
 
 def matches(name: str, labels: frozenset[tuple[str, str]], route: str) -> bool:
-    """Whether a sample counts POST requests of a route."""
+    """Check whether a sample counts POST requests of a route."""
     return name == COUNT and {("method", "POST"), ("route", route)} <= labels

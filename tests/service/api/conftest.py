@@ -1,4 +1,4 @@
-"""Fixtures of the tests of the HTTP interface."""
+"""Fixtures for tests of the HTTP interface."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,19 +12,19 @@ from tests.service.api.http_api import Api
 
 @pytest.fixture(params=["", "/v1"], ids=["root", "v1"])
 def api(client: httpx2.AsyncClient, request: pytest.FixtureRequest, name: str) -> Api:
-    """The routes at the root, and under /v1."""
+    """Return the routes at the root, or under /v1."""
     return Api(client, request.param, name)
 
 
 @pytest.fixture(scope="module")
 def impatient(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Attacked]:
-    """A service with short deadlines, for the laws of slowness."""
+    """Run a service with short deadlines, for the laws of slow clients."""
     with attacked(tmp_path_factory.mktemp("impatient"), **IMPATIENT) as built:
         yield built
 
 
 @pytest.fixture
 def patient(tmp_path: Path) -> Iterator[Attacked]:
-    """A service as it is by default, but for its keys and secrets."""
+    """Run a service with default settings, except that it requires keys and has webhook secrets."""
     with attacked(tmp_path) as built:
         yield built

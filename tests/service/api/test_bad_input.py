@@ -1,4 +1,4 @@
-"""No input breaks it: everything wrong is answered with a problem that names the field, and nothing changes."""
+"""The law of bad input: each bad request gets a problem that names the field, and changes nothing."""
 
 import asyncio
 from collections.abc import Iterator
@@ -17,36 +17,36 @@ MODELS = (MODEL, FULL_INFORMATION, LABEL_SET, RANKING)
 
 
 class Stage(NamedTuple):
-    """A worker with some models, which have an open, a closed and an expired prediction."""
+    """A worker with models that have an open, a closed and an expired prediction."""
 
     runner: asyncio.Runner
     client: httpx2.AsyncClient
     store_url: str
-    baseline: list[str | int]  # everything, before the first request
+    baseline: list[str | int]  # `everything` before the first request
 
     def send(self, request: Refused) -> httpx2.Response:
-        """Sends a request as it is."""
+        """Send a request unchanged."""
         headers = {} if request.content is None else {"content-type": request.content_type}
         return self.runner.run(
             self.client.request(request.method, request.path, content=request.stream(), headers=headers)
         )
 
     def post(self, path: str, **body: Any) -> None:
-        """Posts what must succeed."""
+        """Post a request that must succeed."""
         response = self.runner.run(self.client.post(path, json=body))
         assert response.status_code < 300, response.text
 
     def everything(self) -> list[str | int]:
-        """The models, their logs, and the number of keys in the store but the statistics, which upkeep publishes."""
+        """Return the models, their logs, and the number of store keys without those that upkeep writes."""
         paths = [f"/models/{name}{more}" for name in MODELS for more in ("", "/rounds")]
-        told = [self.runner.run(self.client.get(path)).text for path in paths]
+        answers = [self.runner.run(self.client.get(path)).text for path in paths]
         with raw(self.store_url) as store:
             kept = [key for key in store.scan_iter("*", 10_000) if not key.endswith((b":tally", b"probe"))]
-            return [*told, len(kept)]
+            return [*answers, len(kept)]
 
 
 async def prepare(store_url: str) -> None:
-    """The models, with a prediction whose window has closed by the time that tests begin."""
+    """Create the models, and a prediction whose window has closed when the tests begin."""
     features = {"kind": "dense", "size": 3, "norm": "reject"}
     full = {"algorithm": "gaptron", "information": "full"}
     async with worker(store_url, Clock(START - 61.0)) as client:
@@ -62,7 +62,10 @@ async def prepare(store_url: str) -> None:
 
 @pytest.fixture(scope="module")
 def stage(store_url: str) -> Iterator[Stage]:
-    """One worker for the whole table, as nothing may change. Its clock stands still, so it writes no snapshot."""
+    """Run one worker for the whole table, because nothing may change.
+
+    Its clock does not move, so it writes no snapshot.
+    """
     with asyncio.Runner() as runner:
         runner.run(prepare(store_url))
         context = worker(store_url, max_body_bytes=MOST_BYTES)
@@ -80,15 +83,15 @@ def stage(store_url: str) -> Iterator[Stage]:
         runner.run(context.__aexit__(None, None, None))
 
 
-def test_the_table_has_no_request_twice() -> None:
-    """Each line of the table is another request."""
+def test_the_requests_of_the_table_differ() -> None:
+    """The requests of the table differ, and so do their ids."""
     assert len({request._replace(id="") for request in REFUSED}) == len(REFUSED)
     assert len({request.id for request in REFUSED}) == len(REFUSED)
 
 
 @pytest.mark.parametrize("request_", REFUSED, ids=lambda request: request.id)
 def test_bad_input_is_refused_and_changes_nothing(stage: Stage, request_: Refused) -> None:
-    """The answer is the expected problem, naming the field, and models, logs and store are as before."""
+    """The answer is the expected problem with the field; models, logs and store are unchanged."""
     response = stage.send(request_)
     assert response.headers["content-type"] == "application/problem+json"
     problem = response.json()
@@ -110,8 +113,8 @@ def test_bad_input_is_refused_and_changes_nothing(stage: Stage, request_: Refuse
     ],
     ids=["context", "labels", "fields", "ids"],
 )
-def test_a_problem_has_a_bound(stage: Stage, path: str, before: bytes, item: bytes, after: bytes) -> None:
-    """However many parts of a request are wrong, the answer lists some, and is not much larger than the request."""
+def test_the_length_of_a_problem_is_bounded(stage: Stage, path: str, before: bytes, item: bytes, after: bytes) -> None:
+    """If many parts of a request are wrong, the answer lists at most 100, in at most twice the request's length."""
     if b"%d" in item:
         content = before + b"".join(item % number for number in range(2000)) + after
     else:

@@ -1,4 +1,4 @@
-"""The laws of clients that stop reading, or go: they cost themselves, and nobody else."""
+"""The laws of clients that stop reading or disconnect: they affect nobody else."""
 
 import asyncio
 import json
@@ -13,13 +13,13 @@ from tests.service.api.attacked import HEAD, Attacked, X, connected, counted
 # --- readers
 
 
-async def test_a_reader_that_takes_nothing_is_cut_off(impatient: Attacked) -> None:
-    """Answers that nobody reads hold a place among those without a key for a moment only."""
+async def test_a_client_that_reads_nothing_is_disconnected(impatient: Attacked) -> None:
+    """Unread answers hold a place among the requests without a key only briefly."""
     request = b"GET /docs/swagger-ui-bundle.js HTTP/1.1\r\nhost: x\r\n\r\n"
     async with connected(impatient, receive_bytes=4096) as raw, impatient.client() as client:
         await asyncio.get_running_loop().sock_sendall(raw, request * 40)
         async with asyncio.timeout(10 * HEAD):
-            for status in (503, 200):  # there is one such place, beside ten of the others
+            for status in (503, 200):  # one such place, and ten for requests with a key
                 while (await client.get("/docs")).status_code != status:
                     assert (await client.get("/learners")).status_code == 200
                     await asyncio.sleep(0.05)
@@ -28,20 +28,20 @@ async def test_a_reader_that_takes_nothing_is_cut_off(impatient: Attacked) -> No
 # --- clients that are gone
 
 
-def leave(raw: socket.socket) -> None:
-    """Close in an orderly way."""
+def close(raw: socket.socket) -> None:
+    """Close the connection in an orderly way."""
     raw.close()
 
 
-def vanish(raw: socket.socket) -> None:
+def reset(raw: socket.socket) -> None:
     """Reset the connection."""
     raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     raw.close()
 
 
-@pytest.mark.parametrize("going", [leave, vanish])
-async def test_a_client_that_goes_is_no_failure(impatient: Attacked, going: Callable[[socket.socket], None]) -> None:
-    """At whatever stage it goes: no traceback, no 500; inside a body, one 499 in the counts and one line."""
+@pytest.mark.parametrize("disconnect", [close, reset])
+async def test_a_disconnect_is_not_a_failure(impatient: Attacked, disconnect: Callable[[socket.socket], None]) -> None:
+    """A disconnect causes no traceback and no 500; inside a body it counts as one 499 and is logged once."""
     paths = ("/predict", "/predict/batch", "/feedback", "/models", "/webhooks/feedback")
     whole = json.dumps({"model": "m", "context": X}).encode()
     sent = [b"", b"POST", impatient.head("/predict")[:-2]]
@@ -55,11 +55,11 @@ async def test_a_client_that_goes_is_no_failure(impatient: Attacked, going: Call
             async with connected(impatient) as raw:
                 await asyncio.get_running_loop().sock_sendall(raw, each)
                 await asyncio.sleep(0.05)
-                going(raw)
+                disconnect(raw)
                 await asyncio.sleep(0.05)
         after = {path: await counted(client, path) for path in paths}
     assert {path: after[path].get("499", 0) - before[path] for path in paths} == dict.fromkeys(paths, 3)
     assert not any(status >= "500" for statuses in after.values() for status in statuses)
-    told = impatient.lines()[lines:]
-    assert sum(line.get("status") == 499 for line in told) == len(inside)
-    assert not [line for line in told if line["level"] in {"warning", "error"} or "exception" in line]
+    new_lines = impatient.lines()[lines:]
+    assert sum(line.get("status") == 499 for line in new_lines) == len(inside)
+    assert not [line for line in new_lines if line["level"] in {"warning", "error"} or "exception" in line]

@@ -1,4 +1,4 @@
-"""A direct route answers as FastAPI's own does, whatever it is sent."""
+"""The law of direct routes: they answer like FastAPI's own routes."""
 
 import json
 from typing import Any
@@ -38,10 +38,15 @@ TYPES: list[tuple[str, ...]] = [
     *(("text/plain",), ("text/plain", JSON), (JSON, "text/plain")),
 ]
 
+WITH_PARAMETERS = [
+    *("application/json; charset=utf-8", "application/json;charset=UTF-8", 'Application/JSON ; Charset="Utf-8"'),
+    *("application/json; charset=utf8", 'application/json; profile="a; charset=latin-1"', "application/ld+json; v=1"),
+]
+
 
 @pytest.fixture(scope="module")
 def app() -> FastAPI:
-    """An application with the same functions behind /direct and /plain."""
+    """Return an application with the same functions under /direct and /plain."""
     app = FastAPI()
     problems.install(app)
     for prefix, route_class in (("/direct", DirectRoute), ("/plain", None)):
@@ -75,35 +80,57 @@ async def _answers(
 @pytest.mark.parametrize(
     ("path", "body"), [("/predict", b) for b in PREDICTIONS] + [("/feedback", b) for b in FEEDBACK]
 )
-async def test_it_reads_and_refuses_the_same_bodies(app: FastAPI, path: str, body: str) -> None:
-    """The same answer, good or bad."""
+async def test_both_routes_answer_a_body_alike(app: FastAPI, path: str, body: str) -> None:
+    """Both routes give the same answer to a body, valid or not."""
     direct, plain = await _answers(app, path, body.encode())
     assert direct == plain
 
 
 @pytest.mark.parametrize("types", TYPES, ids=repr)
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "latin-1"])
-async def test_it_reads_the_same_kinds_of_body(app: FastAPI, types: tuple[str, ...], encoding: str) -> None:
-    """Whatever the body is declared to be, and however it is written."""
+async def test_both_routes_answer_a_content_type_alike(app: FastAPI, types: tuple[str, ...], encoding: str) -> None:
+    """Both routes give the same answer for any content type and encoding."""
     body = '{"prediction_id":"m:1","true_label":"é"}'.encode(encoding)
     direct, plain = await _answers(app, "/feedback", body, types)
     assert direct == plain
 
 
-async def test_most_bodies_are_read_without_fastapi(app: FastAPI, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Else there would be no use in it: FastAPI's way parses by `json.loads`."""
+@pytest.mark.parametrize("content_type", [JSON, *WITH_PARAMETERS])
+async def test_no_parameter_of_the_content_type_leaves_the_fast_path(
+    app: FastAPI, monkeypatch: pytest.MonkeyPatch, content_type: str
+) -> None:
+    """FastAPI's general handling parses with `json.loads`; the direct route does not."""
 
     def refuse(*_: object) -> None:
         raise AssertionError("parsed by FastAPI")
 
     monkeypatch.setattr(json, "loads", refuse)
-    answer = await _post(app, "/direct/predict", b'{"model":"m","context":[1]}')
+    answer = await _post(app, "/direct/predict", b'{"model":"m","context":[1]}', (content_type,))
     assert answer.status_code == 200
 
 
+@pytest.mark.parametrize(
+    "charset", ["latin-1", "ISO-8859-1", '"utf-16"', "us-ascii", "unheard-of", "", "x; charset*=utf-8''utf-8"]
+)
+async def test_another_charset_than_utf_8_is_refused(app: FastAPI, charset: str) -> None:
+    """JSON is UTF-8 (RFC 8259, section 8.1): 415, whatever the bytes are."""
+    types = (f"{JSON}; version=1; Charset={charset}",)
+    answer = await _post(app, "/direct/predict", b'{"model":"m","context":[1]}', types)
+    assert (answer.status_code, answer.json()["type"]) == (415, "urn:wager:problem:unsupported-media-type")
+
+
+@pytest.mark.parametrize(
+    "parameters", [';a="' * 15_000, '"' + ";" * 60_000, "; v=1" * 60], ids=["quotes", "open", "many"]
+)
+async def test_a_long_content_type_is_refused_unparsed(app: FastAPI, parameters: str) -> None:
+    """Python parses its parameters in quadratic time, which would hold up the worker."""
+    answer = await _post(app, "/direct/predict", b'{"model":"m","context":[1]}', (f"{JSON}; {parameters}",))
+    assert (answer.status_code, answer.json()["type"]) == (415, "urn:wager:problem:unsupported-media-type")
+
+
 @pytest.mark.parametrize("path", ["/direct", "/plain"])
-async def test_a_client_that_goes_away_is_no_fault_of_the_service(app: FastAPI, path: str) -> None:
-    """Both ways take a body that is cut off for a bad request."""
+async def test_a_body_cut_off_is_a_bad_request(app: FastAPI, path: str) -> None:
+    """Both routes answer a body cut off by a disconnect with 400."""
     sent: list[int] = []
     head = {"type": "http", "method": "POST", "path": f"{path}/predict", "query_string": b"", "root_path": ""}
 
@@ -119,8 +146,8 @@ async def test_a_client_that_goes_away_is_no_fault_of_the_service(app: FastAPI, 
     assert sent == [400]
 
 
-def test_a_function_that_takes_more_is_refused() -> None:
-    """It would never be given the rest."""
+def test_a_function_with_a_second_parameter_is_refused() -> None:
+    """A function with a second parameter is refused, because the route would not pass it."""
     routes = APIRouter(route_class=DirectRoute)
     with pytest.raises(TypeError, match="/feedback must take the body and nothing else"):
 

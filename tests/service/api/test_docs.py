@@ -1,4 +1,4 @@
-"""The laws of `/docs`: a page that needs no host but its own."""
+"""The laws of `/docs`: the page needs no other host."""
 
 import asyncio
 import hashlib
@@ -19,12 +19,12 @@ _LOADED = re.compile(r'(?:src|href)="([^"]*)"')
 
 @pytest.fixture(scope="module")
 def app() -> FastAPI:
-    """The application, on a store that is not there."""
+    """Return the application, with an unreachable store."""
     return create_app(Settings(store_url="unix:///nowhere/valkey.sock"))
 
 
 def get(app: FastAPI, path: str) -> httpx2.Response:
-    """The application's answer."""
+    """Request a path of the application."""
 
     async def ask() -> httpx2.Response:
         async with httpx2.AsyncClient(transport=httpx2.ASGITransport(app=app), base_url="http://wager") as client:
@@ -34,7 +34,7 @@ def get(app: FastAPI, path: str) -> httpx2.Response:
 
 
 def test_the_page_names_no_foreign_host(app: FastAPI) -> None:
-    """The page and its own script hold no address of a host, and the page lets the browser ask no other."""
+    """Neither the page nor its script has a host's address, and the content security policy allows no other host."""
     page = get(app, "/docs")
     assert page.headers["content-type"].startswith("text/html")
     assert "//" not in page.text
@@ -46,7 +46,7 @@ def test_the_page_names_no_foreign_host(app: FastAPI) -> None:
 
 
 def test_everything_the_page_loads_is_served(app: FastAPI) -> None:
-    """Each address in the page, and the description its script names, is answered with the right type."""
+    """Every address in the page, and the description its script names, has an answer of the right type."""
     loaded = _LOADED.findall(get(app, "/docs").text)
     assert {address.removeprefix("docs/") for address in loaded} == {*docs.FILES, "openapi.json"}
     types = {address: get(app, f"/{address}").headers["content-type"].partition(";")[0] for address in loaded}
@@ -61,15 +61,15 @@ def test_everything_the_page_loads_is_served(app: FastAPI) -> None:
 
 
 @pytest.mark.parametrize("name", ["docs.html", "LICENSE", "SHA256SUMS", "..%2fdocs.py", "%2e%2e/docs.py"])
-def test_nothing_else_is_served(app: FastAPI, name: str) -> None:
-    """Any name that the page does not load is answered 404, with a problem."""
+def test_other_files_are_not_served(app: FastAPI, name: str) -> None:
+    """Any file that the page does not load is answered with a 404 problem."""
     answer = get(app, f"/docs/{name}")
     assert answer.status_code == 404
     assert answer.headers["content-type"] == problems.MEDIA_TYPE
 
 
-def test_swagger_ui_is_the_published_one() -> None:
-    """Every vendored file, the licences with them, has the checksum that was noted when it was taken."""
+def test_swagger_ui_is_the_published_version() -> None:
+    """Every vendored file, including the licences, has the checksum noted when it was downloaded."""
     lines = (_VENDORED / "SHA256SUMS").read_text().splitlines()
     noted = {name: digest for digest, name in (line.split("  ") for line in lines if not line.startswith("#"))}
     files = [path for path in _VENDORED.iterdir() if path.name != "SHA256SUMS"]

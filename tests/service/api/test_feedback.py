@@ -10,7 +10,7 @@ from tests.service.sample_models import GAPTRON, LABELS
 
 @pytest.mark.parametrize("correct", [True, False])
 async def test_feedback_is_recorded_once_and_then_a_duplicate(api: Api, correct: bool) -> None:
-    """The first feedback makes round 1; the same again says `duplicate`, with the first outcome and round."""
+    """The first feedback makes round 1; equal feedback returns `duplicate` with the first outcome and round."""
     await api.create()
     prediction_id = body_of(await api.predict(), 200)["prediction_id"]
     first = body_of(await api.judge(prediction_id, correct=correct), 200)
@@ -21,8 +21,8 @@ async def test_feedback_is_recorded_once_and_then_a_duplicate(api: Api, correct:
     assert (model["rounds_seen"], model["predictions"], model["correct"]) == (1, 1, int(correct))
 
 
-async def test_feedback_may_tell_the_true_label(api: Api) -> None:
-    """The bit follows from the label, and the log keeps it; telling both is fine if they agree."""
+async def test_feedback_may_have_the_true_label(api: Api) -> None:
+    """With a true label, `correct` may be left out but must not contradict it; the log keeps the label."""
     await api.create()
     answer = body_of(await api.predict(), 200)
     prediction_id, drawn = answer["prediction_id"], answer["label"]
@@ -37,7 +37,7 @@ async def test_feedback_may_tell_the_true_label(api: Api) -> None:
 
 
 async def test_full_information_needs_the_true_label(api: Api) -> None:
-    """A learner of full information is not content with a wrong answer's bit; a right one tells its label."""
+    """With full information, `correct: false` needs the true label, and `correct: true` implies it."""
     await api.create(learner=GAPTRON | {"information": "full"})
     first, second = [body_of(await api.predict(), 200) for _ in range(2)]
     problem_of(await api.judge(first["prediction_id"], correct=False), 422, "label-needed", "true_label")

@@ -1,4 +1,4 @@
-"""No input breaks it: whatever comes, nothing is answered with 5xx, and the model stays sound."""
+"""The law of arbitrary input: no answer is 5xx, and the model stays sound."""
 
 import asyncio
 import json
@@ -39,20 +39,20 @@ JSON = st.recursive(PLAIN, lambda inner: st.lists(inner, max_size=3) | st.dictio
 
 
 class Fuzzed(NamedTuple):
-    """A worker with a model, to be sent anything."""
+    """A worker with a model that receives arbitrary requests."""
 
     runner: asyncio.Runner
     client: httpx2.AsyncClient
 
     def send(self, path: str, content: bytes) -> httpx2.Response:
-        """Posts bytes that claim to be JSON."""
+        """Post bytes as JSON."""
         headers = {"content-type": "application/json"}
         return self.runner.run(self.client.post(path, content=content, headers=headers))
 
 
 @pytest.fixture(scope="module")
 def fuzzed(store_url: str) -> Iterator[Fuzzed]:
-    """One worker for all examples."""
+    """Run one worker for all examples."""
     with asyncio.Runner() as runner:
         context = worker(store_url)
         built = Fuzzed(runner, runner.run(context.__aenter__()))
@@ -64,7 +64,7 @@ def fuzzed(store_url: str) -> Iterator[Fuzzed]:
 
 @st.composite
 def wrong_bodies(draw: st.DrawFn) -> tuple[str, bytes]:
-    """A route, and a valid body of it in which one part was replaced by anything, or something was added."""
+    """Draw a route and a valid body for it, with one part replaced or added."""
     path, valid = draw(st.sampled_from(VALID))
     body = json.loads(json.dumps(valid))
     place: Any = body
@@ -79,7 +79,7 @@ def wrong_bodies(draw: st.DrawFn) -> tuple[str, bytes]:
 
 
 def assert_answered(response: httpx2.Response) -> None:
-    """An answer in JSON, success or the sender's fault."""
+    """Check that an answer is JSON, and either a success or a 4xx problem."""
     assert response.status_code < 500
     assert response.headers["content-type"] in {"application/json", "application/problem+json"}
     assert "status" in response.json() or response.status_code < 300
@@ -89,15 +89,15 @@ def assert_answered(response: httpx2.Response) -> None:
 
 @FUZZ
 @given(wrong_bodies())
-def test_a_body_with_anything_in_it_is_answered(fuzzed: Fuzzed, request_: tuple[str, bytes]) -> None:
-    """A valid body with any part replaced by any JSON, NaN and huge numbers included, gets no 5xx."""
+def test_a_body_with_any_part_replaced_is_answered(fuzzed: Fuzzed, request_: tuple[str, bytes]) -> None:
+    """A valid body with any part replaced by any JSON, even NaN or huge numbers, gets no 5xx."""
     assert_answered(fuzzed.send(*request_))
 
 
 @FUZZ
 @given(st.sampled_from(VALID), st.data())
 def test_damaged_bytes_are_answered(fuzzed: Fuzzed, valid: tuple[str, dict[str, Any]], data: st.DataObject) -> None:
-    """A valid body with bytes cut out and others put in their place gets no 5xx."""
+    """A valid body with bytes removed and others inserted gets no 5xx."""
     path, content = valid[0], json.dumps(valid[1]).encode()
     start = data.draw(st.integers(0, len(content)))
     stop = data.draw(st.integers(start, len(content)))
@@ -109,17 +109,17 @@ FINITE = st.floats(allow_nan=False, allow_infinity=False)
 
 @FUZZ
 @given(st.lists(FINITE, min_size=3, max_size=3), st.booleans())
-def test_any_finite_context_is_learned_from(fuzzed: Fuzzed, context: list[float], correct: bool) -> None:
-    """Zero, subnormal and enormous contexts get a propensity in (0, 1], and teach the model finite numbers."""
+def test_any_finite_context_can_be_learned_from(fuzzed: Fuzzed, context: list[float], correct: bool) -> None:
+    """For zero, subnormal and enormous contexts the propensity is in (0, 1], and feedback is accepted."""
     answer = fuzzed.send("/predict", json.dumps({"model": MODEL, "context": context}).encode())
     assert answer.status_code == 200
     assert 0.0 < answer.json()["propensity"] <= 1.0
-    said = {"prediction_id": answer.json()["prediction_id"], "correct": correct}
-    assert fuzzed.send("/feedback", json.dumps(said).encode()).status_code == 200
+    feedback = {"prediction_id": answer.json()["prediction_id"], "correct": correct}
+    assert fuzzed.send("/feedback", json.dumps(feedback).encode()).status_code == 200
 
 
 def test_the_fuzzed_model_is_sound(fuzzed: Fuzzed, store_url: str) -> None:
-    """After all of it the model answers, and its state has no number that is not finite."""
+    """After all examples the model still answers, and its state is finite."""
     answer = fuzzed.send("/predict", json.dumps({"model": MODEL, "context": [1.0, 2.0, 3.0]}).encode())
     assert math.isfinite(answer.json()["propensity"])
 

@@ -1,4 +1,4 @@
-"""Names and ids that would be something else to a shell, a path, Lua or the store's protocol are only names, or no."""
+"""The laws of names with a meaning to a shell, a path, Lua or the store's protocol: valid names, or refused."""
 
 import httpx2
 import pytest
@@ -25,14 +25,14 @@ REFUSED = [
     "é",
     "a" * 65,
 ]
-TAKEN = ["a..", "a-_.", "0", "FLUSHALL", "nil", "a" * 64]
+PERMITTED = ["a..", "a-_.", "0", "FLUSHALL", "nil", "a" * 64]
 IDS = ["../../m", "a/b", "@all", "a=b+c~", "." * 3, "p:..", "a" * 128]
 X = [0.6, 0.8, 0.0]
 
 
 @pytest.mark.parametrize("hostile", REFUSED)
 async def test_a_hostile_name_is_refused(client: httpx2.AsyncClient, store_url: str, hostile: str) -> None:
-    """It is 422 wherever a name or an id may stand, and no key of the store speaks of it."""
+    """A hostile name is refused as a name or in an id, and leaves no key in the store."""
     with redis.Redis.from_url(store_url) as raw:
         before = sorted(raw.keys("*"))
         for path, body in [
@@ -45,9 +45,9 @@ async def test_a_hostile_name_is_refused(client: httpx2.AsyncClient, store_url: 
         assert sorted(raw.keys("*")) == before
 
 
-@pytest.mark.parametrize("name", TAKEN)
-async def test_a_strange_name_is_a_name(client: httpx2.AsyncClient, name: str) -> None:
-    """What the rule allows works like any other, whatever it would mean elsewhere."""
+@pytest.mark.parametrize("name", PERMITTED)
+async def test_every_permitted_name_works(client: httpx2.AsyncClient, name: str) -> None:
+    """Every permitted name works, whatever it means elsewhere."""
     await client.delete(f"/models/{name}")
     assert (await client.post("/models", json=definition(name))).status_code == 201
     for own_id in IDS:
@@ -57,15 +57,15 @@ async def test_a_strange_name_is_a_name(client: httpx2.AsyncClient, name: str) -
             assert made.status_code == 422
             continue
         assert made.json()["prediction_id"] == f"{name}:{own_id}"
-        said = {"prediction_id": f"{name}:{own_id}", "correct": True}
-        assert (await client.post("/feedback", json=said)).json()["status"] == "recorded"
+        feedback = {"prediction_id": f"{name}:{own_id}", "correct": True}
+        assert (await client.post("/feedback", json=feedback)).json()["status"] == "recorded"
     assert (await client.get(f"/models/{name}")).json()["rounds_seen"] == len(IDS) - 1
     assert (await client.delete(f"/models/{name}")).status_code == 204
 
 
 @pytest.mark.parametrize("key_id", [*REFUSED, "", "wager:models"])
-async def test_an_id_of_a_key_is_only_a_field(store: RedisStore, store_url: str, key_id: str) -> None:
-    """Whatever an operator types as the id of a key, nothing but that field of the keys' hash is touched."""
+async def test_a_key_id_touches_only_its_field(store: RedisStore, store_url: str, key_id: str) -> None:
+    """Any text as a key id touches only its field in the keys' hash."""
     table = ApiKeyTable(store.command)
     with redis.Redis.from_url(store_url) as raw:
         before = sorted(raw.keys("*"))

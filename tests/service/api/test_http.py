@@ -13,7 +13,7 @@ from tests.service.workers import START
 
 
 async def test_the_log_is_read_a_page_at_a_time(api: Api) -> None:
-    """`after` and `limit` walk through the log without a gap; behind its end there is nothing."""
+    """Pages by `after` and `limit` cover the log without gaps; a page after the end is empty."""
     await api.create()
     answers = [body_of(await api.predict(x), 200) for x in some_contexts(1, 7)]
     for answer in reversed(answers):
@@ -23,8 +23,8 @@ async def test_the_log_is_read_a_page_at_a_time(api: Api) -> None:
     assert [line["prediction_id"] for line in lines] == [a["prediction_id"] for a in reversed(answers)]
 
 
-async def test_a_line_of_the_log_is_what_was_answered(api: Api) -> None:
-    """A round carries the answer's label, propensity and rounds seen, the context the learner saw, and the moments."""
+async def test_a_line_of_the_log_matches_the_answer(api: Api) -> None:
+    """A round has the answer's label, propensity and rounds seen, the context as the learner saw it, and both times."""
     await api.create()
     answer = body_of(await api.predict([3.0, 4.0, 0.0]), 200)
     await api.judge(answer["prediction_id"], correct=False)
@@ -39,7 +39,7 @@ async def test_a_line_of_the_log_is_what_was_answered(api: Api) -> None:
 
 
 async def test_learners_are_described(api: Api) -> None:
-    """Every learner is listed with a summary, a guarantee, and the JSON Schema of what may be chosen."""
+    """Every learner is listed with a summary, a guarantee, and the JSON Schema of its hyperparameters."""
     learners = body_of(await api.get("/learners"), 200)["learners"]
     assert [learner["algorithm"] for learner in learners] == sorted(ALL_LEARNERS)
     kinds = {learner["algorithm"].removeprefix("fenchel-young-"): learner["answer"] for learner in learners}
@@ -52,18 +52,18 @@ async def test_learners_are_described(api: Api) -> None:
         assert all("default" in each for each in learner["hyperparameters"]["properties"].values())
 
 
-async def test_health_is_told(api: Api) -> None:
-    """`/livez` says alive; `/readyz` says what the store is and what it promises."""
+async def test_health_is_reported(api: Api) -> None:
+    """`/livez` reports that the worker is alive; `/readyz` reports the store and its durability."""
     assert body_of(await api.get("/livez"), 200) == {"status": "alive"}
     ready = body_of(await api.get("/readyz"), 200)
     assert ready["status"] == "ready"
     assert ready["store"].startswith(("Valkey", "Redis"))
     assert "survives a crash" in ready["durability"]
-    assert [warning for warning in ready["warnings"] if "wager repair" not in warning] == []  # of other tests
+    assert [warning for warning in ready["warnings"] if "wager repair" not in warning] == []  # damage from other tests
 
 
-async def test_unknown_paths_and_methods_are_problems_too(api: Api) -> None:
-    """404 and 405 come as problems; the latter says what is allowed."""
+async def test_unknown_paths_and_methods_are_problems(api: Api) -> None:
+    """404 and 405 are problems, and 405 lists the allowed methods."""
     problem_of(await api.get("/nothing"), 404, "no-such-path")
     response = await api.get("/predict")
     problem_of(response, 405, "method-not-allowed")

@@ -1,4 +1,4 @@
-"""The laws of large bodies, which are read in a thread: their answers are those of small ones."""
+"""The law of large bodies, which are parsed in a thread: they are answered like small ones."""
 
 import asyncio
 from collections.abc import Iterator
@@ -15,12 +15,12 @@ from tests.service.sample_models import definition
 from tests.service.workers import worker
 
 BLANKS = b" " * LARGE
-"""JSON may begin with them."""
+"""Valid JSON whitespace, which makes any body large."""
 
 
 @pytest.fixture(scope="module")
 def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[asyncio.Runner, httpx2.AsyncClient]]:
-    """A worker with the models of the table, on a store that no other test has."""
+    """Run a worker with the table's models on a separate store."""
     with EmbeddedServer(tmp_path_factory.mktemp("large")) as server, asyncio.Runner() as runner:
         context = worker(server.url)
         one = runner.run(context.__aenter__())
@@ -31,14 +31,14 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[asyncio.R
 
 
 def send(running: tuple[asyncio.Runner, httpx2.AsyncClient], request: Refused, content: bytes) -> httpx2.Response:
-    """The request with that body."""
+    """Send a request with another body."""
     runner, client = running
     headers = {"content-type": request.content_type}
     return runner.run(client.request(request.method, request.path, content=content, headers=headers))
 
 
-def told(response: httpx2.Response) -> Any:
-    """What an answer says, but for the request that it answers."""
+def normalized(response: httpx2.Response) -> Any:
+    """Return status, content type and problem of an answer, without the request id."""
     problem = response.json()
     problem.pop("request_id", None)
     return response.status_code, response.headers["content-type"], problem
@@ -50,19 +50,21 @@ WITH_BODY = [
 
 
 @pytest.mark.parametrize("request_", WITH_BODY, ids=lambda request: request.id)
-def test_a_large_body_is_refused_as_a_small_one(
+def test_a_large_body_is_refused_like_a_small_one(
     client: tuple[asyncio.Runner, httpx2.AsyncClient], request_: Refused
 ) -> None:
-    """Blanks before it change nothing about the answer."""
+    """Leading blanks do not change the answer."""
     assert request_.content is not None
     small, large = (send(client, request_, content) for content in (request_.content, BLANKS + request_.content))
-    if small.status_code >= 400:  # what only the models of another test refuse may succeed here
-        assert told(large) == told(small)
+    if small.status_code >= 400:  # requests that need another test's models may succeed here
+        assert normalized(large) == normalized(small)
 
 
 @pytest.mark.parametrize("request_", [r for r in REFUSED if r.slug == "invalid-json"], ids=lambda request: request.id)
-def test_a_large_body_that_is_no_json(client: tuple[asyncio.Runner, httpx2.AsyncClient], request_: Refused) -> None:
-    """It is refused with the status and the kind of a small one; the place of the error counts the blanks."""
+def test_a_large_body_that_is_not_json_is_refused_like_a_small_one(
+    client: tuple[asyncio.Runner, httpx2.AsyncClient], request_: Refused
+) -> None:
+    """Status and problem type are those of a small body; only the position of the error includes the blanks."""
     assert request_.content is not None
     small, large = (send(client, request_, content) for content in (request_.content, BLANKS + request_.content))
     assert (
@@ -75,8 +77,8 @@ def test_a_large_body_that_is_no_json(client: tuple[asyncio.Runner, httpx2.Async
     )
 
 
-def test_a_large_body_is_answered_as_a_small_one(client: tuple[asyncio.Runner, httpx2.AsyncClient]) -> None:
-    """The same prediction asked for again, in a body with many blanks, is the same."""
+def test_a_large_body_is_answered_like_a_small_one(client: tuple[asyncio.Runner, httpx2.AsyncClient]) -> None:
+    """A repeated prediction in a body with many blanks gets the same answer."""
     content = f'{{"model": "{MODEL}", "context": {X}, "prediction_id": "large"}}'.encode()
     request = Refused("", "POST", "/predict", content, 200, "", None)
     small, large = (send(client, request, body) for body in (content, BLANKS + content))
@@ -84,8 +86,8 @@ def test_a_large_body_is_answered_as_a_small_one(client: tuple[asyncio.Runner, h
 
 
 @pytest.mark.parametrize("deep", [False, True], ids=["outside", "inside"])
-def test_an_object_has_a_bound(client: tuple[asyncio.Runner, httpx2.AsyncClient], deep: bool) -> None:
-    """An object with more members than any may have is refused at once; each might be an error to report."""
+def test_the_number_of_members_is_bounded(client: tuple[asyncio.Runner, httpx2.AsyncClient], deep: bool) -> None:
+    """An object with too many members is refused immediately, because each could be an error to report."""
     many = "{" + ",".join(f'"member-{i:020}": 1' for i in range(MOST_MEMBERS + 1)) + "}"
     content = (f'{{"model": "{MODEL}", "context": {many}}}' if deep else many).encode()
     response = send(client, Refused("", "POST", "/predict", content, 422, "", None), content)

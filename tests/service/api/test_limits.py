@@ -1,4 +1,4 @@
-"""The laws of limits: requests of a key, requests in flight, slow bodies, long answers; and headers of every answer."""
+"""The laws of limits: requests per key, requests in flight, slow bodies, long answers; and of security headers."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
@@ -26,20 +26,20 @@ from tests.service.workers import worker
 
 @pytest.fixture
 def admin(store: RedisStore) -> KeyAdmin:
-    """Makes keys in the product's store."""
+    """Return a key admin for the service's store."""
     return key_admin_at(ApiKeyTable(store.command))
 
 
 @pytest.fixture
 def guarded(store_url: str, runner: asyncio.Runner) -> Iterator[httpx2.AsyncClient]:
-    """A worker that asks for keys."""
+    """Run a worker that requires keys."""
     context = worker(store_url, auth="required")
     yield runner.run(context.__aenter__())
     runner.run(context.__aexit__(None, None, None))
 
 
 def client_of(app: Any) -> httpx2.AsyncClient:
-    """Calls an application without a network."""
+    """Return a client that calls an application without a network."""
     return httpx2.AsyncClient(
         transport=httpx2.ASGITransport(app=app, raise_app_exceptions=False), base_url="http://worker"
     )
@@ -48,8 +48,8 @@ def client_of(app: Any) -> httpx2.AsyncClient:
 # --- requests of a key
 
 
-async def test_a_key_makes_as_many_requests_as_it_may(guarded: httpx2.AsyncClient, admin: KeyAdmin) -> None:
-    """So many are answered, with what is left; the next is 429 and says when to come again; others go on."""
+async def test_requests_over_the_limit_of_a_key_are_refused(guarded: httpx2.AsyncClient, admin: KeyAdmin) -> None:
+    """Requests within a key's limit report what is left; further ones get 429 with a retry time."""
     limited, other = (
         await admin.create("x", ["read"], limit="3/hour"),
         await admin.create("y", ["read"], limit="3/hour"),
@@ -68,8 +68,8 @@ async def test_a_key_makes_as_many_requests_as_it_may(guarded: httpx2.AsyncClien
     assert (await guarded.get("/livez", headers=bearer(limited))).status_code == 200
 
 
-async def test_workers_count_together(store_url: str, admin: KeyAdmin) -> None:
-    """Two workers share the count of a key, refused requests of whatever kind included."""
+async def test_workers_share_the_count_of_a_key(store_url: str, admin: KeyAdmin) -> None:
+    """Two workers share a key's count, which includes refused requests."""
     key = await admin.create("x", ["read"], limit="2/day")
     async with worker(store_url, auth="required") as one, worker(store_url, auth="required") as other:
         assert (await one.post("/models", json={}, headers=bearer(key))).status_code == 403
@@ -77,8 +77,10 @@ async def test_workers_count_together(store_url: str, admin: KeyAdmin) -> None:
         assert (await one.get("/learners", headers=bearer(key))).status_code == 429
 
 
-async def test_a_new_window_opens(guarded: httpx2.AsyncClient, admin: KeyAdmin, store_url: str) -> None:
-    """When the store forgets the count, as it does after the window, the key may ask again; the count does end."""
+async def test_a_key_works_again_in_the_next_window(
+    guarded: httpx2.AsyncClient, admin: KeyAdmin, store_url: str
+) -> None:
+    """The count expires in the store at the end of the window, and then the key may be used again."""
     key = await admin.create("x", ["read"], limit="1/minute")
     assert (await guarded.get("/learners", headers=bearer(key))).status_code == 200
     assert (await guarded.get("/learners", headers=bearer(key))).status_code == 429
@@ -90,21 +92,21 @@ async def test_a_new_window_opens(guarded: httpx2.AsyncClient, admin: KeyAdmin, 
 
 
 async def test_a_key_without_a_limit_is_not_counted(guarded: httpx2.AsyncClient, admin: KeyAdmin) -> None:
-    """No header speaks of a limit that is not there."""
+    """Answers to a key without a limit have no rate-limit headers."""
     response = await guarded.get("/learners", headers=bearer(await admin.create("x", ["read"])))
     assert not [name for name in response.headers if name.startswith("ratelimit")]
 
 
-async def test_no_count_without_a_store() -> None:
-    """A store that is not there is said to be unavailable."""
+async def test_counting_needs_the_store() -> None:
+    """Counting raises `StoreUnavailableError` if the store is unreachable."""
     store = RedisStore("unix:///nowhere/valkey.sock", 1.0)
     with pytest.raises(StoreUnavailableError):
         await RateLimits(store.command).count("0" * 12, "1/second")
     await store.close()
 
 
-async def test_keys_without_a_store_are_not_believed() -> None:
-    """A worker that cannot look a key up answers 503, whoever asks."""
+async def test_no_key_is_accepted_without_a_store() -> None:
+    """A worker that cannot look up keys answers 503 to every key."""
     async with worker("unix:///nowhere/valkey.sock", auth="required") as client:
         response = await client.get("/learners", headers=bearer(IssuedKey("", f"wk_{'0' * 12}_{'0' * 64}")))
         assert (response.status_code, response.headers["retry-after"]) == (503, "1")
@@ -114,8 +116,8 @@ async def test_keys_without_a_store_are_not_believed() -> None:
 # --- requests in flight
 
 
-async def test_a_full_worker_says_so() -> None:
-    """One request more than it takes is 503 with Retry-After; health goes on; a place that is left is taken."""
+async def test_a_full_worker_refuses_requests() -> None:
+    """One request over the limit gets 503 with Retry-After; health checks are answered; freed places are used again."""
     app, gate, inside = FastAPI(), asyncio.Event(), asyncio.Semaphore(0)
 
     @app.get("/wait")
@@ -142,8 +144,8 @@ async def test_a_full_worker_says_so() -> None:
         assert [(await client.get("/wait")).status_code for _ in range(3)] == [200] * 3
 
 
-async def test_requests_without_a_key_have_their_own_places() -> None:
-    """They fill a tenth as many, at least one, and leave those of the others; the others leave theirs."""
+async def test_requests_without_a_key_have_separate_places() -> None:
+    """Requests without a key have a tenth as many places, at least one; neither kind takes the other's places."""
     gate, inside = asyncio.Event(), asyncio.Semaphore(0)
 
     async def app(scope: Any, _receive: Any, send: Any) -> None:
@@ -182,13 +184,13 @@ async def test_requests_without_a_key_have_their_own_places() -> None:
         (Pace(30.0, 5.0, 0.0), 1, 30.0),
     ],
 )
-def test_patience_grows_with_what_has_come(pace: Pace, received: int, patience: float) -> None:
-    """A body has the grace and as long as its bytes take at the slowest rate, at most the longest time."""
+def test_patience_grows_with_the_bytes_received(pace: Pace, received: int, patience: float) -> None:
+    """A body may take the grace period plus its bytes at the slowest rate, up to the timeout."""
     assert pace.patience(received) == patience
 
 
 async def dripping(pieces: int, gate: asyncio.Event) -> AsyncIterator[bytes]:
-    """A body that stops in the middle."""
+    """Yield a body that stalls in the middle."""
     for _ in range(pieces):
         yield b" "
     await gate.wait()
@@ -197,8 +199,8 @@ async def dripping(pieces: int, gate: asyncio.Event) -> AsyncIterator[bytes]:
 
 @pytest.mark.parametrize("declared", [True, False], ids=["declared", "in-chunks"])
 @pytest.mark.parametrize("path", ["/predict", "/feedback/batch", "/models"])
-async def test_a_slow_body_is_not_waited_for(store_url: str, declared: bool, path: str) -> None:
-    """A body that does not arrive in time is answered 408, and the connection is to be closed."""
+async def test_a_slow_body_is_refused(store_url: str, declared: bool, path: str) -> None:
+    """A body that does not arrive in time is answered with 408, and the connection closes."""
     async with worker(store_url, body_timeout_seconds=0.05) as client:
         headers = {"content-type": "application/json"} | ({"content-length": "10"} if declared else {})
         async with asyncio.timeout(10.0):
@@ -207,35 +209,35 @@ async def test_a_slow_body_is_not_waited_for(store_url: str, declared: bool, pat
         assert response.headers["connection"] == "close"
 
 
-async def test_an_answer_may_take_longer_than_a_body() -> None:
-    """Only the body has to be in time, not what is done with it: the end of the connection is waited for."""
+async def test_only_the_body_has_a_deadline() -> None:
+    """Only the body has a deadline; later messages, here the disconnect, may take longer."""
     messages = [{"type": "http.disconnect"}, {"type": "http.request", "body": b"{}", "more_body": False}]
 
     async def receive() -> Any:
         if len(messages) == 1:
-            for _ in range(5):  # turns of the loop in which a time that has run out would be noticed
+            for _ in range(5):  # loop iterations in which a timeout would fire
                 await asyncio.sleep(0)
         return messages.pop()
 
-    heard: list[str] = []
+    received_types: list[str] = []
 
     async def app(_scope: Any, receive: Any, _send: Any) -> None:
-        heard.extend([(await receive())["type"], (await receive())["type"]])
+        received_types.extend([(await receive())["type"], (await receive())["type"]])
 
     async def send(_message: Any) -> None:
         pass
 
     await BodyLimit(app, max_bytes=10, pace=Pace(0.0, 0.0, 0.0))({"type": "http", "headers": []}, receive, send)
-    assert heard == ["http.request", "http.disconnect"]
+    assert received_types == ["http.request", "http.disconnect"]
 
 
-async def test_a_batch_may_not_list_too_much(store_url: str, name: str) -> None:
-    """Distributions are bounded by items x labels; without them, only by items; alone, not at all."""
+async def test_the_distributions_of_a_batch_are_limited(store_url: str, name: str) -> None:
+    """The numbers in a batch's distributions, items x labels, are limited; a single distribution is not."""
     async with worker(store_url, max_distribution_numbers=12) as client:
         await client.post("/models", json=definition(name))
         x = [0.6, 0.8, 0.0]
-        for items, asked, status in [(3, True, 200), (4, True, 422), (4, False, 200)]:
-            body = {"model": name, "contexts": [x] * items, "include_distribution": asked}
+        for items, include, status in [(3, True, 200), (4, True, 422), (4, False, 200)]:
+            body = {"model": name, "contexts": [x] * items, "include_distribution": include}
             response = await client.post("/predict/batch", json=body)
             assert response.status_code == status, response.text
         one = {"model": name, "context": x, "include_distribution": True}
@@ -250,19 +252,21 @@ async def test_a_batch_may_not_list_too_much(store_url: str, name: str) -> None:
     [("GET", "/livez", 200), ("GET", "/nothing", 404), ("PUT", "/predict", 405), ("POST", "/predict", 422),
      ("GET", "/docs", 200), ("GET", "/docs/docs.js", 200), ("GET", "/openapi.json", 200), ("GET", "/models/x", 404)],
 )  # fmt: skip
-async def test_every_answer_has_the_headers(client: httpx2.AsyncClient, method: str, path: str, status: int) -> None:
-    """Each security header is there once, whatever is answered; a page keeps a policy of its own."""
+async def test_every_answer_has_the_security_headers(
+    client: httpx2.AsyncClient, method: str, path: str, status: int
+) -> None:
+    """Every answer has each security header once; pages under /docs have their own policy."""
     response = await client.request(method, path)
     assert response.status_code == status
     for name, value in SECURITY_HEADERS.items():
-        (there,) = response.headers.get_list(name)
+        (found,) = response.headers.get_list(name)
         if not path.startswith("/docs"):
-            assert there == value
+            assert found == value
     assert "server" not in response.headers
 
 
-async def test_a_refusal_and_a_defect_have_the_headers_too(guarded: httpx2.AsyncClient) -> None:
-    """Also what middleware answers, and the 500 that stands outside of all middleware."""
+async def test_refusals_and_defects_have_the_security_headers(guarded: httpx2.AsyncClient) -> None:
+    """Answers of middleware, and the 500 from outside all middleware, have the security headers too."""
     refused = await guarded.get("/models")
     app = FastAPI()
     problems.install(app)

@@ -9,8 +9,8 @@ from tests.service.workers import START
 # --- models
 
 
-async def test_a_created_model_is_answered_whole(api: Api) -> None:
-    """Creation answers 201, the Location, and the model with every default written out."""
+async def test_a_created_model_is_answered_with_its_defaults(api: Api) -> None:
+    """Creation returns 201, the Location, and the model with every default filled in."""
     response = await api.create(learner=GAPTRON, window_seconds=60.0)
     model = body_of(response, 201)
     assert response.headers["location"] == f"/models/{api.name}"
@@ -24,14 +24,14 @@ async def test_a_created_model_is_answered_whole(api: Api) -> None:
 
 
 async def test_without_a_learner_a_model_gets_the_recommended_one(api: Api) -> None:
-    """The learner that `GET /learners` recommends is the default, and is written into the model."""
+    """The learner that `GET /learners` recommends is the default, and appears in the model."""
     learners = body_of(await api.get("/learners"), 200)["learners"]
     (recommended,) = (learner["algorithm"] for learner in learners if learner["recommended"])
     assert body_of(await api.create(learner=None), 201)["learner"]["algorithm"] == recommended
 
 
-async def test_a_name_is_given_once(api: Api) -> None:
-    """Creating under a taken name is a conflict, even with the same body, and changes nothing."""
+async def test_a_name_is_unique(api: Api) -> None:
+    """Creating a model under a taken name is a conflict, even with the same body, and changes nothing."""
     model = body_of(await api.create(), 201)
     problem_of(await api.create(), 409, "model-exists", "name")
     problem_of(await api.create(labels=["a", "b"]), 409, "model-exists", "name")
@@ -39,7 +39,7 @@ async def test_a_name_is_given_once(api: Api) -> None:
 
 
 async def test_models_are_listed_by_cursor(api: Api) -> None:
-    """Following `next_cursor` brings every model once, in the order of the names, and ends with null."""
+    """Following `next_cursor` returns every model once, ordered by name; the last cursor is null."""
     names = sorted(f"{api.name}-{letter}" for letter in "cabed")
     for each in reversed(names):
         await api.post("/models", **definition(each))
@@ -54,7 +54,7 @@ async def test_models_are_listed_by_cursor(api: Api) -> None:
 
 
 async def test_a_deleted_model_is_gone(api: Api) -> None:
-    """Deletion answers 204 without a body; then the model is unknown to every route."""
+    """Deletion returns 204 without a body; then every route reports the model as not found."""
     await api.create()
     prediction = body_of(await api.predict(), 200)["prediction_id"]
     response = await api.delete(f"/models/{api.name}")
@@ -66,8 +66,8 @@ async def test_a_deleted_model_is_gone(api: Api) -> None:
     problem_of(await api.judge(prediction, correct=True), 404, "model-not-found", "prediction_id")
 
 
-async def test_a_model_made_again_knows_nothing_of_its_predecessor(api: Api) -> None:
-    """Under the same name a new life begins: no rounds, no counters, and old predictions are unknown."""
+async def test_a_recreated_model_starts_empty(api: Api) -> None:
+    """A new model under the same name has no rounds and no counters, and old predictions are unknown."""
     await api.create()
     for number in range(3):
         answer = body_of(await api.predict(prediction_id=f"p{number}"), 200)

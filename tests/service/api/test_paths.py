@@ -1,4 +1,4 @@
-"""The laws of paths: what is answered at which, by which methods, and that nothing sends a client elsewhere."""
+"""The laws of paths: each has its methods, and no answer redirects."""
 
 from typing import Any
 
@@ -19,8 +19,8 @@ PATHS = (
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "BREW")
 
 
-async def test_every_method_of_a_path_is_allowed(client: httpx2.AsyncClient) -> None:
-    """A method that a path does not have is 405, with all that it has; the others are not 405."""
+async def test_other_methods_are_refused_with_the_allowed_ones(client: httpx2.AsyncClient) -> None:
+    """A method that a path lacks gets 405 with the path's methods, which never get 405."""
     for path, own in PATHS.items():
         for method in METHODS:
             response = await client.request(method, path.format(name="nobody"))
@@ -31,8 +31,8 @@ async def test_every_method_of_a_path_is_allowed(client: httpx2.AsyncClient) -> 
 
 
 @pytest.mark.parametrize("auth", ["off", "required"])
-async def test_nobody_is_sent_elsewhere(store_url: str, auth: str) -> None:
-    """Whatever host a request names, and however its path ends, no answer leads there, and none is a redirect."""
+async def test_no_answer_redirects(store_url: str, auth: str) -> None:
+    """No answer redirects or repeats the request's host, whatever the path's ending."""
     headers = {"Host": "evil.example", "X-Forwarded-Host": "evil.example"}
     async with worker(store_url, auth=auth) as client:
         for path in (*PATHS, "/", "/v1", "/nothing", "/docs/nothing"):

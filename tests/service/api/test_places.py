@@ -1,4 +1,4 @@
-"""The laws of places: slow bodies keep nobody out, and a stop is answered as a problem."""
+"""The laws of places for requests in flight: slow bodies lose theirs to new requests."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -13,14 +13,14 @@ MOST = 10
 
 
 async def never_ending(begun: asyncio.Semaphore) -> AsyncIterator[bytes]:
-    """A body that begins and goes no further."""
+    """Yield a body that starts and never continues."""
     yield b"{"
     begun.release()
     await asyncio.Event().wait()
 
 
 async def test_slow_bodies_lose_their_places(store_url: str, name: str) -> None:
-    """However many bodies are on their way, a whole request gets a place; the oldest of them is answered 408."""
+    """If slow bodies hold all places, a complete request still gets one; the oldest slow body is answered with 408."""
     async with worker(store_url, max_requests_in_flight=MOST) as client:
         assert (await client.post("/models", json=definition(name))).status_code == 201
         begun = asyncio.Semaphore(0)
@@ -42,7 +42,7 @@ async def test_slow_bodies_lose_their_places(store_url: str, name: str) -> None:
 
 @pytest.mark.parametrize("path", ["/models", "/metrics"])
 async def test_requests_without_a_body_keep_their_places(store_url: str, path: str) -> None:
-    """A request that waits for its answer is not one whose body is slow."""
+    """A request without a body never counts as slow, even while it waits for its answer."""
     async with worker(store_url, max_requests_in_flight=1) as client:
         answers: list[httpx2.Response] = await asyncio.gather(*(client.get(path) for _ in range(5)))
         assert {answer.status_code for answer in answers} <= {200, 503}

@@ -1,4 +1,4 @@
-"""The laws of errors: each has its kind, and nothing that goes wrong tells more than it should."""
+"""The laws of errors: each has its problem type, and no internal detail appears in an answer."""
 
 import inspect
 import re
@@ -16,7 +16,7 @@ LEAVES = [cls for cls in ERRORS if not cls.__subclasses__()]
 
 
 def ancestors_in_docstring() -> dict[str, str]:
-    """Each error with its parent, as the tree at the top of the file draws them."""
+    """Return each error's parent, as drawn in the docstring of `service.errors`."""
     lines = [line for line in (errors.__doc__ or "").splitlines() if "Error" in line]
     parents, path = {}, [lines[0]]
     for line in lines[1:]:
@@ -28,15 +28,15 @@ def ancestors_in_docstring() -> dict[str, str]:
     return parents
 
 
-def test_the_tree_is_drawn_as_it_is() -> None:
-    """The docstring of `service.errors` draws every error under its parent."""
+def test_the_docstring_shows_the_tree_of_errors() -> None:
+    """The docstring of `service.errors` shows every error under its parent."""
     actual = {cls.__name__: cls.__bases__[0].__name__ for cls in ERRORS if cls is not errors.WagerError}
     assert ancestors_in_docstring() == actual
 
 
 @pytest.mark.parametrize("error", LEAVES, ids=lambda cls: str(cls.__name__))
-def test_every_error_has_its_kind(error: type[errors.WagerError]) -> None:
-    """Each error that can be raised becomes a problem of its own type, which tells detail and field."""
+def test_every_error_has_its_problem_type(error: type[errors.WagerError]) -> None:
+    """Each error class becomes a problem of a distinct type, with its detail and field."""
     problem = problems.problem_of(error("what happened", "context.3"))
     assert (problem.detail, problem.field) == ("context.3: what happened", "context.3")
     assert problem.type.startswith(problems.TYPE_PREFIX)
@@ -45,7 +45,7 @@ def test_every_error_has_its_kind(error: type[errors.WagerError]) -> None:
 
 
 def test_kinds_are_distinct_and_well_formed() -> None:
-    """No two kinds share a name; names are lower case with hyphens; each is an error with a title."""
+    """Slugs are unique and in lower case with hyphens; statuses are errors; titles are present."""
     every = problem_types.every_kind()
     assert len({kind.slug for kind in every}) == len(every)
     for kind in every:
@@ -55,12 +55,12 @@ def test_kinds_are_distinct_and_well_formed() -> None:
 
 
 def test_no_error_is_answered_with_410() -> None:
-    """A sender of webhooks takes 410 as a wish to be left alone for ever."""
+    """A webhook sender takes 410 as a request to stop forever."""
     assert 410 not in {kind.status for kind in problem_types.every_kind()}
 
 
-async def test_an_unexpected_error_keeps_its_words_to_itself(caplog: pytest.LogCaptureFixture) -> None:
-    """A defect is answered with 500 and a problem that tells nothing of the inside; the log has it all."""
+async def test_an_unexpected_error_reveals_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    """A defect is answered with a 500 problem without internal details, which are logged."""
     app = FastAPI()
     problems.install(app)
 

@@ -1,6 +1,6 @@
-"""Schemathesis over the whole API as openapi.json describes it, in a service that asks for keys.
+"""Schemathesis on the whole API as openapi.json describes it, with a service that requires keys.
 
-Nothing is answered with 5xx, every answer is one that is described, and what needs a key is refused without.
+No answer is 5xx, every answer matches the description, and protected operations refuse requests without a key.
 """
 
 import asyncio
@@ -39,13 +39,13 @@ FUZZ = settings(
     suppress_health_check=list(HealthCheck),
 )
 COMPONENTS = _APP.openapi()["components"]
-# What a generated path that is no path of the operation is answered.
-NO_PATH = {"urn:wager:problem:no-such-path", "urn:wager:problem:method-not-allowed"}
+# Problem types for a generated path that is not the operation's path.
+OFF_PATH = {"urn:wager:problem:no-such-path", "urn:wager:problem:method-not-allowed"}
 MODEL = "schema-fuzz"
 
 
-class Asked(NamedTuple):
-    """A worker that asks for keys, and one that opens it."""
+class Keyed(NamedTuple):
+    """A worker that requires keys, and an admin key."""
 
     runner: asyncio.Runner
     client: httpx2.AsyncClient
@@ -53,43 +53,43 @@ class Asked(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def asked(store_url: str) -> Iterator[Asked]:
-    """One worker for all examples; with a model in its store."""
+def keyed(store_url: str) -> Iterator[Keyed]:
+    """Run one worker for all examples, with a model in its store."""
     with asyncio.Runner() as runner:
         context, store = worker(store_url, auth="required"), RedisStore(store_url, timeout=10.0)
         client = runner.run(context.__aenter__())
         key = runner.run(key_admin_at(ApiKeyTable(store.command)).create("fuzz", ["admin"]))
         runner.run(client.post("/models", json=definition(MODEL), headers=bearer(key)))
-        yield Asked(runner, client, key)
+        yield Keyed(runner, client, key)
         runner.run(context.__aexit__(None, None, None))
         runner.run(store.close())
 
 
-def sent(asked: Asked, case: Any, headers: dict[str, str]) -> httpx2.Response | None:
-    """The answer to a generated case; None where no client can send it."""
+def answer_of(keyed: Keyed, case: Any, headers: dict[str, str]) -> httpx2.Response | None:
+    """Return the answer to a generated case, or None if no client can send it."""
     request = case.as_transport_kwargs(base_url="http://worker")
     own = {str(name): str(value) for name, value in request.get("headers", {}).items() if name.lower() != "user-agent"}
     body = {name: request[name] for name in ("json", "data") if name in request}
     content = {"json": body["json"]} if "json" in body else {"content": body.get("data")}
     try:
-        built = asked.client.build_request(
+        built = keyed.client.build_request(
             case.method, request["url"], params=request.get("params"), headers=own | headers, **content
         )
     except (UnicodeError, ValueError, TypeError, httpx2.InvalidURL):
         return None
-    return asked.runner.run(asked.client.send(built))
+    return keyed.runner.run(keyed.client.send(built))
 
 
 def refutable(operation: Any) -> bool:
-    """Whether a request of it can be wrong."""
+    """Check whether a request of the operation can be invalid."""
     raw = operation.definition.raw
     return bool(raw.get("parameters") or raw.get("requestBody"))
 
 
 def check_described(described: dict[str, Any], response: httpx2.Response) -> None:
-    """The answer has a status that the operation describes, and there its type and schema; a problem is named there."""
+    """Check that the operation describes the answer's status, type and schema, and names its problem."""
     media_type = response.headers.get("content-type", "").partition(";")[0]
-    if media_type == "application/problem+json" and response.json()["type"] in NO_PATH:
+    if media_type == "application/problem+json" and response.json()["type"] in OFF_PATH:
         described = {str(response.status_code): {"description": "", "content": {media_type: {"schema": PROBLEM}}}}
     answer = described[str(response.status_code)]
     if response.status_code == 204:
@@ -102,7 +102,7 @@ def check_described(described: dict[str, Any], response: httpx2.Response) -> Non
         assert problem["status"] == response.status_code
         check_problem(problem)
         slug = problem["type"].removeprefix("urn:wager:problem:")
-        assert response.status_code == 422 or problem["type"] in NO_PATH or f"`{slug}`" in answer["description"]
+        assert response.status_code == 422 or problem["type"] in OFF_PATH or f"`{slug}`" in answer["description"]
 
 
 PROBLEM = {"$ref": "#/components/schemas/Problem"}
@@ -110,7 +110,7 @@ PROBLEM = {"$ref": "#/components/schemas/Problem"}
 
 @cache
 def validator_of(schema: str) -> Any:
-    """A validator of a schema of the document."""
+    """Return a validator for a schema of the document."""
     return jsonschema_rs.validator_for(json.loads(schema) | {"components": COMPONENTS})
 
 
@@ -123,14 +123,14 @@ MODES = [
 
 
 @pytest.mark.parametrize(("operation", "mode"), MODES)
-def test_every_answer_is_described(asked: Asked, operation: Any, mode: GenerationMode) -> None:
-    """With a key: no 5xx, and a status and a body that the description has; valid and invalid requests."""
+def test_every_answer_is_described(keyed: Keyed, operation: Any, mode: GenerationMode) -> None:
+    """With a key, valid and invalid requests get no 5xx, and a described status and body."""
 
     @FUZZ
     @given(st.data())
     def check(data: st.DataObject) -> None:
         case = data.draw(operation.as_strategy(generation_mode=mode))
-        response = sent(asked, case, bearer(asked.key))
+        response = answer_of(keyed, case, bearer(keyed.key))
         if response is None:
             return
         assert response.status_code < 500, response.text
@@ -140,14 +140,14 @@ def test_every_answer_is_described(asked: Asked, operation: Any, mode: Generatio
 
 
 @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda each: each.label)
-def test_nothing_is_answered_without_a_key(asked: Asked, operation: Any) -> None:
-    """Without a key, whatever is sent to what needs one is 401."""
+def test_protected_operations_require_a_key(keyed: Keyed, operation: Any) -> None:
+    """Without a valid key, every request to a protected operation gets 401."""
 
     @FUZZ
     @given(st.data())
     def check(data: st.DataObject) -> None:
         case = data.draw(operation.as_strategy(generation_mode=GenerationMode.POSITIVE))
-        response = sent(asked, case, {"Authorization": "Bearer wk_none"})
+        response = answer_of(keyed, case, {"Authorization": "Bearer wk_none"})
         if response is not None and need_of(case.method.upper(), operation.path) is not None:
             assert response.status_code in {401, 429}, response.text  # 429 after too many wrong keys
             check_described(operation.definition.raw["responses"], response)
@@ -156,7 +156,7 @@ def test_nothing_is_answered_without_a_key(asked: Asked, operation: Any) -> None
 
 
 BODIES: dict[str, tuple[int, dict[str, Any]]] = {
-    "no JSON": (400, {"content": b"{", "headers": {"content-type": "application/json"}}),
+    "not JSON": (400, {"content": b"{", "headers": {"content-type": "application/json"}}),
     "as text": (415, {"content": b"{}", "headers": {"content-type": "text/plain"}}),
     "too large": (413, {"content": b" " * (4 * 2**20 + 1), "headers": {"content-type": "application/json"}}),
     "another type": (422, {"json": []}),
@@ -168,11 +168,11 @@ BODIES: dict[str, tuple[int, dict[str, Any]]] = {
 
 @pytest.mark.parametrize("case", BODIES)
 @pytest.mark.parametrize("operation", [each for each in OPERATIONS if "requestBody" in each.definition.raw], ids=str)
-def test_a_wrong_body_is_answered_as_described(asked: Asked, operation: Any, case: str) -> None:
-    """Every way in which a body may be wrong is described where there is one."""
+def test_a_wrong_body_is_answered_as_described(keyed: Keyed, operation: Any, case: str) -> None:
+    """Every kind of invalid body gets a described answer, for each operation with a body."""
     status, request = BODIES[case]
-    headers = request.get("headers", {}) | bearer(asked.key)
-    response = asked.runner.run(asked.client.request("POST", operation.path, **request | {"headers": headers}))
+    headers = request.get("headers", {}) | bearer(keyed.key)
+    response = keyed.runner.run(keyed.client.request("POST", operation.path, **request | {"headers": headers}))
     assert response.status_code in ({status} if need_of("POST", operation.path) else {401, 413})
     check_described(operation.definition.raw["responses"], response)
     for wrong in response.json().get("errors", ()):

@@ -1,4 +1,4 @@
-"""The laws of clients that are slow or silent, over real sockets: they cost themselves, and nobody else."""
+"""The laws of slow or silent clients over real sockets: they affect nobody else."""
 
 import asyncio
 import contextlib
@@ -12,8 +12,8 @@ from tests.service.api.attacked import BODY, GRACE, HEAD, Attacked, X, connected
 
 
 @pytest.mark.parametrize("signed", [True, False], ids=["plausible", "unsigned"])
-async def test_half_sent_webhooks_hold_up_nobody(patient: Attacked, signed: bool) -> None:
-    """While 1,100 webhooks wait for their bodies, keyed predictions are answered nearly as fast as before."""
+async def test_half_sent_webhooks_do_not_delay_others(patient: Attacked, signed: bool) -> None:
+    """While 1,100 webhooks wait for their bodies, predictions with a key are nearly as fast as before."""
     head = patient.head("/webhooks/feedback")
     if not signed:
         head = head.replace(b"webhook-signature", b"x-signature")
@@ -31,7 +31,7 @@ async def test_half_sent_webhooks_hold_up_nobody(patient: Attacked, signed: bool
             else dict(line.split(": ") for line in head.decode().splitlines() if line.startswith("webhook-"))
         )
         refused = await client.post("/webhooks/feedback", content=b"{}", headers=headers)
-        assert refused.status_code == 401  # it has a place, and a body that is not the signed one
+        assert refused.status_code == 401  # it got a place, and its body does not match the signature
         lost = {"408": 1001.0, "401": 1.0} if signed else {"401": 1101.0}  # each place went to a later webhook
         assert await counted(client, "/webhooks/feedback") == lost
 
@@ -41,8 +41,8 @@ async def test_half_sent_webhooks_hold_up_nobody(patient: Attacked, signed: bool
 
 @pytest.mark.parametrize("length", [1000, None], ids=["declared", "in-chunks"])
 @pytest.mark.parametrize("path", ["/predict", "/feedback/batch", "/models", "/webhooks/feedback"])
-async def test_a_drip_ends_in_seconds(impatient: Attacked, path: str, length: int | None) -> None:
-    """A body that stops, or goes on by a few bytes a second, is answered 408 soon after its grace, and cut off."""
+async def test_a_dripping_body_is_refused_in_seconds(impatient: Attacked, path: str, length: int | None) -> None:
+    """A body that stalls, or drips a few bytes per second, gets 408 soon after its grace period."""
     for drip in (b"", b"{" if length else b"1\r\n{\r\n"):
         async with connected(impatient) as raw, impatient.client() as client:
             before = (await counted(client, path)).get("408", 0)
@@ -50,14 +50,14 @@ async def test_a_drip_ends_in_seconds(impatient: Attacked, path: str, length: in
             answer, seconds = await rest(raw, drip)
             assert (await counted(client, path))["408"] == before + 1
         assert GRACE * 0.9 <= seconds < BODY
-        if answer or not drip:  # who is still sending when the connection is closed may not see it
+        if answer or not drip:  # a client still sending at the close may miss the answer
             assert answer.startswith(b"HTTP/1.1 408 ")
             assert b"connection: close" in answer.lower()
             assert b"urn:wager:problem:slow-body" in answer
 
 
-async def test_a_slow_body_that_goes_on_is_waited_for(impatient: Attacked) -> None:
-    """A body that is faster than the slowest rate may take longer than the grace, though not than the timeout."""
+async def test_a_body_above_the_slowest_rate_is_accepted(impatient: Attacked) -> None:
+    """A body faster than the slowest rate may exceed the grace period, but not the timeout."""
     body = json.dumps({"model": "m", "context": X}).encode().ljust(3000)
     async with connected(impatient) as raw:
         loop = asyncio.get_running_loop()
@@ -74,8 +74,8 @@ async def test_a_slow_body_that_goes_on_is_waited_for(impatient: Attacked) -> No
     assert BODY * 0.99 <= seconds < BODY + 2.0
 
 
-async def test_the_rest_of_a_refused_body_is_not_waited_for(impatient: Attacked) -> None:
-    """What was answered before its body was read has until the end of the body's time, drip or no drip."""
+async def test_the_rest_of_a_refused_body_has_a_deadline(impatient: Attacked) -> None:
+    """After an early refusal the connection closes by the end of the body's timeout, even if the client drips."""
     head = impatient.head("/predict").replace(b"Bearer wk_", b"Bearer no_")
     for drip in (b"", b"{"):
         async with connected(impatient) as raw:
@@ -88,7 +88,7 @@ async def test_the_rest_of_a_refused_body_is_not_waited_for(impatient: Attacked)
 # --- heads
 
 
-HEADS: dict[str, tuple[bytes, bytes, bytes]] = {  # what is sent at once, what drips, what is answered
+HEADS: dict[str, tuple[bytes, bytes, bytes]] = {  # sent first, sent as drip, start of the answer
     "nothing": (b"", b"", b""),
     "line ends": (b"", b"\r\n", b""),
     "half a line": (b"GET /li", b"", b"HTTP/1.1 408 "),
@@ -100,10 +100,10 @@ HEADS: dict[str, tuple[bytes, bytes, bytes]] = {  # what is sent at once, what d
 }
 
 
-@pytest.mark.parametrize("second", [False, True], ids=["first", "behind-another"])
+@pytest.mark.parametrize("second", [False, True], ids=["first", "after-another"])
 @pytest.mark.parametrize("case", HEADS)
-async def test_a_head_has_its_time(impatient: Attacked, case: str, second: bool) -> None:
-    """A head that does not end is given up, on a new connection and on one that has served a request."""
+async def test_an_unfinished_head_is_given_up(impatient: Attacked, case: str, second: bool) -> None:
+    """A head that does not end is given up, on a new connection and on a used one."""
     first, drip, answered = HEADS[case]
     if second and not answered:
         pytest.skip("uvicorn's time for idle connections, more than a minute")
@@ -116,12 +116,12 @@ async def test_a_head_has_its_time(impatient: Attacked, case: str, second: bool)
                 seen += await loop.sock_recv(raw, 65_536)
         await loop.sock_sendall(raw, first)
         answer, seconds = await rest(raw, drip)
-    assert answer[:13] == answered or (drip and not answer)  # who still sends may not see it
+    assert answer[:13] == answered or (drip and not answer)  # a client still sending may miss the answer
     assert seconds < HEAD + 2.0
 
 
-async def test_requests_behind_each_other_are_answered(impatient: Attacked) -> None:
-    """Pipelined requests, of which the last comes in pieces, are all answered, in order."""
+async def test_pipelined_requests_are_answered(impatient: Attacked) -> None:
+    """Pipelined requests, the last one in pieces, are all answered, in order."""
     request = b"GET /livez HTTP/1.1\r\nhost: x\r\n\r\n"
     async with connected(impatient) as raw:
         loop = asyncio.get_running_loop()

@@ -1,7 +1,7 @@
-"""The law of the event loop: no request, however large, makes it stand still for more than 50 ms.
+"""The law of the event loop: no request, however large, blocks it for more than 50 ms.
 
-What counts is the processor time of the loop's thread from the begin of a callback to its end. A busy machine takes
-longer for the same work, so a request has several tries; a callback that is too long is too long in all of them.
+The measure is the thread's CPU time from the start of a callback to its end. A busy machine takes longer for the
+same work, so each request has several attempts; a callback that is too long exceeds the limit in all of them.
 """
 
 import asyncio
@@ -21,28 +21,28 @@ TRIES = 5
 MANY = 100_000
 UNKNOWN = [f"unknown-{i}" for i in range(20)]
 BODY = 4 * 2**20 - 1000
-"""Nearly the largest body."""
+"""Nearly the largest permitted body, in bytes."""
 
 
 class Callbacks:
-    """Notes the longest callback of an event loop."""
+    """Records the longest callback of an event loop."""
 
     def __init__(self) -> None:
         self.longest, self.what = 0.0, ""
 
     def restart(self) -> None:
-        """Forget what was noted."""
+        """Discard the record."""
         self.longest, self.what = 0.0, ""
 
     def note(self, seconds: float, handle: asyncio.Handle) -> None:
-        """Keep the callback if it is the longest."""
+        """Record the callback if it is the longest."""
         if seconds > self.longest:
             self.longest, self.what = seconds, repr(handle)
 
 
 @pytest.fixture
 def callbacks(monkeypatch: pytest.MonkeyPatch) -> Callbacks:
-    """The callbacks of all event loops of the test."""
+    """Record the callbacks of all event loops in the test."""
     noted, run = Callbacks(), asyncio.Handle._run
 
     def timed(handle: asyncio.Handle) -> None:
@@ -55,7 +55,7 @@ def callbacks(monkeypatch: pytest.MonkeyPatch) -> Callbacks:
 
 
 class Large(NamedTuple):
-    """A large request, and the status that it is to have."""
+    """A large request and its expected status."""
 
     what: str
     method: str
@@ -64,13 +64,13 @@ class Large(NamedTuple):
     status: int
 
 
-def dumped(**body: Any) -> bytes:
-    """A body as JSON."""
+def json_body(**body: Any) -> bytes:
+    """Return a body as JSON."""
     return json.dumps(body).encode()
 
 
 def requests() -> list[Large]:
-    """Requests of nearly the largest size, to the models of `models`."""
+    """Return requests of nearly the largest size, for the models of `make_models`."""
     labels = [f"label {i:025}" for i in range(MANY)]
     rows = np.random.default_rng(1).normal(size=(1000, 200)).tolist()
     ones = b",".join([b"1"] * (BODY // 2 - 100))
@@ -79,11 +79,11 @@ def requests() -> list[Large]:
     few, ids = [[0.0] * SIZE] * 10, [f"i{i}" for i in range(1000)]
     start = b'{"model":"dense","context":['
     return [
-        Large("many labels", "POST", "/models", dumped(name="more", labels=labels, **REST), 201),
-        Large("the same again", "POST", "/models", dumped(name="labels", labels=labels, **REST), 409),
+        Large("many labels", "POST", "/models", json_body(name="more", labels=labels, **REST), 201),
+        Large("an existing model", "POST", "/models", json_body(name="labels", labels=labels, **REST), 409),
         Large("the model", "GET", "/models/labels", b"", 200),
-        Large("a prediction", "POST", "/predict", dumped(model="labels", context=few[0]), 200),
-        Large("a distribution", "POST", "/predict", asked("labels", few[0], True), 200),
+        Large("a prediction", "POST", "/predict", json_body(model="labels", context=few[0]), 200),
+        Large("a distribution", "POST", "/predict", prediction_body("labels", few[0], True), 200),
         Large("distributions", "POST", "/predict/batch", batch("labels", few, include_distribution=True), 200),
         Large("many contexts", "POST", "/predict/batch", batch("dense", rows), 200),
         Large(
@@ -96,19 +96,19 @@ def requests() -> list[Large]:
         Large("one wrong", "POST", "/predict/batch", batch("dense", [*rows[:-1], ["x"] * 200]), 200),
         Large("all wrong", "POST", "/predict/batch", batch("dense", [["x"] * 200] * 1000), 200),
         Large("all wrong and short", "POST", "/predict/batch", batch("dense", [["x"]] * 1000), 200),
-        Large("many wrong fields", "POST", "/feedback/batch", dumped(feedback=[dict.fromkeys(UNKNOWN)] * 1000), 200),
+        Large("many wrong fields", "POST", "/feedback/batch", json_body(feedback=[dict.fromkeys(UNKNOWN)] * 1000), 200),
         Large("too many", "POST", "/predict/batch", batch("dense", [[1]] * (BODY // 6)), 422),
         Large("one long context", "POST", "/predict/batch", b'{"model":"dense","contexts":[[' + ones + b"]]}", 200),
         Large("one long context", "POST", "/predict", start + ones + b"]}", 422),
-        Large("one sparse context", "POST", "/predict", dumped(model="sparse", context=indices), 200),
+        Large("one sparse context", "POST", "/predict", json_body(model="sparse", context=indices), 200),
         Large("unknown fields", "POST", "/predict", b"{" + unknown + b"}", 422),
         Large("unknown fields", "POST", "/models", b'{"name":"x",' + unknown + b"}", 422),
         Large("unknown fields inside", "POST", "/predict", b'{"model":"dense","context":{' + unknown + b"}}", 422),
         Large("hyperparameters", "POST", "/models", b'{"learner":{"algorithm":"x",' + unknown + b"}}", 422),
         Large("unknown items", "POST", "/feedback/batch", b'{"feedback":[{' + unknown + b"}]}", 422),
         Large("deep", "POST", "/predict", b"[" * BODY, 422),
-        Large("no JSON", "POST", "/predict", start + ones + b"}", 400),
-        Large("no numbers", "POST", "/predict", start + ones.replace(b"1", b"NaN")[:BODY], 400),
+        Large("not JSON", "POST", "/predict", start + ones + b"}", 400),
+        Large("not numbers", "POST", "/predict", start + ones.replace(b"1", b"NaN")[:BODY], 400),
         Large("the log", "GET", "/models/dense/rounds?limit=10000", b"", 200),
     ]
 
@@ -116,54 +116,54 @@ def requests() -> list[Large]:
 REST: dict[str, Any] = {"features": {"kind": "dense", "size": SIZE}, "learner": {"algorithm": "uniform"}}
 
 
-def asked(model: str, context: Any, include_distribution: bool) -> bytes:
-    """A prediction."""
-    return dumped(model=model, context=context, include_distribution=include_distribution)
+def prediction_body(model: str, context: Any, include_distribution: bool) -> bytes:
+    """Return the body of a prediction."""
+    return json_body(model=model, context=context, include_distribution=include_distribution)
 
 
 def batch(model: str, contexts: list[Any], **more: Any) -> bytes:
-    """Predictions."""
-    return dumped(model=model, contexts=contexts, **more)
+    """Return the body of a batch_body of predictions."""
+    return json_body(model=model, contexts=contexts, **more)
 
 
 async def send(client: httpx2.AsyncClient, method: str, path: str, body: bytes) -> httpx2.Response:
-    """One request."""
+    """Send one request."""
     return await client.request(method, path, content=body, headers={"content-type": "application/json"}, timeout=60.0)
 
 
 async def make_models(client: httpx2.AsyncClient) -> None:
-    """The models that the requests are for, one with a log."""
+    """Create the models that the requests use, one with a log."""
     labels = [f"label {i:025}" for i in range(MANY)]
     two = {"labels": ["a", "b"], "learner": {"algorithm": "gaptron"}}
     for body in (
-        dumped(name="labels", labels=labels, **REST),
-        dumped(name="dense", features={"kind": "dense", "size": 200}, **two),
-        dumped(name="sparse", features={"kind": "sparse", "size": 200_000}, **two),
+        json_body(name="labels", labels=labels, **REST),
+        json_body(name="dense", features={"kind": "dense", "size": 200}, **two),
+        json_body(name="sparse", features={"kind": "sparse", "size": 200_000}, **two),
     ):
         assert (await send(client, "POST", "/models", body)).status_code == 201
     rows = np.random.default_rng(2).normal(size=(1000, 200)).tolist()
-    made = (await send(client, "POST", "/predict/batch", batch("dense", rows))).json()["predictions"]
-    said = [{"prediction_id": each["prediction_id"], "correct": True} for each in made]
-    assert (await send(client, "POST", "/feedback/batch", dumped(feedback=said))).status_code == 200
+    drawn = (await send(client, "POST", "/predict/batch", batch("dense", rows))).json()["predictions"]
+    feedback = [{"prediction_id": each["prediction_id"], "correct": True} for each in drawn]
+    assert (await send(client, "POST", "/feedback/batch", json_body(feedback=feedback))).status_code == 200
     assert (
-        await send(client, "POST", "/predict", asked("sparse", {"indices": [1], "values": [1.0]}, False))
+        await send(client, "POST", "/predict", prediction_body("sparse", {"indices": [1], "values": [1.0]}, False))
     ).is_success
 
 
-async def test_no_request_holds_the_loop(store_url: str, callbacks: Callbacks) -> None:
-    """Parsing, checking, deciding, storing and answering leave the loop to others every 50 ms."""
+async def test_no_request_blocks_the_event_loop(store_url: str, callbacks: Callbacks) -> None:
+    """Parsing, validating, deciding, storing and answering yield to the event loop at least every 50 ms."""
     async with worker(store_url) as client:
         await make_models(client)
         held = []
         for request in requests():
-            longest, what = await shortest_hold(client, request, callbacks)
+            longest, what = await shortest_block(client, request, callbacks)
             if longest > LONGEST:
                 held.append(f"{request.what} ({request.path}): {longest * 1000:.0f} ms in {what}")
         assert held == []
 
 
-async def shortest_hold(client: httpx2.AsyncClient, request: Large, callbacks: Callbacks) -> tuple[float, str]:
-    """The longest callback of a request, in the best of some tries."""
+async def shortest_block(client: httpx2.AsyncClient, request: Large, callbacks: Callbacks) -> tuple[float, str]:
+    """Return the longest callback of a request, in the best of several attempts."""
     holds = []
     for _ in range(TRIES):
         if request.what == "many labels":

@@ -1,4 +1,4 @@
-"""The laws of signed feedback: what is let in, what is answered, and that no header breaks it."""
+"""The laws of signed feedback: valid signatures are accepted, others refused, and no header breaks the service."""
 
 import asyncio
 import base64
@@ -38,7 +38,7 @@ VECTOR = (
 
 
 def signed(body: bytes, secret: str = SECRET, at: int = NOW, message_id: str = "msg_1") -> dict[str, str]:
-    """The headers of a sender that signs with a secret."""
+    """Return the headers of a sender that signs with a secret."""
     text = f"{message_id}.{at}.".encode() + body
     key = base64.b64decode(secret.removeprefix("whsec_"))
     signature = base64.b64encode(hmac.new(key, text, hashlib.sha256).digest()).decode()
@@ -46,21 +46,21 @@ def signed(body: bytes, secret: str = SECRET, at: int = NOW, message_id: str = "
 
 
 class Hooked(NamedTuple):
-    """A worker that takes webhooks, and asks for keys otherwise; with a model whose predictions are stored."""
+    """A worker that accepts webhooks, with a model."""
 
     runner: asyncio.Runner
     client: httpx2.AsyncClient
     name: str
 
     async def send(self, body: Any, headers: dict[str, str] | None = None, **more: str) -> httpx2.Response:
-        """Sends a webhook, signed if no headers are given."""
+        """Send a webhook, signed unless headers are given."""
         content = body if isinstance(body, bytes) else json.dumps(body).encode()
         return await self.client.post(
             "/webhooks/feedback", content=content, headers=(signed(content) if headers is None else headers) | more
         )
 
     async def predict(self, own_id: str) -> str:
-        """Makes a prediction; its id."""
+        """Make a prediction, and return its id."""
         body = {"model": self.name, "context": X, "prediction_id": own_id}
         response = await self.client.post("/predict", json=body)
         assert response.status_code == 200, response.text
@@ -69,7 +69,7 @@ class Hooked(NamedTuple):
 
 @pytest.fixture
 def hooked(store_url: str, runner: asyncio.Runner, name: str) -> Iterator[Hooked]:
-    """Signed with SECRET or OLDER."""
+    """Run a worker that accepts the secrets SECRET and OLDER."""
     context = worker(store_url, webhook_secrets=f"{SECRET},{OLDER}")
     built = Hooked(runner, runner.run(context.__aenter__()), name)
     assert runner.run(built.client.post("/models", json=definition(name))).status_code == 201
@@ -78,20 +78,20 @@ def hooked(store_url: str, runner: asyncio.Runner, name: str) -> Iterator[Hooked
 
 
 def status_of(response: httpx2.Response) -> tuple[int, str]:
-    """Code, and what became of it or the type of the problem."""
+    """Return the HTTP status, and the `status` member or the problem type."""
     body = response.json()
     return response.status_code, body.get("type", "").removeprefix("urn:wager:problem:") or body["status"]
 
 
-def test_the_published_vector_is_right() -> None:
-    """The example of the specification is let in, at its time."""
+def test_the_published_example_is_accepted() -> None:
+    """The specification's example is accepted at its time."""
     secret, message_id, at, body, signature = VECTOR
     headers = {"webhook-id": message_id, "webhook-timestamp": str(at), "webhook-signature": signature}
     Verifier([secret], Clock(at)).verify(headers, body)
 
 
 async def test_a_webhook_is_recorded_once(hooked: Hooked) -> None:
-    """The first delivery is recorded, its replays and retries are duplicates, the contrary is a conflict."""
+    """The first delivery is recorded; replays and retries are duplicates; contradicting feedback is a conflict."""
     body = {"prediction_id": await hooked.predict("a"), "correct": True}
     first = await hooked.send(body)
     assert status_of(first) == (200, "recorded")
@@ -104,33 +104,33 @@ async def test_a_webhook_is_recorded_once(hooked: Hooked) -> None:
 
 
 def events(prediction_id: str) -> dict[str, tuple[Any, dict[str, str]]]:
-    """Bodies and headers that all say the same."""
+    """Return bodies and headers that express the same feedback."""
     attributes = {"specversion": "1.0", "id": "1", "source": "/shop", "type": "com.shop.clicked"}
-    said = {"prediction_id": prediction_id, "correct": True}
+    feedback = {"prediction_id": prediction_id, "correct": True}
     binary = {f"ce-{name}": value for name, value in attributes.items()}
     structured = {"content-type": "application/cloudevents+json; charset=utf-8"}
     as_json = {"content-type": "application/json"}
     return {
-        "plain": (said, {}),
-        "envelope": ({"type": "click", "timestamp": "2026-11-21T09:30:00Z", "data": said}, as_json),
-        "structured": (attributes | {"data": said}, structured),
+        "plain": (feedback, {}),
+        "envelope": ({"type": "click", "timestamp": "2026-11-21T09:30:00Z", "data": feedback}, as_json),
+        "structured": (attributes | {"data": feedback}, structured),
         "structured, by subject": (attributes | {"subject": prediction_id, "data": {"correct": True}}, structured),
-        "structured, with time": (attributes | {"time": "2026-11-21T09:30:00Z", "data": said}, structured),
-        "binary": (said, binary | as_json),
+        "structured, with time": (attributes | {"time": "2026-11-21T09:30:00Z", "data": feedback}, structured),
+        "binary": (feedback, binary | as_json),
         "binary, by subject": ({"correct": True}, binary | as_json | {"ce-subject": prediction_id}),
     }
 
 
-async def test_every_form_says_the_same(hooked: Hooked) -> None:
-    """Bare, in an envelope, as a CloudEvent in both modes; as any of them the feedback is recorded."""
+async def test_every_form_of_feedback_is_recorded(hooked: Hooked) -> None:
+    """Feedback is recorded when bare, in an envelope, and as a CloudEvent in either mode."""
     for number, form in enumerate(events("")):
         body, headers = events(await hooked.predict(f"f{number}"))[form]
         response = await hooked.send(json.dumps(body).encode(), None, **headers)
         assert status_of(response) == (200, "recorded"), (form, response.text)
 
 
-async def test_what_cannot_be_joined_is_ignored(hooked: Hooked) -> None:
-    """An unknown prediction or model is answered with a reason: sent again, it would fare no better."""
+async def test_feedback_without_a_prediction_is_ignored(hooked: Hooked) -> None:
+    """Feedback for an unknown prediction or model is answered with 200 and a reason, because a retry would not help."""
     for prediction_id, slug in [(f"{hooked.name}:none", "prediction-not-found"), ("none:a", "model-not-found")]:
         response = await hooked.send({"prediction_id": prediction_id, "correct": True})
         assert status_of(response) == (200, "ignored")
@@ -158,8 +158,8 @@ async def test_what_cannot_be_joined_is_ignored(hooked: Hooked) -> None:
     ],
     ids=lambda value: str(value)[:50],
 )
-async def test_what_says_nothing_is_refused(hooked: Hooked, body: bytes, headers: dict[str, str]) -> None:
-    """A signed body that is no feedback is 422 or 400, never 5xx and never 410."""
+async def test_a_body_that_is_not_feedback_is_refused(hooked: Hooked, body: bytes, headers: dict[str, str]) -> None:
+    """A signed body that is not feedback is refused with 422."""
     response = await hooked.send(body, None, **headers)
     assert response.status_code == 422, response.text
     assert response.headers["content-type"] == "application/problem+json"
@@ -191,23 +191,23 @@ BAD: dict[str, dict[str, str]] = {
 
 @pytest.mark.parametrize("case", BAD)
 def test_a_wrong_signature_is_refused(case: str) -> None:
-    """Each is refused with SignatureError, and nothing else is raised."""
+    """Each wrong signature raises `SignatureError`, and no other error."""
     with pytest.raises(SignatureError):
         Verifier([SECRET, OLDER], Clock(NOW)).verify(BAD[case], BODY)
 
 
 async def test_a_wrong_signature_is_answered_401(hooked: Hooked) -> None:
-    """Over HTTP as well, before the body is looked at."""
+    """Over HTTP, a wrong signature gets 401 before the body is parsed."""
     for case, headers in BAD.items():
         if all(value.isascii() for value in headers.values()):
             assert status_of(await hooked.send(b"{", headers)) == (401, "invalid-signature"), case
 
 
-SEEN_BY_THE_BODY = {"another id", "another time", "foreign secret", "another body"}
+NEEDS_THE_BODY = {"another id", "another time", "foreign secret", "another body"}
 
 
-async def test_a_body_is_not_waited_for_where_the_headers_will_do(hooked: Hooked, store_url: str) -> None:
-    """What its headers condemn is refused though its body never comes; so is everything where there is no secret."""
+async def test_invalid_headers_are_refused_before_the_body(hooked: Hooked, store_url: str) -> None:
+    """Headers that cannot be valid are refused without waiting for the body; without secrets, so is every webhook."""
 
     async def never() -> AsyncIterator[bytes]:
         await asyncio.Event().wait()
@@ -217,7 +217,7 @@ async def test_a_body_is_not_waited_for_where_the_headers_will_do(hooked: Hooked
         async with asyncio.timeout(5.0):
             return status_of(await client.post("/webhooks/feedback", content=never(), headers=headers))
 
-    cases = [case for case in BAD if case not in SEEN_BY_THE_BODY and all(map(str.isascii, BAD[case].values()))]
+    cases = [case for case in BAD if case not in NEEDS_THE_BODY and all(map(str.isascii, BAD[case].values()))]
     assert len(cases) > 10
     for case in cases:
         assert await refused(hooked.client, BAD[case]) == (401, "invalid-signature"), case
@@ -227,8 +227,8 @@ async def test_a_body_is_not_waited_for_where_the_headers_will_do(hooked: Hooked
 
 @pytest.mark.parametrize("secret", [SECRET, OLDER])
 @pytest.mark.parametrize("at", [NOW - TOLERANCE_SECONDS, NOW, NOW + TOLERANCE_SECONDS])
-def test_a_right_signature_is_let_in(secret: str, at: int) -> None:
-    """Of either secret, beside others, under either name of the headers, as old as may be."""
+def test_a_valid_signature_is_accepted(secret: str, at: int) -> None:
+    """A signature with either secret is accepted, among others, under either header name, within the tolerance."""
     headers = signed(BODY, secret, at)
     several = headers | {"webhook-signature": f"v1a,x garbage {headers['webhook-signature']} v1,"}
     svix = {name.replace("webhook-", "svix-"): value for name, value in headers.items()}
@@ -241,8 +241,8 @@ def test_a_right_signature_is_let_in(secret: str, at: int) -> None:
     st.dictionaries(st.sampled_from(sorted(GOOD)), st.text() | st.binary().map(lambda raw: raw.decode("latin-1"))),
     st.binary() | st.just(BODY),
 )
-def test_no_header_breaks_it(headers: dict[str, str], body: bytes) -> None:
-    """Any text in any header, any bytes in the body: refused, and nothing else raised."""
+def test_arbitrary_headers_are_refused(headers: dict[str, str], body: bytes) -> None:
+    """Any header text with any body bytes is refused with `SignatureError`, and no other error."""
     if body == BODY and GOOD | headers == GOOD:
         return
     with pytest.raises(SignatureError):
@@ -260,15 +260,15 @@ EVENTS = st.dictionaries(st.sampled_from(ATTRIBUTES), ANYTHING | st.dictionaries
     st.sampled_from(["application/json", "application/cloudevents+json", "text/plain", "é"]),
     st.binary(max_size=8) | EVENTS.map(lambda event: json.dumps(event).encode()),
 )
-def test_no_event_breaks_it(headers: dict[str, str], media_type: str, body: bytes) -> None:
-    """Whatever a sender signs is feedback, or is refused as what it is not."""
+def test_arbitrary_events_are_feedback_or_refused(headers: dict[str, str], media_type: str, body: bytes) -> None:
+    """A signed event is either feedback, or refused with a validation error."""
     with contextlib.suppress(InvalidInputError, pydantic.ValidationError):
         read_feedback(headers | {"content-type": media_type}, body)
 
 
 @FUZZ
 @given(st.integers(0, len(GOOD["webhook-signature"]) - 1), st.characters())
-def test_no_changed_character_is_let_in(place: int, character: str) -> None:
+def test_a_changed_signature_is_refused(place: int, character: str) -> None:
     """A signature with one character changed is refused."""
     right = GOOD["webhook-signature"]
     wrong = right[:place] + character + right[place + 1 :]
@@ -277,8 +277,8 @@ def test_no_changed_character_is_let_in(place: int, character: str) -> None:
             Verifier([SECRET], Clock(NOW)).verify(GOOD | {"webhook-signature": wrong}, BODY)
 
 
-async def test_raw_bytes_in_headers_are_answered(hooked: Hooked) -> None:
-    """Bytes that are no text in any of the headers get a 4xx."""
+async def test_raw_bytes_in_headers_are_refused(hooked: Hooked) -> None:
+    """Headers with bytes that are not text get a 4xx, and not 410."""
     for raw in (b"\xff\xfe", b"v1,\xff", b"\xc3\xa9", b"1" * 5000):
         for name in (*GOOD, "content-type", "ce-id", "ce-time"):
             headers: list[Any] = [(key.encode(), value.encode()) for key, value in signed(b"{}").items() if key != name]
@@ -288,8 +288,8 @@ async def test_raw_bytes_in_headers_are_answered(hooked: Hooked) -> None:
             assert response.status_code != 410
 
 
-async def test_without_secrets_there_are_no_webhooks(store_url: str) -> None:
-    """A service that has no secret refuses all, also what is signed with an empty one."""
+async def test_a_service_without_secrets_refuses_webhooks(store_url: str) -> None:
+    """A service without secrets refuses every webhook, even one signed with an empty secret."""
     async with worker(store_url) as client:
         response = await client.post("/webhooks/feedback", content=BODY, headers=signed(BODY, "whsec_"))
         assert status_of(response) == (401, "invalid-signature")

@@ -15,24 +15,24 @@ from tests.service.wager import Wager
 
 
 @pytest.fixture(autouse=True)
-def _no_service_beside_the_test(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """The demonstration finds no service by itself, and puts what it makes into this test's folder."""
+def _isolated_demo(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Point the demo to an unused port, and its temporary files to the test's folder."""
     monkeypatch.setattr(demo, "DEFAULT_URL", f"http://127.0.0.1:{free_port()}")
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
 
 
 def share_of(row: str, printed: str) -> float:
-    """The percentage in a row of the printed table."""
+    """Return the percentage in a row of the printed table."""
     found = re.search(rf"{row} *│ *([0-9.]+)%", printed)
     assert found, printed
     return float(found[1])
 
 
-def test_a_model_learns_before_your_eyes(
+def test_the_demo_model_beats_every_single_label(
     live: Wager, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The table shows a model at the service asked for beating every single label; then the model is deleted."""
-    monkeypatch.setattr(demo, "_CLASSES", 3)  # learned in few rounds, whatever the luck of the draws
+    """With `--url` the model at that service beats every single label, and is deleted at the end."""
+    monkeypatch.setattr(demo, "_CLASSES", 3)  # learned in few rounds, whatever the random draws
     demo.run(live.url, 800, 1)
     printed = capsys.readouterr().out
     assert f"Service    {live.url}\n" in printed
@@ -42,8 +42,8 @@ def test_a_model_learns_before_your_eyes(
     assert httpx2.get(f"{live.url}/models").json()["models"] == []
 
 
-def test_it_needs_nothing_and_leaves_nothing(tmp_path: Path) -> None:
-    """`wager demo` starts a service of its own where none runs, and leaves neither that nor its data behind."""
+def test_the_demo_starts_a_service_and_leaves_nothing(tmp_path: Path) -> None:
+    """Without a running service `wager demo` starts one, and removes the service and its data at the end."""
     result = CliRunner().invoke(app, ["demo", "--rounds", "20"])
     assert result.exit_code == 0, result.output
     found = re.search(r"Service {4}(http:\S+), started for this demonstration\n", result.stdout)
@@ -54,15 +54,15 @@ def test_it_needs_nothing_and_leaves_nothing(tmp_path: Path) -> None:
         httpx2.get(found[1])
 
 
-def test_a_service_that_is_not_there_is_named() -> None:
-    """`wager demo --url` ends with code 1 and one line where nothing answers."""
+def test_an_unreachable_service_is_named() -> None:
+    """`wager demo --url` ends with code 1 and one line if no service answers."""
     result = CliRunner().invoke(app, ["demo", "--url", demo.DEFAULT_URL])
     assert result.exit_code == 1
     assert result.stderr == f"wager: no service is ready at {demo.DEFAULT_URL}\n"
 
 
-def test_the_data_follow_from_the_seed() -> None:
-    """The same seed brings the same contexts, all of length 1, and labels; another seed brings others."""
+def test_examples_depend_on_the_seed_only() -> None:
+    """Equal seeds give equal contexts, of length 1, and labels; different seeds give different ones."""
     first, again, other = (list(demo.examples(50, seed)) for seed in (1, 1, 2))
     assert first == again != other
     assert all(sum(number**2 for number in context) == pytest.approx(1.0) for context, _ in first)

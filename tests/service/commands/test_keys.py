@@ -1,4 +1,4 @@
-"""The laws of `wager keys`, and of what `wager serve` says of keys."""
+"""The laws of `wager keys`, and of the messages about keys from `wager serve`."""
 
 import os
 import socket
@@ -20,25 +20,25 @@ from tests.service.wager import serve
 
 
 @pytest.fixture(autouse=True)
-def _elsewhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def _isolated(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     for name in Settings.model_fields:
         monkeypatch.delenv(f"WAGER_{name.upper()}", raising=False)
     monkeypatch.setenv("WAGER_DATA_DIR", str(tmp_path / "data"))
 
 
 def keys(*arguments: str) -> Result:
-    """Run `wager keys` with these arguments inside this process."""
+    """Run `wager keys` with these arguments in this process."""
     return CliRunner().invoke(app, ["keys", *arguments])
 
 
 def id_of(issued: Result) -> str:
-    """The id of a key that was made."""
+    """Return the id of a created key."""
     assert issued.exit_code == 0, issued.stderr
     return issued.stdout.split("_")[1]
 
 
-def test_keys_live_in_the_store_that_serves(tmp_path: Path) -> None:
-    """A key made beside a running service opens it, is listed without its secret, and ends when it is revoked."""
+def test_keys_work_in_a_running_service(tmp_path: Path) -> None:
+    """A key created next to a running service works, is listed without its secret, and stops working when revoked."""
     with serve(tmp_path, WAGER_AUTH="required", WAGER_KEY_CACHE_SECONDS="0") as wager:
 
         def status(key: str) -> int:
@@ -52,22 +52,22 @@ def test_keys_live_in_the_store_that_serves(tmp_path: Path) -> None:
         listed = keys("list").stdout
         assert [row.split() for row in listed.splitlines()][1] == [key_id, "the", "tests", "read", "a*", "9/hour"]
         assert key.rpartition("_")[2] not in listed
-        heir = keys("rotate", key_id, "--overlap-hours", "1").stdout.strip()
-        assert (status(key), status(heir)) == (200, 200)
+        successor = keys("rotate", key_id, "--overlap-hours", "1").stdout.strip()
+        assert (status(key), status(successor)) == (200, 200)
         assert keys("revoke", key_id).exit_code == 0
-        assert (status(key), status(heir)) == (401, 200)
+        assert (status(key), status(successor)) == (401, 200)
 
 
-def test_keys_can_be_made_before_the_first_start(tmp_path: Path) -> None:
-    """Without a service the store is started for the command, keeps the key, and is stopped."""
+def test_keys_can_be_created_before_the_first_start(tmp_path: Path) -> None:
+    """Without a service, the command starts the store, stores the key, and stops the store."""
     made = id_of(keys("create", "first", "--scope", "admin", "--expires-in-days", "30"))
     assert made in keys("list").stdout
-    with EmbeddedServer(tmp_path / "data", lock_seconds=0.0):  # which nobody holds any more
+    with EmbeddedServer(tmp_path / "data", lock_seconds=0.0):  # the command no longer holds the lock
         assert made in keys("list").stdout
 
 
-def test_a_wrong_key_is_refused_by_field() -> None:
-    """What a key cannot have is named; an id that is not there has a message."""
+def test_an_error_names_the_invalid_option() -> None:
+    """The error names the invalid option; an unknown id has a clear message."""
     for option, value in [("--scope", "write"), ("--models", "a/b"), ("--limit", "some")]:
         arguments = {"--scope": "read"} | {option: value}
         result = keys("create", "x", *(word for pair in arguments.items() for word in pair))
@@ -79,8 +79,8 @@ def test_a_wrong_key_is_refused_by_field() -> None:
         assert "no API key" in result.stderr
 
 
-def test_a_store_that_is_not_there_has_its_own_code(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The command says so, without a trace or a password."""
+def test_an_unreachable_store_has_an_exit_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    """If the store does not answer, the command prints one line without a traceback or a password."""
     monkeypatch.setenv("WAGER_STORE_URL", "redis://:hunter2@127.0.0.1:1/0")
     result = keys("list")
     assert result.exit_code == EXIT_STORE
@@ -91,10 +91,10 @@ def test_a_store_that_is_not_there_has_its_own_code(monkeypatch: pytest.MonkeyPa
 @pytest.mark.parametrize(
     ("environment", "status"), [({}, 401), ({"WAGER_HOST": "127.0.0.1"}, 200), ({"WAGER_AUTH": "off"}, 200)]
 )
-async def test_an_application_that_is_not_told_its_address_needs_keys(
+async def test_an_imported_application_requires_keys(
     monkeypatch: pytest.MonkeyPatch, environment: dict[str, str], status: int
 ) -> None:
-    """Whoever imports it may listen on any address: keys are needed, unless the settings say otherwise."""
+    """An imported application may listen on any address, so it requires keys unless host or auth is set."""
     for name, value in {"WAGER_STORE_URL": "unix:///nowhere/valkey.sock", **environment}.items():
         monkeypatch.setenv(name, value)
     transport = httpx2.ASGITransport(app=create_app())
@@ -102,8 +102,8 @@ async def test_an_application_that_is_not_told_its_address_needs_keys(
         assert (await client.get("/learners")).status_code == status
 
 
-def test_another_program_on_every_address_needs_keys(store_url: str) -> None:
-    """uvicorn's own command line, without `wager serve`: the host that it is given is no setting of the service."""
+def test_an_application_in_uvicorn_requires_keys(store_url: str) -> None:
+    """uvicorn's command line, without `wager serve`, requires keys, because it does not set the service's host."""
     with socket.socket() as listener:
         listener.bind(("0.0.0.0", 0))
         listener.listen()
@@ -118,8 +118,8 @@ def test_another_program_on_every_address_needs_keys(store_url: str) -> None:
                 process.kill()
 
 
-def test_a_service_that_others_reach_needs_keys(tmp_path: Path) -> None:
-    """On an address beyond loopback keys are needed without being asked for; where they are off, it warns."""
+def test_a_service_beyond_loopback_requires_keys(tmp_path: Path) -> None:
+    """Beyond loopback, keys are required by default; if they are off, the service logs a warning."""
     (tmp_path / "off").mkdir()
     with serve(tmp_path, WAGER_HOST="0.0.0.0") as wager:
         assert httpx2.get(f"{wager.url}/models", timeout=30.0).status_code == 401

@@ -24,7 +24,7 @@ def _clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(autouse=True)
 def _unchanged_process(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Commands run inside the test process: undo what they do to it."""
+    """Undo what commands change in the test process."""
     for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
         monkeypatch.setenv(name, "1")
     handler = signal.getsignal(signal.SIGTERM)
@@ -33,16 +33,16 @@ def _unchanged_process(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def wager(*arguments: str) -> Result:
-    """Run `wager` with these arguments inside this process."""
+    """Run `wager` with these arguments in this process."""
     return CliRunner().invoke(app, arguments)
 
 
 def test_version_is_printed() -> None:
-    """`wager version` prints the version of the package and nothing else."""
-    assert wager("version").output == f"{__version__}\n"
+    """`wager version` and `wager --version` print the version of the package and nothing else."""
+    assert wager("version").output == wager("--version").output == f"{__version__}\n"
 
 
-def test_version_is_light() -> None:
+def test_version_imports_no_heavy_module() -> None:
     """`wager version` imports neither the web framework, nor numpy, nor the store's client."""
     code = (
         "import sys; from service.commands.main import app\n"
@@ -54,8 +54,8 @@ def test_version_is_light() -> None:
     subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
 
 
-def test_every_wrong_setting_has_its_own_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Wrong settings end `wager serve` with code 2 and one line each, naming the variable."""
+def test_each_wrong_setting_has_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wrong settings end `wager serve` with code 2 and one line each, which names the variable."""
     monkeypatch.setenv("WAGER_WORKERS", "many")
     result = wager("serve", "--port", "0", "--store-url", "http://user:secret@host")
     assert result.exit_code == EXIT_SETTINGS
@@ -68,7 +68,7 @@ def test_every_wrong_setting_has_its_own_line(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_a_taken_port_is_refused_before_the_store_starts(tmp_path: Path) -> None:
-    """A port in use ends `wager serve` with its own code, and no data directory is made."""
+    """A port in use ends `wager serve` with `EXIT_ADDRESS` before it creates a data directory."""
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
         other.listen()
@@ -79,8 +79,8 @@ def test_a_taken_port_is_refused_before_the_store_starts(tmp_path: Path) -> None
     assert not (tmp_path / "data").exists()
 
 
-def test_a_store_that_cannot_run_has_its_own_code(tmp_path: Path) -> None:
-    """A data directory that is a file ends `wager serve` with a code and a message of its own."""
+def test_a_store_that_cannot_start_has_an_exit_code(tmp_path: Path) -> None:
+    """A data directory that is a file ends `wager serve` with `EXIT_STORE` and a message."""
     path = tmp_path / "file"
     path.touch()
     with socket.socket() as probe:

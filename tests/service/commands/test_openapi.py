@@ -1,4 +1,4 @@
-"""The laws of the API's description: openapi.json, and openapi.md made from it."""
+"""The laws of the API's description: openapi.json, and openapi.md generated from it."""
 
 import asyncio
 import dataclasses
@@ -27,7 +27,7 @@ _TYPES = {"string", "integer", "number", "boolean", "array", "object", "null"}
 
 
 class Operation(NamedTuple):
-    """An operation of openapi.json."""
+    """An operation in openapi.json."""
 
     method: str
     path: str
@@ -41,23 +41,23 @@ each_operation = pytest.mark.parametrize("operation", OPERATIONS, ids=lambda eac
 
 
 def section(operation: Operation) -> str:
-    """What openapi.md says about an operation."""
+    """Return an operation's section of openapi.md."""
     call = f"\n\n`{operation.method} {operation.path}`\n\n"
     (one,) = (part for part in re.split(r"\n(?=##)", _PAGE) if call in part)
     return one
 
 
 def example(operation: Operation, heading: str) -> str | None:
-    """The JSON under a heading in an operation's section of openapi.md."""
+    """Return the JSON under a heading in an operation's section of openapi.md, or None."""
     found = re.search(rf"{heading}:\n\n```json\n(.*?)\n```", section(operation), re.DOTALL)
     return found and found[1]
 
 
 def validate(schema: dict[str, Any], text: str) -> None:
-    """Reads a text as the model, pydantic's or a dataclass, that a schema refers to.
+    """Validate a text against the model, a pydantic class or a dataclass, that a schema refers to.
 
     Raises:
-        pydantic.ValidationError: if it is not valid.
+        pydantic.ValidationError: If the text is invalid.
     """
     name = schema["$ref"].rpartition("/")[2]
     schemas = [vars(module) for path, module in sys.modules.items() if path.startswith("service.schemas.")]
@@ -68,25 +68,25 @@ def validate(schema: dict[str, Any], text: str) -> None:
 
 
 def descendants(cls: type[Any]) -> Iterator[type[Any]]:
-    """Every class that inherits from this one."""
+    """Yield every subclass, direct or indirect."""
     for child in cls.__subclasses__():
         yield child
         yield from descendants(child)
 
 
-def inside(value: Any) -> Iterator[dict[str, Any]]:
-    """Every object in a JSON value."""
+def objects_in(value: Any) -> Iterator[dict[str, Any]]:
+    """Yield every object in a JSON value."""
     if isinstance(value, dict):
         yield value
     for each in value.values() if isinstance(value, dict) else value if isinstance(value, list) else []:
-        yield from inside(each)
+        yield from objects_in(each)
 
 
 # --- openapi.md
 
 
-def test_the_page_is_what_the_code_says() -> None:
-    """The command prints openapi.md to the byte, whatever the environment. Else: `make openapi`."""
+def test_the_page_is_up_to_date() -> None:
+    """The command prints openapi.md to the byte, whatever the environment. To update it, run `make openapi`."""
     strange = {
         "PYTHONHASHSEED": "7",
         "PYTHONPATH": str(_ROOT),
@@ -102,19 +102,19 @@ def test_the_page_is_what_the_code_says() -> None:
 
 @each_operation
 def test_every_example_is_valid(operation: Operation) -> None:
-    """Each body asked for has an example, each JSON object answered too, and they are valid."""
-    asked = operation.about.get("requestBody", {}).get("content", {}).get("application/json")
-    assert (asked is None) == (example(operation, "For example") is None)
-    if asked is not None:
-        validate(asked["schema"], example(operation, "For example") or "")
+    """Every JSON request body and every JSON object in a successful answer has a valid example."""
+    body = operation.about.get("requestBody", {}).get("content", {}).get("application/json")
+    assert (body is None) == (example(operation, "For example") is None)
+    if body is not None:
+        validate(body["schema"], example(operation, "For example") or "")
     for status, response in operation.about["responses"].items():
-        answered = response.get("content", {}).get("application/json")
-        if status.startswith("2") and answered is not None:
-            validate(answered["schema"], example(operation, "An answer") or "")
+        answer = response.get("content", {}).get("application/json")
+        if status.startswith("2") and answer is not None:
+            validate(answer["schema"], example(operation, "An answer") or "")
 
 
 async def test_the_examples_work(client: httpx2.AsyncClient) -> None:
-    """The examples, sent to a running service one after another, are answered as the page says."""
+    """The examples, sent to a running service in order, are answer as the page says."""
     named = {each.about["operationId"]: each for each in OPERATIONS}
     story = ["create_model", "predict", "feedback", "predict_batch", "feedback_batch", "get_model", "delete_model"]
     for operation in (named[each] for each in story):
@@ -126,8 +126,8 @@ async def test_the_examples_work(client: httpx2.AsyncClient) -> None:
         assert problems.TYPE_PREFIX not in response.text
 
 
-def test_every_link_of_the_page_has_its_heading() -> None:
-    """No link leads nowhere, no two headings share a name, and every operation is in the table at the top."""
+def test_every_link_of_the_page_resolves() -> None:
+    """All links resolve, headings are unique, and the table at the top lists every operation."""
     headings = [line.lstrip("# ").lower().replace(" ", "-") for line in _PAGE.splitlines() if line.startswith("##")]
     links = re.findall(r"\]\(#([^)]*)\)", _PAGE)
     assert len(set(headings)) == len(headings)
@@ -135,15 +135,15 @@ def test_every_link_of_the_page_has_its_heading() -> None:
     assert all(f"[`{each.method} {each.path}`](#" in _PAGE for each in OPERATIONS)
 
 
-def test_the_page_holds_no_html() -> None:
-    """Outside of code there is no `<`, and all rows of a table have as many cells as its head."""
+def test_the_page_is_plain_markdown() -> None:
+    """There is no `<` outside code, and all rows of a table have the same number of cells."""
     assert "<" not in _CODE.sub("", _PAGE)
     for table in re.findall(r"(?:^\|.*\|\n)+", _PAGE, re.MULTILINE):
         assert len({len(re.findall(r"(?<!\\)\|", row)) for row in table.splitlines()}) == 1, table
 
 
 def test_every_problem_is_in_the_table() -> None:
-    """Each type of problem that the service can write has its row, with its status."""
+    """Each problem type that the service can write has a row with its status."""
     rows = dict(re.findall(r"\n\| `([a-z-]+)` \| (\d{3}) \|", _PAGE))
     written = set(re.findall(r'"([a-z]+(?:-[a-z]+)+)"', inspect.getsource(problem_types)))
     assert written == set(rows)
@@ -154,8 +154,8 @@ def test_every_problem_is_in_the_table() -> None:
 
 
 @each_operation
-def test_every_operation_says_what_it_does(operation: Operation) -> None:
-    """Each has a summary, a description, one tag, and a description of each answer, a good one among them."""
+def test_every_operation_is_described(operation: Operation) -> None:
+    """Each operation has a summary, a description, one tag, and a description of each answer, with one success."""
     about = operation.about
     assert about["summary"]
     assert about["description"].endswith(".")
@@ -165,7 +165,7 @@ def test_every_operation_says_what_it_does(operation: Operation) -> None:
 
 
 def test_operation_ids_are_unique_names() -> None:
-    """No two operations share an id, and each can be a function's name in a generated client."""
+    """Operation ids are unique, and valid function names for generated clients."""
     ids = [each.about["operationId"] for each in OPERATIONS]
     assert len(set(ids)) == len(ids)
     assert all(each.isidentifier() for each in ids)
@@ -173,7 +173,7 @@ def test_operation_ids_are_unique_names() -> None:
 
 @each_operation
 def test_parameters_are_declared(operation: Operation) -> None:
-    """The names in a path are its path parameters, all of them required; a body is asked for by some methods only."""
+    """The names in a path are its required path parameters; only some methods have a body."""
     parameters = operation.about.get("parameters", [])
     in_path = {each["name"] for each in parameters if each["in"] == "path" and each["required"]}
     assert in_path == set(re.findall(r"\{(\w+)\}", operation.path))
@@ -182,20 +182,20 @@ def test_parameters_are_declared(operation: Operation) -> None:
 
 
 def test_the_document_is_openapi_3_1() -> None:
-    """The document has what 3.1 requires, every reference leads somewhere, and every type is one of JSON Schema."""
+    """The document has the members required by OpenAPI 3.1, no dangling reference, and only JSON Schema types."""
     assert _API["openapi"].startswith("3.1.")
     assert {"title", "version", "description", "license"} <= set(_API["info"])
     assert set(_API) <= {"openapi", "info", "servers", "paths", "components", "security", "tags", "webhooks"}
     assert all(re.fullmatch(r"/[a-z_{}./-]*", path) for path in _API["paths"])
-    references = {each["$ref"] for each in inside(_API) if "$ref" in each}
+    references = {each["$ref"] for each in objects_in(_API) if "$ref" in each}
     assert references == {f"#/components/schemas/{name}" for name in _API["components"]["schemas"]}
-    for schema in inside(_API["components"]["schemas"]):
+    for schema in objects_in(_API["components"]["schemas"]):
         kind = schema.get("type", "object")
-        assert isinstance(kind, dict) or kind in _TYPES  # a dict is a property that is called `type`
+        assert isinstance(kind, dict) or kind in _TYPES  # a dict is a property named `type`
 
 
 def test_the_service_serves_the_same_document() -> None:
-    """`/openapi.json` is what the page was made from."""
+    """`/openapi.json` is the document that the page is generated from."""
 
     async def ask() -> Any:
         transport = httpx2.ASGITransport(app=create_app(Settings(store_url="unix:///nowhere/valkey.sock")))

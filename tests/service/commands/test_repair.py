@@ -1,4 +1,4 @@
-"""The laws of `wager repair`: it lists what is damaged, and changes nothing."""
+"""The laws of `wager repair`: it lists damage and changes nothing."""
 
 import asyncio
 from pathlib import Path
@@ -20,19 +20,19 @@ from tests.service.workers import worker
 
 
 @pytest.fixture(autouse=True)
-def _elsewhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def _isolated(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     for name in Settings.model_fields:
         monkeypatch.delenv(f"WAGER_{name.upper()}", raising=False)
     monkeypatch.setenv("WAGER_DATA_DIR", str(tmp_path / "data"))
 
 
 def repair(*arguments: str) -> Result:
-    """Run `wager repair` with these arguments inside this process."""
+    """Run `wager repair` with these arguments in this process."""
     return CliRunner().invoke(app, ["repair", *arguments])
 
 
-async def spoil(url: str) -> None:
-    """Models: one whole, one for each kind of damage, and one of a newer version."""
+async def create_damaged_models(url: str) -> None:
+    """Store one intact model, one with each kind of damage, and one of a newer version."""
     store = RedisStore(url, timeout=5.0)
     for name in ("whole", "definition", "snapshot", "log", "prediction", "recorded", "newer"):
         model = await make_model(store, name)
@@ -58,10 +58,10 @@ async def spoil(url: str) -> None:
     await store.close()
 
 
-def test_it_lists_all_damage_and_changes_nothing(tmp_path: Path) -> None:
-    """A line for each thing that cannot be read; exit code 1 where one is damaged, and 0 where none is."""
+def test_repair_lists_all_damage_and_changes_nothing(tmp_path: Path) -> None:
+    """Each unreadable item has a line; the exit code is 1 if any is damaged, else 0."""
     with EmbeddedServer(tmp_path / "data") as server:
-        asyncio.run(spoil(server.url))
+        asyncio.run(create_damaged_models(server.url))
         with raw(server.url) as client:
             before = {key: client.dump(key) for key in client.scan_iter()}
         found = repair()
@@ -73,7 +73,7 @@ def test_it_lists_all_damage_and_changes_nothing(tmp_path: Path) -> None:
         "definition: definition: damaged:",
         "log: round 2: damaged:",
         "log: round 3: damaged:",
-        "newer: snapshot: of a newer version, not searched:",
+        "newer: snapshot: written by a newer version, not searched:",
         "prediction: prediction open: damaged:",
         "recorded: round 4, on record: damaged:",
         "snapshot: snapshot of 1 rounds: damaged:",
@@ -86,15 +86,15 @@ def test_it_lists_all_damage_and_changes_nothing(tmp_path: Path) -> None:
     assert repair("--model", "whole").stdout.strip() == "nothing is damaged"
 
 
-def test_it_says_that_it_changes_nothing() -> None:
-    """In its help, with its exit codes."""
+def test_the_help_says_that_nothing_changes() -> None:
+    """The help states that nothing is changed, and lists the exit codes."""
     text = " ".join(repair("--help").stdout.split())
-    assert "Nothing is changed" in text
-    assert "exit code is 0" in text
+    assert "without changing anything" in text
+    assert "Exit codes: 0 without damage" in text
 
 
-def test_a_model_that_is_not_there_is_no_good_news(tmp_path: Path) -> None:
-    """A name that is misspelled must not look like a model that is whole."""
+def test_an_unknown_model_is_an_error(tmp_path: Path) -> None:
+    """A misspelled name must not look like an intact model."""
     with EmbeddedServer(tmp_path / "data"):
         found = repair("--model", "nothing")
     assert found.exit_code == 2

@@ -1,4 +1,4 @@
-"""Laws of every kind of context, and that nobody but a kind's own file knows it."""
+"""The laws of every kind of context; and only a kind's own file depends on it."""
 
 import ast
 import json
@@ -24,11 +24,11 @@ READ_SHOWN: TypeAdapter[Any] = TypeAdapter(ShownContext)
 
 
 class Sample(NamedTuple):
-    """What a client may send for one kind, as JSON values."""
+    """Requests of one kind, as JSON values."""
 
     features: dict[str, Any]
-    contexts: list[Any]  # two that differ at least
-    largest: tuple[int | str, str, float]  # number of the first context: its feature, its field, itself
+    contexts: list[Any]  # at least two that differ
+    largest: tuple[int | str, str, float]  # largest number of the first context: its feature, its field, its value
     wanted: str
 
 
@@ -48,12 +48,12 @@ SAMPLES = {
 
 
 def kind_of(name: str) -> ContextKind[Any]:
-    """The kind of a model with the sample's features."""
+    """Return the kind of a model with the sample's features."""
     return context_kind(READ_FEATURES.validate_python({"kind": name} | SAMPLES[name].features))
 
 
 def contexts_of(name: str) -> list[Any]:
-    """The sample's contexts, read as in a request."""
+    """Return the sample's contexts, parsed as in a request."""
     return [READ_CONTEXT.validate_json(json.dumps(each)) for each in SAMPLES[name].contexts]
 
 
@@ -61,13 +61,13 @@ every_kind = pytest.mark.parametrize("name", sorted(NAMES))
 
 
 def test_every_kind_has_a_sample() -> None:
-    """The laws hold for each kind that a model may have."""
+    """Every registered kind has a sample, so the laws cover it."""
     assert SAMPLES.keys() == NAMES
 
 
 @every_kind
 def test_a_kind_is_found_by_its_name(name: str) -> None:
-    """The features that name a kind are read as its own, and lead to it."""
+    """Features that name a kind are parsed as that kind's features, and lead to that kind."""
     features = READ_FEATURES.validate_python({"kind": name} | SAMPLES[name].features)
     (kind,) = [each for each in KINDS if each.name == name]
     assert type(features) is kind.features
@@ -76,8 +76,8 @@ def test_a_kind_is_found_by_its_name(name: str) -> None:
 
 
 @every_kind
-def test_a_given_context_is_read_as_one_kind(name: str) -> None:
-    """Its kind claims it, as JSON and as what was read from it, and no kind that is asked before does."""
+def test_a_context_is_parsed_as_one_kind(name: str) -> None:
+    """A context is claimed by its kind, both as JSON and parsed, and by no kind that is tried earlier."""
     for given, context in zip(SAMPLES[name].contexts, contexts_of(name), strict=True):
         assert type(context) is kind_of(name).type
         for value in (given, context):
@@ -87,7 +87,7 @@ def test_a_given_context_is_read_as_one_kind(name: str) -> None:
 
 @every_kind
 def test_a_checked_context_is_gathered_and_shown(name: str) -> None:
-    """What a client gave is what the log shows, number by number, and JSON again."""
+    """The log shows exactly the context that the client sent, also after encoding as JSON."""
     kind, contexts = kind_of(name), contexts_of(name)
     gathered = kind.gather(contexts)
     assert gathered.values.tolist() == [number for context in contexts for number in kind.check(context)]
@@ -98,8 +98,8 @@ def test_a_checked_context_is_gathered_and_shown(name: str) -> None:
 
 
 @every_kind
-def test_stored_contexts_come_back(name: str) -> None:
-    """The codec keeps every bit, and says how long a context is where all have one length."""
+def test_stored_contexts_are_restored(name: str) -> None:
+    """The codec keeps every bit, and `fixed_bytes` is the length of each context if it is set."""
     kind = kind_of(name)
     gathered = kind.gather(contexts_of(name))
     parts, offsets = kind.codec.encode(gathered)
@@ -112,7 +112,7 @@ def test_stored_contexts_come_back(name: str) -> None:
 
 @every_kind
 def test_different_contexts_have_different_fingerprints(name: str) -> None:
-    """Also where the numbers are the same and only their places differ."""
+    """Contexts with the same numbers at different indices have different fingerprints."""
     prints = [kind_of(name).fingerprinted(context) for context in contexts_of(name)]
     assert len(set(prints)) == len(prints)
     assert prints == [kind_of(name).fingerprinted(context) for context in contexts_of(name)]
@@ -120,7 +120,7 @@ def test_different_contexts_have_different_fingerprints(name: str) -> None:
 
 @pytest.mark.parametrize(("name", "other"), list(permutations(sorted(NAMES), 2)))
 def test_another_kind_is_refused(name: str, other: str) -> None:
-    """By one rule, that says what the model wants."""
+    """A context of another kind is refused with a message that names the expected kind."""
     with pytest.raises(ContextLengthError) as refused:
         kind_of(name).check(contexts_of(other)[0])
     assert refused.value.field == "context"
@@ -129,7 +129,7 @@ def test_another_kind_is_refused(name: str, other: str) -> None:
 
 @every_kind
 def test_a_number_beyond_the_bound_is_named(name: str) -> None:
-    """The problem names the feature and the field of the request, whatever the kind."""
+    """The problem names the feature and the request's field, whatever the kind."""
     kind, context = kind_of(name), contexts_of(name)[0]
     feature, field, number = SAMPLES[name].largest
     with pytest.raises(
@@ -140,7 +140,7 @@ def test_a_number_beyond_the_bound_is_named(name: str) -> None:
     assert found.value.field == field
 
 
-# --- who knows a kind
+# --- isolation of kinds
 
 FILES = {kind.name: Path(*kind.__module__.split(".")[1:]).with_suffix(".py") for kind in KINDS}
 OWN = {
@@ -153,7 +153,7 @@ REGISTRY = Path("contexts/registry.py")
 
 
 def mentions(tree: ast.AST) -> Iterator[tuple[str, int]]:
-    """Names that a file uses, and of its switches: arguments and fields that are true or false."""
+    """Yield the names that a file uses, and its switches: boolean arguments and fields."""
     for node in ast.walk(tree):
         match node:
             case ast.Name(id=name) | ast.Attribute(attr=name) | ast.alias(name=name):
@@ -165,13 +165,13 @@ def mentions(tree: ast.AST) -> Iterator[tuple[str, int]]:
                 yield f"{name}: bool", node.lineno
 
 
-def test_only_its_own_file_knows_a_kind() -> None:
-    """No other file has its classes, or asks by a switch whether contexts are of that kind; the registry lists it."""
+def test_only_its_own_file_depends_on_a_kind() -> None:
+    """No other file mentions a kind's classes or has a boolean named after a kind; only the registry lists them."""
     switches = {f"{name}: bool" for name in NAMES}
     found = []
     for path in sorted(ROOM.rglob("*.py")):
         relative = path.relative_to(ROOM)
-        if relative.parts[0] == "load":  # a client, which knows the service by HTTP alone
+        if relative.parts[0] == "load":  # a client that uses the service by HTTP only
             continue
         foreign = switches | {name for name, own in OWN.items() if own != relative}
         if relative == REGISTRY:

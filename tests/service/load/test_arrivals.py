@@ -1,4 +1,4 @@
-"""The laws of arrivals, latencies and the synthetic world."""
+"""The laws of arrivals, latency histograms and synthetic examples."""
 
 import itertools
 import json
@@ -15,8 +15,8 @@ from service.load.world import examples
 URL = "http://127.0.0.1:8000"
 
 
-def test_arrivals_follow_from_the_seed() -> None:
-    """The same seed brings the same times, ascending; another seed brings others."""
+def test_arrivals_depend_on_the_seed_only() -> None:
+    """Equal seeds give equal, ascending arrival times; different seeds give different times."""
     first, again, other = (
         list(itertools.islice(poisson_times(100.0, np.random.default_rng(seed)), 10_000)) for seed in (1, 1, 2)
     )
@@ -25,7 +25,7 @@ def test_arrivals_follow_from_the_seed() -> None:
 
 
 def test_arrivals_are_a_poisson_process() -> None:
-    """Counts of a second have the mean and the variance of the rate; gaps are as often short as exponential ones."""
+    """Counts per second have the mean and variance of a Poisson process; gaps have the exponential median."""
     rate, seconds = 50.0, 2000
     times = np.array(list(times_within(rate, seconds, np.random.default_rng(3))))
     counts = np.bincount(times.astype(int), minlength=seconds)
@@ -38,8 +38,8 @@ def test_arrivals_are_a_poisson_process() -> None:
 
 
 @pytest.mark.parametrize("scale", [1e-5, 1e-3, 1.0, 100.0])
-def test_percentiles_are_those_of_the_durations(scale: float) -> None:
-    """From microseconds to minutes, each percentile is numpy's to one part in a thousand and a microsecond."""
+def test_percentiles_match_those_of_the_durations(scale: float) -> None:
+    """From microseconds to minutes, percentiles match numpy's to one part in a thousand, or one microsecond."""
     seconds = scale * np.random.default_rng(4).lognormal(0, 2, 20_001)
     histogram = Histogram()
     for each in seconds.tolist():
@@ -51,8 +51,8 @@ def test_percentiles_are_those_of_the_durations(scale: float) -> None:
     assert len(histogram) == len(seconds)
 
 
-def test_measurements_of_two_processes_are_those_of_one() -> None:
-    """Merging what came as JSON gives the counts and percentiles of all durations together."""
+def test_merged_measurements_equal_those_of_one_process() -> None:
+    """Measurements merged from JSON equal the measurement of all durations in one process."""
     durations = np.random.default_rng(5).exponential(0.01, 2000).tolist()
     parts = [Measured(seconds=10.0, due=n, answered=n) for n in (500, 1500)]
     whole = Measured(seconds=10.0, due=2000, answered=2000)
@@ -67,8 +67,8 @@ def test_measurements_of_two_processes_are_those_of_one() -> None:
     assert Histogram().percentile(50) == 0.0
 
 
-def test_the_world_follows_from_the_seed() -> None:
-    """The same seed brings the same examples; processes have their own contexts of the same world."""
+def test_examples_depend_on_seed_and_process_only() -> None:
+    """Equal seeds give equal examples; processes have different contexts around the same class centres."""
     plan, other = Plan(url=URL, seed=1), Plan(url=URL, seed=2)
     assert examples(plan, 0) == examples(plan, 0) != examples(plan, 1)
     assert examples(plan, 0) != examples(other, 0)
@@ -76,8 +76,8 @@ def test_the_world_follows_from_the_seed() -> None:
     assert all(len(json.loads(example.context)) == plan.features for example in examples(plan, 0)[:50])
 
 
-def test_sparse_contexts_have_their_non_zeros() -> None:
-    """Indices are different, within the size, and about as many as asked for, however great the size is."""
+def test_sparse_contexts_have_the_requested_nonzeros() -> None:
+    """Sparse contexts have distinct indices within the size and about `nonzeros` entries, whatever the size."""
     plan = Plan(url=URL, features=2**31 - 1, nonzeros=30)
     for example in examples(plan, 0)[:50]:
         context = json.loads(example.context)

@@ -9,10 +9,10 @@ from service.load.plan import Plan
 
 
 def test_the_help_names_the_defaults_of_the_plan() -> None:
-    """In brackets, for every field that has one; the command itself has none of them, as it imports no plan."""
+    """The help of each option ends with the default of its field, which the command does not import."""
     hints = get_type_hints(load, include_extras=True)
     texts = {name: hints[name].__metadata__[0].help for name in hints if name != "return"}
-    named = {name: found[1] for name, text in texts.items() if (found := re.search(r"\[([^]]*)\]\.$", text))}
+    named = {name: found[1] for name, text in texts.items() if (found := re.search(r" Default: (\S*)\.$", text))}
     defaults = {field.name: field.default for field in dataclasses.fields(Plan)}
     shown = {name: value for name, value in defaults.items() if isinstance(value, int | float | str)}
     assert named == {

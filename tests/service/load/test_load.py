@@ -1,4 +1,4 @@
-"""The laws of `wager load`: its audit convicts a server that lies, and acquits one that does not."""
+"""The laws of `wager load`: its audit finds the faults of a faulty server, and none of a correct one."""
 
 import asyncio
 import io
@@ -24,20 +24,20 @@ from tests.service.wager import serve
 
 
 def plan_for(url: str, **options: object) -> Plan:
-    """A short load."""
+    """Return the plan of a short load."""
     short = {"url": url, "rate": 300.0, "seconds": 0.6, "warm_up": 0.1, "delay": 0.05, "duplicates": 0.3, "timeout": 5}
     return Plan.from_options(short | options)
 
 
 async def load_on(fake: FakeWager, **options: object) -> Report:
-    """The report of a short load on a server of the tests."""
+    """Run a short load on a fake server, and return its report."""
     async with serving(fake.answer) as url:
         return await drive(plan_for(url, **options), Console(file=io.StringIO()))
 
 
 @pytest.mark.parametrize("processes", [1, 2])
-async def test_an_honest_server_is_acquitted(processes: int) -> None:
-    """All counters agree: each prediction has one round, however often its feedback was sent; models are deleted."""
+async def test_a_correct_server_has_no_faults(processes: int) -> None:
+    """With a correct server all counters agree, each prediction has one round, and models are deleted."""
     fake = FakeWager()
     report = await load_on(fake, processes=processes, models=3)
     audit = report.audit
@@ -45,7 +45,7 @@ async def test_an_honest_server_is_acquitted(processes: int) -> None:
     assert audit.predictions_answered == audit.feedbacks_acknowledged == audit.rounds_in_the_logs == predictions
     assert predictions == pytest.approx(210, rel=0.5)
     assert audit.wrong == audit.unknown == 0
-    assert fake.feedbacks > predictions  # some twice
+    assert fake.feedbacks > predictions  # some were sent twice
     assert len(fake.deleted) == len(fake.predictions) == 3
     assert len(report.cpu) == processes
     assert report.accuracy() == pytest.approx(1 / 10, abs=0.1)
@@ -64,8 +64,8 @@ async def test_an_honest_server_is_acquitted(processes: int) -> None:
         ("forget", "predictions_lost"),
     ],
 )
-async def test_a_lie_is_found(fault: str, counter: str) -> None:
-    """One round in ten that is lost, repeated, altered or invented is counted as just that."""
+async def test_each_fault_is_counted_under_its_name(fault: str, counter: str) -> None:
+    """One round in ten that is lost, repeated, altered or invented is counted under that fault only."""
     report = await load_on(FakeWager(fault))
     counts = report.audit.to_json()
     wrong = {"lost", "repeated", "altered", "unasked", "predictions_lost"}
@@ -74,8 +74,8 @@ async def test_a_lie_is_found(fault: str, counter: str) -> None:
     assert {name for name in wrong if counts[name]} == {counter}
 
 
-async def test_what_had_no_answer_is_asked_again_until_it_is_known() -> None:
-    """Feedback that was recorded without an answer is told again, and is neither lost nor repeated."""
+async def test_unanswered_feedback_is_sent_again() -> None:
+    """Feedback that was recorded without an answer is sent again, and counts neither as lost nor as repeated."""
     report = await load_on(FakeWager("mute"))
     assert report.problems["no answer"] > 0
     assert report.feedback.no_answer > 0
@@ -83,29 +83,29 @@ async def test_what_had_no_answer_is_asked_again_until_it_is_known() -> None:
     assert report.audit.feedbacks_acknowledged == report.audit.rounds_in_the_logs
 
 
-async def test_what_stays_unknown_is_called_so() -> None:
-    """Without time to ask again, rounds are neither lost nor recorded: they are unknown."""
+async def test_unresolved_rounds_count_as_unknown() -> None:
+    """Without time to resend, unanswered rounds count as unknown, not as lost."""
     report = await load_on(FakeWager("mute"), settle=0.0)
     assert report.audit.unknown > 0
     assert report.audit.wrong == 0
 
 
-async def test_models_stay_when_asked_to() -> None:
-    """`--keep` deletes nothing."""
+async def test_keep_deletes_no_model() -> None:
+    """`--keep` deletes no model."""
     fake = FakeWager()
     await load_on(fake, keep=True)
     assert fake.deleted == []
 
 
 def wager_load(*options: str) -> Result:
-    """`wager load` with a short load, inside this process."""
+    """Run `wager load` with a short load in this process."""
     short = ["--rate", "200", "--seconds", "0.5", "--warm-up", "0.1", "--delay", "0.05"]
     return CliRunner().invoke(app, ["load", *short, *options])
 
 
 @pytest.mark.parametrize(("fault", "settle", "code"), [("", 9, 0), ("lose", 9, 1), ("repeat", 9, 1), ("mute", 0, 3)])
-async def test_the_exit_code_is_the_verdict(fault: str, settle: int, code: int, tmp_path: Path) -> None:
-    """0 for a clean log, 1 for a lost or repeated round, 3 for an unknown one; and the JSON says the same."""
+async def test_the_exit_code_reports_the_audit(fault: str, settle: int, code: int, tmp_path: Path) -> None:
+    """The exit code is 0 for a correct log, 1 for a lost or repeated round, 3 for an unknown one; the JSON agrees."""
     written = tmp_path / "report.json"
     async with serving(FakeWager(fault).answer) as url:
         options = ("--url", url, "--settle", str(settle), "--json", str(written))
@@ -117,8 +117,8 @@ async def test_the_exit_code_is_the_verdict(fault: str, settle: int, code: int, 
     assert set(report["predict"]["latency_ms"]) == {"p50", "p90", "p99", "p99.9", "max"}
 
 
-def test_a_real_service_keeps_its_promise(tmp_path: Path) -> None:
-    """Two workers, two generators, several models, batches, sparse contexts: everything acknowledged is there, once."""
+def test_a_real_service_passes_the_audit(tmp_path: Path) -> None:
+    """A service with two workers logs every acknowledged round once: single requests, batches, sparse contexts."""
     with serve(tmp_path, workers=2) as wager:
         for number, options in enumerate(
             ([], ["--batch", "7", "--nonzeros", "5", "--features", "1000"], ["--learner", "gaptron", "--true-labels"])
@@ -134,10 +134,10 @@ def test_a_real_service_keeps_its_promise(tmp_path: Path) -> None:
         assert httpx2.get(f"{wager.url}/models").json()["models"] == []
 
 
-def test_the_help_tells_the_defaults() -> None:
-    """The help of each option tells the default that the plan has."""
+def test_the_help_shows_the_defaults() -> None:
+    """The help of each option shows the plan's default."""
     helps = {name: annotation.__metadata__[0].help for name, annotation in _options().items()}
-    as_json = {name: re.search(r"\[([^]]*)\]", text) for name, text in helps.items()}
+    as_json = {name: re.search(r"Default: (\S*)\.$", text) for name, text in helps.items()}
     defaults = Plan(url="http://host").as_json()
     for name, found in as_json.items():
         if found is not None:
@@ -150,35 +150,35 @@ def _options() -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         (["--rate", "0"], "--rate: got 0.0; must be a number greater than 0 and at most 1000000"),
         (["--duplicates", "2"], "--duplicates: "),
         (["--url", "nowhere"], "--url: 'nowhere' is not a URL"),
-        (["--nonzeros", "21"], "more non-zeros than features"),
-        (["--features", "2000000"], "give --nonzeros"),
+        (["--nonzeros", "21"], "--nonzeros is greater than --features"),
+        (["--features", "2000000"], "pass --nonzeros"),
         (["--learner", "{"], "--learner: "),
-        (["--requests", "10"], "--requests stands instead of --seconds"),
+        (["--requests", "10"], "--requests replaces --seconds"),
     ],
 )
-def test_a_wrong_option_is_named(options: list[str], said: str) -> None:
-    """Options that make no plan end the command with code 2 and a line that names them."""
+def test_a_wrong_option_is_named(options: list[str], message: str) -> None:
+    """Invalid options end the command with code 2 and a line that names the option."""
     result = wager_load(*options)
     assert result.exit_code == 2
-    assert said in result.stderr
+    assert message in result.stderr
     assert result.stderr.startswith("wager: ")
 
 
-def test_a_service_that_is_not_there_is_named() -> None:
-    """Where nobody listens, the command ends with code 2 and one line."""
+def test_an_unreachable_service_ends_the_command() -> None:
+    """If the port is closed, the command ends with code 2 and one line."""
     port = free_port()
     result = wager_load("--url", f"http://127.0.0.1:{port}")
     assert result.exit_code == 2
     assert result.stderr.startswith(f"wager: 127.0.0.1 port {port} does not answer")
 
 
-async def test_a_refused_model_is_told() -> None:
-    """What the service says against a model is printed, as it said it."""
+async def test_a_refused_model_raises_the_reason() -> None:
+    """The service's reason for refusing a model is in the error."""
 
     class Refusing(FakeWager):
         async def answer(self, method: str, path: str, body: bytes) -> "tuple[int, object] | None":
@@ -190,8 +190,8 @@ async def test_a_refused_model_is_told() -> None:
         await load_on(Refusing())
 
 
-async def test_a_saturated_driver_is_told() -> None:
-    """A generator that cannot keep its own timetable says that the figures are its own."""
+async def test_a_saturated_driver_is_reported() -> None:
+    """A generator that cannot keep its schedule reports itself as saturated."""
     printed = io.StringIO()
     report = await load_on(FakeWager())
     report.cpu = [0.2]

@@ -1,4 +1,4 @@
-"""The Locust file runs, where Locust is installed."""
+"""Runs the Locust file, if Locust is installed."""
 
 import json
 import os
@@ -16,7 +16,7 @@ FILE = Path(__file__).parents[3] / "benchmarks" / "locustfile.py"
 
 @pytest.mark.skipif(LOCUST is None, reason="no locust on the PATH, nor named by LOCUST")
 def test_the_locust_file_runs(live: Wager) -> None:
-    """Two users for two seconds: predictions and feedback, no failures, and no model left."""
+    """Two users make predictions and give feedback for two seconds, without failures."""
     assert LOCUST is not None
     options = ["--headless", "-u", "2", "-r", "2", "-t", "2s", "--json", "--skip-log", "--host", live.url]
     ended = subprocess.run(

@@ -1,4 +1,4 @@
-"""The laws of the open loop, the closed loop and their client."""
+"""The laws of the open loop, the closed loop and their HTTP client."""
 
 import asyncio
 import itertools
@@ -22,50 +22,50 @@ ENDLESS = Requests("POST", "/predict", itertools.repeat(b"{}"))
 
 
 class Staller:
-    """Stops answering at its 50th request, for `STALL` seconds."""
+    """A server that blocks the event loop for `STALL` seconds at its 50th request."""
 
     def __init__(self) -> None:
-        self.asked = 0
+        self.requests = 0
 
     async def answer(self, _method: str, _path: str, _body: bytes) -> Reply:
-        """One request."""
-        self.asked += 1
-        if self.asked == 50:
-            time.sleep(STALL)  # noqa: ASYNC251 - the fault itself; it holds up the driver too, as on a small machine
+        """Answer one request."""
+        self.requests += 1
+        if self.requests == 50:
+            time.sleep(STALL)  # noqa: ASYNC251 - the fault itself; it blocks the driver too, as on a small machine
         return 200, {}
 
 
 class HoldingServer:
-    """Holds back every answer from its 50th request on, until it is told to go on."""
+    """A server that holds all answers from its 50th request on, for `STALL` seconds."""
 
     def __init__(self) -> None:
-        self.asked = 0
+        self.requests = 0
         self.go_on = asyncio.Event()
 
     async def answer(self, _method: str, _path: str, _body: bytes) -> Reply:
-        """One request."""
-        self.asked += 1
-        if self.asked == 50:
+        """Answer one request."""
+        self.requests += 1
+        if self.requests == 50:
             asyncio.get_running_loop().call_later(STALL, self.go_on.set)
-        if self.asked >= 50:
+        if self.requests >= 50:
             await self.go_on.wait()
         return 200, {}
 
 
-async def test_a_stall_shows_in_the_latencies() -> None:
-    """All that was due during a stall has waited: nothing was left out because the server was slow."""
+async def test_the_open_loop_measures_a_stall() -> None:
+    """In the open loop, the latency of every request due during a stall includes the wait."""
     async with serving(HoldingServer().answer) as url, Client(Target.parse(url), 4) as client:
         measured, _ = await open_loop(client, ENDLESS, Pace(RATE, seconds=1.0, seed=1))
     assert measured.due == len(measured.latency) == pytest.approx(RATE, rel=0.2)
-    # Of the 200 or so that were due in the stall, half waited for more than half of it.
+    # Half of the roughly 200 requests due during the stall waited for more than half of it.
     assert measured.latency.percentile(100 - 100 * 0.8 * RATE * STALL / 2 / measured.due) > STALL / 2
     assert measured.latency.percentile(99) > 0.9 * STALL
     assert measured.latency.greatest >= STALL
     assert measured.not_sent == measured.no_answer == measured.refused == 0
 
 
-async def test_a_closed_loop_hides_the_same_stall() -> None:
-    """Why it is not called a latency of users: one request of each connection has seen the stall."""
+async def test_the_closed_loop_hides_the_same_stall() -> None:
+    """In the closed loop only one request per connection sees the stall, so its latencies are not those of users."""
     requests = Requests("POST", "/predict", itertools.repeat(b"{}", 1000))
     async with serving(HoldingServer().answer) as url, Client(Target.parse(url), 4) as client:
         measured = await closed_loop(client, requests.encoded(client.target), connections=4)
@@ -74,26 +74,26 @@ async def test_a_closed_loop_hides_the_same_stall() -> None:
     assert measured.latency.greatest >= STALL
 
 
-async def test_a_late_driver_does_not_hide_it_either() -> None:
-    """Where the driver itself was held up, latencies count from when requests were due, and its lag is told."""
+async def test_a_blocked_driver_does_not_hide_a_stall() -> None:
+    """If the driver itself was blocked, latencies count from the due time, and the driver's lag is reported."""
     async with serving(Staller().answer) as url, Client(Target.parse(url), 4) as client:
         measured, lag = await open_loop(client, ENDLESS, Pace(RATE, seconds=1.0, seed=1))
     assert measured.latency.percentile(95) > STALL / 2
     assert lag.greatest > STALL / 2
 
 
-async def test_what_finds_no_room_is_counted_and_not_sent() -> None:
-    """Beyond the bound nothing is sent, nothing is forgotten: due = answered + not sent."""
+async def test_requests_over_the_bound_are_counted_and_not_sent() -> None:
+    """Requests beyond the in-flight bound are not sent but counted: due = answered + not sent."""
     server = HoldingServer()
     async with serving(server.answer) as url, Client(Target.parse(url), 4) as client:
         measured, _ = await open_loop(client, ENDLESS, Pace(RATE, seconds=1.0, in_flight=10, seed=1))
     assert measured.not_sent > 0.5 * RATE * STALL
     assert measured.due == measured.not_sent + len(measured.latency)
-    assert server.asked == len(measured.latency)
+    assert server.requests == len(measured.latency)
 
 
 async def test_the_warm_up_is_not_measured() -> None:
-    """Requests of the warm-up are sent, and counted nowhere."""
+    """Requests of the warm-up are sent but not measured."""
     kept: list[bytes] = []
 
     async def answer(_method: str, _path: str, body: bytes) -> Reply:
@@ -108,8 +108,8 @@ async def test_the_warm_up_is_not_measured() -> None:
 
 
 @pytest.mark.parametrize("status", [429, 500, None])
-async def test_failures_count_as_such_and_with_their_time(status: int | None) -> None:
-    """A refusal and a lost connection are in the latencies and in counts of their own, and no achievement."""
+async def test_failures_have_counts_and_latencies(status: int | None) -> None:
+    """Refusals and lost connections have latencies and separate counts, and do not count as answered."""
 
     async def answer(_method: str, _path: str, _body: bytes) -> Reply:
         return None if status is None else (status, {})
@@ -122,8 +122,8 @@ async def test_failures_count_as_such_and_with_their_time(status: int | None) ->
     assert len(measured.latency) == 20
 
 
-async def test_an_answer_that_does_not_come_is_given_up() -> None:
-    """After the timeout a request is without an answer, on its connection as well as in line for one."""
+async def test_a_request_ends_at_its_timeout() -> None:
+    """A request without an answer ends at the timeout, both on a connection and in the queue for one."""
     never = asyncio.Event()
 
     async def answer(_method: str, _path: str, _body: bytes) -> Reply:
@@ -135,8 +135,8 @@ async def test_an_answer_that_does_not_come_is_given_up() -> None:
     assert answers == [Answer(0, b"")] * 3
 
 
-async def test_connections_are_kept() -> None:
-    """Hundreds of requests go over the connections that were opened first, and no other."""
+async def test_connections_are_reused() -> None:
+    """Hundreds of requests reuse the connections opened first."""
     opened = 0
 
     async def converse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -151,8 +151,8 @@ async def test_connections_are_kept() -> None:
     assert opened == 3
 
 
-async def test_garbage_is_no_answer() -> None:
-    """What is not HTTP counts as no answer, and the next request has a new connection."""
+async def test_invalid_http_counts_as_no_answer() -> None:
+    """An answer that is not valid HTTP counts as no answer, and the next request opens a new connection."""
     answers = iter([b"what?\r\n\r\n", b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n"])
 
     async def converse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -164,15 +164,15 @@ async def test_garbage_is_no_answer() -> None:
         assert await client.call("GET", "/") == Answer(200, b"ok")
 
 
-async def test_a_server_that_is_not_there_is_named() -> None:
-    """Opening connections to a port nobody listens on says so."""
+async def test_an_unreachable_server_is_named() -> None:
+    """Connecting to a closed port raises an error that names the port."""
     port = free_port()
     with pytest.raises(LoadError, match=f"port {port} does not answer"):
         await Client(Target.parse(f"http://127.0.0.1:{port}"), 2).__aenter__()
 
 
 def test_a_request_carries_the_key_and_the_prefix() -> None:
-    """The bytes of a request, to the last."""
+    """A request has exactly the expected bytes, with the URL's prefix and the API key."""
     target = Target.parse("http://wager.example:81/v1/", "s3cret")
     assert target.request("POST", "/predict", b"{}") == (
         b"POST /v1/predict HTTP/1.1\r\nhost: wager.example:81\r\nuser-agent: wager-load\r\n"
@@ -184,20 +184,20 @@ def test_a_request_carries_the_key_and_the_prefix() -> None:
 
 @pytest.mark.parametrize("url", ["", "127.0.0.1:8000", "ftp://host", "http://", "http://host:port", "http://a/?b"])
 def test_a_wrong_url_is_refused(url: str) -> None:
-    """A URL that cannot be a service's is refused with an example of one."""
+    """An invalid URL is refused with an example of a valid one."""
     with pytest.raises(LoadError, match="is not a URL such as"):
         Target.parse(url)
 
 
 def test_a_key_cannot_break_the_header() -> None:
-    """A line break in the key would begin another header."""
+    """A key with a line break, which would begin another header, is refused."""
     with pytest.raises(LoadError, match="API key"):
         Target.parse("http://host", "a\r\nb: c")
 
 
 @pytest.mark.parametrize("kind", [make_alarm, _LoopAlarm])
-async def test_an_alarm_rings_at_its_last_moment(kind: Callable[[Callable[[], None]], Alarm]) -> None:
-    """It rings not before the moment, once for the last moment set, and at once for one that has passed."""
+async def test_an_alarm_rings_at_the_last_time_set(kind: Callable[[Callable[[], None]], Alarm]) -> None:
+    """An alarm rings once, not before the last time set, and immediately if that time has passed."""
     rung = asyncio.Event()
     alarm = kind(rung.set)
     start = time.perf_counter()
@@ -212,7 +212,7 @@ async def test_an_alarm_rings_at_its_last_moment(kind: Callable[[Callable[[], No
 
 
 async def test_the_pacer_keeps_the_order() -> None:
-    """Actions start in the order in which they are due, those of one moment as they were planned."""
+    """Actions start in order of their due times; actions due at the same time start in the order planned."""
     pacer, done, order = Pacer(), asyncio.Event(), list[float]()
     now = time.perf_counter()
     for after in (0.02, 0.0, 0.01, 0.01):

@@ -1,4 +1,4 @@
-"""A small HTTP server for the driver's tests: Wager's answers from memory, with faults that can be asked for."""
+"""A small HTTP server for the load driver's tests: answers as Wager does, from memory, with optional faults."""
 
 import asyncio
 import contextlib
@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 Reply = tuple[int, Any] | None
-"""Status and body, as JSON or bytes; None hangs up without a word."""
+"""Status and body, as JSON or bytes; None closes the connection without an answer."""
 Handler = Callable[[str, str, bytes], Awaitable[Reply]]
 
 
@@ -16,7 +16,7 @@ Converse = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None
 
 @contextlib.asynccontextmanager
 async def conversing(converse: Converse) -> AsyncIterator[str]:
-    """Has a conversation on each connection to a free port, in the running event loop; yields the URL."""
+    """Hold a conversation on each connection to a free port, in the running event loop; yield the URL."""
     conversations: set[asyncio.Task[None]] = set()
 
     async def hold(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -42,7 +42,7 @@ async def conversing(converse: Converse) -> AsyncIterator[str]:
 
 @contextlib.asynccontextmanager
 async def serving(handler: Handler) -> AsyncIterator[str]:
-    """Answers requests on a free port, in the running event loop; yields the URL."""
+    """Answer requests on a free port, in the running event loop; yield the URL."""
 
     async def converse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         while await _turn(handler, reader, writer):
@@ -60,8 +60,8 @@ async def _turn(handler: Handler, reader: asyncio.StreamReader, writer: asyncio.
     answer = await handler(method, path, body)
     if answer is None:
         return False
-    status, said = answer
-    written = said if isinstance(said, bytes) else json.dumps(said).encode()
+    status, content = answer
+    written = content if isinstance(content, bytes) else json.dumps(content).encode()
     writer.write(f"HTTP/1.1 {status} OK\r\ncontent-length: {len(written)}\r\n\r\n".encode() + written)
     await writer.drain()
     return True
@@ -71,8 +71,8 @@ class FakeWager:
     """Answers as Wager does, always with `label-0`.
 
     Attributes:
-        fault: What is done to the log, or to answers: `lose`, `repeat`, `alter` or `invent` a round in ten,
-            `mute`, record one feedback in ten and hang up, or `forget`, count fewer predictions than were made.
+        fault: `lose`, `repeat`, `alter` and `invent` falsify one round in ten of the log. `mute` records one
+            feedback in ten and closes the connection without an answer. `forget` counts only half of the predictions.
     """
 
     def __init__(self, fault: str = "") -> None:
@@ -81,10 +81,10 @@ class FakeWager:
         self.logs: dict[str, list[dict[str, Any]]] = {}
         self.deleted: list[str] = []
         self.feedbacks = 0  # requests
-        self._told: dict[str, int] = {}
+        self._rounds: dict[str, int] = {}
 
     async def answer(self, method: str, path: str, body: bytes) -> Reply:
-        """One request."""
+        """Answer one request."""
         if path == "/readyz":
             return 200, {"status": "ready"}
         if method == "DELETE":
@@ -94,24 +94,24 @@ class FakeWager:
             return self._read(path.removeprefix("/models/"))
         return self._post(path, json.loads(body))
 
-    def _post(self, path: str, said: dict[str, Any]) -> Reply:
+    def _post(self, path: str, body: dict[str, Any]) -> Reply:
         if path == "/models":
-            self.logs[said["name"]], self.predictions[said["name"]] = [], set()
-            return 201, said
+            self.logs[body["name"]], self.predictions[body["name"]] = [], set()
+            return 201, body
         if path == "/predict":
-            self.predictions[said["model"]].add(said["prediction_id"])
+            self.predictions[body["model"]].add(body["prediction_id"])
             return 200, {"label": "label-0", "propensity": 0.5}
         self.feedbacks += 1
-        return self._record(said)
+        return self._record(body)
 
-    def _record(self, said: dict[str, Any]) -> Reply:
-        id_ = said["prediction_id"]
-        if id_ in self._told:
-            return 200, {"round": self._told[id_], "status": "duplicate"}
-        self._told[id_] = number = len(self._told) + 1
+    def _record(self, body: dict[str, Any]) -> Reply:
+        id_ = body["prediction_id"]
+        if id_ in self._rounds:
+            return 200, {"round": self._rounds[id_], "status": "duplicate"}
+        self._rounds[id_] = number = len(self._rounds) + 1
         log = self.logs[id_.partition(":")[0]]
-        line = {"prediction_id": id_, "correct": said["correct"]}
-        lines = {"lose": [], "repeat": [line, line], "alter": [line | {"correct": not said["correct"]}]}
+        line = {"prediction_id": id_, "correct": body["correct"]}
+        lines = {"lose": [], "repeat": [line, line], "alter": [line | {"correct": not body["correct"]}]}
         invented = [line, line | {"prediction_id": id_.partition(":")[0] + ":of-others"}]
         faulty = number % 10 == 0
         log.extend(({"invent": invented} | lines).get(self.fault, [line]) if faulty else [line])

@@ -1,4 +1,4 @@
-"""The laws of algorithms that had another name: a model by the old one is made, opened and goes on by the new one."""
+"""The laws of renamed algorithms: models with the old name can be created, opened and continued."""
 
 import httpx2
 import pytest
@@ -14,8 +14,8 @@ from tests.service.sample_models import COMPUTE, bits, definition, make_model, p
 EACH_ALIAS = pytest.mark.parametrize("alias", ALIASES)
 
 
-async def left_by_an_older_version(store: RedisStore, name: str, alias: str, monkeypatch: pytest.MonkeyPatch) -> Model:
-    """A model of ten rounds, six of them in a snapshot, written where the algorithm still had that name."""
+async def model_of_an_older_version(store: RedisStore, name: str, alias: str, monkeypatch: pytest.MonkeyPatch) -> Model:
+    """Return a model with ten rounds, six of them in a snapshot, written by a version that used the old name."""
     with monkeypatch.context() as older:
         older.setattr(ALL_LEARNERS[ALIASES[alias]], "algorithm", alias)
         model = await make_model(store, name, learner={"algorithm": alias})
@@ -27,8 +27,8 @@ async def left_by_an_older_version(store: RedisStore, name: str, alias: str, mon
 
 
 @EACH_ALIAS
-async def test_a_model_is_made_by_either_name(client: httpx2.AsyncClient, name: str, alias: str) -> None:
-    """The name of today is answered, and stored; the alias is listed with it, and only there."""
+async def test_a_model_can_be_created_by_either_name(client: httpx2.AsyncClient, name: str, alias: str) -> None:
+    """Answers and stored definitions have the new name; the list of learners shows the alias with its algorithm."""
     created = await client.post("/models", json=definition(name, learner={"algorithm": alias, "radius": 2.0}))
     assert created.status_code == 201, created.text
     assert created.json()["learner"]["algorithm"] == ALIASES[alias]
@@ -42,8 +42,8 @@ async def test_a_model_is_made_by_either_name(client: httpx2.AsyncClient, name: 
 async def test_a_definition_of_an_older_version_opens(
     client: httpx2.AsyncClient, store: RedisStore, name: str, alias: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Alone and in a list the model is answered with the name of today."""
-    await left_by_an_older_version(store, name, alias, monkeypatch)
+    """A stored definition with the old name opens, and is answered with the new name."""
+    await model_of_an_older_version(store, name, alias, monkeypatch)
     stored = await store.get_model(name)
     assert stored is not None
     assert alias in stored.definition
@@ -52,11 +52,11 @@ async def test_a_definition_of_an_older_version_opens(
 
 
 @EACH_ALIAS
-async def test_a_snapshot_of_an_older_version_is_gone_on_from(
+async def test_a_replica_continues_from_a_snapshot_of_an_older_version(
     store: RedisStore, name: str, alias: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is no damage, and the rounds after it lead to the state of the whole log."""
-    left = await left_by_an_older_version(store, name, alias, monkeypatch)
+    """A snapshot written under the old name is valid; with the later rounds it gives the fold of the whole log."""
+    left = await model_of_an_older_version(store, name, alias, monkeypatch)
     stored = await store.get_model(name)
     assert stored is not None
     replica = Replica(stored_model(stored), store, COMPUTE)

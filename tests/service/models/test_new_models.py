@@ -1,4 +1,4 @@
-"""What new models alone are refused: a definition that an older version stored still opens."""
+"""Checks for new models only: a definition stored by an older version still opens."""
 
 import json
 from typing import Any
@@ -10,7 +10,7 @@ from service.models.model import Limits, Model, new_model, stored_model
 from service.schemas.models import ModelDefinition
 from service.store.stored_models import ModelKey, StoredModel
 
-ONCE_ALLOWED: list[tuple[dict[str, Any], float]] = [
+FORMERLY_ALLOWED: list[tuple[dict[str, Any], float]] = [
     ({"algorithm": "soba", "regularization": 1e-6, "exploration": 0.02}, 30.0),
     ({"algorithm": "soba-low-rank", "regularization": 1e-6, "exploration": 0.02}, 30.0),
     ({"algorithm": "epsilon-greedy-ridge", "regularization": 1.0}, 1e4),
@@ -18,19 +18,19 @@ ONCE_ALLOWED: list[tuple[dict[str, Any], float]] = [
 
 
 def definition_of(learner: dict[str, Any], norm_bound: float) -> dict[str, Any]:
-    """A model of three labels and five features."""
+    """Return the definition of a model with three labels and five features."""
     features = {"kind": "dense", "size": 5, "norm_bound": norm_bound}
     return {"name": "m", "labels": ["a", "b", "c"], "features": features, "learner": learner}
 
 
 def opened(definition: dict[str, Any]) -> Model:
-    """The model that a store has."""
+    """Open a stored definition."""
     return stored_model(StoredModel(ModelKey("m", "one"), json.dumps(definition), 0.0, 0, 0, 0))
 
 
-@pytest.mark.parametrize(("learner", "norm_bound"), ONCE_ALLOWED, ids=str)
-def test_an_inverse_without_digits_is_refused_to_new_models(learner: dict[str, Any], norm_bound: float) -> None:
-    """The refusal names the regularization; the stored definition opens, its meaning unchanged."""
+@pytest.mark.parametrize(("learner", "norm_bound"), FORMERLY_ALLOWED, ids=str)
+def test_a_new_model_refuses_too_little_regularization(learner: dict[str, Any], norm_bound: float) -> None:
+    """A new model with too little regularization is refused by that name; a stored definition opens unchanged."""
     definition = definition_of(learner, norm_bound)
     with pytest.raises(HyperparameterError, match="use a regularization of at least") as error:
         new_model(ModelDefinition.model_validate(definition), "one", Limits(2**30, 10**12))
@@ -40,9 +40,9 @@ def test_an_inverse_without_digits_is_refused_to_new_models(learner: dict[str, A
     assert getattr(model.learner, "regularization", None) == learner["regularization"]
 
 
-def test_what_suffices_for_a_new_model_is_accepted() -> None:
-    """The same learners at a norm of 1 with the default regularization."""
-    for learner, _ in ONCE_ALLOWED:
+def test_default_regularization_is_accepted() -> None:
+    """The same learners are accepted with a norm bound of 1 and the default regularization."""
+    for learner, _ in FORMERLY_ALLOWED:
         model = new_model(
             ModelDefinition.model_validate(definition_of({"algorithm": learner["algorithm"]}, 1.0)),
             "1",

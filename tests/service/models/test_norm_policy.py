@@ -1,4 +1,4 @@
-"""The norm policy of a new model is its learner's; AdaHedge's experts are bounded one by one, and never rescaled."""
+"""The laws of norm policies: a new model gets its learner's; AdaHedge bounds each expert and never rescales."""
 
 import json
 from typing import Any
@@ -23,7 +23,7 @@ ANSWERS = ["no", "yes", "abstain"]
 
 
 async def create(client: httpx2.AsyncClient, name: str, algorithm: str, **features: Any) -> httpx2.Response:
-    """Creates a model of three labels; whatever features are not given are left out."""
+    """Create a model of three labels, with only the given features fields."""
     body = {"name": name, "labels": ANSWERS, "features": {"kind": "dense", "size": 3} | features}
     return await client.post("/models", json=body | {"learner": {"algorithm": algorithm}})
 
@@ -32,7 +32,7 @@ async def create(client: httpx2.AsyncClient, name: str, algorithm: str, **featur
 async def test_a_new_model_has_the_norm_policy_of_its_learner(
     client: httpx2.AsyncClient, store: RedisStore, name: str, algorithm: str
 ) -> None:
-    """The policy is answered, listed, and stored, so that no later default changes it; one that is given stays."""
+    """The default policy is answered, listed and stored, so later defaults do not change it; a given policy is kept."""
     created = await create(client, name, algorithm)
     assert created.status_code == 201, created.text
     assert created.json()["features"] == {"kind": "dense", "size": 3, "norm": POLICIES[algorithm], "norm_bound": 1.0}
@@ -47,8 +47,10 @@ async def test_a_new_model_has_the_norm_policy_of_its_learner(
         assert given.json()["features"]["norm"] == norm
 
 
-async def test_a_stored_definition_keeps_what_it_has(client: httpx2.AsyncClient, store: RedisStore, name: str) -> None:
-    """Without a norm it means `unit`, whatever the learner needs today; a bound that is refused today still opens."""
+async def test_a_stored_definition_keeps_its_norm_policy(
+    client: httpx2.AsyncClient, store: RedisStore, name: str
+) -> None:
+    """A stored definition without a norm means `unit`; a bound that is refused today still opens."""
     features = {"kind": "dense", "size": 3, "norm_bound": 5.0}
     body = definition(name, features=features, labels=ANSWERS, learner={"algorithm": "adahedge"})
     assert await store.create_model(ModelKey(name, "first"), json.dumps(body), START)
@@ -59,8 +61,8 @@ async def test_a_stored_definition_keeps_what_it_has(client: httpx2.AsyncClient,
 
 
 @pytest.mark.parametrize("bound", [1.0 + 1e-9, 2.0, 1e6])
-async def test_experts_answer_at_most_one(client: httpx2.AsyncClient, name: str, bound: float) -> None:
-    """A new model whose experts could answer more is refused, and the problem says what to do; less is fine."""
+async def test_experts_are_bounded_by_one(client: httpx2.AsyncClient, name: str, bound: float) -> None:
+    """A new AdaHedge model with a bound above 1 is refused with advice; a smaller bound is accepted."""
     refused = await create(client, name, "adahedge", norm_bound=bound)
     assert refused.status_code == 422
     assert refused.json()["field"] == "features.norm_bound"
@@ -76,10 +78,10 @@ async def test_experts_answer_at_most_one(client: httpx2.AsyncClient, name: str,
         ("sparse", {"indices": [2, 0], "values": [0.5, 1.25]}, "context.values.1", 0),
     ],
 )
-async def test_an_expert_out_of_range_is_refused_by_name(
+async def test_an_expert_out_of_range_is_named(
     client: httpx2.AsyncClient, name: str, kind: str, context: Any, field: str, feature: int
 ) -> None:
-    """The problem names the entry; nothing is stored."""
+    """The problem names the entry, and nothing is stored."""
     await create(client, name, "adahedge", kind=kind)
     problem = (await client.post("/predict", json={"model": name, "context": context})).json()
     assert (problem["type"], problem["field"]) == ("urn:wager:problem:norm-exceeded", field)
@@ -87,8 +89,8 @@ async def test_an_expert_out_of_range_is_refused_by_name(
     assert (await client.get(f"/models/{name}")).json()["predictions"] == 0
 
 
-async def test_experts_that_agree_are_believed(client: httpx2.AsyncClient, name: str) -> None:
-    """Three experts that all say yes, far longer together than 1: no reason to abstain."""
+async def test_a_model_follows_experts_that_agree(client: httpx2.AsyncClient, name: str) -> None:
+    """If all three experts advise yes, the model never abstains, although the context's norm exceeds 1."""
     await create(client, name, "adahedge")
     body = {"model": name, "context": [1.0, 1.0, 1.0], "include_distribution": True}
     answer = (await client.post("/predict", json=body)).json()
@@ -96,23 +98,23 @@ async def test_experts_that_agree_are_believed(client: httpx2.AsyncClient, name:
 
 
 async def cost_of(client: httpx2.AsyncClient, name: str, experts: FloatArray, yes: BoolArray, c: float) -> float:
-    """The expected cost over HTTP: 1 for a mistake, c for abstaining."""
+    """Return the expected cost over HTTP: 1 for a mistake, c for abstaining."""
     cost = 0.0
     for advice, truth in zip(experts, yes, strict=True):
         body = {"model": name, "context": advice.tolist(), "include_distribution": True}
         answer = (await client.post("/predict", json=body)).json()
         cost += answer["distribution"]["no" if truth else "yes"] + c * answer["distribution"]["abstain"]
-        said = {"prediction_id": answer["prediction_id"], "true_label": "yes" if truth else "no"}
-        assert (await client.post("/feedback", json=said)).status_code == 200
+        body = {"prediction_id": answer["prediction_id"], "true_label": "yes" if truth else "no"}
+        assert (await client.post("/feedback", json=body)).status_code == 200
     return cost
 
 
 async def test_theorem_7_holds_over_http(client: httpx2.AsyncClient, name: str) -> None:
-    """With the learner's policy the cost keeps to the theorem; with experts rescaled to a unit norm it does not."""
+    """With the default policy the cost meets Theorem 7; with experts rescaled to unit norm it does not."""
     d, n, c, rng = 20, 300, 0.4, np.random.default_rng(4)
     yes = rng.random(n) < 0.5
     experts = rng.choice([-1.0, 1.0], (n, d))
-    experts[:, 7] = np.where(yes, 1.0, -1.0)  # the best of them is never wrong
+    experts[:, 7] = np.where(yes, 1.0, -1.0)  # the best expert is never wrong
     allowed = np.log(d) / (1 - 2 * c) + 4 / 3 * np.log(d) + 2
     await create(client, name, "adahedge", size=d)
     await create(client, f"{name}.unit", "adahedge", size=d, norm="unit")
@@ -120,8 +122,8 @@ async def test_theorem_7_holds_over_http(client: httpx2.AsyncClient, name: str) 
     assert await cost_of(client, f"{name}.unit", experts, yes, c) > 3 * allowed
 
 
-async def test_a_model_says_what_is_proved_of_it(client: httpx2.AsyncClient, name: str) -> None:
-    """`GET /models/{name}` has the guarantee of its own hyperparameters, `GET /learners` that of the defaults."""
+async def test_a_model_shows_the_guarantee_of_its_hyperparameters(client: httpx2.AsyncClient, name: str) -> None:
+    """`GET /models/{name}` shows the guarantee for its hyperparameters, `GET /learners` that for the defaults."""
     proved = {"algorithm": "gaptron", "loss": "hinge", "information": "full", "learning_rate": "theorem"}
     made = await client.post("/models", json=definition(f"{name}.proved", learner=proved))
     default = await client.post("/models", json=definition(name, learner={"algorithm": "gaptron"}))

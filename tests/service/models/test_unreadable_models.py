@@ -1,4 +1,4 @@
-"""The laws of models that cannot be read: each fails alone; and of lists, which read no definitions."""
+"""The laws of unreadable models: each fails alone. The laws of lists: they read no definitions."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -25,63 +25,63 @@ Damage = Callable[[redis.Redis, str], Any]
 
 
 def redefined(**changes: Any) -> Damage:
-    """The definition with other fields."""
+    """Return a damage that replaces fields of the definition."""
 
     def damage(client: redis.Redis, key: str) -> None:
-        there: Any = client.hget(key, "definition")
-        client.hset(key, "definition", json.dumps(json.loads(there) | changes))
+        stored: Any = client.hget(key, "definition")
+        client.hset(key, "definition", json.dumps(json.loads(stored) | changes))
 
     return damage
 
 
 def replaced(field: str, value: bytes) -> Damage:
-    """Another value in a field of the hash."""
+    """Return a damage that replaces a field of the model's hash."""
     return lambda client, key: client.hset(key, field, value)
 
 
 def without(field: str) -> Damage:
-    """The hash without a field."""
+    """Return a damage that deletes a field of the model's hash."""
     return lambda client, key: client.hdel(key, field)
 
 
 def another_type(client: redis.Redis, key: str) -> None:
-    """A list in the place of the hash."""
+    """Replace the hash with a list."""
     client.delete(key)
     client.rpush(key, "nothing")
 
 
 def another_hash(client: redis.Redis, key: str) -> None:
-    """A hash that is no model's."""
+    """Replace the hash with one that has none of a model's fields."""
     client.delete(key)
     client.hset(key, "colour", "red")
 
 
 DAMAGES: dict[str, Damage] = {
-    "definition is no JSON": replaced("definition", b"{"),
+    "definition is not JSON": replaced("definition", b"{"),
     "definition is another JSON": replaced("definition", b"[1]"),
-    "definition is no UTF-8": replaced("definition", b'{"name":"\xff"}'),
+    "definition is not UTF-8": replaced("definition", b'{"name":"\xff"}'),
     "definition nested deeply": replaced("definition", b"[" * 100_000),
     "definition is empty": replaced("definition", b""),
-    "unknown algorithm": redefined(learner={"algorithm": "of-a-newer-version"}),
+    "unknown algorithm": redefined(learner={"algorithm": "later-algorithm"}),
     "bad hyperparameter": redefined(learner=GAPTRON | {"eta_scale": -1.0}),
     "unknown hyperparameter": redefined(learner=GAPTRON | {"depth": 3}),
     "labels missing": redefined(labels=None),
     **{
         f"{field} missing": without(field) for field in ("incarnation", "definition", "created_at", "rounds", "correct")
     },
-    "predictions are no number": replaced("predictions", b"many"),
+    "predictions are not a number": replaced("predictions", b"many"),
     "rounds are negative": replaced("rounds", b"-1"),
     "rounds are a fraction": replaced("rounds", b"1.5"),
     "correct is empty": replaced("correct", b""),
-    "created never": replaced("created_at", b"nan"),
+    "created at NaN": replaced("created_at", b"nan"),
     "created too late": replaced("created_at", b"1e300"),
-    "incarnation is no UTF-8": replaced("incarnation", b"\xff\xfe"),
+    "incarnation is not UTF-8": replaced("incarnation", b"\xff\xfe"),
     "another type": another_type,
     "another hash": another_hash,
 }
 SUMMARIES: dict[str, Damage] = {
     "none": without("summary"),
-    "no JSON": replaced("summary", b"{"),
+    "not JSON": replaced("summary", b"{"),
     "another JSON": replaced("summary", b"{}"),
     "of another definition": lambda client, key: client.hset(key, "summary", b'{"definition_bytes":1}'),
     "too long": replaced("summary", b" " * 100_000),
@@ -90,27 +90,27 @@ SUMMARIES: dict[str, Damage] = {
 
 @pytest.fixture(scope="module")
 def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A store of this file's own, so that lists hold nothing else."""
+    """Start a store for this file only, so that lists contain no other models."""
     with EmbeddedServer(tmp_path_factory.mktemp("valkey")) as server:
         yield server.url
 
 
 @pytest.fixture
 def empty(url: str) -> str:
-    """The store, emptied."""
+    """Empty the store."""
     with raw(url) as client:
         client.flushall()
     return url
 
 
 async def create(client: httpx2.AsyncClient, *names: str, **fields: Any) -> None:
-    """Makes models."""
+    """Create models."""
     for name in names:
         assert (await client.post("/models", json=definition(name, **{"learner": GAPTRON} | fields))).status_code == 201
 
 
 async def listed(client: httpx2.AsyncClient, **query: Any) -> list[dict[str, Any]]:
-    """The items of a list, which must be as described."""
+    """Return the items of a list, after validating it against its schema."""
     response = await client.get("/models", params=query)
     assert response.status_code == 200, response.text
     ModelList.model_validate_json(response.text)
@@ -119,40 +119,40 @@ async def listed(client: httpx2.AsyncClient, **query: Any) -> list[dict[str, Any
 
 
 def without_id(problem: dict[str, Any]) -> dict[str, Any]:
-    """A problem without the request's own id, and what it does not say."""
+    """Return a problem without its request id and null members."""
     return {field: value for field, value in problem.items() if field != "request_id" and value is not None}
 
 
-def tampered(url: str, damage: Damage, name: str = "b") -> None:
-    """Does it to a stored model."""
+def apply_damage(url: str, damage: Damage, name: str = "b") -> None:
+    """Apply the damage to a stored model."""
     with raw(url) as client:
         damage(client, keys.model(name))
 
 
-OF_A_NEWER_VERSION = {"unknown algorithm", "unknown hyperparameter"}
-"""What a version yet to come may have written is no damage."""
+POSSIBLY_NEWER = {"unknown algorithm", "unknown hyperparameter"}
+"""Damage that a later version may have written, and that is therefore reported as `newer-version`."""
 
-OF_ONE_MODEL = {"labels", "guarantee", "damaged_rounds", "damage"}
+DETAIL_ONLY = {"labels", "guarantee", "damaged_rounds", "damage"}
 """Fields that a list leaves out."""
 
 
 @pytest.mark.parametrize(("kind", "damage"), DAMAGES.items(), ids=DAMAGES)
 async def test_each_model_fails_alone(empty: str, kind: str, damage: Damage) -> None:
-    """A list shows its problem, as reading it does; metrics count it; the others are as before; it can be deleted."""
+    """A list shows the model's problem, as reading it does; metrics count it; other models work; it can be deleted."""
     async with worker(empty) as client:
         await create(client, "a", "b", "c")
         before = await listed(client)
-        tampered(empty, damage)
+        apply_damage(empty, damage)
         a, b, c = await listed(client)
         assert [a, c] == [before[0], before[2]]
         response = await client.get("/models/b")
-        status, slug = (503, "newer-version") if kind in OF_A_NEWER_VERSION else (500, "store-corrupt")
+        status, slug = (503, "newer-version") if kind in POSSIBLY_NEWER else (500, "store-corrupt")
         assert (response.status_code, response.json()["type"]) == (status, f"urn:wager:problem:{slug}")
         assert b.keys() == {"name", "problem"}
         assert (b["name"], without_id(b["problem"])) == ("b", without_id(response.json()))
         samples = await scrape(client)
-        told = {dict(labels)["model"] for metric, labels in samples if metric == "wager_predictions_total"}
-        assert told == {"a", "c"}
+        reported = {dict(labels)["model"] for metric, labels in samples if metric == "wager_predictions_total"}
+        assert reported == {"a", "c"}
         counts = ("wager_store_up", "wager_models_unreadable", "wager_models_left_out", "wager_models")
         assert [value(samples, name) for name in counts] == [1, 1, 0, 3]
         assert (await client.post("/predict", json={"model": "c", "context": [0.6, 0.8, 0.0]})).status_code == 200
@@ -164,8 +164,8 @@ async def test_each_model_fails_alone(empty: str, kind: str, damage: Damage) -> 
 
 
 @pytest.mark.parametrize("broken", ["wager:{b}:%s:tally", "wager:{b}:%s:snapshot"])
-async def test_a_broken_tally_is_one_models_trouble(empty: str, broken: str) -> None:
-    """What is kept for those who watch is read with the same care."""
+async def test_a_broken_tally_affects_its_model_only(empty: str, broken: str) -> None:
+    """A broken tally or snapshot affects the metrics of its model only."""
     async with worker(empty) as client:
         await create(client, "a", "b")
         with raw(empty) as store:
@@ -176,8 +176,8 @@ async def test_a_broken_tally_is_one_models_trouble(empty: str, broken: str) -> 
         assert value(samples, "wager_predictions_total", model="a") == 0
 
 
-async def test_names_that_are_no_text_are_passed_over(empty: str) -> None:
-    """A list goes on behind them, whatever the size of its pages."""
+async def test_invalid_names_are_skipped(empty: str) -> None:
+    """Pagination continues after names that are not valid, whatever the page size."""
     async with worker(empty) as client:
         await create(client, "a", "c")
         with raw(empty) as store:
@@ -195,8 +195,8 @@ async def test_names_that_are_no_text_are_passed_over(empty: str) -> None:
 
 
 @pytest.mark.parametrize("damage", SUMMARIES.values(), ids=SUMMARIES)
-async def test_a_summary_is_made_again(empty: str, damage: Damage) -> None:
-    """A missing or damaged one changes no list, and is there again after one."""
+async def test_a_list_restores_a_damaged_summary(empty: str, damage: Damage) -> None:
+    """A missing or damaged summary does not change the list, and the list restores it."""
     async with worker(empty) as client:
         await create(client, "b")
         before = await listed(client)
@@ -209,7 +209,7 @@ async def test_a_summary_is_made_again(empty: str, damage: Damage) -> None:
 
 
 async def test_a_list_item_is_the_model_without_its_labels(empty: str) -> None:
-    """What a list says of a model is what reading it says, with the number of labels in their place."""
+    """A list item equals the model's own answer, with the number of labels instead of the labels."""
     async with worker(empty) as client:
         await create(client, "a", window_seconds=7.5, late_feedback="accept", retain_rounds=5)
         made = (await client.post("/predict", json={"model": "a", "context": [0.6, 0.8, 0.0]})).json()
@@ -217,12 +217,12 @@ async def test_a_list_item_is_the_model_without_its_labels(empty: str) -> None:
         model = (await client.get("/models/a")).json()
         assert model["rounds_seen"] == 1
         assert model["labels"] == LABELS
-        model = {field: value for field, value in model.items() if field not in OF_ONE_MODEL}
+        model = {field: value for field, value in model.items() if field not in DETAIL_ONLY}
         assert await listed(client) == [model | {"label_count": len(LABELS)}]
 
 
 async def test_a_list_reads_no_definition(empty: str) -> None:
-    """Of models with very many labels neither the store nor the worker reads them for a list, or for metrics."""
+    """Neither a list nor metrics read the definitions of models with many labels."""
     labels = [f"label-{i:05}" for i in range(50_000)]
     async with worker(empty) as client:
         await create(client, "a", "b", labels=labels, learner={"algorithm": "uniform"})
@@ -236,8 +236,8 @@ async def test_a_list_reads_no_definition(empty: str) -> None:
         assert (await client.get("/models/a")).json()["labels"] == labels
 
 
-async def test_models_of_a_release_get_their_summary(tmp_path: Path) -> None:
-    """What 0.1.0 left is listed as it is read, and has its summary afterwards; a second list reads no definition."""
+async def test_a_list_stores_the_summaries_of_older_models(tmp_path: Path) -> None:
+    """Models of release 0.1.0 are listed as they are read; the first list stores their summaries."""
     left = json.loads((FOLDER / "0.1.0.json").read_text())
     with EmbeddedServer(tmp_path) as server:
         restore(server.url, left["store"])
@@ -247,7 +247,7 @@ async def test_models_of_a_release_get_their_summary(tmp_path: Path) -> None:
             assert {item["name"] for item in items} == set(left["told"]["models"])
             for item in items:
                 model = (await client.get(f"/models/{item['name']}")).json()
-                assert item == {k: v for k, v in model.items() if k not in OF_ONE_MODEL} | {
+                assert item == {k: v for k, v in model.items() if k not in DETAIL_ONLY} | {
                     "label_count": len(model["labels"])
                 }
             with raw(server.url) as store:
@@ -255,12 +255,12 @@ async def test_models_of_a_release_get_their_summary(tmp_path: Path) -> None:
             assert await listed(client) == items
 
 
-async def test_a_full_store_lists_what_it_has(empty: str) -> None:
-    """A summary that cannot be kept is made again for each list."""
+async def test_a_full_store_can_be_listed(empty: str) -> None:
+    """In a full store, a list computes the summary that it cannot store."""
     async with worker(empty) as client:
         await create(client, "b")
         before = await listed(client)
-        tampered(empty, SUMMARIES["none"])
+        apply_damage(empty, SUMMARIES["none"])
         with raw(empty) as store:
             store.config_set("maxmemory", 1)
             try:
@@ -269,16 +269,16 @@ async def test_a_full_store_lists_what_it_has(empty: str) -> None:
                 store.config_set("maxmemory", 0)
 
 
-async def test_a_summary_is_not_kept_for_another_life(empty: str) -> None:
-    """A model deleted and made again while its summary was on its way keeps its own."""
+async def test_a_summary_is_stored_for_its_incarnation_only(empty: str) -> None:
+    """A summary computed for a deleted model does not replace that of a new model with the same name."""
     async with worker(empty) as client:
         await create(client, "b")
         with raw(empty) as store:
-            there = store.hgetall(keys.model("b"))
+            stored = store.hgetall(keys.model("b"))
         await client.delete("/models/b")
         await create(client, "b", labels=[*LABELS, "more"])
         own = RedisStore(empty, 5.0)
-        old = ModelKey("b", there[b"incarnation"].decode())  # type: ignore[union-attr]
-        assert not await own.keep_summary(old, there[b"summary"].decode())  # type: ignore[union-attr]
+        old = ModelKey("b", stored[b"incarnation"].decode())  # type: ignore[union-attr]
+        assert not await own.keep_summary(old, stored[b"summary"].decode())  # type: ignore[union-attr]
         await own.close()
         assert (await listed(client))[0]["label_count"] == len(LABELS) + 1

@@ -1,4 +1,4 @@
-"""The laws of `/metrics`: after known traffic they are the counted truth, whichever worker is asked."""
+"""The laws of `/metrics`: after known traffic, every worker reports the exact counts of all workers."""
 
 import asyncio
 import itertools
@@ -27,24 +27,24 @@ ON_LINUX = pytest.mark.skipif(sys.platform != "linux", reason="finds processes i
 
 
 async def create(client: httpx2.AsyncClient, name: str, **fields: Any) -> None:
-    """Makes a model."""
+    """Create a model."""
     assert (await client.post("/models", json=definition(name, **fields))).status_code == 201
 
 
 async def predict(client: httpx2.AsyncClient, name: str, n: int, seed: int = 1) -> list[dict[str, Any]]:
-    """N predictions."""
-    asked = [{"model": name, "context": context} for context in some_contexts(seed, n)]
-    return [(await client.post("/predict", json=one)).json() for one in asked]
+    """Make n predictions, one at a time."""
+    bodies = [{"model": name, "context": context} for context in some_contexts(seed, n)]
+    return [(await client.post("/predict", json=body)).json() for body in bodies]
 
 
 async def judge(client: httpx2.AsyncClient, prediction_id: str, correct: bool) -> int:
-    """Feedback; the status of the answer."""
-    said = {"prediction_id": prediction_id, "correct": correct}
-    return (await client.post("/feedback", json=said)).status_code
+    """Send feedback, and return the status of the answer."""
+    body = {"prediction_id": prediction_id, "correct": correct}
+    return (await client.post("/feedback", json=body)).status_code
 
 
 def feedback_counts(samples: Samples, name: str) -> dict[str, float]:
-    """Feedback of a model by status, without those that never were."""
+    """Return the nonzero feedback counts of a model by status."""
     found = {
         dict(labels)["status"]: n
         for (metric, labels), n in samples.items()
@@ -54,46 +54,46 @@ def feedback_counts(samples: Samples, name: str) -> dict[str, float]:
 
 
 @ON_LINUX
-async def test_several_workers_tell_the_truth_of_all(tmp_path: Path) -> None:
-    """Traffic is spread over three workers: each of them then answers the same counts, and they are right."""
+async def test_every_worker_reports_the_counts_of_all(tmp_path: Path) -> None:
+    """After traffic over three workers, each worker reports the same, correct counts."""
     with serve(tmp_path, workers=3) as wager:
         async with clients_of_each(wager, 3) as clients:
             await create(clients[0], "m", learner=GAPTRON)
             before = await scrape(clients[0])
             drawn = [d for i, client in enumerate(clients) for d in await predict(client, "m", 20 + i, seed=i)]
             turn = itertools.cycle(clients)
-            for i, one in enumerate(drawn[:40]):
-                assert await judge(next(turn), one["prediction_id"], i % 4 == 0) == 200
-            for one in drawn[:5]:
-                assert await judge(next(turn), one["prediction_id"], drawn.index(one) % 4 == 0) == 200
+            for i, prediction in enumerate(drawn[:40]):
+                assert await judge(next(turn), prediction["prediction_id"], i % 4 == 0) == 200
+            for prediction in drawn[:5]:
+                assert await judge(next(turn), prediction["prediction_id"], drawn.index(prediction) % 4 == 0) == 200
             assert await judge(next(turn), drawn[0]["prediction_id"], False) == 409
             assert await judge(next(turn), "m:never-made", True) == 404
             await asyncio.gather(*(settled(client, "m", 63) for client in clients))
-            await all_told(clients, before)
+            await all_counted(clients, before)
             for client in clients:
                 check_model(await scrape(client), drawn)
 
 
-async def all_told(clients: list[httpx2.AsyncClient], before: Samples) -> None:
-    """Each worker tells, within a second or so, of the requests to all of them."""
+async def all_counted(clients: list[httpx2.AsyncClient], before: Samples) -> None:
+    """Wait until each worker reports the requests to all workers; a publication takes about a second."""
     truth = {("/predict", "200"): 63, ("/feedback", "200"): 45, ("/feedback", "409"): 1, ("/feedback", "404"): 1}
     async with asyncio.timeout(60.0):
         for client in clients:
             while True:
                 samples = await scrape(client)
-                told = {
+                reported = {
                     (route, status): value(samples, REQUESTS, method="POST", route=route, status=status)
                     for route, status in truth
                     if (REQUESTS, frozenset({("method", "POST"), ("route", route), ("status", status)})) in samples
                 }
-                if told == truth:
+                if reported == truth:
                     break
                 await asyncio.sleep(0.1)
     assert not any("/predict" in dict(labels).values() for _, labels in before)
 
 
 def check_model(samples: Samples, drawn: list[dict[str, Any]]) -> None:
-    """The figures of the model are what the client saw."""
+    """Check the model's metrics against the answers that the client received."""
     closed, right = drawn[:40], drawn[:40:4]
     weights = [1 / d["propensity"] for d in closed]
     assert value(samples, "wager_predictions_total", model="m") == 63
@@ -118,7 +118,7 @@ def check_model(samples: Samples, drawn: list[dict[str, Any]]) -> None:
 
 
 async def test_open_predictions_are_those_of_the_window(store_url: str, name: str) -> None:
-    """What was answered, or waited longer than the window, is open no more."""
+    """An answered prediction, or one older than the window, is no longer open."""
     window, clock = 3200.0, Clock(START + 50.0)  # in the middle of a slot of 100 s
     async with worker(store_url, clock, metrics_models=name) as client:
         await create(client, name, window_seconds=window)
@@ -129,21 +129,21 @@ async def test_open_predictions_are_those_of_the_window(store_url: str, name: st
             opened += drawn
             samples = await published(client, name, len(opened))
             assert value(samples, "wager_open_predictions", model=name) == expected
-        for one in opened[-4:]:
-            assert await judge(client, one["prediction_id"], True) == 200
+        for prediction in opened[-4:]:
+            assert await judge(client, prediction["prediction_id"], True) == 200
         clock.now += 10.0
-        samples = await settled(client, name, 30, clock)  # statistics may be under way that lack a round
+        samples = await settled(client, name, 30, clock)  # a publication under way may lack a round
         assert value(samples, "wager_open_predictions", model=name) == 16
 
 
 async def published(client: httpx2.AsyncClient, name: str, predictions: int) -> Samples:
-    """Metrics behind the next turn of the upkeep, which publishes statistics."""
+    """Return metrics after the next upkeep, which publishes statistics."""
     await asyncio.sleep(1.3)
     return await settled(client, name, predictions)
 
 
-async def test_a_store_that_is_away_is_told(tmp_path: Path) -> None:
-    """Metrics are answered without a store, and say that it is away."""
+async def test_metrics_report_an_unavailable_store(tmp_path: Path) -> None:
+    """Without a store, metrics are still answered and report `wager_store_up` 0."""
     async with worker(f"unix://{tmp_path}/nobody.sock", store_timeout_seconds=0.5) as client:
         assert (await client.get("/models")).status_code == 503
         samples = await scrape(client)
@@ -153,13 +153,13 @@ async def test_a_store_that_is_away_is_told(tmp_path: Path) -> None:
 
 
 async def test_series_are_limited(store_url: str, name: str) -> None:
-    """Only the models that are named, or the first few, have series; the others are counted as left out."""
+    """Only the named models, or the first few, have series; the others are counted as left out."""
     async with worker(store_url, metrics_models=f"{name}-b, {name}-a,{name}-gone") as client:
         for letter in "abc":
             await create(client, f"{name}-{letter}")
         samples = await scrape(client)
-        told = {dict(labels)["model"] for metric, labels in samples if metric == "wager_predictions_total"}
-        assert told == {f"{name}-a", f"{name}-b"}
+        reported = {dict(labels)["model"] for metric, labels in samples if metric == "wager_predictions_total"}
+        assert reported == {f"{name}-a", f"{name}-b"}
     async with worker(store_url, metrics_max_models=1) as client:
         samples = await scrape(client)
         assert sum(metric == "wager_predictions_total" for metric, _ in samples) <= 1
@@ -167,8 +167,8 @@ async def test_series_are_limited(store_url: str, name: str) -> None:
         assert value(samples, "wager_models_left_out") >= left_out >= 2
 
 
-async def test_strangers_make_no_series(store_url: str) -> None:
-    """Paths and methods that do not exist are one series each, however many there are."""
+async def test_unknown_paths_and_methods_add_one_series_each(store_url: str) -> None:
+    """All unknown paths share one series, and so do all unknown methods."""
     async with worker(store_url, metrics_max_models=0) as client:
         for i in range(5):
             await client.get(f"/no/such/{i}")
@@ -179,21 +179,21 @@ async def test_strangers_make_no_series(store_url: str) -> None:
 
 
 async def test_versions_of_a_path_are_one_route(store_url: str) -> None:
-    """`/v1/livez` is counted with `/livez`."""
+    """Requests to `/v1/livez` and `/livez` are counted together."""
     async with worker(store_url, metrics_max_models=0) as client:
         for path in ("/livez", "/v1/livez"):
             await client.get(path)
-        for _ in range(2):  # what was told once is not told twice
+        for _ in range(2):  # a second scrape reports the same count
             assert value(await scrape(client), REQUESTS, method="GET", route="/livez", status="200") == 2
 
 
 async def test_answers_of_many_labels_have_no_uniform_estimate(store_url: str, name: str) -> None:
-    """Where an answer is no single label, only what was served is told."""
+    """If an answer is not a single label, the accuracy is reported for the served policy only."""
     async with worker(store_url, metrics_models=name) as client:
         await create(client, name, learner=RANKING)
         drawn = await predict(client, name, 3)
-        for one in drawn:
-            assert await judge(client, one["prediction_id"], True) == 200
+        for prediction in drawn:
+            assert await judge(client, prediction["prediction_id"], True) == 200
         samples = await published(client, name, 3)
         policies = {dict(labels)["policy"] for metric, labels in samples if metric == "wager_accuracy_ratio"}
         assert policies == {"served"}
@@ -201,7 +201,7 @@ async def test_answers_of_many_labels_have_no_uniform_estimate(store_url: str, n
 
 
 async def test_counting_goes_on_from_a_snapshot(store: RedisStore, store_url: str, name: str) -> None:
-    """A new worker that starts from a snapshot counts no round twice, and none too few."""
+    """A new worker that starts from a snapshot counts every round exactly once."""
     model = await make_model(store, name)
     await play(store, model, 1200)
     for seed in (1, 2):
@@ -220,10 +220,10 @@ async def test_counting_goes_on_from_a_snapshot(store: RedisStore, store_url: st
 @pytest.mark.parametrize(
     "published", [b"noise", json.dumps({"version": STATISTICS_VERSION + 1}).encode()], ids=["damaged", "newer"]
 )
-async def test_unknown_statistics_are_not_told_as_zeros(
+async def test_unreadable_statistics_are_not_reported_as_zeros(
     store: RedisStore, store_url: str, name: str, published: bytes
 ) -> None:
-    """What needs them is missing for that model; the rest of it, and all of the others, is there."""
+    """A model with unreadable statistics lacks only the metrics that need them; other models lack none."""
     other = f"{name}-other"
     async with worker(store_url, metrics_models=f"{name},{other}") as client:
         for each in (name, other):
@@ -235,19 +235,21 @@ async def test_unknown_statistics_are_not_told_as_zeros(
         version = STATISTICS_VERSION + 1
         await store.publish_statistics(model.key, PublishedStatistics(10**9, published, 1, 0, version))
         samples = await scrape(client)
-        told = {which: {metric for metric, labels in samples if ("model", which) in labels} for which in (name, other)}
+        reported = {
+            which: {metric for metric, labels in samples if ("model", which) in labels} for which in (name, other)
+        }
     statistics = {
-        metric for metric in told[other] if re.search("propensity|surprisal|delay|labels|open|uncount", metric)
+        metric for metric in reported[other] if re.search("propensity|surprisal|delay|labels|open|uncount", metric)
     }
     assert len(statistics) > 10
-    assert told[other] - told[name] == statistics
+    assert reported[other] - reported[name] == statistics
     for metric in ("wager_predictions_total", "wager_folded_rounds_total", "wager_accuracy_ratio"):
-        assert metric in told[name]
+        assert metric in reported[name]
 
 
 @ON_LINUX
-def test_the_shared_folder_goes_with_the_service(tmp_path: Path) -> None:
-    """The files in which workers share their counters are gone when the service has stopped."""
+def test_the_shared_folder_is_deleted_with_the_service(tmp_path: Path) -> None:
+    """The files in which workers share counters are deleted when the service stops."""
     (tmp_path / "tmp").mkdir()
     with serve(tmp_path, workers=2, TMPDIR=str(tmp_path / "tmp")) as wager:
         wait_until(lambda: bool(list((tmp_path / "tmp").glob("wager-metrics-*/*.db"))))

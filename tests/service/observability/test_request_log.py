@@ -1,4 +1,4 @@
-"""The laws of what is logged: every request has an id, lines are parsed, counted, and hold nothing private."""
+"""The laws of the request log: every request has an id; lines are JSON and private; left-out lines are counted."""
 
 import json
 import logging
@@ -26,18 +26,18 @@ ILL_FORMED = ["", "a b", "x" * 129, "a\nb", "é", "<script>", '"', "{}", "a;b"]
 
 @pytest.mark.parametrize("given", ["a", "x" * 128, "01JD:7/=~+@_-.", TRACE])
 def test_a_well_formed_id_is_kept(given: str) -> None:
-    """Letters, digits and some signs, at most 128."""
+    """An id of at most 128 letters, digits and permitted signs is kept."""
     assert accepted_request_id(given.encode()) == given
 
 
 @pytest.mark.parametrize("given", ILL_FORMED)
-def test_an_ill_formed_id_is_not(given: str) -> None:
-    """What could break a log line or a page is not taken over."""
+def test_an_ill_formed_id_is_dropped(given: str) -> None:
+    """A request id that could break a log line or a page is dropped."""
     assert accepted_request_id(given.encode()) is None
 
 
-def test_made_ids_differ_and_are_well_formed() -> None:
-    """Within a process by their number, between processes by their noise."""
+def test_generated_ids_differ_and_are_well_formed() -> None:
+    """Generated ids differ within a process by number, and between processes by random prefix."""
     make, other = request_ids(b"0123456789"), request_ids(b"9876543210")
     made = [make() for _ in range(1000)] + [other() for _ in range(1000)]
     assert len(set(made)) == 2000
@@ -58,13 +58,13 @@ def test_made_ids_differ_and_are_well_formed() -> None:
         ("00-abc", None),
     ],
 )
-def test_a_trace_is_read_as_the_standard_says(given: str, trace: str | None) -> None:
-    """W3C Trace Context, section 3.2: versions, lengths, and zeros that mean nothing."""
+def test_trace_ids_follow_the_standard(given: str, trace: str | None) -> None:
+    """Trace ids follow W3C Trace Context, section 3.2: versions, lengths, and invalid all-zero ids."""
     assert trace_id(given.encode()) == trace
 
 
-async def test_the_id_is_answered_and_stands_in_problems(store_url: str) -> None:
-    """A given id comes back with every answer, also with those that the framework or the limits make."""
+async def test_the_request_id_returns_in_answers_and_problems(store_url: str) -> None:
+    """A given id returns with every answer, including errors from the framework and from limits."""
     async with worker(store_url, max_body_bytes=1024) as client:
         for method, path, body in (
             ("GET", "/livez", b""),
@@ -82,12 +82,12 @@ async def test_the_id_is_answered_and_stands_in_problems(store_url: str) -> None
         assert accepted_request_id(made.encode()) == made
 
 
-async def test_a_failure_has_its_id_and_its_line(
+async def test_a_failure_is_answered_with_its_id_and_logged(
     store_url: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What nobody expected is answered 500 with the id, counted, and logged though nothing else may be."""
+    """An unexpected error is answered with 500 and the request id, and logged even if the log's rate is 0."""
     async with worker(store_url, log_requests_per_second=0) as client:
-        monkeypatch.setattr("service.catalogue.catalogue.Catalogue.list", None)  # so calling it is a mistake
+        monkeypatch.setattr("service.catalogue.catalogue.Catalogue.list", None)  # so that calling it raises
         with caplog.at_level(logging.INFO):
             answer = await client.get("/models", headers={"X-Request-ID": "boom-1"})
             await client.get("/learners")
@@ -97,8 +97,8 @@ async def test_a_failure_has_its_id_and_its_line(
         assert [(line["status"], line["route"], line["levelname"]) for line in lines] == [(500, "/models", "ERROR")]
 
 
-async def test_an_answer_that_breaks_off_is_a_failure(caplog: pytest.LogCaptureFixture) -> None:
-    """Also where its head, which said 200, had gone out."""
+async def test_a_broken_off_answer_is_logged_as_a_failure(caplog: pytest.LogCaptureFixture) -> None:
+    """An answer that fails after its head was sent is logged as 500, although the head said 200."""
 
     async def breaks_off(_scope: Scope, _receive: Receive, send: Send) -> None:
         await send({"type": "http.response.start", "status": 200, "headers": []})
@@ -120,7 +120,7 @@ async def test_an_answer_that_breaks_off_is_a_failure(caplog: pytest.LogCaptureF
 
 
 def test_every_request_is_logged_or_counted(caplog: pytest.LogCaptureFixture) -> None:
-    """Lines and left-out requests add up; answers do not hide refusals, and failures are always there."""
+    """Lines and left-out requests add up; answers and refusals have separate quotas, and failures are always logged."""
     log, notes, statuses = RequestLog(3), RequestContext("id"), [200] * 10 + [404] * 5 + [503] * 6
     with caplog.at_level(logging.INFO):
         for _ in range(2):
@@ -136,28 +136,31 @@ def test_every_request_is_logged_or_counted(caplog: pytest.LogCaptureFixture) ->
 
 
 def lines_of(log: Path) -> list[dict[str, Any]]:
-    """The lines of a running service, parsed; what it announces at its start is no line."""
+    """Return the parsed log lines of a service, without its start-up announcement."""
     announced = ("API  ", "API docs", "Data  ")
     return [json.loads(line) for line in log.read_text().splitlines() if not line.startswith(announced)]
 
 
 def test_a_service_writes_json_and_no_secrets(tmp_path: Path) -> None:
-    """Every line parses and tells what it should; no context, query, key or header of a client is anywhere."""
+    """Every line is JSON with the expected fields; no client's context, query, key or header is logged."""
     secret = "hunter2-hunter2"
-    headers = {"Authorization": f"Bearer {secret}", "X-API-Key": secret, "Cookie": secret, "traceparent": TRACEPARENT}
+    key = f"wk_{'0' * 12}_{'5ec7e7' * 10}0000"
+    headers = {"Authorization": f"Bearer {key}", "X-API-Key": key, "Cookie": secret, "traceparent": TRACEPARENT}
     with serve(tmp_path, WAGER_LOG_REQUESTS_PER_SECOND="1000") as wager:
         with httpx2.Client(base_url=wager.url, headers=headers) as client:
             client.post("/models", json=definition("m"))
-            asked = {"model": "m", "context": [0.123456789, 0.2, 0.3]}
-            client.post("/predict", json=asked, headers={"X-Request-ID": "find-me"})
+            body = {"model": "m", "context": [0.123456789, 0.2, 0.3]}
+            client.post("/predict", json=body, headers={"X-Request-ID": "find-me"})
             client.post("/predict", json={"model": "m", "context": [0.123456789, secret]})
-            client.get(f"/models/{secret}", params={"token": secret})
+            client.get(f"/models/{secret}")
+            client.get(f"/models/{secret}%20", params={"token": secret})
             client.get(f"/{secret}")
             client.get(f"/models/{secret}%20")
             client.get("/livez")
         wager.stop()
     text = (tmp_path / "wager.log").read_text()
     assert "0.123456789" not in text
+    assert "5ec7e7" not in text
     assert text.count(secret) == 1  # as the name of a model that was asked for, which it is
     lines = [line for line in lines_of(tmp_path / "wager.log") if line["logger"] == "wager.requests"]
     (found,) = [line for line in lines if line["request_id"] == "find-me"]
@@ -179,14 +182,15 @@ def test_a_service_writes_json_and_no_secrets(tmp_path: Path) -> None:
         ("/models", 201),
         ("/predict", 200),
         ("/predict", 422),
+        ("/models/{name}", 400),
         ("/models/{name}", 404),
         ("/models/{name}", 422),
         ("", 404),
     }
 
 
-def test_a_person_may_ask_for_lines_of_text(tmp_path: Path) -> None:
-    """`WAGER_LOG_FORMAT=console` writes no JSON."""
+def test_the_console_format_writes_text(tmp_path: Path) -> None:
+    """`WAGER_LOG_FORMAT=console` writes text instead of JSON."""
     with serve(tmp_path, WAGER_LOG_FORMAT="console") as wager:
         httpx2.get(f"{wager.url}/learners", headers={"X-Request-ID": "find-me"})
         wager.stop()

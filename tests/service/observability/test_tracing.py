@@ -1,4 +1,4 @@
-"""The laws of traces: off unless asked for; then a request's spans belong to its caller's trace."""
+"""The laws of traces: off by default; if enabled, a request's spans belong to its caller's trace."""
 
 import threading
 from collections.abc import Iterator
@@ -17,8 +17,8 @@ from tests.service.wager import serve
 TRACE, PARENT = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 
 
-def test_they_are_off_unless_the_environment_says_where_to(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An endpoint turns them on, OpenTelemetry's own switch off."""
+def test_tracing_is_off_without_an_endpoint(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An OTLP endpoint enables tracing, and OpenTelemetry's own switch disables it."""
     for name in ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_SDK_DISABLED"):
         monkeypatch.delenv(name, raising=False)
     assert not is_on()
@@ -30,7 +30,7 @@ def test_they_are_off_unless_the_environment_says_where_to(monkeypatch: pytest.M
 
 @contextmanager
 def collector(decode: Any) -> Iterator[tuple[str, list[Any]]]:
-    """Listens as an OpenTelemetry collector does; its address, and the spans it was sent."""
+    """Run an OpenTelemetry collector; yield its address and the list of received spans."""
     spans: list[Any] = []
 
     class Handler(BaseHTTPRequestHandler):
@@ -42,7 +42,7 @@ def collector(decode: Any) -> Iterator[tuple[str, list[Any]]]:
             self.end_headers()
 
         def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  the library's name
-            """Says nothing."""
+            """Suppress the server's access log."""
 
     with HTTPServer(("127.0.0.1", 0), Handler) as server:
         thread = threading.Thread(target=server.serve_forever)
@@ -55,7 +55,7 @@ def collector(decode: Any) -> Iterator[tuple[str, list[Any]]]:
 
 
 def test_a_prediction_is_a_span_of_its_callers_trace(tmp_path: Path) -> None:
-    """The request's span has the caller's as its parent, and the store's call the request's; health has none."""
+    """The request's span is a child of the caller's, and the store's span of the request's; health checks have none."""
     pytest.importorskip("opentelemetry.exporter.otlp.proto.http", reason="the group otel is not installed")
     from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest  # noqa: PLC0415
 
@@ -65,15 +65,15 @@ def test_a_prediction_is_a_span_of_its_callers_trace(tmp_path: Path) -> None:
     ):
         httpx2.post(f"{wager.url}/models", json=definition("m"))
         headers = {"traceparent": f"00-{TRACE}-{PARENT}-01"}
-        asked = {"model": "m", "context": [0.6, 0.8, 0.0]}
-        assert httpx2.post(f"{wager.url}/predict", json=asked, headers=headers).status_code == 200
+        body = {"model": "m", "context": [0.6, 0.8, 0.0]}
+        assert httpx2.post(f"{wager.url}/predict", json=body, headers=headers).status_code == 200
         httpx2.get(f"{wager.url}/livez")
         wager.stop()
     ours = {span.name: span for span in spans if span.trace_id.hex() == TRACE}
     request, call = ours["POST /predict"], ours["store add_predictions"]
     assert request.parent_span_id.hex() == PARENT
     assert call.parent_span_id == request.span_id
-    told = {attribute.key: attribute.value.string_value for attribute in call.attributes}
-    assert told["wager.model"] == "m"
+    attributes = {attribute.key: attribute.value.string_value for attribute in call.attributes}
+    assert attributes["wager.model"] == "m"
     assert not any("livez" in span.name or "readyz" in span.name for span in spans)
     assert '"trace_id": "' + TRACE in (tmp_path / "wager.log").read_text()

@@ -1,6 +1,6 @@
-"""`wager` as a later version: the program of today, but each version that it writes is one more than today's.
+"""`wager` as a later version: the current code with each version number that it writes raised by one.
 
-It is run as `python -m tests.service.operations.next_version serve …`, beside today's `wager` on the same store.
+Run it as `python -m tests.service.operations.next_version serve …` alongside the current `wager` on the same store.
 """
 
 import importlib
@@ -10,11 +10,11 @@ VERSIONS = [
     ("service.store.redis.snapshot_parts", "SNAPSHOT_VERSION"),
     ("service.replicas.statistics", "STATISTICS_VERSION"),
 ]
-"""Modules and constants, in an order in which none of them imports what takes a constant from a later one."""
+"""Modules and constants, ordered so that no module imports a constant that a later entry changes."""
 
 
 def bump() -> None:
-    """Raise every version, before the service is imported."""
+    """Raise every version number before the service is imported."""
     for module, constant in VERSIONS:
         versions = importlib.import_module(module)
         setattr(versions, constant, getattr(versions, constant) + 1)

@@ -1,4 +1,4 @@
-"""Stopping, replacing and copying: nothing acknowledged is lost, and nobody waits for ever."""
+"""The laws of stopping, replacing and copying: nothing acknowledged is lost, and every stop ends in time."""
 
 import asyncio
 import json
@@ -25,10 +25,10 @@ X = [0.6, 0.8, 0.0]
 
 
 class Load:
-    """Clients in threads of their own who give feedback once for each prediction, until they are told to stop.
+    """Clients in threads that give feedback once per prediction until the block ends.
 
-    A request whose connection was closed before its answer is sent again, once: so HTTP has it (RFC 9110, 9.2.2),
-    for the ids make these requests idempotent. Any other failure counts.
+    A request whose connection closes before its answer is sent again once, as HTTP permits for idempotent requests
+    (RFC 9110, 9.2.2); the ids make these requests idempotent. Any other failure is recorded.
     """
 
     def __init__(self, url: str, clients: int = 3) -> None:
@@ -74,13 +74,13 @@ class Load:
 
 
 def logged(url: str) -> list[str]:
-    """The prediction ids in the log, of which there are less than 10,000."""
+    """Return the prediction ids in the log, which must have fewer than 10,000 rounds."""
     text = httpx2.get(f"{url}/models/forest/rounds", params={"limit": 10_000}, timeout=30.0).text
     return [json.loads(line)["prediction_id"] for line in text.splitlines()]
 
 
-def test_workers_are_replaced_one_by_one_under_load(tmp_path: Path) -> None:
-    """SIGHUP puts a new worker in the place of each, and no request fails while it does."""
+def test_sighup_replaces_workers_without_failed_requests(tmp_path: Path) -> None:
+    """SIGHUP replaces the workers one after the other, and no request fails."""
     with serve(tmp_path, workers=2) as wager:
         httpx2.post(f"{wager.url}/models", json=definition("forest", learner=UNIFORM)).raise_for_status()
         before = set(wager.worker_pids())
@@ -95,19 +95,19 @@ def test_workers_are_replaced_one_by_one_under_load(tmp_path: Path) -> None:
         assert set(found) == load.acknowledged
 
 
-def test_a_stop_under_load_takes_seconds_and_loses_nothing(tmp_path: Path) -> None:
-    """SIGTERM with connections open and requests in flight: exit code 0 in time, the store outlives the workers."""
+def test_a_stop_under_load_is_quick_and_loses_nothing(tmp_path: Path) -> None:
+    """SIGTERM under load stops the service in time with exit code 0, and the store outlives the workers."""
     with serve(tmp_path) as wager:
         httpx2.post(f"{wager.url}/models", json=definition("forest", learner=UNIFORM)).raise_for_status()
         with Load(wager.url) as load:
             assert wager.stop(within=15.0) == 0
-    assert not [text for text in load.failed if "store-unavailable" in text]  # the store went last
+    assert not [text for text in load.failed if "store-unavailable" in text]  # the store stopped last
     with serve(tmp_path) as again:
         assert load.acknowledged <= set(logged(again.url))
 
 
-def test_a_worker_that_is_to_stop_says_so_and_still_serves(tmp_path: Path) -> None:
-    """Told to stop it is not ready, alive, and answers all the same, until its time is up or it is told again."""
+def test_a_draining_worker_is_not_ready_but_serves(tmp_path: Path) -> None:
+    """A draining worker is alive but not ready; it serves until the drain time ends or a second signal comes."""
     with serve(tmp_path, WAGER_DRAIN_SECONDS="600") as wager, httpx2.Client(base_url=wager.url) as client:
         client.post("/models", json=definition("forest", learner=UNIFORM)).raise_for_status()
         wager.signal(signal.SIGTERM)
@@ -119,8 +119,8 @@ def test_a_worker_that_is_to_stop_says_so_and_still_serves(tmp_path: Path) -> No
         assert wager.stop() == 0
 
 
-def test_a_worker_that_said_so_stops_by_itself(tmp_path: Path) -> None:
-    """When its time is up it ends as without, once."""
+def test_a_worker_stops_after_its_drain_time(tmp_path: Path) -> None:
+    """When the drain time is over, the worker stops as without one."""
     with serve(tmp_path, WAGER_DRAIN_SECONDS="0.2") as wager:
         assert wager.stop() == 0
 
@@ -128,19 +128,19 @@ def test_a_worker_that_said_so_stops_by_itself(tmp_path: Path) -> None:
 # --- backup and restore
 
 
-async def teach(url: str, start: int, n: int) -> None:
-    """So many rounds."""
+async def play(url: str, start: int, n: int) -> None:
+    """Play n rounds, with ids that count up from `start`."""
     async with worker(url) as client:
         await client.post("/models", json=definition("forest", learner=UNIFORM))
         for number in range(start, start + n):
-            asked = {"model": "forest", "context": X, "prediction_id": str(number)}
-            given = {"prediction_id": f"forest:{number}", "correct": True}
-            for path, body in (("/predict", asked), ("/feedback", given)):
+            prediction = {"model": "forest", "context": X, "prediction_id": str(number)}
+            feedback = {"prediction_id": f"forest:{number}", "correct": True}
+            for path, body in (("/predict", prediction), ("/feedback", feedback)):
                 (await client.post(path, json=body)).raise_for_status()
 
 
 async def count(url: str) -> int:
-    """Rounds of the model."""
+    """Return the number of rounds, after checking that the log has as many."""
     async with worker(url) as client:
         model = (await client.get("/models/forest")).json()
         text = (await client.get("/models/forest/rounds", params={"limit": 10_000})).text
@@ -150,33 +150,33 @@ async def count(url: str) -> int:
 
 
 async def test_a_copy_of_the_folder_of_a_stopped_store_is_a_backup(tmp_path: Path) -> None:
-    """Stop, copy, start elsewhere: everything is there."""
+    """A copy of a stopped store's folder restores everything elsewhere."""
     with EmbeddedServer(tmp_path / "data") as server:
-        await teach(server.url, 0, 20)
+        await play(server.url, 0, 20)
     shutil.copytree(tmp_path / "data", tmp_path / "copy")
     with EmbeddedServer(tmp_path / "copy") as copied:
         assert await count(copied.url) == 20
 
 
 async def test_a_copy_of_the_running_stores_log_is_a_backup(tmp_path: Path) -> None:
-    """With rewriting switched off while `appendonlydir` is copied, what was acknowledged before is in the copy."""
+    """A copy of `appendonlydir`, made with log rewriting disabled, has everything acknowledged before the copy."""
     with EmbeddedServer(tmp_path / "data") as server:
-        await teach(server.url, 0, 20)
-        teaching = asyncio.create_task(teach(server.url, 20, 40))
+        await play(server.url, 0, 20)
+        playing = asyncio.create_task(play(server.url, 20, 40))
         with raw(server.url) as client:
             client.config_set("auto-aof-rewrite-percentage", 0)
             assert client.info("persistence")["aof_rewrite_in_progress"] == 0
             shutil.copytree(tmp_path / "data" / "appendonlydir", tmp_path / "copy" / "appendonlydir")
             client.config_set("auto-aof-rewrite-percentage", 100)
-        await teaching
+        await playing
     (tmp_path / "copy").chmod(0o700)
     with EmbeddedServer(tmp_path / "copy") as copied:
         assert 20 <= await count(copied.url) < 60
-        await teach(copied.url, 100, 5)  # and it goes on
+        await play(copied.url, 100, 5)  # and the copy accepts further rounds
 
 
-def test_the_stores_end_is_after_the_workers(live: Wager) -> None:
-    """The embedded store is there as long as its service is, and gone with it."""
+def test_the_embedded_store_ends_with_its_service(live: Wager) -> None:
+    """The embedded store runs as long as its service, and ends with it."""
     pid = live.store_pid()
     assert live.stop() == 0
     with pytest.raises(ProcessLookupError):

@@ -1,4 +1,4 @@
-"""With the store away the service says so, and goes on by itself when it is back; nothing acknowledged is lost."""
+"""The laws of an unavailable store: the service reports it, resumes later, and loses nothing acknowledged."""
 
 import asyncio
 import os
@@ -21,7 +21,7 @@ X = [0.6, 0.8, 0.0]
 
 
 class Answer(NamedTuple):
-    """What matters of an answer in trouble."""
+    """The checked parts of an error answer."""
 
     status: int
     slug: str
@@ -29,7 +29,7 @@ class Answer(NamedTuple):
 
 
 def answer_of(response: httpx2.Response) -> Answer:
-    """Status, problem and Retry-After."""
+    """Return the status, the problem and Retry-After."""
     slug = response.json().get("type", "").removeprefix("urn:wager:problem:")
     return Answer(response.status_code, slug, response.headers.get("retry-after"))
 
@@ -38,7 +38,7 @@ UNAVAILABLE = Answer(503, "store-unavailable", "1")
 
 
 def all_calls(name: str) -> list[tuple[str, str, dict[str, Any] | None]]:
-    """A request to each route that needs the store."""
+    """Return a request to each route that needs the store."""
     return [
         ("POST", "/models", definition(f"{name}-new")),
         ("GET", "/models", None),
@@ -53,14 +53,14 @@ def all_calls(name: str) -> list[tuple[str, str, dict[str, Any] | None]]:
 
 
 async def prepare(client: httpx2.AsyncClient, name: str) -> None:
-    """A model with an open prediction."""
+    """Create a model with an open prediction."""
     assert (await client.post("/models", json=definition(name, learner=GAPTRON))).status_code == 201
     await client.post("/predict", json={"model": name, "context": X, "prediction_id": "open"})
 
 
 @pytest.mark.parametrize("trouble", TROUBLES.values(), ids=TROUBLES)
-async def test_a_store_that_takes_no_writes_is_said_to(tmp_path: Path, trouble: Trouble) -> None:
-    """Readiness and every write are refused with the reason, never with 500; reading goes on; then all is well."""
+async def test_a_store_that_takes_no_writes_is_reported(tmp_path: Path, trouble: Trouble) -> None:
+    """If the store takes no writes, readiness and writes fail with the reason, never with 500; reads succeed."""
     with EmbeddedServer(tmp_path) as server:
         async with worker(server.url) as client:
             await prepare(client, "forest")
@@ -80,20 +80,20 @@ async def test_a_store_that_takes_no_writes_is_said_to(tmp_path: Path, trouble: 
                 for path in ("/models", "/models/forest", "/models/forest/rounds", "/livez", "/metrics"):
                     assert (await client.get(path)).status_code == 200
             await ready(client, 200)
-            said = {"prediction_id": "forest:open", "correct": True}
-            assert (await client.post("/feedback", json=said)).json()["status"] == "recorded"
+            feedback = {"prediction_id": "forest:open", "correct": True}
+            assert (await client.post("/feedback", json=feedback)).json()["status"] == "recorded"
             assert (await client.post("/predict", json={"model": "forest", "context": X})).status_code == 200
 
 
 async def ready(client: httpx2.AsyncClient, status: int) -> None:
-    """Asks until readiness is answered so."""
+    """Wait until readiness is answered with this status."""
     async with asyncio.timeout(30.0):
         while (await client.get("/readyz")).status_code != status:  # noqa: ASYNC110  another process's state
             await asyncio.sleep(0.05)
 
 
-async def test_whoever_asks_for_readiness_shares_a_write(tmp_path: Path) -> None:
-    """Readiness needs no key: many who ask at once cost the store one look; each is answered, also with a refusal."""
+async def test_concurrent_readiness_checks_share_a_write(tmp_path: Path) -> None:
+    """Readiness needs no key, so concurrent checks share one write to the store; they also share a failure."""
     with EmbeddedServer(tmp_path) as server:
         async with worker(server.url) as client:
             await client.get("/readyz")
@@ -108,7 +108,7 @@ async def test_whoever_asks_for_readiness_shares_a_write(tmp_path: Path) -> None
 
 
 async def test_a_stopped_store_is_503_everywhere_and_service_resumes(tmp_path: Path) -> None:
-    """Without its store the service answers 503 with Retry-After, stays alive, and serves again when it is back."""
+    """Without its store the service answers 503 with Retry-After, stays alive, and resumes when the store is back."""
     server = EmbeddedServer(tmp_path)
     server.start()
     async with worker(server.url, store_timeout_seconds=2.0) as client:
@@ -120,14 +120,14 @@ async def test_a_stopped_store_is_503_everywhere_and_service_resumes(tmp_path: P
         assert (await client.get("/livez")).status_code == 200
         with EmbeddedServer(tmp_path):
             assert (await client.get("/readyz")).status_code == 200
-            said = {"prediction_id": "forest:open", "correct": True}
-            assert (await client.post("/feedback", json=said)).json()["status"] == "recorded"
+            feedback = {"prediction_id": "forest:open", "correct": True}
+            assert (await client.post("/feedback", json=feedback)).json()["status"] == "recorded"
             answer = await client.post("/predict", json={"model": "forest", "context": X})
             assert (answer.status_code, answer.json()["rounds_seen"]) == (200, 1)
 
 
-async def test_batches_tell_of_the_store_item_by_item(tmp_path: Path) -> None:
-    """With the store away each item of a batch is a problem of its own."""
+async def test_each_item_of_a_batch_reports_the_store(tmp_path: Path) -> None:
+    """Without a store, each item of a batch has its own problem."""
     server = EmbeddedServer(tmp_path)
     server.start()
     feedback = {"feedback": [{"prediction_id": "forest:open", "correct": True}] * 2}
@@ -137,12 +137,12 @@ async def test_batches_tell_of_the_store_item_by_item(tmp_path: Path) -> None:
         server.stop()
         for path, body in [("/predict/batch", predictions), ("/feedback/batch", feedback)]:
             (items,) = (await client.post(path, json=body)).json().values()
-            told = [(item["status"], item["type"]) for item in items]
-            assert told == [(503, "urn:wager:problem:store-unavailable")] * 2
+            problems = [(item["status"], item["type"]) for item in items]
+            assert problems == [(503, "urn:wager:problem:store-unavailable")] * 2
 
 
-async def test_a_silent_store_is_503_in_time(tmp_path: Path) -> None:
-    """A store that accepts and does not answer is given up on after the timeout, and used again when it answers."""
+async def test_a_silent_store_is_503_after_the_timeout(tmp_path: Path) -> None:
+    """Requests to a store that accepts but does not answer time out; when it answers again, the service resumes."""
     with EmbeddedServer(tmp_path) as server:
         async with worker(server.url, store_timeout_seconds=0.2) as client:
             await prepare(client, "forest")
@@ -159,44 +159,45 @@ async def test_a_silent_store_is_503_in_time(tmp_path: Path) -> None:
 
 
 async def test_a_lost_reply_is_503_and_the_feedback_counts_once(tmp_path: Path) -> None:
-    """When the store did its part and its reply was lost, repeating the feedback is a duplicate, not a second round."""
+    """After a lost reply, repeated feedback is a duplicate of the stored round, not a second round."""
     with EmbeddedServer(tmp_path):
         async with Proxy(str(tmp_path / "valkey.sock")) as proxy, worker(proxy.url) as client:
             await prepare(client, "forest")
-            said = {"prediction_id": "forest:open", "correct": True}
-            await client.post("/feedback", json=said | {"prediction_id": "forest:never"})  # the script is known now
+            feedback = {"prediction_id": "forest:open", "correct": True}
+            await client.post("/feedback", json=feedback | {"prediction_id": "forest:never"})  # loads the script
             proxy.lose_replies_to = b"EVALSHA"
-            assert answer_of(await client.post("/feedback", json=said)) == UNAVAILABLE
+            assert answer_of(await client.post("/feedback", json=feedback)) == UNAVAILABLE
             proxy.lose_replies_to = None
-            again = await client.post("/feedback", json=said)
+            again = await client.post("/feedback", json=feedback)
             assert (again.json()["status"], again.json()["round"]) == ("duplicate", 1)
 
 
 async def test_a_lost_reply_is_503_and_the_prediction_is_the_stored_one(tmp_path: Path) -> None:
-    """When a prediction was stored and its reply was lost, asking again with its id brings what was stored."""
+    """After a lost reply, a repeated prediction returns the stored one."""
     with EmbeddedServer(tmp_path) as server:
         async with Proxy(str(tmp_path / "valkey.sock")) as proxy, worker(proxy.url) as client:
             await prepare(client, "forest")
-            asked = {"model": "forest", "context": X, "prediction_id": "lost"}
+            body = {"model": "forest", "context": X, "prediction_id": "lost"}
             proxy.lose_replies_to = b"EVALSHA"
-            assert answer_of(await client.post("/predict", json=asked)) == UNAVAILABLE
+            assert answer_of(await client.post("/predict", json=body)) == UNAVAILABLE
             async with worker(server.url, seed=2) as other:
-                stored = await other.post("/predict", json=asked)
+                stored = await other.post("/predict", json=body)
             proxy.lose_replies_to = None
-            assert (await client.post("/predict", json=asked)).json() == stored.json()
+            assert (await client.post("/predict", json=body)).json() == stored.json()
             assert (await client.get("/models/forest")).json()["predictions"] == 2
 
 
 async def test_a_full_store_is_507_and_service_resumes(tmp_path: Path) -> None:
-    """A store out of memory refuses what would be written, with Retry-After, and goes on with memory again."""
+    """A store out of memory refuses writes with Retry-After, and accepts them when it has memory again."""
     with EmbeddedServer(tmp_path) as server:
         async with worker(server.url) as client:
             await prepare(client, "forest")
             with raw(server.url) as store:
                 store.config_set("maxmemory", 1)
             full = Answer(507, "store-full", "1")
-            said = {"prediction_id": "forest:open", "correct": True}
-            calls = [("/models", definition("n")), ("/predict", {"model": "forest", "context": X}), ("/feedback", said)]
+            feedback = {"prediction_id": "forest:open", "correct": True}
+            prediction = {"model": "forest", "context": X}
+            calls = [("/models", definition("n")), ("/predict", prediction), ("/feedback", feedback)]
             for path, body in calls:
                 assert answer_of(await client.post(path, json=body)) == full
             assert (await client.get("/models/forest")).json()["predictions"] == 1
@@ -207,7 +208,7 @@ async def test_a_full_store_is_507_and_service_resumes(tmp_path: Path) -> None:
 
 
 async def test_a_corrupt_snapshot_is_500_for_its_model_only(store_url: str, name: str) -> None:
-    """What cannot be read is never guessed: that model answers `store-corrupt`, the others go on."""
+    """A model with an unreadable snapshot and a trimmed log answers `store-corrupt`; other models work."""
     broken, whole = f"{name}-broken", f"{name}-whole"
     async with worker(store_url) as client:
         await prepare(client, broken)
@@ -215,7 +216,7 @@ async def test_a_corrupt_snapshot_is_500_for_its_model_only(store_url: str, name
     with raw(store_url) as store:
         incarnation = store.hget(keys.model(broken), "incarnation")
         assert isinstance(incarnation, bytes)
-        store.hset(keys.model(broken), "rounds", 5)  # of a log that is trimmed
+        store.hset(keys.model(broken), "rounds", 5)  # the first rounds of the log are trimmed
         store.hset(keys.snapshot(broken, incarnation.decode()), mapping={"rounds": 5, "000000": b"nonsense"})
     async with worker(store_url) as client:
         refused = await client.post("/predict", json={"model": broken, "context": X})

@@ -30,14 +30,14 @@ X = [0.6, 0.8, 0.0]
 
 @pytest.fixture(scope="module")
 def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A store, which outlives all workers."""
+    """Start a store that outlives all workers."""
     with EmbeddedServer(tmp_path_factory.mktemp("store")) as server:
         yield server.url
 
 
 @contextmanager
 def worker(url: str, folder: Path, module: str = "service") -> Iterator[httpx2.Client]:
-    """A worker of a version on that store, and a client of it."""
+    """Start a worker of one version on the store, and yield its client."""
     folder.mkdir(exist_ok=True)
     with (
         serve(folder, module=module, WAGER_STORE_URL=url) as wager,
@@ -47,59 +47,59 @@ def worker(url: str, folder: Path, module: str = "service") -> Iterator[httpx2.C
 
 
 def post(client: httpx2.Client, path: str, **body: Any) -> Any:
-    """Posts what succeeds."""
+    """Post a request that must succeed, and return the answer."""
     answer = client.post(path, json=body)
     assert answer.is_success, answer.text
     return answer.json()
 
 
 def play(client: httpx2.Client, model: str, batches: int, seed: int = 1) -> None:
-    """Predictions and their feedback, in batches."""
+    """Make predictions and give feedback, in batches."""
     for i in range(batches):
-        made = post(client, "/predict/batch", model=model, contexts=some_contexts(seed + i, BATCH))["predictions"]
-        said = [{"prediction_id": each["prediction_id"], "correct": n % 3 == 0} for n, each in enumerate(made)]
-        post(client, "/feedback/batch", feedback=said)
+        drawn = post(client, "/predict/batch", model=model, contexts=some_contexts(seed + i, BATCH))["predictions"]
+        feedback = [{"prediction_id": each["prediction_id"], "correct": n % 3 == 0} for n, each in enumerate(drawn)]
+        post(client, "/feedback/batch", feedback=feedback)
 
 
 def predict(client: httpx2.Client, model: str, own_id: str | None = None) -> Any:
-    """A prediction."""
+    """Request a prediction."""
     return client.post(
         "/predict", json={"model": model, "context": X, "prediction_id": own_id, "include_distribution": True}
     )
 
 
 def judge(client: httpx2.Client, prediction_id: str) -> Any:
-    """Feedback."""
+    """Send feedback."""
     return client.post("/feedback", json={"prediction_id": prediction_id, "correct": True})
 
 
 def state_of(client: httpx2.Client, model: str) -> tuple[int, list[float]]:
-    """The rounds that a prediction has learned from, and its distribution."""
+    """Return the number of rounds that a prediction has learned from, and its distribution."""
     answer = predict(client, model).json()
     return answer["rounds_seen"], list(answer["distribution"].values())
 
 
 def replayed(client: httpx2.Client, model: str) -> tuple[int, list[float]]:
-    """The same, by a sequential fold of the log."""
+    """Return the number of rounds and the distribution from a sequential fold of the log."""
     log = client.get(f"/models/{model}/rounds", params={"limit": 10_000}).text
     played = replay(client.get(f"/models/{model}").json(), log, tolerance=1e-12)
     return len(log.splitlines()), played.distribution(X)
 
 
 def is_newer(answer: httpx2.Response) -> bool:
-    """Whether the worker says that a newer version wrote what it needs."""
+    """Check whether the answer is a `newer-version` problem."""
     return (answer.status_code, answer.json()["type"]) == (503, "urn:wager:problem:newer-version")
 
 
 def stored(url: str, model: str) -> dict[str, Any]:
-    """All that the store has of a model, but how often feedback was refused, and the list of models."""
+    """Return the store's data about a model, without its counters of refused feedback."""
     found = {name: content for name, content in dump(url).items() if f"{{{model}}}" in name}
     of_model = found[keys.model(model)]
     return found | {keys.model(model): {k: v for k, v in of_model.items() if not k.startswith("refused:")}}
 
 
 def is_settled(url: str, model: str) -> bool:
-    """Whether the newer version has written a snapshot, and statistics of all rounds."""
+    """Check whether the newer version has written a snapshot, and statistics of all rounds."""
     with raw(url) as store:
         incarnation: Any = store.hget(keys.model(model), "incarnation")
         key = (model, incarnation.decode())
@@ -109,17 +109,17 @@ def is_settled(url: str, model: str) -> bool:
     return [*snapshot, *statistics] == [str(number).encode() for number in versions]
 
 
-def told_of(samples: Samples, model: str) -> set[str]:
-    """The metrics that a model has."""
+def metrics_of(samples: Samples, model: str) -> set[str]:
+    """Return the metrics that a model has."""
     return {metric for metric, labels in samples if ("model", model) in labels}
 
 
-def test_an_older_worker_harms_nothing(url: str, tmp_path: Path) -> None:
-    """What it cannot read it refuses; other models go on; the newer worker finds everything as it left it."""
+def test_an_older_worker_changes_no_newer_data(url: str, tmp_path: Path) -> None:
+    """An older worker refuses what it cannot read and serves other models; the newer worker's data stay unchanged."""
     with worker(url, tmp_path / "older") as older:
         for model in ("shared", "other", "briefly"):
             post(older, "/models", **definition(model))
-            assert state_of(older, model)[0] == 0  # it knows the model before the newer version comes
+            assert state_of(older, model)[0] == 0  # the model is open before the newer version writes
         assert predict(older, "briefly", "own").is_success
         with worker(url, tmp_path / "newer", NEWER) as newer:
             assert predict(newer, "briefly", "new").is_success
@@ -129,8 +129,8 @@ def test_an_older_worker_harms_nothing(url: str, tmp_path: Path) -> None:
             assert is_newer(predict(older, "shared"))
             play(older, "other", 1)
             wait_until(lambda: is_settled(url, "shared"))
-            left = state_of(newer, "shared")
-            assert left == replayed(newer, "shared")
+            final = state_of(newer, "shared")
+            assert final == replayed(newer, "shared")
         before = stored(url, "shared")
         for _ in range(3):
             assert is_newer(predict(older, "shared"))
@@ -141,13 +141,16 @@ def test_an_older_worker_harms_nothing(url: str, tmp_path: Path) -> None:
         assert judge(older, "briefly:own").json()["status"] == "recorded"
         samples = parsed(older.get("/metrics").text)
         assert value(samples, "wager_folded_rounds_total", model="shared") == ROUNDS
-        assert told_of(samples, "other") - told_of(samples, "shared") >= {"wager_open_predictions", "wager_labels"}
+        assert metrics_of(samples, "other") - metrics_of(samples, "shared") >= {
+            "wager_open_predictions",
+            "wager_labels",
+        }
         assert state_of(older, "other") == replayed(older, "other")
-    with worker(url, tmp_path / "older") as older:  # one that starts from what the store has
+    with worker(url, tmp_path / "older") as older:  # a worker that starts with the newer data
         assert is_newer(predict(older, "shared"))
     assert stored(url, "shared") == before
     with worker(url, tmp_path / "newer", NEWER) as newer:
-        assert state_of(newer, "shared") == left
+        assert state_of(newer, "shared") == final
         assert json.loads(newer.get("/models/shared").text)["damaged_rounds"] == 0
         assert judge(newer, "shared:open").json() | {"prediction_id": ""} == {
             "prediction_id": "",

@@ -1,4 +1,4 @@
-"""The laws of upgrades: this version goes on from what each release has left in its store, as from its own."""
+"""The laws of upgrades: this version continues with the stored data of each release."""
 
 import asyncio
 import json
@@ -26,36 +26,36 @@ NEW_ROUNDS = 5
 
 @pytest.fixture(params=RELEASES, ids=lambda path: str(path.stem))
 def left(request: pytest.FixtureRequest) -> dict[str, Any]:
-    """What a release has left."""
+    """Return the stored data and recorded answers of a release."""
     found: dict[str, Any] = json.loads(request.param.read_text())
     return found
 
 
 @pytest.fixture
 def url(tmp_path: Path, left: dict[str, Any]) -> Iterator[str]:
-    """A store with that in it."""
+    """Start a store with the release's data."""
     with EmbeddedServer(tmp_path) as server:
         restore(server.url, left["store"])
         yield server.url
 
 
 @pytest.mark.skipif(".dev" in __version__, reason="this version is not released")
-def test_a_released_version_has_its_file() -> None:
-    """Written by `python -m tests.releases` before a release, and kept."""
+def test_a_released_version_has_a_data_file() -> None:
+    """Each release has a data file, written by `python -m tests.releases` before the release."""
     assert __version__ in {path.stem for path in RELEASES}
 
 
 @pytest.mark.parametrize("model", MODELS)
-async def test_everything_goes_on(url: str, left: dict[str, Any], model: str) -> None:
-    """The key opens, the log reads as before, the open prediction is the same and takes its feedback, once."""
-    told = left["told"]["models"][model]
+async def test_a_released_model_continues(url: str, left: dict[str, Any], model: str) -> None:
+    """The API key is valid, the log is unchanged, and the open prediction is unchanged and takes its feedback once."""
+    recorded = left["told"]["models"][model]
     async with worker(url, Clock(left["start"]), auth="required") as client:
         client.headers.update(bearer(left["told"]["key"]))
         log = (await client.get(f"/models/{model}/rounds")).text.splitlines()
-        assert [json.loads(line) for line in log] == told["log"]
+        assert [json.loads(line) for line in log] == recorded["log"]
         again = await play(client, model, "open", ROUNDS)
         assert {k: v for k, v in again.items() if k != "distribution"} == {
-            k: v for k, v in told["open"].items() if k != "distribution"
+            k: v for k, v in recorded["open"].items() if k != "distribution"
         }
         assert (await judge(client, model, "open", 0))["round"] == ROUNDS + 1
         assert (await judge(client, model, "open", 0))["status"] == "duplicate"
@@ -64,8 +64,8 @@ async def test_everything_goes_on(url: str, left: dict[str, Any], model: str) ->
 
 
 @pytest.mark.parametrize("model", MODELS)
-async def test_what_comes_after_the_upgrade_is_kept(url: str, left: dict[str, Any], model: str) -> None:
-    """New rounds, a snapshot and statistics go on from the release's, and the next worker starts from them."""
+async def test_a_model_keeps_rounds_played_after_the_upgrade(url: str, left: dict[str, Any], model: str) -> None:
+    """New rounds, a snapshot and statistics continue those of the release, and the next worker starts from them."""
     clock, total = Clock(left["start"]), ROUNDS + 1 + NEW_ROUNDS
     async with worker(url, clock, auth="required") as client:
         client.headers.update(bearer(left["told"]["key"]))
@@ -73,14 +73,14 @@ async def test_what_comes_after_the_upgrade_is_kept(url: str, left: dict[str, An
         for i in range(NEW_ROUNDS):
             await play(client, model, f"new-{i}", i)
             await judge(client, model, f"new-{i}", i)
-        before = await drawn(client, model)
-        await kept(client, model, clock)
+        before = await deterministic_answer(client, model)
+        await advance_until_kept(client, model, clock)
     with raw(url) as store:
         (found,) = store.scan_iter(f"wager:{{{model}}}:*:snapshot")
         assert store.hmget(found, "version", "rounds") == [str(SNAPSHOT_VERSION).encode(), str(total).encode()]
     async with worker(url, clock, auth="required") as client:
         client.headers.update(bearer(left["told"]["key"]))
-        assert await drawn(client, model) == before
+        assert await deterministic_answer(client, model) == before
         assert before["rounds_seen"] == total
         samples = await scrape(client)
         for sums in ("propensity", "feedback_delay_seconds", "surprisal_nats"):
@@ -89,15 +89,15 @@ async def test_what_comes_after_the_upgrade_is_kept(url: str, left: dict[str, An
         assert (await judge(client, model, "new-0", 0))["status"] == "duplicate"
 
 
-async def drawn(client: httpx2.AsyncClient, model: str) -> dict[str, Any]:
-    """What a model answers to a context, but for chance; its distribution where it has one."""
+async def deterministic_answer(client: httpx2.AsyncClient, model: str) -> dict[str, Any]:
+    """Return the deterministic part of a model's answer to a context, with the distribution if there is one."""
     body = {"model": model, "context": context_of(model, 1), "include_distribution": model != "ranking"}
     answer = (await client.post("/predict", json=body)).json()
     return {name: answer.get(name) for name in ("rounds_seen", "distribution")}
 
 
-async def kept(client: httpx2.AsyncClient, model: str, clock: Clock) -> None:
-    """Returns when all rounds are in a snapshot and in published statistics; time flies until then."""
+async def advance_until_kept(client: httpx2.AsyncClient, model: str, clock: Clock) -> None:
+    """Advance the clock until a snapshot and published statistics cover all rounds."""
     async with asyncio.timeout(60.0):
         while True:
             samples = await scrape(client)
@@ -107,8 +107,8 @@ async def kept(client: httpx2.AsyncClient, model: str, clock: Clock) -> None:
             await asyncio.sleep(0.1)
 
 
-async def test_the_state_is_the_same(url: str, left: dict[str, Any]) -> None:
-    """What a model has learned, partly in a snapshot of the release, is the fold of its whole log by this version."""
+async def test_the_upgraded_state_equals_the_fold_of_the_log(url: str, left: dict[str, Any]) -> None:
+    """A model's state, partly from the release's snapshot, equals this version's fold of its whole log."""
     async with worker(url, Clock(left["start"]), auth="required") as client:
         client.headers.update(bearer(left["told"]["key"]))
         replay = Replay((await client.get("/models/dense")).json(), tolerance=1e-12)

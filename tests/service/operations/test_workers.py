@@ -1,4 +1,4 @@
-"""Four worker processes, sixteen connections, feedback doubled, shuffled and contradicted: it counts once."""
+"""The law of several workers: with duplicated, shuffled and contradicting feedback, each prediction counts once."""
 
 import asyncio
 import json
@@ -41,13 +41,13 @@ X = [0.6, 0.8, 0.0]
 
 @pytest.fixture(scope="module")
 def wager(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Wager]:
-    """`wager serve --workers 4` on its embedded store."""
+    """Run `wager serve --workers 4` on its embedded store."""
     with serve(tmp_path_factory.mktemp("workers"), WORKERS) as running:
         yield running
 
 
 class Acknowledged(NamedTuple):
-    """An answer with status 200 to a feedback."""
+    """An answer with status 200 to feedback."""
 
     prediction_id: str
     correct: bool
@@ -56,7 +56,7 @@ class Acknowledged(NamedTuple):
 
 
 class Crowd:
-    """Clients with a connection each, who share a list of things to do."""
+    """Clients with one connection each, which share a list of tasks."""
 
     def __init__(self, wager: Wager, name: str, clients: Sequence[httpx2.AsyncClient]) -> None:
         self._wager = wager
@@ -67,7 +67,7 @@ class Crowd:
         self.newest_round = 0
 
     async def share(self, tasks: Sequence[Any]) -> None:
-        """Does all tasks, in order, by whoever is free."""
+        """Do all tasks; each goes to the next free client, in order."""
         waiting = iter(tasks)
 
         async def work(client: httpx2.AsyncClient) -> None:
@@ -76,16 +76,16 @@ class Crowd:
 
         await asyncio.gather(*(work(client) for client in self.clients))
 
-    async def has_acknowledged(self, n: int) -> None:
-        """Waits for so many acknowledgments in all."""
+    async def wait_for_acknowledged(self, n: int) -> None:
+        """Wait until n feedbacks are acknowledged in all."""
         await asyncio.to_thread(wait_until, lambda: len(self.acknowledged) >= n)
 
-    async def _predict(self, client: httpx2.AsyncClient, asked: dict[str, Any]) -> None:
-        """A prediction that starts now has seen every round acknowledged by now, whoever acknowledged it."""
+    async def _predict(self, client: httpx2.AsyncClient, body: dict[str, Any]) -> None:
+        """Make a prediction, which must include every round acknowledged before it starts, by any worker."""
         newest = self.newest_round
-        answer = await self._until_answered(client, "/predict", asked)
+        answer = await self._until_answered(client, "/predict", body)
         assert answer.status_code == 200, answer.text
-        known = "prediction_id" in asked  # then the stored prediction may be older
+        known = "prediction_id" in body  # a stored prediction may be older
         assert known or answer.json()["rounds_seen"] >= newest
 
     async def _judge(self, client: httpx2.AsyncClient, prediction_id: str, correct: bool) -> None:
@@ -98,7 +98,7 @@ class Crowd:
             self.refused[prediction_id] += 1
 
     async def _until_answered(self, client: httpx2.AsyncClient, path: str, body: Any) -> httpx2.Response:
-        """Repeats a request whose connection broke, as when its worker was killed, or that came at a bad moment."""
+        """Repeat a request after a broken connection or status 503, as when its worker or the store was killed."""
         async with asyncio.timeout(60.0):
             while True:
                 try:
@@ -112,36 +112,36 @@ class Crowd:
 
 @asynccontextmanager
 async def crowd(wager: Wager, name: str, choice: dict[str, Any]) -> AsyncIterator[Crowd]:
-    """Sixteen clients, four of each worker, and a model."""
+    """Create a model, and yield sixteen clients, four per worker."""
     async with clients_of_each(wager, WORKERS, CONNECTIONS // WORKERS) as clients:
         (await clients[0].post("/models", json=definition(name, learner=choice))).raise_for_status()
         yield Crowd(wager, name, clients)
 
 
 def doubled_shuffled_contradicted(name: str, seed: int) -> list[Any]:
-    """Each prediction gets feedback one to four times, half of the predictions both ways; predictions in between."""
+    """Return shuffled tasks: one to four feedbacks per prediction, contradictory for half, and new predictions."""
     rng = np.random.default_rng(seed)
-    said: list[Any] = []
+    feedback: list[Any] = []
     for number in range(ROUNDS):
         first = bool(rng.random() < 0.6)
-        said += [(f"{name}:p{number}", first)] * int(rng.integers(1, 4))
-        said += [(f"{name}:p{number}", not first)] * int(rng.integers(0, 2))
-    asked = [{"model": name, "context": context} for context in some_contexts(seed, ROUNDS // 2)]
-    tasks = said + asked
+        feedback += [(f"{name}:p{number}", first)] * int(rng.integers(1, 4))
+        feedback += [(f"{name}:p{number}", not first)] * int(rng.integers(0, 2))
+    requests = [{"model": name, "context": context} for context in some_contexts(seed, ROUNDS // 2)]
+    tasks = feedback + requests
     return [tasks[i] for i in rng.permutation(len(tasks))]
 
 
 def to_predict(name: str, seed: int) -> list[dict[str, Any]]:
-    """The predictions that get feedback later, asked for twice each."""
-    asked = [
+    """Return requests for the predictions that later get feedback, each twice."""
+    requests = [
         {"model": name, "context": context, "prediction_id": f"p{number}"}
         for number, context in enumerate(some_contexts(seed, ROUNDS))
     ]
-    return [each for each in asked for _ in range(2)]
+    return [each for each in requests for _ in range(2)]
 
 
 class Truth(NamedTuple):
-    """What the store has of a model."""
+    """The store's data about a model."""
 
     stored: StoredModel
     entries: list[LogEntry]
@@ -149,7 +149,7 @@ class Truth(NamedTuple):
 
 
 async def truth_of(wager: Wager, name: str) -> Truth:
-    """Reads model, log and snapshot from the store behind the service."""
+    """Read model, log and snapshot from the service's store."""
     store = RedisStore(wager.store_url, timeout=5.0)
     try:
         stored = await store.get_model(name)
@@ -160,7 +160,7 @@ async def truth_of(wager: Wager, name: str) -> Truth:
 
 
 async def check_counts(crowd: Crowd) -> Truth:
-    """Rounds in the log are the distinct acknowledged feedbacks, each once and as acknowledged."""
+    """Check that the log has each acknowledged feedback exactly once, as acknowledged."""
     truth = await truth_of(crowd._wager, crowd.name)
     lines = await read_log(crowd.clients[0], crowd.name)
     assert [line["round"] for line in lines] == list(range(1, len(lines) + 1))
@@ -172,7 +172,7 @@ async def check_counts(crowd: Crowd) -> Truth:
 
 
 async def read_log(client: httpx2.AsyncClient, name: str) -> list[dict[str, Any]]:
-    """All lines of the log, by the API, page after page."""
+    """Return all lines of the log, page by page."""
     lines: list[dict[str, Any]] = []
     while True:
         after = lines[-1]["round"] if lines else 0
@@ -183,15 +183,15 @@ async def read_log(client: httpx2.AsyncClient, name: str) -> list[dict[str, Any]
 
 
 async def check_states(wager: Wager, crowd: Crowd, truth: Truth) -> None:
-    """Every worker's state, and the snapshot, are the sequential fold of the log, to the bit."""
+    """Check that every worker's state, and the snapshot, equal the sequential fold of the log to the bit."""
     model = stored_model(truth.stored)
     state = sequential_fold(model, truth.entries)
     contexts = some_contexts(99, 5)
     async with clients_of_each(wager, WORKERS) as clients:
         for client in clients:
             for context in contexts:
-                asked = {"model": crowd.name, "context": context, "include_distribution": True}
-                answer = (await client.post("/predict", json=asked)).json()
+                body = {"model": crowd.name, "context": context, "include_distribution": True}
+                answer = (await client.post("/predict", json=body)).json()
                 assert answer["rounds_seen"] == len(truth.entries)
                 assert list(answer["distribution"].values()) == distribution_of(model.learner, state, context)
     if truth.snapshot is not None:
@@ -201,7 +201,7 @@ async def check_states(wager: Wager, crowd: Crowd, truth: Truth) -> None:
 
 @pytest.mark.parametrize("choice", [SOBA_DIAGONAL, GAPTRON], ids=lambda choice: str(choice["algorithm"]))
 async def test_every_feedback_counts_once(wager: Wager, name: str, choice: dict[str, Any]) -> None:
-    """Each prediction's first feedback is recorded, exactly once; every worker folds the log to the same bits."""
+    """Each prediction's first feedback is recorded exactly once; every worker folds the log to the same bits."""
     async with crowd(wager, name, choice) as people:
         await people.share(to_predict(name, seed=1))
         await people.share(doubled_shuffled_contradicted(name, seed=2))
@@ -214,13 +214,13 @@ async def test_every_feedback_counts_once(wager: Wager, name: str, choice: dict[
 
 
 async def test_a_killed_worker_loses_nothing(wager: Wager, name: str) -> None:
-    """`kill -9` of a worker in the middle of the traffic: what was acknowledged is in the log, once."""
+    """After `kill -9` of a worker under traffic, the log has every acknowledged feedback exactly once."""
     async with crowd(wager, name, SOBA_DIAGONAL) as people:
         await people.share(to_predict(name, seed=3))
         tasks = doubled_shuffled_contradicted(name, seed=4)
         sharing = asyncio.create_task(people.share(tasks))
         for _ in range(2):
-            await people.has_acknowledged(len(people.acknowledged) + 150)
+            await people.wait_for_acknowledged(len(people.acknowledged) + 150)
             os.kill(wager.worker_pids()[0], signal.SIGKILL)
         await sharing
         truth = await check_counts(people)

@@ -1,4 +1,4 @@
-"""The laws of what later versions may write into a log: this one folds none of it, and goes on recording feedback."""
+"""The laws of log entries from later versions: this version folds none of them, and still records feedback."""
 
 import asyncio
 from collections.abc import Iterator
@@ -30,7 +30,7 @@ NEWER: dict[str, list[Any]] = {
 
 @pytest.fixture
 def two(store_url: str, runner: asyncio.Runner) -> Iterator[list[httpx2.AsyncClient]]:
-    """Two workers of one store."""
+    """Start two workers on one store."""
     clock = Clock()
     contexts = [worker(store_url, clock), worker(store_url, clock)]
     yield [runner.run(context.__aenter__()) for context in contexts]
@@ -38,39 +38,39 @@ def two(store_url: str, runner: asyncio.Runner) -> Iterator[list[httpx2.AsyncCli
         runner.run(context.__aexit__(None, None, None))
 
 
-async def predicted(client: httpx2.AsyncClient, name: str) -> httpx2.Response:
-    """One prediction."""
+async def predict(client: httpx2.AsyncClient, name: str) -> httpx2.Response:
+    """Request one prediction."""
     return await client.post("/predict", json={"model": name, "context": X})
 
 
-async def judged(client: httpx2.AsyncClient, prediction: httpx2.Response) -> httpx2.Response:
-    """Feedback for it: it was right."""
+async def judge(client: httpx2.AsyncClient, prediction: httpx2.Response) -> httpx2.Response:
+    """Report that a prediction was right."""
     return await client.post("/feedback", json={"prediction_id": prediction.json()["prediction_id"], "correct": True})
 
 
 @pytest.mark.parametrize("before", [0, 2])
-async def test_a_change_stops_every_worker_and_no_feedback(
+async def test_a_change_stops_predictions_but_no_feedback(
     two: list[httpx2.AsyncClient], store: RedisStore, name: str, before: int
 ) -> None:
-    """Predictions are refused, also by a worker that starts now, and stored nowhere; older ones take their feedback."""
+    """Predictions are refused and not stored, also by new workers; open predictions accept feedback."""
     await two[0].post("/models", json=definition(name))
     for _ in range(before):
-        assert (await judged(two[0], await predicted(two[0], name))).status_code == 200
-    opened = [await predicted(client, name) for client in two]
+        assert (await judge(two[0], await predict(two[0], name))).status_code == 200
+    opened = [await predict(client, name) for client in two]
     stored = await store.get_model(name)
     assert stored is not None
     log = keys.log(*stored.key)
     await store.command("XADD", log, f"{before}-1", *NEWER["a change"])
     await store.command("HINCRBY", keys.model(name), "changes", 1)
     for client in two:
-        refused = await predicted(client, name)
+        refused = await predict(client, name)
         assert (refused.status_code, refused.json()["type"]) == (503, "urn:wager:problem:newer-version")
     for i, (client, prediction) in enumerate(zip(two, opened, strict=True), before + 1):
-        said = await judged(client, prediction)
-        assert (said.status_code, said.json()["status"], said.json()["round"]) == (200, "recorded", i)
-        assert (await judged(client, prediction)).json()["status"] == "duplicate"
+        answer = await judge(client, prediction)
+        assert (answer.status_code, answer.json()["status"], answer.json()["round"]) == (200, "recorded", i)
+        assert (await judge(client, prediction)).json()["status"] == "duplicate"
     for client in two:
-        assert (await predicted(client, name)).status_code == 503
+        assert (await predict(client, name)).status_code == 503
     after = await store.get_model(name)
     assert after is not None
     assert (after.predictions, after.round_count) == (before + 2, before + 2)
@@ -79,31 +79,33 @@ async def test_a_change_stops_every_worker_and_no_feedback(
     assert (await store.read_damage(stored.key)).found == []
 
 
-async def test_other_models_go_on(two: list[httpx2.AsyncClient], store: RedisStore, name: str) -> None:
-    """A change of one model is no other's."""
+async def test_a_change_of_one_model_does_not_affect_others(
+    two: list[httpx2.AsyncClient], store: RedisStore, name: str
+) -> None:
+    """Other models still predict."""
     for each in (name, f"{name}-other"):
         await two[0].post("/models", json=definition(each))
     stored = await store.get_model(name)
     assert stored is not None
     await store.command("XADD", keys.log(*stored.key), "0-1", *NEWER["a change"])
     await store.command("HINCRBY", keys.model(name), "changes", 1)
-    assert (await predicted(two[0], name)).status_code == 503
-    assert (await predicted(two[0], f"{name}-other")).status_code == 200
+    assert (await predict(two[0], name)).status_code == 503
+    assert (await predict(two[0], f"{name}-other")).status_code == 200
 
 
 @pytest.mark.parametrize("what", NEWER)
 async def test_an_entry_of_a_newer_version_stops_the_model(
     two: list[httpx2.AsyncClient], store: RedisStore, name: str, what: str
 ) -> None:
-    """Nothing after it is folded, nothing is recorded as damage, and the rounds before it can be read."""
+    """No later entry is folded, no damage is recorded, and the earlier rounds can be read."""
     await two[0].post("/models", json=definition(name))
-    assert (await judged(two[0], await predicted(two[0], name))).status_code == 200
+    assert (await judge(two[0], await predict(two[0], name))).status_code == 200
     stored = await store.get_model(name)
     assert stored is not None
     await store.command("XADD", keys.log(*stored.key), "2-0", *NEWER[what])
     await store.command("HINCRBY", keys.model(name), "rounds", 1)
     for client in two:
-        refused = await predicted(client, name)
+        refused = await predict(client, name)
         assert (refused.status_code, refused.json()["type"]) == (503, "urn:wager:problem:newer-version")
     assert (await store.read_damage(stored.key)).found == []
     lines = await two[0].get(f"/models/{name}/rounds", params={"limit": 1})
@@ -111,8 +113,8 @@ async def test_an_entry_of_a_newer_version_stops_the_model(
 
 
 @pytest.mark.parametrize("seen", [Seen(3, 10), Seen(0, 10), Seen(3, 10, newer=True), Seen(3, 10, change_count=1)])
-async def test_what_has_other_changes_than_there_are_is_told(store: RedisStore, name: str, seen: Seen) -> None:
-    """As with rounds: predictions that miss a change, or have seen one that is not there, are not stored."""
+async def test_predictions_with_another_change_count_get_the_tail(store: RedisStore, name: str, seen: Seen) -> None:
+    """Predictions that miss a change, or have seen one that the log lacks, are not stored."""
     model = await played(store, name, "dense", 3, None)
     given = sample_predictions("a")
     if seen.change_count == 0:
@@ -131,30 +133,30 @@ async def test_what_has_other_changes_than_there_are_is_told(store: RedisStore, 
 async def test_a_damaged_number_of_changes_is_corrupt(
     two: list[httpx2.AsyncClient], store: RedisStore, name: str, value: bytes
 ) -> None:
-    """Neither a prediction nor a feedback is taken."""
+    """Neither predictions nor feedback are accepted."""
     await two[0].post("/models", json=definition(name))
-    made = await predicted(two[0], name)
+    made = await predict(two[0], name)
     await store.command("HSET", keys.model(name), "changes", value)
-    for answer in (await predicted(two[0], name), await judged(two[0], made)):
+    for answer in (await predict(two[0], name), await judge(two[0], made)):
         assert (answer.status_code, answer.json()["type"]) == (500, "urn:wager:problem:store-corrupt")
 
 
 async def test_a_change_that_the_log_has_lost_is_corrupt(
     two: list[httpx2.AsyncClient], store: RedisStore, name: str
 ) -> None:
-    """No worker goes on as if there had been none, nor asks for it without end."""
+    """No worker skips the change or retries forever."""
     await two[0].post("/models", json=definition(name))
-    assert (await judged(two[0], await predicted(two[0], name))).status_code == 200
+    assert (await judge(two[0], await predict(two[0], name))).status_code == 200
     await store.command("HSET", keys.model(name), "changes", 1)
     for client in two:
-        refused = await predicted(client, name)
+        refused = await predict(client, name)
         assert (refused.status_code, refused.json()["type"]) == (500, "urn:wager:problem:store-corrupt")
 
 
-async def test_a_snapshot_that_has_seen_a_change_is_not_started_from(
+async def test_a_snapshot_with_a_change_is_not_loaded(
     two: list[httpx2.AsyncClient], store: RedisStore, name: str
 ) -> None:
-    """Also where the log no longer has the change: what it changed is not known here."""
+    """The snapshot is refused even if the log has lost the change, as this version cannot know its effect."""
     model = await played(store, name, "dense", 3, None)
     await store.command("XADD", keys.log(*model.key), "3-1", *NEWER["a change"])
     await store.command("HINCRBY", keys.model(name), "changes", 1)
@@ -162,5 +164,5 @@ async def test_a_snapshot_that_has_seen_a_change_is_not_started_from(
     assert await store.save_snapshot(model.key, Snapshot(3, state, change_count=1), 0) == 3
     await store.command("DEL", keys.log(*model.key))
     for client in two:
-        refused = await predicted(client, name)
+        refused = await predict(client, name)
         assert (refused.status_code, refused.json()["type"]) == (503, "urn:wager:problem:newer-version")

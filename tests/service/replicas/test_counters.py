@@ -1,4 +1,4 @@
-"""The laws of a log that does not end with the round that is counted: it takes no feedback, and is reported."""
+"""The laws of a log whose last round differs from its counter: it accepts no feedback, and is reported."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -23,7 +23,7 @@ Damage = Callable[[RedisStore, Model], Awaitable[object]]
 
 
 async def copy_last(store: RedisStore, model: Model) -> None:
-    """The last entry again, as a change would come after it."""
+    """Append the last entry again, under the id of a change."""
     ((_, fields),) = await store.command("XRANGE", keys.log(*model.key), f"{N}-0", "+")
     pairs = [part for pair in dict(fields).items() for part in pair]
     await store.command("XADD", keys.log(*model.key), f"{N}-1", *pairs)
@@ -42,7 +42,7 @@ EACH = pytest.mark.parametrize("damage", DAMAGE.values(), ids=list(DAMAGE))
 
 
 async def damaged(store: RedisStore, name: str, damage: Damage) -> tuple[Model, PredictionId]:
-    """A damaged model with N rounds, and an open prediction of it."""
+    """Create a damaged model with N rounds; return it with an open prediction."""
     model = await played(store, name, "dense", N, None)
     (answer,) = await predicted(session_of(store, model), 1)
     await damage(store, model)
@@ -50,8 +50,10 @@ async def damaged(store: RedisStore, name: str, damage: Damage) -> tuple[Model, 
 
 
 @EACH
-async def test_no_feedback_is_acknowledged(store: RedisStore, name: str, damage: Damage) -> None:
-    """It could never be folded; the log stays as it is."""
+async def test_a_log_that_differs_from_its_counter_accepts_no_feedback(
+    store: RedisStore, name: str, damage: Damage
+) -> None:
+    """The feedback is refused, as its round could never be folded; the log stays unchanged."""
     model, id_ = await damaged(store, name, damage)
     before = await store.command("XLEN", keys.log(*model.key))
     with pytest.raises(StoreCorruptError):
@@ -60,16 +62,18 @@ async def test_no_feedback_is_acknowledged(store: RedisStore, name: str, damage:
 
 
 @EACH
-async def test_it_is_listed_as_damage(store: RedisStore, name: str, damage: Damage) -> None:
-    """By a search that ends."""
+async def test_a_log_that_differs_from_its_counter_is_listed_as_damage(
+    store: RedisStore, name: str, damage: Damage
+) -> None:
+    """The search for damage ends, and reports the model."""
     await damaged(store, name, damage)
     async with asyncio.timeout(20.0):
         assert any(finding.damaged for finding in [each async for each in search(store, name)])
 
 
 @EACH
-async def test_reading_the_log_ends(store: RedisStore, name: str, damage: Damage) -> None:
-    """With every round that can be read, once."""
+async def test_reading_a_log_that_differs_from_its_counter_ends(store: RedisStore, name: str, damage: Damage) -> None:
+    """The read returns every readable round once."""
     model, _ = await damaged(store, name, damage)
     async with asyncio.timeout(20.0):
         parts = [part async for part in await LogReader(model, store, COMPUTE).read(0, 1000)]
@@ -79,7 +83,7 @@ async def test_reading_the_log_ends(store: RedisStore, name: str, damage: Damage
 
 @pytest.mark.parametrize("rounds", [0, N - 2])
 async def test_a_log_beyond_its_counter_is_not_predicted_from(store: RedisStore, name: str, rounds: int) -> None:
-    """A new worker does not answer from an older state, and marks no snapshot as damaged."""
+    """A new worker does not answer from an older state, and does not mark a snapshot as damaged."""
     model = await played(store, name, "dense", N, None)
     await store.command("HSET", keys.model(name), "rounds", rounds)
     with pytest.raises(StoreCorruptError):

@@ -1,4 +1,4 @@
-"""The laws of damage to a log: what cannot be read is left out by every worker, and the model goes on."""
+"""The laws of damage to a log: every worker skips what cannot be read, and the model stays available."""
 
 import asyncio
 import struct
@@ -44,10 +44,10 @@ MOMENT, NUMBER = ROUND.place("feedback_at"), ROUND.place("round")
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("blocks", [None, 3])
 @pytest.mark.parametrize("place", [0, 1, -1], ids=["first", "middle", "last"])
-async def test_a_damaged_round_is_left_out_by_all(
+async def test_every_worker_skips_a_damaged_round(
     store: RedisStore, name: str, kind: str, blocks: int | None, place: int
 ) -> None:
-    """Whatever number of a round is destroyed: every worker answers, with the state of all other rounds."""
+    """With any field of a round destroyed, every worker answers with the state of all other rounds."""
     model = await played(store, name, kind, N, blocks)
     whole = await whole_log(store, model.key)
     for region, (begin, end) in regions(model, whole[place]).items():
@@ -70,7 +70,7 @@ async def test_a_damaged_round_is_left_out_by_all(
 
 @pytest.mark.parametrize("kind", KINDS)
 async def test_any_byte_may_be_damaged(store: RedisStore, name: str, kind: str) -> None:
-    """With any one byte of the log changed every worker answers, and all have one state, without NaN."""
+    """With any byte of the log changed, every worker answers with the same finite state."""
     model = await played(store, name, kind, N, 4)
     whole, rng = await whole_log(store, model.key), np.random.default_rng(7)
     for _ in range(60):
@@ -97,10 +97,10 @@ async def test_any_byte_may_be_damaged(store: RedisStore, name: str, kind: str) 
 )
 @pytest.mark.parametrize("kind", ["dense", "sparse"])
 @pytest.mark.parametrize("place", [0, 1, -1], ids=["first", "middle", "last"])
-async def test_an_entry_that_cannot_be_split_is_damaged_whole(
+async def test_an_entry_that_cannot_be_split_loses_all_its_rounds(
     store: RedisStore, name: str, kind: str, rounds: bytes, place: int
 ) -> None:
-    """Where an entry cannot be split all of its rounds are left out, and no others."""
+    """No other round is skipped."""
     model = await played(store, name, kind, N, 3)
     whole = await whole_log(store, model.key)
     damaged = whole[place]._replace(payload=rounds)
@@ -114,7 +114,7 @@ async def test_an_entry_that_cannot_be_split_is_damaged_whole(
 
 @pytest.mark.parametrize("name_of_block", [b"\xff\xfe", b"", b"a b", b"a\n"])
 async def test_a_damaged_block_name_is_damage(store: RedisStore, name: str, name_of_block: bytes) -> None:
-    """A name that no block has costs the entry, and stops nobody."""
+    """An impossible block name costs its entry and stops no worker."""
     model = await played(store, name, "dense", N, 3)
     whole = await whole_log(store, model.key)
     entries: list[Any] = [whole[0], (whole[1].last_round, name_of_block, *whole[1][2:]), whole[2]]
@@ -125,14 +125,12 @@ async def test_a_damaged_block_name_is_damage(store: RedisStore, name: str, name
     assert bits(session.replica.state) == sound_fold(model, whole, {4, 5, 6})
 
 
-# --- workers that have seen what is now damaged
+# --- workers that folded rounds before their damage
 
 
-@pytest.mark.parametrize("snapshot", [None, 5, N], ids=["none", "before", "behind"])
-async def test_damage_to_what_others_have_learned_reaches_them(
-    store: RedisStore, name: str, snapshot: int | None
-) -> None:
-    """A worker that folded a round before it was damaged agrees with those that could not; so do later ones."""
+@pytest.mark.parametrize("snapshot", [None, 5, N], ids=["none", "before", "after"])
+async def test_workers_agree_after_damage_to_folded_rounds(store: RedisStore, name: str, snapshot: int | None) -> None:
+    """A worker that folded a round before its damage reaches the same state as workers that could not."""
     model = await make_model(store, name)
     old = session_of(store, model)
     for n, seed in ((5, 1), (4, 2)):
@@ -146,7 +144,7 @@ async def test_damage_to_what_others_have_learned_reaches_them(
     )
     new = session_of(store, model)
     await predicted(new)
-    await old.replica.snapshot()  # of a round that the others leave out: it must not be kept
+    await old.replica.snapshot()  # has a round that the others skip: must not be kept
     await predicted(old)
     assert await damaged_rounds(store, model) == (set() if snapshot == N else {8})
     later = session_of(store, model)
@@ -163,12 +161,12 @@ async def test_damage_to_what_others_have_learned_reaches_them(
         assert bits(session.replica.state) == bits(old.replica.state)
 
 
-async def test_a_snapshot_that_is_ahead_settles_what_was_learned(store: RedisStore, name: str) -> None:
-    """A worker behind a snapshot starts from it, if the rounds between are damaged: it has seen them whole."""
+async def test_a_newer_snapshot_replaces_damaged_rounds(store: RedisStore, name: str) -> None:
+    """A lagging worker loads the snapshot instead of the damaged rounds that the snapshot has seen intact."""
     model = await make_model(store, name)
-    ahead, behind = session_of(store, model), session_of(store, model)
+    ahead, lagging = session_of(store, model), session_of(store, model)
     await play(store, model, 2)
-    await predicted(behind)
+    await predicted(lagging)
     await play(store, model, 4, seed=2)
     await predicted(ahead)
     await ahead.replica.snapshot()
@@ -176,13 +174,13 @@ async def test_a_snapshot_that_is_ahead_settles_what_was_learned(store: RedisSto
     await rewrite(
         store, model, [changed(entry, 60, b"\xff" * 30) if entry.last_round == 4 else entry for entry in whole]
     )
-    await predicted(behind)
+    await predicted(lagging)
     assert await damaged_rounds(store, model) == set()
-    assert bits(behind.replica.state) == bits(ahead.replica.state) == bits(sequential_fold(model, whole))
+    assert bits(lagging.replica.state) == bits(ahead.replica.state) == bits(sequential_fold(model, whole))
 
 
 class Counting(RedisStore):
-    """A store that counts how often a replica starts anew."""
+    """A store that counts how often replicas load a snapshot."""
 
     loads = 0
 
@@ -197,10 +195,10 @@ class Counting(RedisStore):
 )
 @pytest.mark.parametrize("blocks", [None, 1])
 @pytest.mark.parametrize("newest", [True, False])
-async def test_a_damaged_moment_stops_nobody(
+async def test_a_damaged_feedback_time_stops_no_worker(
     store_url: str, name: str, moment: bytes, blocks: int | None, newest: bool
 ) -> None:
-    """Whatever moment the log has, a worker that has folded it and one that has not go on, and start anew once."""
+    """Workers that have folded the round and workers that have not go on, and load the snapshot at most once each."""
     store = Counting(store_url, timeout=5.0)
     model = await make_model(store, name)
     await play(store, model, 4, seed=1)
@@ -227,8 +225,8 @@ async def test_a_damaged_moment_stops_nobody(
     await store.close()
 
 
-async def test_workers_that_meet_damage_at_once_agree(store: RedisStore, name: str) -> None:
-    """Racing workers record each range once."""
+async def test_workers_that_find_damage_concurrently_agree(store: RedisStore, name: str) -> None:
+    """Each damaged range is recorded once."""
     model = await played(store, name, "dense", N, None)
     whole = await whole_log(store, model.key)
     bad = {2, 3, 7}
@@ -239,8 +237,8 @@ async def test_workers_that_meet_damage_at_once_agree(store: RedisStore, name: s
     assert {b"".join(bits(session.replica.state)) for session in sessions} == {b"".join(sound_fold(model, whole, bad))}
 
 
-async def test_a_log_of_damage_alone_is_followed(store: RedisStore, name: str) -> None:
-    """Where no round can be read the model answers as if it had seen none, and goes on with the next."""
+async def test_a_fully_damaged_log_is_followed(store: RedisStore, name: str) -> None:
+    """If no round can be read, the model answers from its initial state and folds the next round."""
     model = await played(store, name, "dense", 4, 1)
     whole = await whole_log(store, model.key)
     await rewrite(store, model, [whole[0]._replace(payload=b"\xff" * len(whole[0].payload))])
@@ -251,15 +249,15 @@ async def test_a_log_of_damage_alone_is_followed(store: RedisStore, name: str) -
     assert (await predicted(session))[0].rounds_seen == 5
 
 
-def test_holes_are_no_damage() -> None:
-    """Rounds that are missing are not left out in silence."""
-    model = stored_model_of_nothing()
+def test_holes_are_not_skipped_as_damage() -> None:
+    """A missing round is an error."""
+    model = unstored_model()
     size = model.format.round_bytes
     third = size.to_bytes(4, "little") + bytes(NUMBER - 4) + (3).to_bytes(8, "little") + bytes(size - NUMBER - 8)
-    with pytest.raises(StoreCorruptError, match="hole"):
+    with pytest.raises(StoreCorruptError, match="gap"):
         read_entries(model.format, [LogEntry(3, "x", third)], 1)
 
 
-def stored_model_of_nothing() -> Model:
-    """A model that is in no store."""
+def unstored_model() -> Model:
+    """Return a model that is in no store."""
     return new_model(ModelDefinition.model_validate(definition("nothing")), "first", Limits(2**30, 10**12))

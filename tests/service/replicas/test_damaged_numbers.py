@@ -1,4 +1,4 @@
-"""The laws of damaged numbers beside a log: they are reported as damage, and hang or repeat nothing."""
+"""The laws of damaged numbers outside a log: they are reported, and cause neither hangs nor endless retries."""
 
 import asyncio
 
@@ -16,10 +16,10 @@ X = [0.6, 0.8, 0.0]
 
 
 @pytest.mark.parametrize("by", [-1, -1000])
-async def test_a_snapshot_that_claims_another_number_of_rounds(
+async def test_a_snapshot_with_a_false_round_count_is_ignored(
     store: RedisStore, store_url: str, name: str, by: int
 ) -> None:
-    """It has counted more rounds than it claims: while the log has every round, the state is folded from them."""
+    """If the log has every round, the state is folded from the log."""
     model = await make_model(store, name, learner=GAPTRON, retain_rounds=100_000)
     await play(store, model, 1200)
     writer = Replica(model, store, COMPUTE)
@@ -37,34 +37,34 @@ async def test_a_snapshot_that_claims_another_number_of_rounds(
 async def test_a_damaged_counter_of_rounds_is_corrupt(
     client: httpx2.AsyncClient, store_url: str, name: str, value: bytes
 ) -> None:
-    """Neither a prediction nor a feedback is taken; the answer is not one that asks for a repeat."""
+    """Predictions and feedback are refused with a status that does not suggest a retry."""
     await client.post("/models", json=definition(name))
     made = (await client.post("/predict", json={"model": name, "context": X})).json()
     with raw(store_url) as direct:
         direct.hset(keys.model(name), "rounds", value)
-    asked = await client.post("/predict", json={"model": name, "context": X})
-    said = await client.post("/feedback", json={"prediction_id": made["prediction_id"], "correct": True})
-    for answer in (asked, said):
+    prediction = await client.post("/predict", json={"model": name, "context": X})
+    feedback = await client.post("/feedback", json={"prediction_id": made["prediction_id"], "correct": True})
+    for answer in (prediction, feedback):
         assert (answer.status_code, answer.json()["type"]) == (500, "urn:wager:problem:store-corrupt")
 
 
 @pytest.mark.parametrize("field", ["correct", "predictions"])
-async def test_another_damaged_counter_stops_nothing(
+async def test_other_damaged_counters_stop_nothing(
     client: httpx2.AsyncClient, store_url: str, name: str, field: str
 ) -> None:
-    """What is counted for people to read is not needed to predict and to learn."""
+    """Counters for display are not needed to predict or learn."""
     await client.post("/models", json=definition(name))
     await client.post("/predict", json={"model": name, "context": X})
     with raw(store_url) as direct:
         direct.hset(keys.model(name), field, b"oops")
     made = await client.post("/predict", json={"model": name, "context": X})
     assert made.status_code == 200
-    said = await client.post("/feedback", json={"prediction_id": made.json()["prediction_id"], "correct": True})
-    assert (said.status_code, said.json()["status"]) == (200, "recorded")
+    feedback = await client.post("/feedback", json={"prediction_id": made.json()["prediction_id"], "correct": True})
+    assert (feedback.status_code, feedback.json()["status"]) == (200, "recorded")
 
 
-async def test_a_prediction_that_keeps_too_much_is_refused_at_creation(store_url: str, name: str) -> None:
-    """The refusal names the hyperparameter that keeps nothing."""
+async def test_a_model_with_too_large_predictions_is_refused(store_url: str, name: str) -> None:
+    """The error names the hyperparameter value that stores less."""
     labels = [str(k) for k in range(10_000)]
     features = {"kind": "dense", "size": 2}
     async with worker(store_url) as client:
@@ -76,8 +76,8 @@ async def test_a_prediction_that_keeps_too_much_is_refused_at_creation(store_url
         assert (await client.post("/models", json=body | {"learner": learner})).status_code == 201
 
 
-async def test_a_body_of_many_parts_is_refused_at_once(client: httpx2.AsyncClient) -> None:
-    """Before anything is made of them: each object, list and member takes time to make, and to free."""
+async def test_a_body_with_too_many_parts_is_refused(client: httpx2.AsyncClient) -> None:
+    """The body is refused before parsing, as each object, list and member takes time to create and free."""
     for part in (b"[],", b"{},", b'{"a":1},'):
         content = b'{"model":"m","context":[' + part * 300_000 + b"1]}"
         answer = await client.post("/predict", content=content, headers={"content-type": "application/json"})

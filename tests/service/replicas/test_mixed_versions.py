@@ -1,4 +1,4 @@
-"""The laws of logs that several versions wrote: they fold to the bits of the same rounds written by one."""
+"""The laws of logs with entries of several versions: they fold to the same bits as entries of one version."""
 
 import itertools
 
@@ -19,7 +19,7 @@ N = sum(n for _, n in PARTS)
 
 
 async def mixed(store: RedisStore, name: str, kind: str, monkeypatch: pytest.MonkeyPatch) -> Model:
-    """A model with a log of both versions."""
+    """Create a model with a log of both versions."""
     model = await make_model(store, name, **KINDS[kind])
     for seed, (version, n) in enumerate(PARTS):
         if version == format_3.VERSION:
@@ -30,7 +30,7 @@ async def mixed(store: RedisStore, name: str, kind: str, monkeypatch: pytest.Mon
 
 
 def fold(model: Model, entries: list[LogEntry], bad: set[int] = frozenset()) -> list[bytes]:  # type: ignore[assignment]
-    """The state after all rounds but some, one at a time, each read by itself."""
+    """Return the state after all rounds except `bad`, decoded and folded one at a time."""
     state, after = model.learner.init(), 0
     for entry in entries:
         bounds = model.format.reader(entry.version).bounds(entry.payload)
@@ -42,8 +42,8 @@ def fold(model: Model, entries: list[LogEntry], bad: set[int] = frozenset()) -> 
     return bits(state)
 
 
-async def state_of(store: RedisStore, model: Model, limit: int | None = None) -> Replica:
-    """A replica that has caught up."""
+async def caught_up(store: RedisStore, model: Model, limit: int | None = None) -> Replica:
+    """Return a replica that has caught up."""
     replica = Replica(model, store, COMPUTE)
     replica._limit = limit or replica._limit
     await replica.catch_up()
@@ -55,11 +55,11 @@ async def state_of(store: RedisStore, model: Model, limit: int | None = None) ->
 async def test_a_mixed_log_folds_to_the_same_bits(
     store: RedisStore, name: str, kind: str, limit: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """However many rounds are read at once, all of them or one at a time."""
+    """The state does not depend on how many rounds are read together."""
     model = await mixed(store, name, kind, monkeypatch)
     entries = await whole_log(store, model.key)
     assert {entry.version for entry in entries} == {format_3.VERSION, layout.VERSION}
-    replica = await state_of(store, model, limit)
+    replica = await caught_up(store, model, limit)
     assert replica.round_count == N
     assert bits(replica.state) == fold(model, entries)
     assert replica.statistics.counts().rounds == N
@@ -69,7 +69,7 @@ async def test_a_mixed_log_folds_to_the_same_bits(
 async def test_the_version_changes_no_bit(
     store: RedisStore, name: str, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The same rounds, written by either version, are the same to the learner and to those who count."""
+    """The same rounds in either version give the same state and statistics."""
     states, counts = [], []
     for i, older in enumerate((True, False)):
         model = await make_model(store, f"{name}-{i}", **KINDS[kind])
@@ -77,7 +77,7 @@ async def test_the_version_changes_no_bit(
             await play_3(store, model, 9, 1, monkeypatch)
         else:
             await (play_sparse if kind == "sparse" else play)(store, model, 9, 1, blocks=2)
-        replica = await state_of(store, model)
+        replica = await caught_up(store, model)
         states.append(bits(replica.state))
         counts.append(replica.statistics.counts())
     assert states[0] == states[1]
@@ -88,7 +88,7 @@ async def test_the_version_changes_no_bit(
 async def test_damage_in_a_mixed_log_costs_no_other_round(
     store: RedisStore, name: str, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Wherever a number of an entry is destroyed, all other rounds are folded, the same by every worker."""
+    """With any entry damaged, every worker folds all other rounds to the same state."""
     model = await mixed(store, name, kind, monkeypatch)
     whole = await whole_log(store, model.key)
     for place, entry in enumerate(whole):
@@ -97,7 +97,7 @@ async def test_damage_in_a_mixed_log_costs_no_other_round(
         at = (layout if entry.version == layout.VERSION else format_3).ROUND.place("truth")
         damaged = [*whole[:place], changed(entry, at, b"\x7e"), *whole[place + 1 :]]
         await rewrite(store, model, damaged)
-        replica, other = await state_of(store, model), await state_of(store, model, 2)
+        replica, other = await caught_up(store, model), await caught_up(store, model, 2)
         (bad,) = (await store.read_damage(model.key)).found
         assert bad.first == bad.last
         assert whole[place - 1].last_round * (place > 0) < bad.first <= entry.last_round

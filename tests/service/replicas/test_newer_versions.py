@@ -1,4 +1,4 @@
-"""The laws of snapshots, definitions and records of damage that are damaged, or that a newer version wrote."""
+"""The laws of snapshots, definitions and damage records that are damaged or come from a newer version."""
 
 from typing import Any
 
@@ -27,8 +27,8 @@ N = 9
 
 
 @pytest.mark.parametrize("cut", [0, 5, 40, -1, -8])
-async def test_a_damaged_snapshot_is_done_without(store: RedisStore, name: str, cut: int) -> None:
-    """While the log has every round a worker folds them all, says that the snapshot is damaged, and replaces it."""
+async def test_a_damaged_snapshot_is_replaced(store: RedisStore, name: str, cut: int) -> None:
+    """If the log has every round, a worker folds it, reports the snapshot as damaged, and replaces it."""
     model = await played(store, name, "dense", N, None)
     whole = await whole_log(store, model.key)
     state = bytes(encode_state(model.learner, model.learner.init()))
@@ -45,11 +45,11 @@ async def test_a_damaged_snapshot_is_done_without(store: RedisStore, name: str, 
     assert other.snapshot_rounds == N
 
 
-# --- what a newer version wrote
+# --- content of a newer version
 
 
-async def test_an_entry_of_a_newer_version_is_not_left_out(store: RedisStore, name: str) -> None:
-    """It stops the model in this worker, changes nothing, and the record of damage stays empty."""
+async def test_an_entry_of_a_newer_version_is_not_skipped(store: RedisStore, name: str) -> None:
+    """It stops the model in this worker and records no damage."""
     model = await played(store, name, "dense", 3, None)
     session = session_of(store, model)
     await predicted(session)
@@ -62,8 +62,8 @@ async def test_an_entry_of_a_newer_version_is_not_left_out(store: RedisStore, na
 
 
 @pytest.mark.parametrize("what", ["field", "array", "hyperparameter"])
-async def test_a_snapshot_of_a_newer_version_is_not_done_without(store: RedisStore, name: str, what: str) -> None:
-    """One with a field, an array or a hyperparameter that is unknown here stops the model in this worker."""
+async def test_a_snapshot_of_a_newer_version_is_not_ignored(store: RedisStore, name: str, what: str) -> None:
+    """An unknown field, array or hyperparameter stops the model in this worker."""
     model = await played(store, name, "dense", 3, None)
     state = bytes(encode_state(model.learner, model.learner.init()))
     length = int.from_bytes(state[:8], "little")
@@ -96,7 +96,7 @@ async def test_a_snapshot_of_a_newer_version_is_not_done_without(store: RedisSto
     ],
 )
 async def test_a_definition_is_damaged_or_newer(store: RedisStore, name: str, old: str, new: str, error: Any) -> None:
-    """What is unknown here is a newer version's; what is missing or no JSON is damage."""
+    """Unknown content is a newer version's; missing content or invalid JSON is damage."""
     model = await make_model(store, name)
     text = model.definition.model_dump_json()
     assert old in text
@@ -107,11 +107,11 @@ async def test_a_definition_is_damaged_or_newer(store: RedisStore, name: str, ol
         stored_model(stored)
 
 
-# --- the record
+# --- the damage record
 
 
-async def test_the_record_of_damage_may_be_damaged(store: RedisStore, name: str) -> None:
-    """Fields that are none are passed over, and reasons that cannot be read are not known."""
+async def test_a_damaged_damage_record_is_tolerated(store: RedisStore, name: str) -> None:
+    """Invalid fields are skipped, and unreadable reasons become "not known"."""
     model = await played(store, name, "dense", 3, None)
     assert await store.record_damage(model.key, [Damage(2, 2, 2, "noise")])
     for field, value in (("x", "y"), ("1-", ""), ("3-3", "nonsense"), (b"\xff", b"\xff")):

@@ -1,4 +1,4 @@
-"""The laws of a replica: however it came to a round, its state is the sequential fold, to the bit."""
+"""The laws of a replica: however it reaches a round, its state is the sequential fold, to the bit."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -35,19 +35,19 @@ _T = TypeVar("_T")
 
 
 async def caught_up(replica: Replica) -> list[bytes]:
-    """The replica's state after it has caught up."""
+    """Return the replica's state after it has caught up."""
     await replica.catch_up()
     return bits(replica.state)
 
 
 async def truth(store: Store, model: Model) -> list[bytes]:
-    """The sequential fold of a log that was never trimmed."""
+    """Return the sequential fold of a log that was never trimmed."""
     return bits(sequential_fold(model, await whole_log(store, model.key)))
 
 
 @pytest.mark.parametrize("choice", [*LEARNER_CHOICES, LABEL_SET, RANKING], ids=lambda choice: str(choice["algorithm"]))
 async def test_a_replica_catches_up_from_nothing(store: RedisStore, name: str, choice: dict[str, Any]) -> None:
-    """From an empty start, over several pages of the log, the state is the sequential fold."""
+    """From the initial state, over several pages of the log, the state is the sequential fold."""
     model = await make_model(store, name, learner=choice)
     await play(store, model, TAIL_LIMIT * 2 + 70)
     replica = Replica(model, store, COMPUTE)
@@ -56,7 +56,7 @@ async def test_a_replica_catches_up_from_nothing(store: RedisStore, name: str, c
 
 
 async def test_a_replica_follows_the_log(store: RedisStore, name: str) -> None:
-    """Catching up again folds what came since, and nothing twice."""
+    """Each catch-up folds the new rounds, and no round twice."""
     model = await make_model(store, name, learner=GAPTRON)
     replica = Replica(model, store, COMPUTE)
     for seed, n in enumerate((1, 3, 40, 1, 2)):
@@ -67,7 +67,7 @@ async def test_a_replica_follows_the_log(store: RedisStore, name: str) -> None:
 
 
 class Yielding(Compute):
-    """Lets every other task run before each computation."""
+    """Runs every other ready task before each computation."""
 
     async def run_costly(self, cost: int, owner: str, function: Callable[..., _T], *args: Any) -> _T:
         """See `Compute.run_costly`."""
@@ -75,8 +75,8 @@ class Yielding(Compute):
         return await super().run_costly(cost, owner, function, *args)
 
 
-async def test_a_replica_catches_up_once_however_many_ask(store: RedisStore, name: str) -> None:
-    """Who asks while it catches up waits for its turn, and finds nothing left to fold."""
+async def test_concurrent_catch_ups_fold_each_round_once(store: RedisStore, name: str) -> None:
+    """A concurrent caller waits for its turn and finds nothing left to fold."""
     model = await make_model(store, name, learner=GAPTRON)
     replica = Replica(model, store, Yielding(2))
     for seed in range(3):
@@ -87,7 +87,7 @@ async def test_a_replica_catches_up_once_however_many_ask(store: RedisStore, nam
 
 
 async def test_a_replica_starts_from_a_snapshot(store: RedisStore, name: str) -> None:
-    """With a snapshot and the tail behind it, the state is that of the whole log."""
+    """The snapshot and the rounds after it give the state of the whole log."""
     model = await make_model(store, name, learner=GAPTRON)
     await play(store, model, 30)
     writer = Replica(model, store, COMPUTE)
@@ -100,8 +100,8 @@ async def test_a_replica_starts_from_a_snapshot(store: RedisStore, name: str) ->
     assert (reader.snapshot_rounds, reader.round_count) == (30, 42)
 
 
-async def test_a_replica_left_behind_a_trimmed_log_starts_from_its_snapshot(store: RedisStore, name: str) -> None:
-    """When the rounds it needs are gone, a replica goes on from the snapshot: same state, fewer rounds read."""
+async def test_a_replica_that_lags_a_trimmed_log_loads_the_snapshot(store: RedisStore, name: str) -> None:
+    """If the rounds it needs are gone, a replica continues from the snapshot with the same state."""
     model = await make_model(store, name, learner=GAPTRON, retain_rounds=0)
     slow, quick = Replica(model, store, COMPUTE), Replica(model, store, COMPUTE)
     await play(store, model, 10)
@@ -116,7 +116,7 @@ async def test_a_replica_left_behind_a_trimmed_log_starts_from_its_snapshot(stor
 
 
 async def test_a_snapshot_holds_the_sequential_fold(store: RedisStore, name: str) -> None:
-    """The bytes in the store are those of the sequential fold, encoded."""
+    """The stored bytes are the encoded sequential fold."""
     model = await make_model(store, name)
     await play(store, model, 25)
     replica = Replica(model, store, COMPUTE)
@@ -129,8 +129,8 @@ async def test_a_snapshot_holds_the_sequential_fold(store: RedisStore, name: str
     )
 
 
-async def test_a_replica_without_news_writes_no_snapshot(store: RedisStore, name: str) -> None:
-    """Neither a replica that has loaded nothing nor one that has seen no more than the store's snapshot writes."""
+async def test_a_replica_without_new_rounds_writes_no_snapshot(store: RedisStore, name: str) -> None:
+    """A replica that has loaded nothing, or has no more rounds than the stored snapshot, does not write."""
     model = await make_model(store, name)
     await Replica(model, store, COMPUTE).snapshot()
     replica = Replica(model, store, COMPUTE)
@@ -140,7 +140,7 @@ async def test_a_replica_without_news_writes_no_snapshot(store: RedisStore, name
 
 
 async def test_a_log_that_lacks_rounds_is_corrupt(store: RedisStore, store_url: str, name: str) -> None:
-    """Where rounds are gone and no snapshot has seen them, nobody guesses."""
+    """If rounds are gone and no snapshot has seen them, catching up is an error."""
     model = await make_model(store, name)
     await play(store, model, 5)
     with raw(store_url) as client:
@@ -163,7 +163,7 @@ async def test_a_log_that_lacks_rounds_is_corrupt(store: RedisStore, store_url: 
 async def test_a_snapshot_that_cannot_be_read_is_corrupt(
     store: RedisStore, store_url: str, name: str, damage: Any
 ) -> None:
-    """A damaged snapshot is refused, and not folded from, where the log no longer has what it had seen."""
+    """A damaged snapshot is refused if the log has lost the rounds before it."""
     model = await make_model(store, name)
     await play(store, model, 3)
     state = damage(bytes(encode_state(model.learner, model.learner.init())))
@@ -177,7 +177,7 @@ async def test_a_snapshot_that_cannot_be_read_is_corrupt(
 
 
 async def test_a_log_with_a_hole_is_corrupt(store: RedisStore, store_url: str, name: str) -> None:
-    """A round that is missing between others is damage too."""
+    """A missing round between others is an error."""
     model = await make_model(store, name)
     await play(store, model, 5)
     with raw(store_url) as client:
@@ -189,12 +189,12 @@ async def test_a_log_with_a_hole_is_corrupt(store: RedisStore, store_url: str, n
 @pytest.mark.parametrize("snapshot", [False, True], ids=["no-snapshot", "snapshot"])
 @pytest.mark.parametrize("others", [0, 1, 3, 6])
 @pytest.mark.parametrize("blocks", [None, 1])
-async def test_a_log_that_lost_rounds_and_went_on_is_followed(
+async def test_a_log_that_lost_rounds_and_continued_is_followed(
     store: RedisStore, store_url: str, name: str, others: int, snapshot: bool, blocks: int | None
 ) -> None:
-    """After a fail-over that lost two rounds a worker forgets them, also where others have taken their numbers.
+    """After a fail-over that lost two rounds, a worker drops them, even if new rounds reuse their numbers.
 
-    These may be entries of one round, as those that were lost, or one entry that ends elsewhere.
+    The new entries may have one round each, like the lost ones, or be one entry with another last round.
     """
     model = await make_model(store, name)
     replica = Replica(model, store, COMPUTE)
@@ -209,15 +209,15 @@ async def test_a_log_that_lost_rounds_and_went_on_is_followed(
         for key, value in before.items():
             assert isinstance(value, bytes)
             client.restore(key, 0, value, replace=True)
-    await replica.snapshot()  # of rounds that are no more: it must not be kept
+    await replica.snapshot()  # has the lost rounds: must not be kept
     if others:
         await play(store, model, others, seed=3, now=START + (0.0 if blocks else 9.0), blocks=blocks)
     assert await caught_up(replica) == await truth(store, model)
     assert replica.round_count == 4 + others
 
 
-async def test_a_fold_that_raises_is_never_half_used(store: RedisStore, name: str) -> None:
-    """After an error in the middle of a fold the next one starts from what is known to be whole."""
+async def test_a_failed_fold_leaves_no_partial_state(store: RedisStore, name: str) -> None:
+    """After an error during a fold, the next one starts from a complete state."""
     whole = await make_model(store, name, learner=GAPTRON)
     learner = CutShort(whole.learner)
     replica = Replica(taught_by(whole, learner), store, COMPUTE)
@@ -230,12 +230,12 @@ async def test_a_fold_that_raises_is_never_half_used(store: RedisStore, name: st
     assert await caught_up(replica) == await truth(store, whole)
 
 
-async def test_a_fold_that_is_cancelled_is_never_half_used(store: RedisStore, name: str) -> None:
-    """A fold left running in its thread, whose caller was cancelled, touches no state that is used later."""
+async def test_a_cancelled_fold_leaves_no_partial_state(store: RedisStore, name: str) -> None:
+    """A fold that keeps running in its thread after its caller was cancelled changes no state in use."""
     whole = await make_model(store, name, learner=GAPTRON)
     learner = CutShort(whole.learner, fold_cost=10**9)
     learner.broken = False
-    compute = Compute(4)  # two for a model: the one that is left running, and another
+    compute = Compute(4)  # two folds per model: the cancelled one that keeps running, and the next
     replica = Replica(taught_by(whole, learner), store, compute)
     await play(store, whole, 20)
     await caught_up(replica)
@@ -257,7 +257,7 @@ async def test_a_fold_that_is_cancelled_is_never_half_used(store: RedisStore, na
 
 @pytest.mark.parametrize("choice", [*LEARNER_CHOICES, LABEL_SET, RANKING], ids=lambda choice: str(choice["algorithm"]))
 async def test_a_fold_in_a_thread_gives_the_same_bits(store: RedisStore, name: str, choice: dict[str, Any]) -> None:
-    """A fold that is moved off the event loop for its length ends in the same state."""
+    """A fold that runs off the event loop, due to its cost, ends in the same state."""
     whole = await make_model(store, name, learner=choice)
     learner = CutShort(whole.learner, fold_cost=10**9)
     learner.broken = False
@@ -265,8 +265,8 @@ async def test_a_fold_in_a_thread_gives_the_same_bits(store: RedisStore, name: s
     assert await caught_up(Replica(taught_by(whole, learner), store, COMPUTE)) == await truth(store, whole)
 
 
-async def test_readers_of_one_replica_take_turns(store: RedisStore, name: str) -> None:
-    """Whoever catches up at the same time sees whole states only, and each round is folded once."""
+async def test_concurrent_readers_see_complete_states(store: RedisStore, name: str) -> None:
+    """Concurrent callers get the sequential fold."""
     model = await make_model(store, name, learner=GAPTRON)
     replica = Replica(model, store, COMPUTE)
     await play(store, model, 300)
@@ -274,8 +274,8 @@ async def test_readers_of_one_replica_take_turns(store: RedisStore, name: str) -
     assert list(states) == [await truth(store, model)] * 5
 
 
-async def test_a_replica_of_a_gone_model_says_so(store: RedisStore, name: str) -> None:
-    """A replica of a model deleted and made again never reads its successor's log."""
+async def test_a_replica_of_a_deleted_model_is_refused(store: RedisStore, name: str) -> None:
+    """A replica never reads the log of a model that was created again under its name."""
     model = await make_model(store, name)
     replica = Replica(model, store, COMPUTE)
     await caught_up(replica)

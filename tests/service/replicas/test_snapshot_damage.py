@@ -1,4 +1,4 @@
-"""The laws of damaged snapshots: a model goes on while its log has every round, and says so where it has not."""
+"""The laws of damaged snapshots: a model works while its log has every round, and is refused otherwise."""
 
 import asyncio
 import json
@@ -21,7 +21,7 @@ N = 9
 
 @pytest.fixture
 def model(store: RedisStore, name: str, runner: asyncio.Runner) -> Model:
-    """A model whose snapshot has seen all of its rounds."""
+    """Create a model whose snapshot has seen all of its rounds."""
 
     async def made() -> Model:
         model = await make_model(store, name)
@@ -33,7 +33,7 @@ def model(store: RedisStore, name: str, runner: asyncio.Runner) -> Model:
 
 
 async def caught_up(store: RedisStore, model: Model) -> Replica:
-    """A replica that has seen what there is."""
+    """Return a replica that has caught up."""
     replica = Replica(model, store, COMPUTE)
     async with asyncio.timeout(60.0):
         await replica.catch_up()
@@ -41,12 +41,12 @@ async def caught_up(store: RedisStore, model: Model) -> Replica:
 
 
 def spoil(store_url: str, model: Model, damage: str) -> None:
-    """Damages the snapshot."""
+    """Damage the snapshot."""
     key = keys.snapshot(*model.key)
     with raw(store_url) as client:
         state: Any = client.hget(key, "000000")
         match damage:
-            case "last bit of the state":  # of a number that is finite and plausible as before
+            case "last bit of the state":  # the changed number is still finite and plausible
                 client.hset(key, "000000", state[:-8] + bytes([state[-8] ^ 1]) + state[-7:])
             case "fewer rounds":
                 client.hincrby(key, "rounds", -1)
@@ -76,7 +76,7 @@ DAMAGE = {
 async def test_a_damaged_snapshot_is_found_and_replaced(
     store: RedisStore, store_url: str, model: Model, damage: str
 ) -> None:
-    """Every worker folds the log instead, the damage is on record, and the next snapshot is started from."""
+    """Every worker folds the log instead, the damage is recorded, and the next snapshot is loaded."""
     spoil(store_url, model, damage)
     replica = await caught_up(store, model)
     whole = await whole_log(store, model.key)
@@ -94,7 +94,7 @@ async def test_a_damaged_snapshot_is_found_and_replaced(
 async def test_a_damaged_snapshot_that_is_needed_is_corrupt(
     store: RedisStore, store_url: str, model: Model, damage: str
 ) -> None:
-    """Where the log has been trimmed the model is refused, and it is on record why."""
+    """If the log has been trimmed, the model is refused and the damage is recorded."""
     with raw(store_url) as client:
         client.xtrim(keys.log(*model.key), minid=f"{N}-0", approximate=False)
     spoil(store_url, model, damage)
@@ -104,7 +104,7 @@ async def test_a_damaged_snapshot_that_is_needed_is_corrupt(
 
 
 async def test_a_damaged_snapshot_fills_no_hole(store: RedisStore, store_url: str, model: Model) -> None:
-    """A log with a hole that only a damaged snapshot could fill is corrupt; nobody tries again and again."""
+    """A log with a hole that only a damaged snapshot could fill is corrupt, and retries end."""
     spoil(store_url, model, "last bit of the state")
     with raw(store_url) as client:
         client.xdel(keys.log(*model.key), "5-0")
@@ -113,7 +113,7 @@ async def test_a_damaged_snapshot_fills_no_hole(store: RedisStore, store_url: st
 
 
 async def test_a_counter_below_the_log_is_corrupt(store: RedisStore, store_url: str, model: Model) -> None:
-    """Not a loss of rounds that another try could heal."""
+    """The counter is an error, not a loss of rounds that a retry could resolve."""
     with raw(store_url) as client:
         client.hset(keys.model(model.name), "rounds", 4)
     with pytest.raises(StoreCorruptError):
@@ -121,19 +121,19 @@ async def test_a_counter_below_the_log_is_corrupt(store: RedisStore, store_url: 
 
 
 async def test_a_model_without_rounds_needs_no_snapshot(store: RedisStore, store_url: str, name: str) -> None:
-    """Whatever is in the place of its snapshot."""
+    """It starts from the initial state, whatever its snapshot's key holds."""
     model = await make_model(store, name)
     spoil(store_url, model, "another type")
     assert bits((await caught_up(store, model)).state) == bits(model.learner.init())
 
 
-async def test_a_worker_that_cannot_count_writes_no_snapshot(store: RedisStore, model: Model) -> None:
-    """With statistics of a newer version the model is served, and what that version wrote stays as it is."""
-    there = await store.load_snapshot(model.key)
-    assert there is not None
-    later = json.loads(there.statistics) | {"version": STATISTICS_VERSION + 1}
+async def test_a_worker_with_unreadable_statistics_writes_no_snapshot(store: RedisStore, model: Model) -> None:
+    """With statistics of a newer version the model is served, and the newer snapshot stays."""
+    stored = await store.load_snapshot(model.key)
+    assert stored is not None
+    later = json.loads(stored.statistics) | {"version": STATISTICS_VERSION + 1}
     await store.command("DEL", keys.snapshot(*model.key))
-    newer = Snapshot(N, there.state, statistics=json.dumps(later).encode())
+    newer = Snapshot(N, stored.state, statistics=json.dumps(later).encode())
     await store.save_snapshot(model.key, newer, 100)
     await play(store, model, 3, seed=2)
     replica = await caught_up(store, model)

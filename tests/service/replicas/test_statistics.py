@@ -1,4 +1,4 @@
-"""The laws of statistics: a fold over the log that counts the truth, in the same bits wherever it is cut."""
+"""The laws of statistics: a fold over the log that counts correctly, with the same bits for any division of the log."""
 
 import dataclasses
 import json
@@ -31,7 +31,7 @@ FORM = RecordFormat(label_codec(K), 2, DenseCodec(3))
 
 
 def rounds(n: int, seed: int = 1) -> list[dict[str, Any]]:
-    """N rounds as plain facts."""
+    """Return n random rounds as plain facts."""
     rng = np.random.default_rng(seed)
     return [
         {
@@ -45,7 +45,7 @@ def rounds(n: int, seed: int = 1) -> list[dict[str, Any]]:
 
 
 def record(fact: dict[str, Any], number: int) -> bytes:
-    """The bytes of a round in the log, joined as `lua/add_feedback.lua` does."""
+    """Encode a round as `lua/add_feedback.lua` does."""
     outputs, none = label_codec(K).rows(np.array([2])), np.zeros((1, 3))
     made = NewPredictions(
         outputs,
@@ -67,12 +67,12 @@ RECORDS = [record(fact, i + 1) for i, fact in enumerate(FACTS)]
 
 
 def statistics() -> StatisticsAccumulator:
-    """An empty one."""
+    """Return an empty accumulator."""
     return StatisticsAccumulator(K, WINDOW)
 
 
-def test_it_counts_the_truth() -> None:
-    """Each number is what a loop over the rounds finds."""
+def test_counts_match_a_plain_loop() -> None:
+    """Each number equals the result of a loop over the rounds."""
     counting = statistics()
     counting.take(FORM.table(RECORDS))
     counts = counting.counts()
@@ -90,8 +90,8 @@ def test_it_counts_the_truth() -> None:
 
 
 @pytest.mark.parametrize("step", [1, 7, 256, 699])
-def test_the_bits_do_not_depend_on_the_cuts(step: int) -> None:
-    """Rounds may come one by one or many at once, be asked for between, and pass through the store."""
+def test_counts_do_not_depend_on_the_division_of_the_log(step: int) -> None:
+    """Rounds may come singly or in groups, with reads and passes through the store between them."""
     whole, cut = statistics(), statistics()
     whole.take(FORM.table(RECORDS))
     for start in range(0, len(RECORDS), step):
@@ -104,8 +104,8 @@ def test_the_bits_do_not_depend_on_the_cuts(step: int) -> None:
     assert decode_statistics(whole.counts().encode()) == whole.counts()
 
 
-def test_sums_never_fall() -> None:
-    """A counter that falls by a rounding error would be taken for a restart."""
+def test_sums_never_decrease() -> None:
+    """Prometheus reads a decreasing counter as a restart."""
     counting, before = statistics(), None
     for one in RECORDS:
         counting.take(FORM.table([one]))
@@ -116,7 +116,7 @@ def test_sums_never_fall() -> None:
 
 
 def test_only_slots_of_the_window_are_kept() -> None:
-    """Whatever the length of the log, the recent slots are a window's."""
+    """However long the log, the recent slots cover one window."""
     counting = statistics()
     counting.take(FORM.table(RECORDS))
     recent = dict(counting.counts().recent)
@@ -139,8 +139,8 @@ BROKEN = [
 
 
 @pytest.mark.parametrize("broken", BROKEN)
-def test_damaged_statistics_are_begun_anew(broken: bytes) -> None:
-    """They are no reason not to serve; the new ones say how many rounds they leave out."""
+def test_damaged_statistics_restart_from_zero(broken: bytes) -> None:
+    """The model is served, and the new statistics have the number of uncounted rounds."""
     counting = statistics()
     counting.restart(broken, 5)
     counting.take(FORM.table(RECORDS[:3]))
@@ -148,8 +148,8 @@ def test_damaged_statistics_are_begun_anew(broken: bytes) -> None:
     assert decode_statistics(counting.counts().encode()).uncounted == 5
 
 
-def test_statistics_of_a_newer_version_are_not_known() -> None:
-    """Nothing takes their place, until counting starts from some that can be read."""
+def test_statistics_of_a_newer_version_are_unknown() -> None:
+    """They are not replaced until counting restarts from readable statistics."""
     newer = json.dumps({"version": STATISTICS_VERSION + 1, "rounds": 5, "unheard": 1}).encode()
     counting = statistics()
     counting.restart(newer, 5)
@@ -162,7 +162,7 @@ def test_statistics_of_a_newer_version_are_not_known() -> None:
 
 
 def test_the_first_release_can_read_statistics() -> None:
-    """It takes the fields that it knows and no others; where rounds were left out, that is said all the same."""
+    """They have only the fields that 0.1.0 reads, plus `uncounted` if rounds were left out."""
     counting = statistics()
     counting.take(FORM.table(RECORDS))
     known = [field.name for field in dataclasses.fields(RoundStatistics) if field.name != "uncounted"]
@@ -171,8 +171,8 @@ def test_the_first_release_can_read_statistics() -> None:
     assert list(json.loads(counting.counts().encode())) == [*known, "uncounted"]
 
 
-def test_a_later_version_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Statistics of any version but the first have it."""
+def test_later_statistics_have_a_version(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only statistics of the first version omit it."""
     monkeypatch.setattr("service.replicas.statistics.STATISTICS_VERSION", STATISTICS_VERSION + 1)
     newer = statistics().counts().encode()
     monkeypatch.undo()

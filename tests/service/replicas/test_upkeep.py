@@ -1,4 +1,4 @@
-"""The laws of upkeep: what a worker has recorded is folded in the background, and snapshots are written when due."""
+"""The laws of upkeep: recorded rounds are folded in the background, and snapshots are written when due."""
 
 import asyncio
 
@@ -28,8 +28,8 @@ from tests.service.sample_models import (
 from tests.service.workers import Clock
 
 
-async def test_a_stretch_of_feedback_is_folded_in_the_background(store: RedisStore, name: str) -> None:
-    """After FOLD_EVERY recorded rounds the session has folded them, though nobody asks for a prediction."""
+async def test_recorded_rounds_are_folded_in_the_background(store: RedisStore, name: str) -> None:
+    """After FOLD_EVERY recorded rounds the session folds them without a prediction."""
     await make_model(store, name)
     session = await session_cache(store).find(name, "model")
     ids = await predict(session, FOLD_EVERY)
@@ -42,10 +42,10 @@ async def test_a_stretch_of_feedback_is_folded_in_the_background(store: RedisSto
     assert bits(session.replica.state) == bits(await true_state(store, name))
 
 
-async def test_what_comes_one_by_one_is_folded_in_short_stretches(
+async def test_single_rounds_are_folded_in_short_stretches(
     store: RedisStore, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No turn of upkeep holds up others for more than FOLD_EVERY rounds and what came while it was reading."""
+    """One turn of upkeep folds at most FOLD_EVERY rounds, plus those that arrive while it reads."""
     stretches: list[int] = []
     take = StatisticsAccumulator.take
 
@@ -63,8 +63,8 @@ async def test_what_comes_one_by_one_is_folded_in_short_stretches(
     assert max(stretches) < 1.5 * FOLD_EVERY
 
 
-async def test_upkeep_and_predictions_take_turns(store: RedisStore, name: str) -> None:
-    """Upkeep that meets predictions at the same moment folds no round twice, and each sees whole states."""
+async def test_upkeep_and_predictions_fold_each_round_once(store: RedisStore, name: str) -> None:
+    """Concurrent upkeep and predictions see complete states."""
     await make_model(store, name)
     sessions = session_cache(store)
     session = await sessions.find(name, "model")
@@ -76,7 +76,7 @@ async def test_upkeep_and_predictions_take_turns(store: RedisStore, name: str) -
 
 
 async def test_upkeep_folds_even_a_single_round(store: RedisStore, name: str) -> None:
-    """The regular upkeep folds whatever this worker has recorded."""
+    """Regular upkeep folds every round that this worker has recorded."""
     await make_model(store, name)
     sessions = session_cache(store)
     session = await sessions.find(name, "model")
@@ -85,8 +85,8 @@ async def test_upkeep_folds_even_a_single_round(store: RedisStore, name: str) ->
     assert session.replica.round_count == 1
 
 
-async def test_a_snapshot_is_written_after_so_many_rounds(store: RedisStore, name: str) -> None:
-    """SNAPSHOT_EVERY rounds bring a snapshot in the background once SNAPSHOT_PAUSE seconds have passed."""
+async def test_a_snapshot_is_written_after_snapshot_every_rounds(store: RedisStore, name: str) -> None:
+    """SNAPSHOT_EVERY rounds trigger a snapshot in the background once SNAPSHOT_PAUSE seconds have passed."""
     model, clock = await make_model(store, name), Clock()
     session = await session_cache(store, clock).find(name, "model")
     await play(store, model, SNAPSHOT_EVERY - 1)
@@ -109,7 +109,7 @@ async def test_a_snapshot_is_written_after_so_many_rounds(store: RedisStore, nam
 
 
 async def test_a_snapshot_is_written_when_the_last_is_old(store: RedisStore, name: str) -> None:
-    """After SNAPSHOT_AGE seconds the upkeep writes a snapshot of whatever has come, and not before."""
+    """After SNAPSHOT_AGE seconds, and not before, upkeep writes a snapshot of any new rounds."""
     clock = Clock()
     model = await make_model(store, name)
     sessions = session_cache(store, clock)
@@ -125,8 +125,8 @@ async def test_a_snapshot_is_written_when_the_last_is_old(store: RedisStore, nam
     assert snapshot.round_count == 3
 
 
-async def test_no_snapshot_is_written_without_news(store: RedisStore, name: str) -> None:
-    """Time alone is no reason: a model that nobody teaches gets no snapshot."""
+async def test_no_snapshot_is_written_without_new_rounds(store: RedisStore, name: str) -> None:
+    """Time alone triggers no snapshot."""
     clock = Clock()
     model = await make_model(store, name)
     sessions = session_cache(store, clock)
@@ -136,8 +136,8 @@ async def test_no_snapshot_is_written_without_news(store: RedisStore, name: str)
     assert await store.load_snapshot(model.key) is None
 
 
-async def test_trouble_with_one_model_does_not_stop_the_upkeep_of_others(store: RedisStore, name: str) -> None:
-    """A model whose snapshot cannot be read leaves the others their snapshots."""
+async def test_a_damaged_model_does_not_stop_the_upkeep_of_others(store: RedisStore, name: str) -> None:
+    """A model whose snapshot cannot be read does not prevent the others' snapshots."""
     clock = Clock()
     sessions = session_cache(store, clock)
     for each in (f"{name}-broken", f"{name}-whole"):
@@ -155,7 +155,7 @@ async def test_trouble_with_one_model_does_not_stop_the_upkeep_of_others(store: 
 
 
 async def test_an_unexpected_error_does_not_stop_the_upkeep(store: RedisStore, name: str) -> None:
-    """Whatever goes wrong with one model, the upkeep does the others, and is there the next time."""
+    """After an error in one model, upkeep continues with the others and runs again."""
     sessions = session_cache(store)
     model = await make_model(store, f"{name}-broken")
     broken = sessions._open(ModelSession(taught_by(model, CutShort(model.learner)), environment(store)))
@@ -169,7 +169,7 @@ async def test_an_unexpected_error_does_not_stop_the_upkeep(store: RedisStore, n
 
 
 async def test_upkeep_ends_though_it_swallows_a_cancellation() -> None:
-    """A worker stops even where its upkeep goes on after it was cancelled once, as in Python 3.11 it may."""
+    """A worker stops even if its upkeep continues after the first cancellation, as it may in Python 3.11."""
     swallowed = asyncio.Event()
 
     async def upkeep() -> None:

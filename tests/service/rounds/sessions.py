@@ -1,4 +1,4 @@
-"""A worker's sessions in the hands of a test."""
+"""Sessions of one worker, under a test's control."""
 
 import asyncio
 import itertools
@@ -18,31 +18,31 @@ LARGE = 1 << 30
 
 
 def environment(store: RedisStore, clock: Clock | None = None) -> Environment:
-    """A worker's surroundings, in the hands of the test."""
+    """Return a worker's environment with a fixed seed and counted ids."""
     numbers = itertools.count()
     return Environment(store, COMPUTE, clock or Clock(), np.random.default_rng(1), lambda: f"d{next(numbers)}")
 
 
 def session_cache(store: RedisStore, clock: Clock | None = None, max_bytes: int = LARGE) -> SessionCache:
-    """The sessions of a worker."""
+    """Return a worker's session cache."""
     return SessionCache(environment(store, clock), max_bytes)
 
 
 async def predict(session: ModelSession, n: int) -> list[str]:
-    """Predictions in a session; their ids."""
+    """Request n predictions concurrently in a session; return their ids."""
     requests = [PredictionRequest(context, None, include_distribution=False) for context in some_contexts(1, n)]
     answers = await asyncio.gather(*(session.predict(request) for request in requests))
     return [answer.prediction_id for answer in answers]
 
 
 async def judge(session: ModelSession, ids: list[str]) -> None:
-    """Feedback in a session: every other prediction was right."""
+    """Give feedback in a session: every other prediction was right."""
     bodies = [{"prediction_id": id_, "correct": i % 2 == 0} for i, id_ in enumerate(ids)]
     await asyncio.gather(*(session.give_feedback(FeedbackRequest.model_validate(body)) for body in bodies))
 
 
 async def settled(session: ModelSession) -> None:
-    """Waits until nothing is under way."""
+    """Wait until the session is idle."""
     async with asyncio.timeout(60.0):  # a thread may be compiling a kernel
-        while not session.idle:  # noqa: ASYNC110  it tells nobody
+        while not session.idle:  # noqa: ASYNC110  the session signals no event
             await asyncio.sleep(0)

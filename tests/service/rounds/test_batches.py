@@ -1,4 +1,4 @@
-"""The HTTP contract of batches: one answer or problem for each item, in order."""
+"""The HTTP contract of batches: one answer or problem per item, in order."""
 
 import asyncio
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ X = [0.6, 0.8, 0.0]
 
 @pytest.fixture
 def small(store_url: str, runner: asyncio.Runner) -> Iterator[httpx2.AsyncClient]:
-    """A worker that takes batches of at most MOST items."""
+    """Start a worker with a limit of MOST items per batch."""
     context = worker(store_url, max_batch_items=MOST)
     yield runner.run(context.__aenter__())
     runner.run(context.__aexit__(None, None, None))
@@ -24,31 +24,31 @@ def small(store_url: str, runner: asyncio.Runner) -> Iterator[httpx2.AsyncClient
 
 @pytest.fixture
 def model(small: httpx2.AsyncClient, runner: asyncio.Runner, name: str) -> str:
-    """The name of a new model."""
+    """Create a model and return its name."""
     assert runner.run(small.post("/models", json=definition(name))).status_code == 201
     return name
 
 
 async def post(client: httpx2.AsyncClient, path: str, expected: int = 200, **body: Any) -> Any:
-    """Posts an object as JSON; the answer's."""
+    """Post a JSON object; return the answer's."""
     response = await client.post(path, json=body)
     assert response.status_code == expected, response.text
     return response.json()
 
 
 def slugs(items: list[dict[str, Any]]) -> list[str]:
-    """The type of each problem, and `ok` for each answer."""
+    """Return the type of each problem, and `ok` for each answer."""
     return [item["type"].removeprefix("urn:wager:problem:") if "type" in item else "ok" for item in items]
 
 
 async def counters(client: httpx2.AsyncClient, name: str) -> tuple[int, int]:
-    """Rounds and predictions of a model."""
+    """Return a model's numbers of rounds and predictions."""
     model = (await client.get(f"/models/{name}")).json()
     return model["rounds_seen"], model["predictions"]
 
 
-async def test_a_batch_of_predictions_is_as_many_predictions(small: httpx2.AsyncClient, model: str) -> None:
-    """Each context is answered as by itself: a label, a propensity, an id that takes feedback."""
+async def test_a_batch_answers_each_context_like_a_single_request(small: httpx2.AsyncClient, model: str) -> None:
+    """Each item has a label, a propensity, and an id that accepts feedback."""
     contexts = some_contexts(1, MOST)
     body = await post(small, "/predict/batch", model=model, contexts=contexts, include_distribution=True)
     assert len({item["prediction_id"] for item in body["predictions"]}) == MOST
@@ -58,8 +58,8 @@ async def test_a_batch_of_predictions_is_as_many_predictions(small: httpx2.Async
     assert await counters(small, model) == (MOST, MOST)
 
 
-async def test_a_wrong_context_spoils_itself_only(small: httpx2.AsyncClient, model: str) -> None:
-    """What is wrong with one context is told in its place, with the field as in a request of its own."""
+async def test_a_wrong_context_fails_only_its_item(small: httpx2.AsyncClient, model: str) -> None:
+    """The item's problem names the same field as a single request would."""
     contexts: list[Any] = [X, [1.0], [1.0, "2", 3.0], X, "context", None, [], [1.0, True, 2.0]]
     items = (await post(small, "/predict/batch", model=model, contexts=contexts))["predictions"]
     wrong = ["wrong-context-length", "wrong-type"]
@@ -71,7 +71,7 @@ async def test_a_wrong_context_spoils_itself_only(small: httpx2.AsyncClient, mod
 
 
 async def test_ids_belong_to_their_contexts(small: httpx2.AsyncClient, model: str) -> None:
-    """Given ids are used in order; one given twice is the same prediction, or a conflict with another context."""
+    """Ids apply in order; a repeated id is the same prediction, or a conflict if its context differs."""
     contexts = [X, [1.0, 0.0, 0.0], X, [0.0, 1.0, 0.0], X]
     ids = ["a", "b", "a", "a", f"{model}:c"]
     items = (await post(small, "/predict/batch", model=model, contexts=contexts, prediction_ids=ids))["predictions"]
@@ -81,8 +81,8 @@ async def test_ids_belong_to_their_contexts(small: httpx2.AsyncClient, model: st
     assert await counters(small, model) == (0, 3)
 
 
-async def test_a_wrong_id_spoils_itself_only(small: httpx2.AsyncClient, model: str) -> None:
-    """An id that is none, or another model's, is told in its place; null lets the service choose."""
+async def test_a_wrong_id_fails_only_its_item(small: httpx2.AsyncClient, model: str) -> None:
+    """An invalid id, or another model's, fails its item; null lets the service choose."""
     ids = ["a b", None, "other:a", 7, "a:b:c"]
     items = (await post(small, "/predict/batch", model=model, contexts=[X] * 5, prediction_ids=ids))["predictions"]
     assert slugs(items) == ["invalid-name", "ok", "invalid-identifier", "wrong-type", "invalid-name"]
@@ -90,23 +90,23 @@ async def test_a_wrong_id_spoils_itself_only(small: httpx2.AsyncClient, model: s
 
 
 async def test_ids_must_be_as_many_as_contexts(small: httpx2.AsyncClient, model: str) -> None:
-    """A list of ids of another length fits nothing: the whole batch is refused."""
+    """If the lists differ in length, the whole batch is refused."""
     problem = await post(small, "/predict/batch", 422, model=model, contexts=[X, X], prediction_ids=["a"])
     assert (slugs([problem]), problem["field"]) == (["invalid-identifier"], "prediction_ids")
     assert await counters(small, model) == (0, 0)
 
 
-async def test_a_batch_of_predictions_for_no_model(small: httpx2.AsyncClient) -> None:
-    """Every item of a batch for an unknown model says so."""
+async def test_a_batch_for_an_unknown_model_fails_every_item(small: httpx2.AsyncClient) -> None:
+    """Each item has the problem of the unknown model."""
     items = (await post(small, "/predict/batch", model="nobody", contexts=[X, X]))["predictions"]
     assert slugs(items) == ["model-not-found"] * 2
 
 
-async def test_a_batch_of_feedback_is_judged_one_by_one(small: httpx2.AsyncClient, model: str) -> None:
-    """Recorded, duplicate, contradicting, unknown and malformed feedback have their answers side by side."""
+async def test_each_feedback_of_a_batch_has_its_own_result(small: httpx2.AsyncClient, model: str) -> None:
+    """Recorded, duplicate, conflicting, unknown and malformed feedback get separate results."""
     body = await post(small, "/predict/batch", model=model, contexts=[X, X])
     a, b = (item["prediction_id"] for item in body["predictions"])
-    said: list[Any] = [
+    feedback: list[Any] = [
         {"prediction_id": a, "correct": True},
         {"prediction_id": a, "correct": True},
         {"prediction_id": a, "correct": False},
@@ -120,7 +120,7 @@ async def test_a_batch_of_feedback_is_judged_one_by_one(small: httpx2.AsyncClien
         {"prediction_id": b, "true_label": "purple"},
         {"prediction_id": b, "correct": False},
     ]
-    items = (await post(small, "/feedback/batch", feedback=said))["results"]
+    items = (await post(small, "/feedback/batch", feedback=feedback))["results"]
     refused = ["feedback-conflict", "prediction-not-found", "model-not-found", "invalid-name", "invalid-request"]
     more = ["wrong-type", "unknown-field", "wrong-type", "unknown-label", "ok"]
     assert slugs(items) == ["ok", "ok", *refused, *more]
@@ -129,14 +129,14 @@ async def test_a_batch_of_feedback_is_judged_one_by_one(small: httpx2.AsyncClien
     assert await counters(small, model) == (2, 2)
 
 
-async def test_a_batch_of_feedback_may_concern_many_models(small: httpx2.AsyncClient, name: str) -> None:
-    """Each feedback finds its own model."""
+async def test_a_batch_of_feedback_may_span_models(small: httpx2.AsyncClient, name: str) -> None:
+    """Each feedback reaches its model."""
     ids = []
     for letter in "abc":
         await post(small, "/models", 201, **definition(f"{name}-{letter}", learner=GAPTRON))
         ids.append((await post(small, "/predict", model=f"{name}-{letter}", context=X))["prediction_id"])
-    said = [{"prediction_id": each, "true_label": LABELS[0]} for each in ids]
-    items = (await post(small, "/feedback/batch", feedback=said))["results"]
+    feedback = [{"prediction_id": each, "true_label": LABELS[0]} for each in ids]
+    items = (await post(small, "/feedback/batch", feedback=feedback))["results"]
     assert [(item["prediction_id"], item["round"]) for item in items] == [(each, 1) for each in ids]
 
 
@@ -148,10 +148,10 @@ async def test_a_batch_of_feedback_may_concern_many_models(small: httpx2.AsyncCl
     ],
     ids=["predict", "feedback"],
 )
-async def test_a_batch_has_its_limit(
+async def test_a_batch_over_its_limit_is_refused(
     small: httpx2.AsyncClient, model: str, path: str, body: dict[str, Any], field: str
 ) -> None:
-    """One item more than allowed refuses the whole batch, naming the list, and nothing is done."""
+    """One item too many refuses the whole batch, with the list's name, and nothing is done."""
     named = {"model": model} if path == "/predict/batch" else {}
     problem = await post(small, path, 422, **named, **body)
     assert (slugs([problem]), problem["field"]) == (["batch-too-large"], field)
@@ -161,7 +161,7 @@ async def test_a_batch_has_its_limit(
 
 @pytest.mark.parametrize("path", ["/predict/batch", "/feedback/batch"])
 async def test_an_empty_batch_is_refused(small: httpx2.AsyncClient, model: str, path: str) -> None:
-    """A batch without items is a mistake, and is told so."""
+    """A batch without items is out of range."""
     body = {"model": model, "contexts": []} if path == "/predict/batch" else {"feedback": []}
     problem = await post(small, path, 422, **body)
     assert slugs([problem]) == ["out-of-range"]

@@ -1,4 +1,4 @@
-"""The laws of coalescing: every item gets its own result, in batches that grow with the load."""
+"""The laws of coalescing: every item gets its result, in batches that grow with the load."""
 
 import asyncio
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ from service.rounds.batching import Batcher
 
 
 class Handler:
-    """Doubles numbers, batch by batch, each held back until the test lets it go."""
+    """Doubles numbers in batches; each batch waits until the test opens the gate."""
 
     def __init__(self, open_gates: bool = True) -> None:
         self.batches: list[list[int]] = []
@@ -21,7 +21,7 @@ class Handler:
             self.gate.set()
 
     async def __call__(self, items: list[int]) -> Sequence[int | Exception]:
-        """Twice each number; refuses negative ones; falls over a zero."""
+        """Return twice each number; refuse negative ones; raise on a zero."""
         self.batches.append(items)
         self.running += 1
         self.most_running = max(self.most_running, self.running)
@@ -33,13 +33,13 @@ class Handler:
 
 
 async def turn(times: int = 5) -> None:
-    """Lets everything run that is ready."""
+    """Run every task that is ready."""
     for _ in range(times):
         await asyncio.sleep(0)
 
 
 async def test_items_of_one_tick_are_one_batch() -> None:
-    """What is submitted in one turn of the event loop is handed over together, and answered in order."""
+    """Items submitted in one turn of the event loop form one batch, with results in order."""
     handler = Handler()
     batcher = Batcher(handler, 256)
     assert await asyncio.gather(*(batcher.submit(n) for n in (1, 2, 3))) == [2, 4, 6]
@@ -47,7 +47,7 @@ async def test_items_of_one_tick_are_one_batch() -> None:
 
 
 async def test_a_lone_item_does_not_wait() -> None:
-    """One item is a batch, where no other is in flight."""
+    """A single item forms a batch immediately if none is in flight."""
     handler = Handler()
     batcher = Batcher(handler, 256)
     assert [await batcher.submit(1), await batcher.submit(2)] == [2, 4]
@@ -55,7 +55,7 @@ async def test_a_lone_item_does_not_wait() -> None:
 
 
 async def test_batches_grow_while_another_is_in_flight() -> None:
-    """Items gather while a batch is in flight, and go together when it comes back."""
+    """Items collect while a batch is in flight, and form the next batch."""
     handler = Handler(open_gates=False)
     batcher = Batcher(handler, 256)
     futures = []
@@ -69,8 +69,8 @@ async def test_batches_grow_while_another_is_in_flight() -> None:
     assert handler.most_running == 1
 
 
-async def test_a_batch_has_its_limit() -> None:
-    """No batch is larger than `max_items`; nothing is lost or done twice when there are more."""
+async def test_no_batch_exceeds_max_items() -> None:
+    """More items than `max_items` form several batches, and each item is processed once."""
     handler = Handler()
     batcher = Batcher(handler, max_items=4)
     assert await asyncio.gather(*(batcher.submit(n) for n in range(1, 12))) == [2 * n for n in range(1, 12)]
@@ -78,7 +78,7 @@ async def test_a_batch_has_its_limit() -> None:
 
 
 async def test_an_exception_among_the_results_reaches_its_item_only() -> None:
-    """A refused item does not spoil its neighbours."""
+    """A refused item does not affect the others."""
     batcher = Batcher(Handler(), 256)
     results = await asyncio.gather(*(batcher.submit(n) for n in (1, -2, 3)), return_exceptions=True)
     assert [results[0], results[2]] == [2, 6]
@@ -88,15 +88,15 @@ async def test_an_exception_among_the_results_reaches_its_item_only() -> None:
 
 
 async def test_a_batch_that_raises_fails_all_of_its_items() -> None:
-    """Everyone who waits hears of the error, and the next batch runs as if nothing had been."""
+    """Each item of the batch gets the error, and the next batch runs normally."""
     batcher = Batcher(Handler(), 256)
     results = await asyncio.gather(*(batcher.submit(n) for n in (1, 0)), return_exceptions=True)
     assert [type(result) for result in results] == [LookupError] * 2
     assert await batcher.submit(4) == 8
 
 
-async def test_who_no_longer_waits_disturbs_nobody() -> None:
-    """A cancelled item's result is dropped; its neighbours get theirs."""
+async def test_a_cancelled_item_does_not_affect_others() -> None:
+    """Its result is dropped, and the other items get theirs."""
     handler = Handler(open_gates=False)
     batcher = Batcher(handler, 256)
     gone, waiting = batcher.submit(1), batcher.submit(2)
@@ -107,24 +107,24 @@ async def test_who_no_longer_waits_disturbs_nobody() -> None:
     assert gone.cancelled()
 
 
-async def test_idle_says_whether_anything_is_under_way() -> None:
-    """Idle before, not while something waits or is in flight, and idle again when all of it is answered."""
+async def test_idle_is_true_only_without_pending_items() -> None:
+    """A batcher is idle before the first item and after the last result, but not while items wait or run."""
     handler = Handler(open_gates=False)
     batcher = Batcher(handler, 256)
-    told = [batcher.idle]
+    idle = [batcher.idle]
     futures = [batcher.submit(1)]
-    told.append(batcher.idle)
+    idle.append(batcher.idle)
     await turn()
     futures.append(batcher.submit(2))
-    told.append(batcher.idle)
+    idle.append(batcher.idle)
     handler.gate.set()
     await asyncio.gather(*futures)
     await turn()
-    assert [*told, batcher.idle] == [True, False, False, True]
+    assert [*idle, batcher.idle] == [True, False, False, True]
 
 
 async def test_a_batch_runs_in_the_context_of_its_first_item() -> None:
-    """What waited behind another batch is not taken for a part of that one's request."""
+    """Items that waited for another batch do not run in that batch's context."""
     request: ContextVar[str] = ContextVar("request")
     seen, go_on = [], asyncio.Event()
 

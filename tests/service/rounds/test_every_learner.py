@@ -1,4 +1,4 @@
-"""Every learner of the registry, behind predict and feedback."""
+"""Every learner of the registry, served over HTTP."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ EACH_ALGORITHM = pytest.mark.parametrize("algorithm", sorted(ALL_LEARNERS))
 
 
 async def create(client: httpx2.AsyncClient, name: str, algorithm: str, **fields: Any) -> AnswerKind:
-    """Creates a model of three labels and as many features; what it answers."""
+    """Create a model of three labels and three features; return its kind of answer."""
     features = {"kind": "dense", "size": 3, "norm": "unit"}
     body = {"name": name, "labels": LABELS, "features": features, "learner": {"algorithm": algorithm}} | fields
     response = await client.post("/models", json=body)
@@ -25,7 +25,7 @@ async def create(client: httpx2.AsyncClient, name: str, algorithm: str, **fields
 
 
 def truth_of(kind: AnswerKind, context: list[float]) -> dict[str, Any]:
-    """Feedback: the largest of three numbers, the positive ones, or all from the largest to the smallest."""
+    """Return the true feedback: the largest number's label, those of positive numbers, or all in descending order."""
     order = [LABELS[k] for k in np.argsort(-np.array(context))]
     positive = [label for label, x in zip(LABELS, context, strict=True) if x > 0.0]
     several = {"label-set": positive, "ranking": order}
@@ -33,50 +33,50 @@ def truth_of(kind: AnswerKind, context: list[float]) -> dict[str, Any]:
 
 
 def check_answer(kind: AnswerKind, answer: dict[str, Any]) -> None:
-    """The answer is of its kind, and its probabilities are in range and agree."""
-    label, labels, told = answer["label"], answer["labels"], answer["distribution"]
+    """Check that the answer is of its kind and its probabilities are in range and consistent."""
+    label, labels, distribution = answer["label"], answer["labels"], answer["distribution"]
     assert 0.0 < answer["propensity"] <= 1.0
     if kind in ("label", "level"):
         assert labels is None
-        assert sum(told.values()) == pytest.approx(1.0)
-        assert told[label] == answer["propensity"]
+        assert sum(distribution.values()) == pytest.approx(1.0)
+        assert distribution[label] == answer["propensity"]
     elif kind == "label-set":
         assert label is None
         assert labels == sorted(set(labels) & set(LABELS))
-        assert all(0.0 <= chance <= 1.0 for chance in told.values())
-        assert all(told[each] > 0.0 for each in labels)
+        assert all(0.0 <= chance <= 1.0 for chance in distribution.values())
+        assert all(distribution[each] > 0.0 for each in labels)
     else:
-        assert (label, sorted(labels), told) == (None, LABELS, None)
+        assert (label, sorted(labels), distribution) == (None, LABELS, None)
 
 
-async def played(client: httpx2.AsyncClient, name: str, kind: AnswerKind) -> None:
-    """Forty rounds."""
+async def play(client: httpx2.AsyncClient, name: str, kind: AnswerKind) -> None:
+    """Play forty rounds."""
     for context in np.random.default_rng(5).uniform(-1.0, 1.0, size=(40, 3)).tolist():
         request = {"model": name, "context": context, "include_distribution": kind != "ranking"}
         answer = (await client.post("/predict", json=request)).json()
         check_answer(kind, answer)
-        said = {"prediction_id": answer["prediction_id"]} | truth_of(kind, context)
-        response = await client.post("/feedback", json=said)
+        truth = {"prediction_id": answer["prediction_id"]} | truth_of(kind, context)
+        response = await client.post("/feedback", json=truth)
         assert response.json()["status"] == "recorded", response.text
 
 
 @EACH_ALGORITHM
 async def test_every_learner_is_served(client: httpx2.AsyncClient, store_url: str, name: str, algorithm: str) -> None:
-    """It predicts with true propensities, learns from each feedback, and is the same on another worker."""
+    """It predicts with true propensities, learns from each feedback, and has the same state on another worker."""
     kind = await create(client, name, algorithm)
-    await played(client, name, kind)
+    await play(client, name, kind)
     request = {"model": name, "context": [0.2, -0.5, 0.8], "include_distribution": kind != "ranking"}
-    here = (await client.post("/predict", json=request)).json()
+    first = (await client.post("/predict", json=request)).json()
     async with worker(store_url) as other:
-        there = (await other.post("/predict", json=request)).json()
-    assert here["rounds_seen"] == there["rounds_seen"] == 40
+        second = (await other.post("/predict", json=request)).json()
+    assert first["rounds_seen"] == second["rounds_seen"] == 40
     if kind != "ranking":
-        assert there["distribution"] == pytest.approx(here["distribution"], abs=1e-12)
+        assert second["distribution"] == pytest.approx(first["distribution"], abs=1e-12)
 
 
 @EACH_ALGORITHM
-async def test_feedback_twice_late_and_of_the_wrong_kind(store_url: str, name: str, algorithm: str) -> None:
-    """The same truth again is a duplicate, another a conflict; what is no truth, or too late, changes nothing."""
+async def test_repeated_late_and_invalid_feedback_adds_no_round(store_url: str, name: str, algorithm: str) -> None:
+    """The same truth is a duplicate and another a conflict; an invalid or late one changes nothing."""
     clock, x = Clock(START), [0.6, -0.5, 0.2]
     async with worker(store_url, clock) as client:
         kind = await create(client, name, algorithm, window_seconds=60.0)
@@ -86,8 +86,8 @@ async def test_feedback_twice_late_and_of_the_wrong_kind(store_url: str, name: s
         wrong = {"true_label": ["a"]} if kind in ("label", "level") else {"true_labels": "a"}
         swapped = {"true_labels": ["a"]} if kind in ("label", "level") else {"true_label": "a"}
 
-        async def give(own: str, said: dict[str, Any]) -> tuple[int, Any]:
-            response = await client.post("/feedback", json={"prediction_id": f"{name}:{own}"} | said)
+        async def give(own: str, truth: dict[str, Any]) -> tuple[int, Any]:
+            response = await client.post("/feedback", json={"prediction_id": f"{name}:{own}"} | truth)
             body = response.json()
             return response.status_code, body.get("field") if response.status_code == 422 else body["status"]
 

@@ -1,4 +1,4 @@
-"""Exactly once, against a model of the service in plain Python: two workers, one store, anything in any order."""
+"""Exactly once, checked against a plain Python model: two workers, one store, operations in any order."""
 
 import asyncio
 import itertools
@@ -22,24 +22,24 @@ from tests.service.sample_models import COMPUTE, GAPTRON, LABELS, SOBA_DIAGONAL,
 from tests.service.workers import Clock, worker
 
 CONTEXTS = some_contexts(1, 3)
-SAID: list[dict[str, Any]] = [
+FEEDBACK: list[dict[str, Any]] = [
     {"correct": True},
     {"correct": False},
     *({"true_label": label} for label in LABELS[:2]),
     {"correct": False, "true_label": "none"},
     {"correct": True, "true_label": "blue"},
 ]
-# How often each thing is done, beside the others. Most of the time a service predicts and is told.
+# Relative frequency of each operation. Predictions and feedback dominate, as in production.
 KINDS = {
     "predict": 18,
-    "ask_again": 6,
+    "predict_again": 6,
     "judge": 12,
-    "judge_the_closed": 6,
-    "judge_at_once": 4,
-    "judge_a_former_life": 2,
+    "judge_closed": 6,
+    "judge_concurrently": 4,
+    "judge_deleted": 2,
     "pass_time": 3,
     "restart": 2,
-    "make_again": 1,
+    "recreate": 1,
 }
 
 OUTCOMES = {
@@ -51,20 +51,20 @@ OUTCOMES = {
     "prediction-not-found",
 }
 OPS = 250
-"""Things done in one run."""
+"""Operations per run."""
 
 
 class Op(NamedTuple):
-    """Something to do, at one of the two workers, with choices to be taken modulo what there is."""
+    """An operation at one of the two workers; its choices are taken modulo the number of options."""
 
     kind: str
     at: int
     which: int
-    said: tuple[int, ...]
+    feedback: tuple[int, ...]
 
 
 def random_ops(seed: int, n: int) -> list[Op]:
-    """As many things to do, in any order."""
+    """Return n operations in random order."""
     rng = np.random.default_rng(seed)
     kinds = [kind for kind, times in KINDS.items() for _ in range(times)]
     return [
@@ -72,20 +72,20 @@ def random_ops(seed: int, n: int) -> list[Op]:
             kinds[rng.integers(len(kinds))],
             int(rng.integers(2)),
             int(rng.integers(12)),
-            tuple(rng.integers(len(SAID), size=4).tolist()),
+            tuple(rng.integers(len(FEEDBACK), size=4).tolist()),
         )
         for _ in range(n)
     ]
 
 
 def slug_of(response: httpx2.Response) -> str:
-    """The `status` of an answer, or the problem's name."""
+    """Return an answer's `status`, or the problem's name."""
     body = response.json()
     return str(body["status"] if "round" in body else body["type"].removeprefix("urn:wager:problem:"))
 
 
 class TwoWorkers:
-    """Two workers and their store, and beside them plain Python, which says what each answer must be."""
+    """Two workers with one store, and a plain Python model that computes each expected answer."""
 
     lives = itertools.count()
 
@@ -101,13 +101,13 @@ class TwoWorkers:
         self.life = self._create(0)
 
     def stop(self) -> None:
-        """Stops the workers."""
+        """Stop the workers."""
         for context, _ in self.running:
             self.runner.run(context.__aexit__(None, None, None))
         self.runner.close()
 
     def do(self, op: Op) -> None:
-        """Does something, and checks its answer and the model's counters."""
+        """Run an operation; check its answer and the model's counters."""
         getattr(self, op.kind)(op)
         model = self._send(op.at, "GET", f"/models/{self.name}").json()
         assert (model["rounds_seen"], model["predictions"], model["correct"]) == self.life.counters()
@@ -126,17 +126,17 @@ class TwoWorkers:
         return Life(Replay(response.json()))
 
     def _one_of(self, ids: Sequence[str], op: Op) -> str:
-        """One of the newest of these, or an id that was never used."""
+        """Return one of the newest of these ids, or an unused id."""
         return ids[-1 - op.which % len(ids)] if ids else f"{self.name}:never"
 
     def predict(self, op: Op) -> None:
-        """A prediction sees every round so far, and is drawn from the distribution after these."""
+        """Predict: the answer has seen every round, and comes from the distribution after them."""
         own = f"p{op.which}" if op.which < 4 else None
-        context = CONTEXTS[op.said[0] % len(CONTEXTS)]
+        context = CONTEXTS[op.feedback[0] % len(CONTEXTS)]
         if f"{self.name}:{own}" in self.life.predictions:
             return self._repeat(op.at, f"{self.name}:{own}", context)
-        asked = {"model": self.name, "context": context, "prediction_id": own, "include_distribution": True}
-        response = self._send(op.at, "POST", "/predict", **asked)
+        request = {"model": self.name, "context": context, "prediction_id": own, "include_distribution": True}
+        response = self._send(op.at, "POST", "/predict", **request)
         answer = response.json()
         assert (response.status_code, answer["rounds_seen"]) == (200, self.life.rounds)
         assert list(answer["distribution"].values()) == self.life.replay.distribution(context)
@@ -145,41 +145,41 @@ class TwoWorkers:
         self.life.predictions[answer["prediction_id"]] = Expected(answer, context, seen, self.clock.now)
         return None
 
-    def ask_again(self, op: Op) -> None:
-        """One of our own ids is asked for again, mostly with its own context."""
+    def predict_again(self, op: Op) -> None:
+        """Repeat a prediction with its own id, mostly with the same context."""
         known = [key for key in self.life.predictions if ":p" in key]
         if known:
             expected = self.life.predictions[self._one_of(known, op)]
-            context = CONTEXTS[0] if op.said[0] == 0 else expected.given
+            context = CONTEXTS[0] if op.feedback[0] == 0 else expected.given
             self._repeat(op.at, expected.answer["prediction_id"], context)
 
     def _repeat(self, at: int, prediction_id: str, context: list[float]) -> None:
-        """A prediction asked for again is the stored one, or a conflict."""
+        """Repeat a prediction; the answer is the stored one, or a conflict."""
         known = self.life.predictions[prediction_id]
-        asked = {"model": self.name, "context": context, "prediction_id": prediction_id}
-        response = self._send(at, "POST", "/predict", **asked)
+        request = {"model": self.name, "context": context, "prediction_id": prediction_id}
+        response = self._send(at, "POST", "/predict", **request)
         if context == known.given:
             assert response.json() == known.answer | {"distribution": None}
         else:
             assert (response.status_code, slug_of(response)) == (409, "prediction-conflict")
 
     def judge(self, op: Op) -> None:
-        """Feedback is recorded once, where there is something open; else it is what plain Python says."""
+        """Give feedback on an open prediction; it is recorded once."""
         still = [key for key, each in self.life.predictions.items() if each.outcome is None]
-        self._judge(op.at, self._one_of(still, op), SAID[op.said[0]])
+        self._judge(op.at, self._one_of(still, op), FEEDBACK[op.feedback[0]])
 
-    def judge_the_closed(self, op: Op) -> None:
-        """What follows the first feedback is a duplicate or a conflict."""
+    def judge_closed(self, op: Op) -> None:
+        """Give feedback on a closed prediction; it is a duplicate or a conflict."""
         closed = [key for key, each in self.life.predictions.items() if each.outcome is not None]
-        self._judge(op.at, self._one_of(closed, op), SAID[op.said[0]])
+        self._judge(op.at, self._one_of(closed, op), FEEDBACK[op.feedback[0]])
 
-    def judge_a_former_life(self, op: Op) -> None:
-        """Predictions of a deleted model are unknown to its successor."""
-        self._judge(op.at, self._one_of(self.former, op), SAID[op.said[0]])
+    def judge_deleted(self, op: Op) -> None:
+        """Give feedback on a deleted model's prediction; its successor does not have it."""
+        self._judge(op.at, self._one_of(self.former, op), FEEDBACK[op.feedback[0]])
 
-    def _judge(self, at: int, prediction_id: str, said: dict[str, Any]) -> None:
-        expected = self.life.judge(prediction_id, said, self.clock.now)
-        response = self._send(at, "POST", "/feedback", prediction_id=prediction_id, **said)
+    def _judge(self, at: int, prediction_id: str, feedback: dict[str, Any]) -> None:
+        expected = self.life.judge(prediction_id, feedback, self.clock.now)
+        response = self._send(at, "POST", "/feedback", prediction_id=prediction_id, **feedback)
         assert (response.status_code, slug_of(response)) == expected
         self.done[expected[1]] += 1
         if response.status_code == 200:
@@ -187,37 +187,37 @@ class TwoWorkers:
             assert outcome is not None
             assert (response.json()["correct"], response.json()["round"]) == (outcome["correct"], outcome["round"])
 
-    def judge_at_once(self, op: Op) -> None:
-        """Of feedback that reaches both workers at the same moment, plain Python allows some order."""
+    def judge_concurrently(self, op: Op) -> None:
+        """Give feedback at both workers concurrently; the answers match some order."""
         prediction_id = self._one_of(list(self.life.predictions), op)
-        said = [SAID[i] for i in op.said]
-        answers = self.runner.run(self._race(prediction_id, said))
+        feedback = [FEEDBACK[i] for i in op.feedback]
+        answers = self.runner.run(self._race(prediction_id, feedback))
         for i in sorted(range(4), key=lambda i: slug_of(answers[i]) != "recorded"):
-            expected = self.life.judge(prediction_id, said[i], self.clock.now)
+            expected = self.life.judge(prediction_id, feedback[i], self.clock.now)
             assert (answers[i].status_code, slug_of(answers[i])) == expected
 
-    async def _race(self, prediction_id: str, said: list[dict[str, Any]]) -> list[httpx2.Response]:
+    async def _race(self, prediction_id: str, feedback: list[dict[str, Any]]) -> list[httpx2.Response]:
         clients = itertools.cycle(client for _, client in self.running)
-        bodies = [{"prediction_id": prediction_id} | each for each in said]
+        bodies = [{"prediction_id": prediction_id} | each for each in feedback]
         return await asyncio.gather(*(next(clients).post("/feedback", json=body) for body in bodies))
 
     def pass_time(self, op: Op) -> None:
-        """Windows close."""
+        """Advance the clock, so that windows close."""
         self.clock.now += [1.0, 30.0, 60.0, WINDOW + 1.0][op.which % 4]
 
     def restart(self, op: Op) -> None:
-        """A worker is a cache: nothing is different after its end and another's start."""
+        """Replace a worker; as it is only a cache, no answer changes."""
         self.runner.run(self.running[op.at][0].__aexit__(None, None, None))
         self.running[op.at] = self._start(op.at)
 
-    def make_again(self, op: Op) -> None:
-        """A model deleted, and made again at either worker, has nothing of its former life."""
+    def recreate(self, op: Op) -> None:
+        """Delete the model and create it again; it keeps nothing of the deleted one."""
         assert self._send(op.at, "DELETE", f"/models/{self.name}").status_code == 204
         self.former = list(self.life.predictions)
         self.life = self._create(op.which % 2)
 
     def check_state(self) -> None:
-        """The log is the recorded rounds in order, and a fresh worker's state is its fold, to the bit."""
+        """Check that the log has the recorded rounds in order, and that a new worker folds them to the same bits."""
         lines = self._send(1, "GET", f"/models/{self.name}/rounds").text.splitlines()
         assert len(lines) == self.life.rounds
         assert self.runner.run(self._fresh_state()) == bits(self.life.replay.states[-1])
@@ -240,8 +240,8 @@ class TwoWorkers:
 
 @pytest.mark.parametrize("choice", [SOBA_DIAGONAL, GAPTRON], ids=lambda choice: str(choice["algorithm"]))
 @pytest.mark.parametrize("seed", [0, 1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(2, 20))])
-def test_two_workers_do_as_plain_python_says(store_url: str, choice: dict[str, Any], seed: int) -> None:
-    """Predictions, repetitions, contradictions, expiry, deletion and restarts over two workers match the model."""
+def test_two_workers_match_the_plain_python_model(store_url: str, choice: dict[str, Any], seed: int) -> None:
+    """Predictions, repetitions, contradictions, expiry, deletion and restarts all have the expected answers."""
     workers = TwoWorkers(store_url, choice)
     try:
         for number, op in enumerate(random_ops(seed, OPS)):
@@ -253,4 +253,4 @@ def test_two_workers_do_as_plain_python_says(store_url: str, choice: dict[str, A
         workers.check_state()
     finally:
         workers.stop()
-    assert set(workers.done) == OUTCOMES  # else this run has shown too little
+    assert set(workers.done) == OUTCOMES  # otherwise the run covered too little

@@ -1,4 +1,4 @@
-"""The laws of long computations in a running service: others go on, a deletion ends them, and so does a stop."""
+"""The laws of long computations in a running service: other requests go on, and a deletion or a stop ends them."""
 
 import asyncio
 import time
@@ -11,32 +11,32 @@ import numpy as np
 from tests.service.wager import Wager, serve
 
 K, D = 40, 40
-"""FOLKLORE takes some 100 ms for an update at this size."""
+"""FOLKLORE takes about 100 ms per update at this size."""
 
 ROUNDS = 200
 
 
 def heavy_model(client: httpx2.Client, name: str) -> None:
-    """A model with a log that takes many seconds to fold, of which nothing is folded yet."""
+    """Create a model whose log takes many seconds to fold, with nothing folded yet."""
     labels = [str(k) for k in range(K)]
     features, learner = {"kind": "dense", "size": D}, {"algorithm": "folklore"}
     client.post("/models", json={"name": name, "labels": labels, "features": features, "learner": learner})
     contexts: list[list[float]] = np.random.default_rng(1).normal(size=(ROUNDS, D)).tolist()
     made = client.post("/predict/batch", json={"model": name, "contexts": contexts}).json()["predictions"]
-    said: list[dict[str, Any]] = [{"prediction_id": each["prediction_id"], "true_label": "7"} for each in made]
-    assert {each["status"] for each in client.post("/feedback/batch", json={"feedback": said}).json()["results"]} == {
-        "recorded"
-    }
+    feedback: list[dict[str, Any]] = [{"prediction_id": each["prediction_id"], "true_label": "7"} for each in made]
+    assert {
+        each["status"] for each in client.post("/feedback/batch", json={"feedback": feedback}).json()["results"]
+    } == {"recorded"}
 
 
 def cpu_seconds(wager: Wager) -> float:
-    """Processor time that the service's process has taken."""
+    """Return the processor time of the service's process."""
     fields = Path(f"/proc/{wager.pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / 100
 
 
 def test_a_stop_waits_for_no_fold(tmp_path: Path) -> None:
-    """SIGTERM ends the service within its grace, in the middle of a fold that would take much longer, with code 0."""
+    """SIGTERM during a long fold ends the service within its grace period, with exit code 0."""
     with (
         serve(tmp_path, WAGER_GRACEFUL_SHUTDOWN_SECONDS="1") as wager,
         httpx2.Client(base_url=wager.url, timeout=60.0) as client,
@@ -48,14 +48,14 @@ def test_a_stop_waits_for_no_fold(tmp_path: Path) -> None:
 
 
 def test_a_deletion_ends_a_fold(live: Wager) -> None:
-    """What is still to be folded of a deleted model costs nothing; a request that waits for it gets a 404."""
+    """The fold of a deleted model stops using the processor, and a waiting request gets a 404."""
     with httpx2.Client(base_url=live.url, timeout=60.0) as client:
         heavy_model(client, "heavy")
-        asked = {"model": "heavy", "context": [1.0] * D}
+        request = {"model": "heavy", "context": [1.0] * D}
 
         async def delete_while_it_folds() -> httpx2.Response:
             async with httpx2.AsyncClient(base_url=live.url, timeout=60.0) as two:
-                waiting = asyncio.create_task(two.post("/predict", json=asked))
+                waiting = asyncio.create_task(two.post("/predict", json=request))
                 await asyncio.sleep(0.3)
                 assert not waiting.done()
                 assert (await two.delete("/models/heavy")).status_code == 204

@@ -1,4 +1,4 @@
-"""The laws of items that go together: a fault of one affects no other, and damage is reported."""
+"""The laws of items processed together: a fault of one affects no other, and damage is reported."""
 
 import asyncio
 import json
@@ -34,27 +34,27 @@ from tests.service.workers import START, worker
 X = [0.6, 0.8, 0.0]
 
 
-async def made_block(client: httpx2.AsyncClient, name: str, n: int = 4) -> tuple[str, list[str]]:
-    """The name of a block of n predictions, and their ids."""
+async def predict_block(client: httpx2.AsyncClient, name: str, n: int = 4) -> tuple[str, list[str]]:
+    """Predict n contexts in one batch; return the block's name and the ids."""
     answer = await client.post("/predict/batch", json={"model": name, "contexts": [X] * n})
     ids = [each["prediction_id"] for each in answer.json()["predictions"]]
     return ids[0].split(":")[1], ids
 
 
 def slug(answer: Any) -> str:
-    """The name of a problem; nothing where it is none."""
+    """Return a problem's name, or "" for an answer."""
     return str(answer.get("type", "")).rpartition(":")[2]
 
 
 async def key_of(store: RedisStore, name: str) -> ModelKey:
-    """The key of the model of that name."""
+    """Return the key of the model with this name."""
     stored = await store.get_model(name)
     assert stored is not None
     return stored.key
 
 
 async def as_in_0_1_0(store: RedisStore, name: str, block: str) -> str:
-    """Renames a block as the release named them; its name."""
+    """Rename a block as release 0.1.0 named it; return the name."""
     key = await key_of(store, name)
     await store.command("RENAME", keys.block(*key, block), keys.block(*key, block.removeprefix("~")))
     return block.removeprefix("~")
@@ -63,10 +63,10 @@ async def as_in_0_1_0(store: RedisStore, name: str, block: str) -> str:
 # --- ids
 
 
-async def test_the_services_ids_begin_with_a_tilde_and_no_clients_does(client: httpx2.AsyncClient, name: str) -> None:
-    """Alone and in batches; a client's that does is refused by the field's name and with the rule, its item alone."""
+async def test_only_the_services_ids_begin_with_a_tilde(client: httpx2.AsyncClient, name: str) -> None:
+    """A client's id with a tilde is refused with its field and the rule; in a batch only its item fails."""
     await client.post("/models", json=definition(name, learner=UNIFORM))
-    _, ids = await made_block(client, name)
+    _, ids = await predict_block(client, name)
     (alone,) = [(await client.post("/predict", json={"model": name, "context": X})).json()["prediction_id"]]
     assert all(own.startswith(f"{name}:~") for own in [alone, *ids])
     for given in ("~", "~mine", f"{name}:~mine", ids[0].rpartition(":")[0]):
@@ -85,9 +85,9 @@ async def test_the_services_ids_begin_with_a_tilde_and_no_clients_does(client: h
 async def test_a_clients_id_that_names_a_block_is_a_conflict(
     client: httpx2.AsyncClient, store: RedisStore, name: str
 ) -> None:
-    """The blocks of release 0.1.0 had names that a client may give: 409 for that item, and its ids stay good."""
+    """Release 0.1.0 named blocks as a client might: the item gets a 409, and the block's ids still work."""
     await client.post("/models", json=definition(name, learner=UNIFORM))
-    block, ids = await made_block(client, name)
+    block, ids = await predict_block(client, name)
     old = await as_in_0_1_0(store, name, block)
     batch = {"model": name, "contexts": [X, X, X], "prediction_ids": ["a", old, "b"]}
     items = (await client.post("/predict/batch", json=batch)).json()["predictions"]
@@ -101,9 +101,9 @@ async def test_a_clients_id_that_names_a_block_is_a_conflict(
 
 @pytest.mark.parametrize("token", ["999999999999999", "0", "65535", "1_0", "\u0663", "9" * 30, "-1", ""])
 async def test_hostile_tokens_are_refused(client: httpx2.AsyncClient, name: str, token: str) -> None:
-    """404 or 422, alone and beside a good one."""
+    """They get a 404 or 422, also in a batch, where other items are recorded."""
     await client.post("/models", json=definition(name, learner=UNIFORM))
-    _, ids = await made_block(client, name)
+    _, ids = await predict_block(client, name)
     bad = {"prediction_id": f"{ids[0].rpartition(':')[0]}:{token}", "correct": True}
     assert (await client.post("/feedback", json=bad)).status_code in {404, 422}
     both = {"feedback": [bad, {"prediction_id": ids[0], "correct": True}]}
@@ -130,13 +130,13 @@ async def test_hostile_tokens_are_refused(client: httpx2.AsyncClient, name: str,
     ],
     ids=lambda value: str(value)[:60],
 )
-async def test_a_bad_prediction_is_no_neighbours_trouble(
+async def test_a_bad_prediction_fails_alone(
     client: httpx2.AsyncClient, store: RedisStore, name: str, bad: dict[str, Any], status: int | None
 ) -> None:
-    """A good request that is coalesced with each kind of bad one is answered as ever."""
+    """Good requests coalesced with a bad one get their usual answers."""
     await client.post("/models", json=definition(name, learner=UNIFORM))
     key = await key_of(store, name)
-    block, _ = await made_block(client, name)
+    block, _ = await predict_block(client, name)
     await store.command("RENAME", keys.block(*key, block), keys.block(*key, "block"))
     await client.post("/predict", json={"model": name, "context": [1.0, 2.0, 3.0], "prediction_id": "other"})
     record = await store.command("GET", keys.block(*key, "other"))
@@ -155,10 +155,10 @@ async def test_a_bad_prediction_is_no_neighbours_trouble(
     ("what", "status", "webhook"),
     [("damaged", 500, "ignored"), ("cut", 500, "ignored"), ("newer", 503, None), ("gone", 404, "ignored")],
 )
-async def test_bad_feedback_is_no_neighbours_trouble(
+async def test_bad_feedback_fails_alone(
     store: RedisStore, store_url: str, name: str, what: str, status: int, webhook: str | None
 ) -> None:
-    """A good feedback that is coalesced with each kind of bad one is recorded; a webhook's sender does not resend."""
+    """Good feedback coalesced with bad feedback is recorded, and webhook senders are not made to resend."""
     secret = "whsec_" + "c2VjcmV0" * 4
     async with worker(store_url, webhook_secrets=secret) as client:
         await client.post("/models", json=definition(name, learner=UNIFORM))
@@ -180,14 +180,14 @@ async def test_bad_feedback_is_no_neighbours_trouble(
         results = (await client.post("/feedback/batch", json=batch)).json()["results"]
         assert [each["status"] for each in results] == ["duplicate"] * 3 + [status]
         if webhook is not None:
-            sent = await signed(client, secret, {"prediction_id": ids[3], "correct": True})
+            sent = await send_webhook(client, secret, {"prediction_id": ids[3], "correct": True})
             assert (sent.status_code, sent.json()["status"]) == (200, webhook)
             assert sent.json()["reason"]["status"] == status
         assert (await client.get(f"/models/{name}")).json()["rounds_seen"] == 3
 
 
-async def signed(client: httpx2.AsyncClient, secret: str, body: dict[str, Any]) -> httpx2.Response:
-    """The answer to a webhook."""
+async def send_webhook(client: httpx2.AsyncClient, secret: str, body: dict[str, Any]) -> httpx2.Response:
+    """Send a signed webhook; return the answer."""
     text = json.dumps(body)
     signature = Webhook(secret).sign("msg", datetime.fromtimestamp(START, UTC), text)
     headers = {"webhook-id": "msg", "webhook-timestamp": str(int(START)), "webhook-signature": signature}
@@ -198,7 +198,7 @@ async def signed(client: httpx2.AsyncClient, secret: str, body: dict[str, Any]) 
 
 
 class Failing:
-    """A learner that cannot decide for contexts whose first number is below 0."""
+    """A learner that cannot decide for contexts whose first number is negative."""
 
     def __init__(self, learner: Any, how: str) -> None:
         self._learner = learner
@@ -208,7 +208,7 @@ class Failing:
         return getattr(self._learner, name)
 
     def decide_unchecked(self, state: Any, contexts: Any) -> Decisions:
-        """Decides, wrongly for some."""
+        """Decide, wrongly for such contexts."""
         distributions, evidence = self._learner.decide_unchecked(state, contexts)
         bad = contexts.values.reshape(contexts.n, -1)[:, 0] < 0.0
         if self._how == "raises" and bad.any():
@@ -223,7 +223,7 @@ class Failing:
 async def test_an_impossible_decision_fails_alone(
     store: RedisStore, name: str, how: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Nothing is stored for it, it is logged, and those that were asked for together with it are answered."""
+    """Nothing is stored for it, it is logged, and the other requests of its batch are answered."""
     model = await make_model(store, name, learner=LABEL_SET if how == "evidence" else SOBA_DIAGONAL)
     session = session_of(store, taught_by(model, Failing(model.learner, how)))
     contexts = [[-1.0, 0.0, 0.5] if i in {2, 5, 6} else context for i, context in enumerate(some_contexts(1, 9))]
@@ -242,15 +242,15 @@ async def test_an_impossible_decision_fails_alone(
 
 
 class Silent(RedisStore):
-    """A store that gives no answer when predictions are stored."""
+    """A store that does not answer when predictions are stored."""
 
     async def add_predictions(self, key: ModelKey, *_: Any) -> Any:
         """See `Store.add_predictions`."""
         raise StoreUnavailableError(f"the store of {key.name}")
 
 
-async def test_an_error_of_the_store_is_everybodys(store_url: str, name: str) -> None:
-    """It is no item's fault: each of those that were predicted together gets it, and none is tried alone."""
+async def test_a_store_error_fails_the_whole_batch(store_url: str, name: str) -> None:
+    """Each prediction of the batch gets the error, and none is retried alone."""
     store = Silent(store_url, timeout=5.0)
     session = session_of(store, await make_model(store, name))
     requests = [PredictionRequest(context, None, include_distribution=False) for context in some_contexts(1, 2)]
@@ -263,9 +263,9 @@ async def test_an_error_of_the_store_is_everybodys(store_url: str, name: str) ->
 # --- damage is reported
 
 
-async def test_damage_is_told_everywhere(store: RedisStore, store_url: str, name: str) -> None:
-    """In the model, its log, the readiness and the metrics; and it goes away with the model."""
-    await store.command("DEL", keys.DAMAGED)  # of other tests
+async def test_damage_is_reported_everywhere(store: RedisStore, store_url: str, name: str) -> None:
+    """The model, its log, readiness and metrics report it, until the model is deleted."""
+    await store.command("DEL", keys.DAMAGED)  # other tests' damage
     model = await make_model(store, name)
     await play(store, model, 5)
     whole = await whole_log(store, model.key)

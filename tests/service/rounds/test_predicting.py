@@ -1,4 +1,4 @@
-"""The laws of predicting: what is drawn is kept, and a prediction has seen the rounds that are there."""
+"""The laws of predictions: the draw is kept, and a prediction has seen only rounds of the log."""
 
 from typing import Any
 
@@ -14,8 +14,8 @@ from tests.service.rounds.sessions import judge, predict, session_cache, settled
 from tests.service.sample_models import UNIFORM, make_model, play, some_contexts, whole_log
 
 
-async def test_a_round_keeps_what_its_draw_left(store: RedisStore, name: str) -> None:
-    """The label is where the uniform number falls, and the residual uniform says where in its share."""
+async def test_a_round_keeps_its_residual_uniform(store: RedisStore, name: str) -> None:
+    """The uniform number selects the label, and the residual uniform is its position within that label's share."""
     model = await make_model(store, name, learner=UNIFORM)
     session = await session_cache(store).find(name, "model")
     await judge(session, await predict(session, 8))
@@ -26,7 +26,7 @@ async def test_a_round_keeps_what_its_draw_left(store: RedisStore, name: str) ->
 
 
 class Forgetful(RedisStore):
-    """A store that loses the latest rounds just before predictions are stored, a few times."""
+    """A store that loses the latest round just before predictions are stored, a few times."""
 
     times = 0
 
@@ -41,8 +41,8 @@ class Forgetful(RedisStore):
 
 
 @pytest.mark.parametrize("times", [1, 2, 3])
-async def test_a_prediction_has_seen_rounds_that_are_there(store_url: str, name: str, times: int) -> None:
-    """A log that shrinks again and again while it is read is no ground to answer on; one that has shrunk is."""
+async def test_a_prediction_has_seen_only_rounds_of_the_log(store_url: str, name: str, times: int) -> None:
+    """A log that has shrunk is accepted; one that keeps shrinking is an error."""
     store = Forgetful(store_url, timeout=5.0)
     model = await make_model(store, name)
     await play(store, model, 6)

@@ -21,29 +21,29 @@ MORE_CHOICES = [
 
 
 def spelled(choice: dict[str, Any]) -> str:
-    """A learner's choice as the name of a test."""
+    """Return a learner choice as a test id."""
     return "-".join(str(value) for value in choice.values())
 
 
 async def post(client: httpx2.AsyncClient, path: str, **body: Any) -> Any:
-    """Posts an object; the answer's."""
+    """Post a JSON object; return the answer's."""
     response = await client.post(path, json=body)
     assert response.status_code < 300, response.text
     return response.json()
 
 
 async def teach(client: httpx2.AsyncClient, name: str, rounds: int) -> None:
-    """Rounds in which `green` is right where the first number is positive, and `blue` elsewhere."""
+    """Play rounds in which `green` is right for a positive first number, and `blue` otherwise."""
     contexts = some_contexts(3, rounds)
     body = await post(client, "/predict/batch", model=name, contexts=contexts)
     truths = ["green" if context[0] > 0 else "blue" for context in contexts]
     pairs = zip(body["predictions"], truths, strict=True)
-    said = [{"prediction_id": item["prediction_id"], "true_label": truth} for item, truth in pairs]
-    await post(client, "/feedback/batch", feedback=said)
+    feedback = [{"prediction_id": item["prediction_id"], "true_label": truth} for item, truth in pairs]
+    await post(client, "/feedback/batch", feedback=feedback)
 
 
-async def drawn(client: httpx2.AsyncClient, name: str, context: list[float]) -> Counter[tuple[str, float]]:
-    """How often each label came with each propensity."""
+async def count_draws(client: httpx2.AsyncClient, name: str, context: list[float]) -> Counter[tuple[str, float]]:
+    """Count each pair of label and propensity over DRAWS predictions."""
     contexts = [context] * BATCH
     counts: Counter[tuple[str, float]] = Counter()
     for _ in range(DRAWS // BATCH):
@@ -56,13 +56,13 @@ async def drawn(client: httpx2.AsyncClient, name: str, context: list[float]) -> 
 async def test_labels_are_drawn_with_their_propensities(
     client: httpx2.AsyncClient, name: str, choice: dict[str, Any]
 ) -> None:
-    """Over 10⁵ draws each label comes as often as its propensity says, and always with that propensity."""
+    """Over 10⁵ draws each label's frequency matches its propensity, which never varies."""
     await post(client, "/models", **definition(name, learner=choice))
     await teach(client, name, 400)
     context = [1.0, -0.5, 0.2]
-    told = await post(client, "/predict", model=name, context=context, include_distribution=True)
-    distribution = {label: chance for label, chance in told["distribution"].items() if chance > 0}
-    counts = await drawn(client, name, context)
+    answer = await post(client, "/predict", model=name, context=context, include_distribution=True)
+    distribution = {label: chance for label, chance in answer["distribution"].items() if chance > 0}
+    counts = await count_draws(client, name, context)
     assert dict(counts.keys()) == distribution
     assert len(counts) == len(distribution)
     observed = [counts[each] for each in distribution.items()]
@@ -73,7 +73,7 @@ async def test_labels_are_drawn_with_their_propensities(
 async def test_the_log_has_the_propensity_that_was_answered(
     client: httpx2.AsyncClient, name: str, choice: dict[str, Any]
 ) -> None:
-    """Answer, distribution and log tell the same number, to the bit, and a replay of the log finds it again."""
+    """Answer, distribution and log have the same number, to the bit, and a replay of the log reproduces it."""
     model = await post(client, "/models", **definition(name, learner=choice))
     answers = {}
     for batch in range(10):
@@ -82,11 +82,11 @@ async def test_the_log_has_the_propensity_that_was_answered(
         for item in items["predictions"]:
             assert item["distribution"][item["label"]] == item["propensity"]
             answers[item["prediction_id"]] = (item["label"], item["propensity"], item["rounds_seen"])
-        said = [
+        feedback = [
             {"prediction_id": item["prediction_id"], "correct": i % 3 == 0}
             for i, item in enumerate(items["predictions"])
         ]
-        await post(client, "/feedback/batch", feedback=said)
+        await post(client, "/feedback/batch", feedback=feedback)
     log = (await client.get(f"/models/{name}/rounds")).text
     lines = [json.loads(line) for line in log.splitlines()]
     assert {
@@ -95,8 +95,8 @@ async def test_the_log_has_the_propensity_that_was_answered(
     replay(model, log, tolerance=1e-9)
 
 
-async def test_draws_do_not_follow_each_other(client: httpx2.AsyncClient, name: str) -> None:
-    """Labels of one batch are drawn apart from each other: pairs of neighbours are as frequent as chance says."""
+async def test_draws_of_a_batch_are_independent(client: httpx2.AsyncClient, name: str) -> None:
+    """Neighbouring labels of a batch form every pair equally often."""
     await post(client, "/models", **definition(name, learner={"algorithm": "uniform"}))
     pairs: Counter[tuple[str, str]] = Counter()
     for _ in range(16):
@@ -107,12 +107,12 @@ async def test_draws_do_not_follow_each_other(client: httpx2.AsyncClient, name: 
     assert stats.chisquare(list(pairs.values())).pvalue > 1e-3
 
 
-async def test_coalesced_requests_draw_apart(client: httpx2.AsyncClient, name: str) -> None:
-    """Requests that come together are drawn as independently as those that come one by one."""
+async def test_draws_of_coalesced_requests_are_independent(client: httpx2.AsyncClient, name: str) -> None:
+    """Every label is equally frequent among coalesced requests."""
     await post(client, "/models", **definition(name, learner={"algorithm": "uniform"}))
     body = {"model": name, "context": [1.0, 0.0, 0.0]}
     answers = []
-    for _ in range(2):  # a worker takes a thousand requests at once
+    for _ in range(2):  # a worker accepts a thousand concurrent requests
         answers += await asyncio.gather(*(post(client, "/predict", **body) for _ in range(1000)))
     counts = Counter(answer["label"] for answer in answers)
     assert stats.chisquare(list(counts.values())).pvalue > 1e-3

@@ -1,4 +1,4 @@
-"""The laws of a worker's cache of sessions: its memory has a bound, what it closes loses nothing."""
+"""The laws of a worker's session cache: its memory is bounded, and closing a session loses nothing."""
 
 import asyncio
 import gc
@@ -16,34 +16,34 @@ from tests.service.sample_models import GAPTRON, LABEL_SET, SOBA_DIAGONAL, UNIFO
 
 
 async def test_a_session_is_opened_once(store: RedisStore, name: str) -> None:
-    """All requests for a model get the same session, also those at the same time."""
+    """All requests for a model get the same session, also concurrent ones."""
     await make_model(store, name)
     sessions = session_cache(store)
     found = await asyncio.gather(*(sessions.find(name, "model") for _ in range(5)))
     assert {id(session) for session in [*found, await sessions.find(name, "model")]} == {id(found[0])}
 
 
-async def test_an_unknown_model_blames_the_field(store: RedisStore, name: str) -> None:
-    """The refusal names the field of the request that the name came from."""
+async def test_an_unknown_model_names_the_field(store: RedisStore, name: str) -> None:
+    """The error names the request field that contained the name."""
     with pytest.raises(ModelNotFoundError) as refusal:
         await session_cache(store).find(name, "prediction_id")
     assert refusal.value.field == "prediction_id"
 
 
-async def room_for(store: RedisStore, name: str, n: int) -> Callable[[int], str]:
-    """Makes n models; the name of each."""
+async def make_models(store: RedisStore, name: str, n: int) -> Callable[[int], str]:
+    """Create n models; return a function from index to name."""
     for i in range(n):
         await make_model(store, f"{name}-{i}", learner=UNIFORM)
     return lambda i: f"{name}-{i}"
 
 
-async def test_the_longest_unused_session_makes_room(store: RedisStore, name: str) -> None:
-    """Over the bound in bytes, those not used for the longest are closed, one by one, and opened again when asked."""
-    named = await room_for(store, name, 4)
+async def test_the_least_recently_used_session_is_closed_first(store: RedisStore, name: str) -> None:
+    """Above the bound in bytes, sessions are closed in order of last use, and reopened on request."""
+    named = await make_models(store, name, 4)
     one = _cost(await session_cache(store).find(named(0), "model"))
     sessions = session_cache(store, max_bytes=3 * one)
     opened = [await sessions.find(named(i), "model") for i in range(3)]
-    assert await sessions.find(named(0), "model") is opened[0]  # so 1 is now the longest unused
+    assert await sessions.find(named(0), "model") is opened[0]  # so 1 is now the least recently used
     await sessions.find(named(3), "model")
     assert await sessions.find(named(0), "model") is opened[0]
     assert await sessions.find(named(2), "model") is opened[2]
@@ -52,30 +52,30 @@ async def test_the_longest_unused_session_makes_room(store: RedisStore, name: st
 
 @pytest.mark.parametrize("choice", [SOBA_DIAGONAL, GAPTRON], ids=lambda choice: str(choice["algorithm"]))
 async def test_a_session_counts_for_its_state(store: RedisStore, name: str, choice: dict[str, object]) -> None:
-    """A large state takes the room of many small ones."""
-    named = await room_for(store, name, 2)
+    """A large state uses the budget of many small ones."""
+    named = await make_models(store, name, 2)
     large = await make_model(store, name, learner=choice, features={"kind": "dense", "size": 1000})
     sessions = session_cache(store, max_bytes=2 * _SESSION_BYTES + 8_000)
     small = [await sessions.find(named(i), "model") for i in range(2)]
     session = await sessions.find(large.name, "model")
     assert session.replica.bytes > 8_000 * 4
-    assert await sessions.find(large.name, "model") is session  # the newest stays, though it is too large alone
+    assert await sessions.find(large.name, "model") is session  # the newest stays, though it exceeds the bound alone
     assert await sessions.find(named(0), "model") is not small[0]
 
 
 @pytest.mark.parametrize("choice", [GAPTRON, UNIFORM, LABEL_SET], ids=lambda choice: str(choice["algorithm"]))
 @pytest.mark.parametrize("n_labels", [10, 1_000, 100_000])
-async def test_a_session_is_counted_as_what_it_holds(
+async def test_a_sessions_cost_matches_its_memory(
     store: RedisStore, name: str, choice: dict[str, object], n_labels: int
 ) -> None:
-    """What the cache counts for a session is the memory that opening it takes, within a factor of 1.5."""
+    """The counted bytes are within a factor of 1.5 of the memory that opening a session takes."""
     await make_model(store, name, learner=choice, labels=[f"label-{i}" for i in range(n_labels)])
 
     async def opened(sessions: SessionCache) -> None:
         session = await sessions.find(name, "model")
         await session.replica.catch_up()
 
-    for _ in range(2):  # whatever is loaded once is loaded now
+    for _ in range(2):  # one-time allocations happen here, outside the measurement
         await opened(session_cache(store))
     sessions = session_cache(store)
     gc.collect()
@@ -90,8 +90,8 @@ async def test_a_session_is_counted_as_what_it_holds(
 
 
 async def test_a_busy_session_is_kept(store: RedisStore, name: str) -> None:
-    """A session where something is under way is not closed for room; it is when it is idle."""
-    named = await room_for(store, name, 3)
+    """A session with pending work is not closed to make room until it is idle."""
+    named = await make_models(store, name, 3)
     sessions = session_cache(store, max_bytes=_SESSION_BYTES)
     busy = await sessions.find(named(0), "model")
     prediction = busy.predict(PredictionRequest([1.0, 2.0, 3.0], None, include_distribution=False))
@@ -104,8 +104,8 @@ async def test_a_busy_session_is_kept(store: RedisStore, name: str) -> None:
 
 
 async def test_a_closed_session_loses_nothing(store: RedisStore, name: str) -> None:
-    """What a session had folded when it was closed, its successor folds again, to the bit."""
-    named = await room_for(store, name, 1)
+    """Its successor folds the same rounds to the same bits."""
+    named = await make_models(store, name, 1)
     await make_model(store, name, learner=GAPTRON)
     sessions = session_cache(store, max_bytes=1)
     first = await sessions.find(name, "model")
@@ -118,8 +118,8 @@ async def test_a_closed_session_loses_nothing(store: RedisStore, name: str) -> N
     assert bits(second.replica.state) == bits(first.replica.state) == bits(await true_state(store, name))
 
 
-async def test_the_session_of_a_gone_model_is_dropped(store: RedisStore, name: str) -> None:
-    """Upkeep forgets a session whose model was deleted on another worker, and gives its bytes back."""
+async def test_the_session_of_a_deleted_model_is_dropped(store: RedisStore, name: str) -> None:
+    """Upkeep drops a session whose model was deleted on another worker, and frees its bytes."""
     await make_model(store, name)
     sessions = session_cache(store)
     session = await sessions.find(name, "model")
@@ -132,7 +132,7 @@ async def test_the_session_of_a_gone_model_is_dropped(store: RedisStore, name: s
 
 
 async def test_dropping_twice_counts_once(store: RedisStore, name: str) -> None:
-    """A session that is dropped again, or after its successor was opened, takes nothing with it."""
+    """Dropping a session again, even after its successor was opened, frees nothing more."""
     await make_model(store, name, learner=UNIFORM)
     sessions = session_cache(store)
     session = await sessions.find(name, "model")

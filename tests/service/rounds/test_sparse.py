@@ -1,4 +1,4 @@
-"""Models with sparse contexts: the same answers as the dense ones, at the cost of the non-zeros."""
+"""Models with sparse contexts: the same answers as dense ones, at the cost of the non-zeros."""
 
 from typing import Any
 
@@ -13,13 +13,13 @@ LEARNERS = [{"algorithm": "gaptron", "exploration": 0.2}, {"algorithm": "soba"},
 
 
 def definition(name: str, kind: str, **more: Any) -> dict[str, Any]:
-    """A model of one kind of features."""
+    """Return the definition of a model with this kind of features."""
     features = {"kind": kind, "size": SIZE, "norm": "scale", "norm_bound": 1.5} | more.pop("features", {})
     return {"name": name, "labels": LABELS, "features": features, **more}
 
 
 def some_contexts(n: int, seed: int = 1) -> FloatArray:
-    """Contexts with about a third of their numbers not zero, the first always."""
+    """Return contexts with about a third of their numbers non-zero, always including the first."""
     rng = np.random.default_rng(seed)
     numbers = rng.normal(size=(n, SIZE)) * (rng.random((n, SIZE)) < 1 / 3)
     numbers[:, 0] = 1.0
@@ -27,23 +27,21 @@ def some_contexts(n: int, seed: int = 1) -> FloatArray:
 
 
 def sparse(context: FloatArray, seed: int = 2) -> dict[str, list[float]]:
-    """A context by its non-zeros, in any order."""
+    """Return a context as its non-zeros, in random order."""
     indices = np.random.default_rng(seed).permutation(np.flatnonzero(context))
     return {"indices": indices.tolist(), "values": context[indices].tolist()}
 
 
 async def post(client: httpx2.AsyncClient, path: str, expected: int = 200, **body: Any) -> Any:
-    """Posts an object as JSON; the answer's."""
+    """Post a JSON object; return the answer's."""
     response = await client.post(path, json=body)
     assert response.status_code == expected, response.text
     return response.json()
 
 
 @pytest.mark.parametrize("learner", LEARNERS, ids=lambda learner: learner["algorithm"])
-async def test_sparse_and_dense_models_answer_alike(
-    client: httpx2.AsyncClient, name: str, learner: dict[str, Any]
-) -> None:
-    """Taught the same rounds, in one form or the other, two models give the same probabilities."""
+async def test_sparse_and_dense_models_agree(client: httpx2.AsyncClient, name: str, learner: dict[str, Any]) -> None:
+    """Two models that learn the same rounds in different formats give the same probabilities."""
     for kind in ("dense", "sparse"):
         await post(client, "/models", 201, **definition(f"{name}.{kind}", kind, learner=learner))
     for context in some_contexts(60):
@@ -54,14 +52,14 @@ async def test_sparse_and_dense_models_answer_alike(
             client, "/predict", model=f"{name}.sparse", context=sparse(context), include_distribution=True
         )
         assert other["distribution"] == pytest.approx(dense["distribution"], abs=1e-12)
-        if dense["label"] == other["label"]:  # else the two would learn from different labels
+        if dense["label"] == other["label"]:  # otherwise the two would learn from different labels
             correct = bool(context.sum() > 0)
             for answer in (dense, other):
                 await post(client, "/feedback", prediction_id=answer["prediction_id"], correct=correct)
 
 
 async def test_the_log_shows_the_non_zeros(client: httpx2.AsyncClient, name: str) -> None:
-    """A round of a sparse model tells indices and values, as the learner saw them."""
+    """A logged round of a sparse model has the normalized indices and values."""
     await post(client, "/models", 201, **definition(name, "sparse", features={"norm": "unit", "norm_bound": 1.0}))
     answer = await post(client, "/predict", model=name, context={"indices": [7, 2], "values": [3.0, 4.0]})
     await post(client, "/feedback", prediction_id=answer["prediction_id"], correct=True)
@@ -70,8 +68,8 @@ async def test_the_log_shows_the_non_zeros(client: httpx2.AsyncClient, name: str
     assert line["context"]["values"] == pytest.approx([0.6, 0.8])
 
 
-async def test_the_order_of_indices_is_no_other_context(client: httpx2.AsyncClient, name: str) -> None:
-    """Asked again with the same id and the same non-zeros in another order, the stored prediction is answered."""
+async def test_the_order_of_indices_does_not_matter(client: httpx2.AsyncClient, name: str) -> None:
+    """The same id with the same non-zeros in another order returns the stored prediction."""
     await post(client, "/models", 201, **definition(name, "sparse"))
     first: dict[str, Any] = {"model": name, "prediction_id": "x", "context": {"indices": [7, 2], "values": [0.3, 0.4]}}
     again = {**first, "context": {"indices": [2, 7], "values": [0.4, 0.3]}}
@@ -97,7 +95,7 @@ async def test_the_order_of_indices_is_no_other_context(client: httpx2.AsyncClie
 async def test_wrong_sparse_contexts_are_refused(
     client: httpx2.AsyncClient, name: str, context: Any, slug: str, field: str
 ) -> None:
-    """Each is answered with its own type of problem, naming the field, and nothing is stored."""
+    """Each gets its type of problem with the field's name, and nothing is stored."""
     await post(client, "/models", 201, **definition(name, "sparse", features={"norm": "reject"}))
     problem = await post(client, "/predict", 422, model=name, context=context)
     assert (problem["type"].removeprefix("urn:wager:problem:"), problem["field"]) == (slug, field)

@@ -1,4 +1,4 @@
-"""Models whose answers are label sets, rankings and levels: exact propensities, truths, logs."""
+"""Models that answer label sets, rankings and levels: exact propensities, truths and logs."""
 
 import json
 from typing import Any
@@ -24,21 +24,21 @@ X = [0.6, 0.8, 0.0]
 
 
 async def create(client: httpx2.AsyncClient, name: str, choice: str, **fields: Any) -> httpx2.Response:
-    """Creates a model of four labels."""
+    """Create a model of four labels."""
     features = {"kind": "dense", "size": 3}
     body = {"name": name, "labels": LABELS, "features": features, "learner": CHOICES[choice]} | fields
     return await client.post("/models", json=body)
 
 
 async def post(client: httpx2.AsyncClient, path: str, status: int = 200, **body: Any) -> Any:
-    """Posts an object; the answer's, which has this status."""
+    """Post a JSON object; check the status and return the answer's object."""
     response = await client.post(path, json=body)
     assert response.status_code == status, response.text
     return response.json()
 
 
 def truth(choice: str, context: list[float]) -> dict[str, Any]:
-    """What is right for a context, by its numbers."""
+    """Return the true feedback for a context."""
     scores = np.array([context[0], context[1], context[2], -0.2])
     if choice == "level":
         return {"true_label": LABELS[int(np.count_nonzero(np.array(context) > 0.0))]}
@@ -48,35 +48,35 @@ def truth(choice: str, context: list[float]) -> dict[str, Any]:
 
 
 async def teach(client: httpx2.AsyncClient, name: str, choice: str, n: int, seed: int = 1) -> None:
-    """So many rounds, in batches of ten."""
+    """Play n rounds in batches of ten."""
     contexts = some_contexts(seed, n)
     for start in range(0, n, 10):
         part = contexts[start : start + 10]
         answers = (await post(client, "/predict/batch", model=name, contexts=part))["predictions"]
         pairs = zip(answers, part, strict=True)
-        said = [{"prediction_id": answer["prediction_id"]} | truth(choice, context) for answer, context in pairs]
-        results = (await post(client, "/feedback/batch", feedback=said))["results"]
+        feedback = [{"prediction_id": answer["prediction_id"]} | truth(choice, context) for answer, context in pairs]
+        results = (await post(client, "/feedback/batch", feedback=feedback))["results"]
         assert [result["status"] for result in results] == ["recorded"] * len(part)
 
 
 async def log_of(client: httpx2.AsyncClient, name: str, **query: int) -> list[dict[str, Any]]:
-    """The lines of a model's log."""
+    """Return the lines of a model's log."""
     response = await client.get(f"/models/{name}/rounds", params=query)
     return [json.loads(line) for line in response.text.splitlines()]
 
 
 def as_answer(line: dict[str, Any], prefix: str) -> Any:
-    """The answer, or the truth, of a line as learners count it."""
+    """Return a line's answer or truth in the learners' encoding."""
     if line[f"{prefix}label"] is not None:
         return LABELS.index(line[f"{prefix}label"])
     return [LABELS.index(label) for label in line[f"{prefix}labels"]]
 
 
 @EACH_CHOICE
-async def test_propensities_and_states_are_those_of_the_log(
+async def test_a_replay_of_the_log_reproduces_propensities_and_state(
     client: httpx2.AsyncClient, store_url: str, name: str, choice: str
 ) -> None:
-    """Lived again from its log, a model gives each answer the probability on record, and reaches the same state."""
+    """Replayed from its log, a model gives each answer its logged probability and reaches the same state."""
     await create(client, name, choice)
     await teach(client, name, choice, 60)
     learner: Any = learner_of((await client.get(f"/models/{name}")).json())
@@ -108,8 +108,8 @@ async def test_propensities_and_states_are_those_of_the_log(
 
 
 @EACH_CHOICE
-async def test_it_learns_over_http(client: httpx2.AsyncClient, name: str, choice: str) -> None:
-    """The later answers are exactly right more often than the first ones."""
+async def test_accuracy_improves_over_http(client: httpx2.AsyncClient, name: str, choice: str) -> None:
+    """Later answers are exactly right more often than the first ones."""
     await create(client, name, choice)
     await teach(client, name, choice, 300)
     correct = [line["correct"] for line in await log_of(client, name)]
@@ -117,22 +117,22 @@ async def test_it_learns_over_http(client: httpx2.AsyncClient, name: str, choice
 
 
 @SEVERAL
-async def test_right_alone_tells_the_truth_and_wrong_alone_does_not(
+async def test_correct_true_implies_the_truth_and_correct_false_does_not(
     client: httpx2.AsyncClient, name: str, choice: str
 ) -> None:
-    """`correct: true` puts the answer down as the truth; `correct: false` needs `true_labels`, before and after."""
+    """`correct: true` records the answer as the truth; `correct: false` needs `true_labels`, before and after."""
     await create(client, name, choice)
     answer = await post(client, "/predict", model=name, context=X)
-    said = {"prediction_id": answer["prediction_id"]}
-    problem = await post(client, "/feedback", 422, **said, correct=False)
+    feedback = {"prediction_id": answer["prediction_id"]}
+    problem = await post(client, "/feedback", 422, **feedback, correct=False)
     assert (problem["type"], problem["field"]) == ("urn:wager:problem:label-needed", "true_labels")
-    assert (await post(client, "/feedback", **said, correct=True))["status"] == "recorded"
-    again = await post(client, "/feedback", **said, true_labels=answer["labels"])
+    assert (await post(client, "/feedback", **feedback, correct=True))["status"] == "recorded"
+    again = await post(client, "/feedback", **feedback, true_labels=answer["labels"])
     assert (again["status"], again["correct"]) == ("duplicate", True)
     others: list[str] = [label for label in LABELS if label not in answer["labels"]]
     other = others if choice == "set" else answer["labels"][::-1]
-    assert (await post(client, "/feedback", 409, **said, true_labels=other))["type"].endswith("feedback-conflict")
-    assert (await post(client, "/feedback", 422, **said, true_labels=other, correct=True))["field"] == "correct"
+    assert (await post(client, "/feedback", 409, **feedback, true_labels=other))["type"].endswith("feedback-conflict")
+    assert (await post(client, "/feedback", 422, **feedback, true_labels=other, correct=True))["field"] == "correct"
     (line,) = await log_of(client, name)
     assert line["labels"] == line["true_labels"] == answer["labels"]
     assert (line["label"], line["true_label"], line["propensity"]) == (None, None, answer["propensity"])
@@ -140,7 +140,7 @@ async def test_right_alone_tells_the_truth_and_wrong_alone_does_not(
 
 @SEVERAL
 async def test_a_repeated_prediction_is_the_stored_one(client: httpx2.AsyncClient, name: str, choice: str) -> None:
-    """Asking again with the same id brings the same answer, before and after its feedback."""
+    """The same id returns the same answer, before and after its feedback."""
     await create(client, name, choice)
     await teach(client, name, choice, 40)
     ask: dict[str, Any] = {"model": name, "context": X, "prediction_id": "mine"}
@@ -150,24 +150,24 @@ async def test_a_repeated_prediction_is_the_stored_one(client: httpx2.AsyncClien
     assert await post(client, "/predict", **ask) == first
 
 
-async def test_order_counts_in_rankings_alone(client: httpx2.AsyncClient, name: str) -> None:
-    """The same set in another order is the same feedback; the same labels in another order are another ranking."""
+async def test_order_matters_only_in_rankings(client: httpx2.AsyncClient, name: str) -> None:
+    """A set in another order is the same feedback; a ranking in another order is another ranking."""
     for choice, status in (("set", 200), ("permutahedron", 409)):
         own = f"{name}.{choice}"
         await create(client, own, choice)
         answer = await post(client, "/predict", model=own, context=X)
-        said = {"prediction_id": answer["prediction_id"]}
-        await post(client, "/feedback", **said, true_labels=LABELS)
-        await post(client, "/feedback", status, **said, true_labels=LABELS[::-1])
+        feedback = {"prediction_id": answer["prediction_id"]}
+        await post(client, "/feedback", **feedback, true_labels=LABELS)
+        await post(client, "/feedback", status, **feedback, true_labels=LABELS[::-1])
 
 
-async def test_an_improbable_answer_has_the_least_number(client: httpx2.AsyncClient, name: str) -> None:
-    """A set whose probability is below the least normal float64 is answered and logged with that number."""
+async def test_an_improbable_answer_has_the_least_normal_propensity(client: httpx2.AsyncClient, name: str) -> None:
+    """A set less probable than the least normal float64 is answered and logged with that number."""
     labels = [f"label {k}" for k in range(1500)]
     rate = {"algorithm": "fenchel-young-multilabel", "learning_rate": 0.1, "regularization": 0.2}
     assert (await create(client, name, "set", labels=labels, learner=rate)).status_code == 201
     answer = await post(client, "/predict", model=name, context=X)
-    assert answer["propensity"] == 1.0  # untaught: surely the empty set
+    assert answer["propensity"] == 1.0  # untrained: always the empty set
     await post(client, "/feedback", prediction_id=answer["prediction_id"], true_labels=labels)
     answer = await post(client, "/predict", model=name, context=X)
     assert answer["propensity"] == 2.0**-1022
@@ -186,10 +186,10 @@ REFUSED_MODELS: list[tuple[str, int, dict[str, Any], str, str]] = [
 
 
 @pytest.mark.parametrize(("n_labels", "learner", "field", "instead"), [row[1:] for row in REFUSED_MODELS])
-async def test_models_that_cannot_be_are_refused_at_once(
+async def test_impossible_models_are_refused_at_creation(
     client: httpx2.AsyncClient, name: str, n_labels: int, learner: dict[str, Any], field: str, instead: str
 ) -> None:
-    """A regularizer too weak and labels too many are refused at creation, with the reason and what to use instead."""
+    """A weak regularizer or too many labels are refused with the reason and an alternative."""
     labels = [str(k) for k in range(n_labels)]
     response = await create(client, name, "set", labels=labels, learner=learner)
     problem = response.json()

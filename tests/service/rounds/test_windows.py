@@ -1,4 +1,4 @@
-"""The laws of the window: how long a prediction waits for its feedback, and what happens after."""
+"""The laws of the window: how long a prediction accepts feedback, and what happens afterwards."""
 
 from typing import Any, NamedTuple
 
@@ -14,26 +14,26 @@ X = [0.6, 0.8, 0.0]
 
 
 class Model(NamedTuple):
-    """A model, and the client to reach it."""
+    """A model, and a client to reach it."""
 
     client: httpx2.AsyncClient
     name: str
 
     async def create(self, late_feedback: str) -> None:
-        """Creates it."""
+        """Create the model."""
         body = definition(self.name, window_seconds=WINDOW, late_feedback=late_feedback)
         assert (await self.client.post("/models", json=body)).status_code == 201
 
     async def predict(self, own: str) -> dict[str, Any]:
-        """A prediction under an id of our own."""
-        asked = {"model": self.name, "context": X, "prediction_id": own}
-        answer: dict[str, Any] = (await self.client.post("/predict", json=asked)).json()
+        """Request a prediction with a client's id."""
+        request = {"model": self.name, "context": X, "prediction_id": own}
+        answer: dict[str, Any] = (await self.client.post("/predict", json=request)).json()
         return answer
 
     async def judge(self, own: str, correct: bool = True) -> str:
-        """What became of feedback: its status, or the problem's name."""
-        said = {"prediction_id": f"{self.name}:{own}", "correct": correct}
-        answer = (await self.client.post("/feedback", json=said)).json()
+        """Give feedback; return its status, or the problem's name."""
+        feedback = {"prediction_id": f"{self.name}:{own}", "correct": correct}
+        answer = (await self.client.post("/feedback", json=feedback)).json()
         return str(answer["status"] if "round" in answer else answer["type"].removeprefix("urn:wager:problem:"))
 
 
@@ -41,7 +41,7 @@ class Model(NamedTuple):
 async def test_late_feedback_follows_the_models_policy(
     store_url: str, name: str, late_feedback: str, late: str
 ) -> None:
-    """In time to the last moment, feedback is recorded; behind it, as the model says."""
+    """Feedback is recorded until the window's last moment; later the model's policy decides."""
     clock = Clock()
     async with worker(store_url, clock) as client:
         model = Model(client, name)
@@ -56,8 +56,8 @@ async def test_late_feedback_follows_the_models_policy(
         assert rounds == 1 + (late == "recorded")
 
 
-async def test_what_was_recorded_in_time_is_confirmed_later(store_url: str, name: str) -> None:
-    """Behind the window the same feedback is still a duplicate, and another still a conflict."""
+async def test_feedback_recorded_in_time_is_confirmed_later(store_url: str, name: str) -> None:
+    """After the window the same feedback is still a duplicate, and another still a conflict."""
     clock = Clock()
     async with worker(store_url, clock) as client:
         model = Model(client, name)
@@ -70,7 +70,7 @@ async def test_what_was_recorded_in_time_is_confirmed_later(store_url: str, name
 
 
 async def test_an_expired_prediction_is_still_the_stored_one(store_url: str, name: str) -> None:
-    """Asking again with an id behind its window brings the old prediction, whose window stays closed."""
+    """After the window, the same id returns the stored prediction, whose window stays closed."""
     clock = Clock()
     async with worker(store_url, clock) as client:
         model = Model(client, name)
@@ -81,8 +81,8 @@ async def test_an_expired_prediction_is_still_the_stored_one(store_url: str, nam
         assert await model.judge("a") == "prediction-expired"
 
 
-async def test_the_window_is_the_workers_clocks(store_url: str, name: str) -> None:
-    """A prediction of one worker expires on every other by that one's clock: the store knows no time of its own."""
+async def test_the_window_uses_the_workers_clock(store_url: str, name: str) -> None:
+    """A prediction expires by the clock of the worker that receives its feedback; the store's clock does not matter."""
     clock = Clock()
     async with worker(store_url, clock) as client:
         await Model(client, name).create("reject")
@@ -93,6 +93,6 @@ async def test_the_window_is_the_workers_clocks(store_url: str, name: str) -> No
         assert await Model(in_time, name).judge("a") == "recorded"
 
 
-async def test_a_prediction_is_remembered_an_hour_behind_its_window(store: RedisStore, name: str) -> None:
-    """The store keeps it that long, so that late feedback is told from feedback for nothing."""
+async def test_a_prediction_is_kept_for_an_hour_after_its_window(store: RedisStore, name: str) -> None:
+    """During that hour late feedback differs from feedback on an unknown prediction."""
     assert (await make_model(store, name, window_seconds=WINDOW)).keep_seconds == WINDOW + 3600.0

@@ -1,4 +1,4 @@
-"""Every call of a store, by what it does."""
+"""Every store call, grouped into writes, reads and others."""
 
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
@@ -50,7 +50,7 @@ OTHERS: dict[str, Callable[[Store], Coroutine[Any, Any, Any]]] = {
 
 @asynccontextmanager
 async def open_store(url: str, patience: float = 5.0) -> AsyncIterator[RedisStore]:
-    """A connection for one conversation."""
+    """Connect to a store for the duration of the context."""
     store = RedisStore(url, patience)
     try:
         yield store

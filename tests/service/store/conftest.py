@@ -1,4 +1,4 @@
-"""What the laws of stores need."""
+"""Fixtures for the laws of stores."""
 
 import asyncio
 from collections.abc import Iterator
@@ -8,21 +8,21 @@ import pytest
 from service.store.base import Store
 from service.store.redis.redis_store import RedisStore
 from service.store.stored_models import ModelKey
-from tests.service.store.places import Place
 from tests.service.store.samples import NOW
+from tests.service.store.scenario import Scenario
 
 
 @pytest.fixture
 def any_store(any_store_url: str, runner: asyncio.Runner) -> Iterator[Store]:
-    """Each store in turn."""
+    """Connect to each kind of store in turn."""
     store = RedisStore(any_store_url, timeout=5.0)
     yield store
     runner.run(store.close())
 
 
 @pytest.fixture
-def place(any_store: Store, runner: asyncio.Runner, name: str) -> Place:
-    """Each store in turn, with a model."""
+def scenario(any_store: Store, runner: asyncio.Runner, name: str) -> Scenario:
+    """Provide each kind of store in turn, with a new model."""
     key = ModelKey(name, "first")
     assert runner.run(any_store.create_model(key, '{"a": 1}', NOW))
-    return Place(any_store, key)
+    return Scenario(any_store, key)

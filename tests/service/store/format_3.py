@@ -1,4 +1,4 @@
-"""An encoder of blocks of version 3, as release 0.1.0 had it: no other code writes them any more."""
+"""An encoder of version 3 blocks, as release 0.1.0 wrote them; the product no longer has one."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -21,7 +21,7 @@ def encode_blocks_3(
     tokens: IntArray,
     fingerprints: Sequence[bytes],
 ) -> list[bytes]:
-    """As `RecordFormat.encode_blocks`."""
+    """Encode blocks like `RecordFormat.encode_blocks`."""
     bodies = _bodies(answers, contexts, predictions)
     ends = np.cumsum([0, *map(len, bodies)])
     heads = np.empty(len(bodies), PREDICTION.dtype(answers.dtype))

@@ -1,4 +1,4 @@
-"""Predictions of every kind of answer and context, in blocks of either version, and feedback for them."""
+"""Predictions of every kind of answer and context, in blocks of either version, with feedback on them."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -31,12 +31,12 @@ class Kind(NamedTuple):
 
     @property
     def format(self) -> RecordFormat:
-        """Of their model."""
+        """Their model's record format."""
         return RecordFormat(self.form, self.evidence_size, self.codec)
 
     @property
     def rules(self) -> FeedbackRules:
-        """Of their model."""
+        """Their model's feedback rules."""
         return FeedbackRules(accept_late=False, label_needed=False, shape=self.format.shape)
 
 
@@ -51,14 +51,14 @@ KINDS = {
 
 
 def made_of(kind: Kind) -> NewPredictions:
-    """Three predictions."""
+    """Return three predictions of a kind."""
     n, outputs = 3, kind.form.rows(np.array(kind.answers))
     evidence = np.linspace(0.1, 0.9, n * kind.evidence_size).reshape(n, -1)
     return NewPredictions(outputs, np.full(n, 1 / 3), np.full(n, 0.25), evidence, kind.contexts, NOW, NOW + WINDOW, 7)
 
 
 def record_of(kind: Kind, alone: bool, version: int = VERSION) -> tuple[bytes, list[int]]:
-    """A block of three predictions, or the first alone; with its tokens."""
+    """Return a block of three predictions, or of the first alone, and its tokens."""
     bounds = [0, 1, 2, 3] if alone else [0, 3]
     tokens, made, fingerprints = tokens_of(bounds, "secret"), made_of(kind), [bytes(16)] * (3 if alone else 1)
     if version == format_3.VERSION:
@@ -68,13 +68,13 @@ def record_of(kind: Kind, alone: bool, version: int = VERSION) -> tuple[bytes, l
     return blocks[0], (tokens[:1] if alone else tokens).tolist()
 
 
-def damaged_in(record: bytes, mask: int) -> list[bytes]:
-    """The record with each of its bytes changed in turn."""
+def with_each_byte_changed(record: bytes, mask: int) -> list[bytes]:
+    """Return one copy of the record per byte, with that byte changed by XOR."""
     return [record[:i] + bytes([record[i] ^ mask]) + record[i + 1 :] for i in range(len(record))]
 
 
 async def new_model(store: RedisStore, name: str) -> ModelKey:
-    """A model without rounds."""
+    """Create a model without rounds."""
     key = ModelKey(name, "first")
     assert await store.create_model(key, "{}", NOW)
     return key
@@ -88,14 +88,14 @@ async def judged(
     tokens: Sequence[int],
     version: int = VERSION,
 ) -> list[list[FeedbackResult]]:
-    """What becomes of feedback for each prediction of each of these blocks, between two whole ones, in one call."""
+    """Store these blocks between two intact ones; return the results of one feedback call, by block and prediction."""
     whole, _ = record_of(kind, False, version)
     names = [f"b{i}" for i in range(len(records))]
     for name, record in zip(["before", *names, "after"], [whole, *records, whole], strict=True):
         await store.command("SET", keys.block(*key, name), record)
     about = tokens_of([0, 3], "secret").tolist()
-    said = [*ids_in("before", about), *(own for name in names for own in ids_in(name, tokens)), *ids_in("after", about)]
-    results = await store.add_feedback(key, [Feedback(own, True, None) for own in said], kind.rules, NOW)
+    ids = [*ids_in("before", about), *(own for name in names for own in ids_in(name, tokens)), *ids_in("after", about)]
+    results = await store.add_feedback(key, [Feedback(own, True, None) for own in ids], kind.rules, NOW)
     assert {result.status for result in [*results[:3], *results[-3:]]} == {FeedbackStatus.RECORDED}
     n = len(tokens)
     return [results[3 + i * n : 3 + (i + 1) * n] for i in range(len(records))]

@@ -1,4 +1,4 @@
-"""Predictions of any shape and kind of answer, as sessions have them, and the rounds that feedback makes of them."""
+"""Hypothesis strategies for predictions of any shape and kind of answer, and the rounds that feedback makes of them."""
 
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -29,13 +29,13 @@ UNKNOWN = -1
 
 
 def encoded_answer(form: AnswerCodec, answer: Any) -> bytes:
-    """One answer, or -1 for an unknown truth, as it is stored."""
+    """Encode one answer; -1 means an unknown truth."""
     rows = np.full((1, *form.dtype.shape), answer, dtype=np.int64)
     return form.encode(rows)[0]
 
 
 class Sample(NamedTuple):
-    """Predictions as a session has them, with the format of their model."""
+    """Predictions as a session passes them to the store, with their model's format."""
 
     form: AnswerCodec
     format: RecordFormat
@@ -46,13 +46,13 @@ class Sample(NamedTuple):
     fingerprints: list[bytes]
 
     def encoded(self) -> list[bytes]:
-        """The records of the blocks."""
+        """Encode the blocks."""
         return self.format.encode_blocks(self.made, self.bounds, tokens_of(self.bounds, "secret"), self.fingerprints)
 
 
 @st.composite
 def samples(draw: st.DrawFn) -> Sample:
-    """Up to four predictions of any shape and kind of answer, with any finite numbers, in any blocks."""
+    """Draw up to four predictions of any shape and kind of answer, with any finite numbers, in any blocks."""
     n, E, d = draw(st.integers(1, 4)), draw(st.integers(0, 3)), draw(st.integers(1, 4))
     numbers = np.array(draw(st.lists(FLOATS, min_size=n * (d + E), max_size=n * (d + E)))).reshape(n, d + E)
     form, answer = draw(st.sampled_from(FORMS))
@@ -82,7 +82,7 @@ def samples(draw: st.DrawFn) -> Sample:
 def plain_sample(
     form: AnswerCodec, shape: RecordFormat, answer: Any, numbers: FloatArray, evidence: FloatArray
 ) -> Sample:
-    """Predictions of one answer, a third likely, all of them right, in one block."""
+    """Return correct predictions of one answer, each with propensity 1/3, in one block."""
     n = len(numbers)
     outputs, residual_uniforms = form.rows(np.array([answer] * n)), np.linspace(0.0, 0.9, n)
     made = NewPredictions(outputs, np.full(n, 1 / 3), residual_uniforms, evidence, Contexts.dense(numbers), 0.1, 0.1, 1)
@@ -90,7 +90,7 @@ def plain_sample(
 
 
 def as_rounds(sample: Sample) -> list[bytes]:
-    """What add_feedback.lua makes of each prediction."""
+    """Return the rounds that add_feedback.lua makes of the predictions."""
     truth, encoded, rounds = encoded_answer(sample.form, sample.truth), sample.encoded(), list[bytes]()
     for record, (start, stop) in zip(encoded, pairwise(sample.bounds), strict=True):
         for i in range(stop - start):

@@ -1,4 +1,4 @@
-"""Predictions and feedback to fill a store with."""
+"""Sample predictions and feedback."""
 
 import struct
 from collections.abc import Iterable
@@ -23,46 +23,46 @@ MOMENT = struct.pack("<d", NOW)
 
 
 def as_bytes(label: int) -> bytes:
-    """A label as it is stored."""
+    """Encode a label as the store does."""
     return label_codec(4).encode(np.array([label]))[0]
 
 
 def sample_made(n: int, label: int = 2) -> NewPredictions:
-    """Open predictions of that label, whose window closes WINDOW seconds after NOW."""
+    """Return n open predictions of one label; their window closes WINDOW seconds after NOW."""
     contexts = np.arange(3.0 * n).reshape(-1, 3)
     outputs, half = label_codec(4).rows(np.full(n, label)), np.full(n, 0.5)
     return NewPredictions(outputs, half / 2, half, -contexts[:, :2], Contexts.dense(contexts), NOW, NOW + WINDOW, 7)
 
 
 def sample_predictions(*ids: str, label: int = 2) -> list[Block]:
-    """Such predictions, each in a block of its own."""
+    """Return such predictions, one block each."""
     n = len(ids)
     tokens = np.full(n, SINGLE)
     return list(map(Block, ids, FORMAT.encode_blocks(sample_made(n, label), range(n + 1), tokens, [bytes(16)] * n)))
 
 
 def sample_block(block: str, n: int, label: int = 2) -> Block:
-    """Such predictions, all in one block."""
+    """Return n such predictions in one block."""
     return Block(block, FORMAT.encode_blocks(sample_made(n, label), [0, n], tokens_of([0, n], block), [bytes(16)])[0])
 
 
 def id_of(block: str, token: int = SINGLE) -> PredictionId:
-    """The id of a prediction; the store knows its model by the key."""
+    """Return a prediction's id; the model name is arbitrary, as the store takes the model from the key."""
     return PredictionId("m", block, token)
 
 
 def ids_in(block: str, tokens: Iterable[int]) -> list[PredictionId]:
-    """The ids of predictions in one block."""
+    """Return the ids of predictions in one block."""
     return [id_of(block, token) for token in tokens]
 
 
 def sample_ids(block: str, n: int) -> list[PredictionId]:
-    """The ids of n predictions in one block."""
+    """Return the ids of the n predictions of `sample_block`."""
     return ids_in(block, tokens_of([0, n], block).tolist())
 
 
-class Places(NamedTuple):
-    """Where the parts of a block begin."""
+class BlockOffsets(NamedTuple):
+    """Offsets of a block's parts, in bytes."""
 
     n: int
     answer_bytes: int
@@ -72,63 +72,63 @@ class Places(NamedTuple):
     bodies: int
 
     def prediction(self, i: int) -> int:
-        """Where that of the i-th prediction begins."""
+        """Return the offset of the i-th prediction."""
         return HEAD.size + i * (PREDICTION.size + self.answer_bytes)
 
     def outcome(self, i: int) -> int:
-        """Where that of the i-th prediction begins."""
+        """Return the offset of the i-th outcome."""
         return self.outcomes + i * (OUTCOME.size + self.answer_bytes)
 
 
-def places_in(record: bytes) -> Places:
-    """The places in a block."""
+def block_offsets(record: bytes) -> BlockOffsets:
+    """Return the offsets of a block's parts."""
     _, n, _, answer_bytes, *_ = HEAD.struct().unpack_from(record)
     check = HEAD.size + n * (PREDICTION.size + answer_bytes)
     outcomes = check + CHECK_BYTES + OPEN_COUNT.size
     bodies = outcomes + n * (OUTCOME.size + answer_bytes)
-    return Places(n, answer_bytes, check, check + CHECK_BYTES, outcomes, bodies)
+    return BlockOffsets(n, answer_bytes, check, check + CHECK_BYTES, outcomes, bodies)
 
 
 def without_bodies(record: bytes) -> bytes:
-    """The record of open predictions, as it is returned where its id is used again."""
-    return record[: places_in(record).bodies]
+    """Return the part of a block that precedes the bodies, which reuse of its id returns."""
+    return record[: block_offsets(record).bodies]
 
 
 def packed_outcome(outcome: tuple[bool, float, int], truth: bytes, token_and_check: bytes) -> bytes:
-    """An outcome, with its check."""
+    """Pack an outcome with its checksum."""
     correct, feedback_at, number = outcome
     packed = OUTCOME.struct(len(truth)).pack(b"", FEEDBACK, correct, feedback_at, number, truth)[CHECK_BYTES:]
     return check_of(packed + token_and_check) + packed
 
 
 def as_round(record: bytes, i: int, outcome: tuple[bool, float, int], truth: bytes | None = None) -> bytes:
-    """The round that `lua/add_feedback.lua` makes of the i-th prediction of a block.
+    """Return the round that `lua/add_feedback.lua` makes of the i-th prediction of a block.
 
     Args:
-        record: of the block.
-        i: from 0 on.
-        outcome: whether it was right, when feedback said so, and the number of the round.
-        truth: None where it is unknown.
+        record: the block.
+        i: index of the prediction, from 0.
+        outcome: whether the answer was right, the time of the feedback, and the round number.
+        truth: the encoded true answer; None if unknown.
     """
-    places = places_in(record)
-    begin, end = struct.unpack_from("<II", record, places.prediction(i))
-    at = places.prediction(i) + PREDICTION.place("token")
+    offsets = block_offsets(record)
+    begin, end = struct.unpack_from("<II", record, offsets.prediction(i))
+    at = offsets.prediction(i) + PREDICTION.place("token")
     token_and_check = record[at : at + 8 + CHECK_BYTES]
-    packed = packed_outcome(outcome, b"\xff" * places.answer_bytes if truth is None else truth, token_and_check)
-    rest = packed + token_and_check + record[places.bodies + begin : places.bodies + end]
+    packed = packed_outcome(outcome, b"\xff" * offsets.answer_bytes if truth is None else truth, token_and_check)
+    rest = packed + token_and_check + record[offsets.bodies + begin : offsets.bodies + end]
     return struct.pack("<I", 4 + len(rest)) + rest
 
 
 def resealed(rounds: bytes, answer_bytes: int) -> bytes:
-    """A round with the checks of what is in it now."""
+    """Recompute the checksums of a changed round."""
     answer = f"V{answer_bytes}"
-    said, token, body = (ROUND.place(field, answer) for field in ("kind", "token", "flags"))
-    middle = rounds[said:token] + rounds[token : token + 8] + check_of(rounds[body:])
+    kind, token, body = (ROUND.place(field, answer) for field in ("kind", "token", "flags"))
+    middle = rounds[kind:token] + rounds[token : token + 8] + check_of(rounds[body:])
     return rounds[:4] + check_of(middle) + middle + rounds[body:]
 
 
 def changed_round(rounds: bytes, form: AnswerCodec, **values: Any) -> bytes:
-    """A round with other values in some fields, and the checks of these."""
+    """Set fields of a round and recompute its checksums."""
     changed = bytearray(rounds)
     core = np.frombuffer(changed, ROUND.dtype(form.dtype), 1)
     for name, value in values.items():
@@ -137,6 +137,6 @@ def changed_round(rounds: bytes, form: AnswerCodec, **values: Any) -> bytes:
 
 
 def feedback_for(ids: list[PredictionId], seed: int) -> list[Feedback]:
-    """Right or wrong at random for each id, in random order."""
+    """Return feedback for each id, right or wrong at random, in random order."""
     rng = np.random.default_rng(seed)
     return [Feedback(ids[i], bool(rng.random() < 0.5), None) for i in rng.permutation(len(ids))]

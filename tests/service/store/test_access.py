@@ -1,4 +1,4 @@
-"""The laws of guarded stores: TLS with certificates on both sides, and a user who may do no more than is needed."""
+"""The laws of protected stores: mutual TLS, and users with the fewest permissions."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
@@ -30,7 +30,7 @@ GUIDE = Path(__file__).parents[3] / "OPERATIONS.md"
 
 @asynccontextmanager
 async def opened(url: str, tls: TlsFiles = NO_FILES) -> AsyncIterator[RedisStore]:
-    """A connection for one test."""
+    """Connect to a store for one test."""
     store = RedisStore(url, 5.0, tls)
     try:
         yield store
@@ -38,8 +38,8 @@ async def opened(url: str, tls: TlsFiles = NO_FILES) -> AsyncIterator[RedisStore
         await store.close()
 
 
-async def live_a_life(store: RedisStore) -> None:
-    """Everything that the service asks of a store, once."""
+async def use_every_operation(store: RedisStore) -> None:
+    """Call each store operation of the service once."""
     await store.check()
     assert await store.create_model(KEY, "{}", NOW)
     assert await store.add_predictions(KEY, sample_predictions("a", "b"), WINDOW, None) == [None] * 2
@@ -61,11 +61,11 @@ async def live_a_life(store: RedisStore) -> None:
     assert await store.list_damaged(10) == [KEY.name]
     assert {block.id async for block in store.scan_blocks(KEY)} == {"a", "b"}
     assert await store.delete_model(KEY.name)
-    await guard(store)
+    await use_key_operations(store)
 
 
-async def guard(store: RedisStore) -> None:
-    """Everything that is asked of it for API keys."""
+async def use_key_operations(store: RedisStore) -> None:
+    """Call each operation on API keys and rate limits once."""
     table, limits = ApiKeyTable(store.command), RateLimits(store.command)
     assert await table.add("0" * 12, b"record")
     assert await table.replace("0" * 12, b"another")
@@ -74,11 +74,11 @@ async def guard(store: RedisStore) -> None:
     assert [(await limits.count("0" * 12, "1/hour")).left for _ in range(2)] == [0, -1]
 
 
-async def live_a_full_life(store: RedisStore) -> None:
-    """The same, by who is allowed to see how the store is set up."""
-    await live_a_life(store)
+async def use_every_operation_and_read_settings(store: RedisStore) -> None:
+    """Call each operation as a user who may read the store's settings."""
+    await use_every_operation(store)
     facts = await store.check()
-    assert "not known" not in facts.version + facts.persistence
+    assert "unknown" not in facts.version + facts.persistence
 
 
 # --- TLS
@@ -86,21 +86,21 @@ async def live_a_full_life(store: RedisStore) -> None:
 
 @pytest.fixture(scope="module")
 def tls_url(tmp_path_factory: pytest.TempPathFactory, certificates: Certificates) -> Iterator[str]:
-    """The URL of a server that wants TLS, and a certificate of its clients."""
+    """Start a server that requires TLS with client certificates, and provide its URL."""
     server = Server(tmp_path_factory.mktemp("tls"), tls=certificates).start()
     with server.ended():
         wait_until(server.answers)
         yield f"rediss://127.0.0.1:{server.port}"
 
 
-async def test_a_store_behind_tls_serves_who_has_the_files(tls_url: str, certificates: Certificates) -> None:
-    """With the authority and a certificate of its own the service does everything."""
+async def test_a_tls_store_serves_clients_with_certificates(tls_url: str, certificates: Certificates) -> None:
+    """With the authority's file and a client certificate, every operation works."""
     async with opened(tls_url, certificates.of_client()) as store:
-        await live_a_life(store)
+        await use_every_operation(store)
 
 
-async def test_an_unknown_authority_is_not_believed(tls_url: str, certificates: Certificates) -> None:
-    """Without the authority's file, the store's certificate is refused, and the error says so."""
+async def test_an_unknown_authority_is_rejected(tls_url: str, certificates: Certificates) -> None:
+    """Without the authority's file, the client rejects the store's certificate, and the error names the cause."""
     files = certificates.of_client()._replace(ca=None)
     async with opened(tls_url, files) as store:
         with pytest.raises(StoreUnavailableError, match="CERTIFICATE_VERIFY_FAILED"):
@@ -108,21 +108,21 @@ async def test_an_unknown_authority_is_not_believed(tls_url: str, certificates: 
 
 
 async def test_another_hosts_certificate_is_refused(tls_url: str, certificates: Certificates) -> None:
-    """A certificate for another name than the URL's is refused."""
+    """The client rejects a certificate for another host name than the URL's."""
     async with opened(tls_url.replace("127.0.0.1", "localhost"), certificates.of_client()) as store:
         with pytest.raises(StoreUnavailableError, match="CERTIFICATE_VERIFY_FAILED"):
             await store.check()
 
 
 async def test_a_client_without_a_certificate_is_refused(tls_url: str, certificates: Certificates) -> None:
-    """The store does not serve who shows no certificate; the service says that it does not answer."""
+    """The store rejects a client without a certificate; the service reports that the store does not answer."""
     async with opened(tls_url, TlsFiles(certificates.ca)) as store:
         with pytest.raises(StoreUnavailableError, match="does not answer"):
             await store.check()
 
 
-async def test_a_cluster_behind_tls(tmp_path: Path, certificates: Certificates) -> None:
-    """rediss+cluster:// is TLS to every server that the cluster names."""
+async def test_a_cluster_url_applies_tls_to_every_server(tmp_path: Path, certificates: Certificates) -> None:
+    """rediss+cluster:// uses TLS to every server that the cluster names."""
     options: dict[str, Any] = {"cluster_enabled": "yes", "cluster_port": "0", "tls_cluster": "yes"}
     server = Server(tmp_path, tls=certificates, **options).start()
     with server.ended():
@@ -134,11 +134,11 @@ async def test_a_cluster_behind_tls(tmp_path: Path, certificates: Certificates) 
             async with asyncio.timeout(30.0):
                 while b"cluster_state:ok" not in await state_of(store):  # noqa: ASYNC110  another process's state
                     await asyncio.sleep(0.01)
-            await live_a_life(store)
+            await use_every_operation(store)
 
 
 async def state_of(store: RedisStore) -> bytes:
-    """What a cluster says of itself."""
+    """Return a cluster's report of its state."""
     (primary,) = await store._connection.primaries()
     info = await primary.call("CLUSTER INFO")
     return f"cluster_state:{info['cluster_state']}".encode() if isinstance(info, dict) else bytes(info)
@@ -148,7 +148,7 @@ async def state_of(store: RedisStore) -> bytes:
 
 
 def rules_in_the_guide(marker: str) -> list[str]:
-    """The user's rules as OPERATIONS.md gives them, without the name and the password."""
+    """Return the user's rules in OPERATIONS.md, without the name and the password."""
     line = next(line for line in GUIDE.read_text().splitlines() if line.strip().startswith(marker))
     return [word for word in line.split()[3:] if not word.startswith(">")]
 
@@ -157,8 +157,8 @@ ONE_SERVER, OF_A_CLUSTER = "ACL SETUSER wager ", "ACL SETUSER wager-cluster "
 
 
 @pytest.mark.parametrize("kind", ["store_url", "redis_url"])
-async def test_the_least_user_can_do_everything(kind: str, tmp_path: Path) -> None:
-    """The rules in OPERATIONS.md are enough, in Valkey and in Redis."""
+async def test_the_documented_rules_permit_every_operation(kind: str, tmp_path: Path) -> None:
+    """The rules in OPERATIONS.md suffice in Valkey and in Redis."""
     if kind == "redis_url" and REDIS_SERVER is None:
         pytest.skip("no redis-server on the PATH")
     binary = Path(str(REDIS_SERVER)) if kind == "redis_url" else None
@@ -167,11 +167,11 @@ async def test_the_least_user_can_do_everything(kind: str, tmp_path: Path) -> No
         wait_until(server.answers)
         server.send("ACL", "SETUSER", "wager", ">se/cret", *rules_in_the_guide(ONE_SERVER))
         async with opened(f"redis://wager:se%2Fcret@127.0.0.1:{server.port}/0") as store:
-            await live_a_life(store)
+            await use_every_operation(store)
 
 
-async def test_no_rule_is_too_much(tmp_path: Path) -> None:
-    """Without any one of the permitted commands something fails."""
+async def test_every_documented_permission_is_needed(tmp_path: Path) -> None:
+    """Without any one of the permitted commands, an operation fails."""
     rules = rules_in_the_guide(ONE_SERVER)
     commands = [rule for rule in rules if rule.startswith("+")]
     with Server(tmp_path).start().ended() as server:
@@ -181,12 +181,12 @@ async def test_no_rule_is_too_much(tmp_path: Path) -> None:
             server.send("ACL", "SETUSER", "wager", "reset", ">pw", *(rule for rule in rules if rule != command))
             async with opened(f"redis://wager:pw@127.0.0.1:{server.port}") as store:
                 with pytest.raises((StoreUnavailableError, AssertionError)):  # noqa: PT012
-                    await live_a_full_life(store)
+                    await use_every_operation_and_read_settings(store)
                     pytest.fail(f"nothing needs {command}")
 
 
-async def test_who_waits_for_replicas_must_be_allowed_to(tmp_path: Path) -> None:
-    """The rules and `+wait` are enough; without it the error names the command."""
+async def test_waiting_for_replicas_needs_the_wait_permission(tmp_path: Path) -> None:
+    """The rules plus `+wait` suffice; without `+wait` the error names the command."""
     with Server(tmp_path).start().ended() as server:
         wait_until(server.answers)
         store = RedisStore(f"redis://wager:pw@127.0.0.1:{server.port}", 0.5, replicas=1)
@@ -200,16 +200,16 @@ async def test_who_waits_for_replicas_must_be_allowed_to(tmp_path: Path) -> None
             await store.close()
 
 
-async def test_the_least_user_of_a_cluster(small_cluster: Cluster) -> None:
-    """The rules for a cluster are enough, and another server's user is refused."""
+async def test_the_documented_cluster_rules_permit_every_operation(small_cluster: Cluster) -> None:
+    """The rules for a cluster suffice, and a wrong password is refused."""
     for primary in small_cluster.servers[:3]:
-        primary.send("FLUSHALL")  # what other tests have left
+        primary.send("FLUSHALL")  # other tests' keys
     for server in small_cluster.servers:
         server.send("ACL", "SETUSER", "wager", ">pw", *rules_in_the_guide(OF_A_CLUSTER))
     try:
         url = small_cluster.url.replace("redis+cluster://", "redis+cluster://wager:pw@")
         async with opened(url) as store:
-            await live_a_life(store)
+            await use_every_operation(store)
         async with opened(url.replace(":pw@", ":wrong@")) as store:
             with pytest.raises(StoreUnavailableError, match="invalid username-password pair"):
                 await store.check()
@@ -218,8 +218,8 @@ async def test_the_least_user_of_a_cluster(small_cluster: Cluster) -> None:
             server.send("ACL", "DELUSER", "wager")
 
 
-async def test_a_user_without_a_right_is_told_which(tmp_path: Path) -> None:
-    """Where a permission lacks, the error names the command."""
+async def test_a_missing_permission_is_named(tmp_path: Path) -> None:
+    """Without a permission, the error names the command."""
     with Server(tmp_path).start().ended() as server:
         wait_until(server.answers)
         server.send("ACL", "SETUSER", "wager", "on", ">pw", "~wager:*", "+zadd")
@@ -235,8 +235,8 @@ async def test_a_user_without_a_right_is_told_which(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("program", ["valkey", "redis"])
-async def test_a_user_who_may_not_write_is_not_ready(program: str, tmp_path: Path) -> None:
-    """Where the right to write, to scripts or to the keys lacks, readiness fails as writes do, and says so."""
+async def test_a_user_without_write_permission_is_not_ready(program: str, tmp_path: Path) -> None:
+    """Without permission to write, to run scripts or to access keys, readiness fails with that reason."""
     if program == "redis" and REDIS_SERVER is None:
         pytest.skip("no redis-server on the PATH")
     rules = rules_in_the_guide(ONE_SERVER)
@@ -246,5 +246,5 @@ async def test_a_user_who_may_not_write_is_not_ready(program: str, tmp_path: Pat
             server.send("FLUSHALL")
             server.send("ACL", "SETUSER", "wager", "reset", ">pw", *rules, *changed)
             async with opened(f"redis://wager:pw@127.0.0.1:{server.port}") as store:
-                with pytest.raises(StoreUnavailableError, match="lacks a right: "):
+                with pytest.raises(StoreUnavailableError, match="lacks a permission: "):
                     await store.check()

@@ -1,4 +1,4 @@
-"""The laws of codecs of contexts: indices and numbers come out to the bit, and wrong ones are refused."""
+"""The laws of context codecs: indices and values round-trip to the bit, and wrong ones are refused."""
 
 import math
 
@@ -16,7 +16,7 @@ from tests.service.store.samples import as_round, changed_round
 
 
 def sparse_round(shape: RecordFormat, indices: list[int], values: list[float]) -> bytes:
-    """A round whose context has these numbers."""
+    """Return a round with this context."""
     outputs, third, contexts = label_codec(4).rows(np.array([3])), np.full(1, 1 / 3), Contexts.sparse
     made = NewPredictions(
         outputs, third, third, np.ones((1, 2)), contexts([len(indices)], indices, values), 0.1, 0.1, 1
@@ -26,7 +26,7 @@ def sparse_round(shape: RecordFormat, indices: list[int], values: list[float]) -
 
 
 def test_sparse_predictions_in_one_block_survive() -> None:
-    """Each has its own entries, though their lengths differ."""
+    """Each prediction keeps its entries, though their lengths differ."""
     shape = RecordFormat(label_codec(4), 0, SparseCodec(7))
     contexts = Contexts.sparse([2, 0, 1], [6, 0, 3], [1 / 3, -math.pi, 5e-324])
     outputs, ones = label_codec(4).rows(np.array([3, 1, 2])), np.ones(3)
@@ -39,7 +39,7 @@ def test_sparse_predictions_in_one_block_survive() -> None:
 
 
 def test_sparse_contexts_survive_to_the_bit() -> None:
-    """Indices and numbers of rounds of any lengths come out as they went in; none at all is a context too."""
+    """Indices and values of any length round-trip, including an empty context."""
     shape = RecordFormat(label_codec(4), 2, SparseCodec(7))
     rows: list[tuple[list[int], list[float]]] = [([6, 0], [1 / 3, -math.pi]), ([], []), ([3], [5e-324])]
     contexts = shape.decode_rounds([sparse_round(shape, *row) for row in rows]).contexts
@@ -54,7 +54,7 @@ def test_sparse_contexts_survive_to_the_bit() -> None:
     [(-1, 1.0, 0, "out of range"), (7, 1.0, 0, "out of range"), (3, math.nan, 0, "impossible"), (3, 1.0, 1, "broken")],
 )
 def test_a_wrong_sparse_context_is_corrupt(index: int, value: float, cut: int, reason: str) -> None:
-    """An index that would lead a compiled fold astray, a number that is none, an entry cut short."""
+    """An index outside the features, a NaN, and a truncated entry are refused."""
     shape = RecordFormat(label_codec(4), 2, SparseCodec(7))
     record = sparse_round(shape, [0, index], [1.0, value])
     if cut:

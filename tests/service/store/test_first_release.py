@@ -1,4 +1,4 @@
-"""A law of what release 0.1.0 does with a record of this version, which it cannot read."""
+"""The law of what release 0.1.0 does with a record of the current version, which it cannot read."""
 
 import struct
 
@@ -7,12 +7,12 @@ import pytest
 from tests.service.store.samples import sample_predictions
 
 HEAD_OF_THE_FIRST_RELEASE = "<BIII"
-"""Version, predictions, open ones, bytes of an answer: it makes strings of these lengths, then looks at the version."""
+"""Version, predictions, open predictions, bytes per answer: 0.1.0 allocates by these, then checks the version."""
 
 
 @pytest.mark.parametrize("ids", [("a",), ("a", "b")])
-def test_the_first_release_takes_no_noise_for_a_length(ids: tuple[str, ...]) -> None:
-    """It finds the numbers that it expects, so that it refuses the record and does not hold up the store."""
+def test_the_first_release_reads_harmless_lengths(ids: tuple[str, ...]) -> None:
+    """Release 0.1.0 reads small lengths, so it refuses the record without blocking the store."""
     for block in sample_predictions(*ids):
         version, n, open_ones, answer_bytes = struct.unpack_from(HEAD_OF_THE_FIRST_RELEASE, block.record)
         assert version > 3

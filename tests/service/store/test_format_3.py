@@ -1,4 +1,4 @@
-"""The laws of what release 0.1.0 has left: open predictions of version 3 are joined with feedback, and read back."""
+"""The laws of data from release 0.1.0: open predictions of version 3 accept feedback, and the rounds are read back."""
 
 import struct
 
@@ -11,11 +11,11 @@ from service.store.base import Feedback, FeedbackStatus
 from service.store.log_entries import read_entries
 from service.store.records.format_3 import VERSION
 from service.store.redis.redis_store import RedisStore
-from tests.service.store.record_kinds import KINDS, Kind, damaged_in, judged, new_model, record_of
+from tests.service.store.record_kinds import KINDS, Kind, judged, new_model, record_of, with_each_byte_changed
 from tests.service.store.samples import NOW, ids_in
 
 STATUS = FeedbackStatus
-ONES = b"\xff" * 8  # no number either
+ONES = b"\xff" * 8  # also a NaN
 NAN, INFINITY = (struct.pack("<d", value) for value in (float("nan"), float("-inf")))
 
 
@@ -25,9 +25,9 @@ NAN, INFINITY = (struct.pack("<d", value) for value in (float("nan"), float("-in
 async def test_no_damaged_byte_makes_a_round_that_cannot_be_read(
     store: RedisStore, name: str, kind: Kind, alone: bool, mask: int
 ) -> None:
-    """Whatever byte of a record changes: each of its predictions makes a readable round or none, others are as ever."""
+    """With any byte changed, each prediction makes a readable round or none, and other blocks are unaffected."""
     key, (record, tokens) = await new_model(store, name), record_of(kind, alone, VERSION)
-    for results in await judged(store, key, kind, damaged_in(record, mask), tokens, VERSION):
+    for results in await judged(store, key, kind, with_each_byte_changed(record, mask), tokens, VERSION):
         statuses = {result.status for result in results}
         assert statuses <= {STATUS.RECORDED, STATUS.BROKEN, STATUS.NEWER, STATUS.UNKNOWN, STATUS.EXPIRED}
     entries = (await store.read_tail(key, 0, 1_000_000)).entries
@@ -41,13 +41,13 @@ async def test_no_damaged_byte_makes_a_round_that_cannot_be_read(
     assert {tuple(np.ravel(row)) for row in table["output"].tolist()} <= {tuple(np.ravel(row)) for row in kind.answers}
 
 
-def _each_wrong(places: dict[str, int], values: tuple[bytes, ...]) -> dict[str, tuple[int, bytes]]:
-    """Every value in every place."""
-    return {f"{what} {value.hex()}": (at, value) for what, at in places.items() for value in values}
+def _each_wrong(offsets: dict[str, int], values: tuple[bytes, ...]) -> dict[str, tuple[int, bytes]]:
+    """Return every value at every offset, by name."""
+    return {f"{what} {value.hex()}": (at, value) for what, at in offsets.items() for value in values}
 
 
-def places(kind: Kind, record: bytes, i: int) -> dict[str, tuple[int, bytes]]:
-    """Where impossible numbers are put into the i-th prediction, and which; by what they are."""
+def impossible_values(kind: Kind, record: bytes, i: int) -> dict[str, tuple[int, bytes]]:
+    """Return offsets and impossible values for the i-th prediction, by what they damage."""
     shape, n = kind.format.shape, struct.unpack_from("<I", record, 1)[0]
     answer = shape.answer_bytes
     head = 45 + n * (17 + answer) + i * (24 + answer)
@@ -84,10 +84,10 @@ def places(kind: Kind, record: bytes, i: int) -> dict[str, tuple[int, bytes]]:
 @pytest.mark.parametrize("kind", KINDS.values(), ids=list(KINDS))
 @pytest.mark.parametrize("alone", [True, False], ids=["alone", "together"])
 async def test_impossible_numbers_make_no_round(store: RedisStore, name: str, kind: Kind, alone: bool) -> None:
-    """Each is found in either place where it is kept; the search of blocks finds it as well."""
+    """An impossible value is found in head and body, and by the search of blocks."""
     key, (record, tokens) = await new_model(store, name), record_of(kind, alone, VERSION)
     kind.format.check_block(record)
-    found = places(kind, record, 0)
+    found = impossible_values(kind, record, 0)
     damaged = [record[:at] + new + record[at + len(new) :] for at, new in found.values()]
     for what, each, results in zip(
         found, damaged, await judged(store, key, kind, damaged, tokens, VERSION), strict=True
@@ -101,7 +101,7 @@ async def test_impossible_numbers_make_no_round(store: RedisStore, name: str, ki
 
 @pytest.mark.parametrize("kind", KINDS.values(), ids=list(KINDS))
 async def test_an_impossible_propensity_makes_no_round(store: RedisStore, name: str, kind: Kind) -> None:
-    """Also where head and body agree on it; 0 is possible where it may be too small for a number."""
+    """It is refused even if head and body agree; 0 is allowed only for answers whose propensity may underflow."""
     key, (record, tokens) = await new_model(store, name), record_of(kind, True, VERSION)
     wrong = [-0.5, -5e-324, 1 + 2**-52, 2.0, float("inf"), float("nan"), 0.0]
     damaged = [record.replace(struct.pack("<d", 1 / 3), struct.pack("<d", p)) for p in wrong]
@@ -111,8 +111,8 @@ async def test_an_impossible_propensity_makes_no_round(store: RedisStore, name: 
 
 
 @pytest.mark.parametrize("outcome", ["correct", "moment", "round", "truth"])
-async def test_a_damaged_outcome_is_no_duplicate(store: RedisStore, name: str, outcome: str) -> None:
-    """Neither the zeros of an open prediction nor the outcome of a closed one are answered once they are damaged."""
+async def test_a_damaged_outcome_is_broken(store: RedisStore, name: str, outcome: str) -> None:
+    """A damaged outcome is refused, whether it is the zeros of an open prediction or a closed one's."""
     kind = KINDS["dense"]
     key, (record, tokens) = await new_model(store, name), record_of(kind, False, VERSION)
     at = 45 + {"correct": 0, "moment": 8, "round": 15, "truth": 17}[outcome]
@@ -120,15 +120,15 @@ async def test_a_damaged_outcome_is_no_duplicate(store: RedisStore, name: str, o
     (results,) = await judged(store, key, kind, [opened], tokens, VERSION)
     assert [status for status, _ in results] == [STATUS.BROKEN, STATUS.RECORDED, STATUS.RECORDED]
     await store.command("SETRANGE", keys.block(*key, "before"), at, b"\x41")
-    said = [Feedback(own, True, None) for own in ids_in("before", tokens)]
-    again = await store.add_feedback(key, said, kind.rules, NOW)
+    feedback = [Feedback(own, True, None) for own in ids_in("before", tokens)]
+    again = await store.add_feedback(key, feedback, kind.rules, NOW)
     first = STATUS.DUPLICATE if outcome == "moment" else STATUS.BROKEN
     assert [status for status, _ in again] == [first, STATUS.DUPLICATE, STATUS.DUPLICATE]
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 200])
-async def test_a_damaged_count_of_open_ones_loses_no_body(store: RedisStore, name: str, count: int) -> None:
-    """Bodies stay as long as a prediction is open, whatever the record says of how many are."""
+async def test_a_damaged_open_count_of_version_3_loses_no_body(store: RedisStore, name: str, count: int) -> None:
+    """Bodies stay while a prediction is open, whatever count the record has."""
     kind = KINDS["dense"]
     key, (record, tokens) = await new_model(store, name), record_of(kind, False, VERSION)
     await store.command("SET", keys.block(*key, "b"), record[:5] + struct.pack("<I", count) + record[9:])

@@ -1,4 +1,4 @@
-"""The laws of layouts: Python and the store's scripts read the same bytes in the same places."""
+"""The laws of layouts: Python and the store's scripts read the same bytes at the same offsets."""
 
 import json
 from collections.abc import Callable
@@ -31,22 +31,22 @@ VALUES: dict[str, Callable[[int], Any]] = {
 @pytest.mark.parametrize("name", STRUCTS)
 @pytest.mark.parametrize("answer_bytes", [1, 4, 40])
 async def test_scripts_read_what_python_writes(any_store_url: str, name: str, answer_bytes: int) -> None:
-    """The format, the size and the place of each field that a script may use are those of the numpy dtype."""
+    """The format, size and offset of each field in a script are those of the numpy dtype."""
     struct, fields = STRUCTS[name], STRUCTS[name].fields
     row = np.zeros(1, struct.dtype(f"V{answer_bytes}"))
     given = {field: VALUES[type_](i) for i, (field, type_) in enumerate(fields.items()) if type_ != "answer"}
     for field, value in given.items():
         row[field] = value
     before = list(fields)[: list(fields.values()).index("answer")] if "answer" in fields.values() else list(fields)
-    places = ", ".join(f"{name}_{field.upper()}" for field in before)
+    offset_names = ", ".join(f"{name}_{field.upper()}" for field in before)
     script = f"""{lua_prelude()}
         local values = {{struct.unpack({name}, ARGV[1])}}
-        values[#values] = nil -- the place after them
+        values[#values] = nil -- the offset after the values
         local texts = {{}}
         for i, value in ipairs(values) do
           texts[i] = type(value) == 'number' and string.format('%.17g', value) or value
         end
-        return cjson.encode({{texts, {{{places}}}, {name}_BYTES}})"""
+        return cjson.encode({{texts, {{{offset_names}}}, {name}_BYTES}})"""
     with raw(any_store_url) as client:
         values, found, size = json.loads(client.eval(script, 1, "any", row.tobytes()))
     for field, value in zip(before, values, strict=True):
@@ -59,15 +59,15 @@ async def test_scripts_read_what_python_writes(any_store_url: str, name: str, an
     assert struct.struct(answer_bytes).size == row.itemsize
 
 
-async def test_checks_are_the_same_on_both_sides(store: RedisStore) -> None:
-    """Of any bytes."""
+async def test_checksums_agree_between_python_and_scripts(store: RedisStore) -> None:
+    """Both sides compute the same checksum of any bytes."""
     for data in (b"", b"a", bytes(range(256)), b"\xff" * 5000):
         script = f"{lua_prelude()} return string.sub(redis.sha1hex(ARGV[1]), 1, CHECK_BYTES)"
         assert await store.command("EVAL", script, 1, "any", data) == check_of(data)
 
 
-def test_versions_and_kinds() -> None:
-    """What is stored with them stays valid: none is given another number."""
+def test_versions_and_kinds_are_stable() -> None:
+    """Stored data stays valid, as no version, kind or flag changes its number."""
     assert (layout.VERSION, format_3.VERSION, layout.CHECK_BYTES) == (4, 3, 8)
     assert (layout.OPEN, layout.FEEDBACK, layout.EXPIRED) == (0, 1, 2)
     assert layout.EVIDENCE == 1

@@ -1,4 +1,4 @@
-"""The laws of replies that never come: each write is sent once, and nothing is half done."""
+"""The laws of lost replies: each write is sent once, and no call is half done."""
 
 import asyncio
 import os
@@ -22,15 +22,15 @@ from tests.service.store.test_trouble import fill
 
 
 @pytest.mark.parametrize("call", [*WRITES.values(), *READS.values(), *OTHERS.values()], ids=[*WRITES, *READS, *OTHERS])
-async def test_a_store_that_is_not_there_is_unavailable(call: Callable[[Store], Any], tmp_path: Path) -> None:
+async def test_a_missing_store_is_unavailable(call: Callable[[Store], Any], tmp_path: Path) -> None:
     """Without a server every call raises StoreUnavailableError."""
     async with open_store(f"unix://{tmp_path}/nothing.sock") as store:
         with pytest.raises(StoreUnavailableError, match="does not answer"):
             await call(store)
 
 
-async def test_a_store_comes_back(tmp_path: Path) -> None:
-    """The same connection object serves again when the server is started again, with nothing lost."""
+async def test_a_connection_survives_a_restart(tmp_path: Path) -> None:
+    """After a restart the same connection object works again, and nothing is lost."""
     first = EmbeddedServer(tmp_path)
     async with open_store(first.url) as store:
         with first:
@@ -42,8 +42,8 @@ async def test_a_store_comes_back(tmp_path: Path) -> None:
     assert result.status is FeedbackStatus.RECORDED
 
 
-async def test_a_silent_store_is_given_up_on(tmp_path: Path) -> None:
-    """A server that is stopped in its tracks is unavailable after the timeout; what it does later is done once."""
+async def test_a_hanging_store_is_unavailable_after_the_timeout(tmp_path: Path) -> None:
+    """A stopped server times out; a write that it executes later still counts once."""
     with EmbeddedServer(tmp_path) as server:
         async with open_store(server.url, patience=0.2) as store:
             await fill(store)
@@ -60,11 +60,11 @@ async def test_a_silent_store_is_given_up_on(tmp_path: Path) -> None:
 
 
 async def test_a_write_is_sent_once_though_its_reply_is_lost(tmp_path: Path) -> None:
-    """When the connection breaks before the reply, the write is not sent again; the caller repeats it safely."""
+    """If the connection breaks before the reply, the write is not resent; the caller repeats it safely."""
     with EmbeddedServer(tmp_path) as server:
         async with Proxy(str(tmp_path / "valkey.sock")) as proxy, open_store(proxy.url) as store:
             await fill(store)
-            await store.add_feedback(KEY, [], STRICT, NOW)  # the script is known to the server from here on
+            await store.add_feedback(KEY, [], STRICT, NOW)  # loads the script into the server
             proxy.commands.clear()
             proxy.lose_replies_to = b"EVALSHA"
             with pytest.raises(StoreUnavailableError):
@@ -78,8 +78,8 @@ async def test_a_write_is_sent_once_though_its_reply_is_lost(tmp_path: Path) -> 
         assert server.pid is not None
 
 
-async def test_a_broken_record_is_no_other_items_trouble(store_url: str, name: str) -> None:
-    """Feedback for a record that cannot be read fails alone, whatever type of value it is; its neighbours count."""
+async def test_a_broken_record_fails_only_its_item(store_url: str, name: str) -> None:
+    """Feedback on an unreadable record of any Redis type fails; the other items are recorded."""
     key = ModelKey(name, "first")
     async with open_store(store_url) as store:
         assert await store.create_model(key, "{}", NOW)
@@ -98,8 +98,8 @@ async def test_a_broken_record_is_no_other_items_trouble(store_url: str, name: s
         assert (figures.round_count, figures.correct, figures.refused) == (2, 2, {broken: 2})
 
 
-async def test_a_call_that_is_stopped_spoils_nothing(store_url: str, name: str) -> None:
-    """Where a call is stopped, what was recorded before is counted, and what comes later goes on from it."""
+async def test_an_aborted_call_keeps_earlier_items(store_url: str, name: str) -> None:
+    """Items recorded before the error count, and later calls continue from them."""
     key = ModelKey(name, "first")
     async with open_store(store_url) as store:
         assert await store.create_model(key, "{}", NOW)
@@ -116,8 +116,10 @@ async def test_a_call_that_is_stopped_spoils_nothing(store_url: str, name: str) 
         assert (late.status, late.outcome and late.outcome.round) == (FeedbackStatus.RECORDED, 2)
 
 
-async def test_a_snapshot_is_whole_or_not_there(store_url: str, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Expired parts make no snapshot, and a complete snapshot does not expire as its parts do."""
+async def test_a_snapshot_is_written_completely_or_not_at_all(
+    store_url: str, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Expired parts make no snapshot, and a complete snapshot does not expire."""
     monkeypatch.setattr(redis_store, "_PART_BYTES", 4)
     key = ModelKey(name, "first")
     async with open_store(store_url) as store:

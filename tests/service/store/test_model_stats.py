@@ -1,4 +1,4 @@
-"""The laws of figures: what every store tells those who watch, and that it keeps no more than it needs."""
+"""The laws of model statistics: what every store reports, and that it keeps no more than it needs."""
 
 import asyncio
 
@@ -13,14 +13,14 @@ from tests.service.store.samples import NOW, STRICT, WINDOW, id_of, sample_predi
 
 @pytest.fixture
 def key(any_store: Store, name: str, runner: asyncio.Runner) -> ModelKey:
-    """A new model."""
+    """Create a model."""
     key = ModelKey(name, "first")
     assert runner.run(any_store.create_model(key, "{}", NOW))
     return key
 
 
-async def test_whatever_becomes_of_feedback_is_counted(any_store: Store, key: ModelKey) -> None:
-    """Each status once for each feedback that had it, in batches and alone."""
+async def test_every_feedback_status_is_counted(any_store: Store, key: ModelKey) -> None:
+    """Each refused feedback counts once under its status."""
     await any_store.add_predictions(key, sample_predictions("a", "b"), WINDOW, None)
     given = [
         Feedback(id_of("a"), True, None),
@@ -37,8 +37,8 @@ async def test_whatever_becomes_of_feedback_is_counted(any_store: Store, key: Mo
     assert figures.refused == counts
 
 
-async def test_the_tally_that_counted_most_is_kept(any_store: Store, key: ModelKey) -> None:
-    """Whoever comes later with less changes nothing."""
+async def test_the_statistics_with_most_rounds_are_kept(any_store: Store, key: ModelKey) -> None:
+    """A publication that counts fewer rounds changes nothing."""
     for rounds, statistics, kept in ((5, b"five", 5), (3, b"three", 5), (5, b"again", 5), (8, b"eight", 8)):
         assert await any_store.publish_statistics(key, PublishedStatistics(rounds, statistics, 1, 0, 2)) == kept
     figures = await any_store.read_model_stats(key.name)
@@ -46,8 +46,8 @@ async def test_the_tally_that_counted_most_is_kept(any_store: Store, key: ModelK
     assert (figures.statistics_rounds, figures.statistics) == (8, b"eight")
 
 
-async def test_only_slots_of_use_are_kept(any_store: Store, key: ModelKey) -> None:
-    """Those of the window, and of the older ones the newest, from which one counts."""
+async def test_only_needed_slots_are_kept(any_store: Store, key: ModelKey) -> None:
+    """The store keeps the slots of the window, and the newest older slot as their baseline."""
     for slot in range(100, 150):
         await any_store.add_predictions(key, sample_predictions(f"p{slot}"), WINDOW, None)
         for _ in range(2):
@@ -57,8 +57,8 @@ async def test_only_slots_of_use_are_kept(any_store: Store, key: ModelKey) -> No
     assert figures.predictions_by == {slot: slot - 99 for slot in range(144, 150)}
 
 
-async def test_snapshots_tell_their_time(any_store: Store, key: ModelKey) -> None:
-    """By the store's clock; a model without a snapshot has none."""
+async def test_snapshots_have_a_time(any_store: Store, key: ModelKey) -> None:
+    """The time is the store's clock; a model without a snapshot has none."""
     figures = await any_store.read_model_stats(key.name)
     assert figures is not None
     assert (figures.snapshot_rounds, figures.snapshot_at) == (0, None)
@@ -71,8 +71,8 @@ async def test_snapshots_tell_their_time(any_store: Store, key: ModelKey) -> Non
     assert await any_store.load_snapshot(key) == Snapshot(4, b"state", statistics=b"tally")
 
 
-async def test_a_model_that_is_gone_has_no_figures(any_store: Store, any_store_url: str, key: ModelKey) -> None:
-    """And takes its statistics with it; nobody publishes for it any more."""
+async def test_a_deleted_model_has_no_statistics(any_store: Store, any_store_url: str, key: ModelKey) -> None:
+    """Deletion removes the statistics, and later publications are refused."""
     await any_store.publish_statistics(key, PublishedStatistics(1, b"tally", 1, 0, 2))
     await any_store.delete_model(key.name)
     assert keys_like(any_store_url, key.name) == []
@@ -82,8 +82,8 @@ async def test_a_model_that_is_gone_has_no_figures(any_store: Store, any_store_u
     assert keys_like(any_store_url, key.name) == []
 
 
-async def test_the_load_is_told(any_store: Store, any_store_url: str, key: ModelKey) -> None:
-    """Memory and its limit, the machine's where the store has none; and how many models there are."""
+async def test_the_load_has_memory_and_model_count(any_store: Store, any_store_url: str, key: ModelKey) -> None:
+    """The memory limit is the store's, or else the machine's."""
     load = await any_store.read_load()
     assert 0 < load.memory < load.memory_limit
     assert key.name in await any_store.list_names(10_000)

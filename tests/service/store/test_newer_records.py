@@ -1,4 +1,4 @@
-"""The laws of blocks that a later version wrote into: what is whole and unknown is refused as such, and left alone."""
+"""The laws of blocks that a later version wrote: intact but unknown content is refused as newer and left alone."""
 
 import struct
 from typing import Any
@@ -12,34 +12,34 @@ from service.store.records.checks import check_of
 from service.store.records.layout import CHECK_BYTES, EXPIRED, HEAD, OUTCOME, PREDICTION
 from service.store.redis.redis_store import RedisStore
 from tests.service.store.record_kinds import KINDS, Kind, new_model, record_of
-from tests.service.store.samples import NOW, WINDOW, ids_in, places_in
+from tests.service.store.samples import NOW, WINDOW, block_offsets, ids_in
 
 NEWER, RECORDED, DUPLICATE = FeedbackStatus.NEWER, FeedbackStatus.RECORDED, FeedbackStatus.DUPLICATE
 ALL_KINDS = pytest.mark.parametrize("kind", KINDS.values(), ids=list(KINDS))
 
 
 def with_flags(record: bytes, flags: int) -> bytes:
-    """A block with these flags, and the check of them."""
-    at, place = HEAD.place("flags"), places_in(record)
-    checked = record[:at] + bytes([flags]) + record[at + 1 : place.check]
-    return checked + check_of(checked) + record[place.open :]
+    """Return a block with these flags and a matching checksum."""
+    at, offsets = HEAD.place("flags"), block_offsets(record)
+    checked = record[:at] + bytes([flags]) + record[at + 1 : offsets.check]
+    return checked + check_of(checked) + record[offsets.open :]
 
 
 @ALL_KINDS
 @pytest.mark.parametrize("flags", [1, 0x80])
-async def test_a_block_with_flags_is_a_newer_versions(store: RedisStore, name: str, kind: Kind, flags: int) -> None:
-    """No feedback is joined with it, no answer is returned for it, and it stays as it is."""
+async def test_a_block_with_unknown_flags_is_newer(store: RedisStore, name: str, kind: Kind, flags: int) -> None:
+    """It accepts no feedback, returns no answer, and stays unchanged."""
     key, (record, tokens) = await new_model(store, name), record_of(kind, alone=True)
     flagged = with_flags(record, flags)
     await store.command("SET", keys.block(*key, "b"), flagged)
     (result,) = await store.add_feedback(key, [Feedback(ids_in("b", tokens)[0], True, None)], kind.rules, NOW)
     assert result == (NEWER, None)
-    told = await store.add_predictions(key, [Block("b", record)], WINDOW, None)
-    assert isinstance(told, list)
-    assert told[0] is not None
+    heads = await store.add_predictions(key, [Block("b", record)], WINDOW, None)
+    assert isinstance(heads, list)
+    assert heads[0] is not None
     for refuse in (kind.format.decode_stored, kind.format.check_block):
         with pytest.raises(NewerVersionError):
-            refuse(told[0])
+            refuse(heads[0])
     assert await store.command("GET", keys.block(*key, "b")) == flagged
     kind.format.check_block(with_flags(flagged, 0))
 
@@ -49,20 +49,20 @@ async def test_a_block_with_flags_is_a_newer_versions(store: RedisStore, name: s
 async def test_an_outcome_of_a_newer_version_is_not_answered(
     store: RedisStore, name: str, kind: Kind, change: dict[str, Any]
 ) -> None:
-    """One that is whole, of another kind or with another reward; its neighbours are duplicates as ever."""
+    """An intact outcome of another kind or reward is newer; the block's other outcomes are duplicates."""
     key, (record, tokens) = await new_model(store, name), record_of(kind, alone=False)
-    named, said = keys.block(*key, "b"), [Feedback(own, True, None) for own in ids_in("b", tokens)]
+    named, feedback = keys.block(*key, "b"), [Feedback(own, True, None) for own in ids_in("b", tokens)]
     await store.command("SET", named, record)
-    results = await store.add_feedback(key, said, kind.rules, NOW)
+    results = await store.add_feedback(key, feedback, kind.rules, NOW)
     assert {status for status, _ in results} == {RECORDED}
-    closed, place = await store.command("GET", named), places_in(record)
-    begin, end = place.outcome(1), place.outcome(2)
+    closed, offsets = await store.command("GET", named), block_offsets(record)
+    begin, end = offsets.outcome(1), offsets.outcome(2)
     ((field, value),) = change.items()
     at = begin + OUTCOME.place(field)
     new = struct.pack("<d", value) if field == "reward" else bytes([value])
     changed = closed[:at] + new + closed[at + len(new) :]
-    head = place.prediction(1) + PREDICTION.place("token")
+    head = offsets.prediction(1) + PREDICTION.place("token")
     check = check_of(changed[begin + CHECK_BYTES : end] + changed[head : head + 8 + CHECK_BYTES])
     await store.command("SET", named, changed[:begin] + check + changed[begin + CHECK_BYTES :])
-    again = await store.add_feedback(key, said, kind.rules, NOW)
+    again = await store.add_feedback(key, feedback, kind.rules, NOW)
     assert [status for status, _ in again] == [DUPLICATE, NEWER, DUPLICATE]

@@ -1,4 +1,4 @@
-"""The laws of predictions that release 0.1.0 stored: they are open still, and are judged as ever, among newer ones."""
+"""The laws of predictions that release 0.1.0 stored: they stay open and accept feedback like newer ones."""
 
 from typing import Any
 
@@ -22,7 +22,7 @@ ALL_KINDS = pytest.mark.parametrize("kind", KINDS.values(), ids=list(KINDS))
 
 
 async def with_blocks(store: Store, name: str, kind: Kind) -> tuple[ModelKey, list[PredictionId], list[PredictionId]]:
-    """A model with a block of three predictions of either version; the ids in the older and in the newer one."""
+    """Create a model with one block of three predictions of each version; return the ids of the older and the newer."""
     key = ModelKey(name, "first")
     assert await store.create_model(key, "{}", NOW)
     (old, tokens), (new, _) = record_of(kind, False, format_3.VERSION), record_of(kind, alone=False)
@@ -31,11 +31,11 @@ async def with_blocks(store: Store, name: str, kind: Kind) -> tuple[ModelKey, li
 
 
 @ALL_KINDS
-async def test_both_are_joined_in_one_call(any_store: Store, name: str, kind: Kind) -> None:
-    """Feedback for both, mixed, and some of it twice: results in its order, a round for each prediction, counted."""
+async def test_one_call_accepts_feedback_on_both_versions(any_store: Store, name: str, kind: Kind) -> None:
+    """Mixed and partly repeated feedback returns results in order and makes one round per prediction."""
     key, old, new = await with_blocks(any_store, name, kind)
-    said = [old[2], new[0], old[2], id_of("never"), new[1], old[0], old[1], new[0]]
-    results = await any_store.add_feedback(key, [Feedback(own, True, None) for own in said], kind.rules, NOW)
+    ids = [old[2], new[0], old[2], id_of("never"), new[1], old[0], old[1], new[0]]
+    results = await any_store.add_feedback(key, [Feedback(own, True, None) for own in ids], kind.rules, NOW)
     recorded = [RECORDED, RECORDED, DUPLICATE, FeedbackStatus.UNKNOWN, RECORDED, RECORDED, RECORDED, DUPLICATE]
     assert [status for status, _ in results] == recorded
     assert results[0].outcome == results[2].outcome
@@ -51,24 +51,24 @@ async def test_both_are_joined_in_one_call(any_store: Store, name: str, kind: Ki
 
 
 @ALL_KINDS
-async def test_an_old_prediction_is_judged_as_a_new_one(any_store: Store, name: str, kind: Kind) -> None:
-    """Whatever is said of the same predictions in blocks of either version, call by call, the statuses are the same."""
+async def test_feedback_on_both_versions_gets_the_same_status(any_store: Store, name: str, kind: Kind) -> None:
+    """The same feedback on the same predictions in blocks of either version has the same status."""
     key, old, new = await with_blocks(any_store, name, kind)
     first, second, third = kind.form.encode(made_of(kind).outputs)
-    said = [(0, None, second), (0, False, None), (0, None, third), (0, True, None), (0, True, second), (1, True, None)]
-    said += [(1, None, second), (1, None, first), (1, False, None), (2, False, None), (2, None, first)]
+    cases = [(0, None, second), (0, False, None), (0, None, third), (0, True, None), (0, True, second), (1, True, None)]
+    cases += [(1, None, second), (1, None, first), (1, False, None), (2, False, None), (2, None, first)]
     outcomes: list[list[Outcome | None]] = []
-    for i, correct, truth in said:
+    for i, correct, truth in cases:
         both = [Feedback(ids[i], correct, truth) for ids in (old, new)]
         results = [(await any_store.add_feedback(key, [one], kind.rules, NOW))[0] for one in both]
         assert results[0].status == results[1].status
         outcomes.append([each.outcome and each.outcome._replace(round=0) for each in results])
-    assert all(mine == others for mine, others in outcomes)
+    assert all(old_outcome == new_outcome for old_outcome, new_outcome in outcomes)
 
 
 @ALL_KINDS
-async def test_an_id_that_an_old_prediction_has_is_in_use(any_store: Store, name: str, kind: Kind) -> None:
-    """Using it again returns what was stored, before and after its feedback."""
+async def test_an_old_predictions_id_is_in_use(any_store: Store, name: str, kind: Kind) -> None:
+    """Reuse of its id returns the stored answer, before and after its feedback."""
     key = ModelKey(name, "first")
     assert await any_store.create_model(key, "{}", NOW)
     made, fingerprint = made_of(kind), b"0123456789abcdef"
@@ -79,17 +79,17 @@ async def test_an_id_that_an_old_prediction_has_is_in_use(any_store: Store, name
     expected = kind.format.decode_stored(new)
     assert expected is not None
     for _ in range(2):
-        there = await any_store.add_predictions(key, [Block("a", new)], WINDOW, None)
-        assert isinstance(there, list)
-        assert there[0] is not None
-        found = kind.format.decode_stored(there[0])
+        heads = await any_store.add_predictions(key, [Block("a", new)], WINDOW, None)
+        assert isinstance(heads, list)
+        assert heads[0] is not None
+        found = kind.format.decode_stored(heads[0])
         assert found is not None
         assert found[:3] == expected[:3]
         assert [part.tobytes() for part in found[3:]] == [part.tobytes() for part in expected[3:]]
         await any_store.add_feedback(key, [Feedback(id_of("a"), True, None)], kind.rules, NOW)
 
 
-async def test_rounds_say_which_version_they_are_of(any_store: Store, any_store_url: str, name: str) -> None:
+async def test_entries_have_their_blocks_version(any_store: Store, any_store_url: str, name: str) -> None:
     """An entry of an older block is as release 0.1.0 wrote it; a newer one has type and version."""
     kind = KINDS["dense"]
     key, old, new = await with_blocks(any_store, name, kind)

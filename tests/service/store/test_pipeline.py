@@ -1,4 +1,4 @@
-"""The laws of a line: each reply goes to whoever asked for it, and nobody waits for ever."""
+"""The laws of a pipeline: each reply reaches its caller, and no caller waits without a limit."""
 
 import asyncio
 import socket
@@ -16,7 +16,7 @@ ECHO = "return ARGV[1]"
 
 @asynccontextmanager
 async def opened(url: str, patience: float = 5.0) -> AsyncIterator[Pipeline]:
-    """A line, closed afterwards."""
+    """Open a pipeline for the duration of the context."""
     line = Pipeline(parse_store_url(url), patience, {})
     try:
         yield line
@@ -24,16 +24,16 @@ async def opened(url: str, patience: float = 5.0) -> AsyncIterator[Pipeline]:
         await line.close()
 
 
-async def test_replies_find_who_asked(store_url: str) -> None:
-    """Many at once, some refused, some given up: everyone else gets the answer to what was asked."""
+async def test_replies_reach_their_callers(store_url: str) -> None:
+    """Among refused and cancelled commands, every other caller gets its own reply."""
     async with opened(store_url) as line:
-        asked = [asyncio.create_task(line.call("EVAL", ECHO, 0, str(i) * 100)) for i in range(100)]
+        accepted = [asyncio.create_task(line.call("EVAL", ECHO, 0, str(i) * 100)) for i in range(100)]
         refused = [asyncio.create_task(line.call(*command)) for command in (("EVALSHA", "0" * 40, 0), ("NOTHING",))]
         more = [asyncio.create_task(line.call("EVAL", ECHO, 0, str(i) * 100)) for i in range(100, 200)]
         await asyncio.sleep(0)
         for i in range(0, 100, 3):
-            asked[i].cancel()
-        replies = await asyncio.gather(*asked, *more, return_exceptions=True)
+            accepted[i].cancel()
+        replies = await asyncio.gather(*accepted, *more, return_exceptions=True)
         wanted = [(str(i) * 100).encode() for i in range(200)]
         assert all(reply == wanted[i] for i, reply in enumerate(replies) if i >= 100 or i % 3)
         no_script, unknown = await asyncio.gather(*refused, return_exceptions=True)
@@ -42,15 +42,15 @@ async def test_replies_find_who_asked(store_url: str) -> None:
 
 
 async def test_a_late_reply_ends_the_connection_and_the_next_call_opens_another(store_url: str) -> None:
-    """What comes late is nobody's reply."""
+    """A late reply never reaches another caller."""
     async with opened(store_url, patience=0.2) as line:
         with pytest.raises(exceptions.TimeoutError, match=r"no reply within 0\.2 s"):
             await line.call("BLPOP", "wager:test:never", 1)
         assert await line.call("EVAL", ECHO, 0, "again") == b"again"
 
 
-async def test_all_who_wait_hear_of_a_lost_connection(store_url: str) -> None:
-    """At once, and each of them."""
+async def test_a_lost_connection_fails_every_waiting_call(store_url: str) -> None:
+    """Each waiting call fails immediately."""
     async with opened(store_url) as line:
         number = await line.call("CLIENT", "ID")
         waiting = [asyncio.create_task(line.call("BLPOP", "wager:test:never", 0)) for _ in range(3)]
@@ -72,12 +72,12 @@ async def test_all_who_wait_hear_of_a_lost_connection(store_url: str) -> None:
     ],
 )
 def test_refusals_are_those_of_the_driver(answer: str, error: type[Exception]) -> None:
-    """What a server answers instead of a reply is the same error by the line as by redis-py."""
+    """The pipeline raises the same error type for a refusal as redis-py."""
     assert type(_refusal(answer)) is error
 
 
-async def test_a_server_that_says_nothing_is_given_up_before_a_late_reply_would_be() -> None:
-    """A reply may take long, a connection may not: its greeting must be answered soon."""
+async def test_opening_a_connection_has_a_shorter_timeout() -> None:
+    """A server that does not answer the greeting fails before the reply timeout."""
     with socket.create_server(("127.0.0.1", 0)) as silent:
         host, port = silent.getsockname()
         line = Pipeline(parse_store_url(f"redis://:password@{host}:{port}"), 600.0, {}, opening=0.1)

@@ -1,4 +1,4 @@
-"""The laws of blocks of predictions: what goes in comes out, and damage is noticed or harmless."""
+"""The laws of blocks of predictions: they round-trip, and damage is found or harmless."""
 
 from itertools import pairwise
 
@@ -27,19 +27,19 @@ from tests.service.store.record_samples import (
     plain_sample,
     samples,
 )
-from tests.service.store.samples import packed_outcome, places_in, without_bodies
+from tests.service.store.samples import block_offsets, packed_outcome, without_bodies
 
 
 @LAWS
 @given(samples())
-def test_what_is_kept_of_a_single_prediction_survives(sample: Sample) -> None:
-    """The answer of each that has its block to itself, and what was given with it, with and without its body."""
+def test_a_single_stored_prediction_survives(sample: Sample) -> None:
+    """The answer and the facts stored with it round-trip, with and without the body."""
     for record, (start, stop), fingerprint in zip(
         sample.encoded(), pairwise(sample.bounds), sample.fingerprints, strict=True
     ):
         for stored in (record, without_bodies(record)):
-            if stop - start > 1 and fingerprint != bytes(16):  # the service names blocks of several
-                with pytest.raises(StoreCorruptError, match="of another model"):
+            if stop - start > 1 and fingerprint != bytes(16):  # the service names blocks of several predictions
+                with pytest.raises(StoreCorruptError, match="belongs to another model"):
                     sample.format.decode_stored(stored)
                 continue
             kept = sample.format.decode_stored(stored)
@@ -54,7 +54,7 @@ def test_what_is_kept_of_a_single_prediction_survives(sample: Sample) -> None:
 
 @pytest.mark.parametrize("answer", [-1, 4])
 def test_an_answer_that_the_model_could_not_give_is_corrupt(answer: int) -> None:
-    """A client must not be told a label that is none, nor another one."""
+    """A client must not receive an impossible or a wrong label."""
     numbers = np.ones((1, 2))
     shape = RecordFormat(label_codec(4), 0, DenseCodec(2))
     (record,) = plain_sample(label_codec(4), shape, answer, numbers, np.empty((1, 0))).encoded()
@@ -64,7 +64,7 @@ def test_an_answer_that_the_model_could_not_give_is_corrupt(answer: int) -> None
 
 @pytest.mark.parametrize(("sparse", "n", "expected"), [(False, 1, 1), (False, 40, 1), (False, 600, 7), (True, 400, 4)])
 def test_blocks_are_not_too_large(sparse: bool, n: int, expected: int) -> None:
-    """Predictions are kept together as far as a block is no larger than it may be, in blocks of nearly one size."""
+    """Predictions share blocks up to the size limit, and blocks have nearly equal sizes."""
     codec: ContextCodec = SparseCodec(3) if sparse else DenseCodec(3)
     shape, numbers = RecordFormat(label_codec(4), 2, codec), np.ones((n, 3))
     contexts = Contexts.sparse([1] * n, [2] * n, numbers[:, 0]) if sparse else Contexts.dense(numbers)
@@ -84,20 +84,20 @@ def test_blocks_are_not_too_large(sparse: bool, n: int, expected: int) -> None:
 @LAWS
 @given(samples(), st.booleans(), FLOATS, COUNTS)
 def test_an_outcome_survives(sample: Sample, correct: bool, feedback_at: float, number: int) -> None:
-    """The outcome in a feedback's reply is the one that was packed; numbers of -1 stand for a truth not known."""
+    """A feedback's reply has the packed outcome; a truth of -1 is unknown."""
     truth = encoded_answer(sample.form, sample.truth)
     packed = packed_outcome((correct, feedback_at, number), truth, b"")
-    told = [(correct, feedback_at, number, None if sample.truth == UNKNOWN else truth)] * 3
-    assert decode_outcomes(packed * 3, 3) == told
+    expected = [(correct, feedback_at, number, None if sample.truth == UNKNOWN else truth)] * 3
+    assert decode_outcomes(packed * 3, 3) == expected
 
 
 @LAWS
 @given(samples(), st.data())
 def test_no_damage_is_read(sample: Sample, data: st.DataObject) -> None:
-    """With any byte of the head of a block or of a round changed, decoding raises a StoreError."""
+    """With any byte of a block's head or of a round changed, decoding raises a StoreError."""
     record, played = sample.encoded()[0], as_rounds(sample)[0]
     for whole, end, decode in (
-        (record, places_in(record).open, sample.format.decode_stored),
+        (record, block_offsets(record).open, sample.format.decode_stored),
         (played, len(played), lambda damaged: sample.format.decode_rounds([damaged])),
     ):
         at, byte = data.draw(st.integers(0, end - 1)), data.draw(st.integers(1, 255))
@@ -107,8 +107,8 @@ def test_no_damage_is_read(sample: Sample, data: st.DataObject) -> None:
 
 @LAWS
 @given(st.binary(max_size=200))
-def test_noise_is_noticed_or_harmless(noise: bytes) -> None:
-    """Any bytes at all are decoded or refused with a StoreError, never with anything else."""
+def test_noise_is_found_or_harmless(noise: bytes) -> None:
+    """Decoding arbitrary bytes succeeds or raises a StoreError, never another error."""
     shape = RecordFormat(label_codec(3), 1, DenseCodec(2))
     thin = RecordFormat(label_codec(3), 1, SparseCodec(2))
     for decode in (
@@ -133,7 +133,7 @@ def test_noise_is_noticed_or_harmless(noise: bytes) -> None:
 @LAWS
 @given(samples(), st.integers(0, 255).filter(lambda version: version not in (VERSION, format_3.VERSION)))
 def test_another_format_is_refused(sample: Sample, version: int) -> None:
-    """A block that a later version wrote is not taken for one of ours."""
+    """An unknown older version is corrupt, and a later one is newer."""
     expected = StoreCorruptError if version < VERSION else NewerVersionError
     with pytest.raises(expected, match="format"):
         sample.format.decode_stored(bytes([version]) + sample.encoded()[0][1:])

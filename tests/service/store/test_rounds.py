@@ -1,4 +1,4 @@
-"""The laws of rounds: what feedback recorded comes out to the bit, and what is damaged or unknown is refused."""
+"""The laws of rounds: recorded feedback round-trips to the bit, and damaged or unknown rounds are refused."""
 
 import math
 import struct
@@ -23,7 +23,7 @@ from tests.service.store.samples import as_round, changed_round, resealed
 @LAWS
 @given(samples())
 def test_rounds_survive_to_the_bit(sample: Sample) -> None:
-    """Answers, propensities, contexts, evidence and outcome come out of a round as they went into it."""
+    """Answers, propensities, contexts, evidence and outcomes round-trip."""
     rounds = sample.format.decode_rounds(as_rounds(sample))
     assert rounds.contexts.values.tobytes() == sample.made.contexts.values.tobytes()
     assert rounds.evidence.tobytes() == sample.made.evidence.tobytes()
@@ -38,8 +38,8 @@ def test_rounds_survive_to_the_bit(sample: Sample) -> None:
 
 @LAWS
 @given(samples())
-def test_the_table_tells_when_and_from_where(sample: Sample) -> None:
-    """Each row of the table has its number, the rounds its prediction had seen, and the moments of both."""
+def test_the_table_has_times_and_round_numbers(sample: Sample) -> None:
+    """Each row has its round number, the rounds its prediction had seen, and the times of prediction and feedback."""
     table = sample.format.table(as_rounds(sample))
     n = len(sample.answers)
     assert table["round"].tolist() == list(range(1, n + 1))
@@ -47,14 +47,14 @@ def test_the_table_tells_when_and_from_where(sample: Sample) -> None:
     assert table["predicted_at"].tolist() == table["feedback_at"].tolist() == [sample.made.predicted_at] * n
     assert table["token"].tolist() == tokens_of(sample.bounds, "secret").tolist()
     assert {len(record) for record in as_rounds(sample)} == {sample.format.round_bytes}
-    apply_to_valid = sample.format.table([b"".join(as_rounds(sample))])
-    assert apply_to_valid.tobytes() == table.tobytes()
+    together = sample.format.table([b"".join(as_rounds(sample))])
+    assert together.tobytes() == table.tobytes()
 
 
 @LAWS
 @given(samples())
-def test_decoded_rounds_are_in_arrays_of_their_own(sample: Sample) -> None:
-    """A learner may write to what was decoded, and one decoding does not change another."""
+def test_decoded_rounds_share_no_arrays(sample: Sample) -> None:
+    """Writing to one decoding's arrays does not change another's."""
     records = as_rounds(sample)
     first, second = sample.format.decode_rounds(records), sample.format.decode_rounds(records)
     for mine, other in zip([*first[1:], first.contexts.values], [*second[1:], second.contexts.values], strict=True):
@@ -68,7 +68,7 @@ def test_decoded_rounds_are_in_arrays_of_their_own(sample: Sample) -> None:
 @LAWS
 @given(samples(), st.data())
 def test_a_record_of_the_wrong_length_is_corrupt(sample: Sample, data: st.DataObject) -> None:
-    """A round that was cut or prolonged is refused, at any place among others."""
+    """A truncated or extended round is refused at any position among others."""
     records = as_rounds(sample)
     at = data.draw(st.integers(0, len(records) - 1))
     length = data.draw(st.integers(1, len(records[at]) + 9).filter(lambda n: n != len(records[at])))
@@ -78,8 +78,8 @@ def test_a_record_of_the_wrong_length_is_corrupt(sample: Sample, data: st.DataOb
 
 
 @pytest.mark.parametrize("codec", [DenseCodec(2), SparseCodec(2)], ids=["dense", "sparse"])
-def test_a_round_that_lies_about_its_length_is_corrupt(codec: ContextCodec) -> None:
-    """Also where what follows would be read as if nothing were wrong; the entry is split all the same."""
+def test_a_round_with_a_false_length_is_corrupt(codec: ContextCodec) -> None:
+    """The round is refused even if the bytes would parse; the entry is still split at the true bounds."""
     shape, rounds = two_rounds(codec)
     for length in (0, 3, len(rounds[0]) - 1, len(rounds[0]) + 1, 2 * len(rounds[0]), 2**32 - 1):
         lying = length.to_bytes(4, "little") + rounds[0][4:] + rounds[1]
@@ -87,13 +87,13 @@ def test_a_round_that_lies_about_its_length_is_corrupt(codec: ContextCodec) -> N
             shape.decode_rounds([lying])
         if length != 2 * len(rounds[0]):
             assert shape.reader(VERSION).bounds(lying) == [0, len(rounds[0]), len(lying)]
-    for length in (4, 10, shape.round_bytes - 1):  # cut short, and the length is true
+    for length in (4, 10, shape.round_bytes - 1):  # truncated, with the true length
         with pytest.raises(StoreCorruptError):
             shape.decode_rounds([length.to_bytes(4, "little") + rounds[0][4:length]])
 
 
 def two_rounds(codec: ContextCodec) -> tuple[RecordFormat, list[bytes]]:
-    """Two rounds of two numbers each, and two of evidence."""
+    """Return two rounds of two features and two numbers of evidence each."""
     shape, numbers = RecordFormat(label_codec(4), 2, codec), np.ones((2, 2))
     sparse = Contexts.sparse([2, 2], [0, 1, 0, 1], numbers.reshape(-1))
     contexts = sparse if codec.fixed_bytes is None else Contexts.dense(numbers)
@@ -117,7 +117,7 @@ NEWER |= {name: {"flags": flag | EVIDENCE} for name, flag in OTHER_FLAGS.items()
 @pytest.mark.parametrize("codec", [DenseCodec(2), SparseCodec(2)], ids=["dense", "sparse"])
 @pytest.mark.parametrize("what", NEWER)
 def test_a_round_of_a_newer_version_is_refused(codec: ContextCodec, what: str) -> None:
-    """One that is whole and has what is unknown here stops the reader; one that only seems so is damaged."""
+    """An intact round with unknown content stops the reader; with a wrong checksum it is damaged."""
     shape, rounds = two_rounds(codec)
     newer = changed_round(rounds[1], label_codec(4), **NEWER[what])
     with pytest.raises(NewerVersionError):
@@ -130,8 +130,8 @@ def test_a_round_of_a_newer_version_is_refused(codec: ContextCodec, what: str) -
 
 
 @pytest.mark.parametrize("codec", [DenseCodec(2), SparseCodec(2)], ids=["dense", "sparse"])
-def test_a_body_that_is_shorter_than_ours_is_refused(codec: ContextCodec) -> None:
-    """A later version leaves parts out: no number of another part is read in their place."""
+def test_a_body_without_known_parts_is_refused(codec: ContextCodec) -> None:
+    """If a later version omits parts, no bytes of another part are read as theirs."""
     shape, rounds = two_rounds(codec)
     core = ROUND.size + 8
     bare = changed_round((core).to_bytes(4, "little") + rounds[1][4:core], label_codec(4), flags=0, context_bytes=0)
@@ -143,8 +143,8 @@ def test_a_body_that_is_shorter_than_ours_is_refused(codec: ContextCodec) -> Non
 
 @pytest.mark.parametrize("codec", [DenseCodec(2), SparseCodec(2)], ids=["dense", "sparse"])
 @pytest.mark.parametrize("sent", [1, 8, 16, 1000])
-def test_a_context_as_it_was_sent_is_passed_over(codec: ContextCodec, sent: int) -> None:
-    """The numbers that a learner learns from are the same with it, alone and among others."""
+def test_a_context_as_sent_is_skipped(codec: ContextCodec, sent: int) -> None:
+    """The decoded rounds are the same with and without it, alone and among others."""
     shape, rounds = two_rounds(codec)
     longer = (len(rounds[1]) + sent).to_bytes(4, "little") + rounds[1][4:] + b"\xfe" * sent
     with_it = changed_round(longer, label_codec(4), sent_bytes=sent)
@@ -174,7 +174,7 @@ def test_a_context_as_it_was_sent_is_passed_over(codec: ContextCodec, sent: int)
     ],
 )
 def test_impossible_numbers_are_corrupt(column: str, value: float) -> None:
-    """A number that would lead a compiled fold astray is refused: labels are its indices."""
+    """A number that would break a compiled fold is refused, as labels index its arrays."""
     shape, rounds = two_rounds(DenseCodec(2))
     shape.decode_rounds(rounds)
     if column in ROUND.fields:
@@ -188,7 +188,7 @@ def test_impossible_numbers_are_corrupt(column: str, value: float) -> None:
 
 @pytest.mark.parametrize("form", [label_set_codec(3), ranking_codec(3)], ids=["set", "ranking"])
 def test_only_a_vanishing_propensity_may_be_zero(form: AnswerCodec) -> None:
-    """Of sets and rankings, whose propensities may be too small for a number, 0 is possible and less is not."""
+    """The propensities of sets and rankings may underflow to 0; negative ones are refused."""
     shape, numbers = RecordFormat(form, 1, DenseCodec(1)), np.ones((1, 1))
     answer = [1, 0, 2] if form.dtype.base == np.int32 else [1, 0, 1]
     (played,) = as_rounds(plain_sample(form, shape, answer, numbers, numbers))
@@ -213,7 +213,7 @@ def test_only_a_vanishing_propensity_may_be_zero(form: AnswerCodec) -> None:
     ],
 )
 def test_impossible_rows_are_corrupt(form: AnswerCodec, wrong: list[int], column: str) -> None:
-    """A row that is no set or ranking is refused, as an answer and as a truth; unknown may be a whole truth only."""
+    """A row that is not a set or a ranking is refused; only a complete truth may be unknown."""
     shape, numbers = RecordFormat(form, 1, DenseCodec(1)), np.ones((2, 1))
     sample = plain_sample(form, shape, [0, 1, 2] if form.dtype.base == np.int32 else [0, 1, 1], numbers, numbers)
     records = as_rounds(sample)
@@ -227,7 +227,7 @@ def test_impossible_rows_are_corrupt(form: AnswerCodec, wrong: list[int], column
 
 
 def test_nothing_is_lost_to_rounding() -> None:
-    """Numbers that single precision would change survive: a third, the smallest and the largest."""
+    """Numbers that single precision cannot represent survive: a third, the smallest and the largest."""
     numbers = np.array([[1 / 3, 5e-324, 1.7976931348623157e308, -math.pi]])
     sample = plain_sample(label_codec(2), RecordFormat(label_codec(2), 0, DenseCodec(4)), 0, numbers, np.empty((1, 0)))
     assert sample.format.decode_rounds(as_rounds(sample)).contexts.values.tolist() == numbers[0].tolist()

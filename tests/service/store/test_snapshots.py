@@ -1,4 +1,4 @@
-"""The laws of every store's snapshots: what was written is what is read, or it is known to be damaged or newer."""
+"""The laws of snapshots: they round-trip, or are recognized as damaged or newer."""
 
 import asyncio
 from typing import Any
@@ -21,7 +21,7 @@ KEPT = Snapshot(7, b"0123456789", statistics=b"{}", change_count=2)
 
 @pytest.fixture
 def key(store: RedisStore, name: str, runner: asyncio.Runner, monkeypatch: pytest.MonkeyPatch) -> ModelKey:
-    """A model whose snapshot has three parts."""
+    """Create a model whose snapshot has three parts."""
     monkeypatch.setattr(redis_store, "_PART_BYTES", 4)
     made = ModelKey(name, "first")
     assert runner.run(store.create_model(made, "{}", NOW))
@@ -30,19 +30,19 @@ def key(store: RedisStore, name: str, runner: asyncio.Runner, monkeypatch: pytes
 
 
 async def test_a_snapshot_is_read_as_it_was_written(store: RedisStore, key: ModelKey) -> None:
-    """Rounds, changes, statistics and state, whatever number of parts it has."""
+    """Rounds, changes, statistics and state round-trip with any number of parts."""
     assert await store.load_snapshot(key) == KEPT
 
 
 @pytest.mark.parametrize("field", ["000000", "000001", "000002", "rounds", "changes", "tally", "check"])
-async def test_any_byte_of_a_snapshot_may_be_damaged(
+async def test_any_damaged_byte_of_a_snapshot_is_found(
     store: RedisStore, store_url: str, key: ModelKey, field: str
 ) -> None:
-    """A snapshot with one byte changed, or without a field, is damaged, and nothing of it is returned."""
+    """A snapshot with a changed byte or a missing field is damaged, and nothing of it is returned."""
     with raw(store_url) as client:
-        there: Any = client.hget(keys.snapshot(*key), field)
-        for at in range(len(there)):
-            client.hset(keys.snapshot(*key), field, there[:at] + bytes([there[at] ^ 1]) + there[at + 1 :])
+        stored: Any = client.hget(keys.snapshot(*key), field)
+        for at in range(len(stored)):
+            client.hset(keys.snapshot(*key), field, stored[:at] + bytes([stored[at] ^ 1]) + stored[at + 1 :])
             with pytest.raises(DamagedSnapshotError):
                 await store.load_snapshot(key)
         client.hdel(keys.snapshot(*key), field)
@@ -51,14 +51,14 @@ async def test_any_byte_of_a_snapshot_may_be_damaged(
 
 
 async def test_a_snapshot_that_lost_its_version_is_damaged(store: RedisStore, key: ModelKey) -> None:
-    """It is not taken for one of release 0.1.0, which had no check."""
+    """It is not read as one of release 0.1.0, which had no checksum."""
     await store.command("HDEL", keys.snapshot(*key), "version")
     with pytest.raises(DamagedSnapshotError):
         await store.load_snapshot(key)
 
 
 async def test_parts_of_another_snapshot_are_damage(store: RedisStore, key: ModelKey) -> None:
-    """Each part may be whole, and the state be none."""
+    """Intact parts in the wrong order are damage."""
     await store.command("HSET", keys.snapshot(*key), "000000", "4567", "000001", "0123")
     with pytest.raises(DamagedSnapshotError):
         await store.load_snapshot(key)
@@ -68,14 +68,14 @@ async def test_parts_of_another_snapshot_are_damage(store: RedisStore, key: Mode
 async def test_a_snapshot_of_a_newer_version_is_not_read(
     store: RedisStore, key: ModelKey, field: str, value: int
 ) -> None:
-    """Whatever else is in it, and whether its check is one that this version knows or not."""
+    """It is refused whatever else it contains, and whether or not its checksum is known."""
     await store.command("HSET", keys.snapshot(*key), field, value, "check", "of another kind")
     with pytest.raises(NewerVersionError):
         await store.load_snapshot(key)
 
 
 async def test_a_snapshot_of_the_first_release_is_read(store: RedisStore, key: ModelKey) -> None:
-    """It has neither a version nor changes nor a check."""
+    """It has neither a version nor changes nor a checksum."""
     await store.command("HDEL", keys.snapshot(*key), "version", "changes", "check")
     assert await store.load_snapshot(key) == KEPT._replace(change_count=0)
 
@@ -90,19 +90,19 @@ async def test_a_snapshot_of_the_first_release_is_read(store: RedisStore, key: M
         (Snapshot(8, b"other"), True),
     ],
 )
-async def test_what_has_seen_more_rounds_or_changes_is_kept(
+async def test_the_snapshot_with_more_rounds_or_changes_is_kept(
     store: RedisStore, key: ModelKey, written: Snapshot, kept: bool
 ) -> None:
-    """Rounds count first; with as many rounds, changes."""
+    """Rounds are compared first, then changes."""
     assert await store.save_snapshot(key, written, 10) == max(7, written.round_count)
     assert await store.load_snapshot(key) == (written if kept else KEPT)
 
 
 @pytest.mark.parametrize("damaged", [False, True])
-async def test_an_older_version_replaces_only_what_is_damaged(
+async def test_an_older_version_replaces_only_a_damaged_newer_snapshot(
     store: RedisStore, key: ModelKey, monkeypatch: pytest.MonkeyPatch, damaged: bool
 ) -> None:
-    """A snapshot of a newer version stays, though an older worker has seen more, until it is known to be damaged."""
+    """A newer version's snapshot stays, even if an older worker has seen more rounds, until it is marked damaged."""
     monkeypatch.setattr(redis_store, "SNAPSHOT_VERSION", SNAPSHOT_VERSION + 1)
     monkeypatch.setattr(snapshot_parts, "SNAPSHOT_VERSION", SNAPSHOT_VERSION + 1)
     newer = KEPT._replace(round_count=8)
@@ -119,7 +119,7 @@ async def test_an_older_version_replaces_only_what_is_damaged(
 
 
 async def test_a_key_of_another_type_is_a_damaged_snapshot(store: RedisStore, key: ModelKey) -> None:
-    """It is recorded as that, it hides no damage of rounds, and the next snapshot takes its place."""
+    """It is recorded as a damaged snapshot, and the next snapshot replaces it."""
     await store.command("DEL", keys.snapshot(*key))
     await store.command("SET", keys.snapshot(*key), "noise")
     with pytest.raises(DamagedSnapshotError, match="type") as caught:
@@ -131,8 +131,8 @@ async def test_a_key_of_another_type_is_a_damaged_snapshot(store: RedisStore, ke
     assert await store.load_snapshot(key) == KEPT
 
 
-async def test_the_log_is_trimmed_where_changes_are_in_it(store: RedisStore, store_url: str, key: ModelKey) -> None:
-    """The last rounds that a snapshot has seen stay, and so do changes that it has not seen."""
+async def test_a_log_with_changes_is_trimmed(store: RedisStore, store_url: str, key: ModelKey) -> None:
+    """The last rounds before the snapshot stay, and so do changes that it has not seen."""
     ids = [*(f"{n}-0" for n in range(1, 501)), "500-1", "500-2"]
     with raw(store_url) as client:
         for id_ in ids:
@@ -148,10 +148,10 @@ async def test_the_log_is_trimmed_where_changes_are_in_it(store: RedisStore, sto
 @pytest.mark.parametrize(
     ("changes", "moment", "kept"), [(1, MOMENT, 3), (0, MOMENT, 0), (2, MOMENT, 0), (1, b"8" * 8, 0)]
 )
-async def test_a_snapshot_knows_its_last_entry(
+async def test_a_snapshot_is_matched_with_its_last_entry(
     store: RedisStore, store_url: str, name: str, changes: int, moment: bytes, kept: int
 ) -> None:
-    """By its rounds and changes together: the log must have that entry, of that moment."""
+    """The log must have the entry of its rounds and changes, with the same time."""
     key = ModelKey(name, "first")
     assert await store.create_model(key, "{}", NOW)
     with raw(store_url) as client:
@@ -163,7 +163,7 @@ async def test_a_snapshot_knows_its_last_entry(
 
 
 async def test_older_statistics_never_replace_newer_ones(store: RedisStore, name: str) -> None:
-    """However many rounds they count; newer ones replace older ones that count fewer."""
+    """A newer version's statistics replace an older version's, never the reverse, whatever their round counts."""
     key = ModelKey(name, "first")
     assert await store.create_model(key, "{}", NOW)
     for rounds, version, kept in ((5, 2, 5), (6, 3, 6), (9, 2, 6), (6, 3, 6), (7, 4, 7), (8, 3, 7)):

@@ -1,4 +1,4 @@
-"""The laws of stores in trouble: full, stopped, or without room; what they refuse changes nothing."""
+"""The laws of stores that are full, stopped or unable to write: refused calls change nothing."""
 
 import asyncio
 import re
@@ -21,7 +21,7 @@ from tests.service.store.troubles import TROUBLES, Trouble, in_trouble
 
 @pytest.fixture(params=["embedded-valkey", "redis-server"])
 def private_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    """A store of this test's own, of each kind."""
+    """Start each kind of store for this test only."""
     if request.param == "embedded-valkey":
         with EmbeddedServer(tmp_path) as server:
             yield server.url
@@ -33,35 +33,35 @@ def private_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]
 
 
 async def fill(store: Store) -> None:
-    """A model with an open prediction."""
+    """Create a model with an open prediction."""
     await store.create_model(KEY, "{}", NOW)
     await store.add_predictions(KEY, sample_predictions("open"), WINDOW, None)
 
 
-def everything(url: str) -> dict[Any, Any]:
-    """The value of each key."""
+def dump_all(url: str) -> dict[Any, Any]:
+    """Return the dumped value of each key."""
     with raw(url) as client:
         return {key: client.dump(key) for key in client.scan_iter()}
 
 
 async def test_a_full_store_refuses_writes_and_changes_nothing(private_url: str) -> None:
-    """Out of memory, every writing call raises StoreFullError, nothing is written, and reading goes on."""
+    """Out of memory, every writing call raises StoreFullError, nothing is written, and reads still work."""
     async with open_store(private_url) as store:
         await fill(store)
         with raw(private_url) as client:
             client.config_set("maxmemory", 1)
-        before = everything(private_url)
+        before = dump_all(private_url)
         for write in WRITES.values():
             with pytest.raises(StoreFullError):
                 await write(store)
-        assert everything(private_url) == before
+        assert dump_all(private_url) == before
         for read in READS.values():
             await read(store)
         assert await store.delete_model("forest")
 
 
-async def test_a_store_with_room_again_takes_the_same_feedback(private_url: str) -> None:
-    """What a full store refused is recorded, once, when it is repeated with memory left."""
+async def test_feedback_is_recorded_once_memory_is_free_again(private_url: str) -> None:
+    """Feedback that a full store refused is recorded once when repeated."""
     async with open_store(private_url) as store:
         await fill(store)
         with raw(private_url) as client:
@@ -73,8 +73,8 @@ async def test_a_store_with_room_again_takes_the_same_feedback(private_url: str)
         assert result.status is FeedbackStatus.RECORDED
 
 
-async def test_a_full_store_still_confirms_what_it_has(private_url: str) -> None:
-    """Feedback that changes nothing is answered as ever, though it cannot be counted."""
+async def test_a_full_store_still_confirms_duplicates(private_url: str) -> None:
+    """Feedback that changes nothing gets its usual answer, though it cannot be counted."""
     async with open_store(private_url) as store:
         await fill(store)
         await store.add_feedback(KEY, [GIVEN], STRICT, NOW)
@@ -84,14 +84,14 @@ async def test_a_full_store_still_confirms_what_it_has(private_url: str) -> None
         assert result.status is FeedbackStatus.DUPLICATE
 
 
-async def until(readiness: Callable[[], Coroutine[Any, Any, Any]], good: bool) -> str:
-    """Asks until the store is ready, or is not; what it says then."""
+async def wait_for_readiness(readiness: Callable[[], Coroutine[Any, Any, Any]], good: bool) -> str:
+    """Poll until the store is ready, or until it is not; return its last report."""
     async with asyncio.timeout(30.0):
         while True:
             try:
-                said = str(await readiness())
+                report = str(await readiness())
                 if good:
-                    return said
+                    return report
             except StoreUnavailableError as error:
                 if not good:
                     return error.detail
@@ -99,25 +99,25 @@ async def until(readiness: Callable[[], Coroutine[Any, Any, Any]], good: bool) -
 
 
 @pytest.mark.parametrize("trouble", TROUBLES.values(), ids=TROUBLES)
-async def test_a_store_is_ready_when_it_takes_writes(private_url: str, trouble: Trouble) -> None:
-    """In each trouble it is not, though nobody else writes, and says why, as each write does; reading goes on."""
+async def test_a_store_is_ready_only_if_it_accepts_writes(private_url: str, trouble: Trouble) -> None:
+    """In each failure readiness and every write report the reason, even without other writes; reads still work."""
     async with open_store(private_url) as store:
         await fill(store)
         await store.check()
         with in_trouble(private_url, trouble):
-            assert re.search(trouble.says, await until(store.check, good=False))
+            assert re.search(trouble.says, await wait_for_readiness(store.check, good=False))
             for write in WRITES.values():
                 with pytest.raises((StoreUnavailableError, StoreFullError), match=trouble.says):
                     await write(store)
             for read in READS.values():
                 await read(store)
-        await until(store.check, good=True)
+        await wait_for_readiness(store.check, good=True)
         (result,) = await store.add_feedback(KEY, [GIVEN], STRICT, NOW)
         assert result.status is FeedbackStatus.RECORDED
 
 
-async def test_readiness_leaves_nothing(private_url: str) -> None:
-    """What it writes is one key, which is soon forgotten."""
+async def test_readiness_leaves_one_expiring_key(private_url: str) -> None:
+    """Readiness writes one key, which expires soon."""
     async with open_store(private_url) as store:
         for _ in range(3):
             await store.check()
@@ -127,8 +127,8 @@ async def test_readiness_leaves_nothing(private_url: str) -> None:
             assert 0 < client.ttl(key) <= 10
 
 
-async def test_one_primary_that_takes_no_writes_is_enough(small_cluster: Cluster) -> None:
-    """A cluster is ready when each primary takes writes; each has its own key, in a slot that it has."""
+async def test_one_primary_without_writes_makes_a_cluster_unready(small_cluster: Cluster) -> None:
+    """A cluster is ready if each primary accepts writes to a probe key in one of its slots."""
     async with open_store(small_cluster.url) as store:
         primaries = await store._connection.primaries()
         probes = [primary.probe for primary in primaries if primary.probe is not None]
@@ -146,7 +146,7 @@ async def test_one_primary_that_takes_no_writes_is_enough(small_cluster: Cluster
 
 
 async def test_a_store_that_may_evict_is_not_ready(private_url: str) -> None:
-    """With a memory limit and an eviction policy, models could vanish: the store is not ready, and says why."""
+    """With a memory limit and an eviction policy models could vanish, so the store reports the reason."""
     async with open_store(private_url) as store:
         with raw(private_url) as client:
             client.config_set("maxmemory", "1gb")
@@ -155,8 +155,8 @@ async def test_a_store_that_may_evict_is_not_ready(private_url: str) -> None:
             await store.check()
 
 
-async def test_a_store_without_its_file_warns(private_url: str) -> None:
-    """Without an append-only file the store is ready, but says that a stop loses everything."""
+async def test_a_store_without_its_append_only_file_warns(private_url: str) -> None:
+    """It is ready, but warns that a stop loses everything."""
     async with open_store(private_url) as store:
         with raw(private_url) as client:
             client.config_set("appendonly", "no")

@@ -1,4 +1,4 @@
-"""Rounds played against a store by several at once while something happens to it."""
+"""Concurrent rounds against a store, to run while something happens to it."""
 
 import asyncio
 from collections import Counter
@@ -18,7 +18,7 @@ _T = TypeVar("_T")
 
 
 class Traffic:
-    """What the players did."""
+    """The players' rounds, errors and acknowledgments."""
 
     def __init__(self, store: Store) -> None:
         self.store = store
@@ -27,7 +27,7 @@ class Traffic:
         self.over = False
 
     async def play(self, player: int) -> None:
-        """Rounds until it is over, each request repeated until it is answered."""
+        """Play rounds until the end; repeat each request until it is answered."""
         number = 0
         while not self.over:
             number += 1
@@ -40,14 +40,14 @@ class Traffic:
             await asyncio.sleep(0.002)
 
     async def has_grown(self, by: int = 50) -> None:
-        """Waits for so many more acknowledgments."""
+        """Wait for `by` more acknowledgments."""
         enough = len(self.acknowledged) + by
         async with asyncio.timeout(60.0):
-            while len(self.acknowledged) < enough:  # noqa: ASYNC110  six players would each have to tell
+            while len(self.acknowledged) < enough:  # noqa: ASYNC110  six players would each need to set an event
                 await asyncio.sleep(0.01)
 
     async def logged(self) -> list[str]:
-        """The prediction ids of the rounds in the log, which are numbered without a gap."""
+        """Return the prediction ids of the logged rounds; check that these are numbered without a gap."""
         tail = await self._insist(lambda: self.store.read_tail(KEY, 0, 1_000_000))
         assert [entry.last_round for entry in tail.entries] == list(range(1, tail.round_count + 1))
         return [entry.block for entry in tail.entries]
@@ -71,7 +71,7 @@ class Traffic:
 
 @asynccontextmanager
 async def traffic(store: Store) -> AsyncIterator[Traffic]:
-    """Traffic on a new model, until the end of the context."""
+    """Run traffic on a new model until the end of the context."""
     await store.create_model(KEY, "{}", NOW)
     made = Traffic(store)
     async with asyncio.TaskGroup() as players:

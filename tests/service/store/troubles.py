@@ -1,4 +1,4 @@
-"""Ways in which a store that answers takes no writes, and how each ends."""
+"""Ways in which a running store refuses writes, each with its undo."""
 
 import resource
 from collections.abc import Callable, Iterator
@@ -11,11 +11,11 @@ from tests.servers import raw, wait_until
 
 
 class Trouble(NamedTuple):
-    """One way.
+    """One such way.
 
     Attributes:
-        applied: brings it about for as long as it lasts.
-        says: what the refusals say, a regular expression.
+        applied: causes it for the duration of the context.
+        says: pattern of the error messages.
     """
 
     applied: Callable[[redis.Redis], Any]
@@ -23,14 +23,14 @@ class Trouble(NamedTuple):
 
 
 def process_of(client: redis.Redis) -> int:
-    """The process of a store on this machine."""
+    """Return the process id of a store on this machine."""
     info: Any = client.info("server")
     return int(info["process_id"])
 
 
 @contextmanager
 def no_larger_files(client: redis.Redis) -> Iterator[None]:
-    """The store's process can make no file larger, as on a full disk; its launcher ignores SIGXFSZ."""
+    """Keep the store's process from growing any file, like a full disk; its launcher ignores SIGXFSZ."""
     pid, (soft, hard) = process_of(client), (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
     resource.prlimit(pid, resource.RLIMIT_FSIZE, (0, hard))
     try:
@@ -41,7 +41,7 @@ def no_larger_files(client: redis.Redis) -> Iterator[None]:
 
 @contextmanager
 def no_dump(client: redis.Redis) -> Iterator[None]:
-    """The last dump failed, and a dump is all that is kept."""
+    """Make the last dump fail in a store that persists by dumps only."""
 
     def ended(status: str) -> bool:
         info: Any = client.info("persistence")
@@ -59,7 +59,7 @@ def no_dump(client: redis.Redis) -> Iterator[None]:
 
 @contextmanager
 def configured(client: redis.Redis, name: str, value: Any) -> Iterator[None]:
-    """Another setting."""
+    """Change a setting."""
     before: Any = client.config_get(name)
     client.config_set(name, value)
     try:
@@ -70,7 +70,7 @@ def configured(client: redis.Redis, name: str, value: Any) -> Iterator[None]:
 
 @contextmanager
 def demoted(client: redis.Redis) -> Iterator[None]:
-    """The store is the replica of nobody who answers."""
+    """Make the store a replica of an unreachable primary."""
     client.replicaof("127.0.0.1", "1")
     try:
         yield
@@ -89,6 +89,6 @@ TROUBLES = {
 
 @contextmanager
 def in_trouble(url: str, trouble: Trouble) -> Iterator[None]:
-    """A store in this trouble."""
+    """Apply this failure to a store."""
     with raw(url) as client, trouble.applied(client):
         yield

@@ -1,4 +1,4 @@
-"""A store with a model in it, and what its laws do there."""
+"""A store with one model, and the steps of its laws."""
 
 from typing import NamedTuple
 
@@ -7,36 +7,36 @@ from service.store.stored_models import ModelKey
 from tests.service.store.samples import FORMAT, NOW, STRICT, WINDOW, id_of, sample_predictions
 
 
-class Place(NamedTuple):
-    """A store with a new model in it."""
+class Scenario(NamedTuple):
+    """A store with one new model."""
 
     store: Store
     key: ModelKey
 
     async def predict(self, *ids: str, label: int = 2) -> list[bytes | None]:
-        """Stores predictions of that label, whatever rounds they have seen."""
+        """Store predictions of this label without checking the rounds that they have seen."""
         heads = await self.store.add_predictions(self.key, sample_predictions(*ids, label=label), WINDOW, None)
         assert isinstance(heads, list)
         return heads
 
     async def judge(self, *feedback: Feedback, now: float = NOW, rules: FeedbackRules = STRICT) -> list[FeedbackStatus]:
-        """Gives feedback; what became of it."""
+        """Give feedback; return its statuses."""
         return [result.status for result in await self.store.add_feedback(self.key, feedback, rules, now)]
 
     async def play(self, n: int) -> None:
-        """Adds n rounds to the log."""
+        """Add n rounds to the log."""
         ids = [f"p{number}" for number in range(n)]
         await self.predict(*ids)
         await self.judge(*(Feedback(id_of(own), True, None) for own in ids))
 
     async def counters(self) -> tuple[int, int, int]:
-        """Rounds, predictions and correct rounds."""
+        """Return the numbers of rounds, predictions and correct rounds."""
         model = await self.store.get_model(self.key.name)
         assert model is not None
         return model.round_count, model.predictions, model.correct
 
     async def numbers(self, after: int = 0, limit: int = 1000) -> list[int]:
-        """The numbers of the rounds in the log."""
+        """Return the numbers of the rounds in the log."""
         entries = (await self.store.read_tail(self.key, after, limit)).entries
         numbers: list[int] = FORMAT.table([entry.payload for entry in entries])["round"].tolist()
         return numbers

@@ -1,0 +1,70 @@
+"""Routes that refuse a query string with parameters they do not have."""
+
+from collections import Counter
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from itertools import islice
+from typing import Any
+
+from fastapi import Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.routing import APIRoute
+
+from service.api.responses.problem_types import OF_QUERY
+from service.api.responses.problems import MOST_FIELDS, documented
+from service.wording.values import choices
+
+Handler = Callable[[Request], Coroutine[Any, Any, Response]]
+
+_DOCUMENTED: dict[int | str, dict[str, Any]] = {
+    int(status): answer for status, answer in documented(*OF_QUERY.values()).items()
+}
+
+
+class StrictRoute(APIRoute):
+    """A route that answers 400 to unknown and to repeated query parameters, before it reads the body."""
+
+    def __init__(self, *args: Any, responses: dict[int | str, dict[str, Any]] | None = None, **settings: Any) -> None:
+        super().__init__(*args, responses=(responses or {}) | _DOCUMENTED, **settings)
+
+    def get_route_handler(self) -> Handler:
+        """See `APIRoute.get_route_handler`."""
+        answer, names = self.answer_handler(), [field.alias for field in self.dependant.query_params]
+
+        async def strict(request: Request) -> Response:
+            if request.scope["query_string"]:
+                check_query(request, names)
+            return await answer(request)
+
+        return strict
+
+    def answer_handler(self) -> Handler:
+        """Return the function that answers a request whose query parameters are known."""
+        return super().get_route_handler()
+
+
+def check_query(request: Request, names: Sequence[str]) -> None:
+    """Refuse unknown and repeated query parameters.
+
+    Args:
+        request: The request.
+        names: Parameters of its operation.
+
+    Raises:
+        RequestValidationError: If there is one; it has at most `MOST_FIELDS` of them.
+    """
+    if errors := list(islice(_errors(request, names), MOST_FIELDS)):
+        raise RequestValidationError(errors)
+
+
+def _errors(request: Request, names: Sequence[str]) -> Iterator[dict[str, Any]]:
+    for name, times in Counter(name for name, _ in request.query_params.multi_items()).items():
+        if name not in names:
+            yield {"type": "unknown_parameter", "loc": ("query", name), "msg": _unknown(name, names)}
+        elif times > 1:
+            yield {"type": "repeated_parameter", "loc": ("query", name), "msg": f"given {times} times; give it once"}
+
+
+def _unknown(name: str, names: Sequence[str]) -> str:
+    if not names:
+        return "unknown query parameter; this operation has none"
+    return f"unknown query parameter; {choices(name, tuple(names), 'known parameters')}"

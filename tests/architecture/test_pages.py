@@ -1,0 +1,90 @@
+"""Laws of the Markdown pages: they stay short, and their links lead somewhere."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+MOST_LINES = {"README.md": 130, "ARCHITECTURE.md": 100, "RESULTS.md": 150, "docs/decisions/*.md": 35}
+
+_LINK = re.compile(r"\]\(([^)#\s]+)(?:#([^)\s]+))?\)|\]\(#([^)\s]+)\)")
+_CODE = re.compile(r"^```.*?^```", re.DOTALL | re.MULTILINE)
+
+
+def pages() -> list[Path]:
+    """Return the Markdown pages that the project owns."""
+    folders = ["", "docs", "docs/decisions", "benchmarks/papers", "benchmarks/papers/results"]
+    return sorted(page for folder in folders for page in (ROOT / folder).glob("*.md"))
+
+
+def broken_links(page: Path) -> Iterator[str]:
+    """Yield each relative link of a page whose file or heading does not exist."""
+    for match in _LINK.finditer(_CODE.sub("", page.read_text())):
+        target, heading, own_heading = match.groups()
+        if target and "://" in target:
+            continue
+        file = page.parent / target if target else page
+        anchor = heading or own_heading
+        if not file.exists() or (anchor and anchor not in anchors(file)):
+            yield match.group()
+
+
+def anchors(page: Path) -> set[str]:
+    """Return the anchors that GitHub derives from the headings of a page, and those it names itself."""
+    text = page.read_text()
+    titles = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
+    derived = {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+    return derived | set(re.findall(r'<a (?:id|name)="([^"]+)"', text))
+
+
+@pytest.mark.parametrize("page", pages(), ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_relative_link_leads_somewhere(page: Path) -> None:
+    """Each link names a file, and a heading if any, that exists."""
+    assert list(broken_links(page)) == []
+
+
+@pytest.mark.parametrize("pattern", MOST_LINES)
+def test_pages_stay_short(pattern: str) -> None:
+    """A page that grows is split, or moved to docs/."""
+    lengths = {str(page.relative_to(ROOT)): len(page.read_text().splitlines()) for page in ROOT.glob(pattern)}
+    assert lengths, pattern
+    assert {page: n for page, n in lengths.items() if n > MOST_LINES[pattern]} == {}
+
+
+def test_the_glossary_fits_thirty_lines() -> None:
+    """The glossary stays readable in one go."""
+    _, glossary = (ROOT / "ARCHITECTURE.md").read_text().split("## Glossary\n")
+    assert len(glossary.strip().splitlines()) <= 30
+
+
+def test_the_contributing_guide_names_six_commands_of_the_makefile() -> None:
+    """The table of commands has six rows, each a target of the Makefile."""
+    _, section = (ROOT / "CONTRIBUTING.md").read_text().split("## Commands\n")
+    named = re.findall(r"^\| `make (\w[\w-]*)", section.split("\n## ")[0], re.MULTILINE)
+    targets = re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    assert len(named) == 6
+    assert set(named) <= set(targets)
+
+
+@pytest.mark.parametrize("page", pages(), ids=lambda page: str(page.relative_to(ROOT)))
+def test_commands_in_pages_exist(page: Path) -> None:
+    """Each `make` target and each module after `python -m` that a page names is one of this repository."""
+    text = page.read_text()
+    targets = set(re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    modules = [
+        Path(*name.split(".")) for name in re.findall(r"python -m ((?:benchmarks|tests|service|learners)[\w.]*)", text)
+    ]
+    assert set(re.findall(r"(?:`|^)make ([a-z][\w-]*)", text, re.MULTILINE)) <= targets
+    assert [str(m) for m in modules if not ((ROOT / m).is_dir() or (ROOT / m).with_suffix(".py").exists())] == []
+
+
+def test_a_broken_link_is_found(tmp_path: Path) -> None:
+    """The checker itself finds a missing file and a missing heading."""
+    page = tmp_path / "page.md"
+    page.write_text(
+        "# A title\n[a](page.md#a-title) [b](#a-title) [c](missing.md) [d](#missing) [e](https://example.org/x)"
+    )
+    assert list(broken_links(page)) == ["](missing.md)", "](#missing)"]

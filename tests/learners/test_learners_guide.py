@@ -1,0 +1,118 @@
+"""`docs/learners.md` covers every learner, and its names, settings, guarantees and memory are true."""
+
+import json
+import re
+from dataclasses import fields
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from learners.base import Problem
+from learners.layouts import state_bytes
+from learners.registry import ALIASES, ALL_LEARNERS
+
+ROOT = Path(__file__).parents[2]
+GUIDE = (ROOT / "docs/learners.md").read_text(encoding="utf-8")
+TABLES = ("## Sources", "## Guarantees", "## When to choose it")
+ANSWERS = {"label", "level", "label-set", "ranking"}
+API_NAMES = {"learner", "features.norm", "true_label", "true_labels"}
+VALUES = {"scale", "unit", "reject", "as_of_prediction", "recompute"}
+SETTINGS = re.compile(r"`(\{[^`]*\})`")
+EACH_LEARNER = pytest.mark.parametrize("algorithm", sorted(ALL_LEARNERS))
+
+
+@cache
+def rows(heading: str) -> dict[str, list[str]]:
+    """Return the rows of the first table after a heading, by algorithm."""
+    section = GUIDE[GUIDE.index(f"\n{heading}") :].split("\n## ")[1]
+    cells = [re.split(r"(?<!\\)\|", line)[1:-1] for line in section.splitlines() if line.startswith("| `")]
+    return {first.strip(" `"): [each.strip() for each in rest] for first, *rest in cells}
+
+
+def problem_for(algorithm: str) -> Problem:
+    """Return a problem that every learner accepts, so large that lower-order terms do not matter."""
+    return Problem(n_labels=3 if algorithm == "adahedge" else 10, n_features=200)
+
+
+def build(algorithm: str, settings: dict[str, Any]) -> Any:
+    """Return a learner with these hyperparameters."""
+    return ALL_LEARNERS[algorithm](problem=problem_for(algorithm), **settings)
+
+
+def settings_in(text: str) -> list[dict[str, Any]]:
+    """Return the hyperparameters that a text shows as JSON."""
+    return [json.loads(found) for found in SETTINGS.findall(text)]
+
+
+def hyperparameters_of(algorithm: str) -> set[str]:
+    """Return the names of a learner's hyperparameters."""
+    return {field.name for field in fields(ALL_LEARNERS[algorithm])} - {"problem"}
+
+
+@pytest.mark.parametrize("heading", TABLES)
+def test_every_table_has_every_learner(heading: str) -> None:
+    """Each table has one row for each registered algorithm, and no other."""
+    assert sorted(rows(heading)) == sorted(ALL_LEARNERS)
+
+
+def test_every_name_exists() -> None:
+    """Each lower-case code span is an algorithm, an alias, a hyperparameter, a value, or a name of the API."""
+    known = set().union(ALL_LEARNERS, ALIASES, ANSWERS, API_NAMES, VALUES, *map(hyperparameters_of, ALL_LEARNERS))
+    spans = set(re.findall(r"`([a-z][a-z0-9._-]*)`", GUIDE))
+    assert spans <= known
+
+
+@EACH_LEARNER
+def test_the_tuning_names_hyperparameters_of_the_learner(algorithm: str) -> None:
+    """A code span in a learner's row is one of its hyperparameters, or a learner."""
+    tuning = rows(TABLES[2])[algorithm][1]
+    spans = set(re.findall(r"`([a-z][a-z_-]*)`", tuning))
+    assert spans <= hyperparameters_of(algorithm) | set(ALL_LEARNERS)
+
+
+@pytest.mark.parametrize("heading", TABLES)
+@EACH_LEARNER
+def test_the_settings_are_accepted(algorithm: str, heading: str) -> None:
+    """Settings that the guide shows can be copied into a model."""
+    for settings in settings_in(" ".join(rows(heading)[algorithm])):
+        build(algorithm, settings)
+
+
+@EACH_LEARNER
+def test_the_answer_and_the_feedback_are_those_of_the_learner(algorithm: str) -> None:
+    """The kind of answer is exact, and only learners under full information need the true label."""
+    learner, row = build(algorithm, {}), rows(TABLES[0])[algorithm]
+    assert row[1] == learner.answer
+    assert row[2].startswith("true label" if learner.needs_true_label else "bit")
+
+
+@EACH_LEARNER
+def test_a_guarantee_is_claimed_only_where_one_is_proved(algorithm: str) -> None:
+    """The defaults have "None" exactly where no theorem covers them; the settings shown have a theorem."""
+    proved, covered = rows(TABLES[1])[algorithm]
+    guarantee = build(algorithm, {}).guarantee
+    assert proved.startswith("None") == guarantee.startswith("No theorem")
+    for source in re.findall(r"\((?:Theorem|Lemma|Algorithm|Appendix) [\dA-Z.]*\d?\)", proved):
+        assert source.strip("()") in guarantee
+    for settings in settings_in(covered):
+        assert not build(algorithm, settings).guarantee.startswith("No theorem"), settings
+
+
+@EACH_LEARNER
+def test_the_memory_is_that_of_the_state(algorithm: str) -> None:
+    """The formula gives the numbers of the default state, up to lower-order terms."""
+    learner = build(algorithm, {})
+    formula = rows(TABLES[0])[algorithm][5].split(";")[0].replace("·", "*").replace("²", "**2")
+    symbols = {"K": learner.problem.n_labels, "d": learner.problem.n_features}
+    sizes = {name: getattr(learner, name) for name in hyperparameters_of(algorithm)}
+    stated = eval(formula, {"__builtins__": {}}, sizes | symbols)
+    assert state_bytes(learner) / 8 == pytest.approx(stated, rel=0.05, abs=10)
+
+
+def test_the_guide_links_to_what_exists() -> None:
+    """Each relative link names a file of the repository."""
+    links = re.findall(r"\]\(([^)#]+)", GUIDE)
+    assert "../openapi.md" in links
+    assert all((ROOT / "docs" / link).exists() for link in links)

@@ -1,0 +1,71 @@
+"""OPERATIONS.md against the code: settings, durability, and the hyperparameters that its runbook names."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from service.catalogue.catalogue import describe_learners
+from service.commands.openapi_md import page
+from service.commands.serve_options import default_of
+from service.settings import Settings
+from service.store.connections import readiness
+from service.store.embedded.server import EmbeddedServer
+
+ROOT = Path(__file__).parents[1]
+TEXT = (ROOT / "OPERATIONS.md").read_text()
+COMPOSE = (ROOT / "docker-compose.yml").read_text()
+
+DURABILITY = {
+    "OPERATIONS.md": TEXT,
+    "README.md": (ROOT / "README.md").read_text(),
+    "docker/valkey.conf": (ROOT / "docker" / "valkey.conf").read_text(),
+    "the embedded store": str(EmbeddedServer.__doc__),
+    "the setting": str(Settings.model_fields["appendfsync"].description),
+    "readyz": readiness._PERSISTENCE["yes", "everysec"],
+    "the example of readyz": page(),
+}
+"""Every text that states what `appendfsync everysec` may lose."""
+
+_POWER_LOSS = r"power (?:loss|cut)|loss of power"
+
+
+def test_the_table_of_settings_is_the_settings() -> None:
+    """Each setting has a row with its variable, its default and its description, in the order of the code."""
+    rows = [
+        f"| `WAGER_{name.upper()}` | {f'`{default}`' if (default := default_of(field)) else 'unset'} "
+        f"| {field.description} |"
+        for name, field in Settings.model_fields.items()
+    ]
+    assert re.findall(r"^\| `WAGER_.*$", TEXT, re.MULTILINE) == rows
+
+
+def test_every_variable_is_known() -> None:
+    """A variable in the text is a setting, or one of docker-compose.yml."""
+    settings = {f"WAGER_{name.upper()}" for name in Settings.model_fields}
+    assert set(re.findall(r"\bWAGER_[A-Z_]+\b", TEXT)) <= settings | set(re.findall(r"\bWAGER_[A-Z_]+\b", COMPOSE))
+
+
+@pytest.mark.parametrize("where", DURABILITY)
+def test_texts_agree_on_a_power_loss(where: str) -> None:
+    """With `everysec` it may lose up to two seconds: Valkey delays a write for that long while an fsync runs."""
+    text = " ".join(DURABILITY[where].replace("\n#", "\n").split())
+    near = [text[max(0, found.start() - 80) : found.end() + 80] for found in re.finditer(_POWER_LOSS, text)]
+    assert any("up to two seconds" in part for part in near)
+    assert not [part for part in near if re.search(r"\b(?:last|a|one|some) (?:two )?seconds?\b", part)]
+
+
+def test_the_runbook_names_hyperparameters_that_exist() -> None:
+    """A list item "`learner`, `learner`: … `hyperparameter` …" is true of each of its learners."""
+    fields = {each.algorithm: set(each.hyperparameters["properties"]) for each in describe_learners().learners}
+    runbook = TEXT.partition("## Runbook")[2]
+    items = [
+        (re.findall(r"`([^`]+)`", learners), set(re.findall(r"`([^`]+)`", advice)))
+        for learners, advice in re.findall(r"^- (`[^:]+?): ((?:.|\n )+)", runbook, re.MULTILINE)
+    ]
+    assert [learner for learners, _ in items for learner in learners if learner not in fields] == []
+    assert [(learner, advice - fields[learner]) for learners, advice in items for learner in learners] == [
+        (learner, set()) for learners, _ in items for learner in learners
+    ]
+    explorers = {name for name, own in fields.items() if own & {"exploration", "least_exploration", "gap_scale"}}
+    assert {learner for learners, _ in items for learner in learners} == explorers
