@@ -206,3 +206,18 @@ def test_a_path_and_a_method_are_named(stage: Stage) -> None:
     """A path without a route and a method without one are refused in our words too."""
     assert stage.send("GET", "/nothing", None).json()["detail"] == 'there is nothing at the path "/nothing"'
     assert stage.send("PUT", "/predict", None).json()["detail"] == 'got "PUT"; the path allows POST'
+
+
+QUERIES = [
+    ("/models?limt=5", 'limt: unknown query parameter; did you mean "limit"? Known parameters: cursor, limit'),
+    ("/learners?a=1", "a: unknown query parameter; this operation has none"),
+    ("/models?limit=1&limit=2", "limit: given 2 times; give it once"),
+]
+
+
+@pytest.mark.parametrize(("path", "detail"), QUERIES)
+def test_a_query_parameter_is_explained(stage: Stage, path: str, detail: str) -> None:
+    """Unknown and repeated parameters are named, with the known ones."""
+    problem = stage.send("GET", path, None).json()
+    check_problem(problem)
+    assert problem["detail"] == detail

@@ -40,7 +40,7 @@ async def test_an_unknown_parameter_is_refused(
     problem = problem_of(response, 400, "unknown-parameter", "zzz")
     assert [error["field"] for error in problem["errors"]] == ["zzz", "yyy"]
     for name in query_names(operation):
-        assert repr(name) in problem["detail"]
+        assert name in problem["detail"].partition("known parameters: ")[2].split(", ")
     assert "`unknown-parameter`, `repeated-parameter`" in operation["responses"]["400"]["description"]
 
 
@@ -56,7 +56,7 @@ async def test_the_nearest_parameter_is_suggested(
 ) -> None:
     """A misspelt parameter is answered with the one it resembles."""
     response = await client.request(method, path.format(name="m"), params={name[:-1]: "1"})
-    assert f"did you mean {name!r}?" in problem_of(response, 400, "unknown-parameter", name[:-1])["detail"]
+    assert f'did you mean "{name}"?' in problem_of(response, 400, "unknown-parameter", name[:-1])["detail"]
 
 
 @pytest.mark.parametrize(("method", "path", "name"), NAMES)
