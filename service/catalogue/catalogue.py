@@ -89,7 +89,7 @@ class Catalogue:
     async def _read(self, stored: StoredModel) -> Model:
         return await self._compute.run_costly(reading_cost(stored), stored.key.name, stored_model, stored)
 
-    async def list(self, cursor: str, limit: int, own: Names) -> Page:
+    async def page(self, cursor: str, limit: int, own: Names) -> Page:
         """Return up to `limit` models after the cursor, with names in `own` only. An unreadable model fails alone."""
         found: list[ListedModel | UnreadModel] = []
         after: str | None = max(cursor, own.before)

@@ -32,6 +32,9 @@ _CONVENTIONS = """\
 - **Retries** are safe. A repeated `POST /predict` with the same `prediction_id` and context returns the stored
   prediction: the same label and propensity. Feedback counts once: a repetition is a `duplicate`, a contradiction is
   refused.
+- **Prediction ids** that the service generates begin with `~`; yours must not. The service forgets a prediction one
+  hour after its window ends. Then its id is unknown, and you may use it again.
+- **Late feedback** is answered 404 `prediction-expired`, not 410: senders of webhooks take 410 as a request to stop.
 - **Reading your writes.** A prediction has learned from all feedback acknowledged before its request, on every worker.
 - **Batches** of at most {items} items (`WAGER_MAX_BATCH_ITEMS`) are answered 200, with an answer or a problem for each
   item, in order.

@@ -71,7 +71,7 @@ ACCESS = (
                 "check_model(request.prediction_id.model, 'prediction_id')",
                 "",
             ),
-            ("the list is not filtered", "Catalogue.list", "listed.name in own", "True"),
+            ("the list is not filtered", "Catalogue.page", "listed.name in own", "True"),
         ),
     ),
     Errors(

@@ -50,7 +50,17 @@ class BodyLimit:
         declared = next((value for name, value in scope["headers"] if name == b"content-length"), None)
         if declared is not None and int(declared) > self._max_bytes:
             return await too_large(self._max_bytes)(scope, receive, send)
+        if not has_body(scope):  # a disconnect interrupts nothing
+            return await self._app(scope, receive, send)
         return await self._app(scope, _Body(receive, self._max_bytes, self._pace).receive, send)
+
+
+def has_body(scope: Scope) -> bool:
+    """Return whether the headers of a request announce a body."""
+    return any(
+        (name == b"content-length" and value != b"0") or name == b"transfer-encoding"
+        for name, value in scope["headers"]
+    )
 
 
 class _Body:

@@ -12,6 +12,7 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service.api.middleware.access import need_of
+from service.api.middleware.body_limit import has_body
 from service.api.responses.problems import answer_to, answer_to_http
 from service.errors import OverloadedError
 
@@ -43,7 +44,7 @@ class InFlight:
         if places.taken >= places.most and not places.make_room():
             busy = OverloadedError(f"this worker already has {places.most:,} such requests in flight, its limit")
             return await answer_to(busy)(scope, receive, send)
-        if not _has_body(scope):
+        if not has_body(scope):
             return await places.hold(self._app(scope, receive, send))
         return await self._let_in(places, scope, receive, send)
 
@@ -110,11 +111,3 @@ class _Places:
             await request
         finally:
             self.taken -= 1
-
-
-def _has_body(scope: Scope) -> bool:
-    """Return whether the headers of a request announce a body."""
-    return any(
-        (name == b"content-length" and value != b"0") or name == b"transfer-encoding"
-        for name, value in scope["headers"]
-    )

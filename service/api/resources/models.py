@@ -72,7 +72,7 @@ def _reading(catalogue: Catalogue) -> APIRouter:
         limit: Annotated[int, Query(ge=1, le=1000, description="The most models on a page.")] = 100,
     ) -> ModelList:
         """List the models that the API key allows, a page at a time, ordered by name."""
-        page = await catalogue.list(cursor, limit, own_names())
+        page = await catalogue.page(cursor, limit, own_names())
         return ModelList(models=[_listed(item) for item in page.models], next_cursor=page.next_cursor)
 
     @routes.get(

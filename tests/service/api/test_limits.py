@@ -209,26 +209,38 @@ async def test_a_slow_body_is_refused(store_url: str, declared: bool, path: str)
         assert response.headers["connection"] == "close"
 
 
-async def test_only_the_body_has_a_deadline() -> None:
-    """Only the body has a deadline; later messages, here the disconnect, may take longer."""
-    messages = [{"type": "http.disconnect"}, {"type": "http.request", "body": b"{}", "more_body": False}]
+async def received_types(headers: list[tuple[bytes, bytes]], *messages: Any) -> list[str]:
+    """Return the types of two messages that an application receives through a limit without patience."""
+    left, types = list(messages), []
 
     async def receive() -> Any:
-        if len(messages) == 1:
+        if len(left) == 1:
             for _ in range(5):  # loop iterations in which a timeout would fire
                 await asyncio.sleep(0)
-        return messages.pop()
-
-    received_types: list[str] = []
+        return left.pop(0)
 
     async def app(_scope: Any, receive: Any, _send: Any) -> None:
-        received_types.extend([(await receive())["type"], (await receive())["type"]])
+        types.extend([(await receive())["type"], (await receive())["type"]])
 
     async def send(_message: Any) -> None:
         pass
 
-    await BodyLimit(app, max_bytes=10, pace=Pace(0.0, 0.0, 0.0))({"type": "http", "headers": []}, receive, send)
-    assert received_types == ["http.request", "http.disconnect"]
+    limit = BodyLimit(app, max_bytes=10, pace=Pace(0.0, 0.0, 0.0))
+    await limit({"type": "http", "headers": headers}, receive, send)
+    return types
+
+
+async def test_only_the_body_has_a_deadline() -> None:
+    """Only the body has a deadline; later messages, here the disconnect, may take longer."""
+    body = {"type": "http.request", "body": b"{}", "more_body": False}
+    found = await received_types([(b"content-length", b"2")], body, {"type": "http.disconnect"})
+    assert found == ["http.request", "http.disconnect"]
+
+
+@pytest.mark.parametrize("headers", [[], [(b"content-length", b"0")]], ids=["no length", "length 0"])
+async def test_a_disconnect_interrupts_no_request_without_a_body(headers: list[tuple[bytes, bytes]]) -> None:
+    """The application receives the disconnect itself, as a download does that asks for messages while it sends."""
+    assert await received_types(headers, *[{"type": "http.disconnect"}] * 2) == ["http.disconnect"] * 2
 
 
 async def test_the_distributions_of_a_batch_are_limited(store_url: str, name: str) -> None:

@@ -87,7 +87,7 @@ async def test_a_failure_is_answered_with_its_id_and_logged(
 ) -> None:
     """An unexpected error is answered with 500 and the request id, and logged even if the log's rate is 0."""
     async with worker(store_url, log_requests_per_second=0) as client:
-        monkeypatch.setattr("service.catalogue.catalogue.Catalogue.list", None)  # so that calling it raises
+        monkeypatch.setattr("service.catalogue.catalogue.Catalogue.page", None)  # so that calling it raises
         with caplog.at_level(logging.INFO):
             answer = await client.get("/models", headers={"X-Request-ID": "boom-1"})
             await client.get("/learners")
