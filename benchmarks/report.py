@@ -7,7 +7,7 @@ from typing import NamedTuple
 from rich.console import Console
 from rich.table import Table
 
-HEADER = ("what", "measured", "baseline, same run", "ratio", "wanted", "")
+HEADER = ("what", "measured", "baseline, same run", "ratio", "wanted", "result")
 
 
 class Row(NamedTuple):

@@ -120,9 +120,9 @@ def rows(seconds: float = 8.0, n: int = 20_000) -> list[Row]:
     busy, late = max(path.busy for path in paths.values()), max(path.lag.percentile(99) for path in paths.values())
     return [
         seen(
-            f"offered: {SHARE:.0%} of what the do-nothing route answers",
+            f"offered rate: {SHARE:.0%} of the do-nothing route's throughput",
             f"{rate:,.0f} /s",
-            f"driver: {busy:.0%} of a core, 1 in 100 requests {late * 1000:.2f} ms late or more",
+            f"driver: {busy:.0%} of a core, 1 in 100 requests at least {late * 1000:.2f} ms late",
         ),
         *path_rows("/predict", paths["/predict"], paths[PREFIX + "/predict"]),
         *path_rows("/feedback", paths["/feedback"], paths[PREFIX + "/feedback"]),

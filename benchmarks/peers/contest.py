@@ -37,10 +37,10 @@ class Peer(NamedTuple):
 
 _BLOB = "benchmarks.peers.blob:create_app"
 PEERS = [
-    *(Peer(f"Wager, {n} worker(s)", "service.app:create_app", n, {}) for n in (1, 2)),
+    *(Peer(f"Wager, {n} worker{'s' * (n > 1)}", "service.app:create_app", n, {}) for n in (1, 2)),
     Peer("FastAPI + Vowpal Wabbit in memory, 1 worker", "benchmarks.peers.vowpal:create_app", 1, {}),
-    *(Peer(f"state in Redis, WATCH, {n} worker(s)", _BLOB, n, {"PEER_WATCH": "1"}) for n in (1, 2)),
-    *(Peer(f"state in Redis, unguarded, {n} worker(s)", _BLOB, n, {}) for n in (1, 2)),
+    *(Peer(f"state in Redis, WATCH, {n} worker{'s' * (n > 1)}", _BLOB, n, {"PEER_WATCH": "1"}) for n in (1, 2)),
+    *(Peer(f"state in Redis, no WATCH, {n} worker{'s' * (n > 1)}", _BLOB, n, {}) for n in (1, 2)),
 ]
 
 
