@@ -95,11 +95,11 @@ class Settings(BaseSettings):
         None, description="URL of the Redis or Valkey to use instead of the embedded store."
     )
     store_ca_file: FilePath | None = Field(
-        None, description="Authorities (PEM) that verify the store's certificate; unset: the system's."
+        None, description="CA certificates (PEM) that verify the store's certificate; unset: the system's."
     )
     store_cert_file: FilePath | None = Field(None, description="Client certificate (PEM) for the store.")
     store_key_file: FilePath | None = Field(
-        None, description="Private key (PEM) of the client certificate, unless in the same file."
+        None, description="Private key (PEM) of the client certificate; unset: it is in the certificate's file."
     )
     appendfsync: Literal["always", "everysec"] = Field(
         "everysec",
@@ -111,7 +111,7 @@ class Settings(BaseSettings):
     )
     workers: int = Field(1, ge=1, le=256, description="Worker processes.")
     secrets_dir: DirectoryPath | None = Field(
-        None, description="Folder of secret settings: one file for each, named like its variable."
+        None, description="Folder of settings kept in files: one file for each, with the name of its variable."
     )
     store_timeout_seconds: float = Field(1.0, gt=0, le=60, description="Maximum wait for one reply of the store.")
     max_body_bytes: ByteSize = Field(
@@ -123,17 +123,18 @@ class Settings(BaseSettings):
         ByteSize(512 * _MIB), ge=_MIB, description="Maximum memory for cached models in each worker."
     )
     max_distribution_numbers: int = Field(
-        1_000_000, ge=1, description="Maximum probabilities in the answer to one batch."
+        1_000_000, ge=1, description="Maximum number of probabilities in the answer to one batch."
     )
     max_evidence_bytes: ByteSize = Field(
         ByteSize(64 * _KIB),
         ge=8,
-        description="Maximum evidence that a new model stores with each prediction, besides its context.",
+        description="Maximum learner data (evidence) that a new model stores with each prediction, in addition to the "
+        "context.",
     )
     max_step_cost: int = Field(
         1_000_000_000,
         ge=1_000_000,
-        description="Maximum multiply-adds of one decision or update of a new model; a core does 10⁹ a second.",
+        description="Maximum multiply-adds of one decision or update of a new model; a core does about 10⁹ a second.",
     )
     compute_threads: int = Field(2, ge=2, le=64, description="Threads for long computations in each worker.")
     max_requests_in_flight: int = Field(
@@ -141,13 +142,13 @@ class Settings(BaseSettings):
     )
     body_timeout_seconds: float = Field(30.0, gt=0, le=3600, description="Maximum time for a request body to arrive.")
     body_grace_seconds: float = Field(
-        5.0, gt=0, le=3600, description="Time before the minimum rate applies to a request body."
+        5.0, gt=0, le=3600, description="Grace period before the minimum rate applies to a request body."
     )
     body_min_bytes_per_second: ByteSize = Field(
         ByteSize(1000),
         ge=0,
         le=_GIB,
-        description="Minimum average rate of sending a request body or reading an answer; 0 for none.",
+        description="Minimum average rate at which a client must send a body or read an answer; 0: no minimum.",
     )
     head_timeout_seconds: float = Field(
         10.0,
@@ -156,7 +157,7 @@ class Settings(BaseSettings):
         description="Maximum time for a request head to arrive; also the interval of checks for slow readers.",
     )
     auth: Literal["auto", "required", "off"] = Field(
-        "auto", description="Whether requests need an API key; auto: unless the host is set to a loopback address."
+        "auto", description="Whether requests need an API key; auto: yes, unless the host is a loopback address."
     )
     key_cache_seconds: float = Field(
         5.0, ge=0, le=3600, description="How long a worker caches an API key: the maximum delay of a revocation."
@@ -175,7 +176,7 @@ class Settings(BaseSettings):
         "failures (500 and above) are always logged.",
     )
     metrics_models: Annotated[str, AfterValidator(_check_names)] = Field(
-        "", description="Models in /metrics, separated by commas; empty: the first ones by name."
+        "", description="Models in /metrics, separated by commas; empty: the first ones by name, up to the maximum."
     )
     metrics_max_models: int = Field(100, ge=0, le=10_000, description="Maximum models in /metrics.")
     graceful_shutdown_seconds: int = Field(
@@ -185,7 +186,8 @@ class Settings(BaseSettings):
         0.0,
         ge=0,
         le=600,
-        description="How long the service keeps serving after SIGTERM, with /readyz 503, so that balancers turn away.",
+        description="How long the service keeps serving after SIGTERM, with /readyz 503, so that balancers stop sending "
+        "requests.",
     )
 
     @field_validator("store_ca_file", "store_cert_file", "store_key_file")

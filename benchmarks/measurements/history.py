@@ -19,7 +19,7 @@ from service.rounds.prediction_requests import PredictionRequest
 
 SHORT = 1_000
 LENGTHS = (100_000, 1_000_000)
-LONG = (100_000, 10_000_000)  # takes 3.4 GB in the store and some minutes to fill
+LONG = (100_000, 10_000_000)  # takes 3.1 GB in the store and some minutes to fill
 _TAIL = BATCH  # rounds after the snapshot, which a starting worker folds
 _ALL = 10**9  # rounds to retain: the log keeps the whole history
 _STARTS = 9
