@@ -186,8 +186,8 @@ class Settings(BaseSettings):
         0.0,
         ge=0,
         le=600,
-        description="How long the service keeps serving after SIGTERM, with /readyz 503, so that balancers stop sending "
-        "requests.",
+        description="How long the service keeps serving after SIGTERM, with /readyz 503, so that balancers stop "
+        "sending requests.",
     )
 
     @field_validator("store_ca_file", "store_cert_file", "store_key_file")
