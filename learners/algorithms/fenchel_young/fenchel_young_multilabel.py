@@ -16,7 +16,7 @@ from learners.output_spaces import Multilabel
 
 @hyperparameters
 class FenchelYoungMultilabel(Drawing):
-    """Answers with a set of labels: one score per label, and no more randomization than the loss pays for.
+    """Answers with a set of labels: one score per label, and randomized decoding within the surrogate gap.
 
     The target loss is the share of labels wrongly included or excluded. The answer is the set of labels whose mean ŷ
     exceeds 1/2 or, with probability min(1, 2‖y* - ŷ‖), a set that includes each label independently with its mean as

@@ -47,7 +47,7 @@ class FenchelYoungOrdinal(Structured):
         return (np.arange(self.problem.n_labels - 1) < labels[:, None]).astype(np.float64)
 
     def decide_unchecked(self, state: DescentState, contexts: Contexts) -> Decisions:
-        """Put (1 - p) on the nearest level, and p times the mean's decrements on all levels."""
+        """Put 1 - p on the nearest level, and p (ŷ_m - ŷ_(m+1)) on each level m, where ŷ_0 = 1 and ŷ_K = 0."""
         means = self.means(state, contexts)
         edges = np.pad(means, ((0, 0), (1, 0)), constant_values=1.0)
         steps = edges - np.pad(means, ((0, 0), (0, 1)))
