@@ -35,7 +35,7 @@ class Matching(OutputSpace):
     n_items: Annotated[int, pydantic.Field(ge=2, le=100)]
     """n; a random answer solves up to n² assignment problems of O(n³) each."""
     sharpness: Annotated[float, pydantic.Field(ge=1e-6, lt=2)] = 1.0
-    """μ, less than 2."""
+    """μ of the regularizer -H/μ, H being the entropy; less than 2."""
 
     @property
     def dimension(self) -> int:

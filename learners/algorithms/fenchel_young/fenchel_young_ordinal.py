@@ -20,9 +20,9 @@ from learners.output_spaces import Ordinal
 class FenchelYoungOrdinal(Structured):
     """Answers with one of K levels, ordered from lowest to highest; an error costs its distance in levels.
 
-    The target loss is |level - truth| / (K - 1). Each of the K - 1 thresholds between levels has a score. The answer is
-    the level nearest to the mean ŷ or, with probability min(1, 2‖y* - ŷ‖), a random level with that mean. Before any
-    feedback, the answer is the lowest level.
+    The target loss is |level - truth| / (K - 1). Each of the K - 1 thresholds between levels has a score. Level m, from
+    0, is the vector of m ones, then zeros. The answer is y*, the level nearest to the mean ŷ, or, with probability
+    min(1, 2‖y* - ŷ‖), a random level whose vector has mean ŷ. Before any feedback, the answer is the lowest level.
     """
 
     algorithm = "fenchel-young-ordinal"
@@ -30,7 +30,7 @@ class FenchelYoungOrdinal(Structured):
     loss_name = "difference of levels, divided by K - 1,"
 
     regularization: Magnitude | None = None
-    """λ, greater than 4/√(K - 1); `null` for 8/√(K - 1)."""
+    """λ of the regularizer (λ/2)‖y‖², greater than 4/√(K - 1); `null` for 8/√(K - 1)."""
 
     @property
     def constants_named(self) -> str:

@@ -35,9 +35,9 @@ class FenchelYoungRanking(Drawing):
     polytope: Literal["birkhoff", "permutahedron"] = "permutahedron"
     """`permutahedron` for up to 1000 labels; `birkhoff` for up to 20 labels, with a score for each label and place."""
     regularization: Magnitude | None = None
-    """λ of the permutahedron, greater than 4√(3/(K(K² - 1)))/√2; `null` for twice that."""
+    """λ of the regularizer (λ/2)‖y‖² on the permutahedron, greater than 4√(3/(K(K² - 1)))/√2; `null` for twice that."""
     sharpness: Annotated[float, pydantic.Field(ge=1e-6, lt=2)] | None = None
-    """μ of the Birkhoff polytope, less than 2; `null` for 1."""
+    """μ of the regularizer -H/μ on the Birkhoff polytope, H being the entropy; less than 2; `null` for 1."""
 
     def __post_init__(self) -> None:
         """Refuse contradictory settings and too many labels."""

@@ -4,8 +4,8 @@ Shinsaku Sakaue, Han Bao, Taira Tsuchiya, Taihei Oki, "Online Structured Predict
 and Improved Surrogate Regret for Online Multiclass Classification with Logistic Loss", COLT 2024, section 4.
 
 The learners for label sets, rankings and levels apply this procedure to their output spaces. Answers and truths are
-vertices of the space, which are vectors. The evidence of a decision is the mean ŷ of the randomized
-decoding. Late updates use this ŷ, unless `delayed_update` recomputes it.
+vertices of the space, which are vectors. The evidence of a decision is the mean ŷ of the randomized decoding. Late
+updates use this ŷ, unless `delayed_update` is `recompute`.
 """
 
 import math

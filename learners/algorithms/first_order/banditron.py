@@ -50,7 +50,7 @@ class Banditron(Delayed, CompiledLearner[BanditronState]):
     exploration: TheoremExploration = "anytime"
     """γ, `anytime` for γ_t = min(1, √(K/t)), or `theorem` for min(1, (c/t)^(1/3))."""
     theorem_constant: Annotated[float, pydantic.Field(gt=0, le=1e12)] = 1.0
-    """c of the theorem's schedule."""
+    """c of the schedule `theorem`."""
     least_exploration: ExplorationRate = 1e-3
     """A lower bound on a falling γ_t; importance weights are at most K divided by it."""
     delayed_update: DelayedUpdate = "as_of_prediction"

@@ -97,7 +97,7 @@ async def test_a_change_of_one_model_does_not_affect_others(
 async def test_an_entry_of_a_newer_version_stops_the_model(
     two: list[httpx2.AsyncClient], store: RedisStore, name: str, what: str
 ) -> None:
-    """Neither the newer entry nor later ones are folded or recorded as damage; the earlier rounds can be read."""
+    """A newer entry stops predictions and is not recorded as damage; the earlier rounds can be read."""
     await two[0].post("/models", json=definition(name))
     assert (await judge(two[0], await predict(two[0], name))).status_code == 200
     stored = await store.get_model(name)
