@@ -1,1 +1,1 @@
-"""Figures, each compared with a baseline from the same run. `make bench` prints them all."""
+"""Performance measurements, each compared with a baseline from the same run. `make bench` runs them all."""

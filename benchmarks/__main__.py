@@ -1,4 +1,4 @@
-"""`make bench`: print every figure with its baseline, and fail if a required ratio is missed."""
+"""`make bench`: print every measurement with its baseline, and fail if a required ratio is missed."""
 
 import os
 from collections.abc import Sequence
@@ -17,9 +17,9 @@ from benchmarks.sections import SECTIONS
 
 def main(
     sections: Annotated[list[str] | None, typer.Argument(help=", ".join(SECTIONS) + "; all if empty.")] = None,
-    quick: Annotated[bool, typer.Option(help="A quick look of a minute, in the sections that have one.")] = False,
+    quick: Annotated[bool, typer.Option(help="Run the one-minute versions of the sections that have one.")] = False,
     long: Annotated[
-        bool, typer.Option(help="Larger sizes that take minutes longer: a history of ten million rounds.")
+        bool, typer.Option(help="Run larger sizes, minutes longer: a history of ten million rounds.")
     ] = False,
     write: Annotated[bool, typer.Option(help="Write the tables to BENCHMARKS.md.")] = False,
     compare: Annotated[bool, typer.Option(help="Fail if a ratio is far from the one in BENCHMARKS.md.")] = False,
@@ -29,9 +29,9 @@ def main(
     if unknown:
         raise typer.BadParameter(f"{', '.join(sorted(unknown))}: not one of {', '.join(SECTIONS)}")
     if quick and write:
-        raise typer.BadParameter("--quick is too inexact for --write")
+        raise typer.BadParameter("--quick is not accurate enough for --write")
     if quick and long:
-        raise typer.BadParameter("--quick and --long exclude each other")
+        raise typer.BadParameter("--quick and --long cannot be combined")
     fine = True
     for name in sections or SECTIONS:
         rows = _measured(name, quick, long)

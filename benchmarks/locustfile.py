@@ -30,7 +30,7 @@ class Visitor(HttpUser):
 
     @task
     def round(self) -> None:
-        """Play one round; the label of the greatest feature is right."""
+        """Play one round, in which the label of the greatest feature is right."""
         context = [random.gauss(0, 1) for _ in range(FEATURES)]
         truth = LABELS[max(range(len(LABELS)), key=context.__getitem__)]
         body = {"model": MODEL, "context": context}

@@ -52,7 +52,7 @@ async def environment(server: Server) -> AsyncIterator[World]:
 
 
 async def open_session(world: World, name: str) -> ModelSession:
-    """Open a new session, as a worker does that has just started."""
+    """Open a new session, as a newly started worker does."""
     return await SessionCache(world.environment, 2**30).find(name, "model")
 
 

@@ -1,8 +1,8 @@
-"""Measure what preparing a context is worth: `python -m benchmarks.preparation`.
+"""Measure how much preparing contexts improves accuracy: `python -m benchmarks.preparation`.
 
 A synthetic task with three labels and two features, age and income: the right label is "young" below an age of 35,
-otherwise "poor" below an income of 40,000, otherwise "rich". The default learner with its default norm policy plays it
-with four preparations of the same people.
+otherwise "poor" below an income of 40,000, otherwise "rich". The default learner with its default norm policy
+plays it with four preparations of the same data.
 """
 
 from collections.abc import Callable

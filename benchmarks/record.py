@@ -38,7 +38,7 @@ def ratios(text: str, section: str) -> dict[str, float]:
 def far_off(text: str, section: str, rows: Iterable[Row], factor: float = 3.0) -> list[str]:
     """Return a line for each row whose ratio differs from the last table's by more than a factor.
 
-    Rows that the table lacks, rows without a ratio, and rows whose ratio does not travel are not compared.
+    Rows that the table lacks, rows without a ratio, and rows whose ratio depends on the machine are not compared.
     """
     before, rounding = ratios(text, section), 0.005
     return [

@@ -1,4 +1,4 @@
-"""The sections in printing order. A new benchmark is one more line."""
+"""The sections in printing order. A new benchmark adds one line."""
 
 from collections.abc import Callable, Sequence
 from functools import partial

@@ -31,7 +31,7 @@ def app_under_test() -> FastAPI:
     app = create_app()
     app.include_router(_standstill_route())
     app.include_router(do_nothing.routes(do_nothing.PREFIX))
-    app.router.routes.insert(0, app.router.routes.pop())  # FastAPI matches routes in order: the first cost least
+    app.router.routes.insert(0, app.router.routes.pop())  # FastAPI matches routes in order, so earlier ones cost less
     return app
 
 

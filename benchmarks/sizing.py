@@ -56,7 +56,7 @@ class Plan(NamedTuple):
 
 
 class HotLimit(NamedTuple):
-    """The most rounds per second of one model."""
+    """The highest rate of one model."""
 
     rounds: float  # per second
     workers: int  # number of workers at this rate

@@ -1,6 +1,6 @@
 """The contract of a learner. Read this file first.
 
-A learner is a frozen, validated set of hyperparameters bound to a `Problem`. It has three verbs::
+A learner is a frozen, validated set of hyperparameters bound to a `Problem`. It has three operations, its verbs::
 
     init() -> state                       the state before the first round
     decide(state, contexts) -> Decisions  the distribution over the labels for each context
@@ -27,7 +27,7 @@ IntArray: TypeAlias = npt.NDArray[np.int64]
 BoolArray: TypeAlias = npt.NDArray[np.bool_]
 
 AnswerKind: TypeAlias = Literal["label", "level", "label-set", "ranking"]
-"""A single label; a single label from an ordered scale; any subset of the labels; all labels in some order."""
+"""The kinds of answers: one label; one label of an ordered scale; any subset of the labels; an order of all labels."""
 NormPolicy: TypeAlias = Literal["reject", "scale", "unit"]
 """What happens to a context whose norm exceeds the bound: see `learners.mathematics.norms.within_bound`."""
 ContextNorm: TypeAlias = Literal["euclidean", "maximum"]
@@ -156,7 +156,7 @@ class Learner(Protocol[StateT]):
     """The contract of every learner; `tests/learners/contract` holds its laws."""
 
     algorithm: ClassVar[str]  # the public name, lower case with hyphens
-    smaller: ClassVar[str]  # the algorithm to use where this one's state or steps are too large
+    smaller: ClassVar[str]  # the alternative to suggest where this one's state or steps are too large
     state_type: ClassVar[type[Any]]  # a NamedTuple, each field annotated with its Layout
     answer: ClassVar[AnswerKind]
     norm_policy: ClassVar[NormPolicy]  # the default of a new model

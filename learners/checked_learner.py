@@ -38,7 +38,7 @@ class CheckedLearner(ABC, Generic[StateT]):
 
     @property
     def needs_true_label(self) -> bool:
-        """False: the bit is enough."""
+        """False: the right-or-wrong bit is enough."""
         return False
 
     @property

@@ -27,7 +27,7 @@ _LARGEST_PROPENSITY = 1.0 + 1e-12
 """Logs of earlier versions hold propensities that rounding took just above 1."""
 
 _LARGEST_SUM_ERROR = 1e-9
-"""Tolerance for the sum of a distribution: far above rounding errors, far below real ones."""
+"""Tolerance for the sum of a distribution: far above rounding errors, far below a caller's mistakes."""
 
 _ROUND_FAULTS = (
     "",

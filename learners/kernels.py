@@ -43,8 +43,8 @@ def compiled(function: FunctionT) -> FunctionT:
 def compiled_sum(function: FunctionT) -> FunctionT:
     """Compile like `compiled`, but allow reordering of sums, which is faster; for loops that only read and add up.
 
-    A loop that also writes would be compiled twice, with and without vectors. The alignment of its arrays would then
-    choose between two orders of summation, so between two results.
+    A loop that also writes would be compiled twice, with and without vector instructions. The alignment of its arrays
+    would then decide the order of summation, and so the result.
     """
     return _compiled(function, {"contract", "reassoc"})
 

@@ -84,9 +84,9 @@ def aliases_of(algorithm: str) -> list[str]:
 
 
 def warm_up() -> None:
-    """Compile the kernels of all learners, in more than a minute, or load them from the cache, in about a second.
+    """Compile the kernels of all learners, which takes over a minute, or load them from the cache, in about a second.
 
-    Play both kinds of contexts: a kernel that is compiled later blocks the first worker that needs it.
+    Run every learner on dense and sparse contexts: a kernel compiled later would block the first worker that needs it.
     """
     problem = Problem(n_labels=3, n_features=1)
     learners = [cls(problem=problem) for cls in ALL_LEARNERS.values()]

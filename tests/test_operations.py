@@ -48,7 +48,7 @@ def test_every_variable_is_known() -> None:
 
 @pytest.mark.parametrize("where", DURABILITY)
 def test_texts_agree_on_a_power_loss(where: str) -> None:
-    """With `everysec` it may lose up to two seconds: Valkey delays a write for that long while an fsync runs."""
+    """Texts say that `everysec` may lose up to two seconds: Valkey delays a write that long during an fsync."""
     text = " ".join(DURABILITY[where].replace("\n#", "\n").split())
     near = [text[max(0, found.start() - 80) : found.end() + 80] for found in re.finditer(_POWER_LOSS, text)]
     assert any("up to two seconds" in part for part in near)

@@ -27,7 +27,7 @@ _GIVEN_BY_PROMETHEUS = {"job", "instance"}
 
 
 class FullStore(Store):
-    """A store with a value for every figure."""
+    """A store that returns a value for every statistic."""
 
     async def read_load(self) -> StoreLoad:
         """Return a load."""
@@ -38,7 +38,7 @@ class FullStore(Store):
         return ["m"][:limit]
 
     async def read_model_stats(self, name: str) -> ModelStats:
-        """Return figures without gaps."""
+        """Return statistics without missing values."""
         counts = RoundStatistics(rounds=2, correct=1, weighed=2, weights=3.0, squared_weights=5.0, labels=2)
         return ModelStats(name, 2, 3, 1, dict.fromkeys(FeedbackStatus, 1), 1, 1.0, 2, counts.encode(), {1: 2})
 

@@ -75,7 +75,7 @@ def _json(**body: object) -> bytes:
 
 
 async def compare(server: Server, seconds: float) -> tuple[list[float], list[float]]:
-    """Return the small model's latencies, alone and alongside the large model, measured in turns."""
+    """Return the small model's latencies, alone and alongside the large model, measured alternately."""
     client, quiet, alongside = Client(server.port), [], []
     for seed in range(3):
         requests = predictions("/predict", "small", int(seconds * PER_SECOND), seed)

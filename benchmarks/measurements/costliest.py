@@ -38,7 +38,7 @@ _COSTLY: dict[str, list[dict[str, Any]]] = {
     "soba-low-rank": [{"max_updates": n, "max_nonzeros": 100_000} for n in (1000, 5000)],
     "fenchel-young-ranking": [{"polytope": name} for name in ("permutahedron", "birkhoff")],
 }
-"""Hyperparameters that make an algorithm slower."""
+"""Hyperparameters that make an algorithm slower, by algorithm."""
 
 
 class Definition(NamedTuple):

@@ -1,4 +1,4 @@
-"""Whether a long history slows down requests or the start of a worker, and its memory in the store."""
+"""The effect of a long history on requests, on the start of a worker, and on memory in the store."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -76,7 +76,7 @@ async def play(server: Server, name: str, n: int, seed: int) -> list[Taken]:
 
 
 def path_rows(server: Server, lengths: Sequence[int], n: int, repeats: int) -> list[Row]:
-    """Compare both paths on each history with the short history, measured in turns."""
+    """Compare both paths on each history with the short history, measured alternately."""
     all_lengths = (SHORT, *lengths)
     for length in all_lengths:
         uvloop.run(play(server, name_of(length), n // 3, seed=99))

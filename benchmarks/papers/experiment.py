@@ -22,7 +22,7 @@ MAX_STATE = 2**30
 
 
 class Setting(NamedTuple):
-    """An entrant at a rate, or without one, with its runs over seeds."""
+    """An entrant (see `lineup`) at one exploration rate, or without a rate, with its runs over seeds."""
 
     entrant: Entrant
     rate: float | None

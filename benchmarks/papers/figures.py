@@ -1,8 +1,8 @@
-"""The two figures of an experiment, in the manner of Figure 2 of Beygelzimer, Orabona and Zhang 2017.
+"""The two figures of an experiment, in the style of Figure 2 of Beygelzimer, Orabona and Zhang 2017.
 
-A learner has the same colour and dash in every figure. Names are at the ends of the curves, spread where they would
-overlap. The colours are Okabe and Ito's, which colour-blind readers can distinguish. Learners under full information
-are dashed.
+A learner has the same colour and dash in every figure. Each curve is labelled at its end; overlapping names are moved
+apart. The colours are Okabe and Ito's, which colour-blind readers can distinguish. Learners under full information are
+dashed.
 """
 
 from collections.abc import Sequence

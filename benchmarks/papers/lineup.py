@@ -13,12 +13,12 @@ _BALL = 10.0 * math.sqrt(55.0)
 
 
 class Entrant(NamedTuple):
-    """A learner as it appears in a figure."""
+    """An entrant of an experiment: a learner with hyperparameters, one curve of a figure."""
 
     name: str
     algorithm: str
     hyperparameters: dict[str, Any]
-    explores: bool = True  # whether it takes a rate γ; otherwise it is a horizontal line in the figure
+    explores: bool = True  # whether it takes an exploration rate γ; otherwise it is a horizontal line in the figure
     full_information: bool = False  # whether it sees every true label
     in_ball: bool = False  # whether it takes a radius
 

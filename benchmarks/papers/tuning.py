@@ -1,7 +1,7 @@
 """The settings to try in addition to the defaults, for each learner and for Vowpal Wabbit.
 
-Every combination of a row's values is one setting. They are few on purpose: a careful user could try them in an
-afternoon. They are the same for every data set.
+Every combination of a row's values is one setting. The settings are few on purpose, as many as a careful user could try
+in an afternoon, and the same for every data set.
 """
 
 import itertools

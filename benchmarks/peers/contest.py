@@ -1,7 +1,7 @@
 """The contest between Wager and its peers: one driver sends the same load and counts lost and repeated updates.
 
-Every prediction gets its feedback once, then all feedback is sent a second time. Updates that are missing after the
-first time are lost; updates that the second time adds are repeated.
+Every prediction gets its feedback once, then all feedback is sent again. Updates missing after the first pass count as
+lost; updates that the second pass adds count as repeated.
 """
 
 import contextlib

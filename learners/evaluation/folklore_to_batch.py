@@ -1,4 +1,4 @@
-"""Online-to-batch conversion for FOLKLORE, whose weights are implicit: the state of a random step predicts.
+"""Online-to-batch conversion for FOLKLORE: its weights are implicit, so the state before a random step predicts.
 
 Naman Agarwal, Satyen Kale, Julian Zimmert, "Efficient Methods for Online Multiclass Logistic Regression", ALT 2022.
 """
@@ -14,9 +14,9 @@ from learners.mathematics.linear_algebra import densify
 
 
 def online_to_batch(learner: Folklore, contexts: Contexts, true_labels: IntArray, step: int) -> FolkloreState:
-    """Run through a sample and return the state with which the learner decides at the given step.
+    """Learn from the first τ - 1 rounds of a sample and return the state, which is that of step τ.
 
-    For a step drawn uniformly from 1 … T, the expected excess risk of that state is at most R(T)/T.
+    For τ drawn uniformly from 1 … T, the expected excess risk of that state is at most R(T)/T.
 
     Args:
         learner: FOLKLORE for the problem.

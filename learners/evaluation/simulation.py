@@ -39,7 +39,7 @@ class Simulation(NamedTuple):
 def simulate(
     learner: AnyLearner, contexts: Contexts, true_labels: IntArray, uniforms: FloatArray, state: Any = None
 ) -> Simulation:
-    """Run n rounds without delay: the same bits as `decide`, `exploration.draw` and `fold`, one context at a time.
+    """Run n rounds without delay, bit for bit as `decide`, `exploration.draw` and `fold` on one context at a time.
 
     Only learners that need the true label receive it; the others receive the bit alone.
 

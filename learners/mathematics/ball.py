@@ -22,7 +22,7 @@ def ball_minimizer(packed: FloatArray, linear: FloatArray, radius: float, least:
     """Write argmin ½ w'Aw + linear'w over ‖w‖ ≤ radius to result (n,).
 
     `least` > 0 is a known lower bound on A's eigenvalues. If rounding has brought A below it, a multiple of I is added.
-    Costs n³/6 multiply-adds for each step of Newton's method, about five.
+    Newton's method takes about five steps of n³/6 multiply-adds.
     """
     n, shift = len(linear), 0.0
     factor, curvature = np.empty(len(packed)), np.empty(n)
@@ -47,7 +47,7 @@ def ball_minimizer(packed: FloatArray, linear: FloatArray, radius: float, least:
 @compiled
 def _into_ball(vector: FloatArray, radius: float) -> None:
     norm = math.sqrt(squared_norm(vector))
-    if not norm < math.inf:  # only an invalid matrix from outside leads here
+    if not norm < math.inf:  # only possible with a corrupt matrix
         vector[:] = 0.0
     elif norm > radius:
         vector *= radius / norm

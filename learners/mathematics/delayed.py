@@ -32,5 +32,5 @@ class Delayed:
 
     @property
     def evidence_size(self) -> int:
-        """K, or 0 where the scores are recomputed."""
+        """K, or 0 if the scores are recomputed."""
         return self.problem.n_labels if self.as_of_prediction else 0

@@ -18,7 +18,7 @@ from learners.layouts import Count, Layout, NonNegativeScalar, PositiveScalar, z
 from learners.mathematics.linear_algebra import add_outer, scale_into_ball, score, squared_norm
 
 _REFRESH = 65_536  # rounds between exact recomputations of the squared norm
-_LARGEST_WEALTH = 1e100  # far beyond any run of consistent feedback; stale feedback must not overflow
+_LARGEST_WEALTH = 1e100  # far beyond what timely feedback reaches; stale feedback must not overflow
 _BETTING_STEP = 2.0 / (2.0 - math.log(3.0))  # the factor of the Newton step for the betting fraction
 _FIXED, _ADAPTIVE, _PARAMETER_FREE = 0, 1, 2
 
@@ -124,7 +124,7 @@ def count(state: DescentState) -> None:
 def descend_all(
     steps: Steps, state: DescentState, contexts: Contexts, coefficients: FloatArray, known: BoolArray
 ) -> None:
-    """Fold one round per row of coefficients (n, D), which are overwritten; only count rounds not `known` (n,)."""
+    """Fold one round per row of coefficients (n, D), which are overwritten; rounds not `known` (n,) only count."""
     for t in range(len(known)):
         if known[t]:
             indices, values = row(contexts, t)

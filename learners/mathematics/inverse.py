@@ -72,8 +72,8 @@ def _near(back: FloatArray, wanted: FloatArray) -> bool:
 def rebuild(matrix: FloatArray, theta: FloatArray, least: float, inverse: FloatArray, w: FloatArray) -> None:
     """Compute A⁻¹ and w = A⁻¹θ (n,) from a Cholesky factor of A: n³/2 multiply-adds.
 
-    If rounding has brought A below `least`, a multiple of I is added. If A cannot be factored at all, which no run
-    leads to, inverse and w are unchanged.
+    If rounding has brought A below `least`, a multiple of I is added. If A cannot be factored at all, which only a
+    corrupt state causes, inverse and w are unchanged.
     """
     n, factor = len(w), np.empty(len(matrix))
     if not _factored(matrix, n, least, factor):

@@ -15,7 +15,7 @@ from learners.mathematics.exploration import leader_except, softmax
 LossName: TypeAlias = Literal["logistic", "hinge", "smooth_hinge"]
 
 LOGISTIC, HINGE, SMOOTH_HINGE = 0, 1, 2
-# The theorem holds on either side of m* = β; with this slack, rounding does not decide the side.
+# The theorem holds on either side of m* = β; the slack keeps rounding from choosing the side.
 _TIE_SLACK = 1e-12
 
 LOSS_CODES: dict[str, int] = {"logistic": LOGISTIC, "hinge": HINGE, "smooth_hinge": SMOOTH_HINGE}

@@ -60,7 +60,7 @@ class Multilabel(Binary):
     n_labels: Annotated[int, pydantic.Field(ge=1, le=1_000_000)]
     """D."""
     regularization: Magnitude | None = None
-    """λ, greater than 4/√D; `null` for 8/√D."""
+    """λ of the regularizer (λ/2)‖y‖², greater than 4/√D; `null` for 8/√D."""
 
     @property
     def dimension(self) -> int:
@@ -102,7 +102,7 @@ class Ordinal(Binary):
     n_steps: Annotated[int, pydantic.Field(ge=1, le=1_000_000)]
     """D, the highest grade."""
     regularization: Magnitude | None = None
-    """λ, greater than 4/√D; `null` for 8/√D."""
+    """λ of the regularizer (λ/2)‖y‖², greater than 4/√D; `null` for 8/√D."""
 
     @property
     def dimension(self) -> int:

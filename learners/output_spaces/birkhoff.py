@@ -35,7 +35,7 @@ class Matching(OutputSpace):
     n_items: Annotated[int, pydantic.Field(ge=2, le=100)]
     """n; a random answer solves up to n² assignment problems of O(n³) each."""
     sharpness: Annotated[float, pydantic.Field(ge=1e-6, lt=2)] = 1.0
-    """μ, less than 2."""
+    """μ of the regularizer -H/μ, H being the entropy; less than 2."""
 
     @property
     def dimension(self) -> int:
@@ -103,7 +103,7 @@ class Matching(OutputSpace):
 
 @compiled
 def below_best(gains: FloatArray) -> FloatArray:
-    """Return gains (n, n) less a number per row and column: 0 along the best assignment, and nowhere positive."""
+    """Return gains (n, n) plus the dual potentials: 0 along the best assignment, and nowhere positive."""
     n = len(gains)
     rows, columns = np.zeros(n + 1), np.zeros(n + 1)
     best = _assign(gains, rows, columns)
@@ -168,7 +168,10 @@ def best_assignment(gains: FloatArray) -> IntArray:
 
 @compiled
 def _assign(gains: FloatArray, rows: FloatArray, columns: FloatArray) -> IntArray:
-    """Solve as `best_assignment`; turn zeros (n + 1,) into potentials with -gains - row - column nowhere negative."""
+    """Solve as `best_assignment`; write dual potentials to `rows` and `columns` (n + 1,), which must be zeros.
+
+    The reduced costs -gains - row - column are not negative.
+    """
     n = len(gains)
     owner = np.zeros(n + 1, dtype=np.int64)  # the row of each column, both counted from 1; 0 for none
     before = np.zeros(n + 1, dtype=np.int64)  # the column before each column on the path

@@ -33,7 +33,7 @@ class Ranking(OutputSpace):
     n_items: Annotated[int, pydantic.Field(ge=2, le=10_000)]
     """D."""
     regularization: Annotated[float, pydantic.Field(ge=1e-6, le=1e6)] | None = None
-    """λ, greater than 4γ/ν; `null` for twice that."""
+    """λ of the regularizer (λ/2)‖y‖², greater than 4γ/ν; `null` for twice that."""
 
     @property
     def dimension(self) -> int:

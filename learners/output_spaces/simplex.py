@@ -30,7 +30,7 @@ class Multiclass(OutputSpace):
     n_labels: Annotated[int, pydantic.Field(ge=2, le=1_000_000)]
     """K."""
     regularization: Annotated[float, pydantic.Field(ge=1e-6, le=1e6)] = 1.0 / math.log(2.0)
-    """λ, greater than 1."""
+    """λ, the weight of the negative entropy; greater than 1."""
 
     @property
     def dimension(self) -> int:

@@ -1,4 +1,4 @@
-"""`python -m tests.architecture [ROOT]`: print figures of the architecture of this checkout, or of another one."""
+"""`python -m tests.architecture [ROOT]`: print metrics of the architecture of this checkout or another one."""
 
 import sys
 from collections import Counter
@@ -28,7 +28,7 @@ def figures(tree: SourceTree) -> dict[str, int]:
 
 
 def main() -> None:
-    """Print the figures, the longest chain, the cycles, and the imports that no room allows.
+    """Print the metrics, the longest chain, the cycles, and the imports that no room allows.
 
     The sources are read, not imported, so the command also works where a forbidden import breaks every test.
     """

@@ -168,11 +168,14 @@ def test_rooms_without_modules_are_reported(tmp_path: Path) -> None:
     ]
 
 
-def test_unneeded_excuses_are_reported(tmp_path: Path) -> None:
-    """An excuse for a file that is short or gone is a violation."""
+def test_unneeded_exemptions_are_reported(tmp_path: Path) -> None:
+    """An exemption of a file that is short or missing is a violation."""
     long = tree(tmp_path, {"low/a.py": "\n" * 301})
     excused = ["house/low/a.py", "house/low/store.py", "house/gone.py"]
-    assert sizes.long_files(long, excused) == ["house/low/store.py needs no excuse", "house/gone.py needs no excuse"]
+    assert sizes.long_files(long, excused) == [
+        "house/low/store.py needs no exemption",
+        "house/gone.py needs no exemption",
+    ]
 
 
 def test_graphs_find_cycles_and_the_longest_chain() -> None:

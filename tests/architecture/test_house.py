@@ -85,7 +85,7 @@ def test_each_algorithm_file_has_its_name() -> None:
 
 
 def test_files_are_short() -> None:
-    """No file has more than 300 lines; test and benchmark files may be excused by name."""
+    """No file has more than 300 lines; test and benchmark files may be exempted by name."""
     assert_no_violations(sizes.long_files(TREE))
     assert_no_violations(sizes.long_files(CHECKS, EXCUSED))
 

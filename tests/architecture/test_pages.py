@@ -48,14 +48,14 @@ def test_every_relative_link_leads_somewhere(page: Path) -> None:
 
 @pytest.mark.parametrize("pattern", MOST_LINES)
 def test_pages_stay_short(pattern: str) -> None:
-    """A page that grows is split, or moved to docs/."""
+    """No page exceeds the line limit of its pattern; a longer one is split or moved to docs/."""
     lengths = {str(page.relative_to(ROOT)): len(page.read_text().splitlines()) for page in ROOT.glob(pattern)}
     assert lengths, pattern
     assert {page: n for page, n in lengths.items() if n > MOST_LINES[pattern]} == {}
 
 
 def test_the_glossary_fits_thirty_lines() -> None:
-    """The glossary stays readable in one go."""
+    """The glossary of ARCHITECTURE.md has at most 30 lines."""
     _, glossary = (ROOT / "ARCHITECTURE.md").read_text().split("## Glossary\n")
     assert len(glossary.strip().splitlines()) <= 30
 

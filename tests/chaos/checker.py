@@ -72,7 +72,7 @@ def _case(operations: Sequence[Operation], losses: Sequence[Loss]) -> _Case:
 
 
 def _after(point: _Point, case: _Case) -> Iterator[_Point]:
-    """Yield the next search nodes: a waiting event can come next if it began before every waiting event ended."""
+    """Yield the next search nodes. A waiting event can come next unless another one ended before it began."""
     waiting = [number for number in range(len(case.certain)) if number not in point.done]
     earliest = min(case.certain[number].ended for number in waiting)
     yield from _after_doubtful(point, case, earliest)

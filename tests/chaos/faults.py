@@ -16,7 +16,7 @@ from tests.service.wager import Wager
 
 
 class Weather(StrEnum):
-    """What a proxy does with its traffic."""
+    """The network conditions that a proxy simulates."""
 
     CLEAR = "clear"
     CUT = "cut"  # closes all connections and refuses new ones
@@ -51,7 +51,7 @@ class FaultyProxy:
         await asyncio.sleep(0.1)
 
     def turn(self, weather: Weather) -> None:
-        """Change the weather; a cut, or a return to clear weather, closes current connections."""
+        """Set the network condition. `CUT` and `CLEAR` also close current connections."""
         self._weather = weather
         if weather in {Weather.CUT, Weather.CLEAR}:  # a half-open connection would stay half-open
             for writer in list(self._writers):

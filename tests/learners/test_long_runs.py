@@ -184,7 +184,7 @@ def test_answers_are_probabilities(play: Play) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("play", plays(3_000_000_000, SIZES), ids=str)
 def test_answers_are_probabilities_in_long_runs(play: Play) -> None:
-    """The same for 100,000 rounds of 2 to 200 labels, or as many as about 3·10⁹ multiply-adds allow."""
+    """Answers are probabilities for 100,000 rounds of 2 to 200 labels, or as many as 3·10⁹ multiply-adds allow."""
     check_long_run(play)
 
 
@@ -213,5 +213,5 @@ def test_extreme_hyperparameters_keep_answers_valid(cls: type[Any], bound: float
 @EACH_BOUND
 @EACH_LEARNER
 def test_extreme_hyperparameters_keep_answers_valid_in_long_runs(cls: type[Any], bound: float) -> None:
-    """The same for 2,000 rounds, with more combinations."""
+    """With more combinations of extremes, states decode and answers are probabilities for 2,000 rounds."""
     check_extremes(cls, bound, n_random=20, n_batches=100)

@@ -75,7 +75,7 @@ FENCHEL_YOUNG = (
                 ),
             ),
             ("norm never recomputed", "count", "state.rounds.item() % _REFRESH == 0", "False"),
-            ("rounds without a true label teach", "descend_all", "known[t]", "True"),
+            ("rounds without a true label update", "descend_all", "known[t]", "True"),
             ("adaptive step without √2", "steps", "2.0 * ball / math.sqrt(2.0)", "2.0 * ball"),
             ("adaptive step with radius in place of diameter", "steps", "2.0 * ball", "ball"),
             (

@@ -61,9 +61,9 @@ PERCEPTRONS = (
                 "not nobody and s[label] >= 0.0",
                 "s[label] >= 0.0",
             ),
-            ("wrong answers teach twice", "corrections", "not nobody and s[label] >= 0.0", "not nobody"),
+            ("wrong answers update twice", "corrections", "not nobody and s[label] >= 0.0", "not nobody"),
             ("corrects a claim already made", "corrections", "s[label] <= 0.0", "s[label] >= 0.0"),
-            ("correct claims teach although known labels are unused", "corrections", "nobody or known", "True"),
+            ("correct claims update although known labels are unused", "corrections", "nobody or known", "True"),
             (
                 "label served subtracted",
                 "corrections",

@@ -41,12 +41,12 @@ def test_a_client_may_leave_the_model_out(text: str, model: str) -> None:
 
 @pytest.mark.parametrize("text", ["~", "~mine", "m:~mine", "a:b:~c", "m:~"])
 def test_a_client_cannot_use_an_id_of_the_service(text: str) -> None:
-    """Whatever else is wrong with it, it is refused with the rule."""
+    """A client's id that begins with a tilde is refused with the rule, whatever else is wrong with it."""
     with pytest.raises(pydantic.ValidationError, match="begin with ~"):
         GIVEN.validate_python(text)
 
 
 @pytest.mark.parametrize("text", ["a~", "m:a~b"])
 def test_a_tilde_is_allowed_after_the_first_character(text: str) -> None:
-    """The rule applies only to the first character."""
+    """A tilde after the first character is allowed."""
     assert GIVEN.validate_python(text).block == text.removeprefix("m:")

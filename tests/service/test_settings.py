@@ -78,7 +78,7 @@ def _clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_several_workers_do_not_drain() -> None:
-    """Workers share an address, so a balancer cannot tell which worker is draining."""
+    """Draining requires a single worker: workers share an address, so a balancer cannot see which one drains."""
     with pytest.raises(ValidationError, match="drain_seconds"):
         Settings(workers=2, drain_seconds=1.0)
 

@@ -1,4 +1,4 @@
-"""The logistic learner with randomized decoding: full information, constant surrogate regret without a factor log K.
+"""The logistic learner with randomized decoding: full information, finite surrogate regret with no factor log K.
 
 Shinsaku Sakaue, Han Bao, Taira Tsuchiya, Taihei Oki, "Online Structured Prediction with Fenchel-Young Losses
 and Improved Surrogate Regret for Online Multiclass Classification with Logistic Loss", COLT 2024, Theorem 5.1.
@@ -34,10 +34,10 @@ class _Parameters(NamedTuple):
 
 @hyperparameters
 class FenchelYoung(Delayed, FullInformation, CompiledLearner[DescentState]):
-    """Answers with a label: base-2 logistic loss, gradient descent, and no more randomization than the loss pays for.
+    """Answers with a label: base-2 logistic loss, gradient descent, and randomized decoding within the surrogate gap.
 
-    With σ the softmax of the scores, the distribution is P = q σ + (1 - q) e_y* with q = min(1, 2(1 - σ_y*)), y* being
-    the leader. Rounds without a true label are not learned from.
+    With σ the softmax of the scores and y* the highest-scoring label, the distribution is P = q σ + (1 - q) e_y*,
+    where q = min(1, 2(1 - σ_y*)). Rounds without a true label do not update the weights.
 
     Raises:
         pydantic.ValidationError: if a hyperparameter is out of range, or if two contradict each other.

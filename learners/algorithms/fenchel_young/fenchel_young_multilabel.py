@@ -16,11 +16,12 @@ from learners.output_spaces import Multilabel
 
 @hyperparameters
 class FenchelYoungMultilabel(Drawing):
-    """Answers with a set of labels: one score per label, and no more randomization than the loss pays for.
+    """Answers with a set of labels: one score per label, and randomized decoding within the surrogate gap.
 
-    The target loss is the share of labels wrongly included or excluded. The answer is the set of labels whose mean ŷ
-    exceeds 1/2 or, with probability min(1, 2‖y* - ŷ‖), a set that includes each label independently with its mean as
-    probability. Before any feedback, the answer is the empty set.
+    The target loss is the share of labels wrongly included or excluded. The means are ŷ = θ/λ, clipped to [0, 1], of
+    the scores θ. The answer is y*, the set of labels with means above 1/2, or, with probability min(1, 2‖y* - ŷ‖), a
+    set that includes each label independently with its mean as probability. Before any feedback, the answer is the
+    empty set.
     """
 
     algorithm = "fenchel-young-multilabel"
@@ -28,7 +29,7 @@ class FenchelYoungMultilabel(Drawing):
     loss_name = "share of labels wrongly included or excluded"
 
     regularization: Magnitude | None = None
-    """λ, greater than 4/√K; `null` for 8/√K."""
+    """λ of the regularizer (λ/2)‖y‖², greater than 4/√K; `null` for 8/√K."""
 
     @property
     def constants_named(self) -> str:

@@ -20,9 +20,9 @@ from learners.output_spaces import Ordinal
 class FenchelYoungOrdinal(Structured):
     """Answers with one of K levels, ordered from lowest to highest; an error costs its distance in levels.
 
-    The target loss is |level - truth| / (K - 1). Each of the K - 1 thresholds between levels has a score. The answer is
-    the level nearest to the mean ŷ or, with probability min(1, 2‖y* - ŷ‖), a random level with that mean. Before any
-    feedback, the answer is the lowest level.
+    The target loss is |level - truth| / (K - 1). Each of the K - 1 thresholds between levels has a score. Level m, from
+    0, is the vector of m ones, then zeros. The answer is y*, the level nearest to the mean ŷ, or, with probability
+    min(1, 2‖y* - ŷ‖), a random level whose vector has mean ŷ. Before any feedback, the answer is the lowest level.
     """
 
     algorithm = "fenchel-young-ordinal"
@@ -30,7 +30,7 @@ class FenchelYoungOrdinal(Structured):
     loss_name = "difference of levels, divided by K - 1,"
 
     regularization: Magnitude | None = None
-    """λ, greater than 4/√(K - 1); `null` for 8/√(K - 1)."""
+    """λ of the regularizer (λ/2)‖y‖², greater than 4/√(K - 1); `null` for 8/√(K - 1)."""
 
     @property
     def constants_named(self) -> str:
@@ -47,7 +47,7 @@ class FenchelYoungOrdinal(Structured):
         return (np.arange(self.problem.n_labels - 1) < labels[:, None]).astype(np.float64)
 
     def decide_unchecked(self, state: DescentState, contexts: Contexts) -> Decisions:
-        """Put (1 - p) on the nearest level, and p times the mean's decrements on all levels."""
+        """Put 1 - p on the nearest level, and p (ŷ_m - ŷ_(m+1)) on each level m, where ŷ_0 = 1 and ŷ_K = 0."""
         means = self.means(state, contexts)
         edges = np.pad(means, ((0, 0), (1, 0)), constant_values=1.0)
         steps = edges - np.pad(means, ((0, 0), (0, 1)))

@@ -15,16 +15,17 @@ from learners.hyperparameters import Magnitude, hyperparameters, refusal
 from learners.output_spaces import Matching, OutputSpace, Ranking
 
 _MOST_LABELS = {"birkhoff": 20, "permutahedron": 1000}
-"""At these sizes, an answer with its probability takes 5 to 10 ms (birkhoff) or 2 ms (permutahedron)."""
+"""The largest K of each polytope, where drawing an answer takes 5 to 10 ms (birkhoff) or 2 ms (permutahedron)."""
 
 
 @hyperparameters
 class FenchelYoungRanking(Drawing):
-    """Answers with an order of all labels: gradient descent, and no more randomization than the loss pays for.
+    """Answers with an order of all labels: gradient descent, and randomized decoding within the surrogate gap.
 
-    On the `permutahedron`, each label has one score. A ranking is the vector of its labels' points, K for the first, so
-    a label far from its place costs more than one close to it. On the `birkhoff` polytope, each label has a score for
-    each place, K² in all, and the target loss is the share of labels in a wrong place.
+    On the `permutahedron`, each label has one score. A ranking is the vector y of its labels' points, K for the first
+    down to 1 for the last, and the target loss ⟨y, y - y'⟩ / (K(K² - 1)/6) grows with the distance of labels from their
+    places. On the `birkhoff` polytope, each label has a score for each place, K² in all, and the target loss is the
+    share of labels in a wrong place.
     """
 
     algorithm = "fenchel-young-ranking"
@@ -34,15 +35,15 @@ class FenchelYoungRanking(Drawing):
     polytope: Literal["birkhoff", "permutahedron"] = "permutahedron"
     """`permutahedron` for up to 1000 labels; `birkhoff` for up to 20 labels, with a score for each label and place."""
     regularization: Magnitude | None = None
-    """λ of the permutahedron, greater than 4√(3/(K(K² - 1)))/√2; `null` for twice that."""
+    """λ of the regularizer (λ/2)‖y‖² on the permutahedron, greater than 4√(3/(K(K² - 1)))/√2; `null` for twice that."""
     sharpness: Annotated[float, pydantic.Field(ge=1e-6, lt=2)] | None = None
-    """μ of the Birkhoff polytope, less than 2; `null` for 1."""
+    """μ of the regularizer -H/μ on the Birkhoff polytope, H being the entropy; less than 2; `null` for 1."""
 
     def __post_init__(self) -> None:
-        """Refuse contradictory settings, and more labels than are affordable."""
+        """Refuse contradictory settings and too many labels."""
         if self.problem.n_labels > _MOST_LABELS[self.polytope]:
             instead = "permutahedron" if self.problem.n_labels <= _MOST_LABELS["permutahedron"] else None
-            hint = "fenchel-young-multilabel, which has no order" if instead is None else f"polytope {instead}"
+            hint = "fenchel-young-multilabel, which does not order" if instead is None else f"polytope {instead}"
             raise refusal("polytope", f"{self.polytope} takes at most {_MOST_LABELS[self.polytope]} labels; use {hint}")
         if self.polytope == "birkhoff" and self.regularization is not None:
             raise refusal("regularization", "the birkhoff polytope takes a sharpness instead")

@@ -3,9 +3,9 @@
 Shinsaku Sakaue, Han Bao, Taira Tsuchiya, Taihei Oki, "Online Structured Prediction with Fenchel-Young Losses
 and Improved Surrogate Regret for Online Multiclass Classification with Logistic Loss", COLT 2024, section 4.
 
-The learners of label sets, rankings and levels apply this procedure, each to its own space. Answers and truths are
-vertices of the space, which are vectors. The evidence of a decision is the mean ŷ that the answer is drawn around. Late
-updates use it, unless the mean is recomputed.
+The learners for label sets, rankings and levels apply this procedure to their output spaces. Answers and truths are
+vertices of the space, which are vectors. The evidence of a decision is the mean ŷ of the randomized decoding. Late
+updates use this ŷ, unless `delayed_update` is `recompute`.
 """
 
 import math
@@ -57,17 +57,18 @@ _BOUNDS = {
 """The bound of each learning rate, and its source."""
 
 _MEAN_SLACK = 1e-9
-"""Rounding may take a mean this far outside its space."""
+"""How far rounding may take a mean outside the hull of the vertices."""
 
-_ROW_COST = 100_000  # the time that one row spends outside of kernels, in multiply-adds
+_ROW_COST = 100_000  # the time of one row outside of kernels, in multiply-adds
 
 
 @hyperparameters
 class Structured(FullInformation, CheckedLearner[DescentState]):
-    """W moves by -η (ŷ - y) x' each round, and is projected onto a ball if a radius is given.
+    """Each round with a true answer y moves W by -η (ŷ - y) x', then projects it onto a ball if a radius is given.
 
-    With a = 1 - 4γ/(λν) and b = 2X²κ²/λ of the space, and the step `theorem`, the expected target loss exceeds the
-    surrogate loss of any U by at most (1 - a) b ‖U‖² / (4 (1 - m) m), m = min(1/2, a), for any sequence of rounds.
+    Let a = 1 - 4γ/(λν) and b = 2X²κ²/λ (see `learners.output_spaces.base.Constants`). With the step `theorem`, the
+    expected target loss exceeds the surrogate loss of any U by at most (1 - a) b ‖U‖² / (4 (1 - m) m), m = min(1/2, a),
+    for any sequence of rounds.
 
     Raises:
         pydantic.ValidationError: if a hyperparameter is out of range, or if two contradict each other.
@@ -143,7 +144,7 @@ class Structured(FullInformation, CheckedLearner[DescentState]):
 
     @property
     def fold_overhead(self) -> int:
-        """The cost of the calls around a fold."""
+        """The cost that each call of `fold` adds outside of kernels, in multiply-adds."""
         return _ROW_COST
 
     def fold_cost(self, nonzeros: int) -> int:
@@ -153,7 +154,7 @@ class Structured(FullInformation, CheckedLearner[DescentState]):
 
     @property
     def surrogate_gap(self) -> float:
-        """a of the theorems, in (0, 1): the share of the surrogate loss that remains to pay for learning."""
+        """a of the theorems, in (0, 1): the share of the surrogate loss that decoding leaves to cover the regret."""
         return 1.0 - self.space.constants.loss_share
 
     @property
@@ -206,7 +207,7 @@ class Structured(FullInformation, CheckedLearner[DescentState]):
                 now = slice(t, t + 1)
                 descend_all(steps, state, context, self.means(state, context) - truths[now], known[now])
             return state
-        # Means lie in the hull of the vertices; evidence from outside must not lead the weights away.
+        # Means lie in the hull of the vertices. Clip corrupt evidence, which could move the weights arbitrarily far.
         means = np.clip(rounds.evidence, 0.0, self.space.largest_entry)
         descend_all(steps, state, rounds.contexts, means - truths, known)
         return state
@@ -236,7 +237,7 @@ class Drawing(Structured):
 
     @property
     def evidence_size(self) -> int:
-        """D, for the mean ŷ, which the answer is drawn around."""
+        """D, for the mean ŷ of the randomized decoding."""
         return self.space.dimension
 
     def decide_unchecked(self, state: DescentState, contexts: Contexts) -> Decisions:

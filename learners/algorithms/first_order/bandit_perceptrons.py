@@ -30,11 +30,11 @@ class BanditPerceptronsState(NamedTuple):
 
 @hyperparameters
 class BanditPerceptrons(CompiledLearner[BanditPerceptronsState]):
-    """A perceptron per label claims contexts; answers with the strongest claim, or uniformly if no label claims.
+    """One perceptron per label: answers with the highest score if it is at least 0, else with a uniform label.
 
-    Learns from right answers given without a claim, and from wrong answers given with one; with `use_known_label`, from
-    every right answer. Late feedback corrects a perceptron only if it still errs: the sign is computed with the current
-    weights. The evidence is whether any label had claimed the context.
+    A label claims a context if its score is at least 0. Learns from right answers given without a claim, and from wrong
+    answers given with one; with `use_known_label`, from every right answer. Late feedback corrects a perceptron only if
+    it still errs with the current weights. The evidence is 1 if no label claimed the context, else 0.
     """
 
     algorithm = "bandit-perceptrons"
@@ -42,7 +42,7 @@ class BanditPerceptrons(CompiledLearner[BanditPerceptronsState]):
     state_type = BanditPerceptronsState
 
     use_known_label: bool = True
-    """Whether a right answer, which reveals the true label, corrects every perceptron; preserves the guarantee."""
+    """Whether a right answer, which reveals the true label, corrects all perceptrons; the guarantee covers both."""
 
     @property
     def guarantee(self) -> str:
@@ -60,7 +60,7 @@ class BanditPerceptrons(CompiledLearner[BanditPerceptronsState]):
 
     @property
     def kernels(self) -> Kernels:
-        """Decides for the strongest claim, or with 1/K each; corrects the perceptrons that erred."""
+        """Puts 1 on the strongest claim, or 1/K on every label; corrects the perceptrons that erred."""
         return Kernels((self.use_known_label,), _decide, _fold)
 
 

@@ -33,7 +33,7 @@ class BanditPerceptronsKernelState(NamedTuple):
 
 @hyperparameters
 class BanditPerceptronsKernel(CompiledLearner[BanditPerceptronsKernelState]):
-    """Bandit perceptrons with the rational kernel k(x, x') = 1 / (1 - ⟨x, x'⟩/2), for data no plane separates.
+    """Bandit perceptrons with the rational kernel k(x, x') = 1 / (1 - ⟨x, x'⟩/2), for data not linearly separable.
 
     A round with corrections adds its context to the support, or changes its coefficients if it is already there. Once
     `max_support` contexts are stored, rounds with new contexts are skipped and counted in `refused`, and the guarantee
@@ -48,11 +48,11 @@ class BanditPerceptronsKernel(CompiledLearner[BanditPerceptronsKernelState]):
     state_type = BanditPerceptronsKernelState
 
     kernel: Literal["rational", "linear"] = "rational"
-    """`rational`, or `linear`, which is bandit-perceptrons, slower, for comparison."""
+    """`rational`, or `linear`: the same as bandit-perceptrons but slower, for comparisons."""
     max_support: Annotated[int, pydantic.Field(ge=1, le=1_000_000)] = 1000
     """The maximum number of stored contexts; time and memory grow with it."""
     use_known_label: bool = True
-    """Whether a right answer, which reveals the true label, corrects every perceptron; preserves the guarantee."""
+    """Whether a right answer, which reveals the true label, corrects all perceptrons; the guarantee covers both."""
 
     def __post_init__(self) -> None:
         """Refuse norm bounds that the kernel is not defined for."""
@@ -84,13 +84,13 @@ class BanditPerceptronsKernel(CompiledLearner[BanditPerceptronsKernelState]):
 
     @property
     def kernels(self) -> Kernels:
-        """Decides for the strongest claim, or with 1/K each; corrects the perceptrons that erred."""
+        """Puts 1 on the strongest claim, or 1/K on every label; corrects the perceptrons that erred."""
         return Kernels((self.use_known_label, self.kernel == "rational"), _kernel_decide, _kernel_fold)
 
 
 @compiled
 def _used(state: BanditPerceptronsKernelState) -> int:
-    """Return the number of support vectors; a count from outside must not exceed the array."""
+    """Return the number of support vectors, at most the array's length even if the state is corrupt."""
     return max(0, min(state.used.item(), len(state.coefficients)))
 
 

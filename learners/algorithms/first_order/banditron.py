@@ -35,7 +35,7 @@ class _Parameters(NamedTuple):
 
 @hyperparameters
 class Banditron(Delayed, CompiledLearner[BanditronState]):
-    """Answers with the leader of the scores, with a share γ of uniform exploration; updates in every round.
+    """Answers with the highest-scoring label, the leader, with a share γ of uniform exploration; always updates.
 
     Each round subtracts the context from the weights of the leader. A correct answer adds the context, divided by the
     propensity, to the weights of the served label. In expectation this is the Perceptron's update. With
@@ -50,9 +50,9 @@ class Banditron(Delayed, CompiledLearner[BanditronState]):
     exploration: TheoremExploration = "anytime"
     """γ, `anytime` for γ_t = min(1, √(K/t)), or `theorem` for min(1, (c/t)^(1/3))."""
     theorem_constant: Annotated[float, pydantic.Field(gt=0, le=1e12)] = 1.0
-    """c of the theorem's schedule."""
+    """c of the schedule `theorem`."""
     least_exploration: ExplorationRate = 1e-3
-    """A floor under a falling γ_t; K over it bounds the importance weight of a round."""
+    """A lower bound on a falling γ_t; importance weights are at most K divided by it."""
     delayed_update: DelayedUpdate = "as_of_prediction"
 
     @property
@@ -67,7 +67,7 @@ class Banditron(Delayed, CompiledLearner[BanditronState]):
 
     @property
     def evidence_size(self) -> int:
-        """1, for the leader at prediction time, or 0 where it is recomputed."""
+        """1, for the leader at prediction time, or 0 if it is recomputed."""
         return 1 if self.as_of_prediction else 0
 
     def fold_cost(self, nonzeros: int) -> int:
@@ -108,7 +108,7 @@ def _fold(parameters: _Parameters, state: BanditronState, rounds: Rounds) -> Non
         else:
             score_row(state.weights, rounds.contexts, t, s)
             led = leader(s)
-        if 0 <= led < state.weights.shape[1]:  # an index from outside must not exceed the array
+        if 0 <= led < state.weights.shape[1]:  # a corrupt index must not exceed the array
             add_to_label(state.weights, led, -1.0, indices, values)
         if rounds.correct[t]:
             add_to_label(state.weights, rounds.labels[t], 1.0 / rounds.propensities[t], indices, values)

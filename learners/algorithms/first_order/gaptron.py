@@ -57,9 +57,9 @@ class _Parameters(NamedTuple):
 class Gaptron(Delayed, CompiledLearner[GaptronState]):
     """Gaptron with logistic, hinge or smooth hinge loss, under bandit feedback or full information.
 
-    The distribution is p' = (1 - q) e_y* + (q / K) 1 with q = max(a, γ), where y* leads the scores, a is the gap map of
-    the loss, and γ is the exploration rate. Bandit updates happen only on correct answers and divide the gradient
-    by the stored propensity. Under full information γ = 0, and every true label is learned from.
+    The distribution is p' = (1 - q) e_y* + (q / K) 1 with q = max(a, γ), where y* is the highest-scoring label, a is
+    the gap map of the loss, and γ is the exploration rate. Bandit updates happen only on correct answers and divide the
+    gradient by the stored propensity. Under full information γ = 0, and every true label gives an update.
 
     Raises:
         pydantic.ValidationError: if a hyperparameter is out of range, or if two contradict each other.
@@ -72,13 +72,13 @@ class Gaptron(Delayed, CompiledLearner[GaptronState]):
     loss: LossName = "smooth_hinge"
     """The surrogate loss."""
     information: Literal["bandit", "full"] = "bandit"
-    """`bandit` learns from the bit, `full` from the true label, which every feedback must then carry."""
+    """`bandit` learns from the right-or-wrong bit, `full` from the true label, which all feedback must then carry."""
     exploration: TheoremExploration = "anytime"
     """γ under bandit feedback: `anytime` for γ_t = min(1, √(K/t)), `theorem` for min(1, c/√t), or a fixed rate."""
     horizon: Annotated[int, pydantic.Field(ge=1, le=2**53)] | None = None
     """The number of rounds T, if known in advance; with exploration `theorem`, γ is fixed at the value tuned for T."""
     least_exploration: LeastExploration = 0.0
-    """A floor under a falling γ_t, for changing worlds."""
+    """A lower bound on a falling γ_t, for non-stationary data."""
     learning_rate: Literal["adaptive", "theorem"] | Positive = "adaptive"
     """`adaptive`: AdaGrad's step per feature, 1/X over the root of its sum of squared gradients, with regret of order
     √T in any ball; `theorem`: the paper's step, which is very small; or a fixed η, if γ is fixed or information is

@@ -27,10 +27,10 @@ class PerceptronState(NamedTuple):
 
 @hyperparameters
 class Perceptron(FullInformation, CompiledLearner[PerceptronState]):
-    """Answers with the leader of the scores; after a mistake, moves two weight vectors by the context.
+    """Answers with the highest-scoring label, the leader; after a mistake, moves two weight vectors by the context.
 
-    Nothing is drawn: every propensity is 1. Late feedback uses the leader at prediction time, so the state does not
-    depend on the order of arrival.
+    Answers are deterministic: every propensity is 1. Late feedback uses the leader at prediction time, so the state
+    does not depend on the order of arrival.
     """
 
     algorithm = "perceptron"
@@ -47,7 +47,7 @@ class Perceptron(FullInformation, CompiledLearner[PerceptronState]):
 
     @property
     def evidence_size(self) -> int:
-        """1, for the label that led."""
+        """1, for the leader at prediction time."""
         return 1
 
     def fold_cost(self, nonzeros: int) -> int:
@@ -56,7 +56,7 @@ class Perceptron(FullInformation, CompiledLearner[PerceptronState]):
 
     @property
     def kernels(self) -> Kernels:
-        """Decides for the leader, which is also the evidence; learns from mistakes."""
+        """Puts 1 on the leader, which is also the evidence; learns from mistakes."""
         return Kernels((), _decide, _fold)
 
 
@@ -74,7 +74,7 @@ def _decide(
 def _fold(_: tuple[()], state: PerceptronState, rounds: Rounds) -> None:
     for t in range(len(rounds.labels)):
         led, y = int(rounds.evidence[t, 0]), rounds.true_labels[t]
-        if y >= 0 and y != led and 0 <= led < state.weights.shape[1]:  # an index from outside must not exceed the array
+        if y >= 0 and y != led and 0 <= led < state.weights.shape[1]:  # a corrupt index must not exceed the array
             indices, values = row(rounds.contexts, t)
             add_to_label(state.weights, y, 1.0, indices, values)
             add_to_label(state.weights, led, -1.0, indices, values)

@@ -5,7 +5,7 @@ ICML 2020, for the exploration. Its oracle is online logistic regression with on
 the features' scales: John Duchi, Elad Hazan, Yoram Singer, "Adaptive Subgradient Methods", JMLR 2011, and
 Stéphane Ross, Paul Mineiro, John Langford, "Normalized Online Learning", UAI 2013 (Algorithm 2, NAG).
 
-It learns from every bit, right or wrong, without importance weights, and its defaults need no tuning.
+It learns from every round, right or wrong, without importance weights, and its defaults need no tuning.
 """
 
 import math
@@ -24,7 +24,7 @@ from learners.mathematics.exploration import logistic, weigh_by_gap
 from learners.mathematics.linear_algebra import score_row
 
 _LARGEST_WEIGHT = 20.0
-"""The most that a feature at its largest value adds to a label's log-odds; keeps the state finite for any data."""
+"""B: the largest contribution of one feature to a label's log-odds; keeps the state finite for any data."""
 
 _SMALLEST_SIZE = 1e-100
 """A feature value below this counts as zero: its square would underflow."""
@@ -53,13 +53,13 @@ class SquareCb(WithoutEvidence, CompiledLearner[SquareCbState]):
     """Logistic regressions with inverse-gap weighting: O(K·nnz) per prediction, O(nnz) per update; recommended.
 
     Memory is 2·K·d + d numbers. A logistic regression per label predicts its probability of being right,
-    f_k = 1/(1 + exp(-w_k'x)). With γ_t = c √(K t), each label k other than the leader is answered with probability
-    1/(K + γ_t (f_leader - f_k)), and the leader with the rest. Late feedback updates the current regression of the
-    served label.
+    f_k = 1/(1 + exp(-w_k'x)). With γ_t = c √(K t), each label k other than the leader, which has the highest f, is
+    answered with probability 1/(K + γ_t (f_leader - f_k)), and the leader with the rest. Late feedback updates the
+    current regression of the served label.
     """
 
     algorithm = "squarecb"
-    # its published figures use unit contexts, although its steps are scale-free
+    # the published benchmarks use unit contexts, although the steps are scale-free
     norm_policy: ClassVar[NormPolicy] = "unit"
     smaller = "fewer features"
     state_type = SquareCbState
@@ -67,7 +67,7 @@ class SquareCb(WithoutEvidence, CompiledLearner[SquareCbState]):
     gap_scale: Annotated[float, pydantic.Field(ge=1e-3, le=1e6)] = 8.0
     """c of γ_t = c √(K t): larger values explore less."""
     least_exploration: LeastExploration = 0.0
-    """ε, an additional share of uniform exploration, for changing worlds and for logs that train other learners."""
+    """ε, an additional share of uniform exploration, for non-stationary data and for logs that train other learners."""
     learning_rate: Annotated[float, pydantic.Field(gt=0, le=1e3)] = 2.0
     """η of the regression: while a weight is new, a step is about η / √(features in a context)."""
 
@@ -123,7 +123,7 @@ def _fold(parameters: _Parameters, state: SquareCbState, rounds: Rounds) -> None
 
 @compiled
 def _measure(state: SquareCbState, indices: IntArray, values: FloatArray) -> None:
-    """Update the features' sizes; a feature that exceeds its largest value keeps its log-odds at the largest value."""
+    """Update S and N. Where |x_i| exceeds S_i, rescale w_i so that w_i S_i does not change."""
     for position in range(len(values)):
         i, x = indices[position], abs(values[position])
         if x > state.sizes[i]:

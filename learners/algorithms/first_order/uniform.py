@@ -1,4 +1,4 @@
-"""The control: draws every label with the same probability and learns nothing."""
+"""A control: draws every label with the same probability and learns nothing."""
 
 from typing import ClassVar, NamedTuple
 

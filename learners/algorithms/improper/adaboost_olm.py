@@ -5,8 +5,9 @@ ALT 2022, Algorithms 3 (BoostReg) and 4, Appendix C. Printed errors corrected: B
 costs are C(y, k) = (σ_k - σ_y + 1)/K with the true label first.
 
 The weak learners form a sequence. Each receives costs derived from the scores of its predecessors and predicts a
-label. BoostReg, which is FOLKLORE with two labels and two features, turns that into better scores. One member of the
-sequence gives the answer, drawn with exponential weights, so the distribution is their mixture.
+label. BoostReg, which is FOLKLORE with two labels and two features, turns the predicted label into updated scores,
+whose argmax is that member's answer. The served answer is that of a member drawn with exponential weights, so the
+distribution is the weighted mixture of the members' answers.
 """
 
 import math
@@ -26,8 +27,8 @@ from learners.mathematics.exploration import leader, settle_each, softmax
 from learners.mathematics.linear_algebra import densify, packed_identity
 
 _BOUND = 2.0  # B of the FOLKLORE in BoostReg: ‖(1, α/2)‖ for every |α| <= 2
-_CALLS = 20_000  # the time that a weak learner spends outside of kernels, in multiply-adds
-_CELL = 50  # the time that one of the K² costs takes, written to new memory, in multiply-adds
+_CALLS = 20_000  # the time of a weak learner outside of kernels, in multiply-adds
+_CELL = 50  # the time to write one of the K² costs to new memory, in multiply-adds
 _EVIDENCE = 3  # the label that a weak learner predicted, and the two logits ζ of its BoostReg
 
 
@@ -38,17 +39,17 @@ class WeakLearner(Protocol):
     """A weak learner: predicts one label, better than chance under its costs. Its memory is (d, K)."""
 
     def predict(self, memory: FloatArray, x: FloatArray, costs: FloatArray) -> int:
-        """Return the label predicted for a context (d,), where predicting k costs costs[y, k], (K, K), if y is true."""
+        """Return the label predicted for x (d,); costs[y, k] of (K, K) is the cost of predicting k if y is true."""
 
     def learn(self, memory: FloatArray, x: FloatArray, costs: FloatArray, named: int, y: int) -> None:
-        """Learn in place from the true label y and its row of the costs (K,), after the prediction `named`."""
+        """Learn in place from the true label y and row y of the costs (K,); `named` is the label that was predicted."""
 
 
 class CostPerceptron:
     """A multiclass Perceptron whose step is the cost of its prediction."""
 
     def predict(self, memory: FloatArray, x: FloatArray, costs: FloatArray) -> int:  # noqa: ARG002, a protocol
-        """Return the leader of the scores."""
+        """Return the highest-scoring label."""
         return _leading(memory, x)
 
     def learn(self, memory: FloatArray, x: FloatArray, costs: FloatArray, named: int, y: int) -> None:
@@ -192,7 +193,7 @@ class AdaBoostOlm(Delayed, FullInformation, CheckedLearner[AdaBoostOlmState]):
 
     @property
     def evidence_size(self) -> int:
-        """3 values per weak learner, its predicted label and two logits, or 0 where they are recomputed."""
+        """3 values per weak learner, its predicted label and two logits, or 0 if they are recomputed."""
         return self.weak_learners * _EVIDENCE if self.as_of_prediction else 0
 
     def decide_cost(self, _: int) -> int:
@@ -212,7 +213,7 @@ class AdaBoostOlm(Delayed, FullInformation, CheckedLearner[AdaBoostOlmState]):
         return state
 
     def decide_unchecked(self, state: AdaBoostOlmState, contexts: Contexts) -> Decisions:
-        """Return, for each label, the total weight of the weak learners whose scores it leads."""
+        """Return, for each label, the total weight of the members that answer with it."""
         K, trust = self.problem.n_labels, np.empty(self.weak_learners)
         softmax(state.log_weights, trust)
         distributions = np.zeros((contexts.n, K))
@@ -267,7 +268,7 @@ class AdaBoostOlm(Delayed, FullInformation, CheckedLearner[AdaBoostOlmState]):
         return BoostReg(state.inverses[i], state.solutions[i], self.horizon)
 
     def _is_possible(self, evidence: FloatArray) -> bool:
-        """Check whether all predicted labels are valid: an index from outside must not exceed the array."""
+        """Check whether all predicted labels are valid: a corrupt index must not exceed the array."""
         named = evidence[:, 0]
         return bool(((named >= 0) & (named < self.problem.n_labels)).all())
 

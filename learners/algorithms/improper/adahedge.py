@@ -32,9 +32,9 @@ class AdaHedge(WithoutEvidence, FullInformation, CompiledLearner[AdaHedgeState])
     """Each feature is an expert's prediction from -1 (label 0) to 1 (label 1); label 2 means to abstain.
 
     Answers with the sign of the experts' weighted mean ȳ with probability |ȳ|, and abstains otherwise. Values outside
-    [-1, 1] are clipped. A feature missing from a sparse context is 0, an undecided expert. The weights learn from every
-    true label, also in rounds that abstained; a true label of 2 is only counted. Late feedback is folded with the
-    weights at its arrival.
+    [-1, 1] are clipped. A feature missing from a sparse context is 0, an undecided expert. Every true label of 0 or 1
+    updates the weights, even if the answer was to abstain; a true label of 2 only counts as a round. Late feedback uses
+    the weights at its arrival.
 
     Raises:
         pydantic.ValidationError: if the problem does not have exactly 3 labels.
@@ -48,7 +48,7 @@ class AdaHedge(WithoutEvidence, FullInformation, CompiledLearner[AdaHedgeState])
     state_type = AdaHedgeState
 
     def __post_init__(self) -> None:
-        """Refuse a problem whose labels are not no, yes and abstain."""
+        """Refuse a problem without exactly three labels: no, yes and abstain."""
         if self.problem.n_labels != 3:
             raise ValueError("adahedge requires exactly 3 labels; the third means to abstain")
 
@@ -72,7 +72,7 @@ class AdaHedge(WithoutEvidence, FullInformation, CompiledLearner[AdaHedgeState])
 
     @property
     def kernels(self) -> Kernels:
-        """Decides with |ȳ| on its sign and the rest on abstaining; charges each expert its loss (1 - y ŷ)/2."""
+        """Puts |ȳ| on the label of ȳ's sign and the rest on abstaining; adds the loss (1 - y ŷ)/2 of each expert."""
         return Kernels((), _decide, _fold)
 
     def weights(self, state: AdaHedgeState) -> FloatArray:

@@ -5,11 +5,12 @@ ALT 2022, Algorithm 1 and Appendix E. Printed errors corrected: the gradient sum
 the surrogate, -2γ H W; the surrogate's constant is 1/(2BR + ln K + 2), not 1/(BR + ln(K)/2); and
 the regret keeps the 1/4 of Lemma 3.6.
 
-The matrix A and the sum G are never formed, only A⁻¹ and h = A⁻¹G. With P and b the forms of A⁻¹ and h at
-the context, the logits solve z = b̃ - ½P softmax(z): a strongly convex problem of K numbers. Storing A and G
-too, to recompute A⁻¹ and h, would double the state without benefit: a round adds at most γX²/2 <= X/(4B) to A,
-which starts at 2X/B, so after T rounds its condition number is at most 1 + T/8, for any B and X. 100,000 rounds of
-rank-one downdates move the logits by less than 1e-9 (`tests/learners/algorithms/test_folklore_numerics.py`).
+The matrix A and the sum G are never formed, only A⁻¹ and h = A⁻¹G. With P_kl = (e_k ⊗ x)'A⁻¹(e_l ⊗ x) and
+b_k = (e_k ⊗ x)'h, the logits solve z = ¼ diag(P) - ½b - ½P softmax(z), a strongly convex problem in K variables.
+Storing A and G too, to recompute A⁻¹ and h, would double the state without benefit: a round adds at most
+γX²/2 <= X/(4B) to A, which starts at 2X/B, so after T rounds its condition number is at most 1 + T/8, for any B and X.
+100,000 rounds of rank-one downdates move the logits by less than 1e-9
+(`tests/learners/algorithms/test_folklore_numerics.py`).
 """
 
 import math
@@ -53,10 +54,10 @@ class FolkloreState(NamedTuple):
 
 @hyperparameters
 class Folklore(Delayed, FullInformation, CheckedLearner[FolkloreState]):
-    """FOLKLORE: predicts softmax(z), the regularized leader on quadratic surrogates; learns from every true label.
+    """FOLKLORE: follows the regularized leader on quadratic surrogates of the logistic loss; predicts softmax(z).
 
-    A and G are sums. With `as_of_prediction`, late feedback takes the surrogate at the logits of the prediction, and
-    the order of arrival affects the state only by rounding.
+    Learns from every true label. A and G are sums. With `as_of_prediction`, late feedback takes the surrogate at the
+    logits of the prediction, and the order of arrival affects the state only by rounding.
     """
 
     algorithm = "folklore"

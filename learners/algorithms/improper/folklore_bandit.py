@@ -4,10 +4,10 @@ Naman Agarwal, Satyen Kale, Julian Zimmert, "Efficient Methods for Online Multic
 ALT 2022, Algorithm 2 and Theorem 4.1, with the factor 2 that is missing in print from its bound 2 √(K T R(T)).
 
 With probability γ a round explores: its label is uniform. If the label of an exploring round is right, it is the true
-label, and the base learner learns from it without an importance weight. Other rounds do not update. The label is drawn
-from p = (1 - γ) σ + γ/K in one draw, and the coin afterwards: given the label y, the round explored with probability
-(γ/K) / p_y. So it counts as exploring if the residual uniform of the draw, which is uniform given the label, is below
-that.
+label, and the base learner learns from it without an importance weight. Other rounds do not update. The label y is
+drawn first, from p = (1 - γ) σ + γ/K. Given y, the round explored with probability (γ/K) / p_y, which takes a coin. The
+coin needs no further randomness: the round counts as exploring if the residual uniform of the draw, which is uniform
+given y, is below this probability.
 """
 
 import math
@@ -145,7 +145,7 @@ class FolkloreBandit(BanditReduction):
     state_type = FolkloreBanditState
 
     exploration: Exploration = 0.1
-    """γ; √(K R(T)/T) in the theorem, or `anytime` for γ_t = min(1, √(K R(t)/t)), which explores for very long."""
+    """γ; √(K R(T)/T) in the theorem, or `anytime` for γ_t = min(1, √(K R(t)/t)), which stays at 1 for a long time."""
     comparator_bound: Magnitude = 10.0
     """B of FOLKLORE: the comparator's weights of each label have norm at most B."""
     delayed_update: DelayedUpdate = "as_of_prediction"

@@ -34,7 +34,7 @@ from learners.mathematics.inverse import (
 from learners.mathematics.linear_algebra import packed_identity, packed_rank_one
 
 _LARGEST_PREDICTION = 1e60  # never exceeded with an exact inverse
-_SOONEST = 50  # the least updates since a check before an inverse that shows a loss of precision is recomputed early
+_SOONEST = 50  # minimum updates between a check and an early rebuild of an inverse that lost precision
 
 
 class EpsilonGreedyRidgeState(NamedTuple):
@@ -52,15 +52,15 @@ class EpsilonGreedyRidgeState(NamedTuple):
 class EpsilonGreedyRidge(WithoutEvidence, CompiledLearner[EpsilonGreedyRidgeState]):
     """Answers with the highest predicted reward, with a share ε of uniform exploration; O(K·d²) memory, O(d²) updates.
 
-    Half of the memory is the matrices. Every 500 updates of a label, its inverse is checked against its matrix, and
+    Half of the memory holds the matrices. Every 500 updates of a label, its inverse is checked against its matrix, and
     recomputed if it has drifted.
 
-    The served label's regression learns from every bit, without importance weights. Late feedback updates the current
+    The served label's regression learns from every round, without importance weights. Late feedback updates the current
     regression; the state does not depend on the order of arrival, up to rounding.
     """
 
     algorithm = "epsilon-greedy-ridge"
-    # its published figures use unit contexts
+    # the published benchmarks use unit contexts
     norm_policy: ClassVar[NormPolicy] = "unit"
     smaller = "squarecb"
     added_arrays = frozenset({"matrices", "targets", "unchecked"})
@@ -71,10 +71,10 @@ class EpsilonGreedyRidge(WithoutEvidence, CompiledLearner[EpsilonGreedyRidgeStat
     exploration: TheoremExploration = "anytime"
     """ε, `anytime` for ε_t = min(1, √(K/t)), or `theorem` for min(1, (K/t)^(1/3))."""
     least_exploration: LeastExploration = 0.0
-    """A floor under a falling ε_t, for changing worlds."""
+    """A lower bound on a falling ε_t, for non-stationary data."""
 
     def __post_init__(self) -> None:
-        """Refuse inverses that would lose their precision."""
+        """Refuse a regularization so small that the inverses would lose precision."""
         check_regularization(self.regularization, self.problem)
 
     @property
@@ -87,7 +87,7 @@ class EpsilonGreedyRidge(WithoutEvidence, CompiledLearner[EpsilonGreedyRidgeStat
         )
 
     def fold_cost(self, _: int) -> int:
-        """Return the cost of a product with one label's inverse, of its updates, and of a share of its upkeep."""
+        """Return the cost of a product with one inverse, of the update, and of the amortized checks and rebuilds."""
         return 2 * self.problem.n_features**2 + upkeep_cost(self.problem.n_features)
 
     @property

@@ -35,7 +35,7 @@ class NewtronState(NamedTuple):
 
 @hyperparameters
 class Newtron(Delayed, CompiledLearner[NewtronState]):
-    """Newtron with its full matrix: (K·d)² / 2 numbers of memory, as much time per round, (K·d)³ per fold.
+    """Newtron with its full matrix: (K·d)²/2 numbers of memory, O((K·d)²) time per round, O((K·d)³) per fold.
 
     The distribution is p' = (1 - γ) softmax(α W x) + (γ/K) 1; every round updates. With `as_of_prediction`, late
     feedback takes the gradient at the scores of the prediction, and the state does not depend on the order of arrival,
@@ -56,7 +56,7 @@ class Newtron(Delayed, CompiledLearner[NewtronState]):
     delayed_update: DelayedUpdate = "as_of_prediction"
 
     def __post_init__(self) -> None:
-        """Refuse a matrix that would lose its precision."""
+        """Refuse settings in which A would lose precision."""
         if self.beta * ball_of(self) * self.problem.norm_bound**2 > _LARGEST_CURVATURE:
             raise ValueError("beta times radius times the squared norm bound of the contexts must be at most 1e9")
 
@@ -64,8 +64,8 @@ class Newtron(Delayed, CompiledLearner[NewtronState]):
     def guarantee(self) -> str:
         """See `Learner.guarantee`."""
         return uncovered(
-            "the regret bounds of Hazan and Kale (2011) require β and γ as functions of α, D, X and K, but these "
-            "are the values of the experiments",
+            "the regret bounds of Hazan and Kale (2011) require β and γ as functions of α, D, X and K; "
+            "here both are set freely",
             "folklore-bandit with a fixed exploration",
         )
 
@@ -76,7 +76,7 @@ class Newtron(Delayed, CompiledLearner[NewtronState]):
 
     @property
     def fold_overhead(self) -> int:
-        """The cost of the factorizations that bring W' into the ball."""
+        """The cost of the factorizations that minimize over the ball."""
         n = self.problem.n_labels * self.problem.n_features
         return n**3
 

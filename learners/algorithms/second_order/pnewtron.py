@@ -1,8 +1,8 @@
 """PNewtron: Newtron with the diagonal of its matrix, and code that the two share (see `newtron`).
 
-Elad Hazan and Satyen Kale, "Newtron: an Efficient Bandit Algorithm for Online Multiclass Prediction",
-NIPS 2011, Algorithm 1. The centre of a round can be W' in every round, or 0 in rounds that explore. Only the first is
-implemented: it needs a single draw.
+Elad Hazan and Satyen Kale, "Newtron: an Efficient Bandit Algorithm for Online Multiclass Prediction", NIPS 2011,
+Algorithm 1. The surrogate of a round can be expanded at W' in every round, or at 0 in exploring rounds. Only the first
+is implemented: it needs a single draw.
 """
 
 import math
@@ -23,7 +23,7 @@ from learners.mathematics.linear_algebra import score_row, squared_norm
 from learners.mathematics.logistic_estimate import gradient_estimate, inner
 
 _REFRESH = 65_536  # rounds between exact recomputations of the squared norm
-_COLLAPSE = 1e-3  # or as soon as it falls by this factor in one round, because its digits are those of larger numbers
+_COLLAPSE = 1e-3  # or as soon as it falls by this factor in one round: cancellation costs digits
 _LARGEST_WEIGHT = 1e75  # without projection, adversarial labels let weights grow like t^d; they are clipped here
 
 Rate: TypeAlias = Annotated[

@@ -4,10 +4,11 @@ Alina Beygelzimer, Francesco Orabona, Chicheng Zhang, "Efficient Online Bandit M
 Õ(√T) Regret", ICML 2017, Algorithm 1, Theorems 2 and 5. Signs and constants as corrected in the proofs:
 only accepted rounds count in the sums of Theorems 2, 4 and 5.
 
-With u = (e_ȳ - e_y) ⊗ x, c = 1/p and q = c u'A⁻¹u, an accepted round does A⁻¹ -= c/(1+q) v v' and
-W -= c(1+δ)/(1+q) mat(v), where v = A⁻¹u: one product and one rank-one update. The state also maintains A += c u u',
-which changes the blocks of two labels, and θ -= c u. Every 500 updates, A⁻¹ and W are checked against A and θ
-(`learners.mathematics.inverse`).
+Let y be the served label, which was right, ȳ the highest-scoring other label, δ = s_ȳ - s_y the difference of their
+scores and p the propensity. With u = (e_ȳ - e_y) ⊗ x, c = 1/p and q = c u'A⁻¹u, an accepted round does
+A⁻¹ -= c/(1+q) v v' and W -= c(1+δ)/(1+q) mat(v), where v = A⁻¹u: one product and one rank-one update. The state also
+maintains A += c u u', which changes the blocks of two labels, and θ -= c u. Every 500 updates, A⁻¹ and W are checked
+against A and θ (`learners.mathematics.inverse`).
 """
 
 from collections.abc import Mapping
@@ -58,7 +59,7 @@ Regularization: TypeAlias = Annotated[
 ]
 
 _LARGEST_DELTA = 1e60  # never exceeded with an exact A⁻¹
-_SOONEST = 50  # the least updates since a check before A⁻¹ is recomputed early, if q or δ shows that it lost precision
+_SOONEST = 50  # minimum updates between a check and an early rebuild of A⁻¹, where q or δ shows lost precision
 
 
 class SobaState(NamedTuple):
@@ -86,13 +87,13 @@ class _Parameters(NamedTuple):
 class Soba(WithoutEvidence, CompiledLearner[SobaState]):
     """SOBA with its full matrix: O((K·d)²) time per accepted update and (K·d)² numbers of memory.
 
-    Half of the memory is A. A⁻¹ is checked against A, and recomputed from A if it has drifted.
+    Half of the memory holds A. A⁻¹ is checked against A, and recomputed from A if it has drifted.
 
     A prediction takes O(K·nnz) and a refused round O(K·nnz + nnz²), where nnz is the number of non-zeros of a context.
 
-    Answers with the leader of the scores, with a share γ of uniform exploration. Updates only on correct answers, and
-    only if the running sum of m stays non-negative. Late feedback updates the current matrix with the stored
-    propensity, as Lemma 2 requires.
+    Answers with the highest-scoring label, with a share γ of uniform exploration. Updates only on correct answers, and
+    only if the running sum of m (`margin_gain`) stays non-negative. Late feedback updates the current matrix with the
+    stored propensity, as Lemma 2 requires.
     """
 
     algorithm = "soba"
@@ -104,7 +105,7 @@ class Soba(WithoutEvidence, CompiledLearner[SobaState]):
     exploration: Exploration = "anytime"
 
     def __post_init__(self) -> None:
-        """Refuse a matrix whose inverse would lose its precision."""
+        """Refuse a regularization so small that A⁻¹ would lose precision."""
         check_regularization(self.regularization, self.problem)
 
     @property
@@ -113,7 +114,7 @@ class Soba(WithoutEvidence, CompiledLearner[SobaState]):
         return soba_guarantee(self.exploration, self.regularization, self.problem)
 
     def fold_cost(self, _: int) -> int:
-        """Return the cost of a rank-one update and its matrix-vector product, with a share of check and rebuild."""
+        """Return the cost of a rank-one update, its matrix-vector product, and the amortized checks and rebuilds."""
         n = self.problem.n_labels * self.problem.n_features
         return n * n // 2 + 2 * self.problem.n_features * n + upkeep_cost(n)
 

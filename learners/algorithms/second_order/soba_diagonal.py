@@ -1,8 +1,8 @@
 """SOBAdiag: SOBA with the diagonal of A instead of A.
 
-Beygelzimer, Orabona, Zhang, "Efficient Online Bandit Multiclass Learning with Õ(√T) Regret", ICML 2017,
-section 5. Linear time and memory. No theorem, because Lemma 2 needs the full matrix; but the strongest bandit
-learner in the paper's experiments on three of four data sets.
+Beygelzimer, Orabona, Zhang, "Efficient Online Bandit Multiclass Learning with Õ(√T) Regret", ICML 2017, section 5.
+Linear time and memory. No theorem applies, because Lemma 2 needs the full matrix. In the paper's experiments, it is the
+strongest bandit learner on three of four data sets.
 """
 
 from typing import Annotated, NamedTuple
@@ -37,8 +37,9 @@ class SobaDiagonalState(NamedTuple):
 class SobaDiagonal(WithoutEvidence, CompiledLearner[SobaDiagonalState]):
     """SOBAdiag: O(K·nnz) per prediction and per update, 2·K·d numbers of memory.
 
-    Answers with the leader of the scores, with a share γ of uniform exploration. Updates only on correct answers, and
-    only if the running sum of m stays non-negative, with the current diagonal and the stored propensity.
+    Answers with the highest-scoring label, with a share γ of uniform exploration. Updates only on correct answers, and
+    only if the running sum of m (`soba.margin_gain`) stays non-negative. Uses the current diagonal and the stored
+    propensity.
     """
 
     algorithm = "soba-diagonal"

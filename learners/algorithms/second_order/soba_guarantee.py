@@ -25,6 +25,7 @@ def soba_guarantee(exploration: str | float, regularization: float, problem: Pro
         )
     if not math.isclose(regularization, problem.norm_bound**2):
         return uncovered(
-            "adaptive exploration is analysed only with a regularization of X²", "that one, or a fixed exploration"
+            "adaptive exploration is analysed only with a regularization of X²",
+            "a regularization of X², or a fixed exploration",
         )
     return f"{_LOSS} Õ(K √(d T)/η) after T rounds, for any T ({_SOURCE}, Theorem 5). {AT_ONCE}"

@@ -44,7 +44,7 @@ from learners.mathematics.linear_algebra import (
 
 
 class SobaLowRankState(NamedTuple):
-    """Z as sparse rows, L, and W: K·d numbers plus the room for updates."""
+    """Z as sparse rows, L, and W: K·d numbers plus the space reserved for updates."""
 
     weights: LabelVectors  # W = mat(A⁻¹ θ) until an update finds no room
     factor: Annotated[FloatArray, Layout("float64", ("factor_size",))]  # L, a packed lower triangle of `stored` rows
@@ -68,14 +68,14 @@ class _Parameters(NamedTuple):
 
 @hyperparameters
 class SobaLowRank(WithoutEvidence, CompiledLearner[SobaLowRankState]):
-    """SOBA for sparse contexts with many features: answers exactly as `soba` while there is room for its updates.
+    """SOBA for sparse contexts with many features: answers exactly as `soba` until the space for updates is full.
 
     With U stored updates, of S non-zeros in total, a right answer takes O(U² + S) time and a prediction O(K·nnz).
     Memory is K·d numbers, max_updates² / 2 for the factor, and 2 for each of max_nonzeros. If K·d is below
     max_updates, `soba` is smaller and faster.
 
-    If an accepted round finds no room, A does not change, but W still takes the step that A gives: the implicit
-    step on (1 + u'w)² in the norm of A, which never overshoots and does not shrink with time. Q, and with it
+    If an accepted round does not fit, A does not change, but W still takes the step that A gives: the implicit step on
+    (1 + u'w)² in the norm of A, which never overshoots and does not shrink with time. Q, and with it
     adaptive exploration, depends on the stored updates alone. Late feedback updates the current matrix with the
     stored propensity, as Lemma 2 requires.
     """
@@ -92,7 +92,7 @@ class SobaLowRank(WithoutEvidence, CompiledLearner[SobaLowRankState]):
     """The maximum total number of non-zeros in their contexts; 16 bytes each."""
 
     def __post_init__(self) -> None:
-        """Refuse a matrix whose inverse would lose its precision."""
+        """Refuse a regularization so small that A⁻¹ would lose precision."""
         check_regularization(self.regularization, self.problem)
 
     @property
@@ -112,7 +112,7 @@ class SobaLowRank(WithoutEvidence, CompiledLearner[SobaLowRankState]):
         return self.max_updates * (self.max_updates + 1) // 2
 
     def fold_cost(self, _: int) -> int:
-        """Return the cost of two solves with the factor and two passes over the stored contexts, with all room used."""
+        """Return the cost of two solves with the factor and two passes over the stored contexts, with full storage."""
         return self.max_updates**2 + 3 * self.max_nonzeros
 
     @property
@@ -172,14 +172,14 @@ def _update(
     score(state.weights, indices, values, s)
     rival = leader_except(s, y)
     delta, most = s[rival] - s[y], 2.0 * c * squared_norm(values) / a
-    # q is at most z'z / a, where a negative m is closest to zero: this test suffices for most refusals.
+    # q is at most z'z / a, and a negative m is closest to zero at the largest q. This test settles most refusals.
     if state.margin_sum.item() + margin_gain(c, delta, most) < 0.0:
         return
     z, r = _Row(indices, math.sqrt(c) * values, rival, y), r[: _stored(state)]
     _products(state, z, x, r)
     packed_solve_lower(state.factor, r)
     known = squared_norm(r) / a
-    if not known <= 2.0 * most:  # only an invalid factor from outside leads here
+    if not known <= 2.0 * most:  # only possible with a corrupt factor
         return
     q = max(0.0, most - known)
     m = margin_gain(c, delta, q)
@@ -194,7 +194,7 @@ def _update(
 
 @compiled
 def _stored(state: SobaLowRankState) -> int:
-    """Return the number of rows; a count from outside must not exceed the arrays."""
+    """Return the number of rows, at most the arrays' length even if the state is corrupt."""
     return min(state.stored.item(), len(state.ends))
 
 

@@ -44,9 +44,9 @@ class _Parameters(NamedTuple):
 class SobaNewton(CompiledLearner[SobaNewtonState]):
     """SOBA's loss with Online Newton Steps in a ball: (K·d)² / 2 numbers, O((K·d)³) per update.
 
-    Answers with the leader of the scores, with a share γ of uniform exploration. Learns only if the answer was right
-    and the leader wrong, so rarely. Late feedback takes the gradient at the scores of the prediction and divides it by
-    the stored propensity.
+    Answers with the highest-scoring label, the leader, with a share γ of uniform exploration. Learns only if the answer
+    was right and the leader wrong, so updates are rare. Late feedback takes the gradient at the scores of the
+    prediction and divides it by the stored propensity.
 
     Raises:
         pydantic.ValidationError: if a hyperparameter is out of range, or if η exceeds 1/max(2 X D, 1).

@@ -69,7 +69,7 @@ SCORES = st.lists(st.floats(-700, 700), min_size=2, max_size=6).map(np.array)
 @LAWS
 @given(SCORES, st.data())
 def test_boosting_keeps_the_odds_of_the_others(s: FloatArray, data: st.DataObject) -> None:
-    """The named label gets σ(ζ_1 - ζ_2), the others keep their odds, and nothing overflows."""
+    """The predicted label gets σ(ζ_1 - ζ_2), the others keep their odds, and nothing overflows."""
     named, zeta = data.draw(st.integers(0, len(s) - 1)), np.array(data.draw(st.tuples(*[st.floats(-50, 50)] * 2)))
     better, others = boosted(s, named, zeta), np.arange(len(s)) != named
     assert_close(logsumexp(better[others]), zeta[1], 1e-9)
@@ -89,11 +89,11 @@ def test_costs_match_the_formula(s: FloatArray) -> None:
     assert_close(costs.sum(axis=1), 1 - sigma, 1e-12)
 
 
-# --- the row
+# --- the sequence of weak learners
 
 
 class Scripted:
-    """A weak learner that names labels from a script and records the costs it receives."""
+    """A weak learner that predicts labels from a script and records the costs it receives."""
 
     def __init__(self, script: Iterator[int]) -> None:
         self.script = script
@@ -110,7 +110,7 @@ class Scripted:
 
 
 def test_adaboost_trace(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Costs, ζ, answers and weights of every round match the trace, given the labels that its weak learners named."""
+    """Costs, ζ, answers and weights of every round match the trace, given the weak learners' predictions."""
     trace = MICRO["adaboost_olm_pp"]
     script = Scripted(iter([member["l"] for row in trace["rounds"] for member in row["learners"]]))
     monkeypatch.setitem(WEAK_LEARNERS, "perceptron", script)
@@ -164,7 +164,7 @@ def test_boosting_helps_a_weak_learner(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class Row(NamedTuple):
-    """The results of a row of N members over T rounds; i counts members from 1, and 0 means all scores zero."""
+    """The results of a sequence of N members over T rounds; i counts members from 1, and 0 means all scores zero."""
 
     right: FloatArray  # (T,), the probability of the true label
     losses: FloatArray  # (N + 1,), the logistic loss after member i, over all rounds
@@ -174,7 +174,7 @@ class Row(NamedTuple):
 
 
 def boosted_row(monkeypatch: pytest.MonkeyPatch, hints: IntArray, truth: IntArray, K: int) -> Row:
-    """Run weak learners that name the labels `hints` (T, N)."""
+    """Run weak learners that predict the labels `hints` (T, N)."""
     T, N = hints.shape
     monkeypatch.setitem(WEAK_LEARNERS, "perceptron", Scripted(iter(hints.ravel().tolist())))
     learner, contexts = AdaBoostOlm(problem=Problem(K, 1), weak_learners=N, horizon=T), Contexts.dense([1.0])
@@ -209,11 +209,11 @@ def test_row_bounds_hold(monkeypatch: pytest.MonkeyPatch) -> None:
     bound = 4 * row.mistakes.min() + 2 * np.log(N / delta)
     mistakes = (rng.random((400, T)) >= row.right).sum(axis=1)
     assert (mistakes > bound).mean() <= delta
-    assert bound < T * (1 - 1 / K)  # guessing would break it
+    assert bound < T * (1 - 1 / K)  # guessing would violate it
 
     gains = row.edges**2 * row.slack / 2
     assert (row.losses[1:] <= row.losses[:-1] - gains + regret).all()
-    assert gains[0] > regret  # a member that changes no score would break it
+    assert gains[0] > regret  # a member that changes no score would violate it
     assert (row.slack >= row.mistakes[:-1] / 2).all()
     assert row.mistakes[1:].min() <= 4 * (T * np.log(K) + N * regret) / np.sum(row.edges**2)
 
@@ -231,7 +231,7 @@ def test_cost_perceptron_moves_by_its_cost() -> None:
 
 
 def test_evidence_with_an_invalid_label_teaches_nothing() -> None:
-    """A round whose evidence names an invalid label is counted and otherwise ignored."""
+    """A round whose evidence has an invalid label is counted and otherwise ignored."""
     learner, world = AdaBoostOlm(problem=PROBLEM, weak_learners=2), make_world(1, 20, PROBLEM)
     rounds = join(list(play(learner, world)))
     for impossible in (-1.0, 3.0, np.nan, np.inf, -1e300):

@@ -104,7 +104,7 @@ def test_first_weights_are_uniform_over_the_best() -> None:
 
 
 def test_predictions_are_clipped() -> None:
-    """Predictions beyond ±1 decide and teach like ±1, bit for bit."""
+    """Predictions beyond ±1 count as ±1 in decisions and updates, bit for bit."""
     learner = AdaHedge(problem=Problem(3, 2, 100.0))
     state = fold_one(learner, learner.init(), np.array([0.5, -0.2]), 1)
     wild, tame = np.array([9.0, -70.0]), np.array([1.0, -1.0])

@@ -104,7 +104,7 @@ def test_other_norm_bounds_are_refused() -> None:
 
 
 def disc_and_ring(seed: int, n: int) -> World:
-    """Draw label 0 in a disc and label 1 on a ring around it, which no plane separates."""
+    """Draw label 0 in a disc and label 1 on a ring around it, which is not linearly separable."""
     rng = np.random.default_rng(seed)
     truth = rng.integers(0, 2, n)
     return World(unit_rows(rng, n, 2) * np.where(truth, 1.0, 0.3)[:, None], truth, rng.random(n))
@@ -186,7 +186,7 @@ CASES: Sequence[tuple[float, bool, bool, bool, float]] = [
     (1.0, True, True, False, 0.0),  # late feedback: no longer errs
     (1.0, False, False, False, -1.0),
     (-1.0, False, False, False, 0.0),  # late feedback: no longer errs
-    (1.0, True, False, True, 0.0),  # a wrong guess without a claim teaches nothing
+    (1.0, True, False, True, 0.0),  # a wrong guess without a claim causes no update
     (-1.0, False, True, False, 0.0),
     (-1.0, False, True, True, 1.0),
 ]
@@ -196,7 +196,7 @@ CASES: Sequence[tuple[float, bool, bool, bool, float]] = [
 def test_perceptron_is_corrected_only_if_it_errs_now(
     score: float, unclaimed: bool, correct: bool, known: bool, change: float
 ) -> None:
-    """The stored claim decides which correction is possible, the present sign whether it happens."""
+    """The stored claim decides which correction is possible, the current sign whether it happens."""
     learner: BanditPerceptrons = BanditPerceptrons(problem=Problem(3, 1), use_known_label=known)
     state = learner.init()._replace(weights=np.array([[-3.0, score, -3.0]]))
     after = learner.fold(state, one_round([1.0], 1, 1.0, 1 if correct else 0, np.array([float(unclaimed)])))

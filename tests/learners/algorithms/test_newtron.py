@@ -254,7 +254,7 @@ def test_large_curvature_is_refused() -> None:
 
 
 def test_weights_depend_only_on_the_sums() -> None:
-    """Newtron's W is a function of A and b: a round that teaches nothing keeps its bits."""
+    """Newtron's W is a function of A and b: a round without an update leaves its bits unchanged."""
     learner = Newtron(problem=PROBLEM)
     state = list(play(learner, make_world(9, 60, PROBLEM)))[-1].after
     silent = one_round(np.zeros(4), 0, 1.0, 1, np.zeros(3))

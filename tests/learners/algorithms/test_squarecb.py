@@ -91,7 +91,7 @@ def excess(predicted: FloatArray, true: FloatArray, gap_weight: float, played_we
 
 
 def test_regret_is_bounded_by_the_regression_error() -> None:
-    """Foster and Rakhlin's Lemma 3 holds for random, tied and extreme predictions; greedier play breaks it."""
+    """Foster and Rakhlin's Lemma 3 holds for random, tied and extreme predictions; greedier play violates it."""
     rng = np.random.default_rng(8)
     worst = greedy = -math.inf
     for _ in range(20_000):
@@ -128,7 +128,7 @@ def test_guarantee_holds_on_a_run(seed: int) -> None:
 
 
 def test_units_of_features_do_not_matter() -> None:
-    """Other units give other weights and the same answers."""
+    """Rescaled features give other weights but the same answers."""
     rng = np.random.default_rng(4)
     learner, units = SquareCb(problem=Problem(K, D, norm_bound=1e6)), np.array([1e-3, 1.0, 37.0, 1e4])
     one, other = learner.init(), learner.init()

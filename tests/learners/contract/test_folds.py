@@ -34,7 +34,7 @@ def test_empty_fold_changes_nothing(life: Life) -> None:
 
 
 def test_fold_counts_every_round(life: Life) -> None:
-    """Every round counts once, including rounds that teach nothing."""
+    """Every round counts once, including rounds without an update."""
     assert int(life.state.rounds) == N
 
 

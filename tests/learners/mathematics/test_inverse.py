@@ -103,7 +103,7 @@ def test_damaged_inverse_is_rebuilt(learner: AnyLearner) -> None:
 
 @EACH
 def test_indefinite_inverse_is_rebuilt_early(learner: AnyLearner) -> None:
-    """A negative inverse teaches nothing and is rebuilt within 60 rounds."""
+    """A negative inverse causes no update and is rebuilt within 60 rounds."""
     state = damaged(learner.fold(lenient(learner), accepted_rounds(learner, 3, 60, 0.1)), -1.0)
     state = learner.fold(state, accepted_rounds(learner, 4, 60, 0.1))
     assert is_finite(state)

@@ -37,7 +37,7 @@ SETTINGS: list[dict[str, Any]] = [{"auth": "off"}, {"auth": "auto"}]
 
 
 async def statuses(client: httpx2.AsyncClient, cases: dict[str, list[tuple[str, str]]]) -> list[tuple[str, int]]:
-    """Return the status of each case at each closed operation."""
+    """Return the status of each case at each protected operation."""
     return [
         (f"{method} {path}, {case}", (await client.request(method, path, headers=headers)).status_code)
         for method, path in CLOSED
@@ -47,7 +47,7 @@ async def statuses(client: httpx2.AsyncClient, cases: dict[str, list[tuple[str, 
 
 @pytest.mark.parametrize("settings", [*SETTINGS, {"auth": "required"}], ids=str)
 async def test_a_malformed_key_is_refused(store_url: str, settings: dict[str, Any]) -> None:
-    """Every closed operation answers 401 to it, with keys off as with keys on (429 after too many of them)."""
+    """Every protected operation answers a malformed key with 401, even with keys off; with keys on, also with 429."""
     refusals = {401, 429} if settings["auth"] == "required" else {401}
     async with worker(store_url, **settings) as client:
         answer = await client.get("/models", headers=MALFORMED["no key"])
@@ -57,14 +57,14 @@ async def test_a_malformed_key_is_refused(store_url: str, settings: dict[str, An
 
 @pytest.mark.parametrize("settings", SETTINGS, ids=str)
 async def test_a_well_formed_key_is_not_looked_up(store_url: str, settings: dict[str, Any]) -> None:
-    """These keys were never issued, and the service answers as it does without one."""
+    """A well-formed key that was never issued gets the same answer as no key."""
     async with worker(store_url, **settings) as client:
         assert [each for each in await statuses(client, ACCEPTED) if each[1] in (401, 403, 429)] == []
 
 
 @pytest.mark.parametrize("auth", ["off", "required"])
 async def test_open_operations_ignore_keys(store_url: str, auth: str) -> None:
-    """Health, the API's description and webhooks answer the same to whatever key."""
+    """Health checks, the API's description and webhooks give the same answer with any key."""
     async with worker(store_url, auth=auth) as client:
         for method, path in OPEN:
             plain = (await client.request(method, path)).status_code

@@ -99,7 +99,7 @@ async def test_both_routes_answer_a_content_type_alike(app: FastAPI, types: tupl
 async def test_no_parameter_of_the_content_type_leaves_the_fast_path(
     app: FastAPI, monkeypatch: pytest.MonkeyPatch, content_type: str
 ) -> None:
-    """FastAPI's general handling parses with `json.loads`; the direct route does not."""
+    """With any parameter, the direct route avoids FastAPI's general handling, which calls `json.loads`."""
 
     def refuse(*_: object) -> None:
         raise AssertionError("parsed by FastAPI")
@@ -113,7 +113,7 @@ async def test_no_parameter_of_the_content_type_leaves_the_fast_path(
     "charset", ["latin-1", "ISO-8859-1", '"utf-16"', "us-ascii", "unheard-of", "", "x; charset*=utf-8''utf-8"]
 )
 async def test_another_charset_than_utf_8_is_refused(app: FastAPI, charset: str) -> None:
-    """JSON is UTF-8 (RFC 8259, section 8.1): 415, whatever the bytes are."""
+    """A charset other than UTF-8 gets 415, whatever the bytes: JSON is UTF-8 (RFC 8259, section 8.1)."""
     types = (f"{JSON}; version=1; Charset={charset}",)
     answer = await _post(app, "/direct/predict", b'{"model":"m","context":[1]}', types)
     assert (answer.status_code, answer.json()["type"]) == (415, "urn:wager:problem:unsupported-media-type")
@@ -123,7 +123,7 @@ async def test_another_charset_than_utf_8_is_refused(app: FastAPI, charset: str)
     "parameters", [';a="' * 15_000, '"' + ";" * 60_000, "; v=1" * 60], ids=["quotes", "open", "many"]
 )
 async def test_a_long_content_type_is_refused_unparsed(app: FastAPI, parameters: str) -> None:
-    """Python parses its parameters in quadratic time, which would hold up the worker."""
+    """A long content type gets 415 unparsed: Python takes quadratic time, which would block the worker."""
     answer = await _post(app, "/direct/predict", b'{"model":"m","context":[1]}', (f"{JSON}; {parameters}",))
     assert (answer.status_code, answer.json()["type"]) == (415, "urn:wager:problem:unsupported-media-type")
 

@@ -34,7 +34,7 @@ class Stage(NamedTuple):
         return self.runner.run(self.client.request(method, path, content=content, headers=headers))
 
     def refused(self, path: str, body: Any) -> dict[str, Any]:
-        """Post what must be refused, and return the problem, which must keep the law."""
+        """Post a request that must be refused, check its problem against the law, and return the problem."""
         response = self.send("POST", path, json.dumps(body).encode(), **{"content-type": "application/json"})
         assert response.status_code == 422, response.text
         problem: dict[str, Any] = response.json()

@@ -239,7 +239,7 @@ async def test_only_the_body_has_a_deadline() -> None:
 
 @pytest.mark.parametrize("headers", [[], [(b"content-length", b"0")]], ids=["no length", "length 0"])
 async def test_a_disconnect_interrupts_no_request_without_a_body(headers: list[tuple[bytes, bytes]]) -> None:
-    """The application receives the disconnect itself, as a download does that asks for messages while it sends."""
+    """The application receives the disconnect itself; a download needs it, because it receives while it sends."""
     assert await received_types(headers, *[{"type": "http.disconnect"}] * 2) == ["http.disconnect"] * 2
 
 

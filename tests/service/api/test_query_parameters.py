@@ -35,7 +35,7 @@ NAMES = [
 async def test_an_unknown_parameter_is_refused(
     client: httpx2.AsyncClient, prefix: str, method: str, path: str, operation: dict[str, Any]
 ) -> None:
-    """The answer is 400; it names the parameter and lists those that the operation has."""
+    """An unknown parameter gets 400; the error names it and lists the operation's parameters."""
     response = await client.request(method, f"{prefix}{path.format(name='m')}?zzz=1&yyy", json={})
     problem = problem_of(response, 400, "unknown-parameter", "zzz")
     assert [error["field"] for error in problem["errors"]] == ["zzz", "yyy"]
@@ -54,20 +54,20 @@ async def test_probes_may_add_parameters(client: httpx2.AsyncClient, path: str) 
 async def test_the_nearest_parameter_is_suggested(
     client: httpx2.AsyncClient, method: str, path: str, name: str
 ) -> None:
-    """A misspelt parameter is answered with the one it resembles."""
+    """The error about a misspelt parameter suggests the nearest known one."""
     response = await client.request(method, path.format(name="m"), params={name[:-1]: "1"})
     assert f'did you mean "{name}"?' in problem_of(response, 400, "unknown-parameter", name[:-1])["detail"]
 
 
 @pytest.mark.parametrize(("method", "path", "name"), NAMES)
 async def test_a_repeated_parameter_is_refused(client: httpx2.AsyncClient, method: str, path: str, name: str) -> None:
-    """Nobody can tell which of two values was meant."""
+    """A repeated parameter gets 400, even with equal values."""
     response = await client.request(method, f"{path.format(name='m')}?{name}=1&{name}=1")
     problem_of(response, 400, "repeated-parameter", name)
 
 
 async def test_the_answer_to_many_unknown_parameters_is_short(client: httpx2.AsyncClient) -> None:
-    """It lists twenty: a suggestion for each of thousands would hold up the worker."""
+    """The error lists the first twenty: a suggestion for each of thousands would block the worker."""
     response = await client.get("/models?" + "&".join(f"limi{number}" for number in range(5000)))
     assert len(problem_of(response, 400, "unknown-parameter", "limi0")["errors"]) == 20
 

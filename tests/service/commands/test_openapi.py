@@ -114,7 +114,7 @@ def test_every_example_is_valid(operation: Operation) -> None:
 
 
 async def test_the_examples_work(client: httpx2.AsyncClient) -> None:
-    """The examples, sent to a running service in order, are answer as the page says."""
+    """A running service gives the answers on the page to the examples, sent in order."""
     named = {each.about["operationId"]: each for each in OPERATIONS}
     story = ["create_model", "predict", "feedback", "predict_batch", "feedback_batch", "get_model", "delete_model"]
     for operation in (named[each] for each in story):

@@ -28,7 +28,7 @@ CHANGED = {  # a valid value of each setting, other than its default
 
 
 class Started(Exception):  # noqa: N818 - it is not an error
-    """`wager serve` has read its settings, and would start now."""
+    """Raised instead of starting, after `wager serve` has read its settings."""
 
 
 @pytest.fixture(autouse=True)
@@ -65,7 +65,7 @@ def help_text() -> str:
 
 
 def test_every_setting_is_an_option() -> None:
-    """All but the secret one, which a list of processes would show."""
+    """Every setting but the secret one is an option; a process list would reveal a secret."""
     shown = set(re.findall(r"--[a-z-]+(?= )", help_text().partition(" Options ")[2])) - {"--help"}
     assert shown == {option_of(name) for name in Settings.model_fields if name != SECRET}
     assert set(Settings.model_fields) - set(options()) == {SECRET}
@@ -74,7 +74,7 @@ def test_every_setting_is_an_option() -> None:
 
 @pytest.mark.parametrize("name", sorted(options()))
 def test_the_help_has_each_description_and_default(name: str) -> None:
-    """The words are those of the settings; the default reads as a user writes it."""
+    """The help shows each setting's description, and its default as a user would write it."""
     field, text = Settings.model_fields[name], help_text()
     default = default_of(field)
     assert f"{field.description}" + (f" Default: {default}." if default else "") in text
@@ -90,7 +90,7 @@ def test_no_option_hides_a_variable(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("name", sorted(CHANGED))
 def test_an_option_sets_its_setting(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    """It sets that one alone, and overrides its variable."""
+    """An option sets only its own setting, and overrides that setting's variable."""
     monkeypatch.setenv(f"WAGER_{name.upper()}", str(default_of(Settings.model_fields[name]) or ""))
     settings = settings_of(monkeypatch, option_of(name), CHANGED[name])
     expected = Settings(**{name: CHANGED[name]})  # type: ignore[arg-type]
@@ -99,7 +99,7 @@ def test_an_option_sets_its_setting(monkeypatch: pytest.MonkeyPatch, name: str) 
 
 
 def test_a_wrong_option_is_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As a wrong variable is: exit code 2, and a line that names both."""
+    """A wrong option ends with exit code 2, like a wrong variable; its line names the setting and the variable."""
     result = CliRunner().invoke(app, ["serve", "--log-format", "xml", "--cache-bytes", "much"])
     assert result.exit_code == EXIT_SETTINGS
     assert [line.split(":")[1] for line in result.stderr.splitlines()] == [

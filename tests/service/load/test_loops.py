@@ -197,7 +197,7 @@ def test_a_key_cannot_break_the_header() -> None:
 
 @pytest.mark.parametrize("kind", [make_alarm, _LoopAlarm])
 async def test_an_alarm_rings_at_the_last_time_set(kind: Callable[[Callable[[], None]], Alarm]) -> None:
-    """An alarm rings once, not before the last time set, and immediately if that time has passed."""
+    """An alarm fires once, not before the last time set, and immediately if that time has passed."""
     rung = asyncio.Event()
     alarm = kind(rung.set)
     start = time.perf_counter()

@@ -15,7 +15,7 @@ from tests.service.sample_models import definition
 from tests.service.workers import START
 
 UNIT = {"squarecb", "epsilon-greedy-ridge", "uniform"}
-"""Whose published figures are those of unit contexts."""
+"""The learners whose published results use unit contexts."""
 
 POLICIES = {name: "unit" if name in UNIT else "scale" for name in ALL_LEARNERS} | {"adahedge": "reject"}
 

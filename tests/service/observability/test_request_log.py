@@ -161,7 +161,7 @@ def test_a_service_writes_json_and_no_secrets(tmp_path: Path) -> None:
     text = (tmp_path / "wager.log").read_text()
     assert "0.123456789" not in text
     assert "5ec7e7" not in text
-    assert text.count(secret) == 1  # as the name of a model that was asked for, which it is
+    assert text.count(secret) == 1  # as the name of a model that the test requested
     lines = [line for line in lines_of(tmp_path / "wager.log") if line["logger"] == "wager.requests"]
     (found,) = [line for line in lines if line["request_id"] == "find-me"]
     assert (

@@ -52,7 +52,7 @@ async def judge(client: httpx2.AsyncClient, prediction: httpx2.Response) -> http
 async def test_a_change_stops_predictions_but_no_feedback(
     two: list[httpx2.AsyncClient], store: RedisStore, name: str, before: int
 ) -> None:
-    """Predictions are refused and not stored, also by new workers; open predictions accept feedback."""
+    """After a change, workers old and new refuse and do not store predictions; open predictions accept feedback."""
     await two[0].post("/models", json=definition(name))
     for _ in range(before):
         assert (await judge(two[0], await predict(two[0], name))).status_code == 200
@@ -82,7 +82,7 @@ async def test_a_change_stops_predictions_but_no_feedback(
 async def test_a_change_of_one_model_does_not_affect_others(
     two: list[httpx2.AsyncClient], store: RedisStore, name: str
 ) -> None:
-    """Other models still predict."""
+    """A change in one model's log does not stop other models from predicting."""
     for each in (name, f"{name}-other"):
         await two[0].post("/models", json=definition(each))
     stored = await store.get_model(name)
@@ -97,7 +97,7 @@ async def test_a_change_of_one_model_does_not_affect_others(
 async def test_an_entry_of_a_newer_version_stops_the_model(
     two: list[httpx2.AsyncClient], store: RedisStore, name: str, what: str
 ) -> None:
-    """No later entry is folded, no damage is recorded, and the earlier rounds can be read."""
+    """A newer entry stops predictions and is not recorded as damage; the earlier rounds can be read."""
     await two[0].post("/models", json=definition(name))
     assert (await judge(two[0], await predict(two[0], name))).status_code == 200
     stored = await store.get_model(name)
@@ -133,7 +133,7 @@ async def test_predictions_with_another_change_count_get_the_tail(store: RedisSt
 async def test_a_damaged_number_of_changes_is_corrupt(
     two: list[httpx2.AsyncClient], store: RedisStore, name: str, value: bytes
 ) -> None:
-    """Neither predictions nor feedback are accepted."""
+    """With a damaged number of changes, a model accepts neither predictions nor feedback."""
     await two[0].post("/models", json=definition(name))
     made = await predict(two[0], name)
     await store.command("HSET", keys.model(name), "changes", value)
@@ -144,7 +144,7 @@ async def test_a_damaged_number_of_changes_is_corrupt(
 async def test_a_change_that_the_log_has_lost_is_corrupt(
     two: list[httpx2.AsyncClient], store: RedisStore, name: str
 ) -> None:
-    """No worker skips the change or retries forever."""
+    """If the log has lost a change, no worker skips the change or retries forever."""
     await two[0].post("/models", json=definition(name))
     assert (await judge(two[0], await predict(two[0], name))).status_code == 200
     await store.command("HSET", keys.model(name), "changes", 1)

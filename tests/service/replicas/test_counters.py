@@ -53,7 +53,7 @@ async def damaged(store: RedisStore, name: str, damage: Damage) -> tuple[Model, 
 async def test_a_log_that_differs_from_its_counter_accepts_no_feedback(
     store: RedisStore, name: str, damage: Damage
 ) -> None:
-    """The feedback is refused, as its round could never be folded; the log stays unchanged."""
+    """Feedback is refused, because its round could never be folded; the log stays unchanged."""
     model, id_ = await damaged(store, name, damage)
     before = await store.command("XLEN", keys.log(*model.key))
     with pytest.raises(StoreCorruptError):
@@ -65,7 +65,7 @@ async def test_a_log_that_differs_from_its_counter_accepts_no_feedback(
 async def test_a_log_that_differs_from_its_counter_is_listed_as_damage(
     store: RedisStore, name: str, damage: Damage
 ) -> None:
-    """The search for damage ends, and reports the model."""
+    """The search for damage ends and lists the model."""
     await damaged(store, name, damage)
     async with asyncio.timeout(20.0):
         assert any(finding.damaged for finding in [each async for each in search(store, name)])
@@ -73,7 +73,7 @@ async def test_a_log_that_differs_from_its_counter_is_listed_as_damage(
 
 @EACH
 async def test_reading_a_log_that_differs_from_its_counter_ends(store: RedisStore, name: str, damage: Damage) -> None:
-    """The read returns every readable round once."""
+    """Reading such a log ends, and returns every readable round once."""
     model, _ = await damaged(store, name, damage)
     async with asyncio.timeout(20.0):
         parts = [part async for part in await LogReader(model, store, COMPUTE).read(0, 1000)]

@@ -100,7 +100,7 @@ async def test_any_byte_may_be_damaged(store: RedisStore, name: str, kind: str) 
 async def test_an_entry_that_cannot_be_split_loses_all_its_rounds(
     store: RedisStore, name: str, kind: str, rounds: bytes, place: int
 ) -> None:
-    """No other round is skipped."""
+    """If an entry cannot be split into rounds, all of its rounds are skipped, and no others."""
     model = await played(store, name, kind, N, 3)
     whole = await whole_log(store, model.key)
     damaged = whole[place]._replace(payload=rounds)

@@ -19,7 +19,7 @@ X = [0.6, 0.8, 0.0]
 async def test_a_snapshot_with_a_false_round_count_is_ignored(
     store: RedisStore, store_url: str, name: str, by: int
 ) -> None:
-    """If the log has every round, the state is folded from the log."""
+    """A snapshot with a false round count is ignored if the log has every round; the state is folded from the log."""
     model = await make_model(store, name, learner=GAPTRON, retain_rounds=100_000)
     await play(store, model, 1200)
     writer = Replica(model, store, COMPUTE)
@@ -37,7 +37,7 @@ async def test_a_snapshot_with_a_false_round_count_is_ignored(
 async def test_a_damaged_counter_of_rounds_is_corrupt(
     client: httpx2.AsyncClient, store_url: str, name: str, value: bytes
 ) -> None:
-    """Predictions and feedback are refused with a status that does not suggest a retry."""
+    """With a damaged counter of rounds, predictions and feedback get a status that does not suggest a retry."""
     await client.post("/models", json=definition(name))
     made = (await client.post("/predict", json={"model": name, "context": X})).json()
     with raw(store_url) as direct:
@@ -52,7 +52,7 @@ async def test_a_damaged_counter_of_rounds_is_corrupt(
 async def test_other_damaged_counters_stop_nothing(
     client: httpx2.AsyncClient, store_url: str, name: str, field: str
 ) -> None:
-    """Counters for display are not needed to predict or learn."""
+    """Damage to counters that are only displayed does not stop predictions or learning."""
     await client.post("/models", json=definition(name))
     await client.post("/predict", json={"model": name, "context": X})
     with raw(store_url) as direct:
@@ -64,7 +64,7 @@ async def test_other_damaged_counters_stop_nothing(
 
 
 async def test_a_model_with_too_large_predictions_is_refused(store_url: str, name: str) -> None:
-    """The error names the hyperparameter value that stores less."""
+    """The error names the hyperparameter and value that store less evidence per prediction."""
     labels = [str(k) for k in range(10_000)]
     features = {"kind": "dense", "size": 2}
     async with worker(store_url) as client:

@@ -55,7 +55,7 @@ async def caught_up(store: RedisStore, model: Model, limit: int | None = None) -
 async def test_a_mixed_log_folds_to_the_same_bits(
     store: RedisStore, name: str, kind: str, limit: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The state does not depend on how many rounds are read together."""
+    """A log of both versions folds to the same bits, however many rounds are read together."""
     model = await mixed(store, name, kind, monkeypatch)
     entries = await whole_log(store, model.key)
     assert {entry.version for entry in entries} == {format_3.VERSION, layout.VERSION}

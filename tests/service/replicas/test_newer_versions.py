@@ -49,7 +49,7 @@ async def test_a_damaged_snapshot_is_replaced(store: RedisStore, name: str, cut:
 
 
 async def test_an_entry_of_a_newer_version_is_not_skipped(store: RedisStore, name: str) -> None:
-    """It stops the model in this worker and records no damage."""
+    """An entry of a newer version stops the model in this worker and is not recorded as damage."""
     model = await played(store, name, "dense", 3, None)
     session = session_of(store, model)
     await predicted(session)
@@ -63,7 +63,7 @@ async def test_an_entry_of_a_newer_version_is_not_skipped(store: RedisStore, nam
 
 @pytest.mark.parametrize("what", ["field", "array", "hyperparameter"])
 async def test_a_snapshot_of_a_newer_version_is_not_ignored(store: RedisStore, name: str, what: str) -> None:
-    """An unknown field, array or hyperparameter stops the model in this worker."""
+    """A snapshot with an unknown field, array or hyperparameter stops the model in this worker."""
     model = await played(store, name, "dense", 3, None)
     state = bytes(encode_state(model.learner, model.learner.init()))
     length = int.from_bytes(state[:8], "little")

@@ -217,7 +217,7 @@ async def test_a_log_that_lost_rounds_and_continued_is_followed(
 
 
 async def test_a_failed_fold_leaves_no_partial_state(store: RedisStore, name: str) -> None:
-    """After an error during a fold, the next one starts from a complete state."""
+    """After an error during a fold, the next fold starts from a complete state."""
     whole = await make_model(store, name, learner=GAPTRON)
     learner = CutShort(whole.learner)
     replica = Replica(taught_by(whole, learner), store, COMPUTE)
@@ -257,7 +257,7 @@ async def test_a_cancelled_fold_leaves_no_partial_state(store: RedisStore, name:
 
 @pytest.mark.parametrize("choice", [*LEARNER_CHOICES, LABEL_SET, RANKING], ids=lambda choice: str(choice["algorithm"]))
 async def test_a_fold_in_a_thread_gives_the_same_bits(store: RedisStore, name: str, choice: dict[str, Any]) -> None:
-    """A fold that runs off the event loop, due to its cost, ends in the same state."""
+    """A fold that runs in a thread because of its cost gives the same state."""
     whole = await make_model(store, name, learner=choice)
     learner = CutShort(whole.learner, fold_cost=10**9)
     learner.broken = False

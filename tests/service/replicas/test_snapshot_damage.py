@@ -113,7 +113,7 @@ async def test_a_damaged_snapshot_fills_no_hole(store: RedisStore, store_url: st
 
 
 async def test_a_counter_below_the_log_is_corrupt(store: RedisStore, store_url: str, model: Model) -> None:
-    """The counter is an error, not a loss of rounds that a retry could resolve."""
+    """A counter below the log's last round is an error, not a loss of rounds that a retry could resolve."""
     with raw(store_url) as client:
         client.hset(keys.model(model.name), "rounds", 4)
     with pytest.raises(StoreCorruptError):
@@ -121,7 +121,7 @@ async def test_a_counter_below_the_log_is_corrupt(store: RedisStore, store_url: 
 
 
 async def test_a_model_without_rounds_needs_no_snapshot(store: RedisStore, store_url: str, name: str) -> None:
-    """It starts from the initial state, whatever its snapshot's key holds."""
+    """A model without rounds starts from the initial state, whatever its snapshot's key holds."""
     model = await make_model(store, name)
     spoil(store_url, model, "another type")
     assert bits((await caught_up(store, model)).state) == bits(model.learner.init())

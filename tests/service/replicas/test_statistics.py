@@ -140,7 +140,7 @@ BROKEN = [
 
 @pytest.mark.parametrize("broken", BROKEN)
 def test_damaged_statistics_restart_from_zero(broken: bytes) -> None:
-    """The model is served, and the new statistics have the number of uncounted rounds."""
+    """With damaged statistics the model is served; new statistics start, with the number of uncounted rounds."""
     counting = statistics()
     counting.restart(broken, 5)
     counting.take(FORM.table(RECORDS[:3]))
@@ -149,7 +149,7 @@ def test_damaged_statistics_restart_from_zero(broken: bytes) -> None:
 
 
 def test_statistics_of_a_newer_version_are_unknown() -> None:
-    """They are not replaced until counting restarts from readable statistics."""
+    """Statistics of a newer version are not replaced until counting restarts from readable ones."""
     newer = json.dumps({"version": STATISTICS_VERSION + 1, "rounds": 5, "unheard": 1}).encode()
     counting = statistics()
     counting.restart(newer, 5)
@@ -162,7 +162,7 @@ def test_statistics_of_a_newer_version_are_unknown() -> None:
 
 
 def test_the_first_release_can_read_statistics() -> None:
-    """They have only the fields that 0.1.0 reads, plus `uncounted` if rounds were left out."""
+    """Statistics have only the fields that 0.1.0 reads, plus `uncounted` if rounds were left out."""
     counting = statistics()
     counting.take(FORM.table(RECORDS))
     known = [field.name for field in dataclasses.fields(RoundStatistics) if field.name != "uncounted"]
@@ -172,7 +172,7 @@ def test_the_first_release_can_read_statistics() -> None:
 
 
 def test_later_statistics_have_a_version(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Only statistics of the first version omit it."""
+    """Statistics of a later version contain their version number, so this version refuses them."""
     monkeypatch.setattr("service.replicas.statistics.STATISTICS_VERSION", STATISTICS_VERSION + 1)
     newer = statistics().counts().encode()
     monkeypatch.undo()

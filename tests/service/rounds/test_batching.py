@@ -96,7 +96,7 @@ async def test_a_batch_that_raises_fails_all_of_its_items() -> None:
 
 
 async def test_a_cancelled_item_does_not_affect_others() -> None:
-    """Its result is dropped, and the other items get theirs."""
+    """The result of a cancelled item is dropped; the other items get theirs."""
     handler = Handler(open_gates=False)
     batcher = Batcher(handler, 256)
     gone, waiting = batcher.submit(1), batcher.submit(2)

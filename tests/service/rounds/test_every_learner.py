@@ -62,7 +62,7 @@ async def play(client: httpx2.AsyncClient, name: str, kind: AnswerKind) -> None:
 
 @EACH_ALGORITHM
 async def test_every_learner_is_served(client: httpx2.AsyncClient, store_url: str, name: str, algorithm: str) -> None:
-    """It predicts with true propensities, learns from each feedback, and has the same state on another worker."""
+    """Each learner draws with true propensities, learns from all feedback, and has the same state on any worker."""
     kind = await create(client, name, algorithm)
     await play(client, name, kind)
     request = {"model": name, "context": [0.2, -0.5, 0.8], "include_distribution": kind != "ranking"}

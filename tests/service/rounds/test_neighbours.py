@@ -101,7 +101,7 @@ async def test_a_clients_id_that_names_a_block_is_a_conflict(
 
 @pytest.mark.parametrize("token", ["999999999999999", "0", "65535", "1_0", "\u0663", "9" * 30, "-1", ""])
 async def test_hostile_tokens_are_refused(client: httpx2.AsyncClient, name: str, token: str) -> None:
-    """They get a 404 or 422, also in a batch, where other items are recorded."""
+    """Feedback with a hostile token gets 404 or 422, also in a batch, whose other items are recorded."""
     await client.post("/models", json=definition(name, learner=UNIFORM))
     _, ids = await predict_block(client, name)
     bad = {"prediction_id": f"{ids[0].rpartition(':')[0]}:{token}", "correct": True}
@@ -223,7 +223,7 @@ class Failing:
 async def test_an_impossible_decision_fails_alone(
     store: RedisStore, name: str, how: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Nothing is stored for it, it is logged, and the other requests of its batch are answered."""
+    """An impossible decision is logged and not stored; the other requests of its batch are answered."""
     model = await make_model(store, name, learner=LABEL_SET if how == "evidence" else SOBA_DIAGONAL)
     session = session_of(store, taught_by(model, Failing(model.learner, how)))
     contexts = [[-1.0, 0.0, 0.5] if i in {2, 5, 6} else context for i, context in enumerate(some_contexts(1, 9))]
@@ -264,7 +264,7 @@ async def test_a_store_error_fails_the_whole_batch(store_url: str, name: str) ->
 
 
 async def test_damage_is_reported_everywhere(store: RedisStore, store_url: str, name: str) -> None:
-    """The model, its log, readiness and metrics report it, until the model is deleted."""
+    """The model, its log, readiness and metrics report damage until the model is deleted."""
     await store.command("DEL", keys.DAMAGED)  # other tests' damage
     model = await make_model(store, name)
     await play(store, model, 5)

@@ -104,7 +104,7 @@ async def test_a_busy_session_is_kept(store: RedisStore, name: str) -> None:
 
 
 async def test_a_closed_session_loses_nothing(store: RedisStore, name: str) -> None:
-    """Its successor folds the same rounds to the same bits."""
+    """The successor of a closed session folds the same rounds to the same bits."""
     named = await make_models(store, name, 1)
     await make_model(store, name, learner=GAPTRON)
     sessions = session_cache(store, max_bytes=1)

@@ -95,7 +95,7 @@ async def test_the_order_of_indices_does_not_matter(client: httpx2.AsyncClient, 
 async def test_wrong_sparse_contexts_are_refused(
     client: httpx2.AsyncClient, name: str, context: Any, slug: str, field: str
 ) -> None:
-    """Each gets its type of problem with the field's name, and nothing is stored."""
+    """Each wrong context gets its problem type with the field's name, and nothing is stored."""
     await post(client, "/models", 201, **definition(name, "sparse", features={"norm": "reject"}))
     problem = await post(client, "/predict", 422, model=name, context=context)
     assert (problem["type"].removeprefix("urn:wager:problem:"), problem["field"]) == (slug, field)

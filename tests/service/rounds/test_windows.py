@@ -94,5 +94,5 @@ async def test_the_window_uses_the_workers_clock(store_url: str, name: str) -> N
 
 
 async def test_a_prediction_is_kept_for_an_hour_after_its_window(store: RedisStore, name: str) -> None:
-    """During that hour late feedback differs from feedback on an unknown prediction."""
+    """For an hour after the window, late feedback gets another answer than feedback on an unknown prediction."""
     assert (await make_model(store, name, window_seconds=WINDOW)).keep_seconds == WINDOW + 3600.0

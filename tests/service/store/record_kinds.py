@@ -31,12 +31,12 @@ class Kind(NamedTuple):
 
     @property
     def format(self) -> RecordFormat:
-        """Their model's record format."""
+        """The record format of the predictions' model."""
         return RecordFormat(self.form, self.evidence_size, self.codec)
 
     @property
     def rules(self) -> FeedbackRules:
-        """Their model's feedback rules."""
+        """The feedback rules of the predictions' model."""
         return FeedbackRules(accept_late=False, label_needed=False, shape=self.format.shape)
 
 

@@ -142,7 +142,7 @@ async def test_reading_returns_whole_entries(
 
 
 async def test_a_truth_of_another_length_is_refused(any_store: Store, key: ModelKey) -> None:
-    """A truth of another length would shift the fields after it."""
+    """A truth of another length is refused, as it would shift the fields after it."""
     for truth in (b"\2", bytes(5)):
         with pytest.raises(StoreUnavailableError):
             await any_store.add_feedback(key, [Feedback(IDS[1], None, truth)], STRICT, NOW)

@@ -26,7 +26,7 @@ def sparse_round(shape: RecordFormat, indices: list[int], values: list[float]) -
 
 
 def test_sparse_predictions_in_one_block_survive() -> None:
-    """Each prediction keeps its entries, though their lengths differ."""
+    """Sparse predictions of different lengths in one block keep their entries."""
     shape = RecordFormat(label_codec(4), 0, SparseCodec(7))
     contexts = Contexts.sparse([2, 0, 1], [6, 0, 3], [1 / 3, -math.pi, 5e-324])
     outputs, ones = label_codec(4).rows(np.array([3, 1, 2])), np.ones(3)

@@ -204,7 +204,7 @@ async def test_a_snapshot_of_another_log_is_not_kept(
 
 
 async def test_predictions_that_miss_rounds_get_the_tail(scenario: Scenario) -> None:
-    """Nothing is stored if rounds are unseen; the call returns the last seen round and the rounds after it."""
+    """Predictions that miss rounds are not stored; the call returns the last seen round and the rounds after it."""
     await scenario.play(5)
     for seen, returned in ((2, [2, 3, 4]), (4, [4, 5])):
         tail = await scenario.store.add_predictions(scenario.key, sample_predictions("a"), WINDOW, Seen(seen, 2))

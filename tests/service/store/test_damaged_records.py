@@ -91,7 +91,7 @@ async def test_no_damaged_byte_of_an_outcome_is_answered(store: RedisStore, name
 @pytest.mark.parametrize("mask", MASKS)
 @pytest.mark.parametrize("together", [True, False], ids=["one-entry", "three-entries"])
 def test_no_damaged_byte_of_the_log_is_learned_from(kind: Kind, mask: int, together: bool) -> None:
-    """Only the round of the changed byte is damaged; the others are read to the bit."""
+    """With any byte of the log changed, only its round is damaged; the others are read to the bit."""
     record, _ = record_of(kind, alone=False)
     rounds = [as_round(record, i, (True, NOW, i + 1), truth) for i, truth in enumerate(truths(kind))]
     table, whole = kind.format.table(rounds), b"".join(rounds)

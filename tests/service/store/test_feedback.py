@@ -81,7 +81,7 @@ async def test_second_feedback_agrees_or_contradicts(
 
 @pytest.mark.parametrize(("correct", "true_label"), [(True, 1), (False, 2)])
 async def test_feedback_that_contradicts_itself_is_refused(scenario: Scenario, correct: bool, true_label: int) -> None:
-    """A bit that contradicts its own true label is inconsistent, before and after the round, and changes nothing."""
+    """Feedback whose `correct` contradicts its label is inconsistent, before and after the round; nothing changes."""
     await scenario.predict("a", label=2)
     assert await scenario.judge(labelled("a", correct, true_label)) == [FeedbackStatus.INCONSISTENT]
     assert await scenario.counters() == (0, 1, 0)

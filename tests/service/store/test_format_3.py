@@ -101,7 +101,7 @@ async def test_impossible_numbers_make_no_round(store: RedisStore, name: str, ki
 
 @pytest.mark.parametrize("kind", KINDS.values(), ids=list(KINDS))
 async def test_an_impossible_propensity_makes_no_round(store: RedisStore, name: str, kind: Kind) -> None:
-    """It is refused even if head and body agree; 0 is allowed only for answers whose propensity may underflow."""
+    """An impossible propensity is refused even if head and body agree; 0 is valid only where it may underflow."""
     key, (record, tokens) = await new_model(store, name), record_of(kind, True, VERSION)
     wrong = [-0.5, -5e-324, 1 + 2**-52, 2.0, float("inf"), float("nan"), 0.0]
     damaged = [record.replace(struct.pack("<d", 1 / 3), struct.pack("<d", p)) for p in wrong]

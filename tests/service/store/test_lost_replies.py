@@ -99,7 +99,7 @@ async def test_a_broken_record_fails_only_its_item(store_url: str, name: str) ->
 
 
 async def test_an_aborted_call_keeps_earlier_items(store_url: str, name: str) -> None:
-    """Items recorded before the error count, and later calls continue from them."""
+    """Items recorded before the error are kept, and later calls continue from them."""
     key = ModelKey(name, "first")
     async with open_store(store_url) as store:
         assert await store.create_model(key, "{}", NOW)

@@ -28,7 +28,7 @@ def with_flags(record: bytes, flags: int) -> bytes:
 @ALL_KINDS
 @pytest.mark.parametrize("flags", [1, 0x80])
 async def test_a_block_with_unknown_flags_is_newer(store: RedisStore, name: str, kind: Kind, flags: int) -> None:
-    """It accepts no feedback, returns no answer, and stays unchanged."""
+    """A block with unknown flags accepts no feedback, returns no answer, and stays unchanged."""
     key, (record, tokens) = await new_model(store, name), record_of(kind, alone=True)
     flagged = with_flags(record, flags)
     await store.command("SET", keys.block(*key, "b"), flagged)

@@ -68,7 +68,7 @@ async def test_feedback_on_both_versions_gets_the_same_status(any_store: Store, 
 
 @ALL_KINDS
 async def test_an_old_predictions_id_is_in_use(any_store: Store, name: str, kind: Kind) -> None:
-    """Reuse of its id returns the stored answer, before and after its feedback."""
+    """Reuse of an old prediction's id returns the stored answer, before and after its feedback."""
     key = ModelKey(name, "first")
     assert await any_store.create_model(key, "{}", NOW)
     made, fingerprint = made_of(kind), b"0123456789abcdef"

@@ -50,7 +50,7 @@ async def test_a_late_reply_ends_the_connection_and_the_next_call_opens_another(
 
 
 async def test_a_lost_connection_fails_every_waiting_call(store_url: str) -> None:
-    """Each waiting call fails immediately."""
+    """When the connection is lost, each waiting call fails immediately."""
     async with opened(store_url) as line:
         number = await line.call("CLIENT", "ID")
         waiting = [asyncio.create_task(line.call("BLPOP", "wager:test:never", 0)) for _ in range(3)]

@@ -54,7 +54,7 @@ def test_a_single_stored_prediction_survives(sample: Sample) -> None:
 
 @pytest.mark.parametrize("answer", [-1, 4])
 def test_an_answer_that_the_model_could_not_give_is_corrupt(answer: int) -> None:
-    """A client must not receive an impossible or a wrong label."""
+    """An answer outside the model's labels is refused, so that no client receives an impossible or a wrong label."""
     numbers = np.ones((1, 2))
     shape = RecordFormat(label_codec(4), 0, DenseCodec(2))
     (record,) = plain_sample(label_codec(4), shape, answer, numbers, np.empty((1, 0))).encoded()
@@ -84,7 +84,7 @@ def test_blocks_are_not_too_large(sparse: bool, n: int, expected: int) -> None:
 @LAWS
 @given(samples(), st.booleans(), FLOATS, COUNTS)
 def test_an_outcome_survives(sample: Sample, correct: bool, feedback_at: float, number: int) -> None:
-    """A feedback's reply has the packed outcome; a truth of -1 is unknown."""
+    """Packed outcomes decode to the same values; a truth of -1 means unknown."""
     truth = encoded_answer(sample.form, sample.truth)
     packed = packed_outcome((correct, feedback_at, number), truth, b"")
     expected = [(correct, feedback_at, number, None if sample.truth == UNKNOWN else truth)] * 3

@@ -79,7 +79,7 @@ def test_a_record_of_the_wrong_length_is_corrupt(sample: Sample, data: st.DataOb
 
 @pytest.mark.parametrize("codec", [DenseCodec(2), SparseCodec(2)], ids=["dense", "sparse"])
 def test_a_round_with_a_false_length_is_corrupt(codec: ContextCodec) -> None:
-    """The round is refused even if the bytes would parse; the entry is still split at the true bounds."""
+    """A round with a false length is refused even if its bytes would parse; its entry is split at the true bounds."""
     shape, rounds = two_rounds(codec)
     for length in (0, 3, len(rounds[0]) - 1, len(rounds[0]) + 1, 2 * len(rounds[0]), 2**32 - 1):
         lying = length.to_bytes(4, "little") + rounds[0][4:] + rounds[1]
@@ -131,7 +131,7 @@ def test_a_round_of_a_newer_version_is_refused(codec: ContextCodec, what: str) -
 
 @pytest.mark.parametrize("codec", [DenseCodec(2), SparseCodec(2)], ids=["dense", "sparse"])
 def test_a_body_without_known_parts_is_refused(codec: ContextCodec) -> None:
-    """If a later version omits parts, no bytes of another part are read as theirs."""
+    """If a later version omits parts, no bytes of another part are read in their place."""
     shape, rounds = two_rounds(codec)
     core = ROUND.size + 8
     bare = changed_round((core).to_bytes(4, "little") + rounds[1][4:core], label_codec(4), flags=0, context_bytes=0)
@@ -144,7 +144,7 @@ def test_a_body_without_known_parts_is_refused(codec: ContextCodec) -> None:
 @pytest.mark.parametrize("codec", [DenseCodec(2), SparseCodec(2)], ids=["dense", "sparse"])
 @pytest.mark.parametrize("sent", [1, 8, 16, 1000])
 def test_a_context_as_sent_is_skipped(codec: ContextCodec, sent: int) -> None:
-    """The decoded rounds are the same with and without it, alone and among others."""
+    """Rounds decode to the same values with and without the context as sent, alone and among others."""
     shape, rounds = two_rounds(codec)
     longer = (len(rounds[1]) + sent).to_bytes(4, "little") + rounds[1][4:] + b"\xfe" * sent
     with_it = changed_round(longer, label_codec(4), sent_bytes=sent)

@@ -51,7 +51,7 @@ async def test_any_damaged_byte_of_a_snapshot_is_found(
 
 
 async def test_a_snapshot_that_lost_its_version_is_damaged(store: RedisStore, key: ModelKey) -> None:
-    """It is not read as one of release 0.1.0, which had no checksum."""
+    """A snapshot without its version is not read as one of release 0.1.0, which had no checksum."""
     await store.command("HDEL", keys.snapshot(*key), "version")
     with pytest.raises(DamagedSnapshotError):
         await store.load_snapshot(key)
@@ -68,14 +68,14 @@ async def test_parts_of_another_snapshot_are_damage(store: RedisStore, key: Mode
 async def test_a_snapshot_of_a_newer_version_is_not_read(
     store: RedisStore, key: ModelKey, field: str, value: int
 ) -> None:
-    """It is refused whatever else it contains, and whether or not its checksum is known."""
+    """A newer version's snapshot is refused, whatever else it contains and whether or not its checksum is known."""
     await store.command("HSET", keys.snapshot(*key), field, value, "check", "of another kind")
     with pytest.raises(NewerVersionError):
         await store.load_snapshot(key)
 
 
 async def test_a_snapshot_of_the_first_release_is_read(store: RedisStore, key: ModelKey) -> None:
-    """It has neither a version nor changes nor a checksum."""
+    """A snapshot of release 0.1.0 is read without a version, changes or a checksum."""
     await store.command("HDEL", keys.snapshot(*key), "version", "changes", "check")
     assert await store.load_snapshot(key) == KEPT._replace(change_count=0)
 
@@ -119,7 +119,7 @@ async def test_an_older_version_replaces_only_a_damaged_newer_snapshot(
 
 
 async def test_a_key_of_another_type_is_a_damaged_snapshot(store: RedisStore, key: ModelKey) -> None:
-    """It is recorded as a damaged snapshot, and the next snapshot replaces it."""
+    """A key of another type is recorded as a damaged snapshot, and the next snapshot replaces it."""
     await store.command("DEL", keys.snapshot(*key))
     await store.command("SET", keys.snapshot(*key), "noise")
     with pytest.raises(DamagedSnapshotError, match="type") as caught:

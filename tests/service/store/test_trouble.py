@@ -156,7 +156,7 @@ async def test_a_store_that_may_evict_is_not_ready(private_url: str) -> None:
 
 
 async def test_a_store_without_its_append_only_file_warns(private_url: str) -> None:
-    """It is ready, but warns that a stop loses everything."""
+    """A store without an append-only file is ready, but warns that a stop loses everything."""
     async with open_store(private_url) as store:
         with raw(private_url) as client:
             client.config_set("appendonly", "no")

@@ -62,7 +62,7 @@ def test_every_pattern_has_a_rule() -> None:
 
 @pytest.mark.parametrize("model", MODELS, ids=lambda model: str(model.__name__))
 def test_every_field_says_what_it_may_be(model: Any) -> None:
-    """The allowed values of each field are words, and none is left vague."""
+    """The allowed values of each field are described in plain words, without a vague fallback."""
     root = root_of(model)
     for name in root.members(root.find(()).schemas):
         text = root.allowed(root.find((name,)).schemas)
@@ -72,7 +72,7 @@ def test_every_field_says_what_it_may_be(model: Any) -> None:
 
 
 def test_a_missing_file_has_our_words() -> None:
-    """Pydantic's type for it is not in its list of types."""
+    """A missing file gets our words, though pydantic's list of error types lacks its type."""
     adapter = pydantic.TypeAdapter(pydantic.FilePath)
     with pytest.raises(ValidationError) as refused:
         adapter.validate_python("/nowhere")
