@@ -39,7 +39,7 @@ def create_app(settings: Settings | None = None, make_environment: MakeEnvironme
 
     Args:
         settings: Must name a store. None reads them from the environment.
-        make_environment: Adds clocks and random numbers to the store and the threads.
+        make_environment: Builds the environment from the store and the threads, with clocks and random numbers.
 
     Raises:
         ValueError: If the settings name no store.
@@ -66,7 +66,7 @@ def _open_store(settings: Settings, *, tracing: bool) -> OpenStore:
 
 
 def _use_cases(settings: Settings, environment: Environment, sessions: SessionCache, draining: Draining) -> UseCases:
-    """Build the use cases that the interface calls."""
+    """Build the use cases that the routes call."""
     limits = Limits(settings.max_state_bytes, settings.max_step_cost, settings.max_evidence_bytes)
     catalogue = Catalogue(environment, limits, sessions.forget)
     names, most = settings.metrics_model_names, settings.metrics_max_models
@@ -80,7 +80,7 @@ def _use_cases(settings: Settings, environment: Environment, sessions: SessionCa
 
 
 def _guard(settings: Settings, environment: Environment, opened: OpenStore, watch: Telemetry) -> Guard:
-    """Build what requests pass before they reach a route."""
+    """Build the checks that every request passes before it reaches a route."""
     pace = Pace(settings.body_timeout_seconds, settings.body_grace_seconds, settings.body_min_bytes_per_second)
     limits = RequestLimits(settings.max_batch_items, settings.max_body_bytes, pace, settings.max_requests_in_flight)
     access = access_control(opened.api_keys, opened.request_counter, environment, settings.key_cache_seconds)
@@ -93,7 +93,7 @@ async def _running(
 ) -> AsyncIterator[None]:
     """Maintain the sessions while the worker runs; then close its threads and its store."""
     spare_lasting_objects()
-    # Kernels load during the first requests instead of before them. A kernel that is needed earlier loads in a thread.
+    # Load kernels during the first requests, not before them. A request that needs one earlier loads it in a thread.
     threading.Thread(target=_warm_up, name="warm-up", daemon=True).start()
     upkeep = asyncio.create_task(_keep_up(sessions, watch))
     try:
@@ -120,7 +120,7 @@ async def _keep_up(sessions: SessionCache, watch: Telemetry) -> None:
 
 
 async def end(task: asyncio.Task[None]) -> None:
-    """Cancel a task until it ends: redis-py calls `asyncio.wait_for`, which may swallow one in Python 3.11."""
+    """Cancel a task until it ends: `asyncio.wait_for` in redis-py may swallow a cancellation in Python 3.11."""
     while not task.done():
         task.cancel()
         await asyncio.wait([task], timeout=_PATIENCE)

@@ -1,4 +1,4 @@
-"""Threads for long computations: few, shared fairly by models, and never delaying the end of the process.
+"""Threads for long computations. Models share them fairly, and they never delay the end of the process.
 
 Kernels release the interpreter's lock, so the event loop continues while they run. Long work is cut into slices.
 Between two slices, other models get a turn, and a cancelled computation ends.
@@ -17,13 +17,13 @@ from service.errors import StoppingError
 _T = TypeVar("_T")
 
 INLINE_COST = 5_000_000
-"""Multiply-adds, a few milliseconds: cheaper work runs in the event loop, costlier work in a thread."""
+"""Multiply-adds in a few milliseconds. Cheaper work runs in the event loop, other work in a thread."""
 
 SLICE_COST = 20_000_000
-"""Multiply-adds of a slice, about ten milliseconds, unless one step costs more."""
+"""Multiply-adds in a slice of about ten milliseconds. A slice is longer if one step costs more."""
 
 FIRST_CALL = 2**63
-"""The cost of the first call of a kernel, which may compile it."""
+"""Assumed cost of the first call of a kernel, which may compile it: always run in a thread."""
 
 
 class _Job(NamedTuple):
@@ -69,7 +69,7 @@ class Compute:
             StoppingError: If the pool is closed.
         """
         if self._closed:
-            raise StoppingError("this worker is about to stop")
+            raise StoppingError("this worker is stopping")
         loop = asyncio.get_running_loop()
         job = _Job(owner, function, args, loop, loop.create_future())
         self._waiting.setdefault(owner, deque()).append(job)
@@ -84,11 +84,11 @@ class Compute:
         return await self.run(owner, function, *args)
 
     def close(self) -> None:
-        """Refuse new jobs and fail waiting ones. Running ones end when they finish, or with the process."""
+        """Refuse new jobs and fail waiting jobs. Running jobs end when they finish, or with the process."""
         self._closed = True
         for job in [job for jobs in self._waiting.values() for job in jobs]:
             if not job.future.done():
-                job.future.set_exception(StoppingError("this worker is about to stop"))
+                job.future.set_exception(StoppingError("this worker is stopping"))
         self._waiting.clear()
 
     def _dispatch(self) -> None:
@@ -142,7 +142,7 @@ def steps_in_slice(cost: int, overhead: int = 0) -> int:
 
     Args:
         cost: Multiply-adds of a step.
-        overhead: Fixed multiply-adds of a slice. The steps of a slice may cost as much.
+        overhead: Fixed multiply-adds of a slice. The steps of a slice may cost the same amount in total.
     """
     return max(1, max(SLICE_COST, overhead) // max(cost, 1))
 

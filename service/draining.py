@@ -1,4 +1,4 @@
-"""Draining: after SIGTERM, a worker keeps serving but is not ready, so that balancers turn away."""
+"""Draining: after SIGTERM, a worker keeps serving but is not ready, so that load balancers avoid it."""
 
 import signal
 import threading

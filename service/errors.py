@@ -6,7 +6,7 @@ WagerError
 │   ├── ContextIndexError         an index out of range, or a repeated one
 │   ├── NormExceededError         a context beyond the model's norm bound
 │   ├── UnknownLabelError         a true label that the model does not have
-│   ├── WrongTruthError           a truth that the model cannot answer
+│   ├── WrongTruthError           a truth that is not an answer of the model
 │   ├── NoDistributionError       a distribution over too many answers to list
 │   ├── InconsistentFeedbackError correct and the truth contradict each other
 │   ├── LabelNeededError          the learner needs the true label
@@ -47,8 +47,8 @@ class WagerError(Exception):
     """The base of all errors that the service raises on purpose.
 
     Attributes:
-        detail: what is wrong, for people, without the field.
-        field: the path of the wrong field in the request, such as `context.3`; None if no field is wrong.
+        detail: human-readable description, without the field.
+        field: the path of the invalid field in the request, such as `context.3`; None if no field is invalid.
     """
 
     def __init__(self, detail: str, field: str | None = None) -> None:
@@ -78,7 +78,7 @@ class UnknownLabelError(InvalidInputError):
 
 
 class WrongTruthError(InvalidInputError):
-    """A truth that the model cannot answer: of another kind, incomplete, or with a repeated label."""
+    """A truth that is not an answer of the model: of another kind, incomplete, or with a repeated label."""
 
 
 class NoDistributionError(InvalidInputError):
@@ -122,7 +122,7 @@ class IdentifierError(InvalidInputError):
 
 
 class NotFoundError(WagerError):
-    """Something named does not exist."""
+    """The named model, prediction or API key does not exist."""
 
 
 class ModelNotFoundError(NotFoundError):
@@ -154,7 +154,7 @@ class FeedbackConflictError(ConflictError):
 
 
 class AccessError(WagerError):
-    """The caller may not make this request, or not now."""
+    """The client may not send this request, or not now."""
 
 
 class UnauthenticatedError(AccessError):
@@ -206,7 +206,7 @@ class StoreError(WagerError):
 
 
 class StoreUnavailableError(StoreError):
-    """The store does not reply, or is not ready. Clients may retry."""
+    """The store does not answer, or is not ready. Clients may retry."""
 
 
 class StoreFullError(StoreError):
@@ -222,8 +222,8 @@ class BrokenPredictionError(StoreCorruptError):
 
 
 class NewerVersionError(StoreError):
-    """A newer version wrote stored data. This version does not read it, to avoid ignoring what is new."""
+    """A newer version wrote stored data. This version does not read it, because it would ignore new fields."""
 
 
 class LearnerFailedError(WagerError):
-    """The learner made an impossible decision. Nothing is stored."""
+    """The learner made an invalid decision. Nothing is stored."""

@@ -13,7 +13,7 @@ _Result = TypeVar("_Result")
 
 
 def attempt_each(function: Callable[[_Item], _Result], items: Sequence[_Item | Exception]) -> list[_Result | Exception]:
-    """Call a function on each item; return its result or the refusal that it raises.
+    """Call a function on each item; return each result, or the exception that refuses the item.
 
     Args:
         function: Must have no side effects, because it may run twice on an item.

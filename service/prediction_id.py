@@ -1,6 +1,6 @@
 """The id of a prediction: its model, the block that stores it, and its token in that block.
 
-The service's names of blocks begin with `~`; those of clients never do.
+Block names that the service generates begin with `~`; block names that clients choose never do.
 """
 
 import hashlib
@@ -12,13 +12,13 @@ import numpy as np
 from learners.base import IntArray
 
 OWN = "~"
-"""Prefix of the names that the service gives."""
+"""Prefix of the block names that the service generates."""
 
 SINGLE = -1
 """The token of a prediction that is alone in its block."""
 
 _PLACE_BITS = 16
-"""Low bits of a token, its place in the block. The other 32 bits are noise."""
+"""Number of low bits of a token that hold its position in the block. The 32 bits above are noise."""
 
 MOST_TOKENS = 2 ** (32 + _PLACE_BITS)
 """Exclusive upper bound of tokens."""

@@ -41,9 +41,9 @@ def exit_despite_threads(code: int) -> None:
 
 
 def die_with_parent(parent_pid: int | None = None) -> None:
-    """Let the kernel send SIGTERM to this process when its parent ends, for whatever reason.
+    """Make Linux send SIGTERM to this process when its parent ends, for any reason.
 
-    The kernel watches the *thread* that started this process, so the parent must start it from a thread that lives as
+    Linux watches the *thread* that started this process, so the parent must start it from a thread that lives as
     long as the process should. Outside Linux, this does nothing.
 
     Args:

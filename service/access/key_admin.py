@@ -17,7 +17,7 @@ _NOISE_BYTES = 38  # 6 of the id, 32 of the secret
 
 
 class IssuedKey(NamedTuple):
-    """A new key. Its text exists only here: the store has its digest."""
+    """A new key. Its text exists only here: the store has only its digest."""
 
     id: str
     text: str
@@ -48,7 +48,7 @@ class KeyAdmin:
         """Create a key.
 
         Args:
-            name: Owner or purpose, for people.
+            name: Owner or purpose, in free text.
             scopes: Permitted operations.
             models: Pattern of model names.
             limit: Maximum requests, such as `100/second`; None for no limit.

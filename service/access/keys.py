@@ -34,7 +34,7 @@ _LAST = "\x7f"  # sorts after every character of a name
 
 
 class Names:
-    """The model names that match a glob, in which `*` matches any characters."""
+    """The model names that match a pattern, in which `*` matches any characters."""
 
     def __init__(self, glob: str) -> None:
         self.glob = glob
@@ -61,11 +61,11 @@ class KeyRecord(BaseModel):
     digest: Annotated[str, Field(pattern=DIGEST, repr=False)]
     """SHA-256 of the key, in hex."""
     name: Annotated[str, Field(min_length=1, max_length=100)]
-    """Owner or purpose, for people."""
+    """Owner or purpose, in free text."""
     scopes: Annotated[list[Scope], Field(min_length=1, max_length=len(SCOPES))]
     """`admin` includes the others."""
     models: Annotated[str, Field(pattern=KEY_GLOB)] = "*"
-    """Glob of model names."""
+    """Pattern of model names."""
     limit: Annotated[str, Field(pattern=KEY_LIMIT)] | None = None
     """Maximum requests, such as `100/second`; None for no limit."""
     created_at: Annotated[float, Field(ge=0, allow_inf_nan=False)]
@@ -101,19 +101,19 @@ class Caller:
             raise ForbiddenError(f"the request needs the scope {quoted(scope)}, which the API key does not have")
 
     def check_model(self, name: str, field: str) -> None:
-        """Require that the key is for this model, without revealing whether the model exists.
+        """Require that the key allows this model, without revealing whether the model exists.
 
         Raises:
-            ModelNotFoundError: If not. It names `field`, and is the same as for a missing model.
+            ModelNotFoundError: If it does not. The error names `field`, and is the same as for a missing model.
         """
         if name not in self.names:
             raise ModelNotFoundError(f"there is no model {quoted(name)}", field)
 
     def check_new_model(self, name: str) -> None:
-        """Require that the key is for models of this name.
+        """Require that the key allows models of this name.
 
         Raises:
-            ForbiddenError: If not.
+            ForbiddenError: If it does not.
         """
         if name not in self.names:
             raise ForbiddenError(
@@ -121,10 +121,10 @@ class Caller:
             )
 
     def check_everything(self) -> None:
-        """Require that the key is for all models.
+        """Require that the key allows all models.
 
         Raises:
-            ForbiddenError: If not.
+            ForbiddenError: If it does not.
         """
         if not self.names.all:
             raise ForbiddenError("the request needs an API key for all models; this key is for some models")

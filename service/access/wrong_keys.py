@@ -1,6 +1,6 @@
 """Counts of wrong API keys per address, in one worker.
 
-A correct key is always accepted, so clients that share an address cannot lock each other out.
+A valid key is always accepted, so clients that share an address cannot lock each other out.
 """
 
 import ipaddress
@@ -14,7 +14,7 @@ _MOST_ADDRESSES = 4096
 
 
 class WrongKeys:
-    """Counts in fixed windows, each of which begins with the first wrong key of an address.
+    """Counts in fixed windows. The first wrong key of an address opens a window.
 
     Args:
         now: Returns seconds of a monotonic clock.

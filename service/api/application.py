@@ -77,7 +77,7 @@ def build_application(
 
 
 def _bare_application(lifespan: Lifespan[FastAPI], tracing: bool) -> FastAPI:
-    """Return an application without routes that answers errors as problems."""
+    """Return an application that has no routes yet, and reports errors as problems."""
     app = FastAPI(
         title="Wager",
         version=__version__,

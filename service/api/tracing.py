@@ -12,7 +12,7 @@ def tracing_configuration(on: bool) -> TelemetryConfig:
         "tracing": on,
         "auto_configure": on,
         "metrics": False,
-        "logs": False,  # messages of exceptions may hold what a client sent
+        "logs": False,  # exception messages may contain client data
         "operation_spans": False,
         "exclude": _is_untraced,
     }

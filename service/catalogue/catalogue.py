@@ -26,7 +26,7 @@ from service.wording.values import quoted
 _MOST_NOTES = 10
 """Maximum damage notes in the description of a model."""
 
-_COST_PER_LABEL = 1_000  # multiply-adds in the time it takes to check and write a label
+_COST_PER_LABEL = 1_000  # cost of checking and writing a label, in multiply-adds
 
 
 class Page(NamedTuple):
@@ -69,7 +69,7 @@ class Catalogue:
         return await self.get(definition.name)
 
     async def get(self, name: str) -> ModelAnswer:
-        """Return the description of the model with that name.
+        """Return the description of the model with this name.
 
         Raises:
             ModelNotFoundError: if the model does not exist.
@@ -90,7 +90,7 @@ class Catalogue:
         return await self._compute.run_costly(reading_cost(stored), stored.key.name, stored_model, stored)
 
     async def page(self, cursor: str, limit: int, own: Names) -> Page:
-        """Return up to `limit` models after the cursor, with names in `own` only. An unreadable model fails alone."""
+        """Return up to `limit` models in `own` after the cursor. An unreadable one does not affect the others."""
         found: list[ListedModel | UnreadModel] = []
         after: str | None = max(cursor, own.before)
         while after is not None and len(found) < limit and not own.ended_by(after):
@@ -102,7 +102,7 @@ class Catalogue:
         return Page(models, found[limit - 1].name if more and len(found) >= limit else None)
 
     async def check(self, name: str) -> None:
-        """Check that a model's list entry can be read; accept a missing model.
+        """Check that a model's list entry can be read. A missing model is not an error.
 
         Raises:
             StoreCorruptError: if the entry cannot be read.
@@ -130,7 +130,7 @@ class Catalogue:
             return None
         model = await self._read(stored)
         summary = summary_of(model, stored.definition)
-        with contextlib.suppress(StoreError):  # the next call rebuilds it
+        with contextlib.suppress(StoreError):  # otherwise, the next call rebuilds it
             await self._store.keep_summary(model.key, summary.model_dump_json())
         return summary
 
@@ -186,7 +186,7 @@ def _description(cls: type[AnyLearner]) -> LearnerDescription:
 
 
 def _default(cls: type[Any]) -> AnyLearner:
-    """Return the learner with default hyperparameters and a problem that every learner accepts."""
+    """Return the learner with default hyperparameters, for a small learning problem that every learner accepts."""
     learner: AnyLearner = cls(problem=Problem(n_labels=3, n_features=1))
     return learner
 

@@ -1,4 +1,4 @@
-"""The use case of searching the store for unreadable data. The search changes nothing."""
+"""Searches the store for unreadable data. The search changes nothing."""
 
 from collections.abc import AsyncIterator, Iterator
 from typing import NamedTuple

@@ -18,7 +18,7 @@ from service.store.records.round_table import Table
 _PART_BYTES = 2**19
 """Maximum bytes of the log per part."""
 
-_COST_PER_BYTE = 100  # multiply-adds in the time it takes to convert one byte of the log to JSON
+_COST_PER_BYTE = 100  # cost of converting one byte of the log to JSON, in multiply-adds
 
 
 class _Part(NamedTuple):
@@ -69,7 +69,7 @@ class LogReader:
 
 
 def _following(entries: Sequence[LogEntry], after: int) -> list[LogEntry]:
-    """Drop entries that do not end after the preceding ones. A damaged log may contain such repeats."""
+    """Drop entries that do not end after the preceding ones. A damaged log may contain such repetitions."""
     found = list[LogEntry]()
     for entry in entries:
         if entry.last_round > after:

@@ -42,7 +42,7 @@ class DemoError(Exception):
 
 @dataclass
 class Results:
-    """Outcomes, in the order of the answers."""
+    """The outcomes of the rounds, in the order of their responses."""
 
     correct: list[bool] = field(default_factory=list)
     true_labels: Counter[str] = field(default_factory=Counter)
@@ -72,7 +72,7 @@ def run(url: str | None, rounds: int, seed: int) -> None:
         seed: Seed of the generated contexts and labels.
 
     Raises:
-        DemoError: If no service answers, or it refuses a request.
+        DemoError: If no service answers, or the service refuses a request.
     """
     console = Console(highlight=False)
     with _service(url, console) as base:

@@ -1,7 +1,7 @@
 """Uvicorn's HTTP protocol with a deadline for every stage in which a client may block a connection.
 
 Uvicorn limits only idle time between requests, and `body_limit` only bodies that the application reads. This protocol
-adds limits on the head of a request, on the rest of a body whose request was answered early, and on slow readers.
+adds limits on the head of a request, on the rest of a body after an early response, and on slow readers.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ class Deadlines(NamedTuple):
     """Limits on the time for which a client may block a connection."""
 
     head: float  # seconds from the connection, or the first byte, to the end of the head; interval of checks of readers
-    unread_body: float  # seconds from an early answer to the end of the body
+    unread_body: float  # seconds from an early response to the end of the body
     min_rate: float  # minimum bytes a second of a reader
 
 
@@ -39,7 +39,7 @@ class TimedProtocol(HttpToolsProtocol):
         self._head_bytes = 0  # without those of its first packet
         self._in_body = False
 
-    # --- the head, and the rest of a body whose request was answered early
+    # --- the head, and the rest of a body after an early response
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """See `asyncio.Protocol`."""
@@ -103,7 +103,7 @@ class TimedProtocol(HttpToolsProtocol):
             self.transport.write(response)
             self.transport.close()
 
-    # --- the reader of an answer
+    # --- the reader of a response
 
     def pause_writing(self) -> None:
         """See `asyncio.Protocol`."""

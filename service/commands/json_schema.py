@@ -1,4 +1,4 @@
-"""Descriptions of JSON Schemas for people: allowed values in words, nested fields, and examples."""
+"""Human-readable descriptions of JSON Schemas: allowed values in words, nested fields, and examples."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence

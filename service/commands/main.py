@@ -28,7 +28,7 @@ class _Commands(TyperGroup):
         return sorted(super().list_commands(ctx), key=_ORDER.index)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """Return a command, or None; an unknown name needs `serve` too, for suggestions."""
+        """Return a command, or None. For an unknown name, build `serve` too, so that it can be suggested."""
         if cmd_name not in self.commands:
             self.commands["serve"] = _serve_command()
         return super().get_command(ctx, cmd_name)

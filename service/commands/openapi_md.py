@@ -18,28 +18,28 @@ _JSON = "application/json"
 
 _CONVENTIONS = """\
 - **Paths.** Every path exists twice: as written, and under `/v1`.
-- **Query parameters** are strict: an unknown or repeated one is answered 400, before the request has any effect. Only
+- **Query parameters** are strict: an unknown or repeated one gets 400, before the request has any effect. Only
   `/livez`, `/readyz` and `/metrics` ignore them.
 - **Bodies** are JSON in UTF-8, with `Content-Type: application/json`, at most {mebibytes} MiB (`WAGER_MAX_BODY_BYTES`).
   They are strict: an unknown field, a number as a string, NaN or an infinity is refused, and the error names it.
 - **API keys** are required unless the service listens on loopback or is started with `WAGER_AUTH=off`. Send one as
-  `Authorization: Bearer wk_...` or as `X-API-Key`. A malformed key is answered 401 even if keys are not required. Each
+  `Authorization: Bearer wk_...` or as `X-API-Key`. A malformed key gets 401 even if keys are not required. Each
   operation names its scope; `admin` includes the others. For a key that is limited to some models, all others do not
   exist. Health and this description need no key. Undescribed paths, and `/metrics`, need a key for all models.
 - **Limits.** A key may have a rate limit. `RateLimit-Policy` and `RateLimit` report it, and 429 has `Retry-After`. A
   batch counts as one request.
 - **Times** are in UTC, as in RFC 3339.
 - **Retries** are safe. A repeated `POST /predict` with the same `prediction_id` and context returns the stored
-  prediction: the same label and propensity. Feedback counts once: a repetition is a `duplicate`, a contradiction is
-  refused.
+  prediction: the same label and propensity. Feedback counts once: a repetition is a `duplicate`, and contradictory
+  feedback is refused.
 - **Prediction ids** that the service generates begin with `~`; yours must not. The service forgets a prediction one
   hour after its window ends. Then its id is unknown, and you may use it again.
-- **Late feedback** is answered 404 `prediction-expired`, not 410: senders of webhooks take 410 as a request to stop.
-- **Reading your writes.** A prediction has learned from all feedback acknowledged before its request, on every worker.
-- **Batches** of at most {items} items (`WAGER_MAX_BATCH_ITEMS`) are answered 200, with an answer or a problem for each
-  item, in order.
+- **Late feedback** gets 404 `prediction-expired`, not 410, because webhook senders take 410 as a request to stop.
+- **Reading your writes.** A prediction uses all feedback that was acknowledged before its request, by any worker.
+- **Batches** of at most {items} items (`WAGER_MAX_BATCH_ITEMS`) return 200, with a result or a problem for each item,
+  in order.
 - **Errors** are `application/problem+json` (RFC 9457): see [Problems](#problems). 503 and 507 have `Retry-After`. A
-  body that takes longer than {seconds:g} s to arrive is answered 408."""
+  body that takes longer than {seconds:g} s to arrive gets 408."""
 
 _PROBLEMS = """\
 Every error is a [Problem](#problem). Its `type` is `{prefix}` and one of these names, which are stable. For
@@ -174,7 +174,7 @@ def _responses(responses: Schema, schemas: Schemas) -> Iterator[str]:
     for status, response in responses.items():
         schema = response.get("content", {}).get(_JSON, {}).get("schema")
         if schema and status.startswith("2"):
-            yield f"An answer:\n\n{_fence(schemas.example(schema, full=True))}"
+            yield f"The response:\n\n{_fence(schemas.example(schema, full=True))}"
 
 
 def _response_row(status: str, response: Schema, schemas: Schemas) -> list[str]:
@@ -201,7 +201,7 @@ def _learners(schemas: Schemas) -> Iterator[str]:
 
 
 def _answers(operations: Iterable[tuple[str, str, Schema]], schemas: Schemas) -> Iterator[str]:
-    """Describe the objects in answers."""
+    """Describe the objects in responses."""
     found: dict[str, Schema] = {}
 
     def collect(schema: Schema) -> None:

@@ -117,7 +117,7 @@ def _run_http(settings: "Settings", listener: socket.socket) -> bool:
         port=settings.port,
         workers=settings.workers,
         timeout_worker_healthcheck=30,  # a worker that compiles on a busy machine is slow, not hung
-        timeout_keep_alive=75,  # must exceed the balancer's timeout, so that the balancer closes first
+        timeout_keep_alive=75,  # exceeds a load balancer's timeout, so that the balancer closes first
         timeout_graceful_shutdown=settings.graceful_shutdown_seconds,
         server_header=False,
         access_log=False,
@@ -136,7 +136,7 @@ def _run_http(settings: "Settings", listener: socket.socket) -> bool:
 
 @contextlib.contextmanager
 def _shared_metrics() -> Iterator[None]:
-    """Create the folder in which workers share their counters, so that each can report the sums."""
+    """Create the directory in which workers share their counters, so that each can report the sums."""
     with tempfile.TemporaryDirectory(prefix="wager-metrics-") as folder:
         os.environ["PROMETHEUS_MULTIPROC_DIR"] = folder
         yield

@@ -24,7 +24,7 @@ Norm = Annotated[
     Literal["unit", "scale", "reject"],
     Field(
         description="`unit` divides each context by its norm. `scale` shortens contexts longer than `norm_bound`; "
-        "`reject` refuses them. By default what the learner needs: see `norm` in `GET /learners`.",
+        "`reject` refuses them. The default is what the learner needs: see `norm` in `GET /learners`.",
         json_schema_extra=_without_default,
     ),
 ]
@@ -50,7 +50,7 @@ class BaseFeatures(Body):
 
 
 class Entry(NamedTuple):
-    """Where one number of a given context comes from."""
+    """The origin of one number of a context in the request."""
 
     feature: int | str  # the number or name that the client uses
     field: str  # its path in the request
@@ -93,13 +93,13 @@ class ContextKind(ABC, Generic[GivenT]):
     @staticmethod
     @abstractmethod
     def claims(given: object) -> bool:
-        """Return whether a JSON value or a parsed context is meant as this kind."""
+        """Check whether a JSON value or a parsed context is meant as this kind."""
 
     def check(self, context: object) -> Sequence[float]:
         """Return the numbers of a context that fits the model.
 
         Raises:
-            ContextLengthError: if it is of another kind, or has the wrong number of numbers.
+            ContextLengthError: if it is of another kind, or has the wrong length.
             ContextIndexError: if an index is out of range, or occurs twice.
         """
         if not isinstance(context, self.type):

@@ -1,4 +1,4 @@
-"""All kinds of contexts, and their schemas in requests and answers. A new kind is one more name in `KINDS`."""
+"""All kinds of contexts, and their schemas in requests and responses. A new kind is one more name in `KINDS`."""
 
 from collections.abc import Iterable
 from functools import reduce
@@ -13,7 +13,7 @@ from service.contexts.kind import BaseFeatures, ContextKind
 from service.contexts.sparse import SparseKind
 
 KINDS: tuple[type[ContextKind[Any]], ...] = (DenseKind, SparseKind)
-"""The kinds, in the order of their claims. What no kind claims is read as the first, unless it is an object."""
+"""The kinds, in the order of their claims. An unclaimed value is read as the first kind, unless it is an object."""
 
 _UNCLAIMED = "unclaimed"
 _CLAIMS = [(kind.claims, kind.name) for kind in KINDS[1:]]
@@ -22,7 +22,7 @@ NAMES = frozenset(_KIND_OF_NAME)
 
 
 _Unclaimed = Annotated[SkipJsonSchema[dict[str, Any]], Tag(_UNCLAIMED)]
-"""An object of no kind. It is read, so that the kind of its model can refuse it and say what to send instead."""
+"""An object that no kind claims. The kind of its model refuses it, with a description of a valid context."""
 
 
 def context_kind(features: BaseFeatures) -> ContextKind[Any]:

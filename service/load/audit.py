@@ -37,9 +37,9 @@ class Audit:
     unasked: int = 0
     """Rounds in a log for which no feedback was sent."""
     predictions_lost: int = 0
-    """Answered predictions that the models' counts lack."""
+    """Predictions with a response that the models' counts lack."""
     unknown: int = 0
-    """Rounds without an answer, which may be recorded or not."""
+    """Rounds without a response, which may or may not be recorded."""
 
     @property
     def wrong(self) -> int:
@@ -58,7 +58,7 @@ async def audit(client: Client, models: Sequence[str], ledgers: Sequence[Ledger]
         client: A client of the service.
         models: The names of the models.
         ledgers: The ledger of each process.
-        read: Receives the number of rounds of each page after it was read.
+        read: Receives the number of rounds of each page, once it has been read.
 
     Raises:
         LoadError: if a log cannot be read.

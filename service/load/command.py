@@ -34,7 +34,7 @@ def load(  # noqa: PLR0913, PLR0917 - the options of a command are its parameter
     ] = None,
     duplicates: Annotated[float | None, typer.Option(help="Share of feedback to send twice. Default: 0.05.")] = None,
     delay: Annotated[
-        float | None, typer.Option(help="Mean seconds from an answer to its feedback. Default: 0.5.")
+        float | None, typer.Option(help="Mean seconds from a prediction to its feedback. Default: 0.5.")
     ] = None,
     learner: Annotated[
         str | None, typer.Option(help="Name, or JSON with hyperparameters. Unset: the service's default.")
@@ -45,7 +45,7 @@ def load(  # noqa: PLR0913, PLR0917 - the options of a command are its parameter
     seed: Annotated[
         int | None, typer.Option(help="Seed of contexts, labels, arrival times and duplicates. Default: 1.")
     ] = None,
-    timeout: Annotated[float | None, typer.Option(help="Seconds to wait for an answer. Default: 30.")] = None,
+    timeout: Annotated[float | None, typer.Option(help="Seconds to wait for a response. Default: 30.")] = None,
     settle: Annotated[
         float | None, typer.Option(help="Seconds to retry unanswered requests at the end. Default: 60.")
     ] = None,
@@ -59,7 +59,7 @@ def load(  # noqa: PLR0913, PLR0917 - the options of a command are its parameter
 
     Exit codes:
     0: the logs hold every acknowledged feedback once.
-    1: one is lost, repeated or altered.
+    1: acknowledged feedback is lost, repeated or altered.
     2: the load could not run.
     3: outcomes stayed unknown.
     """

@@ -18,7 +18,7 @@ _LONGEST_LINE = 2**30  # a ledger has two bytes per round; base64 adds a third
 _LEAD_SECONDS = 0.1  # from sending the start time to the start
 
 Progress = Callable[[tuple[int, int, int]], None]
-"""Receives the numbers of answered predictions, acknowledged feedbacks and right answers, over all processes."""
+"""Receives the numbers of predictions, acknowledged feedback items and right predictions, over all processes."""
 
 
 async def generate(plan: Plan, models: Sequence[str], progress: Progress) -> list[Part]:

@@ -1,7 +1,7 @@
 """One process that generates load: predictions at Poisson times, and feedback later, out of order and partly twice.
 
-When the time is up, it repeats every request without an answer until the outcome is known. This is safe, because
-predictions have the client's ids and feedback counts once.
+When the time is up, the process repeats every request without a response until the outcome is known. This is safe,
+because predictions have the client's ids and feedback counts once.
 """
 
 import asyncio
@@ -46,7 +46,7 @@ class Generator:
         self._n = 0  # predict requests so far
 
     def counts(self) -> tuple[int, int, int]:
-        """Return the numbers of answered predictions, acknowledged feedbacks and right answers so far."""
+        """Return the numbers of predictions, acknowledged feedback items and right predictions so far."""
         known = sum(
             map(self._ledger.count, (Stage.ANSWERED, Stage.FEEDBACK_SENT, Stage.ACKNOWLEDGED, Stage.FEEDBACK_REFUSED))
         )
@@ -90,7 +90,7 @@ class Generator:
         self._plan_arrival()
 
     def _answered(self, i: int, status: int, body: bytes) -> None:
-        """Note the answer of a predict request and schedule its feedback."""
+        """Record the response to a predict request and schedule its feedback."""
         self._note_prediction(i, status, body)
         now = time.perf_counter()
         for _ in range(1 + (self._rng.random() < self._plan.duplicates)):

@@ -1,4 +1,4 @@
-"""The knowledge of one generator about its rounds, in two bytes per round."""
+"""The rounds of one generator and their progress, in two bytes per round."""
 
 import base64
 from collections.abc import Sequence
@@ -7,15 +7,15 @@ from typing import Any, Self
 
 
 class Stage(IntEnum):
-    """The progress of a round, as its generator knows it."""
+    """The progress of a round, as its generator has observed it."""
 
     UNSENT = 0
     ASKED = 1
-    """The prediction was requested; no answer shows whether it was made."""
+    """The prediction was requested; no response shows whether it was made."""
     ANSWERED = 2
     """The prediction is known; no feedback was sent."""
     FEEDBACK_SENT = 3
-    """Feedback was sent; no answer shows whether it was recorded."""
+    """Feedback was sent; no response shows whether it was recorded."""
     ACKNOWLEDGED = 4
     PREDICTION_REFUSED = 5
     FEEDBACK_REFUSED = 6

@@ -1,4 +1,4 @@
-"""The models under load: created before it and deleted after it."""
+"""The models under load, created before the run and deleted after it."""
 
 import contextlib
 import json
@@ -65,7 +65,7 @@ async def _create(client: Client, plan: Plan, name: str) -> None:
 
 
 def explained(answer: Answer) -> str:
-    """Describe an unexpected answer in one line."""
+    """Describe an unexpected response in one line."""
     if answer.status == NO_ANSWER:
         return "no answer came"
     return f"{answer.status} {answer.body[:500].decode(errors='replace')}"

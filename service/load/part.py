@@ -22,7 +22,7 @@ class Part:
     """Share of one core that the process used during the measured time."""
     ledger: Ledger = field(default_factory=Ledger)
     problems: Counter[str] = field(default_factory=Counter)
-    """Counts of refusals by status and message, and of missing answers."""
+    """Counts of refusals by status and message, and of missing responses."""
 
     def to_json(self) -> dict[str, Any]:
         """Return all fields in the form that `from_json` reads."""

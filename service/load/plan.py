@@ -30,7 +30,7 @@ Seconds = Annotated[float, Field(ge=0, le=86_400, allow_inf_nan=False)]
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """All options that decide which requests are sent, when, and how long to wait for answers."""
+    """All options that decide which requests are sent, when, and how long to wait for responses."""
 
     url: Annotated[str, AfterValidator(_url)]
     api_key: Annotated[str | None, Field(repr=False)] = None
@@ -44,7 +44,7 @@ class Plan:
     connections: Annotated[int, Field(ge=1, le=10_000)] = 32
     """Connections of each process."""
     in_flight: Annotated[int, Field(ge=1, le=1_000_000)] = 1000
-    """Most outstanding requests of each process, waiting for a connection or an answer."""
+    """Maximum outstanding requests of each process, waiting for a connection or a response."""
     models: Annotated[int, Field(ge=1, le=10_000)] = 1
     prefix: Annotated[str, Field(pattern=PREFIX)] = "load"
     """Prefix of the models' names."""
@@ -57,7 +57,7 @@ class Plan:
     duplicates: Annotated[float, Field(ge=0, le=1)] = 0.05
     """Share of the feedback that is sent twice."""
     delay: Seconds = 0.5
-    """Mean time from an answer to its feedback."""
+    """Mean time from a prediction to its feedback."""
     learner: dict[str, Any] | None = None
     true_labels: bool = False
     """Whether feedback has the true label instead of right or wrong."""

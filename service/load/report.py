@@ -57,7 +57,7 @@ class Report:
         return max(self.cpu) > BUSY or self.lag.percentile(99) > LATE_SECONDS
 
     def accuracy(self, share: float = 1.0) -> float:
-        """Return the share of right answers over the last `share` of each process's predictions."""
+        """Return the share of right predictions among the last `share` of each process's predictions."""
         right = known = 0
         for ledger in self.ledgers:
             since = round(len(ledger.stages) * (1 - share))

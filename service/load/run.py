@@ -21,7 +21,7 @@ EXIT_WRONG = 1
 EXIT_CANNOT = 2
 EXIT_UNKNOWN = 3
 
-_CONNECTIONS = 2  # for the models and the audit, apart from the load
+_CONNECTIONS = 2  # for the models and the audit; the load uses others
 
 
 def run(plan: Plan, json_file: Path | None) -> int:
@@ -52,7 +52,7 @@ async def drive(plan: Plan, console: Console) -> Report:
     """Create the models, generate the load and audit the logs.
 
     Raises:
-        LoadError: if one of these steps fails, or if no prediction was answered.
+        LoadError: if one of these steps fails, or if no prediction got a response.
     """
     async with Client(plan.target, _CONNECTIONS, plan.timeout) as client:
         await check_ready(client)

@@ -8,7 +8,7 @@ import numpy as np
 from service.load.plan import Plan
 
 _NOISE = 0.6  # length of the noise around a label's centre of length 1
-_POOL = 4096  # most contexts of a process, which it uses in turn
+_POOL = 4096  # maximum contexts of a process, which it uses in turn
 
 
 class Example(NamedTuple):

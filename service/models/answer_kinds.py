@@ -1,4 +1,4 @@
-"""The kinds of answers: converts answers for clients, and reads truths.
+"""The kinds of answers. Each converts answers for clients, and reads truths.
 
 A new kind is a class here, a codec in `service.store.records.answer_codec`, and a line in `answers_of`.
 """
@@ -27,7 +27,7 @@ class Shown(NamedTuple):
 
 
 _MOST_SHOWN = 10
-"""The most labels that an error lists."""
+"""Maximum labels that an error lists."""
 
 NOTHING = Shown(None, None)
 
@@ -170,7 +170,7 @@ def _different_numbers(feedback: FeedbackRequest, numbers: dict[str, int], answe
 
 
 def _known_labels(labels: Collection[str]) -> str:
-    """Return the labels of a model as an error shows them, the first ones of many."""
+    """Return the labels of a model as an error shows them: all, or the first ones of many."""
     names = [shown(label) for label in islice(labels, _MOST_SHOWN)]
     more = len(labels) - len(names)
     return f"the model's labels are {joined([*names, *([f'{more} more'] if more else [])], 'and')}"

@@ -40,10 +40,10 @@ FORGET_AFTER = 3600.0
 """Seconds that a prediction is kept after its window, to distinguish late feedback from unknown ids."""
 
 _UNKNOWN = {"extra_forbidden", "literal_error", "union_tag_invalid"}
-"""Pydantic's types of errors for unknown fields and choices."""
+"""Pydantic's error types for unknown fields and choices."""
 
 
-_COST_PER_CHARACTER = 50  # multiply-adds in the time of reading a character
+_COST_PER_CHARACTER = 50  # cost of reading a character, in multiply-adds
 
 
 @dataclasses.dataclass(frozen=True)
@@ -129,7 +129,7 @@ def check_limits(learner: AnyLearner, limits: Limits) -> None:
 
 
 def choose_learner(choice: LearnerChoice | None, n_labels: int, features: Features) -> AnyLearner:
-    """Return the learner of a choice, or the recommended one without a choice. Do not check its size.
+    """Return the chosen learner, or the recommended one if there is no choice. Do not check its size.
 
     Raises:
         UnknownAlgorithmError: if the algorithm is unknown.
@@ -187,7 +187,7 @@ def new_model(definition: ModelDefinition, incarnation: str, limits: Limits) -> 
     """Return a new model. Its definition lists all hyperparameters, so that later defaults do not change it.
 
     Raises:
-        InvalidInputError: as `build_learner` and `check_limits` do, and if only stored models may have the learner.
+        InvalidInputError: as `build_learner` and `check_limits`, and if new models may not use the learner.
     """
     learner = build_learner(definition)
     check_limits(learner, limits)
@@ -201,7 +201,7 @@ def new_model(definition: ModelDefinition, incarnation: str, limits: Limits) -> 
 
 
 def _features(definition: ModelDefinition, learner: AnyLearner) -> Features:
-    """Return the features; without a norm policy, they get that of the learner."""
+    """Return the features; the learner's norm policy fills in a missing one."""
     features = definition.features
     if learner.context_norm == "maximum" and features.norm_bound > 1.0:
         detail = (
@@ -215,7 +215,7 @@ def _features(definition: ModelDefinition, learner: AnyLearner) -> Features:
 
 
 def reading_cost(stored: StoredModel) -> int:
-    """Return the multiply-adds in the time that `stored_model` takes."""
+    """Return the cost of `stored_model`, in multiply-adds."""
     return len(stored.definition) * _COST_PER_CHARACTER
 
 
@@ -250,7 +250,7 @@ def _reason(error: Exception) -> str:
 
 
 def _is_newer(error: Exception) -> bool:
-    """Return whether all that is wrong with a definition is unknown fields, choices, algorithms or hyperparameters."""
+    """Check whether all errors in a definition are unknown fields, choices, algorithms or hyperparameters."""
     if isinstance(error, pydantic.ValidationError):
         return all(each["type"] in _UNKNOWN for each in error.errors(include_url=False, include_input=False))
     return isinstance(error, (UnknownAlgorithmError, UnknownHyperparameterError))

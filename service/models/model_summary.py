@@ -1,7 +1,7 @@
 """Summaries of models: definitions without labels, stored alongside them, so that lists need not read the labels.
 
-A summary is valid if it can be read, its learner can be built, and it has the length of the definition. Otherwise the
-reader falls back to the definition, which also shows what is wrong.
+A summary is valid if it can be read, its learner can be built, and it records the length of the stored definition.
+Otherwise the reader falls back to the definition, which also shows what is wrong.
 """
 
 from functools import lru_cache
@@ -15,7 +15,7 @@ from service.models.model import Model, choose_learner, hyperparameters
 from service.schemas.models import LearnerChoice
 
 _MOST_BYTES = 16_384
-"""The most bytes of a summary. Hyperparameters are few."""
+"""Maximum bytes of a summary, which contains few hyperparameters."""
 
 
 class Summary(BaseModel):

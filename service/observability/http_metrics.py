@@ -1,4 +1,4 @@
-"""The content of `/metrics`: requests of all worker processes, and figures of the models.
+"""The content of `/metrics`: requests of all worker processes, and figures about the models.
 
 With several workers, a scrape reaches any of them. They share their counters in files (`PROMETHEUS_MULTIPROC_DIR`,
 which `wager serve` sets), so each one returns the sums. Figures of models are read from the store, so every worker
@@ -30,7 +30,7 @@ class WorkerMetrics:
         self._registry = CollectorRegistry()
         self._requests = Histogram(
             "wager_http_request_duration_seconds",
-            "Time from the head of a request to the end of its answer.",
+            "Time from the head of a request to the end of its response.",
             ("method", "route", "status"),
             buckets=_LATENCIES,
             registry=self._registry,
@@ -42,8 +42,8 @@ class WorkerMetrics:
 
         Args:
             method: Method of the request, unchecked.
-            route: Template of its path, without the version; "" if no route matched.
-            status: Status of the answer.
+            route: Template of its path, without the version; "" if no route matches.
+            status: Status of the response.
             seconds: Duration.
         """
         numbers = self._gathered[method if method in _METHODS else "other", route, status]

@@ -57,7 +57,7 @@ class ModelMetrics:
         self._most = most
 
     async def read(self) -> list[Metric]:
-        """Return all families; only `wager_store_up 0` if the store does not answer."""
+        """Return all metric families; only `wager_store_up 0` if the store does not answer."""
         up = GaugeMetricFamily("wager_store_up", "1 if the store answers, else 0.")
         try:
             load = await self._store.read_load()
@@ -80,7 +80,7 @@ class ModelMetrics:
 
 
 def _counted(models: Sequence[ModelStats]) -> Iterator[CountedModel]:
-    """Yield the models with readable statistics; unknown numbers have no series, rather than a zero."""
+    """Yield the models with readable statistics. Unknown numbers get no series, rather than zeros."""
     for stats in models:
         try:
             yield CountedModel(stats, decode_statistics(stats.statistics) if stats.statistics else RoundStatistics())

@@ -10,11 +10,11 @@ _log = logging.getLogger("wager.requests")
 class RequestLog:
     """Logs requests, without bodies, headers, queries and raw paths.
 
-    Answers below 400 and refusals (400 to 499) have separate quotas, so that neither hides the other. Failures (500 and
-    above) are always logged.
+    Successful responses (below 400) and refusals (400 to 499) have separate quotas, so that neither hides the other.
+    Failures (500 and above) are always logged.
 
     Args:
-        per_second: Quota of each, from one `tick` to the next.
+        per_second: Lines of each quota from one `tick` to the next.
     """
 
     def __init__(self, per_second: int) -> None:

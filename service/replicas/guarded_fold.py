@@ -1,4 +1,4 @@
-"""Folds rounds that may be silently damaged, and never continues from a state with infinity or NaN."""
+"""Folds rounds that may be damaged without notice. Never continues from a state with infinity or NaN."""
 
 from typing import Any
 

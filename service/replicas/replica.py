@@ -130,7 +130,7 @@ class Replica:
         return await self._store.read_tail(self.model.key, max(self.round_count - 1, 0), self._limit + 1)
 
     def _contradicts(self, tail: Tail) -> bool:
-        """Return whether the log has diverged from this state: rounds are gone or replaced."""
+        """Check whether the log has diverged from this state: rounds are gone or replaced."""
         first = tail.entries[0] if tail.entries else None
         if tail.round_count < self.round_count:
             return True
@@ -140,7 +140,7 @@ class Replica:
         return first.last_round != self.round_count or (there is not None and there != self._last_at)
 
     def _holds_last(self, entry: LogEntry) -> bool:
-        """Return whether an entry contains the last round seen; False if unknown."""
+        """Check whether an entry contains the last round seen; return False if unknown."""
         begin = entry.last_round if entry.last_round == self.round_count else begin_of(self.model.format, entry)
         return begin is not None and begin <= self.round_count <= entry.last_round
 
@@ -229,7 +229,7 @@ class Replica:
     async def _learn(self, rounds: Rounds, numbers: IntArray) -> bool:
         """Fold all rounds except those the learner cannot fold; return False if the snapshot must be loaded.
 
-        Other models get a turn between slices of rounds. A fold that was given up ends there.
+        Other models get a turn between slices of rounds. An abandoned fold ends there.
         """
         learner, done, unchecked = self.model.learner, 0, 0
         each = learner.fold_cost(rounds.contexts.mean_nonzeros)

@@ -13,7 +13,7 @@ def read_state(learner: AnyLearner, data: bytes | memoryview) -> Any:
     """Decode the state in a snapshot.
 
     Raises:
-        NewerVersionError: if the state has all that this version expects, and further arrays or hyperparameters.
+        NewerVersionError: if the state has everything that this version writes, and further arrays or hyperparameters.
         InvalidStateError: if the state cannot be decoded.
     """
     try:
@@ -27,7 +27,7 @@ def read_state(learner: AnyLearner, data: bytes | memoryview) -> Any:
 
 
 def _is_newer(learner: AnyLearner, data: bytes) -> bool:
-    """Return whether the header has everything that this version writes, and more."""
+    """Check whether the header has everything that this version writes, and more."""
     try:
         header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
         theirs, ours = json.loads(header.pop("__metadata__")["learner"]), json.loads(identity(learner))

@@ -30,7 +30,7 @@ SLOTS = 32
 """Number of time slots per feedback window, to count the predictions still open."""
 
 _OMITTED = {"version": 1, "uncounted": 0}
-"""Fields omitted at these values: release 0.1.0 does not know them, and would restart the statistics."""
+"""Fields omitted at these values: release 0.1.0 does not support them, and would restart the statistics."""
 
 _COUNT_AT_ONCE = 1024
 _BYTES_AT_ONCE = 2**18

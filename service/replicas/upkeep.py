@@ -13,7 +13,7 @@ from service.store.base import Store
 _log = logging.getLogger(__name__)
 
 FOLD_EVERY = 64
-"""Recorded rounds that trigger a fold in the background. The number is small because other requests wait while the
+"""Recorded rounds that start a fold in the background. The number is small because other requests wait while the
 store reads the rounds and the worker folds them. The rounds of one batch are still folded together."""
 
 

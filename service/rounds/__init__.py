@@ -1,1 +1,1 @@
-"""The use cases predict and give feedback, and the model sessions of a worker."""
+"""Predicts and records feedback, with the model sessions of a worker."""

@@ -10,7 +10,7 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 ITEMS_AT_ONCE = 512
-"""Maximum predictions, or feedbacks, per batch. A full batch blocks the event loop for a few milliseconds."""
+"""Maximum predictions, or feedback items, per batch. A full batch blocks the event loop for a few milliseconds."""
 
 
 class _Part(NamedTuple):

@@ -69,7 +69,7 @@ class FeedbackJoiner:
         return self._batcher.idle
 
     async def give(self, request: FeedbackRequest) -> FeedbackAnswer:
-        """Record the feedback; return the outcome on record for its prediction.
+        """Record the feedback; return the recorded outcome of its prediction.
 
         Raises:
             WagerError: if the feedback is refused.
@@ -104,7 +104,7 @@ def _read(answers: Answers, request: FeedbackRequest) -> Feedback:
 
 
 def _to_answer(prediction_id: PredictionId, result: FeedbackResult, truth_field: str) -> FeedbackAnswer | WagerError:
-    """Convert a result to the outcome on record, or to the error that refuses the feedback."""
+    """Convert a result to the recorded outcome, or to the error that refuses the feedback."""
     text, (status, outcome) = str(prediction_id), result
     if outcome is None or status in _REFUSALS:
         error, detail, field = _REFUSALS[status]

@@ -1,4 +1,4 @@
-"""Isolates a failed prediction from the others of its batch."""
+"""Isolates failed predictions from the other predictions of their batch."""
 
 import logging
 from collections.abc import Awaitable, Callable, Sequence

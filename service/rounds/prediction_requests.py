@@ -80,7 +80,7 @@ def gather(model: Model, requests: Sequence[PredictionRequest], new_id: Callable
     Args:
         model: the model that predicts.
         requests: at least one.
-        new_id: generates the other block names, and the secret of the tokens.
+        new_id: generates the names of blocks without a client's id, and the secret of the tokens.
     """
     features = model.definition.features
     contexts = model.contexts.gather([request.context for request in requests])

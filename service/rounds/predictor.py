@@ -23,7 +23,7 @@ _ATTEMPTS = 3
 log."""
 
 _NUMBER_COST = 30
-"""Multiply-adds in the time it takes to convert one number of a request or an answer."""
+"""Cost of converting one number of a request or a response, in multiply-adds."""
 
 _BYTES_AT_ONCE = 2**23
 """Maximum bytes of predictions stored together; the store needs about ten milliseconds for them."""
@@ -59,7 +59,7 @@ class Predictor:
         return self._batcher.idle
 
     def predict(self, request: PredictionRequest) -> asyncio.Future[PredictAnswer]:
-        """Return a future of the answer.
+        """Return a future of the prediction.
 
         The future resolves after the prediction is stored. It raises the store's errors.
 
@@ -88,7 +88,7 @@ class Predictor:
         return await run(listed * _NUMBER_COST, model.name, answer_batch, model, batch, drawn, there)
 
     async def _draw_and_store(self, batch: PredictionBatch) -> tuple[Drawn, list[bytes | None]]:
-        """Draw with a state that includes every round, and store.
+        """Draw with a state that includes every round, and store the predictions.
 
         Returns:
             The drawn predictions and, for each block, the record already stored under its name, or None.
@@ -105,7 +105,7 @@ class Predictor:
                     return drawn, there
                 await replica.catch_up_locked(there)  # newer feedback arrived: learn from it, then draw again
                 seen = replica.seen._replace(newer=True)
-        raise StoreUnavailableError("the store keeps losing rounds; try again")
+        raise StoreUnavailableError("the store repeatedly lost rounds; try again")
 
     async def _store(self, batch: PredictionBatch, drawn: Drawn, seen: Seen) -> list[bytes | None] | Tail:
         """Store the predictions; if the state misses rounds, store nothing and return the tail."""

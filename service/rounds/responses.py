@@ -21,7 +21,7 @@ _log = logging.getLogger(__name__)
 def answer_batch(
     model: Model, batch: PredictionBatch, drawn: Drawn, there: Sequence[bytes | None]
 ) -> list[PredictAnswer | Exception]:
-    """Return the answer to each request of a batch, or the error that replaces it, in order.
+    """Return the prediction for each request of a batch, or the error that replaces it, in order.
 
     Args:
         model: the model that predicted.
@@ -45,13 +45,13 @@ def _to_answers(
     predictions: NewPredictions | StoredPrediction,
     probabilities: Iterable[FloatArray | None],
 ) -> list[PredictAnswer]:
-    """Return the answers for n predictions made together.
+    """Return n predictions made together, in the form that clients receive.
 
     Args:
         model: the model that made them.
         ids: the wire forms of their ids.
         predictions: n predictions.
-        probabilities: for each, the probabilities of the labels (K,), or None if the answer omits them.
+        probabilities: for each, the probabilities of the labels (K,), or None if the response omits them.
     """
     name, labels, seen = model.name, model.definition.labels, predictions.rounds_seen
     moment, shown = datetime.fromtimestamp(predictions.expires_at, UTC), model.answers.show(predictions.outputs)
@@ -64,7 +64,7 @@ def _to_answers(
 
 
 def _stored_answer(model: Model, block: str, fingerprint: bytes, record: bytes) -> PredictAnswer | Exception:
-    """Return the answer of an earlier prediction, or the error if it does not match this request."""
+    """Return a stored prediction, or the error if it does not match this request."""
     id_ = wire_form(model.name, block, SINGLE)
     try:
         predictions = model.format.decode_stored(record)

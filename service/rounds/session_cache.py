@@ -18,11 +18,11 @@ _SESSION_BYTES = 16_384
 
 
 class SessionCache:
-    """Opens sessions on demand, and closes the least recently used ones when memory runs short.
+    """Opens sessions on demand, and drops the least recently used ones above the memory limit.
 
     Args:
         environment: passed to each session.
-        max_bytes: approximate memory limit for sessions and their states. Busy sessions may exceed it.
+        max_bytes: approximate memory limit for sessions and their states. Busy sessions are kept even above it.
     """
 
     def __init__(self, environment: Environment, max_bytes: int) -> None:
@@ -33,7 +33,7 @@ class SessionCache:
         self._bytes = 0
 
     async def find(self, name: str, field: str) -> ModelSession:
-        """Return the session of the model with that name; open one if needed.
+        """Return the session of the model with this name; open one if needed.
 
         Raises:
             ModelNotFoundError: if the model does not exist. The error names `field` of the request.
@@ -71,12 +71,12 @@ class SessionCache:
                 self.drop(session)
             except WagerError as error:  # affected requests get the error
                 _log.warning("upkeep of model %s: %s", session.model.name, error.detail)
-            except Exception:  # noqa: BLE001  one broken model must not stop the upkeep of the others
+            except Exception:  # noqa: BLE001  one failing model must not stop the upkeep of the others
                 _log.exception("upkeep of model %s", session.model.name)
 
     def _open(self, session: ModelSession) -> ModelSession:
         there = self._sessions.setdefault(session.model.name, session)
-        if there is session:  # otherwise a concurrent request opened one first
+        if there is session:  # otherwise, a concurrent request opened one first
             self._costs[session] = _cost(session)
             self._bytes += self._costs[session]
             self._make_room(session)

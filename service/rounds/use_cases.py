@@ -1,4 +1,4 @@
-"""The use cases predict and give feedback."""
+"""The use cases that predict and record feedback."""
 
 import asyncio
 from collections import defaultdict
@@ -24,7 +24,7 @@ class RoundService:
 
     Args:
         sessions: the worker's model sessions.
-        max_distribution_numbers: maximum probabilities in the answer to one batch request.
+        max_distribution_numbers: maximum probabilities in the response to one batch request.
     """
 
     def __init__(self, sessions: SessionCache, max_distribution_numbers: int) -> None:
@@ -32,12 +32,12 @@ class RoundService:
         self._max_distribution_numbers = max_distribution_numbers
 
     async def check_answer_size(self, name: str, items: int, include_distribution: bool) -> None:
-        """Refuse a batch whose answer would list too many probabilities, or labels of sets and rankings.
+        """Refuse a batch if its response would list too many probabilities, or labels of sets and rankings.
 
         Missing models are reported later.
 
         Raises:
-            BatchTooLargeError: if the answer would be too large.
+            BatchTooLargeError: if the response would be too large.
         """
         try:
             model = (await self._sessions.find(name, "model")).model
@@ -82,7 +82,7 @@ class RoundService:
         Raises:
             ModelNotFoundError: if the model does not exist.
             PredictionNotFoundError: if the prediction was never made, or is no longer stored.
-            PredictionExpiredError: if its window has closed and the model rejects late feedback.
+            PredictionExpiredError: if its window has closed and the model refuses late feedback.
             FeedbackConflictError: if different feedback came first.
             BrokenPredictionError: if its record is damaged.
             InvalidInputError: if the feedback is empty, contradicts itself, or lacks what the learner needs.
@@ -108,7 +108,7 @@ class RoundService:
     async def _in_session(
         self, name: str, field: str, play: Callable[[ModelSession, _Item], Awaitable[_T]], item: _Item
     ) -> _T:
-        """Play an item in the model's session; retry in a new session if the model was deleted and recreated."""
+        """Handle an item in the model's session; retry in a new session if the model was deleted and recreated."""
         request_context.note_model(name)
         session = await self._sessions.find(name, field)
         try:
@@ -120,7 +120,7 @@ class RoundService:
     async def _all_in_session(
         self, name: str, field: str, play: _PlayAll[_Item, _T], items: Sequence[_Item], again: bool = True
     ) -> list[_T | Exception]:
-        """Play many items as `_in_session` does; retry those that failed because the model was deleted."""
+        """Handle many items as `_in_session` does; retry those that failed because the model was deleted."""
         request_context.note_model(name)
         try:
             session = await self._sessions.find(name, field)

@@ -1,1 +1,1 @@
-"""Schemas of requests and answers."""
+"""Schemas of requests and responses."""

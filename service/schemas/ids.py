@@ -1,4 +1,4 @@
-"""Prediction ids in requests. Ids that the service makes begin with `~`; ids that clients choose do not."""
+"""Prediction ids in requests. Ids that the service generates begin with `~`; ids that clients choose do not."""
 
 import re
 from collections.abc import Callable

@@ -10,12 +10,12 @@ class LearnerDescription(Answer):
 
     algorithm: str
     aliases: list[str]
-    """Names of the algorithm in older versions. New models may use them; answers contain `algorithm`."""
+    """Names of the algorithm in older versions. New models may use them; responses contain `algorithm`."""
     answer: Literal["label", "level", "label-set", "ranking"]
     """The kind of answer: one label; one label of an ordered list; a set of labels; all labels, ranked."""
     summary: str
     guarantee: str
-    """The proven bound for the default hyperparameters; `GET /models/{name}` has that of a model."""
+    """The proven bound for the default hyperparameters. `GET /models/{name}` returns the bound for a model's own."""
     norm: Literal["unit", "scale", "reject"]
     """The default of `features.norm` for new models."""
     norm_bound_on: Literal["length", "entries"]

@@ -45,7 +45,7 @@ _DESCRIBED = ConfigDict(use_attribute_docstrings=True)
 
 
 class Answer(BaseModel):
-    """The base of all answers. The docstrings of the fields describe them in openapi.json."""
+    """The base of all responses. The docstrings of the fields describe them in openapi.json."""
 
     model_config = _DESCRIBED
 
@@ -60,7 +60,7 @@ class LearnerChoice(BaseModel):
 
 
 def _read_short_form(given: object) -> object:
-    """Return an algorithm's bare name as the object that it is short for."""
+    """Expand an algorithm's bare name to an object; refuse lists and numbers."""
     if isinstance(given, str):
         return {"algorithm": given}
     if given is None or isinstance(given, (dict, LearnerChoice)):
@@ -84,13 +84,13 @@ class ModelDefinition(Body):
     learner: Annotated[
         LearnerChoice | None, BeforeValidator(_read_short_form, json_schema_input_type=LearnerChoice | str | None)
     ] = None
-    """The learner; by default the recommended one. A string is short for an object with this `algorithm`."""
+    """The learner; by default the recommended one. A string means an object with this `algorithm` only."""
     window_seconds: Annotated[float, Field(ge=0.001, le=366 * 86_400)] = 86_400.0
     """How long a prediction accepts feedback."""
     late_feedback: Literal["reject", "accept"] = "reject"
     """Whether to accept feedback after the window, until the prediction is deleted one hour later."""
     retain_rounds: Annotated[int, Field(ge=0, le=1_000_000_000)] = 100_000
-    """The fewest latest rounds that the log keeps, for reading and replay."""
+    """The minimum number of latest rounds that the log keeps, for reading and replay."""
 
 
 class DamageNote(Answer):
@@ -144,7 +144,7 @@ class UnreadableModel(Answer):
 
     name: str
     problem: Problem
-    """The answer of `GET /models/{name}`."""
+    """The response of `GET /models/{name}`."""
 
 
 class ModelList(Answer):

@@ -10,10 +10,10 @@ class _Described(BaseModel):
 
 
 class FieldError(_Described):
-    """One wrong field of a request."""
+    """One invalid field of a request."""
 
     field: str | None
-    """The path of the field; null if the whole body is wrong."""
+    """The path of the field; null if the whole body is invalid."""
     detail: str
 
 
@@ -25,10 +25,10 @@ class Problem(_Described):
     title: str
     status: int
     detail: str
-    """What is wrong, for people: the field, the value given, and the values allowed."""
+    """A human-readable description: the field, the value given, and the values allowed."""
     field: str | None = None
-    """The first wrong field."""
+    """The first invalid field."""
     errors: list[FieldError] | None = None
-    """The wrong fields, or the first ones if there are many."""
+    """The invalid fields, or the first ones if there are many."""
     request_id: Annotated[str | None, Field(exclude_if=lambda given: given is None)] = None
     """The `X-Request-ID` of the response, which the service's log contains."""

@@ -98,7 +98,7 @@ class FeedbackBatchRequest(Body):
 
 @dataclass
 class PredictBatchAnswer:
-    """An answer or a problem for each context, in order."""
+    """A prediction or a problem for each context, in order."""
 
     __pydantic_config__: ClassVar[ConfigDict] = _DESCRIBED
 
@@ -107,7 +107,7 @@ class PredictBatchAnswer:
 
 @dataclass
 class FeedbackBatchAnswer:
-    """An answer or a problem for each feedback, in order."""
+    """A result or a problem for each feedback item, in order."""
 
     __pydantic_config__: ClassVar[ConfigDict] = _DESCRIBED
 

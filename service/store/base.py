@@ -123,7 +123,7 @@ class ModelStats(NamedTuple):
     round_count: int
     predictions: int
     correct: int
-    refused: dict[FeedbackStatus, int]  # number of feedbacks by status, `recorded` excluded
+    refused: dict[FeedbackStatus, int]  # number of feedback items by status, except `recorded`
     snapshot_rounds: int
     snapshot_at: float | None  # seconds since the epoch; None without a snapshot
     statistics_rounds: int
@@ -155,17 +155,17 @@ class Store(Protocol):
         """Store a new model; return False if the name is taken. Creating the same incarnation again returns True."""
 
     async def get_model(self, name: str) -> StoredModel | None:
-        """Return the model with that name, or None.
+        """Return the model with this name, or None.
 
         Raises:
             StoreCorruptError: if the key does not hold a valid model.
         """
 
     async def list_models(self, after: str, limit: int) -> ModelPage:
-        """Return up to `limit` models with names after `after` ("" for the first page). Unreadable ones fail alone."""
+        """Return up to `limit` models with names after `after` ("" for the first page), unreadable ones as errors."""
 
     async def list_model(self, name: str) -> ListedModel | None:
-        """Return the list entry of the model with that name, or None.
+        """Return the list entry of the model with this name, or None.
 
         Raises:
             StoreCorruptError: if the key does not hold a valid model.
@@ -175,12 +175,12 @@ class Store(Protocol):
         """Store the summary of a definition that has none; return False if this incarnation is gone."""
 
     async def delete_model(self, name: str) -> bool:
-        """Delete a model, damaged or not, but let its predictions expire; return False if it does not exist."""
+        """Delete a model, even a damaged one; its predictions expire later. Return False if it does not exist."""
 
     async def add_predictions(
         self, key: ModelKey, blocks: Sequence[Block], keep_seconds: float, seen: Seen | None
     ) -> list[bytes | None] | Tail:
-        """Store blocks of predictions, each unless its id is in use.
+        """Store blocks of predictions, except those with an id that is in use.
 
         Args:
             key: the model.
@@ -215,7 +215,7 @@ class Store(Protocol):
 
         Raises:
             ModelNotFoundError: if this incarnation of the model is gone.
-            NewerVersionError: if this version does not know the type, version or fields of an entry, such as a change.
+            NewerVersionError: if an entry has a type, version or field that this version does not support.
         """
 
     async def load_snapshot(self, key: ModelKey) -> Snapshot | None:
@@ -227,7 +227,7 @@ class Store(Protocol):
         """
 
     async def save_snapshot(self, key: ModelKey, snapshot: Snapshot, retain_rounds: int) -> int:
-        """Store a snapshot of this log if it is newer than the stored one, and trim the log before it.
+        """Store a snapshot of this log if it is newer than the stored one, and trim the log up to it.
 
         A stored snapshot of a newer version is never replaced, unless it is recorded as damaged.
 

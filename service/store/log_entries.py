@@ -35,7 +35,7 @@ class Piece(NamedTuple):
 
 
 class Stretch(NamedTuple):
-    """Consecutive rounds of the log, without the damaged and excluded ones."""
+    """Consecutive rounds of the log, without the damaged rounds and those to leave out."""
 
     rows: tuple[Table, Contexts] | None  # the readable rounds, in order; None if there are none
     damaged: list[Damage]  # in order

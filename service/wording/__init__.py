@@ -1,1 +1,1 @@
-"""Sentences about wrong values: the value given, and the values allowed."""
+"""Sentences about invalid values: the value given, and the values allowed."""

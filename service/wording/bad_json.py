@@ -12,16 +12,16 @@ _EXPECTED = {
     "Invalid \\uXXXX escape": "a \\u escape needs four hexadecimal digits",
     "Illegal trailing comma": "expected no comma before a closing bracket",
 }
-"""How the messages of Python's parser begin. Version 3.13 adds the last one."""
+"""The beginnings of Python's parser messages, and our words for them. Python 3.13 adds the last one."""
 
 _GZIP = b"\x1f\x8b"
 
 
 def syntax_error(message: str, position: int) -> str:
-    """Return what JSON needs where a text breaks its syntax.
+    """Return what JSON syntax requires at the position of an error.
 
     Args:
-        message: of Python's parser.
+        message: from Python's parser.
         position: the index of the character.
     """
     expected = next((words for start, words in _EXPECTED.items() if message.startswith(start)), "the syntax is wrong")
@@ -29,7 +29,7 @@ def syntax_error(message: str, position: int) -> str:
 
 
 def unreadable(error: BaseException | None) -> str:
-    """Return why a text cannot be read as JSON, whatever its syntax.
+    """Return why a text cannot be read as JSON, for reasons other than its syntax.
 
     Args:
         error: raised by the parser.

@@ -1,4 +1,4 @@
-"""Reads JSON Schemas: which place a path leads to, and which values are allowed there, in words."""
+"""Reads JSON Schemas: finds the place that a path leads to, and describes the values allowed there."""
 
 import json
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
@@ -67,7 +67,7 @@ class Root(NamedTuple):
         return joined(names, "or") if names else self.allowed(schemas)
 
     def _expanded(self, schema: Schema) -> Iterator[Schema]:
-        """Resolve references and untagged unions; pydantic's paths have a step for tagged ones (oneOf) only."""
+        """Resolve references and untagged unions; pydantic's paths have a step for tagged unions (oneOf) only."""
         if "$ref" in schema:
             yield from self._expanded(self.definitions[schema["$ref"].rpartition("/")[2]])
         elif "anyOf" in schema:
@@ -168,5 +168,5 @@ def _size(least: int | None, most: int | None) -> str:
 
 
 def _written(bound: float) -> str:
-    """Return a bound as JSON, without a fraction that is zero or an exponent that is small."""
+    """Return a bound as JSON, without a zero fraction or a small exponent."""
     return str(int(bound)) if bound == int(bound) and abs(bound) < 1e15 else json.dumps(bound)

@@ -7,7 +7,7 @@ NAME = rf"^{_MODEL}$"
 """The name of a model."""
 
 PREFIX = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,47}$"
-"""The first characters of the names of generated models."""
+"""The prefix of the model names that `wager load` generates."""
 
 CURSOR = rf"^$|{NAME}"
 """The name of a model, or nothing."""
@@ -16,7 +16,7 @@ GIVEN_ID = rf"^({_MODEL}:)?[A-Za-z0-9._=+/@-][A-Za-z0-9._~=+/@-]{{0,127}}$"
 """A prediction id that a client chooses."""
 
 QUALIFIED_ID = rf"^{_MODEL}:[A-Za-z0-9._~=+/@-]{{1,128}}(:{_TOKEN})?$"
-"""A prediction id with its model. Ids that the service makes may end with a token."""
+"""A prediction id with its model. Ids that the service generates may end with a token."""
 
 KEY_GLOB = r"^[A-Za-z0-9._*-]{1,64}$"
 """The models of an API key. Names have no other characters; `*` matches any of them."""
@@ -32,7 +32,7 @@ _NAME_RULE = "1 to 64 letters, digits, dots, hyphens or underscores, the first a
 RULES = {
     NAME: _NAME_RULE,
     PREFIX: "1 to 48 letters, digits, dots, hyphens or underscores, the first a letter or digit",
-    CURSOR: f"the next_cursor of the last page, which is a model's name: {_NAME_RULE}",
+    CURSOR: f"the next_cursor of the previous page, which is a model's name: {_NAME_RULE}",
     GIVEN_ID: "1 to 128 letters, digits or . _ ~ = + / @ -, not beginning with ~, "
     "after an optional model's name and colon",
     QUALIFIED_ID: "the model's name, a colon, and 1 to 128 letters, digits or . _ ~ = + / @ -, as /predict returns it",

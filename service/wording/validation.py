@@ -1,4 +1,4 @@
-"""What pydantic finds wrong, in sentences of the service: the value given, and the values allowed."""
+"""Describes pydantic's errors in sentences of the service: the value given, and the values allowed."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, get_args
@@ -12,15 +12,15 @@ Found = Mapping[str, Any]
 """One of pydantic's errors: `type`, `loc`, `msg`, `ctx` and, unless it was left out, `input`."""
 
 _THEIRS = frozenset({*get_args(ErrorType), "path_not_file"})
-"""The types of pydantic's errors. All other types that our schemas raise are ours, with our messages."""
+"""Pydantic's error types. All other types that our schemas raise are ours, with our messages."""
 
 
 class Wrong(NamedTuple):
-    """One wrong field.
+    """One invalid field.
 
     Attributes:
         type: pydantic's type of the error, or one of ours.
-        field: the path of the field; None if the whole value is wrong.
+        field: the path of the field; None if the whole value is invalid.
         reason: the value given and the values allowed, without the field.
     """
 
@@ -32,7 +32,7 @@ class Wrong(NamedTuple):
         """Return the field and the reason.
 
         Args:
-            whole: names what is wrong if no field is, such as "the body".
+            whole: name of the whole value, such as "the body", for errors without a field.
         """
         return f"{whole if self.field is None else shown_field(self.field)}: {self.reason}"
 
@@ -117,4 +117,4 @@ _REASONS: dict[str, Callable[[Found, Place, Root], str]] = {
     "value_error": _own_words,
     "assertion_error": _own_words,
 }
-"""The types whose reasons are not the value given and the values allowed."""
+"""Error types with a special reason. All others report the value given and the values allowed."""

@@ -7,7 +7,7 @@ from functools import lru_cache
 from itertools import islice
 
 MOST_CHARACTERS = 60
-"""The most characters of a text that an error shows."""
+"""Maximum characters of a text that an error shows."""
 
 _MOST_DIGITS = 20
 _MOST_ITEMS = 5
@@ -31,7 +31,7 @@ def shown(value: object) -> str:
 
 
 def quoted(text: str) -> str:
-    """Return a text in JSON's quotes, shortened, with everything that is not printable escaped."""
+    """Return a text in JSON's quotes, shortened, with non-printable characters escaped."""
     start = text[:MOST_CHARACTERS]
     plain = start.isprintable() and '"' not in start and "\\" not in start
     escaped = start if plain else "".join(map(_escaped, start))
@@ -74,7 +74,7 @@ def joined(parts: Iterable[str], word: str) -> str:
 
 @lru_cache(maxsize=256)
 def choices(given: str, known: tuple[str, ...], what: str) -> str:
-    """Return the known texts, and first the one that a text resembles.
+    """Return the known texts, after a suggestion if the given text resembles one of them.
 
     Args:
         given: a text that is not known.

@@ -1,8 +1,8 @@
 """Checks API keys before a body is read.
 
 The method and the path decide which scope a request needs. Paths that are not listed need `read` for GET and `admin`
-for other methods, and a key for all models, so a new route is closed until it is opened here. This middleware checks
-the model in a path; handlers check models in a body, with `check_model`.
+for other methods, and a key for all models, so a new route stays restricted until it is listed here. This middleware
+checks the model in a path; handlers check models in a body, with `check_model`.
 """
 
 from contextvars import ContextVar
@@ -102,7 +102,7 @@ class Access:
         self._gatekeeper, self._counter, self._wrong_keys = control
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass the request on, or answer 401, 403, 404, 429 or 503."""
+        """Pass the request on, or respond with 401, 403, 404, 429 or 503."""
         need = need_of(scope["method"], scope["path"]) if scope["type"] == "http" else None
         if need is None:
             return await self._app(scope, receive, send)
@@ -180,7 +180,7 @@ def _check_count(counted: RequestCount) -> None:
 
 
 def _with_limit_headers(send: Send, counted: RequestCount) -> Send:
-    """Add the key's limit and what is left of it, as in draft-ietf-httpapi-ratelimit-headers-10."""
+    """Add the key's limit and its remaining requests, as in draft-ietf-httpapi-ratelimit-headers-10."""
     reset = "" if counted.resets_in is None else f";t={counted.resets_in}"
     headers = [
         (b"ratelimit-policy", f'"key";q={counted.most};w={counted.window}'.encode()),

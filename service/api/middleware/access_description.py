@@ -1,4 +1,4 @@
-"""Adds to openapi.json which key each operation needs, and how requests and bodies are refused."""
+"""Adds to openapi.json the key that each operation needs, and the problems of refused requests and bodies."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ _SCHEMES = {
     "bearer": {
         "type": "http",
         "scheme": "bearer",
-        "description": "An API key, `wk_...`. Needed unless the service runs without keys.",
+        "description": "An API key, `wk_...`. Required unless the service runs without keys.",
     },
     "header": {
         "type": "apiKey",
@@ -42,7 +42,7 @@ _OF_WEBHOOKS = documented(*_OF_ANY_BODY, problem_types.OF_ERROR[errors.Overloade
 
 
 def describe_access(app: FastAPI) -> None:
-    """Add the keys and the refusals to the application's openapi.json."""
+    """Add the keys and the problems of refused requests to the application's openapi.json."""
     plain = app.openapi
 
     def described() -> dict[str, Any]:

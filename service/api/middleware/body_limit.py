@@ -16,10 +16,10 @@ CLIENT_GONE = 499
 
 
 class Pace(NamedTuple):
-    """The slowest arrival of a body that is tolerated, counted from the first read."""
+    """The slowest body that is accepted, timed from the first read."""
 
     max_seconds: float  # for the whole body
-    grace_seconds: float  # before the rate matters
+    grace_seconds: float  # before the rate applies
     min_rate: float  # bytes per second, on average; 0 for no minimum
 
     def patience(self, received: int) -> float:
@@ -34,8 +34,8 @@ class BodyLimit:
 
     Args:
         app: the next application.
-        max_bytes: the largest body.
-        pace: the slowest body.
+        max_bytes: maximum bytes of a body.
+        pace: the slowest body that is accepted.
     """
 
     def __init__(self, app: ASGIApp, max_bytes: int, pace: Pace) -> None:
@@ -56,7 +56,7 @@ class BodyLimit:
 
 
 def has_body(scope: Scope) -> bool:
-    """Return whether the headers of a request announce a body."""
+    """Check whether the headers of a request declare a body."""
     return any(
         (name == b"content-length" and value != b"0") or name == b"transfer-encoding"
         for name, value in scope["headers"]
@@ -83,7 +83,7 @@ class _Body:
             raise HTTPException(CLIENT_GONE, "the client disconnected before the body was complete")
         self._received += len(message.get("body", b""))
         if self._received > self._max_bytes:
-            raise HTTPException(413, f"the body is larger than {self._max_bytes:,} bytes, the most allowed")
+            raise HTTPException(413, f"the body is larger than the limit of {self._max_bytes:,} bytes")
         self._complete = not message.get("more_body", False)
         return message
 

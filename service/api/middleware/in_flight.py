@@ -28,7 +28,7 @@ class InFlight:
 
     Args:
         app: the next application.
-        most: the most requests in flight. Requests that need no key have an additional tenth, at least one.
+        most: maximum requests in flight. Requests that need no key have an additional tenth, at least one.
     """
 
     def __init__(self, app: ASGIApp, most: int) -> None:
@@ -42,7 +42,7 @@ class InFlight:
             return await self._app(scope, receive, send)
         places = self._open if need_of(scope["method"], scope["path"]) is None else self._keyed
         if places.taken >= places.most and not places.make_room():
-            busy = OverloadedError(f"this worker already has {places.most:,} such requests in flight, its limit")
+            busy = OverloadedError(f"this worker has reached its limit of {places.most:,} such requests in flight")
             return await answer_to(busy)(scope, receive, send)
         if not has_body(scope):
             return await places.hold(self._app(scope, receive, send))

@@ -11,15 +11,15 @@ from service.errors import UnauthenticatedError
 class KeySyntax:
     """ASGI middleware for a service without API keys: refuses malformed credentials, as a service with keys does.
 
-    A client that sends one is misconfigured: it would fail wherever keys are required. A well-formed key is accepted
-    without a look at the store. Requests without a key are accepted.
+    A client that sends them is misconfigured: its requests would fail wherever keys are required. A well-formed key is
+    accepted without reading the store. Requests without a key are accepted.
     """
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass the request on, or answer 401."""
+        """Pass the request on, or respond with 401."""
         if scope["type"] != "http" or need_of(scope["method"], scope["path"]) is None:
             return await self._app(scope, receive, send)
         try:

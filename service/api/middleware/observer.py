@@ -20,12 +20,12 @@ _UNCHECKED_NAME = (400, 422)
 
 
 class Observer:
-    """ASGI middleware. Only `SecurityHeaders` is outside it, so that it also observes refused requests.
+    """ASGI middleware. Only `SecurityHeaders` wraps it, so that it also observes refused requests.
 
     Args:
         app: the next application.
-        telemetry: counts and logs requests, and makes an id for a request without one.
-        now: seconds, on a monotonic clock.
+        telemetry: counts and logs requests, and generates an id for a request without one.
+        now: returns seconds of a monotonic clock.
     """
 
     def __init__(self, app: ASGIApp, telemetry: Telemetry, now: Callable[[], float]) -> None:
@@ -50,7 +50,7 @@ class Observer:
 
         try:
             await self._app(scope, receive, observed)
-        except asyncio.CancelledError:  # the server is stopping and waits no longer
+        except asyncio.CancelledError:  # the server is stopping and no longer waits
             if status:
                 raise
             await answer_to(StoppingError("this worker stopped before it could answer"))(scope, receive, observed)

@@ -36,8 +36,8 @@ def router(rounds: RoundService, compute: Compute, max_items: int) -> APIRouter:
 
     Args:
         rounds: records the feedback.
-        compute: reads batches with wrong items.
-        max_items: the most items of a batch.
+        compute: reads batches with invalid items.
+        max_items: maximum items in a batch.
     """
     routes = APIRouter(tags=["rounds"], route_class=DirectRoute)
 
@@ -48,7 +48,7 @@ def router(rounds: RoundService, compute: Compute, max_items: int) -> APIRouter:
 
     @routes.post("/feedback/batch", responses=responses(errors.BatchTooLargeError))
     async def feedback_batch(request: FeedbackBatchRequest) -> FeedbackBatchAnswer:
-        """Record many feedback items together: the answer has a result or a problem for each, in order."""
+        """Record many feedback items together. The response has a result or a problem for each, in order."""
         check_size(len(request.feedback), max_items, "feedback")
 
         requests = await _read(request.feedback)

@@ -12,7 +12,7 @@ from service.schemas.health import Health, Readiness
 from service.store.base import Store, StoreReadiness
 
 _MOST_NAMES = 10
-"""The most model names in a warning."""
+"""Maximum model names in a warning."""
 
 
 def router(store: Store, stops: Callable[[], bool]) -> APIRouter:
@@ -27,7 +27,7 @@ def router(store: Store, stops: Callable[[], bool]) -> APIRouter:
 
     @routes.get("/livez", summary="Check liveness")
     async def livez() -> Health:
-        """Return 200 while the process runs, whatever the state of the store."""
+        """Return 200 while the process runs, regardless of the store."""
         return Health(status="alive")
 
     @routes.get("/readyz", summary="Check readiness", responses=responses(StoppingError, body=False))

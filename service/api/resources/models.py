@@ -25,7 +25,7 @@ Name = Annotated[str, Path(pattern=NAME, description="The model's name.")]
 
 
 class CreatedRoute(DirectRoute):
-    """A route that creates a model and answers its location."""
+    """A route that creates a model and returns its location in a header."""
 
     def answer_headers(self, answer: ModelAnswer) -> dict[str, str]:
         """See `DirectRoute.answer_headers`."""
@@ -68,8 +68,8 @@ def _reading(catalogue: Catalogue) -> APIRouter:
 
     @routes.get("", responses=responses())
     async def list_models(
-        cursor: Annotated[str, Query(pattern=CURSOR, description="The `next_cursor` of the last page.")] = "",
-        limit: Annotated[int, Query(ge=1, le=1000, description="The most models on a page.")] = 100,
+        cursor: Annotated[str, Query(pattern=CURSOR, description="The `next_cursor` of the previous page.")] = "",
+        limit: Annotated[int, Query(ge=1, le=1000, description="Maximum models on a page.")] = 100,
     ) -> ModelList:
         """List the models that the API key allows, a page at a time, ordered by name."""
         page = await catalogue.page(cursor, limit, own_names())

@@ -44,7 +44,7 @@ def router(rounds: RoundService, compute: Compute, max_items: int) -> APIRouter:
     Args:
         rounds: makes the predictions.
         compute: reads large batches.
-        max_items: the most predictions of a batch.
+        max_items: maximum predictions in a batch.
     """
     routes = APIRouter(tags=["rounds"], route_class=DirectRoute)
 
@@ -56,7 +56,7 @@ def router(rounds: RoundService, compute: Compute, max_items: int) -> APIRouter:
 
     @routes.post("/predict/batch", responses=responses(errors.BatchTooLargeError))
     async def predict_batch(batch: PredictBatchRequest) -> PredictBatchAnswer:
-        """Predict for many contexts together: the answer has a prediction or a problem for each, in order."""
+        """Predict for many contexts together. The response has a prediction or a problem for each, in order."""
         check_size(len(batch.contexts), max_items, "contexts")
         if batch.model in own_names():
             await rounds.check_answer_size(batch.model, len(batch.contexts), batch.include_distribution)
@@ -76,13 +76,13 @@ def router(rounds: RoundService, compute: Compute, max_items: int) -> APIRouter:
 
 
 def _reading_cost(batch: PredictBatchRequest) -> int:
-    """Return the multiply-adds in the time that `_read_together` takes."""
+    """Return the cost of `_read_together`, in multiply-adds."""
     given: list[Any] = batch.contexts
     return sum([_NUMBER_COST * (10 + len(each)) for each in given if isinstance(each, list)]) + _ITEM_COST * len(given)
 
 
 async def _read(compute: Compute, batch: PredictBatchRequest) -> Sequence[PredictionRequest | Exception]:
-    """Return the predictions that a batch requests. Much faster if none of them is wrong."""
+    """Return the prediction requests of a batch. This is much faster if all of them are valid."""
     cost = _reading_cost(batch)
     together = await compute.run_costly(cost, "", _read_together, batch)
     if together is not None:
@@ -91,7 +91,7 @@ async def _read(compute: Compute, batch: PredictBatchRequest) -> Sequence[Predic
 
 
 def _read_together(batch: PredictBatchRequest) -> Sequence[PredictionRequest | Exception] | None:
-    """Return the predictions that a batch requests; None if a context or an id is wrong."""
+    """Return the prediction requests of a batch; None if a context or an id is invalid."""
     if batch.prediction_ids is None:
         try:
             contexts = _CONTEXTS.validate_python(batch.contexts)

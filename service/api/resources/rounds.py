@@ -14,10 +14,10 @@ from service.catalogue.catalogue import Catalogue
 from service.compute import Compute
 from service.schemas.rounds import RoundLine
 
-_COST_PER_LINE = 20_000  # multiply-adds in the time that writing a line takes
+_COST_PER_LINE = 20_000  # cost of writing a line, in multiply-adds
 _NDJSON = "application/x-ndjson"
 _SCHEMA = RoundLine.model_json_schema(ref_template="#/components/schemas/{model}")
-_SCHEMA.pop("$defs", None)  # the components of the whole document have them
+_SCHEMA.pop("$defs", None)  # openapi.json lists them among its components
 _RESPONSES = responses(errors.ModelNotFoundError, errors.StoreCorruptError) | {
     200: {
         "description": "One `RoundLine` in JSON per line.",
@@ -38,8 +38,8 @@ def router(catalogue: Catalogue, compute: Compute) -> APIRouter:
     @routes.get("/models/{name}/rounds", response_class=StreamingResponse, responses=_RESPONSES)
     async def list_rounds(
         name: Name,
-        after: Annotated[int, Query(ge=0, le=2**53, description="The last round already read.")] = 0,
-        limit: Annotated[int, Query(ge=1, le=10_000, description="The most rounds on a page.")] = 1000,
+        after: Annotated[int, Query(ge=0, le=2**53, description="The number of the last round already read.")] = 0,
+        limit: Annotated[int, Query(ge=1, le=10_000, description="Maximum rounds on a page.")] = 1000,
     ) -> StreamingResponse:
         """Read the log, oldest round first. Use the last line's `round` as `after` for the next page."""
         parts = await catalogue.rounds(name, after, limit)

@@ -24,7 +24,7 @@ _IGNORED = (
     errors.BrokenPredictionError,
 )
 
-_COST_PER_BYTE = 50  # multiply-adds in the time that verifying and reading a byte takes
+_COST_PER_BYTE = 50  # cost of verifying and reading a byte, in multiply-adds
 
 _SCHEMA = {"$ref": "#/components/schemas/FeedbackRequest"}
 _HEADERS = {
@@ -70,7 +70,7 @@ def router(rounds: RoundService, verifier: Verifier, compute: Compute) -> APIRou
         binary, in JSON), or an object with `type` and `data`. Feedback is `ignored` if the prediction is unknown,
         expired or damaged, because an error would only cause retries.
         """
-        verifier.check_headers(request.headers)  # first: a sender without a secret may never end its body
+        verifier.check_headers(request.headers)  # before the body: a sender without a secret may never finish it
         body = await request.body()
         cost = len(body) * _COST_PER_BYTE
         feedback = await compute.run_costly(cost, "", _verified, verifier, request.headers, body)

@@ -14,10 +14,10 @@ from service.strict_body import Body
 from service.wording.json_schemas import root_of
 
 _MOST_FIELDS = 5
-"""The most wrong fields to list of each item."""
+"""Maximum invalid fields to list for each item."""
 
 READING_COST = 100_000
-"""Multiply-adds in the time that `read_each` takes for an item."""
+"""Cost of `read_each` for one item, in multiply-adds."""
 
 _Answer = TypeVar("_Answer")
 _Body = TypeVar("_Body", bound=Body)
@@ -34,7 +34,7 @@ def check_size(items: int, most: int, field: str) -> None:
 
 
 def read_together(bodies: type[_Body], items: Sequence[Any]) -> list[_Body] | None:
-    """Return the bodies of all items; None if one is wrong. Much faster than `read_each`."""
+    """Return the bodies of all items; None if one is invalid. Much faster than `read_each`."""
     try:
         return _reader(bodies).validate_python(items)
     except pydantic.ValidationError:
@@ -60,7 +60,7 @@ def _reader(bodies: type[_Body]) -> pydantic.TypeAdapter[list[_Body]]:
 
 
 def answers_or_problems(results: Sequence[_Answer | Exception]) -> list[_Answer | Problem]:
-    """Return the answers in order, with a problem for each refusal. Its fields are relative to the item.
+    """Return the results in order, with a problem for each error. The fields of a problem are relative to its item.
 
     Raises:
         Exception: the first exception among the results that is not a `WagerError`.

@@ -1,7 +1,8 @@
 """Reads and writes JSON bodies; large ones in a thread, to keep the event loop responsive.
 
 A parser holds the interpreter's lock for a whole call, so the input of one call is bounded: by the size of the body,
-and by the members of its objects. Each member may be an error, and reporting it takes far longer than reading it.
+and by the members of its objects. Each member may be invalid, and an error takes far longer to
+report than a member to read.
 """
 
 import json
@@ -24,13 +25,13 @@ from service.schemas.rounds import PredictAnswer, PredictBatchAnswer
 from service.wording.values import quoted
 
 LARGE = 2**15
-"""From this size, a thread reads a body (in bytes) or writes a response (in labels and numbers)."""
+"""From this size, a thread reads a body (in bytes) or encodes a response (in labels and numbers)."""
 
 MOST_MEMBERS = 1000
-"""The most members of an object in a request."""
+"""Maximum members of an object in a request."""
 
 MOST_PARTS = 250_000
-"""The most objects, lists and members of a body. Each becomes a Python object to allocate and free."""
+"""Maximum objects, lists and members of a body. Each becomes a Python object to allocate and free."""
 
 _OWNER = ""
 """The owner of all jobs on bodies in `Compute`. No model has this name."""
@@ -40,7 +41,7 @@ _MOST_TYPE_BYTES = 256
 
 
 def is_json(content_type: bytes) -> bool:
-    """Return whether a media type is JSON."""
+    """Check whether a media type is JSON."""
     media_type = content_type.partition(b";")[0].strip().lower()
     return media_type == b"application/json" or (
         media_type.startswith(b"application/") and media_type.endswith(b"+json")
@@ -52,7 +53,7 @@ def check_charset(content_type: bytes) -> None:
     """Refuse a body whose media type declares another charset than UTF-8, the only one of JSON (RFC 8259, section 8.1).
 
     Raises:
-        HTTPException: 415, if so, or if the type is too long: parsing takes quadratic time.
+        HTTPException: with status 415, if it does, or if the type is too long, as parsing takes quadratic time.
     """
     if len(content_type) > _MOST_TYPE_BYTES:
         raise HTTPException(415, f"Content-Type has more than {_MOST_TYPE_BYTES} bytes")
@@ -76,7 +77,7 @@ async def read_large(request: Request, body: bytes, model: pydantic.TypeAdapter[
     Raises:
         RequestValidationError: if the body is not JSON, or not valid.
         HTTPException: with status 400, if the body cannot be decoded, or is nested too deeply.
-        InvalidInputError: if the body has too many parts, or one of its objects too many members.
+        InvalidInputError: if the body has too many objects, lists and members, or one object too many members.
     """
     return await _compute_of(request).run(_OWNER, _read, body, model)
 
@@ -101,7 +102,7 @@ def _read(body: bytes, model: pydantic.TypeAdapter[Any]) -> Any:
 
 
 def _read_as_fastapi(body: bytes, model: pydantic.TypeAdapter[Any]) -> Any:
-    """Read a wrong body with Python's parser, so that its errors are the same as for a small body."""
+    """Read an invalid body with Python's parser, so that its errors are the same as for a small body."""
     try:
         value = json.loads(body)
     except json.JSONDecodeError as error:
@@ -146,7 +147,7 @@ _ENCODER = msgspec.json.Encoder(enc_hook=_as_json)
 async def answer_with(
     request: Request, answer: Any, status: int = 200, headers: Mapping[str, str] | None = None
 ) -> Response:
-    """Return the response with an answer; a thread encodes a large one.
+    """Return the response with this content; a thread encodes large content.
 
     Args:
         request: the request.
@@ -163,7 +164,7 @@ async def answer_with(
 
 
 def _numbers_in(answer: Any) -> int:
-    """Return about how many labels and numbers an answer lists."""
+    """Estimate the number of labels and numbers in the content of a response."""
     match answer:
         case PredictAnswer():
             return len(answer.distribution or ()) + len(answer.labels or ())
@@ -175,7 +176,7 @@ def _numbers_in(answer: Any) -> int:
 
 
 def _written(answer: Any) -> bytes:
-    """Encode an answer item by item, which releases the interpreter's lock between items."""
+    """Encode the content item by item, to release the interpreter's lock between items."""
     if isinstance(answer, PredictBatchAnswer):
         return b'{"predictions":[' + b",".join(map(_ENCODER.encode, answer.predictions)) + b"]}"
     return _ENCODER.encode(answer)

@@ -10,7 +10,7 @@ SECURITY_HEADERS = {
     "X-Frame-Options": "DENY",
     "Cache-Control": "no-store",
 }
-"""Defaults: a response may set other values. The TLS proxy adds Strict-Transport-Security, if any."""
+"""Defaults: a response may set other values. A TLS proxy, if any, adds Strict-Transport-Security."""
 
 _ADDED = [(name.lower().encode(), value.encode()) for name, value in SECURITY_HEADERS.items()]
 

@@ -54,11 +54,11 @@ OF_ERROR: dict[type[errors.WagerError], Kind] = {
     errors.ForbiddenError: Kind(403, "not-allowed", "The API key does not allow this"),
     errors.RateLimitedError: Kind(429, "rate-limited", "The API key has made too many requests"),
     errors.WrongKeysError: Kind(429, "too-many-wrong-keys", "This address has sent too many wrong API keys"),
-    errors.OverloadedError: Kind(503, "too-busy", "The worker is at its limit of requests"),
+    errors.OverloadedError: Kind(503, "too-busy", "The worker has reached its limit of requests"),
     errors.StoppingError: Kind(503, "about-to-stop", "This worker is stopping"),
     errors.StoreUnavailableError: Kind(503, "store-unavailable", "The store is unavailable"),
     errors.NewerVersionError: Kind(503, "newer-version", "A newer version wrote the stored data"),
-    errors.LearnerFailedError: Kind(500, "learner-failed", "The learner returned an impossible decision"),
+    errors.LearnerFailedError: Kind(500, "learner-failed", "The learner made an invalid decision"),
     errors.StoreFullError: Kind(507, "store-full", "The store is out of memory"),
     errors.StoreCorruptError: STORE_CORRUPT,
     errors.BrokenPredictionError: STORE_CORRUPT,
@@ -97,7 +97,7 @@ _RANGES = ("greater_than", "less_than", "too_short", "too_long", "string_too_sho
 
 
 def of_validation(error_type: str) -> Kind:
-    """Return the kind of a type of pydantic's errors, or of ours."""
+    """Return the kind of an error type of pydantic or of the service."""
     if error_type.endswith(("_type", "_parsing")):
         return WRONG_TYPE
     if error_type.startswith(_RANGES):

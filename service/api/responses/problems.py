@@ -1,4 +1,4 @@
-"""Answers errors as `application/problem+json` (RFC 9457), with a stable type and the name of the wrong field."""
+"""Reports errors as `application/problem+json` (RFC 9457), with a stable type and the name of the invalid field."""
 
 import logging
 from collections.abc import Mapping, Sequence
@@ -31,11 +31,11 @@ _NOT_JSON = "the body is not JSON: "
 _METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 
 MOST_FIELDS = 20
-"""The most wrong fields that a problem lists."""
+"""Maximum invalid fields that a problem lists."""
 
 
 class InvalidBodyError(errors.InvalidInputError):
-    """One or more fields of a body are wrong; `problem` lists them."""
+    """One or more fields of a body are invalid; `problem` lists them."""
 
     def __init__(self, problem: Problem) -> None:
         super().__init__(problem.detail, problem.field)
@@ -59,7 +59,7 @@ def problem_of_validation(
         found: the errors, at least one.
         root: the schema of the value that was validated.
         skip: the first steps of each path to leave out.
-        most: the most fields to list.
+        most: maximum fields to list.
     """
     wrong = [explain(item, root, skip) for item in found[:most]]
     listed = [FieldError(field=each.field, detail=each.sentence("the body")) for each in wrong]
@@ -73,7 +73,7 @@ def answer_to(error: errors.WagerError) -> JSONResponse:
 
 
 def answer_to_http(error: HTTPException) -> JSONResponse:
-    """Return the response to an error of HTTP."""
+    """Return the response to an HTTP error."""
     status, detail = error.status_code, str(error.detail)
     kind = problem_types.OF_HTTP.get(status, Kind(status, f"http-{status}", detail))
     return _response(_problem(kind, detail), error.headers)
@@ -82,7 +82,7 @@ def answer_to_http(error: HTTPException) -> JSONResponse:
 def too_large(max_bytes: int) -> JSONResponse:
     """Return the response to a body over the limit."""
     return _response(
-        _problem(problem_types.BODY_TOO_LARGE, f"the body is larger than {max_bytes:,} bytes, the most allowed")
+        _problem(problem_types.BODY_TOO_LARGE, f"the body is larger than the limit of {max_bytes:,} bytes")
     )
 
 
@@ -94,7 +94,7 @@ def internal_error(headers: Mapping[str, str] | None = None) -> JSONResponse:
 
 
 def install(app: FastAPI) -> None:
-    """Make the application answer all errors as problems."""
+    """Make the application report all errors as problems."""
     app.add_exception_handler(errors.WagerError, _on_wager_error)
     app.add_exception_handler(RequestValidationError, _on_validation_error)
     app.add_exception_handler(HTTPException, _on_http_error)
@@ -106,7 +106,7 @@ def responses(*raised: type[errors.WagerError], body: bool = True) -> dict[int |
 
     Args:
         raised: the errors that the route raises, except `StoreUnavailableError`, which all routes raise.
-        body: whether the route reads a body or parameters, which may be wrong.
+        body: whether the route reads a body or parameters, which may be invalid.
     """
     possible = [problem_types.OF_ERROR[error] for error in (*raised, errors.StoreUnavailableError)]
     possible += [problem_types.INVALID_REQUEST] if body else []

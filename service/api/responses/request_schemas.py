@@ -1,4 +1,4 @@
-"""The JSON Schemas of what a route reads: its body, and the parameters of its path and query."""
+"""The JSON Schemas of a route's input: body, path parameters and query parameters."""
 
 from typing import Annotated, Any
 

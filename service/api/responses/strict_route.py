@@ -21,7 +21,7 @@ _DOCUMENTED: dict[int | str, dict[str, Any]] = {
 
 
 class StrictRoute(APIRoute):
-    """A route that answers 400 to unknown and to repeated query parameters, before it reads the body."""
+    """A route that responds with 400 to unknown and repeated query parameters, before it reads the body."""
 
     def __init__(self, *args: Any, responses: dict[int | str, dict[str, Any]] | None = None, **settings: Any) -> None:
         super().__init__(*args, responses=(responses or {}) | _DOCUMENTED, **settings)
@@ -38,7 +38,7 @@ class StrictRoute(APIRoute):
         return strict
 
     def answer_handler(self) -> Handler:
-        """Return the function that answers a request whose query parameters are known."""
+        """Return the handler of requests with valid query parameters."""
         return super().get_route_handler()
 
 
@@ -50,7 +50,7 @@ def check_query(request: Request, names: Sequence[str]) -> None:
         names: Parameters of its operation.
 
     Raises:
-        RequestValidationError: If there is one; it has at most `MOST_FIELDS` of them.
+        RequestValidationError: If there is any. The error lists at most `MOST_FIELDS` of them.
     """
     if errors := list(islice(_errors(request, names), MOST_FIELDS)):
         raise RequestValidationError(errors)

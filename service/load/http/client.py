@@ -1,7 +1,7 @@
 """A small HTTP/1.1 client over keep-alive connections, with one callback per request.
 
 The driver must not be the bottleneck, and this client needs a fraction of the processor time of a general client
-(docs/load-testing.md has the figures). httptools parses the answers.
+(docs/load-testing.md has the figures). httptools parses the responses.
 """
 
 import asyncio
@@ -16,14 +16,14 @@ from service.load.http.errors import LoadError
 from service.load.http.target import Target
 
 Done = Callable[[int, bytes], None]
-"""Receives the status and body of an answer, or (0, b"") without an answer."""
+"""Receives the status and body of a response, or (0, b"") without a response."""
 
 NO_ANSWER = 0
 _RETRY_SECONDS = 0.1  # between attempts to reconnect
 
 
 class Answer(NamedTuple):
-    """An answer of the server."""
+    """A response of the server."""
 
     status: int  # NO_ANSWER if none came
     body: bytes
@@ -82,11 +82,11 @@ class Client:
             self._waiting.append(asked)
 
     async def call(self, method: str, path: str, body: bytes = b"") -> Answer:
-        """Send a request and wait for its answer."""
+        """Send a request and wait for its response."""
         return await self.ask(self.target.request(method, path, body))
 
     async def ask(self, request: bytes) -> Answer:
-        """Send the bytes of a request and wait for its answer."""
+        """Send the bytes of a request and wait for its response."""
         answered: asyncio.Future[Answer] = self._loop.create_future()
 
         def done(status: int, answer: bytes) -> None:
@@ -97,7 +97,7 @@ class Client:
         return await answered
 
     def released(self, connection: "_Connection") -> None:
-        """Give a connection that received its answer the next request in the queue."""
+        """Give a connection that received its response the next request in the queue."""
         if self._waiting:
             connection.start(self._waiting.popleft())
         else:
@@ -132,7 +132,7 @@ class Client:
                 await asyncio.sleep(_RETRY_SECONDS)
 
     def _sweep(self) -> None:
-        """Give up requests that waited too long, on a connection or in the queue."""
+        """Abandon requests that waited too long, on a connection or in the queue."""
         past = time.perf_counter() - self._timeout
         for connection in [each for each in self._open if each.busy_since < past]:
             connection.abort()
@@ -177,7 +177,7 @@ class _Connection(asyncio.Protocol):
         self._transport.abort()
 
     def on_headers_complete(self) -> None:
-        """Note whether the connection stays open, which the parser knows at the end of the head."""
+        """Note whether the connection stays open, which the parser determines at the end of the head."""
         self._keeps = self._parser.should_keep_alive()
 
     def on_body(self, chunk: bytes) -> None:
@@ -185,7 +185,7 @@ class _Connection(asyncio.Protocol):
         self._body.append(chunk)
 
     def on_message_complete(self) -> None:
-        """Note the end of the answer."""
+        """Note the end of the response."""
         self._complete = True
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -194,7 +194,7 @@ class _Connection(asyncio.Protocol):
         self._client.opened(self)
 
     def data_received(self, data: bytes) -> None:
-        """Parse some bytes of an answer."""
+        """Parse some bytes of a response."""
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserError:
@@ -204,7 +204,7 @@ class _Connection(asyncio.Protocol):
             self._finish()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Report the missing answer, if a request was outstanding."""
+        """Report the missing response, if a request was outstanding."""
         del exc
         asked, self._asked = self._asked, None
         self._client.lost(self)
@@ -215,7 +215,7 @@ class _Connection(asyncio.Protocol):
         asked, self._asked = self._asked, None
         body, self._body, self._complete = b"".join(self._body), [], False
         status = self._parser.get_status_code()
-        if asked is None:  # an answer without a request: do not reuse this connection
+        if asked is None:  # a response without a request: do not reuse this connection
             self._transport.abort()
             return
         if self._keeps:

@@ -22,7 +22,7 @@ class Requests(NamedTuple):
     method: str
     path: str
     bodies: Iterable[bytes]  # one per request; a loop ends early when they run out
-    keep: Callable[[bytes], None] | None = None  # receives the body of each answer with status 200
+    keep: Callable[[bytes], None] | None = None  # receives the body of each response with status 200
 
     def encoded(self, target: Target) -> Iterator[bytes]:
         """Return the bytes of each request, one at a time."""
@@ -35,7 +35,7 @@ class Pace(NamedTuple):
     rate: float  # requests per second
     seconds: float  # measured time
     warm_up: float = 0.0  # seconds at the same rate before the measured time
-    in_flight: int = 1000  # most outstanding requests, waiting for a connection or an answer
+    in_flight: int = 1000  # maximum outstanding requests, waiting for a connection or a response
     seed: int = 0  # seed of the arrival times
 
 
@@ -93,7 +93,7 @@ async def closed_loop(
         requests: bytes of whole requests, as from `Requests.encoded`; several loops may share an iterator.
         connections: the number of concurrent requests.
         seconds: how long to send and measure.
-        answered: receives the status and the body of each answer.
+        answered: receives the status and the body of each response.
     """
     start = time.perf_counter()
     bound, left = Bound(connections), iter(requests)

@@ -52,7 +52,7 @@ def feedback_body(items: Sequence[str], batch: int) -> bytes:
 
 
 def outcomes(status: int, body: bytes, n: int, batch: int) -> list[Outcome]:
-    """Read the outcome of each of n items from an answer. All are NO_ANSWER if the answer is unreadable."""
+    """Read the outcome of each of n items from a response. All are NO_ANSWER if the response is unreadable."""
     if status != OK:
         return [Outcome(status)] * n
     try:

@@ -1,4 +1,4 @@
-"""Callbacks at a precise time. Event loops round timers up to a millisecond, which is longer than a fast answer."""
+"""Callbacks at a precise time. Event loops round timers up to a millisecond, longer than a fast response takes."""
 
 import asyncio
 import ctypes

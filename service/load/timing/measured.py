@@ -16,15 +16,15 @@ class Measured:
     due: int = 0
     """Requests that were due."""
     answered: int = 0
-    """Answers with status 200 that came within the window, even if the request was due earlier."""
+    """Responses with status 200 that came within the window, even if the request was due earlier."""
     not_sent: int = 0
     """Due requests that were not sent because too many were outstanding."""
     no_answer: int = 0
-    """Sent requests without an answer: the connection was lost or the timeout passed."""
+    """Sent requests without a response: the connection was lost or the timeout passed."""
     refused: int = 0
     """Requests answered with another status than 200."""
     latency: Histogram = field(default_factory=Histogram)
-    """Seconds from the time a request was due until its answer, or until it was given up."""
+    """Seconds from the time a request was due until its response, or until the client gave up."""
 
     @property
     def offered(self) -> float:
@@ -33,7 +33,7 @@ class Measured:
 
     @property
     def achieved(self) -> float:
-        """The answers with status 200 per second."""
+        """The responses with status 200 per second."""
         return self.answered / self.seconds if self.seconds else 0.0
 
     def merge(self, other: Self) -> None:

@@ -8,7 +8,7 @@ from service.load.timing.alarm import make_alarm
 from service.load.timing.histogram import Histogram
 
 Action = Callable[[float], None]
-"""Receives the time at which it was due."""
+"""An action. It receives the time at which it was due."""
 
 
 class Pacer:

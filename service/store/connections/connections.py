@@ -62,7 +62,7 @@ def connect(url: str, timeout: float, tls: TlsFiles, patience: float = 1.0) -> C
 
     Args:
         url: as for `parse_store_url`.
-        timeout: seconds to wait for a connection, and for a sign of life from the remote machine.
+        timeout: seconds to wait for a connection, and for the remote machine to acknowledge data.
         tls: files for TLS, if the URL selects it.
         patience: the wait for each reply, as a multiple of `timeout`.
     """

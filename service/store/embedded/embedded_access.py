@@ -9,9 +9,9 @@ from service.store.embedded.server import AppendFsync, EmbeddedServer, is_answer
 
 @contextmanager
 def embedded_store_url(data_dir: Path, appendfsync: AppendFsync) -> Iterator[str]:
-    """Yield the URL of the store in a folder. Start the store for the duration of the context if it is not running.
+    """Yield the URL of the store in a directory. Start the store for the duration of the context if it is not running.
 
-    The socket's permissions restrict access to the owner of the folder.
+    The socket's permissions restrict access to the owner of the directory.
 
     Raises:
         EmbeddedServerError: if the store is not running and cannot be started.

@@ -1,4 +1,4 @@
-"""A lock that gives a folder one owner at a time. The owner's child processes can share it."""
+"""A lock that gives a directory one owner at a time. The owner's child processes can share it."""
 
 import fcntl
 import os
@@ -9,14 +9,14 @@ _POLL_SECONDS = 0.005
 
 
 class FolderInUseError(OSError):
-    """Another process owns the folder. The message names the folder and the process."""
+    """Another process owns the directory. The message names the directory and the process."""
 
 
 def lock_folder(folder: Path, seconds: float) -> int:
-    """Become the owner of a folder; create it with mode 0700 if it is missing.
+    """Become the owner of a directory; create it with mode 0700 if it is missing.
 
     Args:
-        folder: the folder. Its file `lock` contains the owner's process id.
+        folder: the directory. Its file `lock` contains the owner's process id.
         seconds: maximum wait for another owner to leave.
 
     Returns:
@@ -25,7 +25,7 @@ def lock_folder(folder: Path, seconds: float) -> int:
 
     Raises:
         FolderInUseError: if the other owner does not leave in time.
-        OSError: if the folder cannot be created or written.
+        OSError: if the directory cannot be created or written.
     """
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     lock = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o600)

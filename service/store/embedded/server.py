@@ -42,7 +42,7 @@ class EmbeddedServerError(Exception):
 
 
 def is_answering(url: str) -> bool:
-    """Return whether a server is running and has loaded its data. While loading, it refuses PING."""
+    """Check whether a server is running and has loaded its data. While loading, it refuses PING."""
     client = redis.Redis.from_url(url, socket_timeout=1.0, retry=Retry(NoBackoff(), 0))
     try:
         return bool(client.ping())
@@ -74,12 +74,12 @@ class EmbeddedServer:
     An instance can be started only once.
 
     Args:
-        data_dir: data folder; created with mode 0700 if it is missing.
+        data_dir: the data directory; created with mode 0700 if it is missing.
         appendfsync: with `always`, writes survive a power loss; with `everysec`, they survive the kill of any
             process, and a power loss may lose up to two seconds.
         start_seconds: maximum wait for the server to load its data.
         stop_seconds: maximum wait for a clean stop; then the server is killed.
-        lock_seconds: maximum wait for a previous owner to leave the folder.
+        lock_seconds: maximum wait for a previous owner to leave the directory.
     """
 
     def __init__(
@@ -126,7 +126,7 @@ class EmbeddedServer:
         """Start the server and wait until it answers.
 
         Raises:
-            EmbeddedServerError: if the folder has another owner or cannot be written, if there is no server program,
+            EmbeddedServerError: if the directory has another owner or is not writable, if there is no server program,
                 or if the server ends or does not answer in time. Nothing is left running.
         """
         if self._watcher is not None or self._stopping.is_set():
@@ -144,7 +144,7 @@ class EmbeddedServer:
             raise
 
     def stop(self) -> None:
-        """Stop the server and release the folder. Kill the server if it does not end in time.
+        """Stop the server and release the directory. Kill the server if it does not end in time.
 
         Does nothing if the server was already stopped or never started.
         """
@@ -227,7 +227,7 @@ class EmbeddedServer:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                # The server shares the lock, so the folder is in use until the server has ended.
+                # The server shares the lock, so the directory is in use until the server has ended.
                 pass_fds=(self._lock,),
                 # Ctrl-C in the terminal must not stop the server before the workers have drained.
                 start_new_session=True,

@@ -1,4 +1,4 @@
--- Like add_feedback.lua, for predictions stored by release 0.1.0. This frozen script is obsolete once these expired.
+-- Like add_feedback.lua, for predictions stored by release 0.1.0. This frozen script is obsolete once they have expired.
 -- KEYS: model, log, then the blocks of predictions.
 -- ARGV: incarnation, now, accept late (1/0), truth needed (1/0),
 --       the shape of the model's records: kind of answer (label, label-set, ranking), labels, bytes of an answer, bytes
@@ -6,8 +6,8 @@
 --       then for each block: its id, and the feedback for its predictions, concatenated:
 --       token i8 (-1: the block's only prediction; otherwise the lowest two bytes are its index), correct u8 (1, 0, or
 --       2 if only the truth is given), bytes of the truth u4, the truth.
--- Returns nil if the model is gone, otherwise two strings for each block: one letter per feedback, the first of its
--- status, and the recorded outcomes of the feedbacks that have one. Feedback that is not recorded is counted by status.
+-- Returns nil if the model is gone, otherwise two strings for each block: one letter per feedback item, the first of
+-- its status, and the recorded outcomes of the items that have one. Items that are not recorded are counted by status.
 -- Formats: service/store/records/format_3.py. Truths are compared with answers as bytes.
 -- A record may be damaged, so its lengths are verified before they are used, and a prediction before it is joined.
 local FORMAT = 3
@@ -271,7 +271,7 @@ local done, trouble = pcall(function()
     results[i - 2] = give(KEYS[i], ARGV[BEFORE_BLOCKS + 2 * i - 5], ARGV[BEFORE_BLOCKS + 2 * i - 4])
   end
 end)
--- The counters are updated once, and also if a broken record stopped the loop.
+-- The counters are updated once, and also if a damaged record stopped the loop.
 if rounds > first then
   redis.call('HINCRBY', KEYS[1], 'rounds', rounds - first)
   redis.pcall('HINCRBY', KEYS[1], 'correct', right) -- a damaged counter must not fail the call

@@ -1,4 +1,4 @@
--- Stores blocks of predictions, each unless its id is in use, if they take every round and every change into account.
+-- Stores blocks of predictions, except those with an id in use, if they account for every round and every change.
 -- KEYS: model, log, then the blocks.
 -- ARGV: incarnation, rounds seen (-1: skip the check), changes seen, moment of the last round seen (8 bytes; empty:
 --       unknown), whether newer rounds are allowed (1/0), most rounds to return, version of the damage record taken

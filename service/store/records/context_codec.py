@@ -72,7 +72,7 @@ class SparseCodec:
         """See `ContextCodec.decode`."""
         lengths = np.diff(offsets)
         if (lengths % _PAIR.itemsize).any():
-            raise StoreCorruptError("a stored context has a broken entry")
+            raise StoreCorruptError("a stored context has a damaged entry")
         pairs = np.frombuffer(parts, _PAIR)
         if ((pairs["index"] < 0) | (pairs["index"] >= self.size)).any():
             raise StoreCorruptError("a stored context has an index out of range")

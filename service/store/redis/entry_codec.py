@@ -16,7 +16,7 @@ def decode_entry(number: bytes, fields: Sequence[bytes]) -> LogEntry:
     `p` and `r`, the rounds.
 
     Raises:
-        NewerVersionError: if this version does not know its type, its version or one of its fields.
+        NewerVersionError: if this version does not support its type, its version or one of its fields.
     """
     match list(fields):
         case [b"t", t, b"v", v, b"p", block, b"d", rounds] if (t, v) == (_ROUND, _VERSION):
@@ -24,5 +24,5 @@ def decode_entry(number: bytes, fields: Sequence[bytes]) -> LogEntry:
         case [b"p", block, b"r", rounds]:
             version = format_3.VERSION
         case _:
-            raise NewerVersionError(f"entry {number.decode()} of the log has a format that this version does not know")
+            raise NewerVersionError(f"entry {number.decode()} of the log has a format this version does not support")
     return LogEntry(int(number.partition(b"-")[0]), block.decode(errors="replace"), rounds, version)

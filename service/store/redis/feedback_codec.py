@@ -42,7 +42,7 @@ def in_order(order: Sequence[str], results: Mapping[str, Iterable[FeedbackResult
 
 
 def is_older(letters: bytes, _: bytes) -> bool:
-    """Return whether a reply reports an untouched block of version 3."""
+    """Check whether a reply reports an untouched block of version 3."""
     return letters.startswith(_OLDER)
 
 

@@ -88,7 +88,7 @@ class RedisStore(DamageCommands):
     @translating_errors
     async def create_model(self, key: ModelKey, definition: str, now: float, summary: str = "") -> bool:
         """See `Store.create_model`."""
-        # Listed before and after, because the deletion of an earlier model with this name may run in between.
+        # List the name before and after: the deletion of an earlier model with this name may run in between.
         await self._call("ZADD", keys.MODELS, 0, key.name)
         args = (key.incarnation, definition, repr(now), summary)
         created = bool(await self._run(_CREATE_MODEL, [keys.model(key.name)], args))
@@ -231,7 +231,7 @@ class RedisStore(DamageCommands):
 
     @translating_errors
     async def command(self, *words: Any) -> Any:
-        """Run one command for other tables than models, such as `service.store.redis.api_keys`."""
+        """Run one command for tables other than models, such as `service.store.redis.api_keys`."""
         return await self._call(*words)
 
     async def close(self) -> None:
