@@ -72,7 +72,7 @@ class Settings(BaseSettings):
     """The settings of one service, shared by all of its workers.
 
     An argument overrides the environment variable (``WAGER_PORT``, ...). An empty variable counts as unset. An unset
-    one is read from the folder `secrets_dir`, if given, from the file named like the variable (``WAGER_STORE_URL``,
+    one is read from the directory `secrets_dir`, if given, from the file named like the variable (``WAGER_STORE_URL``,
     in upper or lower case). Sizes are in bytes and may have a unit (``64MiB``).
 
     Raises:
@@ -90,7 +90,7 @@ class Settings(BaseSettings):
 
     host: str = Field("127.0.0.1", min_length=1, description="Address to listen on.")
     port: int = Field(8000, ge=1, le=65535, description="TCP port to listen on.")
-    data_dir: Path = Field(Path("wager-data"), description="Folder of the embedded store.")
+    data_dir: Path = Field(Path("wager-data"), description="Directory of the embedded store.")
     store_url: Annotated[str, AfterValidator(_check_store_url)] | None = Field(
         None, description="URL of the Redis or Valkey to use instead of the embedded store."
     )
@@ -111,7 +111,7 @@ class Settings(BaseSettings):
     )
     workers: int = Field(1, ge=1, le=256, description="Worker processes.")
     secrets_dir: DirectoryPath | None = Field(
-        None, description="Folder of settings kept in files: one file for each, with the name of its variable."
+        None, description="Directory of settings kept in files: one file for each, with the name of its variable."
     )
     store_timeout_seconds: float = Field(1.0, gt=0, le=60, description="Maximum wait for one reply of the store.")
     max_body_bytes: ByteSize = Field(
@@ -123,7 +123,7 @@ class Settings(BaseSettings):
         ByteSize(512 * _MIB), ge=_MIB, description="Maximum memory for cached models in each worker."
     )
     max_distribution_numbers: int = Field(
-        1_000_000, ge=1, description="Maximum number of probabilities in the answer to one batch."
+        1_000_000, ge=1, description="Maximum number of probabilities in the response to one batch."
     )
     max_evidence_bytes: ByteSize = Field(
         ByteSize(64 * _KIB),
@@ -148,7 +148,7 @@ class Settings(BaseSettings):
         ByteSize(1000),
         ge=0,
         le=_GIB,
-        description="Minimum average rate at which a client must send a body or read an answer; 0: no minimum.",
+        description="Minimum average rate at which a client must send a body or read a response; 0: no minimum.",
     )
     head_timeout_seconds: float = Field(
         10.0,
@@ -205,7 +205,7 @@ class Settings(BaseSettings):
     def _check_replicas(cls, number: int, info: ValidationInfo) -> int:
         url = info.data.get("store_url")
         if number and (not url or parse_store_url(url).kind is Kind.CLUSTER):
-            raise ValueError("requires a store URL that is not of a cluster")
+            raise ValueError("does not work with the store URL of a cluster")
         return number
 
     @field_validator("drain_seconds")
@@ -222,7 +222,7 @@ class Settings(BaseSettings):
         init_settings: PydanticBaseSettingsSource,
         env_settings: PydanticBaseSettingsSource,
         dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - the base's signature
-        file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - not configured with the folder
+        file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - the directory is `secrets_dir`
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         """Rank the sources: arguments, environment variables, files of `secrets_dir`."""
         folder = (env_settings() | init_settings()).get("secrets_dir")

@@ -24,8 +24,8 @@ _CONVENTIONS = """\
   They are strict: an unknown field, a number as a string, NaN or an infinity is refused, and the error names it.
 - **API keys** are required unless the service listens on loopback or is started with `WAGER_AUTH=off`. Send one as
   `Authorization: Bearer wk_...` or as `X-API-Key`. A malformed key gets 401 even if keys are not required. Each
-  operation names its scope; `admin` includes the others. For a key that is limited to some models, all others do not
-  exist. Health and this description need no key. Undescribed paths, and `/metrics`, need a key for all models.
+  operation names its scope; `admin` includes the others. A key for some models gets 404 for the others, and 403 if
+  it creates one. Health and this description need no key. Undescribed paths, and `/metrics`, need a key for all models.
 - **Limits.** A key may have a rate limit. `RateLimit-Policy` and `RateLimit` report it, and 429 has `Retry-After`. A
   batch counts as one request.
 - **Times** are in UTC, as in RFC 3339.

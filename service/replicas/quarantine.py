@@ -1,9 +1,9 @@
 """The rounds of a log that every worker leaves out.
 
-The damage record in the store is authoritative. A worker that finds unreadable rounds records them before it
-continues. Other workers may have folded these rounds before the damage; they now leave them out as well. They detect
-the change by the version of the record, which comes with every tail of the log. If the stored snapshot already includes the rounds, they
-are not recorded: the worker starts from that snapshot and no longer needs them.
+The damage record in the store is authoritative. A worker that finds unreadable rounds records them before it continues.
+Other workers may have folded these rounds before the damage; they now leave them out as well. They detect the change by
+the version of the record, which comes with every tail of the log. If the stored snapshot already includes the rounds,
+they are not recorded: the worker starts from that snapshot and no longer needs them.
 """
 
 import logging

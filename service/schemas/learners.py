@@ -15,7 +15,7 @@ class LearnerDescription(Answer):
     """The kind of answer: one label; one label of an ordered list; a set of labels; all labels, ranked."""
     summary: str
     guarantee: str
-    """The proven bound for the default hyperparameters. `GET /models/{name}` returns the bound for a model's own."""
+    """The proven bound for the default hyperparameters. `GET /models/{name}` has a model's bound."""
     norm: Literal["unit", "scale", "reject"]
     """The default of `features.norm` for new models."""
     norm_bound_on: Literal["length", "entries"]

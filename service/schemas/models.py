@@ -144,7 +144,7 @@ class UnreadableModel(Answer):
 
     name: str
     problem: Problem
-    """The response of `GET /models/{name}`."""
+    """The problem that `GET /models/{name}` returns."""
 
 
 class ModelList(Answer):

@@ -1,4 +1,4 @@
--- Like add_feedback.lua, for predictions stored by release 0.1.0. This frozen script is obsolete once they have expired.
+-- Like add_feedback.lua, for predictions stored by release 0.1.0. This frozen script is obsolete once all have expired.
 -- KEYS: model, log, then the blocks of predictions.
 -- ARGV: incarnation, now, accept late (1/0), truth needed (1/0),
 --       the shape of the model's records: kind of answer (label, label-set, ranking), labels, bytes of an answer, bytes

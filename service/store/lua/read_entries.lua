@@ -1,7 +1,7 @@
 -- Prepended to scripts that read the log. The id of an entry is <rounds>-<changes>, the totals including this entry.
 -- Layouts: service/store/records/layout.py.
--- Returns the rounds of an entry, and the version of their layout; nil if this version does not know its fields, or it
--- is not a round, which the reader reports.
+-- Returns the rounds of an entry, and the version of their layout; nil if this version does not support the
+-- entry's fields, or if it is not a round; the reader then reports it.
 local function rounds_of(entry)
   local fields = entry and entry[2] or {}
   if #fields == 4 and fields[1] == 'p' and fields[3] == 'r' then

@@ -110,7 +110,7 @@ def test_every_example_is_valid(operation: Operation) -> None:
     for status, response in operation.about["responses"].items():
         answer = response.get("content", {}).get("application/json")
         if status.startswith("2") and answer is not None:
-            validate(answer["schema"], example(operation, "An answer") or "")
+            validate(answer["schema"], example(operation, "The response") or "")
 
 
 async def test_the_examples_work(client: httpx2.AsyncClient) -> None:

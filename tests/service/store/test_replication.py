@@ -161,5 +161,5 @@ async def test_the_service_answers_503_until_replicas_have_it(watched: SentinelS
 @pytest.mark.parametrize("given", [{}, {"store_url": "redis+cluster://127.0.0.1"}])
 def test_waiting_for_replicas_needs_a_store_that_can_have_some(given: dict[str, str]) -> None:
     """The embedded store has none; a cluster's are not supported."""
-    with pytest.raises(ValidationError, match="not of a cluster"):
+    with pytest.raises(ValidationError, match="URL of a cluster"):
         Settings(wait_replicas=1, **given)  # type: ignore[arg-type]
