@@ -222,7 +222,7 @@ class BrokenPredictionError(StoreCorruptError):
 
 
 class NewerVersionError(StoreError):
-    """A newer version wrote stored data. This version does not read it, because it would ignore new fields."""
+    """A newer version wrote stored data. This version does not read it, because it might misread it."""
 
 
 class LearnerFailedError(WagerError):

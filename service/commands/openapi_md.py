@@ -18,14 +18,15 @@ _JSON = "application/json"
 
 _CONVENTIONS = """\
 - **Paths.** Every path exists twice: as written, and under `/v1`.
-- **Query parameters** are strict: an unknown or repeated one gets 400, before the request has any effect. Only
-  `/livez`, `/readyz` and `/metrics` ignore them.
+- **Query parameters** are strict: an unknown or repeated one gets 400, before the request has any effect.
+  `/livez`, `/readyz`, `/metrics`, `/docs` and `/openapi.json` ignore them.
 - **Bodies** are JSON in UTF-8, with `Content-Type: application/json`, at most {mebibytes} MiB (`WAGER_MAX_BODY_BYTES`).
   They are strict: an unknown field, a number as a string, NaN or an infinity is refused, and the error names it.
 - **API keys** are required unless the service listens on loopback or is started with `WAGER_AUTH=off`. Send one as
   `Authorization: Bearer wk_...` or as `X-API-Key`. A malformed key gets 401 even if keys are not required. Each
   operation names its scope; `admin` includes the others. A key for some models gets 404 for the others, and 403 if
-  it creates one. Health and this description need no key. Undescribed paths, and `/metrics`, need a key for all models.
+  it tries to create one. Health and this description need no key. Undescribed paths, and `/metrics`, need a key for
+  all models.
 - **Limits.** A key may have a rate limit. `RateLimit-Policy` and `RateLimit` report it, and 429 has `Retry-After`. A
   batch counts as one request.
 - **Times** are in UTC, as in RFC 3339.

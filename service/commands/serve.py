@@ -117,7 +117,7 @@ def _run_http(settings: "Settings", listener: socket.socket) -> bool:
         port=settings.port,
         workers=settings.workers,
         timeout_worker_healthcheck=30,  # a worker that compiles on a busy machine is slow, not hung
-        timeout_keep_alive=75,  # exceeds a load balancer's timeout, so that the balancer closes first
+        timeout_keep_alive=75,  # must exceed the load balancer's, so that the balancer closes first
         timeout_graceful_shutdown=settings.graceful_shutdown_seconds,
         server_header=False,
         access_log=False,

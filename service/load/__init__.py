@@ -4,7 +4,7 @@ Start with `plan` (the options of a load), `generator` (the work of one process)
 put one endpoint under load from their own process, with the same client::
 
     async with Client(Target.parse("http://127.0.0.1:8000"), connections=32) as client:
-        requests = Requests("POST", "/predict", bodies)  # bytes; keep=bodies_read.append collects the responses
+        requests = Requests("POST", "/predict", bodies)  # bytes; keep=responses.append collects the responses
         measured, lag = await open_loop(client, requests, Pace(rate=2000, seconds=10))
         measured.latency.percentile(99.9)  # seconds, from when each request was due
         measured.offered, measured.achieved, measured.not_sent  # per second, per second, requests

@@ -29,7 +29,7 @@ class StatisticsPublisher:
         self._batches = 0  # prediction batches at the last publication
 
     async def publish_if_due(self, batches: int) -> None:
-        """Publish if the counts have changed and `PUBLISH_EVERY` seconds have passed since the last publication.
+        """Publish new counts if `PUBLISH_EVERY` seconds have passed since the last publication.
 
         Args:
             batches: number of prediction batches this worker has made.

@@ -1,1 +1,1 @@
-"""Predicts and records feedback, with the model sessions of a worker."""
+"""Predictions, feedback, and the model sessions of a worker."""

@@ -18,7 +18,7 @@ _SESSION_BYTES = 16_384
 
 
 class SessionCache:
-    """Opens sessions on demand, and drops the least recently used ones above the memory limit.
+    """Opens sessions on demand, and drops the least recently used ones to stay within a memory limit.
 
     Args:
         environment: passed to each session.

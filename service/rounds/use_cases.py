@@ -1,4 +1,4 @@
-"""The use cases that predict and record feedback."""
+"""The use cases of predictions and feedback."""
 
 import asyncio
 from collections import defaultdict

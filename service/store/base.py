@@ -227,7 +227,7 @@ class Store(Protocol):
         """
 
     async def save_snapshot(self, key: ModelKey, snapshot: Snapshot, retain_rounds: int) -> int:
-        """Store a snapshot of this log if it is newer than the stored one, and trim the log up to it.
+        """Store a snapshot of this log if it is newer than the stored one, and trim old rounds that it includes.
 
         A stored snapshot of a newer version is never replaced, unless it is recorded as damaged.
 

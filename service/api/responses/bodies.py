@@ -1,8 +1,8 @@
 """Reads and writes JSON bodies; large ones in a thread, to keep the event loop responsive.
 
 A parser holds the interpreter's lock for a whole call, so the input of one call is bounded: by the size of the body,
-and by the members of its objects. Each member may be invalid, and an error takes far longer to
-report than a member to read.
+and by the members of its objects. Each member may be invalid, and an error takes far longer to report than a member to
+read.
 """
 
 import json

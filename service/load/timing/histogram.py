@@ -1,8 +1,8 @@
 """Counts of latencies in buckets of equal relative width, after Gil Tene's HdrHistogram.
 
-Its Python package would bring setuptools and pbr into every installation of the service, and we need only the bucket
-of a number. Values are microseconds. Each value up to 2047 has its own bucket; above that, the width of a
-bucket is at most 1/1024 of its values.
+Its Python package would bring setuptools and pbr into every installation of the service, and we need only the bucket of
+a number. Values are microseconds. Each value up to 2047 has its own bucket; above that, the width of a bucket is at
+most 1/1024 of its values.
 """
 
 import math

@@ -2,8 +2,8 @@
 
 Windows are fixed: a key's first request opens a window, and its first request after that window opens the next. Each
 request takes one round trip. Around the boundary of two windows, up to twice the limit may pass. The library `limits`
-parses limits and names their counters. Its storage classes are not used, because they do not support
-Sentinels and certificates as the store's connection does.
+parses limits and names their counters. Its storage classes are not used, because they do not support Sentinels and
+certificates as the store's connection does.
 """
 
 import math
