@@ -47,8 +47,8 @@ def die_with_parent(parent_pid: int | None = None) -> None:
     long as the process should. Outside Linux, this does nothing.
 
     Args:
-        parent_pid: Process id of the parent. None means the parent by multiprocessing; in a process without one (a
-            service with one worker), this does nothing.
+        parent_pid: Process id of the parent. None means the process that started this one with multiprocessing. If
+            there is none (a service with one worker), this does nothing.
 
     Raises:
         SystemExit: If the parent has already ended.

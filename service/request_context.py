@@ -13,7 +13,7 @@ class RequestContext:
 
     def __init__(self, request_id: str, trace_id: str | None = None) -> None:
         self.request_id = request_id
-        self.trace_id = trace_id  # the client's W3C trace id, 32 hexadecimal digits
+        self.trace_id = trace_id  # W3C trace id, 32 hexadecimal digits: the current span's if traced, else the client's
         self.model: str | None = None
         self.key_id: str | None = None  # the public id of the API key
 

@@ -69,7 +69,7 @@ class KeyAdmin:
         return await self._issue(fields | {"created_at": now})
 
     async def rotate(self, key_id: str, overlap_seconds: float) -> IssuedKey:
-        """Issue a replacement with the same fields and lifetime; the old key expires after the overlap.
+        """Issue a replacement with the same fields and lifetime; the old key expires after the overlap or earlier.
 
         Raises:
             NotFoundError: If the key does not exist or cannot be read.

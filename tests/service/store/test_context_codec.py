@@ -51,7 +51,7 @@ def test_sparse_contexts_survive_to_the_bit() -> None:
 
 @pytest.mark.parametrize(
     ("index", "value", "cut", "reason"),
-    [(-1, 1.0, 0, "out of range"), (7, 1.0, 0, "out of range"), (3, math.nan, 0, "impossible"), (3, 1.0, 1, "broken")],
+    [(-1, 1.0, 0, "out of range"), (7, 1.0, 0, "out of range"), (3, math.nan, 0, "impossible"), (3, 1.0, 1, "damaged")],
 )
 def test_a_wrong_sparse_context_is_corrupt(index: int, value: float, cut: int, reason: str) -> None:
     """An index outside the features, a NaN, and a truncated entry are refused."""
