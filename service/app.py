@@ -38,11 +38,11 @@ def create_app(settings: Settings | None = None, make_environment: MakeEnvironme
     """Create the application of one worker.
 
     Args:
-        settings: Must name a store. None reads them from the environment.
-        make_environment: Builds the environment from the store and the threads, with clocks and random numbers.
+        settings: must name a store. None reads them from the environment.
+        make_environment: builds the environment from the store and the threads, with clocks and random numbers.
 
     Raises:
-        ValueError: If the settings name no store.
+        ValueError: if the settings name no store.
     """
     die_with_parent()
     settings = settings or Settings()

@@ -40,7 +40,7 @@ class Compute:
     """A pool of daemon threads; one owner uses at most half of them.
 
     Args:
-        threads: Number of threads, at least 2. Each starts when needed.
+        threads: number of threads, at least 2. Each starts when needed.
     """
 
     def __init__(self, threads: int) -> None:
@@ -61,12 +61,12 @@ class Compute:
         """Run a function in a thread.
 
         Args:
-            owner: Name of the model whose share of the threads it uses.
-            function: The computation. If long, it must release the interpreter's lock.
-            args: Arguments of the function.
+            owner: name of the model whose share of the threads it uses.
+            function: the computation. If long, it must release the interpreter's lock.
+            args: arguments of the function.
 
         Raises:
-            StoppingError: If the pool is closed.
+            StoppingError: if the pool is closed.
         """
         if self._closed:
             raise StoppingError("this worker is stopping")
@@ -141,8 +141,8 @@ def steps_in_slice(cost: int, overhead: int = 0) -> int:
     """Return the number of steps in a slice of about `SLICE_COST`, at least 1.
 
     Args:
-        cost: Multiply-adds of a step.
-        overhead: Fixed multiply-adds of a slice. The steps of a slice may cost the same amount in total.
+        cost: multiply-adds of a step.
+        overhead: fixed multiply-adds of a slice. The steps of a slice may cost the same amount in total.
     """
     return max(1, max(SLICE_COST, overhead) // max(cost, 1))
 

@@ -11,7 +11,7 @@ class Draining:
     """Delays SIGTERM, and reports whether it has arrived.
 
     Args:
-        seconds: Delay of the first SIGTERM. A second one is not delayed.
+        seconds: delay of the first SIGTERM. A second one is not delayed.
     """
 
     def __init__(self, seconds: float) -> None:

@@ -16,8 +16,8 @@ def attempt_each(function: Callable[[_Item], _Result], items: Sequence[_Item | E
     """Call a function on each item; return each result, or the exception that refuses the item.
 
     Args:
-        function: Must have no side effects, because it may run twice on an item.
-        items: Items, or exceptions of earlier steps, which are returned as they are.
+        function: must have no side effects, because it may run twice on an item.
+        items: items, or exceptions of earlier steps, which are returned as they are.
     """
     if not _any_failed(items):
         with contextlib.suppress(WagerError, pydantic.ValidationError):  # usually all succeed, and this is faster

@@ -52,8 +52,8 @@ def tokens_of(bounds: Sequence[int], secret: str) -> IntArray:
     """Return the tokens of n predictions in blocks, (n,).
 
     Args:
-        bounds: Start of each block, and n.
-        secret: Seed of the noise; used for nothing else.
+        bounds: start of each block, and n.
+        secret: seed of the noise; used for nothing else.
     """
     n, sizes = bounds[-1], np.diff(bounds)
     noise = np.frombuffer(hashlib.shake_128(secret.encode()).digest(4 * n), "<u4").astype(np.int64)

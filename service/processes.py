@@ -32,7 +32,7 @@ def exit_despite_threads(code: int) -> None:
     A thread inside a compilation or a kernel cannot be stopped, and may crash the interpreter's shutdown.
 
     Args:
-        code: Exit code.
+        code: exit code.
     """
     if any(thread.daemon and thread is not threading.current_thread() for thread in threading.enumerate()):
         sys.stdout.flush()
@@ -47,11 +47,11 @@ def die_with_parent(parent_pid: int | None = None) -> None:
     long as the process should. Outside Linux, this does nothing.
 
     Args:
-        parent_pid: Process id of the parent. None means the process that started this one with multiprocessing. If
+        parent_pid: process id of the parent. None means the process that started this one with multiprocessing. If
             there is none (a service with one worker), this does nothing.
 
     Raises:
-        SystemExit: If the parent has already ended.
+        SystemExit: if the parent has already ended.
     """
     pid = _multiprocessing_parent() if parent_pid is None else parent_pid
     if pid is None or sys.platform != "linux":

@@ -76,7 +76,7 @@ class Settings(BaseSettings):
     in upper or lower case). Sizes are in bytes and may have a unit (``64MiB``).
 
     Raises:
-        pydantic.ValidationError: From the constructor. Names every wrong setting, without its value, which may be
+        pydantic.ValidationError: from the constructor. Names every wrong setting, without its value, which may be
             secret.
     """
 

@@ -22,9 +22,9 @@ def access_control(
     """Build the access control of one worker.
 
     Args:
-        table: Records of the keys.
-        counter: Counter of requests.
-        environment: Source of the clocks.
-        cache_seconds: How long a record is cached.
+        table: records of the keys.
+        counter: counter of requests.
+        environment: source of the clocks.
+        cache_seconds: how long a record is cached.
     """
     return AccessControl(Gatekeeper(table, environment.now, cache_seconds), counter, WrongKeys(environment.monotonic))

@@ -27,9 +27,9 @@ class KeyAdmin:
     """Creates, lists, rotates and revokes keys.
 
     Args:
-        table: Records of the keys.
-        now: Returns seconds since the epoch.
-        noise: Returns the given number of unpredictable random bytes.
+        table: records of the keys.
+        now: returns seconds since the epoch.
+        noise: returns the given number of unpredictable random bytes.
     """
 
     def __init__(self, table: KeyTable, now: Callable[[], float], noise: Callable[[int], bytes]) -> None:
@@ -48,14 +48,14 @@ class KeyAdmin:
         """Create a key.
 
         Args:
-            name: Owner or purpose, in free text.
-            scopes: Permitted operations.
-            models: Pattern of model names.
-            limit: Maximum requests, such as `100/second`; None for no limit.
-            expires_in: Seconds until it expires; None for never.
+            name: owner or purpose, in free text.
+            scopes: permitted operations.
+            models: pattern of model names.
+            limit: maximum requests, such as `100/second`; None for no limit.
+            expires_in: seconds until it expires; None for never.
 
         Raises:
-            InvalidInputError: If `KeyRecord` does not allow a value.
+            InvalidInputError: if `KeyRecord` does not allow a value.
         """
         now = self._now()
         expires_at = None if expires_in is None else now + expires_in
@@ -72,7 +72,7 @@ class KeyAdmin:
         """Issue a replacement with the same fields and lifetime; the old key expires after the overlap or earlier.
 
         Raises:
-            NotFoundError: If the key does not exist or cannot be read.
+            NotFoundError: if the key does not exist or cannot be read.
         """
         old, now = read_record(key_id, await self._table.get(key_id)), self._now()
         if old is None:
@@ -90,7 +90,7 @@ class KeyAdmin:
         """Revoke a key, even an unreadable one.
 
         Raises:
-            NotFoundError: If the key does not exist.
+            NotFoundError: if the key does not exist.
         """
         if not await self._table.remove(key_id):
             raise _no_such(key_id)

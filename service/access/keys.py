@@ -95,7 +95,7 @@ class Caller:
         """Require a scope.
 
         Raises:
-            ForbiddenError: If the key lacks it.
+            ForbiddenError: if the key lacks it.
         """
         if scope not in self._scopes:
             raise ForbiddenError(f"the request needs the scope {quoted(scope)}, which the API key does not have")
@@ -104,7 +104,7 @@ class Caller:
         """Require that the key allows this model, without revealing whether the model exists.
 
         Raises:
-            ModelNotFoundError: If it does not. The error names `field`, and is the same as for a missing model.
+            ModelNotFoundError: if it does not. The error names `field`, and is the same as for a missing model.
         """
         if name not in self.names:
             raise ModelNotFoundError(f"there is no model {quoted(name)}", field)
@@ -113,7 +113,7 @@ class Caller:
         """Require that the key allows models of this name.
 
         Raises:
-            ForbiddenError: If it does not.
+            ForbiddenError: if it does not.
         """
         if name not in self.names:
             raise ForbiddenError(
@@ -124,7 +124,7 @@ class Caller:
         """Require that the key allows all models.
 
         Raises:
-            ForbiddenError: If it does not.
+            ForbiddenError: if it does not.
         """
         if not self.names.all:
             raise ForbiddenError("the request needs an API key for all models; this key is for some models")
@@ -134,9 +134,9 @@ class Gatekeeper:
     """Identifies callers by their keys, with a cache of records.
 
     Args:
-        table: Records of the keys.
-        now: Returns seconds since the epoch.
-        cache_seconds: How long a record is cached: the maximum delay of a revocation.
+        table: records of the keys.
+        now: returns seconds since the epoch.
+        cache_seconds: how long a record is cached: the maximum delay of a revocation.
     """
 
     def __init__(self, table: KeyTable, now: Callable[[], float], cache_seconds: float) -> None:
@@ -149,8 +149,8 @@ class Gatekeeper:
         """Return the caller of a key.
 
         Raises:
-            UnauthenticatedError: If the key is malformed, unknown, expired or revoked.
-            StoreUnavailableError: If the store does not answer.
+            UnauthenticatedError: if the key is malformed, unknown, expired or revoked.
+            StoreUnavailableError: if the store does not answer.
         """
         shape = _KEY.fullmatch(key)
         if shape is None:

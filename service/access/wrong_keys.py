@@ -17,7 +17,7 @@ class WrongKeys:
     """Counts in fixed windows. The first wrong key of an address opens a window.
 
     Args:
-        now: Returns seconds of a monotonic clock.
+        now: returns seconds of a monotonic clock.
     """
 
     def __init__(self, now: Callable[[], float]) -> None:
@@ -28,7 +28,7 @@ class WrongKeys:
         """Count a wrong key; return the seconds to wait if there are too many, else None.
 
         Args:
-            address: Address of the peer. All addresses of an IPv6 /64 network count as one.
+            address: address of the peer. All addresses of an IPv6 /64 network count as one.
         """
         source, now = _source(address), self._now()
         ends, seen = self._windows.pop(source, (0.0, 0))

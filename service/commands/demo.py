@@ -68,11 +68,11 @@ def run(url: str | None, rounds: int, seed: int) -> None:
 
     Args:
         url: URL of a running service. None means the one at `DEFAULT_URL`, or else a temporary one on empty data.
-        rounds: Number of predictions, each followed by its feedback.
-        seed: Seed of the generated contexts and labels.
+        rounds: number of predictions, each followed by its feedback.
+        seed: seed of the generated contexts and labels.
 
     Raises:
-        DemoError: If no service answers, or the service refuses a request.
+        DemoError: if no service answers, or the service refuses a request.
     """
     console = Console(highlight=False)
     with _service(url, console) as base:

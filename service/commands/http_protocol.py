@@ -26,8 +26,8 @@ class TimedProtocol(HttpToolsProtocol):
     """One connection.
 
     Args:
-        deadlines: The limits.
-        settings: Arguments of uvicorn's protocol.
+        deadlines: the limits.
+        settings: arguments of uvicorn's protocol.
     """
 
     def __init__(self, *, deadlines: Deadlines, **settings: Any) -> None:

@@ -21,8 +21,8 @@ class Schemas:
     """The schemas of one document.
 
     Args:
-        components: Referenced schemas, by name.
-        samples: Example values, by the name of a field or the title of an object. The first one of a fitting type is
+        components: referenced schemas, by name.
+        samples: example values, by the name of a field or the title of an object. The first one of a fitting type is
             used.
     """
 

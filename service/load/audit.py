@@ -55,10 +55,10 @@ async def audit(client: Client, models: Sequence[str], ledgers: Sequence[Ledger]
     """Read the logs of all models and compare them with the ledgers.
 
     Args:
-        client: A client of the service.
-        models: The names of the models.
-        ledgers: The ledger of each process.
-        read: Receives the number of rounds of each page, once it has been read.
+        client: a client of the service.
+        models: the names of the models.
+        ledgers: the ledger of each process.
+        read: receives the number of rounds of each page, once it has been read.
 
     Raises:
         LoadError: if a log cannot be read.

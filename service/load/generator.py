@@ -30,9 +30,9 @@ class Generator:
     """The load of one process. Requests are numbered; request i has rounds i·batch to (i + 1)·batch - 1.
 
     Args:
-        plan: The options of the load.
-        process: The number of this process, from 0.
-        models: Names of the models, which it uses in turn.
+        plan: the options of the load.
+        process: the number of this process, from 0.
+        models: names of the models, which it uses in turn.
     """
 
     def __init__(self, plan: Plan, process: int, models: Sequence[str]) -> None:

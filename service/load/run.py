@@ -28,8 +28,8 @@ def run(plan: Plan, json_file: Path | None) -> int:
     """Run a load, print its report, and return the exit code.
 
     Args:
-        plan: The options of the load.
-        json_file: Where to write the report as JSON. With `-` it is the only output on standard output.
+        plan: the options of the load.
+        json_file: where to write the report as JSON. With `-` it is the only output on standard output.
 
     Returns:
         0 if the logs match the acknowledged feedback, `EXIT_WRONG` if they do not, and `EXIT_UNKNOWN` if outcomes

@@ -41,10 +41,10 @@ class WorkerMetrics:
         """Count an answered request.
 
         Args:
-            method: Method of the request, unchecked.
-            route: Template of its path, without the version; "" if no route matches.
-            status: Status of the response.
-            seconds: Duration.
+            method: method of the request, unchecked.
+            route: template of its path, without the version; "" if no route matches.
+            status: status of the response.
+            seconds: duration.
         """
         numbers = self._gathered[method if method in _METHODS else "other", route, status]
         numbers[bisect_left(_LATENCIES, seconds)] += 1

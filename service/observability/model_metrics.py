@@ -41,12 +41,12 @@ class ModelMetrics:
     """Reads the figures of selected models.
 
     Args:
-        store: Store of the models.
-        now: Returns seconds since the epoch.
-        names: Models to include. Empty means the first ones by name, so that the set of series does not depend on
+        store: store of the models.
+        now: returns seconds since the epoch.
+        names: models to include. Empty means the first ones by name, so that the set of series does not depend on
             traffic.
-        most: Maximum number of models.
-        check: Raises `StoreCorruptError` if a model cannot be read.
+        most: maximum number of models.
+        check: raises `StoreCorruptError` if a model cannot be read.
     """
 
     def __init__(self, store: Store, now: Callable[[], float], names: Sequence[str], most: int, check: Check) -> None:

@@ -14,7 +14,7 @@ class RequestLog:
     Failures (500 and above) are always logged.
 
     Args:
-        per_second: Lines of each quota from one `tick` to the next.
+        per_second: lines of each quota from one `tick` to the next.
     """
 
     def __init__(self, per_second: int) -> None:

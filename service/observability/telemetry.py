@@ -32,8 +32,8 @@ def telemetry(log_requests_per_second: int, noise: bytes) -> Telemetry:
     """Build the telemetry of one worker.
 
     Args:
-        log_requests_per_second: Quota of log lines; failures are always logged.
-        noise: Prefix of request ids, different in each process.
+        log_requests_per_second: quota of log lines; failures are always logged.
+        noise: prefix of request ids, different in each process.
     """
     if tracing.is_on():
         tracing.name_service()

@@ -37,10 +37,10 @@ async def run(folder: Path, seconds: float, seed: int, only: Sequence[str] = ())
     """Run the service with one store on a bad network, where nothing may be lost.
 
     Args:
-        folder: Folder for all data.
-        seconds: Duration of the faults.
-        seed: Seed of the faults and of the clients.
-        only: Names of the faults to inject; all if empty.
+        folder: folder for all data.
+        seconds: duration of the faults.
+        seed: seed of the faults and of the clients.
+        only: names of the faults to inject; all if empty.
 
     Returns:
         The report, and how often each fault was injected.
@@ -70,12 +70,12 @@ async def fail_over(
     """Fail over repeatedly; rounds that the replica did not have are lost, and counted.
 
     Args:
-        folder: Folder for all data.
-        seconds: Duration of the faults.
-        seed: Seed of the clients.
-        death: How the primary fails.
-        wait_replicas: Number of replicas that must have a feedback before it is acknowledged.
-        options: Options of the servers.
+        folder: folder for all data.
+        seconds: duration of the faults.
+        seed: seed of the clients.
+        death: how the primary fails.
+        wait_replicas: number of replicas that must have a feedback before it is acknowledged.
+        options: options of the servers.
     """
     replace = cut_off_primary if death is Death.CUT_OFF else partial(kill_primary, loaded=death is Death.KILLED)
     environment = PATIENCE | {"WAGER_WAIT_REPLICAS": str(wait_replicas)}

@@ -29,8 +29,8 @@ class FaultyProxy:
     """A TCP proxy for a store, in the running event loop.
 
     Args:
-        port: Port of the store.
-        delay: Seconds that a slow network adds to each packet.
+        port: port of the store.
+        delay: seconds that a slow network adds to each packet.
     """
 
     def __init__(self, port: int, delay: float = 0.1) -> None:
@@ -92,10 +92,10 @@ class Faults:
     """The faults of a service with one store.
 
     Args:
-        wager: Service with several workers.
-        store: Store of the service.
-        proxy: Proxy between the service and the store.
-        seconds: Duration of a fault.
+        wager: service with several workers.
+        store: store of the service.
+        proxy: proxy between the service and the store.
+        seconds: duration of a fault.
     """
 
     def __init__(self, wager: Wager, store: Server, proxy: FaultyProxy, seconds: float = 0.7) -> None:

@@ -39,8 +39,8 @@ class Operation:
     """One request, sent once.
 
     Attributes:
-        prediction_id: Id of the prediction.
-        correct: Value of the feedback; None for a prediction.
+        prediction_id: id of the prediction.
+        correct: value of the feedback; None for a prediction.
         begun, ended: Times of one clock in seconds; `ended` is meaningless if the reply is unknown.
         reply: None if no reply came, or only one that leaves the effect open; the request may then take effect later.
     """

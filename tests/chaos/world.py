@@ -45,7 +45,7 @@ class Crowd:
 
     Args:
         url: URL of the service.
-        seed: Seed of the clients.
+        seed: seed of the clients.
     """
 
     def __init__(self, url: str, seed: int) -> None:
@@ -144,9 +144,9 @@ async def judge(crowd: Crowd, clients: list[httpx2.AsyncClient], losses: Sequenc
     """Check the log, the counters and every worker's state against the clients' records.
 
     Args:
-        crowd: Crowd that has finished.
-        clients: One client per worker.
-        losses: Times at which the store may have lost something.
+        crowd: crowd that has finished.
+        clients: one client per worker.
+        losses: times at which the store may have lost something.
     """
     model = (await _read(clients[0], f"/models/{MODEL}")).json()
     lines = await _read_log(clients[0])

@@ -147,8 +147,8 @@ class Replay:
     """Replays a model's rounds from the API's answers, and checks the propensity of each round.
 
     Args:
-        model: Answer of `GET /models/{name}`.
-        tolerance: Relative tolerance of propensities. 0 suits contexts predicted one at a time. A batch needs
+        model: answer of `GET /models/{name}`.
+        tolerance: relative tolerance of propensities. 0 suits contexts predicted one at a time. A batch needs
             more, because the product of a matrix and one context may round differently from that with many contexts.
     """
 

@@ -104,10 +104,10 @@ def serve(folder: Path, workers: int = 1, module: str = "service", **environment
     The service dies with the test process, however the test process ends.
 
     Args:
-        folder: Folder for the data and the log.
-        workers: Number of worker processes.
+        folder: folder for the data and the log.
+        workers: number of worker processes.
         module: Python module to run.
-        environment: Variables to add to this process's environment.
+        environment: variables to add to this process's environment.
     """
     port = free_port()
     options = ["--port", str(port), "--data-dir", str(folder / "data"), "--workers", str(workers)]

@@ -46,11 +46,11 @@ def check_query(request: Request, names: Sequence[str]) -> None:
     """Refuse unknown and repeated query parameters.
 
     Args:
-        request: The request.
-        names: Parameters of its operation.
+        request: the request.
+        names: parameters of its operation.
 
     Raises:
-        RequestValidationError: If there is any. The error lists at most `MOST_FIELDS` of them.
+        RequestValidationError: if there is any. The error lists at most `MOST_FIELDS` of them.
     """
     if errors := list(islice(_errors(request, names), MOST_FIELDS)):
         raise RequestValidationError(errors)

@@ -39,9 +39,9 @@ class Client:
     """Sends each request on a free connection, or queues it until one is free.
 
     Args:
-        target: The server.
-        connections: The number of connections, each with one request at a time.
-        timeout: Seconds after which a request counts as unanswered.
+        target: the server.
+        connections: the number of connections, each with one request at a time.
+        timeout: seconds after which a request counts as unanswered.
     """
 
     def __init__(self, target: Target, connections: int, timeout: float = 30.0) -> None:

@@ -41,10 +41,10 @@ class MeasuredSender:
     """Sends requests of one kind, and measures those that are due within a window.
 
     Args:
-        client: The client that sends them.
-        bound: Requests above this bound are counted but not sent.
-        begins: Start of the window, in seconds of `time.perf_counter`.
-        ends: End of the window, in the same seconds.
+        client: the client that sends them.
+        bound: requests above this bound are counted but not sent.
+        begins: start of the window, in seconds of `time.perf_counter`.
+        ends: end of the window, in the same seconds.
     """
 
     def __init__(self, client: Client, bound: Bound, begins: float, ends: float) -> None:

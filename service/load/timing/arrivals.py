@@ -12,8 +12,8 @@ def poisson_times(rate: float, rng: np.random.Generator) -> Iterator[float]:
     """Yield the times of an endless Poisson process, with independent exponential gaps.
 
     Args:
-        rate: Mean number of arrivals per second, greater than 0.
-        rng: Draws the gaps; the same generator state gives the same times.
+        rate: mean number of arrivals per second, greater than 0.
+        rng: draws the gaps; the same generator state gives the same times.
 
     Yields:
         Seconds since the start, ascending.

@@ -15,7 +15,7 @@ class Pacer:
     """Starts actions when they are due, in the running event loop. Times are seconds of `time.perf_counter`.
 
     Attributes:
-        lag: How late actions were started, which is the driver's own share of the latencies.
+        lag: how late actions were started, which is the driver's own share of the latencies.
     """
 
     def __init__(self) -> None:

@@ -57,7 +57,7 @@ def validate(schema: dict[str, Any], text: str) -> None:
     """Validate a text against the model, a pydantic class or a dataclass, that a schema refers to.
 
     Raises:
-        pydantic.ValidationError: If the text is invalid.
+        pydantic.ValidationError: if the text is invalid.
     """
     name = schema["$ref"].rpartition("/")[2]
     schemas = [vars(module) for path, module in sys.modules.items() if path.startswith("service.schemas.")]
