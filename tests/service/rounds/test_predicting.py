@@ -51,7 +51,7 @@ async def test_a_prediction_has_seen_only_rounds_of_the_log(store_url: str, name
     store.times = times
     ask = PredictionRequest(some_contexts(1, 1)[0], None, include_distribution=False)
     if times == 3:
-        with pytest.raises(StoreUnavailableError, match="losing rounds"):
+        with pytest.raises(StoreUnavailableError, match="repeatedly lost rounds"):
             await session.predict(ask)
     else:
         assert (await session.predict(ask)).rounds_seen == 6 - times
