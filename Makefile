@@ -26,15 +26,15 @@ help:
 	@echo "make lock       regenerate requirements/ (ARGS=--upgrade for newer versions)"
 	@echo "make clean      remove .venv and caches; data stays"
 
-install: $(VENV)/.serve
+install: $(VENV)/.kernels
 otel: $(VENV)/.otel
-serve: $(VENV)/.serve
+serve: $(VENV)/.kernels
 	@exec $(VENV)/bin/wager serve $(ARGS)
-demo: $(VENV)/.serve
+demo: $(VENV)/.kernels
 	@exec $(VENV)/bin/wager demo $(ARGS)
 # One process per core, each with one thread for linear algebra.
 test: export OPENBLAS_NUM_THREADS = 1
-test: $(VENV)/.bench
+test: $(VENV)/.bench $(VENV)/.kernels
 	$(PY) -m pytest --numprocesses logical --dist worksteal $(ARGS)
 mutations: $(VENV)/.dev
 	$(PY) -m tests.mutation $(ARGS)
@@ -77,6 +77,9 @@ $(VENV)/.serve: requirements/serve.txt $(VENV)/.made
 	@echo ../../../.. > "$$($(PY) -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/wager.pth"
 	@printf '#!/bin/sh\nexec "$$(dirname "$$(readlink -f "$$0")")/python" -P -m service "$$@"\n' > $(VENV)/bin/wager
 	@chmod +x $(VENV)/bin/wager
+	@touch $@
+# The cache of compiled kernels belongs to one version of the sources.
+$(VENV)/.kernels: $(VENV)/.serve $(shell find learners -name '*.py')
 	@echo "Compiling the learners for this machine ..."
 	@$(PY) -P -m learners
 	@touch $@

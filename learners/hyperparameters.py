@@ -1,5 +1,6 @@
 """Declares, validates and refuses hyperparameters of learners; defines common ranges."""
 
+from decimal import ROUND_CEILING, Context, Decimal
 from typing import Annotated, Any, Literal, TypeAlias, TypeVar, cast, dataclass_transform
 
 import pydantic
@@ -28,6 +29,12 @@ def hyperparameters(cls: type[ClassT]) -> type[ClassT]:
     """
     config = pydantic.ConfigDict(strict=True, extra="forbid", allow_inf_nan=False, use_attribute_docstrings=True)
     return cast(type[ClassT], pydantic.dataclasses.dataclass(frozen=True, kw_only=True, config=config)(cls))
+
+
+def rounded_up(bound: float) -> str:
+    """Return a number with four digits that is greater than a positive bound, for advice that must be accepted."""
+    exact = Decimal(bound) * Decimal("1.000001")  # strictly above, for the error of the caller's arithmetic
+    return f"{float(Context(prec=4, rounding=ROUND_CEILING).create_decimal(exact)):g}"
 
 
 def refusal(field: str, reason: str) -> pydantic.ValidationError:

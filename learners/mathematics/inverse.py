@@ -11,7 +11,7 @@ The test always uses the same vector and the rebuild the same steps, so all work
 import numpy as np
 
 from learners.base import FloatArray, IntArray, Problem
-from learners.hyperparameters import refusal
+from learners.hyperparameters import refusal, rounded_up
 from learners.kernels import compiled
 from learners.mathematics.ball import largest_diagonal, packed_cholesky, packed_product
 from learners.mathematics.linear_algebra import packed_solve_lower, packed_solve_upper, squared_norm
@@ -175,10 +175,8 @@ def check_conditioning(problem: Problem, regularization: float, propensity: floa
     """
     least = problem.norm_bound**2 / propensity / LARGEST_GROWTH
     if regularization < least:
-        reason = (
-            f"A's inverse would lose its precision: use a regularization of at least {least:.3g}, a smaller norm_bound"
-        )
-        raise refusal("regularization", f"{reason}, or more exploration")
+        advice = f"use a regularization of at least {rounded_up(least)}, a smaller norm_bound, or more exploration"
+        raise refusal("regularization", f"A's inverse would lose its precision: {advice}")
 
 
 def product(matrix: FloatArray, vector: FloatArray) -> FloatArray:

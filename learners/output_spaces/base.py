@@ -13,6 +13,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from learners.base import FloatArray
+from learners.hyperparameters import rounded_up
 
 
 class Constants(NamedTuple):
@@ -44,7 +45,7 @@ class OutputSpace(ABC):
         if share >= 1.0:
             least = share * self.constants.strong_convexity
             reason = f"4γ/(λν) is {share:.4g}, but must be less than 1"
-            raise ValueError(f"the regularization is too weak: {reason}; use a value above {least:.6g}")
+            raise ValueError(f"the regularization is too weak: {reason}; use a value of at least {rounded_up(least)}")
 
     @property
     @abstractmethod

@@ -63,13 +63,14 @@ class Results:
         return max(self.true_labels.values(), default=0) / max(1, len(self.correct))
 
 
-def run(url: str | None, rounds: int, seed: int) -> None:
+def run(url: str | None, rounds: int, seed: int, api_key: str | None = None) -> None:
     """Teach a new model for `rounds` rounds and print its accuracy.
 
     Args:
         url: URL of a running service. None means the one at `DEFAULT_URL`, or else a temporary one on empty data.
         rounds: number of predictions, each followed by its feedback.
         seed: seed of the generated contexts and labels.
+        api_key: sent with each request.
 
     Raises:
         DemoError: if no service answers, or the service refuses a request.
@@ -77,7 +78,7 @@ def run(url: str | None, rounds: int, seed: int) -> None:
     console = Console(highlight=False)
     with _service(url, console) as base:
         try:
-            results = asyncio.run(_teach(base, rounds, seed, console))
+            results = asyncio.run(_teach(_client(base, api_key), rounds, seed, console))
         except httpx2.HTTPError as error:
             raise DemoError(f"{base} does not answer: {error!r}") from error
     console.print()
@@ -96,10 +97,15 @@ def examples(rounds: int, seed: int) -> Iterator[tuple[list[float], str]]:
         yield (x / np.linalg.norm(x)).tolist(), f"label-{k}"
 
 
-async def _teach(base: str, rounds: int, seed: int, console: Console) -> Results:
+def _client(base: str, api_key: str | None) -> httpx2.AsyncClient:
+    headers = {} if api_key is None else {"X-API-Key": api_key}
+    return httpx2.AsyncClient(base_url=base, timeout=30.0, headers=headers)
+
+
+async def _teach(client: httpx2.AsyncClient, rounds: int, seed: int, console: Console) -> Results:
     results = Results()
     stream = examples(rounds, seed)
-    async with httpx2.AsyncClient(base_url=base, timeout=30.0) as client, _model(client) as model:
+    async with client, _model(client) as model:
         console.print(_introduction(model))
         with _progress(console) as progress:
             bar = progress.add_task("learning", total=rounds, accuracy=0.0)

@@ -84,12 +84,15 @@ def demo(
     ] = None,
     rounds: Annotated[int, typer.Option(min=1, help="Number of predictions.")] = 5000,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the generated data.")] = 1,
+    api_key: Annotated[
+        str | None, typer.Option(envvar="WAGER_API_KEY", help="Key with the scope admin, if the service needs one.")
+    ] = None,
 ) -> None:
     """Watch a model learn ten classes from right-or-wrong feedback, over HTTP."""
     from service.commands.demo import DemoError, run
 
     try:
-        run(url, rounds, seed)
+        run(url, rounds, seed, api_key)
     except DemoError as error:
         fail(str(error), EXIT_REFUSED)
 

@@ -4,6 +4,7 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+from service.api.responses import bodies, problem_types
 from service.api.responses.problem_types import every_kind
 from service.api.responses.problems import TYPE_PREFIX, problem_of_validation
 from service.app import create_app
@@ -17,11 +18,12 @@ _METHODS = ("get", "post", "put", "patch", "delete")
 _JSON = "application/json"
 
 _CONVENTIONS = """\
-- **Paths.** Every path exists twice: as written, and under `/v1`.
+- **Paths.** Every path below exists twice: as written, and under `/v1`.
 - **Query parameters** are strict: an unknown or repeated one gets 400, before the request has any effect.
   `/livez`, `/readyz`, `/metrics`, `/docs` and `/openapi.json` ignore them.
 - **Bodies** are JSON in UTF-8, with `Content-Type: application/json`, at most {mebibytes} MiB (`WAGER_MAX_BODY_BYTES`).
   They are strict: an unknown field, a number as a string, NaN or an infinity is refused, and the error names it.
+  A body of {large} KiB or more may have about {parts:,} objects, lists and members, and {members:,} members in one object.
 - **API keys** are required unless the service listens on loopback or is started with `WAGER_AUTH=off`. Send one as
   `Authorization: Bearer wk_...` or as `X-API-Key`. A malformed key gets 401 even if keys are not required. Each
   operation names its scope; `admin` includes the others. A key for some models gets 404 for the others, and 403 if
@@ -39,8 +41,10 @@ _CONVENTIONS = """\
 - **Reading your writes.** A prediction uses all feedback that was acknowledged before its request, by any worker.
 - **Batches** of at most {items} items (`WAGER_MAX_BATCH_ITEMS`) return 200, with a result or a problem for each item,
   in order.
-- **Errors** are `application/problem+json` (RFC 9457): see [Problems](#problems). 503 and 507 have `Retry-After`. A
-  body that takes longer than {seconds:g} s to arrive gets 408."""
+- **Errors** are `application/problem+json` (RFC 9457): see [Problems](#problems). Where a table
+  lists `invalid-request`, the type may be more specific: {validation}.
+  Any operation may return 500 `internal-error`. 503 and 507 have `Retry-After`, except that of `/readyz`. A body that
+  takes longer than {seconds:g} s to arrive gets 408."""
 
 _PROBLEMS = """\
 Every error is a [Problem](#problem). Its `type` is `{prefix}` and one of these names, which are stable. For
@@ -120,6 +124,10 @@ def _parts(api: Schema, settings: Settings) -> Iterator[str]:
         mebibytes=settings.max_body_bytes // 2**20,
         items=settings.max_batch_items,
         seconds=settings.body_timeout_seconds,
+        large=bodies.LARGE // 2**10,
+        parts=bodies.MOST_PARTS,
+        members=bodies.MOST_MEMBERS,
+        validation=", ".join(f"`{slug}`" for slug in problem_types.validation_slugs()),
     )
     for tag in dict.fromkeys(operation["tags"][0] for _, _, operation in operations):
         yield f"## {tag.capitalize()}"

@@ -24,7 +24,8 @@ def repair(
 
     Reads definitions, snapshots, logs and open predictions, and lists damage.
 
-    Exit codes: 0 without damage, 1 with damage, 2 for an unknown model.
+    Exit codes: 0 without damage, 1 with damage, 2 for an unknown model or invalid settings, 5 if the store does not
+    answer.
     """
     damaged = use_store(partial(_search, model))
     typer.echo(f"{damaged} damaged" if damaged else "nothing is damaged")

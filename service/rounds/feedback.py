@@ -18,21 +18,16 @@ from service.errors import (
 from service.models.answer_kinds import Answers
 from service.models.model import Model
 from service.per_item import apply_to_valid, attempt_each
-from service.prediction_id import PredictionId
 from service.replicas.upkeep import Upkeep
 from service.rounds.batching import ITEMS_AT_ONCE, Batcher
 from service.schemas.rounds import FeedbackAnswer, FeedbackRequest
 from service.store.base import Feedback, FeedbackResult, FeedbackStatus
-from service.wording.values import quoted
+from service.store.records.outcomes import Outcome
+from service.wording.values import quoted, shown
 
 _REFUSALS: dict[FeedbackStatus, tuple[type[WagerError], str, str]] = {
     FeedbackStatus.UNKNOWN: (PredictionNotFoundError, "there is no prediction {id}", "prediction_id"),
     FeedbackStatus.EXPIRED: (PredictionExpiredError, "the window of prediction {id} has closed", "prediction_id"),
-    FeedbackStatus.CONFLICT: (
-        FeedbackConflictError,
-        "the first feedback for prediction {id} was different: {first}",
-        "correct",
-    ),
     FeedbackStatus.INCONSISTENT: (
         InconsistentFeedbackError,
         "contradicts {truth} of prediction {id}",
@@ -75,7 +70,7 @@ class FeedbackJoiner:
             WagerError: if the feedback is refused.
         """
         result = await self._batcher.submit(_read(self._model.answers, request))
-        answer = _to_answer(request.prediction_id, result, self._model.answers.truth_field)
+        answer = _to_answer(request, result, self._model.answers.truth_field)
         if isinstance(answer, WagerError):
             raise answer
         return answer
@@ -87,7 +82,7 @@ class FeedbackJoiner:
         )
         truth_field = self._model.answers.truth_field
         return [
-            result if isinstance(result, Exception) else _to_answer(request.prediction_id, result, truth_field)
+            result if isinstance(result, Exception) else _to_answer(request, result, truth_field)
             for request, result in zip(requests, results, strict=True)
         ]
 
@@ -103,12 +98,22 @@ def _read(answers: Answers, request: FeedbackRequest) -> Feedback:
     return Feedback(request.prediction_id, request.correct, answers.read(request))
 
 
-def _to_answer(prediction_id: PredictionId, result: FeedbackResult, truth_field: str) -> FeedbackAnswer | WagerError:
+def _to_answer(request: FeedbackRequest, result: FeedbackResult, truth_field: str) -> FeedbackAnswer | WagerError:
     """Convert a result to the recorded outcome, or to the error that refuses the feedback."""
-    text, (status, outcome) = str(prediction_id), result
-    if outcome is None or status in _REFUSALS:
+    text, (status, outcome) = str(request.prediction_id), result
+    if outcome is None:
         error, detail, field = _REFUSALS[status]
-        first = "" if outcome is None else f"correct is {str(outcome.correct).lower()}"
-        return error(detail.format(id=quoted(text), first=first, truth=truth_field), field.format(truth=truth_field))
+        return error(detail.format(id=quoted(text), truth=truth_field), field.format(truth=truth_field))
+    if status is FeedbackStatus.CONFLICT:
+        return _conflict(request, outcome, truth_field)
     found: Literal["recorded", "duplicate"] = "recorded" if status is FeedbackStatus.RECORDED else "duplicate"
     return FeedbackAnswer(text, outcome.correct, found, outcome.round)
+
+
+def _conflict(request: FeedbackRequest, first: Outcome, truth_field: str) -> FeedbackConflictError:
+    """Return the error of feedback that differs from the first one, in `correct` or only in the truth."""
+    prediction = f"the first feedback for prediction {quoted(str(request.prediction_id))}"
+    recorded = f"recorded correct: {shown(first.correct)}"
+    if request.correct is not None and request.correct != first.correct:
+        return FeedbackConflictError(f"got {shown(request.correct)}; {prediction} {recorded}", "correct")
+    return FeedbackConflictError(f"differs from {prediction}, which {recorded}", truth_field)

@@ -137,6 +137,7 @@ class RoundLine(Answer):
     true_label: str | None
     true_labels: Annotated[list[str] | None, Field(examples=[None])]
     context: ShownContext
+    """The context that the model learns from: after the norm policy, so it may differ from the one sent."""
     rounds_seen: int
     """The number of rounds that the model had learned from when it predicted."""
     predicted_at: datetime

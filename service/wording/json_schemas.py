@@ -72,7 +72,7 @@ class Root(NamedTuple):
             yield from self._expanded(self.definitions[schema["$ref"].rpartition("/")[2]])
         elif "anyOf" in schema:
             for member in schema["anyOf"]:
-                yield from self._expanded(member)
+                yield from self._expanded(_bounded(member, schema))
         else:
             yield schema
 
@@ -106,6 +106,14 @@ class Root(NamedTuple):
         kinds = {each.get("type", "") for each in self._expanded(schema.get("items", {}))}
         items = _PLURALS.get(kinds.pop(), "items") if len(kinds) == 1 else "items"
         return f"a list of {size}{items}"
+
+
+def _bounded(member: Schema, union: Schema) -> Schema:
+    """Return an integer member with the bounds that pydantic writes next to the union, as for sizes in bytes."""
+    if member.get("type") != "integer":
+        return member
+    bounds = {"minimum": union.get("ge"), "maximum": union.get("le")}
+    return {**member, **{name: bound for name, bound in bounds.items() if bound is not None}}
 
 
 @cache

@@ -29,7 +29,11 @@ DIGEST = r"^[0-9a-f]{64}$"
 
 _NAME_RULE = "1 to 64 letters, digits, dots, hyphens or underscores, the first a letter or digit"
 
+BYTES = r"^\s*(\d*\.?\d+)\s*(\w+)?"
+"""pydantic's pattern of a size in bytes."""
+
 RULES = {
+    BYTES: 'a size such as "64MiB"',
     NAME: _NAME_RULE,
     PREFIX: "1 to 48 letters, digits, dots, hyphens or underscores, the first a letter or digit",
     CURSOR: f"the next_cursor of the previous page, which is a model's name: {_NAME_RULE}",

@@ -11,8 +11,12 @@ from service.wording.values import choices, quoted, shown
 Found = Mapping[str, Any]
 """One of pydantic's errors: `type`, `loc`, `msg`, `ctx` and, unless it was left out, `input`."""
 
-_THEIRS = frozenset({*get_args(ErrorType), "path_not_file"})
-"""Pydantic's error types. All other types that our schemas raise are ours, with our messages."""
+_THEIRS = frozenset({*get_args(ErrorType), "path_not_file", "path_not_directory", "byte_size", "byte_size_unit"})
+"""The types of pydantic's errors: those of its core, and of the special types in settings. All others are ours."""
+
+
+_MOST_NAME = 200
+"""Maximum characters of a member's name that a path repeats."""
 
 
 class Wrong(NamedTuple):
@@ -40,7 +44,7 @@ class Wrong(NamedTuple):
 def shown_field(field: str) -> str:
     """Return a path as an error shows it: shortened and escaped if a client chose an odd name."""
     text = quoted(field)
-    return field if text == f'"{field}"' else text
+    return field if field and text == f'"{field}"' else text
 
 
 def explain(found: Found, root: Root, skip: int = 0) -> Wrong:
@@ -60,7 +64,12 @@ def explain(found: Found, root: Root, skip: int = 0) -> Wrong:
 
 
 def _joined(path: tuple[str, ...]) -> str | None:
-    return ".".join(path) or None
+    return ".".join(map(_shortened, path)) if path else None
+
+
+def _shortened(name: str) -> str:
+    """Return the name of a member, shortened if a client sent a very long one."""
+    return name if len(name) <= _MOST_NAME else f"{name[:_MOST_NAME]}…"
 
 
 def _wrong_value(found: Found, place: Place, root: Root) -> str:
@@ -93,12 +102,16 @@ def _not_finite(found: Found, *_: object) -> str:
 def _wrong_number(found: Found, place: Place, root: Root) -> str:
     given = found.get("input")
     if isinstance(given, int) and not isinstance(given, bool):
-        return f"got {shown(given)}; must be a number below 1.8e308"
+        return f"got {shown(given)}; must be a number between -1.8e308 and 1.8e308"
     return _wrong_value(found, place, root)
 
 
 def _no_file(*_: object) -> str:
     return "must be the path of a file"
+
+
+def _no_directory(*_: object) -> str:
+    return "must be the path of a directory"
 
 
 def _own_words(found: Found, *_: object) -> str:
@@ -114,6 +127,7 @@ _REASONS: dict[str, Callable[[Found, Place, Root], str]] = {
     "finite_number": _not_finite,
     "float_type": _wrong_number,
     "path_not_file": _no_file,
+    "path_not_directory": _no_directory,
     "value_error": _own_words,
     "assertion_error": _own_words,
 }

@@ -81,6 +81,7 @@ def choices(given: str, known: tuple[str, ...], what: str) -> str:
         known: at least one.
         what: names the known texts, such as "known fields".
     """
-    close = get_close_matches(given, known, 1) if len(given) <= MOST_CHARACTERS else []
+    by_lower = {name.lower(): name for name in known}
+    close = get_close_matches(given.lower(), by_lower, 1) if len(given) <= MOST_CHARACTERS else []
     listed = f"{what}: {', '.join(known)}"
-    return f"did you mean {quoted(close[0])}? {listed[0].upper()}{listed[1:]}" if close else listed
+    return f"did you mean {quoted(by_lower[close[0]])}? {listed[0].upper()}{listed[1:]}" if close else listed

@@ -51,7 +51,9 @@ def _read(bodies: type[_Body], item: Any) -> _Body:
         return bodies.model_validate(item)
     except pydantic.ValidationError as error:
         found = error.errors(include_url=False)
-        raise InvalidBodyError(problem_of_validation(found, root_of(bodies), most=_MOST_FIELDS)) from None
+        raise InvalidBodyError(
+            problem_of_validation(found, root_of(bodies), most=_MOST_FIELDS, whole="the item")
+        ) from None
 
 
 @cache

@@ -8,6 +8,7 @@ read.
 import json
 from collections.abc import Iterator, Mapping
 from email.message import Message
+from email.utils import collapse_rfc2231_value
 from functools import lru_cache
 from typing import Any
 
@@ -59,11 +60,24 @@ def check_charset(content_type: bytes) -> None:
         raise HTTPException(415, f"Content-Type has more than {_MOST_TYPE_BYTES} bytes")
     parsed = Message()
     parsed["Content-Type"] = content_type.decode("latin-1")
-    charset = parsed.get_param("charset", "utf-8")
-    if str(charset).lower() not in ("utf-8", "utf8"):
-        raise HTTPException(
-            415, f"the body must be UTF-8, but Content-Type declares the charset {quoted(str(charset))}"
-        )
+    charset = collapse_rfc2231_value(parsed.get_param("charset", "utf-8"))
+    if charset.lower() not in ("utf-8", "utf8"):
+        raise HTTPException(415, f"the body must be UTF-8, but Content-Type declares the charset {quoted(charset)}")
+
+
+def check_utf8(body: bytes) -> None:
+    """Refuse a body in another encoding than UTF-8. Python's parser would accept UTF-16, UTF-32 and lone surrogates.
+
+    Raises:
+        HTTPException: with status 400.
+    """
+    try:
+        body.decode()
+        null = body.find(b"\0")  # every character of JSON's syntax has one in UTF-16 and UTF-32
+        if null >= 0:
+            raise UnicodeDecodeError("utf-8", body, null, null + 1, "null byte")
+    except UnicodeDecodeError as error:
+        raise HTTPException(400) from error
 
 
 async def read_large(request: Request, body: bytes, model: pydantic.TypeAdapter[Any]) -> Any:
@@ -103,6 +117,7 @@ def _read(body: bytes, model: pydantic.TypeAdapter[Any]) -> Any:
 
 def _read_as_fastapi(body: bytes, model: pydantic.TypeAdapter[Any]) -> Any:
     """Read an invalid body with Python's parser, so that its errors are the same as for a small body."""
+    check_utf8(body)
     try:
         value = json.loads(body)
     except json.JSONDecodeError as error:

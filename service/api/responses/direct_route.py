@@ -8,7 +8,7 @@ from fastapi import Request, Response
 from pydantic import TypeAdapter, ValidationError
 from starlette.requests import ClientDisconnect
 
-from service.api.responses.bodies import LARGE, answer_with, check_charset, is_json, read_large
+from service.api.responses.bodies import LARGE, answer_with, check_charset, check_utf8, is_json, read_large
 from service.api.responses.strict_route import Handler, StrictRoute
 
 
@@ -35,7 +35,10 @@ class DirectRoute(StrictRoute):
             try:
                 body = await request.body()
                 given = read(body) if len(body) < LARGE else await read_large(request, body, reader)
-            except (ValidationError, ClientDisconnect):
+            except ClientDisconnect:
+                return await general(request)
+            except ValidationError:
+                check_utf8(body)
                 return await general(request)
             answer = await function(given)
             return await answer_with(request, answer, status, self.answer_headers(answer))

@@ -105,6 +105,11 @@ def of_validation(error_type: str) -> Kind:
     return (_OF_VALIDATION | OF_QUERY).get(error_type, INVALID_REQUEST)
 
 
+def validation_slugs() -> list[str]:
+    """Return the stable names of the kinds that validation gives instead of `invalid-request`, in order."""
+    return sorted({kind.slug for kind in (*_OF_VALIDATION.values(), WRONG_TYPE, OUT_OF_RANGE)})
+
+
 def every_kind() -> list[Kind]:
     """Return all kinds, ordered by status and name."""
     others = {INVALID_JSON, BODY_TOO_LARGE, UNSUPPORTED_MEDIA_TYPE, WRONG_TYPE, OUT_OF_RANGE, INTERNAL_ERROR}

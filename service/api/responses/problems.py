@@ -52,7 +52,7 @@ def problem_of(error: errors.WagerError) -> Problem:
 
 
 def problem_of_validation(
-    found: Sequence[Mapping[str, Any]], root: Root, skip: int = 0, most: int = MOST_FIELDS
+    found: Sequence[Mapping[str, Any]], root: Root, skip: int = 0, most: int = MOST_FIELDS, whole: str = "the body"
 ) -> Problem:
     """Return the problem of pydantic's errors.
 
@@ -61,9 +61,10 @@ def problem_of_validation(
         root: the schema of the value that was validated.
         skip: the first steps of each path to leave out.
         most: maximum fields to list.
+        whole: name of the whole value, for errors without a field.
     """
     wrong = [explain(item, root, skip) for item in found[:most]]
-    listed = [FieldError(field=each.field, detail=each.sentence("the body")) for each in wrong]
+    listed = [FieldError(field=each.field, detail=each.sentence(whole)) for each in wrong]
     problem = _problem(problem_types.of_validation(wrong[0].type), listed[0].detail, wrong[0].field)
     return problem.model_copy(update={"errors": listed})
 

@@ -72,7 +72,12 @@ def parse_store_url(url: str) -> StoreAddress:
     Raises:
         ValueError: if the URL is invalid. The message does not repeat the URL, which may contain a password.
     """
-    parts = urlsplit(url)
+    if not url.isprintable() or " " in url:  # urlsplit would drop some of them
+        raise ValueError("must not contain spaces or control characters: percent-encode them")
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        raise ValueError("must have a valid host: an IPv6 address in brackets, such as redis://[::1]:6379") from None
     tls = parts.scheme.startswith("rediss")
     kind = _kind(parts.scheme)
     options = _options(kind, parts)

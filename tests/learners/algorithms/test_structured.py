@@ -262,9 +262,9 @@ def test_unknown_truths_and_large_evidence_are_harmless(kind: str) -> None:
 @pytest.mark.parametrize(
     ("kind", "n_labels", "settings", "field", "reason"),
     [
-        ("label-set", 4, {"regularization": 2.0}, "regularization", "use a value above 2"),
-        ("level", 5, {"regularization": 2.0}, "regularization", "use a value above 2"),
-        ("permutahedron", 3, {"regularization": 1.0}, "regularization", "use a value above 1"),
+        ("label-set", 4, {"regularization": 2.0}, "regularization", "use a value of at least 2.001"),
+        ("level", 5, {"regularization": 2.0}, "regularization", "use a value of at least 2.001"),
+        ("permutahedron", 3, {"regularization": 1.0}, "regularization", "use a value of at least 1.001"),
         ("permutahedron", 3, {"sharpness": 1.0}, "sharpness", "takes a regularization"),
         ("birkhoff", 3, {"regularization": 1.0}, "regularization", "takes a sharpness"),
         ("birkhoff", 3, {"sharpness": 2.0}, "sharpness", "less than 2"),
@@ -280,6 +280,16 @@ def test_hyperparameters_outside_the_theory_are_refused(
     with pytest.raises(pydantic.ValidationError, match=reason) as caught:
         make(kind, n_labels, **settings)
     assert [error["loc"] for error in caught.value.errors()] == [(field,)]
+
+
+@pytest.mark.parametrize("n_labels", [2, 3, 7, 20, 1000])
+@pytest.mark.parametrize("kind", ["label-set", "level", "permutahedron"])
+def test_the_advised_regularization_is_accepted(kind: str, n_labels: int) -> None:
+    """A client that follows the advice of a refusal gets its model."""
+    with pytest.raises(pydantic.ValidationError) as caught:
+        make(kind, n_labels, regularization=1e-6)
+    advised = float(str(caught.value).split("at least ")[1].split()[0])
+    assert make(kind, n_labels, regularization=advised)
 
 
 @EACH_KIND

@@ -39,6 +39,7 @@ TYPES: list[tuple[str, ...]] = [
 ]
 
 WITH_PARAMETERS = [
+    "application/json; charset*=utf-8''utf-8",
     *("application/json; charset=utf-8", "application/json;charset=UTF-8", 'Application/JSON ; Charset="Utf-8"'),
     *("application/json; charset=utf8", 'application/json; profile="a; charset=latin-1"', "application/ld+json; v=1"),
 ]

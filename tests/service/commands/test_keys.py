@@ -12,7 +12,7 @@ from typer.testing import CliRunner, Result
 
 from service.app import create_app
 from service.commands.main import app
-from service.commands.options import EXIT_REFUSED, EXIT_STORE
+from service.commands.options import EXIT_REFUSED, EXIT_SETTINGS, EXIT_STORE
 from service.processes import tied_command
 from service.settings import Settings
 from service.store.embedded.server import EmbeddedServer
@@ -29,6 +29,22 @@ def _isolated(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 def keys(*arguments: str) -> Result:
     """Run `wager keys` with these arguments in this process."""
     return CliRunner().invoke(app, ["keys", *arguments])
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        (("--models", "a-*", "--models", "b-*"), "a key has one pattern"),
+        (("--expires-in-days", "0"), "must be more than 0"),
+        (("--expires-in-days", "nan"), "must be more than 0"),
+    ],
+    ids=str,
+)
+def test_useless_keys_are_refused(options: tuple[str, ...], reason: str) -> None:
+    """A key that would differ from the request, or expire at its creation, is not created."""
+    refused = keys("create", "the tests", "--scope", "read", *options)
+    assert (refused.exit_code, refused.stdout) == (EXIT_SETTINGS, "")
+    assert reason in refused.stderr
 
 
 def id_of(issued: Result) -> str:
