@@ -23,7 +23,8 @@ _CONVENTIONS = """\
   `/livez`, `/readyz`, `/metrics`, `/docs` and `/openapi.json` ignore them.
 - **Bodies** are JSON in UTF-8, with `Content-Type: application/json`, at most {mebibytes} MiB (`WAGER_MAX_BODY_BYTES`).
   They are strict: an unknown field, a number as a string, NaN or an infinity is refused, and the error names it.
-  A body of {large} KiB or more may have about {parts:,} objects, lists and members, and {members:,} members in one object.
+  A body of {large} KiB or more may have about {parts:,} objects, lists and members, and {members:,} members in one
+  object.
 - **API keys** are required unless the service listens on loopback or is started with `WAGER_AUTH=off`. Send one as
   `Authorization: Bearer wk_...` or as `X-API-Key`. A malformed key gets 401 even if keys are not required. Each
   operation names its scope; `admin` includes the others. A key for some models gets 404 for the others, and 403 if

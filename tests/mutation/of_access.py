@@ -106,7 +106,7 @@ ACCESS = (
         concept="charset",
         home="check_charset",
         laws=("test_another_charset_than_utf_8_is_refused",),
-        errors=(("every charset passes", "check_charset", "str(charset).lower() not in ('utf-8', 'utf8')", "False"),),
+        errors=(("every charset passes", "check_charset", "charset.lower() not in ('utf-8', 'utf8')", "False"),),
     ),
     Errors(
         concept="wrong keys",

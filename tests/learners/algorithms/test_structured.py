@@ -264,6 +264,7 @@ def test_unknown_truths_and_large_evidence_are_harmless(kind: str) -> None:
     [
         ("label-set", 4, {"regularization": 2.0}, "regularization", "use a value of at least 2.001"),
         ("level", 5, {"regularization": 2.0}, "regularization", "use a value of at least 2.001"),
+        ("level", 3, {"regularization": 1e-6}, "regularization", "use a value of at least 2.829"),
         ("permutahedron", 3, {"regularization": 1.0}, "regularization", "use a value of at least 1.001"),
         ("permutahedron", 3, {"sharpness": 1.0}, "sharpness", "takes a regularization"),
         ("birkhoff", 3, {"regularization": 1.0}, "regularization", "takes a sharpness"),
@@ -276,30 +277,20 @@ def test_unknown_truths_and_large_evidence_are_harmless(kind: str) -> None:
 def test_hyperparameters_outside_the_theory_are_refused(
     kind: str, n_labels: int, settings: dict[str, Any], field: str, reason: str
 ) -> None:
-    """A weak regularizer or too many labels are refused by field name, with an alternative."""
+    """A weak regularizer or too many labels are refused by field name, with advice that is accepted."""
     with pytest.raises(pydantic.ValidationError, match=reason) as caught:
         make(kind, n_labels, **settings)
     assert [error["loc"] for error in caught.value.errors()] == [(field,)]
-
-
-@pytest.mark.parametrize("n_labels", [2, 3, 7, 20, 1000])
-@pytest.mark.parametrize("kind", ["label-set", "level", "permutahedron"])
-def test_the_advised_regularization_is_accepted(kind: str, n_labels: int) -> None:
-    """A client that follows the advice of a refusal gets its model."""
-    with pytest.raises(pydantic.ValidationError) as caught:
-        make(kind, n_labels, regularization=1e-6)
-    advised = float(str(caught.value).split("at least ")[1].split()[0])
-    assert make(kind, n_labels, regularization=advised)
+    if "at least " in reason:
+        make(kind, n_labels, regularization=float(reason.split("at least ")[1]))
 
 
 @EACH_KIND
-@pytest.mark.parametrize(
-    "settings", [{"learning_rate": "adaptive"}, {"learning_rate": "parameter-free", "radius": 1.0}], ids=str
-)
-def test_contradictions_are_refused(kind: str, settings: dict[str, Any]) -> None:
+@pytest.mark.parametrize("more", [{"learning_rate": "adaptive"}, {"learning_rate": "parameter-free", "radius": 1.0}])
+def test_contradictions_are_refused(kind: str, more: dict[str, Any]) -> None:
     """An adaptive step needs a radius, and a parameter-free one must not have it."""
     with pytest.raises(pydantic.ValidationError, match="radius"):
-        make(kind, **settings)
+        make(kind, **more)
 
 
 @pytest.mark.parametrize("rate", [0.5, "parameter-free"])

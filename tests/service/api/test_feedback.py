@@ -31,7 +31,7 @@ async def test_feedback_may_have_the_true_label(api: Api) -> None:
     problem_of(await api.judge(prediction_id, true_label="purple"), 422, "unknown-label", "true_label")
     assert body_of(await api.judge(prediction_id, true_label=truth), 200)["correct"] is False
     assert body_of(await api.judge(prediction_id, correct=False, true_label=truth), 200)["status"] == "duplicate"
-    problem_of(await api.judge(prediction_id, true_label=drawn), 409, "feedback-conflict", "correct")
+    problem_of(await api.judge(prediction_id, true_label=drawn), 409, "feedback-conflict", "true_label")
     (line,) = await api.rounds()
     assert (line["label"], line["true_label"], line["correct"]) == (drawn, truth, False)
 

@@ -34,4 +34,4 @@ def check_problem(problem: Mapping[str, Any]) -> None:
         check_plain(each["detail"])
         field = each.get("field")
         if field is not None and field.isprintable() and len(field) <= 60 and not set(field) & {'"', "\\"}:
-            assert each["detail"].startswith(f"{field}: ")
+            assert each["detail"].startswith(f"{field}: " if field else '"": ')
