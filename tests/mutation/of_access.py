@@ -109,6 +109,24 @@ ACCESS = (
         errors=(("every charset passes", "check_charset", "charset.lower() not in ('utf-8', 'utf8')", "False"),),
     ),
     Errors(
+        concept="encoding",
+        home="check_utf8",
+        laws=("test_only_utf_8_is_read",),
+        errors=(
+            ("null bytes pass", "check_utf8", "null >= 0", "False"),
+            ("undecodable bytes pass", "check_utf8", "body.decode()", "body.decode(errors='replace')"),
+        ),
+    ),
+    Errors(
+        concept="refused requests",
+        home="without_traceback",
+        laws=("test_a_refused_request_leaves_no_cycles", "test_a_disconnect_interrupts_no_request_without_a_body"),
+        errors=(
+            ("tracebacks are kept", "without_traceback", "found.__traceback__ = None", "pass"),
+            ("a disconnect fails a download", "BodyLimit.__call__", "not has_body(scope)", "False"),
+        ),
+    ),
+    Errors(
         concept="wrong keys",
         home="WrongKeys",
         laws=(
