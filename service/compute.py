@@ -74,10 +74,7 @@ class Compute:
         job = _Job(owner, function, args, loop, loop.create_future())
         self._waiting.setdefault(owner, deque()).append(job)
         self._dispatch()
-        try:
-            result: _T = await job.future
-        finally:
-            del job  # an error refers to this frame, and the future to the error
+        result: _T = await job.future
         return result
 
     async def run_costly(self, cost: int, owner: str, function: Callable[..., _T], *args: Any) -> _T:
@@ -126,7 +123,7 @@ class Compute:
             error = raised
         with contextlib.suppress(RuntimeError):  # the event loop has ended, so nobody waits for the result
             job.loop.call_soon_threadsafe(self._done, job, result, error)
-        del job, result, error  # an error refers to this frame
+        del job, result, error  # an error refers to this frame: a cycle would keep the job until a full collection
 
     def _done(self, job: _Job, result: Any, error: Exception | None) -> None:
         self._running[job.owner] -= 1

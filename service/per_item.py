@@ -7,7 +7,6 @@ from typing import TypeVar
 import pydantic
 
 from service.errors import WagerError
-from service.tracebacks import without_traceback
 
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
@@ -30,7 +29,7 @@ def _attempt(function: Callable[[_Item], _Result], item: _Item) -> _Result | Exc
     try:
         return function(item)
     except (WagerError, pydantic.ValidationError) as refusal:
-        return without_traceback(refusal)
+        return refusal
 
 
 async def apply_to_valid(

@@ -42,8 +42,7 @@ ROOMS: dict[str, str] = {
     "service.schemas": "service.errors service.strict_body service.prediction_id service.contexts service.wording",
     "service.processes": "",
     "service.draining": "",
-    "service.tracebacks": "",
-    "service.per_item": "service.errors service.tracebacks",
+    "service.per_item": "service.errors",
     "service.compute": "service.errors",
     # the store
     "service.store.records": "service.errors service.prediction_id learners.base",
@@ -67,7 +66,7 @@ ROOMS: dict[str, str] = {
     ),
     "service.observability": "service.errors service.request_context service.store service.replicas",
     # the interface
-    "service.api.responses": f"{_WORDS} service.compute service.per_item service.tracebacks",
+    "service.api.responses": f"{_WORDS} service.compute service.per_item",
     "service.api.middleware": f"{_WORDS} service.store service.access service.observability service.api.responses",
     "service.api.resources": (
         f"{_WORDS} service.store service.compute service.per_item service.catalogue service.rounds "

@@ -16,7 +16,6 @@ from service.api.responses.headers import SECURITY_HEADERS
 from service.api.responses.problem_types import Kind
 from service.api.responses.request_schemas import schema_of
 from service.schemas.problems import FieldError, Problem
-from service.tracebacks import without_traceback
 from service.wording.bad_json import syntax_error, unreadable
 from service.wording.json_schemas import Root
 from service.wording.validation import explain, shown_field
@@ -157,7 +156,6 @@ def _headers(error: errors.WagerError) -> dict[str, str] | None:
 
 async def _on_wager_error(_: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, errors.WagerError)
-    without_traceback(error)
     if isinstance(error, errors.StoreCorruptError):
         _log.error("%s", error.detail)
     return answer_to(error)
@@ -165,7 +163,6 @@ async def _on_wager_error(_: Request, error: Exception) -> JSONResponse:
 
 async def _on_validation_error(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)
-    without_traceback(error)
     found = error.errors()
     part, *path = found[0]["loc"]
     if found[0]["type"] == "json_invalid":
@@ -184,7 +181,6 @@ def _wrong_media_type(request: Request) -> str:
 
 async def _on_http_error(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, HTTPException)
-    without_traceback(error)
     if error.status_code == 400:
         error = HTTPException(400, _NOT_JSON + unreadable(error.__cause__))
     if error.status_code == 404:

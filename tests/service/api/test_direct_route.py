@@ -110,6 +110,14 @@ async def test_only_utf_8_is_read(app: FastAPI, encoding: str, label: str) -> No
     assert answer.json()["detail"].startswith("the body is not JSON: it is not UTF-8: byte 0x")
 
 
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be", "utf-32-le"])
+async def test_null_bytes_are_not_utf_8(app: FastAPI, encoding: str) -> None:
+    """ASCII text in UTF-16 or UTF-32 is decodable UTF-8, but has null bytes, which JSON never has."""
+    answer = await _post(app, "/direct/predict", '{"model":"m","context":[1]}'.encode(encoding), (JSON,))
+    assert answer.status_code == 400
+    assert answer.json()["detail"].startswith("the body is not JSON: it is not UTF-8: byte 0x00")
+
+
 @pytest.mark.parametrize("content_type", [JSON, *WITH_PARAMETERS])
 async def test_no_parameter_of_the_content_type_leaves_the_fast_path(
     app: FastAPI, monkeypatch: pytest.MonkeyPatch, content_type: str

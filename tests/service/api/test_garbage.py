@@ -22,6 +22,8 @@ WRONG: dict[str, tuple[str, Any]] = {
     "wrong numbers": ("/predict", {"model": MODEL, "context": ["x"] * _MANY}),
     "too many numbers": ("/predict", {"model": MODEL, "context": [1.5] * _MANY}),
     "a long name": ("/predict", {"model": MODEL, "context": [1, 2, 3], "x" * 200_000: 1}),
+    "a small body": ("/predict", {"model": MODEL, "context": [1, 2, 3], "x" * 30_000: 1}),
+    "small numbers": ("/predict", {"model": MODEL, "context": [1.5] * 6000}),
     "a missing model": ("/predict", {"model": "missing", "context": [1.5] * _MANY}),
     "a wrong type": ("/predict", [1.5] * _MANY),
     "unknown members of items": (
