@@ -29,17 +29,20 @@ _Id = Annotated[str, typer.Argument(help="Id of the key: the 12 hex digits after
 def create(
     name: Annotated[str, typer.Argument(help="Owner or purpose of the key.")],
     scope: Annotated[list[str], typer.Option(help="predict, feedback, read or admin. Repeat for several.")],
-    models: Annotated[list[str], typer.Option(help="One pattern of model names, such as 'shop-*'.")] = ["*"],  # noqa: B006  typer copies it
+    models: Annotated[
+        list[str] | None, typer.Option(help="One pattern of model names, such as 'shop-*'. Unset: all models.")
+    ] = None,
     limit: Annotated[str | None, typer.Option(help="Maximum requests, such as 100/second. Unset: no limit.")] = None,
     expires_in_days: Annotated[float | None, typer.Option(help="Days until the key expires. Unset: never.")] = None,
 ) -> None:
     """Create a key and print it once."""
-    if len(models) > 1:  # typer would take the last one silently
+    pattern, *others = models or ["*"]
+    if others:  # typer would take the last one silently
         fail("models: a key has one pattern; create a key for each", EXIT_SETTINGS)
     if expires_in_days is not None and not expires_in_days > 0:
         fail(f"expires-in-days: got {expires_in_days:g}; must be more than 0", EXIT_SETTINGS)
     seconds = None if expires_in_days is None else expires_in_days * 86_400
-    _print_issued(_administer(lambda admin: admin.create(name, scope, models[0], limit, seconds)))
+    _print_issued(_administer(lambda admin: admin.create(name, scope, pattern, limit, seconds)))
 
 
 @app.command("list")
