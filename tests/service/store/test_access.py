@@ -21,7 +21,7 @@ from service.store.redis.redis_store import RedisStore
 from service.store.stored_models import ListedModel, ModelKey
 from tests.certificates import Certificates
 from tests.fleets import Cluster, Server
-from tests.servers import REDIS_SERVER, wait_until
+from tests.servers import REDIS_SERVER, free_port, wait_until
 from tests.service.store.samples import MOMENT, NOW, STRICT, WINDOW, id_of, sample_predictions
 
 KEY = ModelKey("forest", "first")
@@ -123,7 +123,8 @@ async def test_a_client_without_a_certificate_is_refused(tls_url: str, certifica
 
 async def test_a_cluster_url_applies_tls_to_every_server(tmp_path: Path, certificates: Certificates) -> None:
     """rediss+cluster:// uses TLS to every server that the cluster names."""
-    options: dict[str, Any] = {"cluster_enabled": "yes", "cluster_port": "0", "tls_cluster": "yes"}
+    # The default port of the cluster bus, the port + 10,000, may be in use.
+    options: dict[str, Any] = {"cluster_enabled": "yes", "cluster_port": str(free_port()), "tls_cluster": "yes"}
     server = Server(tmp_path, tls=certificates, **options).start()
     with server.ended():
         wait_until(server.answers)
