@@ -46,6 +46,10 @@ class CheckedLearner(ABC, Generic[StateT]):
         """0: `fold` has no cost per call."""
         return 0
 
+    def warnings(self, state: StateT) -> list[str]:  # noqa: ARG002  most states have no limits
+        """See `Learner.warnings`."""
+        return []
+
     @abstractmethod
     def decide_unchecked(self, state: StateT, contexts: Contexts) -> Decisions:
         """See `Learner.decide_unchecked`."""

@@ -105,7 +105,14 @@ def decode_state(learner: AnyLearner, data: bytes | memoryview) -> Any:
         _check_array(name, arrays.get(name), layout)
     if len(arrays) != len(learner.state_type._fields):
         raise InvalidStateError(f"unknown arrays: {sorted(set(arrays) - set(state_layout(learner)))}")
+    _check_rows(arrays, layouts)
     return learner.state_type(**{name: np.array(array, order="C") for name, array in arrays.items()})
+
+
+def _check_rows(arrays: Mapping[str, Any], layouts: Mapping[str, ArrayLayout]) -> None:
+    lengths = {name: len(arrays[name]) for name, layout in layouts.items() if layout.grows}
+    if len(set(lengths.values())) > 1:
+        raise InvalidStateError(f"arrays that grow together differ in their number of rows: {lengths}")
 
 
 def _gained(
@@ -160,8 +167,8 @@ def _metadata(data: bytes | memoryview) -> Mapping[str, str]:
 def _check_array(name: str, array: Any, layout: ArrayLayout) -> None:
     if array is None:
         raise InvalidStateError(f"{name} is missing")
-    if array.dtype != layout.dtype or array.shape != layout.shape:
-        raise InvalidStateError(f"{name} is {array.dtype}{array.shape}, not {layout.dtype}{layout.shape}")
+    if not layout.fits(array):
+        raise InvalidStateError(f"{name} is {array.dtype}{array.shape}, not {layout}")
     if not np.isfinite(array).all():
         raise InvalidStateError(f"{name} holds numbers that are not finite")
     if (array < layout.least).any():

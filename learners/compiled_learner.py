@@ -34,6 +34,13 @@ class CompiledLearner(CheckedLearner[StateT]):
         state: StateT = zero_state(self)  # type: ignore[arg-type]
         return state
 
+    def prepare(self, state: StateT, contexts: Contexts) -> tuple[StateT, Contexts]:
+        """Return the state with room for contexts to be folded, and the contexts in the form that the kernels take.
+
+        May change the state in place.
+        """
+        return state, contexts
+
     def decide_unchecked(self, state: StateT, contexts: Contexts) -> Decisions:
         """See `Learner.decide_unchecked`."""
         distributions = np.empty((contexts.n, self.problem.n_labels))

@@ -63,6 +63,15 @@ def row(contexts: Contexts, i: int) -> tuple[IntArray, FloatArray]:
     return contexts.indices[start:stop], contexts.values[start:stop]
 
 
+@compiled
+def longest(starts: IntArray) -> int:
+    """Return the largest number of entries of a context."""
+    most = 0
+    for i in range(len(starts) - 1):
+        most = max(most, starts[i + 1] - starts[i])
+    return most
+
+
 class Kernels(NamedTuple):
     """A learner's verbs as compiled functions, and its hyperparameters in the form that they take.
 

@@ -11,7 +11,8 @@ from learners.base import AnyLearner, FloatArray, IntArray, Problem
 class Layout(NamedTuple):
     """The dtype, shape and range of a state array, annotated on its field.
 
-    A size is a symbol of `dimensions`, the name of an integer attribute of the learner, or a number.
+    A size is a symbol of `dimensions`, the name of an integer attribute of the learner, or a number. The size `R`
+    grows: all arrays whose first axis is `R` have the same number of rows, at most the learner's `most_rows`.
     """
 
     dtype: str
@@ -24,6 +25,8 @@ NonNegativeScalar: TypeAlias = Annotated[FloatArray, Layout("float64", least=0.0
 PositiveScalar: TypeAlias = Annotated[FloatArray, Layout("float64", least=1e-300)]
 Count: TypeAlias = Annotated[IntArray, Layout("int64", least=0.0)]
 LabelVectors: TypeAlias = Annotated[FloatArray, Layout("float64", ("d", "K"))]  # one column per label
+RowVectors: TypeAlias = Annotated[FloatArray, Layout("float64", ("R", "K"))]  # K numbers for each row in use
+RowSquares: TypeAlias = Annotated[FloatArray, Layout("float64", ("R", "K"), least=0.0)]
 Triangle: TypeAlias = Annotated[FloatArray, Layout("float64", ("P",))]  # the packed lower triangle of n rows
 
 
@@ -37,13 +40,31 @@ def dimensions(problem: Problem) -> dict[str, int]:
     return {"K": K, "d": d, "p": d * (d + 1) // 2, "n": n, "P": n * (n + 1) // 2}
 
 
+FEWEST_ROWS = 16
+"""Rows of arrays that grow, in a new state."""
+
+_GROWING = "R"
+
+
 class ArrayLayout(NamedTuple):
     """A `Layout` whose symbols are replaced by the dimensions of a problem."""
 
     dtype: np.dtype[Any]
-    shape: tuple[int, ...]
+    shape: tuple[int, ...]  # the largest one if the array grows
     least: float
     most: float
+    grows: bool = False  # whether the first axis may be shorter
+
+    def fits(self, array: Any) -> bool:
+        """Check an array's type, dtype and shape, but not its numbers."""
+        if type(array) is not np.ndarray or array.dtype != self.dtype or array.ndim != len(self.shape):
+            return False
+        shape = (min(len(array), self.shape[0]), *self.shape[1:]) if self.grows else self.shape
+        return bool(array.shape == shape)
+
+    def __str__(self) -> str:
+        shape = ("up to " if self.grows else "") + str(self.shape)
+        return f"{self.dtype}{shape}"
 
 
 def state_layout(learner: AnyLearner) -> dict[str, ArrayLayout]:
@@ -53,21 +74,44 @@ def state_layout(learner: AnyLearner) -> dict[str, ArrayLayout]:
 
 
 def _sized(layout: Layout, learner: AnyLearner) -> ArrayLayout:
-    symbols = dimensions(learner.problem)
+    symbols = dimensions(learner.problem) | {_GROWING: getattr(learner, "most_rows", 0)}
 
     def size(symbol: str) -> int:
         return int(symbol) if symbol.isdigit() else symbols[symbol] if symbol in symbols else getattr(learner, symbol)
 
     shape = tuple(size(symbol) for symbol in layout.shape)
     least, most = (0.0, size(layout.index_of) - 1.0) if layout.index_of else (layout.least, math.inf)
-    return ArrayLayout(np.dtype(layout.dtype), shape, least, most)
+    return ArrayLayout(np.dtype(layout.dtype), shape, least, most, _GROWING in layout.shape)
+
+
+def resized(learner: Any, state: Any, rows: int) -> Any:
+    """Return the state with this many rows in the arrays that grow; new rows are zero."""
+    layout = state_layout(learner)
+    return type(state)(
+        **{name: _with_rows(array, rows) if layout[name].grows else array for name, array in state._asdict().items()}
+    )
+
+
+def _with_rows(array: Any, rows: int) -> Any:
+    larger = np.zeros((rows, *array.shape[1:]), array.dtype)
+    larger[: len(array)] = array
+    return larger
+
+
+def size_in_bytes(state: Any) -> int:
+    """Return the present size of a state in bytes."""
+    return sum(array.nbytes for array in state)
 
 
 def state_bytes(learner: AnyLearner) -> int:
-    """Return the size of the learner's state in bytes, without allocating one."""
+    """Return the size in bytes of the learner's state, the largest one if it grows, without allocating one."""
     return sum(array.dtype.itemsize * math.prod(array.shape) for array in state_layout(learner).values())
 
 
 def zero_state(learner: AnyLearner) -> Any:
-    """Return a state of the learner's type with every array zero."""
-    return learner.state_type(*(np.zeros(array.shape, array.dtype) for array in state_layout(learner).values()))
+    """Return a state of the learner's type with every array zero, and few rows in the arrays that grow."""
+    return learner.state_type(*(np.zeros(_first_shape(array), array.dtype) for array in state_layout(learner).values()))
+
+
+def _first_shape(layout: ArrayLayout) -> tuple[int, ...]:
+    return (min(FEWEST_ROWS, layout.shape[0]), *layout.shape[1:]) if layout.grows else layout.shape

@@ -11,6 +11,7 @@ from learners.algorithms.fenchel_young.fenchel_young_ranking import FenchelYoung
 from learners.algorithms.first_order.bandit_perceptrons import BanditPerceptrons
 from learners.algorithms.first_order.bandit_perceptrons_kernel import BanditPerceptronsKernel
 from learners.algorithms.first_order.banditron import Banditron
+from learners.algorithms.first_order.fastcb import FastCb
 from learners.algorithms.first_order.gaptron import Gaptron
 from learners.algorithms.first_order.perceptron import Perceptron
 from learners.algorithms.first_order.squarecb import SquareCb
@@ -32,6 +33,7 @@ from learners.base import AnyLearner, Contexts, Problem, Rounds
 LEARNERS: dict[str, type[Any]] = {
     cls.algorithm: cls
     for cls in (
+        FastCb,
         SquareCb,
         Gaptron,
         Soba,
@@ -69,7 +71,7 @@ ALIASES = {
 }
 """Names of algorithms in version 0.1.0, with their current names. Accepted wherever a name is read."""
 
-RECOMMENDED: type[Any] = SquareCb
+RECOMMENDED: type[Any] = FastCb
 """The default learner of new models."""
 
 

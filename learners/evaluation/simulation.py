@@ -48,7 +48,7 @@ def simulate(
         contexts: n contexts.
         true_labels: (n,), 0 … K-1.
         uniforms: (n,), in [0, 1), used to draw the labels.
-        state: the state to continue, in place, so that a long run can be split; `None` for `learner.init()`.
+        state: the state to continue, so that a long run can be split, and may change; `None` for `learner.init()`.
 
     Raises:
         InvalidArrayError: if lengths differ, or a label or number is out of range; the message names the field.
@@ -63,6 +63,8 @@ def simulate(
     result = Simulation(np.empty(n, np.int64), np.empty(n), np.empty(n, np.bool_), state)
     if not isinstance(learner, CompiledLearner):
         return _play(learner, world, result)
+    state, contexts = learner.prepare(state, contexts)
+    world, result = world._replace(contexts=contexts), result._replace(state=state)
     call_by_state(learner.state_type, learner.kernels)
     room = Decisions(np.empty((1, learner.problem.n_labels)), np.empty((1, learner.evidence_size)))
     _play_compiled(learner.kernels.parameters, world, room, result)

@@ -184,6 +184,17 @@ def weigh_by_gap(values: FloatArray, gap_weight: float, share: float, distributi
 
 
 @compiled
+def weigh_by_relative_gap(values: FloatArray, gap_weight: float, share: float, distribution: FloatArray) -> None:
+    """Write the inverse-gap weighting of predicted rewards (K,) in [0, 1) relative to the leader's predicted loss.
+
+    Each label k other than the leader gets l / (K l + γ (v_leader - v_k)), l = 1 - v_leader, and the leader gets the
+    rest, with γ = gap_weight >= 0; then the share of uniform exploration is mixed in. The result goes to distribution
+    (K,). Foster and Krishnamurthy 2021, Algorithm 1, in terms of losses.
+    """
+    weigh_by_gap(values, gap_weight / (1.0 - values[leader(values)]), share, distribution)
+
+
+@compiled
 def soften(scores: FloatArray, sharpness: float, share: float, distribution: FloatArray) -> None:
     """Write (1 - share) softmax(sharpness · scores) + (share / K) 1 to distribution (K,)."""
     K = len(scores)
