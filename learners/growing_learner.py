@@ -9,11 +9,12 @@ from learners.base import Contexts, Decisions, IntArray, Rounds, StateT
 from learners.compiled_learner import CompiledLearner
 from learners.hyperparameters import hyperparameters
 from learners.layouts import FEWEST_ROWS, Layout, resized
-from learners.mathematics.feature_rows import ADD, ADD_OR_IGNORE, READ, FeatureRows, index_features, to_rows
+from learners.mathematics.feature_rows import ADD, ADD_OR_IGNORE, IGNORED, READ, FeatureRows, index_features, to_rows
 
 RowFeatures: TypeAlias = Annotated[IntArray, Layout("int64", ("R",), index_of="d")]
 RowSlots: TypeAlias = Annotated[IntArray, Layout("int64", ("R", "2"), index_of="slot_values")]
-"""The arrays of `FeatureRows` in a state; the state also has the counts `used` and `ignored`."""
+RowCounts: TypeAlias = Annotated[IntArray, Layout("int64", ("2",), least=0.0)]
+"""The arrays of `FeatureRows`. A state has them as `features`, `slots` and `row_counts`."""
 
 
 @hyperparameters
@@ -67,14 +68,14 @@ class GrowingLearner(CompiledLearner[StateT]):
 
     def warnings(self, state: StateT) -> list[str]:
         """See `Learner.warnings`."""
-        ignored = _rows(state).ignored.item()
+        ignored = int(_rows(state).counts[IGNORED])
         if not ignored:
             return []
         return [f"max_features: all {self.most_rows:,} rows are in use; {ignored:,} later feature values were ignored."]
 
 
 def _rows(state: Any) -> FeatureRows:
-    return FeatureRows(state.features, state.slots.reshape(-1), state.used, state.ignored)
+    return FeatureRows(state.features, state.slots.reshape(-1), state.row_counts)
 
 
 def _room(contexts: Contexts) -> Contexts:

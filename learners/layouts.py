@@ -103,6 +103,11 @@ def size_in_bytes(state: Any) -> int:
     return sum(array.nbytes for array in state)
 
 
+def new_state_bytes(learner: AnyLearner) -> int:
+    """Return the size of a new state in bytes, without allocating one."""
+    return sum(array.dtype.itemsize * math.prod(_first_shape(array)) for array in state_layout(learner).values())
+
+
 def state_bytes(learner: AnyLearner) -> int:
     """Return the size in bytes of the learner's state, the largest one if it grows, without allocating one."""
     return sum(array.dtype.itemsize * math.prod(array.shape) for array in state_layout(learner).values())

@@ -18,6 +18,9 @@ SMALLEST_VALUE = 1e-100
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)  # 2⁶⁴ divided by the golden ratio: Knuth's multiplicative hashing
 _HALF_WORD = np.uint64(32)
 
+USED, IGNORED = range(2)
+"""The entries of `FeatureRows.counts`."""
+
 READ, ADD, ADD_OR_IGNORE = range(3)
 """Modes of `to_rows`."""
 
@@ -27,14 +30,13 @@ class FeatureRows(NamedTuple):
 
     features: IntArray  # (R,), the feature of each row in use
     slots: IntArray  # (2R,), 1 + row, or 0 where the slot is empty
-    used: IntArray  # (), the number of rows in use
-    ignored: IntArray  # (), entries of folded contexts whose features have no row, because all rows are in use
+    counts: IntArray  # (2,), rows in use, and entries of folded contexts that were ignored because all rows were in use
 
 
 @compiled
 def rows_in_use(rows: FeatureRows) -> int:
     """Return the number of rows in use, at most the arrays' length even if the state is corrupt."""
-    return max(0, min(rows.used.item(), len(rows.features)))
+    return max(0, min(int(rows.counts[USED]), len(rows.features)))
 
 
 @compiled
@@ -90,7 +92,7 @@ def to_rows(rows: FeatureRows, contexts: Contexts, result: Contexts, start: int,
     Returns:
         The context where no row was left, or n.
     """
-    features, slots, in_use, ignored = rows
+    features, slots, counts = rows
     starts, indices, values, _ = result
     used, end = rows_in_use(rows), starts[start]
     for i in range(start, len(starts) - 1):
@@ -103,11 +105,11 @@ def to_rows(rows: FeatureRows, contexts: Contexts, result: Contexts, start: int,
             if found < 0 and mode != READ:
                 if used < len(features):
                     found, used = used, _add(features, slots, used, feature)
-                    in_use[()] = used
+                    counts[USED] = used
                 elif mode == ADD:
                     return i
                 else:
-                    ignored[()] += 1
+                    counts[IGNORED] += 1
             if found >= 0:
                 indices[end], values[end] = found, x
                 end += 1

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from learners.base import AnyLearner, Rounds
-from learners.layouts import state_bytes
+from learners.layouts import size_in_bytes
 
 _SMALL = 65_536
 """Maximum bytes of a state that every fold checks. Copying and scanning a larger one costs more than the fold."""
@@ -20,7 +20,7 @@ def learn(learner: AnyLearner, state: Any, rounds: Rounds) -> tuple[Any, int]:
     Returns:
         The new state, and the number of rounds folded.
     """
-    if state_bytes(learner) > _SMALL and not _is_extreme(rounds):
+    if size_in_bytes(state) > _SMALL and not _is_extreme(rounds):
         return learner.fold_unchecked(state, rounds), rounds.n
     before = _copied(state)
     with np.errstate(all="ignore"):

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 from learners.base import IntArray, InvalidStateError, Rounds
 from learners.codec import encode_state
-from learners.layouts import state_bytes
+from learners.layouts import new_state_bytes, size_in_bytes
 from service.compute import FIRST_CALL, Compute, steps_in_slice
 from service.errors import ModelNotFoundError, NewerVersionError, StoreCorruptError
 from service.models.model import Model
@@ -57,9 +57,9 @@ class Replica:
         self.change_count = 0
         self.snapshot_rounds = 0
         self.state: Any = None
+        self.bytes = new_state_bytes(model.learner)  # of the last state
         self._last_at: bytes | None = None  # moment of the last round, as stored in its entry
         self._quarantine = Quarantine(model, store)
-        self.bytes = state_bytes(model.learner)
         self.statistics = StatisticsAccumulator(model.answers.choices, model.definition.window_seconds)
         self._folded = False
         self._store = store
@@ -176,7 +176,7 @@ class Replica:
         await self._quarantine.refresh(0)
         self._last_at = None
         if snapshot is None or not await self._start_from(snapshot):
-            self.state = await self._run(FIRST_CALL, self.model.learner.init)
+            self._keep(await self._run(FIRST_CALL, self.model.learner.init))
             self.round_count = self.change_count = self.snapshot_rounds = 0
             self.statistics.restart(b"", 0)
 
@@ -199,7 +199,8 @@ class Replica:
         except InvalidStateError as error:
             await self._reject_snapshot(rounds, error)
             return False
-        self.state, self.round_count, self.snapshot_rounds = state, rounds, rounds
+        self.round_count = self.snapshot_rounds = rounds
+        self._keep(state)
         self.statistics.restart(statistics, rounds)
         return True
 
@@ -245,8 +246,11 @@ class Replica:
                 if not await self._quarantine.add(int(numbers[done]), "the learner cannot learn from it"):
                     return False
                 done += 1
-        self.state = state
+        self._keep(state)
         return True
+
+    def _keep(self, state: Any) -> None:
+        self.state, self.bytes = state, size_in_bytes(state)
 
     async def _check_model_exists(self, cost: int) -> int:
         """Raise if the model is gone; return the cost since the last check of the store.

@@ -27,8 +27,6 @@ class SnapshotPolicy:
     def __init__(self, replica: Replica, now: Callable[[], float]) -> None:
         self._replica = replica
         self._now = now
-        self._after = max(SNAPSHOT_EVERY, replica.bytes // replica.model.format.round_bytes)
-        self._age = SNAPSHOT_AGE + replica.bytes / _BYTES_PER_SECOND
         self._begun_at = now()
 
     def begin(self) -> None:
@@ -39,10 +37,11 @@ class SnapshotPolicy:
     def has_many_rounds(self) -> bool:
         """Whether enough new rounds exist to write a snapshot without waiting for the next upkeep."""
         paused = self._now() - self._begun_at >= SNAPSHOT_PAUSE
-        return paused and self._replica.round_count - self._replica.snapshot_rounds >= self._after
+        after = max(SNAPSHOT_EVERY, self._replica.bytes // self._replica.model.format.round_bytes)
+        return paused and self._replica.round_count - self._replica.snapshot_rounds >= after
 
     @property
     def is_due(self) -> bool:
         """Whether the next upkeep must write a snapshot."""
-        aged = self._now() - self._begun_at >= self._age
+        aged = self._now() - self._begun_at >= SNAPSHOT_AGE + self._replica.bytes / _BYTES_PER_SECOND
         return self.has_many_rounds or (aged and self._replica.round_count > self._replica.snapshot_rounds)

@@ -63,10 +63,14 @@ class SessionCache:
             self.drop(self._sessions[name])
 
     async def maintain(self) -> None:
-        """Run the upkeep of every session. Drop sessions of deleted models; log other errors."""
+        """Run the upkeep of every session. Drop sessions of deleted models; log other errors.
+
+        States grow, so idle sessions may be dropped to stay within the memory limit.
+        """
         for session in list(self._sessions.values()):
             try:
                 await session.maintain()
+                self._weigh(session)
             except ModelNotFoundError:
                 self.drop(session)
             except WagerError as error:  # affected requests get the error
@@ -77,10 +81,16 @@ class SessionCache:
     def _open(self, session: ModelSession) -> ModelSession:
         there = self._sessions.setdefault(session.model.name, session)
         if there is session:  # otherwise, a concurrent request opened one first
-            self._costs[session] = _cost(session)
-            self._bytes += self._costs[session]
-            self._make_room(session)
+            self._costs[session] = 0
+            self._weigh(session)
         return there
+
+    def _weigh(self, session: ModelSession) -> None:
+        if session not in self._costs:  # dropped
+            return
+        before, self._costs[session] = self._costs[session], _cost(session)
+        self._bytes += self._costs[session] - before
+        self._make_room(session)
 
     def _make_room(self, newest: ModelSession) -> None:
         for session in list(self._sessions.values()):

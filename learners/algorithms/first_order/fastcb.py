@@ -18,15 +18,25 @@ import pydantic
 
 from learners.base import Contexts, FloatArray, IntArray, NormPolicy, Rounds
 from learners.checked_learner import WithoutEvidence
-from learners.growing_learner import GrowingLearner, RowFeatures, RowSlots
+from learners.growing_learner import GrowingLearner, RowCounts, RowFeatures, RowSlots
 from learners.hyperparameters import LeastExploration, hyperparameters
 from learners.kernels import Kernels, compiled, longest, row
-from learners.layouts import Count, Layout, NonNegativeScalar, RowSquares, RowVectors
+from learners.layouts import Count, Layout, RowSquares, RowVectors
+from learners.mathematics.change_test import Past, detect_change, note_round
 from learners.mathematics.exploration import softmax, weigh_by_relative_gap
 from learners.mathematics.linear_algebra import score
 
 _LARGEST_WEIGHT = 20.0
 """B: the largest contribution of one feature to a score; keeps the state finite for any data."""
+
+_LARGEST_VALUE = 4.0
+"""Values are clipped to this many root mean squares of their feature, which limits the effect of outliers."""
+
+_LARGEST_RATIO = 1e3
+"""The largest |x| / S that counts in S, so that no single value makes all others vanish."""
+
+_LARGEST_SCALE = 1e308
+"""Keeps S finite."""
 
 _PRIOR = 10.0
 """The Fisher information that each weight starts with, in units of 1/S²."""
@@ -35,29 +45,33 @@ _LEAST_CHANCE = 1e-6
 """Predicted chances are clipped to this distance from 0 and 1, so that a single round costs at most 14 nats."""
 
 
-_LABELS, _SOFTMAX = 0, 1
-"""The one-vs-rest regressions and the softmax regression, in `log_losses`."""
+_LABELS, _SOFTMAX, _SIZES, _CHANGE = range(4)
+"""Positions in `FastCbState.sums`; the three numbers of the change test are the last."""
+
+_MISTAKES, _ROUNDS, _RESTARTS = range(3)
+"""Positions in `FastCbState.counts`."""
 
 _DECISIVE = 36.0
 """Nats of log loss; the posterior of a regression that is further behind is below 2⁻⁵¹, and counts as zero."""
 
 
 class FastCbState(NamedTuple):
-    """4·K + 4 numbers for each feature that occurred, and scalars. Weights are in units of 1/S."""
+    """4·K + 4 numbers for each feature that occurred, and a few more. Weights are in units of 1/S.
+
+    Sums and counts share arrays because compiled code is faster with fewer of them.
+    """
 
     features: RowFeatures
     slots: RowSlots
-    used: Count
-    ignored: Count
-    sizes: Annotated[FloatArray, Layout("float64", ("R",), least=0.0)]  # S, each feature's largest |x_i|
+    row_counts: RowCounts
+    scales: Annotated[FloatArray, Layout("float64", ("R", "2"), least=0.0)]  # S, the root mean square of x_i ≠ 0; count
     label_weights: RowVectors  # W of the one-vs-rest regressions
     label_information: RowSquares  # G, sums of squared gradients
     softmax_weights: RowVectors  # V of the softmax regression
     softmax_information: RowSquares  # H, sums of squared gradients
-    log_losses: Annotated[FloatArray, Layout("float64", ("2",), least=0.0)]  # Λ of each, on the bits of served labels
-    relative_sizes: NonNegativeScalar  # N, the sum over rounds of Σ (x_i / S_i)²
-    mistakes: Count  # L, wrong answers folded so far
-    rounds: Count  # rounds folded so far, t
+    sums: Annotated[FloatArray, Layout("float64", ("6",))]  # log losses of both on the served bits, N, the change test
+    counts: Annotated[IntArray, Layout("int64", ("3",), least=0.0)]  # mistakes L and rounds t since a restart, restarts
+    rounds: Count  # rounds folded so far
 
 
 class _Parameters(NamedTuple):
@@ -67,6 +81,7 @@ class _Parameters(NamedTuple):
     least_exploration: float
     learning_rate: float
     softmax_rate: float
+    change_threshold: float  # nats; infinite for no restarts
 
 
 @hyperparameters
@@ -92,6 +107,9 @@ class FastCb(WithoutEvidence, GrowingLearner[FastCbState]):
     """ε, an additional share of uniform exploration, for non-stationary data and for logs that train other learners."""
     learning_rate: Annotated[float, pydantic.Field(gt=0, le=1e3)] = 16.0
     """η of the one-vs-rest regression; the softmax regression's is larger if there are many labels."""
+    restart_risk: Annotated[float, pydantic.Field(ge=0, le=0.1)] = 0.0
+    """α: restart from zero weights when there are too many mistakes for a stationary stream, which restarts with
+    probability at most α per round. 0 never restarts. Use 1e-9 for data that change abruptly."""
 
     @property
     def guarantee(self) -> str:
@@ -118,42 +136,47 @@ class FastCb(WithoutEvidence, GrowingLearner[FastCbState]):
         """Decides by relative inverse-gap weighting; takes one step on each regression."""
         K = self.problem.n_labels
         softmax_rate = self.learning_rate * max(1.0, min(K / 10.0, math.sqrt(K) / 2.0))
-        parameters = _Parameters(self.gap_scale, self.least_exploration, self.learning_rate, softmax_rate)
-        return Kernels(parameters, _decide, _fold)
+        threshold = -math.log(self.restart_risk) if self.restart_risk > 0.0 else math.inf
+        rates = self.learning_rate, softmax_rate
+        return Kernels(_Parameters(self.gap_scale, self.least_exploration, *rates, threshold), _decide, _fold)
 
 
 @compiled
 def _decide(
     parameters: _Parameters, state: FastCbState, contexts: Contexts, distributions: FloatArray, _: FloatArray
 ) -> None:
-    K, sizes, W, V = distributions.shape[1], state.sizes, state.label_weights, state.softmax_weights
+    K, W, V = distributions.shape[1], state.label_weights, state.softmax_weights
     scratch = np.empty(K + longest(contexts.starts))  # one allocation: it costs as much as some scores
     h, room = scratch[:K], scratch[K:]
-    gap_weight = parameters.gap_scale * math.sqrt(K * (1.0 + state.mistakes.item()))
-    share = _share_of_softmax(state.log_losses)
+    gap_weight = parameters.gap_scale * math.sqrt(K * (1.0 + state.counts[_MISTAKES]))
+    share = _share_of_softmax(state.sums)
     for i in range(len(distributions)):
         indices, values = row(contexts, i)
         z = room[: len(values)]
-        _write_relative(sizes, indices, values, z)
+        _write_relative(state.scales, indices, values, z)
         _mix(share, W, V, indices, z, distributions[i], h)
         weigh_by_relative_gap(h, gap_weight, parameters.least_exploration, distributions[i])
 
 
 @compiled
-def _share_of_softmax(log_losses: FloatArray) -> float:
+def _share_of_softmax(sums: FloatArray) -> float:
     """Return π, the posterior probability of the softmax regression after equal priors; 0 or 1 where it is close."""
-    ahead = log_losses[_LABELS] - log_losses[_SOFTMAX]
+    ahead = sums[_LABELS] - sums[_SOFTMAX]
     if abs(ahead) > _DECISIVE:
         return 1.0 if ahead > 0.0 else 0.0
     return 1.0 / (1.0 + math.exp(-ahead))
 
 
 @compiled
-def _write_relative(sizes: FloatArray, indices: IntArray, values: FloatArray, z: FloatArray) -> None:
-    """Write x / S, clipped to [-1, 1]: a value beyond S counts as S, so its fold does not change the score."""
+def _write_relative(scales: FloatArray, indices: IntArray, values: FloatArray, z: FloatArray) -> None:
+    """Write x / S, clipped, to z."""
     for position in range(len(values)):
-        size = sizes[indices[position]]
-        z[position] = min(1.0, max(-1.0, values[position] / size)) if size > 0.0 else 0.0
+        z[position] = _relative(values[position], scales[indices[position], 0])
+
+
+@compiled
+def _relative(x: float, scale: float) -> float:
+    return min(_LARGEST_VALUE, max(-_LARGEST_VALUE, x / scale)) if scale > 0.0 else 0.0
 
 
 @compiled
@@ -188,40 +211,64 @@ def _clipped(chance: float) -> float:
 @compiled
 def _fold(parameters: _Parameters, state: FastCbState, rounds: Rounds) -> None:
     W, G, V, H = state.label_weights, state.label_information, state.softmax_weights, state.softmax_information
-    sizes, log_losses, N, K = state.sizes, state.log_losses, state.relative_sizes, W.shape[1]
+    sums, counts, K = state.sums, state.counts, W.shape[1]
     scratch = np.empty(K + longest(rounds.contexts.starts))
     q, room = scratch[:K], scratch[K:]
     for t in range(len(rounds.labels)):
         indices, values = row(rounds.contexts, t)
         k, right, z = rounds.labels[t], rounds.correct[t], room[: len(values)]
-        state.rounds[()] += 1
-        state.mistakes[()] += 0 if right else 1
-        N[()] += _measure(sizes, G, H, indices, values, z)
-        if len(z) == 0:
+        if _changed(parameters.change_threshold, sums, counts, right, K):
+            _restart(W, G, V, H, sums, counts)
+        _count(state.rounds, sums, counts, right)
+        sums[_SIZES] += _measure(state.scales, indices, values, z)
+        if sums[_SIZES] <= 0.0:
             continue
-        scale = math.sqrt(state.rounds.item() / N.item())
-        log_losses[_LABELS] += _teach_label(parameters.learning_rate * scale, W, G, k, right, indices, z)
-        log_losses[_SOFTMAX] += _teach_softmax(parameters.softmax_rate * scale, V, H, k, right, indices, z, q)
+        scale = math.sqrt(counts[_ROUNDS] / sums[_SIZES])
+        sums[_LABELS] += _teach_label(parameters.learning_rate * scale, W, G, k, right, indices, z)
+        sums[_SOFTMAX] += _teach_softmax(parameters.softmax_rate * scale, V, H, k, right, indices, z, q)
 
 
 @compiled
-def _measure(
-    sizes: FloatArray, G: FloatArray, H: FloatArray, indices: IntArray, values: FloatArray, z: FloatArray
-) -> float:
-    """Update S, write z = x / S, and return Σ z².
+def _changed(threshold: float, sums: FloatArray, counts: IntArray, right: bool, n_labels: int) -> bool:
+    """Run the change test on one round; return whether to restart before the round is folded."""
+    if threshold == math.inf:
+        return False
+    return detect_change(sums[_CHANGE:], Past(counts[_ROUNDS], counts[_MISTAKES]), not right, threshold, n_labels)
 
-    Where S_i grows, weights in units of 1/S_i keep their values, and the information changes its unit.
-    """
+
+@compiled
+def _count(rounds: IntArray, sums: FloatArray, counts: IntArray, right: bool) -> None:
+    rounds[()] += 1
+    counts[_ROUNDS] += 1
+    counts[_MISTAKES] += 0 if right else 1
+    note_round(sums[_CHANGE:], counts[_ROUNDS], not right)
+
+
+@compiled
+def _restart(W: FloatArray, G: FloatArray, V: FloatArray, H: FloatArray, sums: FloatArray, counts: IntArray) -> None:
+    """Forget everything but the features and their sizes."""
+    W[:] = 0.0
+    G[:] = 0.0
+    V[:] = 0.0
+    H[:] = 0.0
+    sums[:] = 0.0
+    counts[_ROUNDS] = counts[_MISTAKES] = 0
+    counts[_RESTARTS] += 1
+
+
+@compiled
+def _measure(scales: FloatArray, indices: IntArray, values: FloatArray, z: FloatArray) -> float:
+    """Update S, write x / S, clipped, to z, and return Σ z²."""
     total = 0.0
     for position in range(len(values)):
-        i, x = indices[position], values[position]
-        if abs(x) > sizes[i]:
-            unit = (sizes[i] / x) ** 2
-            sizes[i] = abs(x)
-            for k in range(G.shape[1]):
-                G[i, k] *= unit
-                H[i, k] *= unit
-        z[position] = x / sizes[i]
+        i, x = indices[position], abs(values[position])
+        scales[i, 1] += 1.0
+        if scales[i, 0] > 0.0:
+            ratio = min(_LARGEST_RATIO, x / scales[i, 0])
+            scales[i, 0] = min(_LARGEST_SCALE, scales[i, 0] * math.sqrt(1.0 + (ratio * ratio - 1.0) / scales[i, 1]))
+        else:
+            scales[i, 0] = x
+        z[position] = _relative(values[position], scales[i, 0])
         total += z[position] ** 2
     return total
 
