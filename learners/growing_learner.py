@@ -25,8 +25,15 @@ class GrowingLearner(CompiledLearner[StateT]):
     rows are in use, updates ignore further features too, and count their entries.
     """
 
-    max_features: Annotated[int, pydantic.Field(ge=1, le=2**24)] = 65_536
-    """The maximum number of different features to learn from; later ones are ignored. Memory grows with their use."""
+    max_features: Annotated[
+        int,
+        pydantic.Field(
+            ge=1,
+            le=2**24,
+            description="The maximum number of different features to learn from. Memory grows with those that occur; "
+            "once this many have occurred, further ones are ignored.",
+        ),
+    ] = 65_536
 
     @property
     def most_rows(self) -> int:

@@ -206,6 +206,7 @@ def _model_answer(stored: StoredModel, model: Model) -> ModelAnswer:
         predictions=stored.predictions,
         correct=stored.correct,
         labels=definition.labels,
+        warnings=list(stored.warnings),
         damaged_rounds=stored.damaged,
     )
 

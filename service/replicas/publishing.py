@@ -1,5 +1,6 @@
 """Publishes the statistics of a worker's replica for monitoring."""
 
+import json
 import math
 from collections.abc import Callable
 
@@ -45,5 +46,6 @@ class StatisticsPublisher:
         self._due, self._batches = now + PUBLISH_EVERY, batches
         rounds, counts = replica.round_count, replica.statistics.counts()
         slot = int(now // counts.slot_seconds)
-        published = PublishedStatistics(rounds, counts.encode(), slot, slot - SLOTS, STATISTICS_VERSION)
+        warnings = json.dumps(replica.model.learner.warnings(replica.state))
+        published = PublishedStatistics(rounds, counts.encode(), slot, slot - SLOTS, STATISTICS_VERSION, warnings)
         self._rounds = await self._store.publish_statistics(replica.model.key, published)

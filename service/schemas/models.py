@@ -127,6 +127,9 @@ class ModelAnswer(_ModelFields):
     labels: list[str]
     guarantee: str
     """The proven bound for these hyperparameters, and its assumptions."""
+    warnings: Annotated[list[str], Field(examples=[[]])] = []
+    """Limits that the learner has reached, such as `max_features`. Each begins with the hyperparameter to raise in a
+    new model. Workers update it every few seconds."""
     damaged_rounds: int = 0
     """The number of unreadable rounds. The model continues without them."""
     damage: Annotated[list[DamageNote] | None, Field(examples=[None])] = None

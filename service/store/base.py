@@ -114,6 +114,7 @@ class PublishedStatistics(NamedTuple):
     slot: int  # current time slot
     oldest_slot: int  # oldest slot that can contain open predictions
     version: int  # of the statistics
+    warnings: str = "[]"  # JSON list: limits that the learner's state has reached
 
 
 class ModelStats(NamedTuple):

@@ -22,6 +22,7 @@ class StoredModel(NamedTuple):
     predictions: int
     correct: int
     damaged: int = 0  # number of unreadable rounds
+    warnings: tuple[str, ...] = ()  # limits that the learner's state has reached
 
 
 class ListedModel(NamedTuple):

@@ -10,6 +10,7 @@ from learners.algorithms.fenchel_young.fenchel_young_ranking import FenchelYoung
 from learners.algorithms.first_order.bandit_perceptrons import BanditPerceptrons
 from learners.algorithms.first_order.bandit_perceptrons_kernel import BanditPerceptronsKernel
 from learners.algorithms.first_order.banditron import Banditron
+from learners.algorithms.first_order.fastcb import FastCb
 from learners.algorithms.first_order.gaptron import Gaptron
 from learners.algorithms.first_order.perceptron import Perceptron
 from learners.algorithms.first_order.squarecb import SquareCb
@@ -50,6 +51,9 @@ class Case(NamedTuple):
 THEOREM = {"learning_rate": "theorem", "radius": 2.0}
 
 IMPLEMENTATIONS = [
+    Case(FastCb, {}),
+    Case(FastCb, {"gap_scale": 0.5, "least_exploration": 0.2, "learning_rate": 3.0}, 0.2),
+    Case(FastCb, {"max_features": 3, "restart_risk": 0.1}),
     Case(SquareCb, {}),
     Case(SquareCb, {"gap_scale": 0.5, "least_exploration": 0.2, "learning_rate": 0.3}, 0.2),
     Case(Gaptron, {}),

@@ -1,9 +1,10 @@
 -- Stores statistics if they count more rounds than the stored ones, and the current number of predictions.
 -- Stored statistics of a newer version are never replaced.
 -- KEYS: model, statistics.
--- ARGV: incarnation, rounds, statistics, current time slot, oldest useful time slot, version of the statistics.
+-- ARGV: incarnation, rounds, statistics, current time slot, oldest useful time slot, version of the statistics,
+-- the learner's warnings.
 -- Returns nil if the model is gone, else the rounds in the statistics that are now stored.
-local model = redis.call('HMGET', KEYS[1], 'incarnation', 'predictions')
+local model = redis.call('HMGET', KEYS[1], 'incarnation', 'predictions', 'warnings')
 if model[1] ~= ARGV[1] then
   return false
 end
@@ -12,6 +13,9 @@ local counted, slot = tonumber(there[1] or '-1'), 's:' .. ARGV[4]
 if counted < tonumber(ARGV[2]) and tonumber(there[2] or '1') <= tonumber(ARGV[6]) then
   counted = tonumber(ARGV[2])
   redis.call('HSET', KEYS[2], 'rounds', ARGV[2], 'tally', ARGV[3], 'version', ARGV[6])
+  if (model[3] or '[]') ~= ARGV[7] then
+    redis.call('HSET', KEYS[1], 'warnings', ARGV[7])
+  end
 end
 if redis.call('HSET', KEYS[2], slot, model[2]) == 0 then
   return counted

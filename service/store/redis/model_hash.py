@@ -1,5 +1,6 @@
 """Reads a model's hash. Damage in it raises an error that names the model."""
 
+import json
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -34,7 +35,17 @@ def read_model(name: str, fields: dict[bytes, bytes]) -> StoredModel | None:
     created_at = _moment(name, fields.get(b"created_at"))
     rounds, predictions, correct = (count(name, field, fields.get(field.encode())) for field in _COUNTERS)
     damaged = count(name, "damaged", fields.get(b"damaged", b"0"))
-    return StoredModel(key, definition, created_at, rounds, predictions, correct, damaged)
+    warnings = _warnings(fields.get(b"warnings", b"[]"))
+    return StoredModel(key, definition, created_at, rounds, predictions, correct, damaged, warnings)
+
+
+def _warnings(value: bytes) -> tuple[str, ...]:
+    """Decode the learner's warnings; nothing depends on them, so damaged ones count as none."""
+    try:
+        found = json.loads(value)
+    except ValueError:
+        return ()
+    return tuple(each for each in found if isinstance(each, str)) if isinstance(found, list) else ()
 
 
 def read_listed(name: str, reply: Sequence[Any]) -> ListedModel | None:

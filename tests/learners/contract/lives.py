@@ -48,8 +48,7 @@ def has_layout(learner: AnyLearner, state: Any) -> bool:
     """Check that the arrays of a state have the dtypes, shapes and limits that its fields declare."""
     layout, arrays = state_layout(learner), state._asdict()
     return arrays.keys() == layout.keys() and all(
-        (field.dtype, field.shape) == layout[name][:2]
-        and ((field >= layout[name].least) & (field <= layout[name].most)).all()
+        layout[name].fits(field) and ((field >= layout[name].least) & (field <= layout[name].most)).all()
         for name, field in arrays.items()
     )
 

@@ -9,6 +9,7 @@ import pytest
 from learners.answers import answer_kind, is_structured
 from learners.base import AnyLearner, Contexts, FloatArray, IntArray, Problem
 from learners.layouts import Layout
+from learners.mathematics.feature_rows import FeatureRows, index_features
 from tests.learners.arrays import as_sparse, assert_close, copied, in_order, is_finite, matrix, pack, unpacked
 from tests.learners.contract.lives import Life, decide_rounds
 from tests.learners.implementations import IMPLEMENTATIONS, Case
@@ -99,7 +100,16 @@ def permuted(learner: AnyLearner, state: Any, labels: IntArray, features: IntArr
         return np.array(array, order="C")
 
     hints = get_type_hints(learner.state_type, include_extras=True)
-    return type(state)(**{name: one(getattr(state, name), hint.__metadata__[0]) for name, hint in hints.items()})
+    return indexed(
+        type(state)(**{name: one(getattr(state, name), hint.__metadata__[0]) for name, hint in hints.items()})
+    )
+
+
+def indexed(state: Any) -> Any:
+    """Rebuild the table from features to rows, if the state has one."""
+    if hasattr(state, "slots"):
+        index_features(FeatureRows(state.features, state.slots.reshape(-1), state.row_counts))
+    return state
 
 
 def scores_in_order(learner: Any, labels: IntArray) -> IntArray:

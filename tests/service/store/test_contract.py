@@ -7,7 +7,7 @@ import pytest
 from service.errors import ModelNotFoundError
 from service.store import keys
 from service.store.base import Feedback, FeedbackStatus, Seen, Snapshot, Store
-from service.store.stored_models import ModelKey
+from service.store.stored_models import ModelKey, StoredModel
 from tests.servers import keys_like, raw
 from tests.service.store.samples import (
     FORMAT,
@@ -32,7 +32,7 @@ RECORDED, DUPLICATE, CONFLICT = FeedbackStatus.RECORDED, FeedbackStatus.DUPLICAT
 
 async def test_a_model_is_read_as_it_was_created(scenario: Scenario) -> None:
     """Definition, creation time and incarnation round-trip, and the counters are zero."""
-    assert await scenario.store.get_model(scenario.key.name) == (scenario.key, '{"a": 1}', NOW, 0, 0, 0, 0)
+    assert await scenario.store.get_model(scenario.key.name) == StoredModel(scenario.key, '{"a": 1}', NOW, 0, 0, 0)
 
 
 async def test_an_unknown_name_has_no_model(any_store: Store, name: str) -> None:
@@ -45,7 +45,7 @@ async def test_a_name_is_given_once(scenario: Scenario) -> None:
     """Creating another model under a taken name changes nothing; repeating the same creation succeeds."""
     assert not await scenario.store.create_model(ModelKey(scenario.key.name, "other"), "{}", NOW + 1)
     assert await scenario.store.create_model(scenario.key, '{"a": 1}', NOW)
-    assert await scenario.store.get_model(scenario.key.name) == (scenario.key, '{"a": 1}', NOW, 0, 0, 0, 0)
+    assert await scenario.store.get_model(scenario.key.name) == StoredModel(scenario.key, '{"a": 1}', NOW, 0, 0, 0)
 
 
 async def test_models_are_listed_by_name_a_page_at_a_time(any_store: Store, name: str) -> None:

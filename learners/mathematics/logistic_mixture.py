@@ -1,0 +1,161 @@
+"""Two logistic models of which label is right, learned from the bit of the served label, and their Bayesian mixture.
+
+The one-vs-rest model has one logistic regression per label, f_k = 1/(1 + exp(-w_k'z)); the bit teaches that of the
+served label. The softmax model, q = softmax(Vz), assumes that exactly one label is right, and learns from the exact
+likelihood of the bit, q_k or 1 - q_k: a right answer teaches all labels, without importance weights. Where several
+labels can be right, or none, the mixture moves to the one-vs-rest model.
+
+Both take steps with one step size per weight, η g / (10 + Σ g²): the sum of squared gradients estimates the diagonal of
+the Fisher information. The mixture weighs each model by its likelihood of the past bits, so its log loss exceeds that
+of the better model by at most ln 2.
+"""
+
+import math
+
+from learners.base import FloatArray, IntArray
+from learners.kernels import compiled
+from learners.mathematics.exploration import softmax
+from learners.mathematics.linear_algebra import score
+
+_LARGEST_WEIGHT = 20.0
+"""Weights are clipped to this magnitude, which keeps the state finite for any data."""
+
+_PRIOR = 10.0
+"""The Fisher information that each weight starts with."""
+
+_LEAST_CHANCE = 1e-6
+"""Chances are clipped to this distance from 0 and 1, so that a single round costs at most 14 nats."""
+
+_LARGEST_CHANGE = 6.0
+"""C: a step that would change the score of its own context by more, while the weights are new, is shortened."""
+
+_DECISIVE = 36.0
+"""Nats of log loss; the posterior of a model that is further behind is below 2⁻⁵¹, and counts as zero."""
+
+
+@compiled
+def share_of_softmax(label_loss: float, softmax_loss: float) -> float:
+    """Return π, the posterior probability of the softmax model after equal priors, from both log losses in nats."""
+    ahead = label_loss - softmax_loss
+    if abs(ahead) > _DECISIVE:
+        return 1.0 if ahead > 0.0 else 0.0
+    return 1.0 / (1.0 + math.exp(-ahead))
+
+
+@compiled
+def mix(
+    share: float, W: FloatArray, V: FloatArray, indices: IntArray, z: FloatArray, room: FloatArray, h: FloatArray
+) -> None:
+    """Write π q + (1 - π) f to h (K,), for weights W and V (d, K); room (K,) is scratch space."""
+    h[:] = 0.0
+    if share < 1.0:
+        room[:] = 0.0
+        score(W, indices, z, room)
+        for k in range(len(h)):
+            h[k] = (1.0 - share) * _logistic(room[k])
+    if share > 0.0:
+        room[:] = 0.0
+        score(V, indices, z, room)
+        softmax(room, room)
+        for k in range(len(h)):
+            h[k] += share * _clipped(room[k])
+
+
+@compiled
+def _logistic(s: float) -> float:
+    return _clipped(1.0 / (1.0 + math.exp(-s)))
+
+
+@compiled
+def _clipped(chance: float) -> float:
+    return min(1.0 - _LEAST_CHANCE, max(_LEAST_CHANCE, chance))
+
+
+@compiled
+def teach_label(
+    step: float, W: FloatArray, G: FloatArray, k: int, right: bool, indices: IntArray, z: FloatArray, size: float
+) -> float:
+    """Take one step on the regression of label k, on W and G (d, K), in place.
+
+    Args:
+        step: η.
+        W: the weights.
+        G: the sums of squared gradients.
+        k: the served label.
+        right: the bit.
+        indices: rows of W and G.
+        z: the context.
+        size: ‖z‖².
+
+    Returns:
+        The log loss before the step, in nats.
+    """
+    s = 0.0
+    for position in range(len(z)):
+        s += z[position] * W[indices[position], k]
+    chance = _logistic(s)
+    residual = chance - 1.0 if right else chance
+    bounded = _bounded(step, _LARGEST_CHANGE, residual, size)
+    for position in range(len(z)):
+        i, g = indices[position], residual * z[position]
+        information = G[i, k] + g * g
+        G[i, k] = information
+        W[i, k] = _moved(W[i, k], bounded * g / (_PRIOR + information))
+    return -math.log(chance if right else 1.0 - chance)
+
+
+@compiled
+def _bounded(step: float, most: float, residual: float, size: float) -> float:
+    change = step * abs(residual) * size / _PRIOR
+    return step if change <= most else step * most / change
+
+
+@compiled
+def _moved(weight: float, step: float) -> float:
+    return min(_LARGEST_WEIGHT, max(-_LARGEST_WEIGHT, weight - step))
+
+
+@compiled
+def teach_softmax(
+    step: float,
+    growth: float,
+    V: FloatArray,
+    H: FloatArray,
+    label: int,
+    right: bool,
+    indices: IntArray,
+    z: FloatArray,
+    size: float,
+    q: FloatArray,
+) -> float:
+    """Take one step on the softmax model, on V and H (d, K), in place; as `teach_label`.
+
+    `growth` multiplies the step and the largest change; q (K,) is scratch space.
+    """
+    q[:] = 0.0
+    score(V, indices, z, q)
+    softmax(q, q)
+    chance = _clipped(q[label])
+    _write_gradient(label, right, q)
+    bounded = _bounded(growth * step, growth * _LARGEST_CHANGE, q[label], size)
+    for position in range(len(z)):
+        i, x = indices[position], z[position]
+        for k in range(len(q)):
+            g = q[k] * x
+            information = H[i, k] + g * g
+            H[i, k] = information
+            V[i, k] = _moved(V[i, k], bounded * g / (_PRIOR + information))
+    return -math.log(chance if right else 1.0 - chance)
+
+
+@compiled
+def _write_gradient(label: int, right: bool, q: FloatArray) -> None:
+    """Replace chances q (K,) by the gradient of -ln of the bit's likelihood in the scores; its largest entry is k's."""
+    if right:
+        q[label] -= 1.0
+        return
+    served = q[label]
+    others = max(1.0 - served, _LEAST_CHANCE)
+    for k in range(len(q)):
+        q[k] *= -served / others
+    q[label] = served

@@ -1,0 +1,224 @@
+"""FastCB: its state against one written out plainly, its exploration, restarts, features, and what is proved."""
+
+import math
+
+import numpy as np
+import pytest
+
+from learners.algorithms.first_order.fastcb import FastCb
+from learners.base import NO_LABEL, Contexts, FloatArray, IntArray, Problem, Rounds
+from learners.evaluation.simulation import simulate
+from learners.mathematics.change_test import Past, detect_change, note_round
+from learners.mathematics.logistic_mixture import share_of_softmax
+from tests.learners.arrays import is_finite
+
+K, D = 3, 4
+
+
+def one_round(x: FloatArray, label: int, correct: bool) -> Rounds:
+    """Return one round with a propensity, which the models ignore."""
+    truth = np.array([NO_LABEL])
+    outcome = np.array([label]), np.array([0.3]), np.array([correct])
+    return Rounds(Contexts.dense(x), *outcome, truth, np.empty((1, 0)), np.zeros(1))
+
+
+class Plain:
+    """The mixture of both models, written out without optimization."""
+
+    def __init__(self, learning_rate: float, n_labels: int = K) -> None:
+        self.learning_rate, self.t, self.N = learning_rate, 0, 0.0
+        self.growth = max(1.0, min(n_labels / 10, math.sqrt(n_labels) / 2))
+        self.W, self.G, self.V, self.H = np.zeros((4, n_labels, D))
+        self.S, self.n, self.losses = np.zeros(D), np.zeros(D), np.zeros(2)
+
+    def relative(self, x: FloatArray) -> FloatArray:
+        """Return x in units of each feature's root mean square, clipped."""
+        return np.clip(np.divide(x, self.S, out=np.zeros(D), where=self.S > 0), -5.0, 5.0)
+
+    def both(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return every label's chance by both models."""
+        z = self.relative(x)
+        f, q = 1.0 / (1.0 + np.exp(-self.W @ z)), np.exp(self.V @ z - (self.V @ z).max())
+        return np.clip(f, 1e-6, 1 - 1e-6), q / q.sum()
+
+    def chances(self, x: FloatArray) -> FloatArray:
+        """Return every label's chance by the mixture."""
+        f, q = self.both(x)
+        weights = np.exp(self.losses.min() - self.losses)
+        weights /= weights.sum()
+        return np.asarray(weights[0] * f + weights[1] * np.clip(q, 1e-6, 1 - 1e-6))
+
+    def learn(self, x: FloatArray, k: int, right: bool) -> None:
+        """Learn from one round."""
+        for i in np.flatnonzero(x):
+            self.n[i] += 1
+            ratio = min(5.0, abs(x[i]) / self.S[i]) if self.S[i] > 0 else 1.0
+            self.S[i] = abs(x[i]) if self.S[i] == 0 else self.S[i] * math.sqrt(1 + (ratio**2 - 1) / self.n[i])
+        z, (f, q) = self.relative(x), self.both(x)
+        self.t, self.N = self.t + 1, self.N + float(z @ z)
+        for number, chance in enumerate((f[k], np.clip(q[k], 1e-6, 1 - 1e-6))):
+            self.losses[number] -= math.log(chance if right else 1 - chance)
+        step = self.learning_rate * math.sqrt(self.t / self.N)
+        slopes = np.zeros(len(f))
+        slopes[k] = f[k] - right
+        self.W, self.G = self.stepped(self.W, self.G, step, 6.0, slopes, z)
+        slopes = q - np.eye(len(q))[k] if right else -q * q[k] / (1 - q[k])
+        slopes[k] = slopes[k] if right else q[k]
+        self.V, self.H = self.stepped(self.V, self.H, self.growth * step, self.growth * 6.0, slopes, z)
+
+    @staticmethod
+    def stepped(
+        weights: FloatArray, information: FloatArray, step: float, most: float, slopes: FloatArray, z: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return weights and information after one step."""
+        change = step * np.abs(slopes).max() * float(z @ z) / 10
+        gradient = np.outer(slopes, z)
+        information = information + gradient**2
+        moved = weights - step * min(1.0, most / change) * gradient / (10 + information)
+        return np.clip(moved, -20, 20), information
+
+
+def test_models_match_the_plain_ones() -> None:
+    """Both models and their log losses match with features that come, go, grow and have outliers."""
+    rng = np.random.default_rng(3)
+    for n_labels in (K, 60):
+        learner, plain = FastCb(problem=Problem(n_labels, D)), Plain(16.0, n_labels)
+        state = learner.init()
+        for t in range(300):
+            x = rng.normal(size=D) * (rng.random(D) < 0.6) * (1.0 + t / 50) * (1000.0 if t % 97 == 96 else 1.0)
+            k, right = int(rng.integers(n_labels)), bool(rng.random() < 0.4)
+            if not x.any():
+                continue
+            state = learner.fold(state, one_round(x, k, right))
+            plain.learn(x, k, right)
+            known = state.features[: state.row_counts[0]]
+            for mine, theirs in zip((state.label_weights, state.softmax_weights), (plain.W, plain.V), strict=True):
+                np.testing.assert_allclose(mine[: len(known)].T, theirs[:, known], rtol=1e-7, atol=1e-9)
+            np.testing.assert_allclose(state.sums[:2], plain.losses, rtol=1e-9)
+
+
+def test_exploration_matches_the_formula() -> None:
+    """Labels get l/(K l + γ (h_leader - h_k)), mixed with a share of uniform exploration."""
+    rng, plain = np.random.default_rng(5), Plain(16.0)
+    learner = FastCb(problem=Problem(K, D), gap_scale=4.0, least_exploration=0.1)
+    state, mistakes = learner.init(), 0
+    for _ in range(120):
+        x = rng.normal(size=D)
+        h = plain.chances(x)
+        loss, gaps = 1.0 - h.max(), h.max() - h
+        p = loss / (K * loss + max(10 * K, 4.0 * math.sqrt(K * (1 + mistakes))) * gaps)
+        p[h.argmax()] += 1.0 - p.sum()
+        decided = learner.decide(state, Contexts.dense(x)).distributions[0]
+        assert decided == pytest.approx(0.9 * p + 0.1 / K, rel=1e-9)
+        k, right = int(rng.integers(K)), bool(rng.random() < 0.5)
+        mistakes += not right
+        state = learner.fold(state, one_round(x, k, right))
+        plain.learn(x, k, right)
+
+
+def test_mixture_costs_at_most_ln_2() -> None:
+    """The mixture's log loss exceeds the better model's by at most ln 2, even where the better one changes often."""
+    rng = np.random.default_rng(7)
+    for _ in range(200):
+        losses, mixed = np.zeros(2), 0.0
+        for stretch in range(6):
+            for _ in range(int(rng.integers(1, 60))):
+                chances = np.maximum(1e-6, rng.random(2) ** (1 + 3 * (np.arange(2) == stretch % 2)))
+                share = share_of_softmax(losses[0], losses[1])
+                mixed -= math.log((1.0 - share) * chances[0] + share * chances[1])
+                losses -= np.log(chances)
+        assert mixed <= losses.min() + math.log(2.0) + 1e-6
+
+
+@pytest.mark.parametrize(("exclusive", "share"), [(True, 1.0), (False, 0.0)])
+def test_mixture_moves_to_the_better_model(exclusive: bool, share: float) -> None:
+    """Softmax wins where exactly one label is right; one-vs-rest wins where labels are right independently."""
+    rng = np.random.default_rng(11)
+    learner, U = FastCb(problem=Problem(K, D)), 2.0 * rng.normal(size=(D, K))
+    state = learner.init()
+    for _ in range(2000):
+        x = rng.normal(size=D)
+        chances = 1.0 / (1.0 + np.exp(-(x @ U)))
+        k, best = int(rng.integers(K)), int((x @ U).argmax())
+        right = best == k if exclusive else bool(rng.random() < chances[k])
+        state = learner.fold(state, one_round(x, k, right))
+    assert share_of_softmax(*state.sums[:2]) == share
+
+
+def drifting(T: int, n_labels: int = 5) -> tuple[Contexts, IntArray]:
+    """Return 2 T contexts and labels; all labels change after the first T."""
+    rng = np.random.default_rng(2)
+    x, U = rng.normal(size=(2 * T, D)), rng.normal(size=(D, n_labels))
+    labels = (x @ U).argmax(axis=1)
+    labels[T:] = (labels[T:] + 1) % n_labels
+    return Contexts.dense(x), labels
+
+
+def test_restart_forgets_everything_but_scales() -> None:
+    """After a change, the learner restarts once, and then has the state of a new learner with the same scales."""
+    T, uniforms = 1500, np.random.default_rng(3).random(3000)
+    contexts, labels = drifting(T)
+    learner = FastCb(problem=Problem(5, D), restart_risk=1e-9)
+    before = simulate(learner, contexts.rows(0, T), labels[:T], uniforms[:T]).state
+    assert before.counts.tolist()[1:] == [T, 0]
+    after = simulate(learner, contexts.rows(T, 2 * T), labels[T:], uniforms[T:], before).state
+    mistakes, since, restarts = after.counts
+    assert restarts == 1
+    assert T - 100 < since < T
+    assert mistakes < 0.5 * since
+    assert after.rounds == 2 * T
+
+
+def test_restart_recovers_faster_than_none() -> None:
+    """With restarts, the mistakes after a change are close to those of a new learner, and fewer than without."""
+    T, uniforms = 4000, np.random.default_rng(3).random(8000)
+    contexts, labels = drifting(T)
+    with_restarts, without = (
+        simulate(FastCb(problem=Problem(5, D), restart_risk=risk), contexts, labels, uniforms).mistakes[T:].sum()
+        for risk in (1e-9, 0.0)
+    )
+    fresh = simulate(FastCb(problem=Problem(5, D)), contexts.rows(T, 2 * T), labels[T:], uniforms[T:]).mistakes.sum()
+    assert with_restarts < 1.5 * fresh
+    assert with_restarts < 0.75 * without
+
+
+@pytest.mark.parametrize("error", [0.05, 0.3, 0.6])
+def test_false_restarts_are_as_rare_as_promised(error: float) -> None:
+    """On rounds with a constant probability of a mistake, restarts within T rounds have probability at most α T."""
+    rng, threshold, restarts = np.random.default_rng(4), -math.log(1e-4), 0
+    for _ in range(200):
+        test, past = np.zeros(3), Past(0, 0)
+        for wrong in rng.random(1000) < error:
+            restarts += detect_change(test, past, bool(wrong), threshold, 10)
+            past = Past(past.rounds + 1, past.mistakes + int(wrong))
+            note_round(test, past.rounds, bool(wrong))
+            if test[0] > threshold:
+                break
+    assert restarts <= 200 * 1000 * 1e-4
+
+
+def test_units_of_features_do_not_matter() -> None:
+    """Rescaled features give the same answers."""
+    rng = np.random.default_rng(4)
+    learner, units = FastCb(problem=Problem(K, D, norm_bound=1e6)), np.array([1e-3, 1.0, 37.0, 1e4])
+    one, other = learner.init(), learner.init()
+    for _ in range(200):
+        x, k, correct = rng.normal(size=D), int(rng.integers(K)), bool(rng.random() < 0.5)
+        one = learner.fold(one, one_round(x, k, correct))
+        other = learner.fold(other, one_round(x * units, k, correct))
+    x = rng.normal(size=(5, D))
+    first = learner.decide(one, Contexts.dense(x)).distributions
+    assert learner.decide(other, Contexts.dense(x * units)).distributions == pytest.approx(first, rel=1e-9)
+
+
+@pytest.mark.parametrize("extreme", [1e-300, 1e-150, 5e-324, 1e150, 1.7e308])
+def test_extreme_values_keep_the_model(extreme: float) -> None:
+    """After values too small to square, or so large that a norm overflows, the next contexts are learned from."""
+    learner = FastCb(problem=Problem(2, 2))
+    state = learner.init()
+    for x in (1.0, extreme, -extreme, 0.0, *[1.0] * 30):
+        state = learner.fold(state, one_round(np.array([x, 1.0]), 0, True))
+        for context in (x, 1.0, extreme):
+            assert np.isfinite(learner.decide(state, Contexts.dense([[context, 1.0]])).distributions).all()
+    assert is_finite(state)
+    assert learner.decide(state, Contexts.dense([[1.0, 1.0]])).distributions[0, 0] > 0.8
