@@ -22,7 +22,8 @@ from learners.base import BoolArray, FloatArray
 ROWS, BATCH = 50_000, 25
 
 SETTINGS: dict[str, dict[str, Any]] = {
-    "squarecb (recommended)": {"algorithm": "squarecb"},
+    "fastcb (recommended)": {"algorithm": "fastcb"},
+    "squarecb": {"algorithm": "squarecb"},
     "gaptron": {"algorithm": "gaptron"},
     "soba-diagonal": {"algorithm": "soba-diagonal"},
     "uniform": {"algorithm": "uniform"},

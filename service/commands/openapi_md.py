@@ -63,7 +63,7 @@ _KINDS = {
 
 _SAMPLES: dict[str, Sequence[Any]] = {  # the values in examples
     "Problem": [_PROBLEM.model_dump(exclude_none=True)],
-    "algorithm": ["squarecb"],
+    "algorithm": ["fastcb"],
     "context": [[0.6, 0.8, 0.0]],
     "contexts": [[[0.6, 0.8, 0.0], [0.0, 0.6, 0.8]]],
     "correct": [True, 871],
@@ -79,7 +79,7 @@ _SAMPLES: dict[str, Sequence[Any]] = {  # the values in examples
     "labels": [["billing", "technical", "other"]],
     "label_count": [3],
     "late_feedback": ["reject"],
-    "learner": [{"algorithm": "squarecb", "gap_scale": 8.0}],
+    "learner": [{"algorithm": "fastcb", "gap_scale": 8.0}],
     "model": ["tickets"],
     "next_cursor": ["tickets"],
     "norm": ["unit"],

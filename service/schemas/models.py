@@ -56,7 +56,7 @@ class LearnerChoice(BaseModel):
     model_config = ConfigDict(strict=True, extra="allow", frozen=True, use_attribute_docstrings=True)
 
     algorithm: str
-    """The algorithm's name, such as `squarecb`."""
+    """The algorithm's name, such as `fastcb`."""
 
 
 def _read_short_form(given: object) -> object:

@@ -7,6 +7,7 @@ from learners.algorithms.fenchel_young.fenchel_young_multilabel import FenchelYo
 from learners.algorithms.fenchel_young.fenchel_young_ordinal import FenchelYoungOrdinal
 from learners.algorithms.fenchel_young.fenchel_young_ranking import FenchelYoungRanking
 from learners.algorithms.first_order.bandit_perceptrons import BanditPerceptrons
+from learners.algorithms.first_order.fastcb import FastCb
 from learners.algorithms.first_order.gaptron import Gaptron
 from learners.algorithms.first_order.perceptron import Perceptron
 from learners.algorithms.first_order.squarecb import SquareCb
@@ -129,6 +130,8 @@ TABLE = [
     Row(AdaHedge, {}, "Theorem 7"),
     Row(BanditPerceptrons, {}, "Algorithm 1"),
     Row(BanditPerceptrons, {"use_known_label": False}, "Algorithm 1"),
+    Row(FastCb, {}, None),
+    Row(FastCb, {"restart_risk": 1e-9}, None),
     Row(SquareCb, {}, "Lemma 3"),
     Row(SquareCb, {"least_exploration": 0.1}, "Lemma 3"),
     Row(EpsilonGreedyRidge, {}, None),

@@ -14,7 +14,7 @@ from service.store.stored_models import ModelKey
 from tests.service.sample_models import definition
 from tests.service.workers import START
 
-UNIT = {"squarecb", "epsilon-greedy-ridge", "uniform"}
+UNIT = {"fastcb", "squarecb", "epsilon-greedy-ridge", "uniform"}
 """The learners whose published results use unit contexts."""
 
 POLICIES = {name: "unit" if name in UNIT else "scale" for name in ALL_LEARNERS} | {"adahedge": "reject"}
