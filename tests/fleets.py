@@ -19,8 +19,7 @@ SLOTS = 16384
 SERVICE = "wager"
 """The service name in the Sentinels' configuration."""
 
-_PEER, _PASSWORD = "peer", "secret"
-"""The user of replicas and Sentinels at a watched server; clients send only the password."""
+_PEER, _PASSWORD = "peer", "secret"  # the user of replicas and Sentinels; clients send only the password
 
 
 class Server:
