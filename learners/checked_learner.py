@@ -46,6 +46,10 @@ class CheckedLearner(ABC, Generic[StateT]):
         """0: `fold` has no cost per call."""
         return 0
 
+    def warnings(self, _: StateT) -> list[str]:
+        """Return nothing: most states have no limits."""
+        return []
+
     @abstractmethod
     def decide_unchecked(self, state: StateT, contexts: Contexts) -> Decisions:
         """See `Learner.decide_unchecked`."""

@@ -15,10 +15,11 @@ from tests.learners.implementations import IMPLEMENTATIONS, Case
 from tests.learners.worlds import World, make_world, play, world_for
 
 BOUNDS = (1e-6, 1.0, 1e6)
+_UNIT_BALL = {"bandit-perceptrons-kernel", "bandit-perceptrons-features"}
 REFUSED: dict[float, set[str]] = {
-    1e-6: {"bandit-perceptrons-kernel"},
+    1e-6: _UNIT_BALL,
     1.0: set(),
-    1e6: {"soba", "soba-low-rank", "soba-newton", "newtron", "epsilon-greedy-ridge", "bandit-perceptrons-kernel"},
+    1e6: {"soba", "soba-low-rank", "soba-newton", "newtron", "epsilon-greedy-ridge"} | _UNIT_BALL,
 }
 """Learners that refuse a norm bound: they would lose precision, or have a kernel for the unit ball only."""
 
