@@ -88,7 +88,7 @@ EXPERIMENTS = {
             "Nine classes in three groups",
             "after Fakcharoenphol and Prompak 2019, section 5",
             1_000_000,
-            (*_BANDITS, SQUARECB, PERCEPTRONS, KERNEL, PERCEPTRON, GAPTRON_FULL, FENCHEL_YOUNG),
+            (BANDITRON, SQUARECB, PERCEPTRONS, KERNEL, PERCEPTRON, GAPTRON_FULL, FENCHEL_YOUNG),
             mistakes_of=(BANDITRON, PERCEPTRONS, KERNEL),
             shows_regions=True,
         ),

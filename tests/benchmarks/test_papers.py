@@ -75,7 +75,7 @@ def test_an_experiment_ends_in_tables_and_figures(name: str, data: Path, tmp_pat
     """Write a row for each learner at each rate, with errors in [0, 1], both figures, and the page with its figures."""
     play_experiment(name, data, tmp_path)
     rows = rows_of(tmp_path / name / "table.csv")
-    assert {row["exploration"] for row in rows if row["learner"] == "SOBAdiag"} == {"0.03125", "0.25"}
+    assert {row["exploration"] for row in rows if row["learner"] == "Banditron"} == {"0.03125", "0.25"}
     cheap = {"Banditron", "PNewtron", "Gaptron, 30η", "Gaptron", "Perceptron", "bandit perceptrons"}
     assert cheap & {entrant.name for entrant in EXPERIMENTS[name].entrants} <= {row["learner"] for row in rows}
     assert all(0.0 <= float(row["error_mean"]) <= 1.0 and row["seeds"] == "2" for row in rows)

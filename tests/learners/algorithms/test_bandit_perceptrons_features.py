@@ -6,21 +6,11 @@ import numpy as np
 import pydantic
 import pytest
 
-from learners.algorithms.first_order.bandit_perceptrons_features import BanditPerceptronsFeatures, expand
+from learners.algorithms.first_order.bandit_perceptrons_features import BanditPerceptronsFeatures
 from learners.algorithms.first_order.bandit_perceptrons_kernel import BanditPerceptronsKernel, rational_kernel
 from learners.base import FloatArray, Problem
-from tests.learners.arrays import assert_close, unit_rows
+from tests.learners.arrays import assert_close, monomials, unit_rows
 from tests.learners.worlds import World, play
-
-
-def monomials(x: FloatArray, degree: int) -> FloatArray:
-    """Return the feature map of each context, (n, C(d + degree, degree))."""
-    roots = 1.0 / np.sqrt(np.maximum(1.0, np.arange(degree + 1)))
-    size = math.comb(x.shape[1] + degree, degree)
-    result, exponents = np.empty((len(x), size)), np.empty(size, np.int64)
-    for i, one in enumerate(x):
-        expand(one, roots, exponents, result[i])
-    return result
 
 
 def in_ball(seed: int, n: int, d: int) -> FloatArray:

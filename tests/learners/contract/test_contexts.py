@@ -9,7 +9,17 @@ import pytest
 from learners.answers import answer_kind, is_structured
 from learners.base import AnyLearner, Contexts, FloatArray, IntArray, Problem
 from learners.layouts import Layout
-from tests.learners.arrays import as_sparse, assert_close, copied, in_order, is_finite, matrix, pack, unpacked
+from tests.learners.arrays import (
+    as_sparse,
+    assert_close,
+    copied,
+    in_order,
+    is_finite,
+    matrix,
+    monomials,
+    pack,
+    unpacked,
+)
 from tests.learners.contract.lives import Life, decide_rounds
 from tests.learners.implementations import IMPLEMENTATIONS, Case
 from tests.learners.worlds import World, make_world, play, world_for
@@ -85,6 +95,7 @@ def permuted(learner: AnyLearner, state: Any, labels: IntArray, features: IntArr
         "K": labels,
         "n_scores": scores_in_order(learner, labels),
         "d": features,
+        "features": monomials_in_order(learner, features),
         "n": (labels[:, None] * learner.problem.n_features + features).ravel(),
     }
     triangles = {"P": order["n"], "p": features}
@@ -101,6 +112,15 @@ def permuted(learner: AnyLearner, state: Any, labels: IntArray, features: IntArr
 
     hints = get_type_hints(learner.state_type, include_extras=True)
     return type(state)(**{name: one(getattr(state, name), hint.__metadata__[0]) for name, hint in hints.items()})
+
+
+def monomials_in_order(learner: Any, features: IntArray) -> IntArray:
+    """Return the positions of the monomials of reordered features; no positions for learners without monomials."""
+    if not hasattr(learner, "highest"):
+        return np.arange(0)
+    x = np.random.default_rng(1).random((1, len(features))) / len(features)
+    before, after = (monomials(row, learner.highest)[0] for row in (x, x[:, features]))  # all values differ
+    return np.asarray(before.argsort()[after.argsort().argsort()])
 
 
 def scores_in_order(learner: Any, labels: IntArray) -> IntArray:
