@@ -203,8 +203,8 @@ class Learner(Protocol[StateT]):
         Folding n rounds in one call gives the same bits as folding them one by one.
         """
 
-    def warnings(self, state: StateT) -> list[str]:
-        """Return a sentence for each limit that the state has reached, beginning with the hyperparameter to raise."""
+    def warnings(self, state: StateT, /) -> list[str]:
+        """Return one sentence for each limit that the state has reached, which begins with its hyperparameter."""
 
     def decide_unchecked(self, state: StateT, contexts: Contexts) -> Decisions:
         """Do the same as `decide`, for arrays that the caller has checked: invalid ones may crash the interpreter."""

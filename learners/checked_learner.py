@@ -46,8 +46,8 @@ class CheckedLearner(ABC, Generic[StateT]):
         """0: `fold` has no cost per call."""
         return 0
 
-    def warnings(self, state: StateT) -> list[str]:  # noqa: ARG002  most states have no limits
-        """See `Learner.warnings`."""
+    def warnings(self, _: StateT) -> list[str]:
+        """Return nothing: most states have no limits."""
         return []
 
     @abstractmethod

@@ -73,7 +73,7 @@ class GrowingLearner(CompiledLearner[StateT]):
         index_features(_rows(larger))
         return larger
 
-    def warnings(self, state: StateT) -> list[str]:
+    def warnings(self, state: StateT, /) -> list[str]:
         """See `Learner.warnings`."""
         ignored = int(_rows(state).counts[IGNORED])
         if not ignored:

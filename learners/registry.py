@@ -9,6 +9,7 @@ from learners.algorithms.fenchel_young.fenchel_young_multilabel import FenchelYo
 from learners.algorithms.fenchel_young.fenchel_young_ordinal import FenchelYoungOrdinal
 from learners.algorithms.fenchel_young.fenchel_young_ranking import FenchelYoungRanking
 from learners.algorithms.first_order.bandit_perceptrons import BanditPerceptrons
+from learners.algorithms.first_order.bandit_perceptrons_features import BanditPerceptronsFeatures
 from learners.algorithms.first_order.bandit_perceptrons_kernel import BanditPerceptronsKernel
 from learners.algorithms.first_order.banditron import Banditron
 from learners.algorithms.first_order.fastcb import FastCb
@@ -47,6 +48,7 @@ LEARNERS: dict[str, type[Any]] = {
         FenchelYoung,
         BanditPerceptrons,
         BanditPerceptronsKernel,
+        BanditPerceptronsFeatures,
         EpsilonGreedyRidge,
         AdaHedge,
         Folklore,

@@ -1,5 +1,6 @@
 """One of the papers' experiments: its runs, its tables and its figures."""
 
+import itertools
 import math
 import shutil
 from collections.abc import Sequence
@@ -19,6 +20,8 @@ from learners.registry import LEARNERS
 
 MAX_STATE = 2**30
 """Limit of a learner's state in bytes. Larger learners are left out, and the page names them."""
+_POINTS = 20_000
+"""The number of points in the figure of regions."""
 
 
 class Setting(NamedTuple):
@@ -92,12 +95,28 @@ def report(the_plan: Plan, folder: Path, pages: Path) -> None:
     out.mkdir(parents=True, exist_ok=True)
     results = [(setting, summarize([load(folder, run) for run in setting.runs])) for setting in the_plan.settings]
     write_csv(out / "table.csv", _CSV_HEADER, [_csv_row(*result) for result in results])
-    title = f"{the_plan.experiment.title}: {the_plan.rounds:,} rounds, {the_plan.seeds} seeds"
-    figures.draw_rates(out / "rates", title, _curves(results))
-    figures.draw_rounds(out / "rounds", title, _curves(results))
+    _draw(the_plan, _curves(results), out)
     _write_page(the_plan, results, pages)
     for figure in _shown(the_plan.experiment):
         shutil.copy(out / figure.file, pages / figure.shown_as)
+
+
+def _draw(the_plan: Plan, curves: Sequence[figures.Curves], out: Path) -> None:
+    experiment = the_plan.experiment
+    title = f"{experiment.title}: {the_plan.rounds:,} rounds, {the_plan.seeds} seeds"
+    figures.draw_rates(out / "rates", title, curves)
+    figures.draw_rounds(out / "rounds", title, curves)
+    if experiment.mistakes_of:
+        names = {entrant.name for entrant in experiment.mistakes_of}
+        few = [one for one in curves if one.name in names]
+        figures.draw_mistakes(out / "mistakes", title, few or curves)  # a trial may leave out all of the few
+    if experiment.shows_regions:
+        _draw_regions(experiment, out)
+
+
+def _draw_regions(experiment: Experiment, out: Path) -> None:
+    chunk = open_stream(experiment.stream, None).chunk(0, 0, _POINTS)
+    figures.draw_regions(out / "regions", experiment.title, chunk.contexts.values.reshape(_POINTS, 2), chunk.labels)
 
 
 class _Figure(NamedTuple):
@@ -110,7 +129,10 @@ def _shown(experiment: Experiment) -> list[_Figure]:
     """Return the figures of an experiment's page."""
     rates = _Figure("Error against exploration rate", "rates.png", f"{experiment.name}.png")
     rounds = _Figure("Error against rounds", "rounds.png", f"{experiment.name}_rounds.png")
-    return [rates, rounds] if experiment.shows_rounds else [rates]
+    mistakes = _Figure("Mistakes against rounds", "mistakes.png", f"{experiment.name}_mistakes.png")
+    regions = _Figure("Regions of the classes", "regions.png", f"{experiment.name}-layout.png")
+    chosen = (True, experiment.shows_rounds, bool(experiment.mistakes_of), experiment.shows_regions)
+    return list(itertools.compress((rates, rounds, mistakes, regions), chosen))
 
 
 def _curves(results: Sequence[Result]) -> list[figures.Curves]:

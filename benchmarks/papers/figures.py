@@ -1,4 +1,4 @@
-"""The two figures of an experiment, in the style of Figure 2 of Beygelzimer, Orabona and Zhang 2017.
+"""The figures of an experiment, in the style of Figure 2 of Beygelzimer, Orabona and Zhang 2017.
 
 A learner has the same colour and dash in every figure. Each curve is labelled at its end; overlapping names are moved
 apart. The colours are Okabe and Ito's, which colour-blind readers can distinguish. Learners under full information are
@@ -17,7 +17,7 @@ from matplotlib.ticker import LogLocator, NullFormatter
 from scipy.optimize import isotonic_regression
 
 from benchmarks.papers.summary import Summary
-from learners.base import FloatArray
+from learners.base import FloatArray, IntArray
 
 _COLOURS = {
     "Banditron": "#D55E00",
@@ -45,6 +45,7 @@ _STYLE: Any = {
     "ytick.color": _INK,
     "svg.hashsalt": "wager",
 }
+_BOX = {"boxstyle": "circle,pad=0.15", "facecolor": "white", "edgecolor": "none"}
 _LINE_HEIGHT = 12.0  # points between two names
 
 
@@ -85,7 +86,7 @@ def draw_rates(path: Path, title: str, curves: Sequence[Curves]) -> None:
         names = [_rate_curve(axes, one) if one.explores else _level(axes, one) for one in curves]
         axes.set_xscale("log", base=2)
         axes.margins(x=0.02)
-        axes.set_ylim(*_limits([summary for one in curves for _, summary in one.by_rate]))
+        _log_errors(axes, [summary for one in curves for _, summary in one.by_rate])
         _finish(figure, axes, names, path)
 
 
@@ -96,8 +97,40 @@ def draw_rounds(path: Path, title: str, curves: Sequence[Curves]) -> None:
         names = [_round_curve(axes, one) for one in curves]
         axes.set_xscale("log")
         axes.set_xlim(10, max(one.best[1].checkpoints[-1] for one in curves))
-        axes.set_ylim(*_limits([one.best[1] for one in curves]))
+        _log_errors(axes, [one.best[1] for one in curves])
         _finish(figure, axes, names, path)
+
+
+def draw_mistakes(path: Path, title: str, curves: Sequence[Curves]) -> None:
+    """Draw the mistakes so far against rounds, each learner at its best rate: mean over seeds, with its band."""
+    with mpl.rc_context(_STYLE):
+        figure, axes = _canvas(title, "rounds", "mistakes so far")
+        names = [_mistakes_curve(axes, one) for one in curves]
+        axes.margins(x=0.0)
+        axes.set_ylim(0.0)
+        axes.xaxis.set_major_formatter("{x:,.0f}")
+        axes.yaxis.set_major_formatter("{x:,.0f}")
+        _finish(figure, axes, names, path)
+
+
+def draw_regions(path: Path, title: str, points: FloatArray, labels: IntArray) -> None:
+    """Draw points (n, 2) in the plane, with a colour for each group of three classes and a shade for each class."""
+    with mpl.rc_context(_STYLE):
+        figure = Figure(figsize=(4.2, 4.4), layout="constrained")
+        axes = figure.subplots()
+        axes.set_title(title, loc="left", fontsize=10.5, fontweight="bold")
+        axes.set(aspect="equal", xticks=(-1, 0, 1), yticks=(-1, 0, 1))
+        for k in range(labels.max() + 1):
+            mine, hue = points[labels == k], ("#D55E00", "#0072B2", "#009E73")[k // 3]
+            axes.scatter(mine[:, 0], mine[:, 1], s=1.0, color=hue, alpha=(0.35, 1.0, 0.6)[k % 3], linewidths=0)
+            axes.annotate(str(k), mine.mean(axis=0), ha="center", va="center", fontsize=11, bbox=_BOX)
+        _save(figure, path)
+
+
+def _mistakes_curve(axes: Axes, curves: Curves) -> _Name:
+    rate, summary = curves.best
+    name = curves.name if rate is None else f"{curves.name}, γ = {_power(rate)}"
+    return _mean_and_band(axes, curves, name, summary.checkpoints, summary.curves * summary.checkpoints, {})
 
 
 def _rate_curve(axes: Axes, curves: Curves) -> _Name:
@@ -153,18 +186,27 @@ def _canvas(title: str, x: str, y: str) -> tuple[Figure, Axes]:
     axes.set_title(title, loc="left", fontsize=10.5, fontweight="bold")
     axes.set_xlabel(x)
     axes.set_ylabel(y)
-    axes.set_yscale("log")
     axes.grid(which="major", color=_FAINT, linewidth=0.6)
     axes.set_axisbelow(True)
     return figure, axes
 
 
-def _finish(figure: Figure, axes: Axes, names: Sequence[_Name], path: Path) -> None:
+def _log_errors(axes: Axes, summaries: Sequence[Summary]) -> None:
+    """Put the errors on a logarithmic scale, down to just below the smallest one."""
+    axes.set_yscale("log")
     axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
     axes.yaxis.set_major_formatter("{x:g}")
     axes.yaxis.set_minor_formatter(NullFormatter())
+    axes.set_ylim(*_limits(summaries))
+
+
+def _finish(figure: Figure, axes: Axes, names: Sequence[_Name], path: Path) -> None:
     figure.canvas.draw()
     _write_names(figure, axes, names)
+    _save(figure, path)
+
+
+def _save(figure: Figure, path: Path) -> None:
     for kind in ("png", "svg"):
         figure.savefig(path.with_suffix(f".{kind}"), dpi=160, metadata={"Date": None} if kind == "svg" else None)
 

@@ -39,6 +39,8 @@ class Experiment(NamedTuple):
     entrants: tuple[Entrant, ...]
     passes: int = 1
     shows_rounds: bool = False  # whether its page has the figure of errors against rounds
+    mistakes_of: tuple[Entrant, ...] = ()  # entrants whose mistakes its page shows, as a line against rounds
+    shows_regions: bool = False  # whether its page has the figure of the classes' regions in the plane
 
 
 _HINGE = {"loss": "hinge", "learning_rate": "theorem"}
@@ -52,7 +54,8 @@ GAPTRON_THEOREM = Entrant("Gaptron", "gaptron", _HINGE, in_ball=True)
 FASTCB = Entrant("FastCB, default", "fastcb", {}, explores=False)
 SQUARECB = Entrant("SquareCB, default", "squarecb", {}, explores=False)
 PERCEPTRONS = Entrant("bandit perceptrons", "bandit-perceptrons", {}, explores=False)
-KERNEL = Entrant("kernel perceptrons", "bandit-perceptrons-kernel", {"max_support": 20_000}, explores=False)
+KERNEL = Entrant("kernel perceptrons", "bandit-perceptrons-features", {"degree": 40}, explores=False)
+"""With the kernel's feature map, which makes the same mistakes as a support without a limit, in less time."""
 PERCEPTRON = Entrant("Perceptron", "perceptron", {}, explores=False, full_information=True)
 GAPTRON_FULL = Entrant(
     "Gaptron, full", "gaptron", {**_HINGE, "information": "full"}, explores=False, full_information=True, in_ball=True
@@ -87,6 +90,8 @@ EXPERIMENTS = {
             "after Fakcharoenphol and Prompak 2019, section 5",
             1_000_000,
             (*_BANDITS, FASTCB, SQUARECB, PERCEPTRONS, KERNEL, PERCEPTRON, GAPTRON_FULL, FENCHEL_YOUNG),
+            mistakes_of=(BANDITRON, PERCEPTRONS, KERNEL),
+            shows_regions=True,
         ),
     )
 }

@@ -57,6 +57,7 @@ TABLE = (
     _row("banditron", {"exploration": ["theorem", *_RATES]}),
     _row("bandit-perceptrons", {"use_known_label": [False]}),
     _row("bandit-perceptrons-kernel", {"max_support": [4000]}),
+    _row("bandit-perceptrons-features", {"use_known_label": [False]}),
     _row("epsilon-greedy-ridge", {"exploration": ["theorem", 0.005, 0.02, 0.1], "regularization": [0.1]}),
     _row("folklore-bandit", {"exploration": ["anytime", 0.05], "comparator_bound": [100.0]}),
     _row("uniform"),

@@ -1,10 +1,12 @@
 """Helpers for contexts and states as arrays: build, copy, unpack, compare."""
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from learners.algorithms.first_order.bandit_perceptrons_features import expand
 from learners.algorithms.second_order.soba import SobaState
 from learners.algorithms.second_order.soba_low_rank import SobaLowRankState
 from learners.base import BoolArray, Contexts, FloatArray, IntArray
@@ -66,6 +68,16 @@ def assert_close(actual: Any, expected: Any, tolerance: float) -> None:
             assert_close(a, e, tolerance)
     else:
         np.testing.assert_allclose(actual, expected, rtol=tolerance, atol=tolerance)
+
+
+def monomials(x: FloatArray, degree: int) -> FloatArray:
+    """Return the feature map of each context, (n, C(d + degree, degree))."""
+    roots = 1.0 / np.sqrt(np.maximum(1.0, np.arange(degree + 1)))
+    size = math.comb(x.shape[1] + degree, degree)
+    result, exponents = np.empty((len(x), size)), np.empty(size, np.int64)
+    for i, one in enumerate(x):
+        expand(one, roots, exponents, result[i])
+    return result
 
 
 def unpacked(packed: FloatArray) -> FloatArray:

@@ -8,6 +8,7 @@ from learners.algorithms.fenchel_young.fenchel_young_multilabel import FenchelYo
 from learners.algorithms.fenchel_young.fenchel_young_ordinal import FenchelYoungOrdinal
 from learners.algorithms.fenchel_young.fenchel_young_ranking import FenchelYoungRanking
 from learners.algorithms.first_order.bandit_perceptrons import BanditPerceptrons
+from learners.algorithms.first_order.bandit_perceptrons_features import BanditPerceptronsFeatures
 from learners.algorithms.first_order.bandit_perceptrons_kernel import BanditPerceptronsKernel
 from learners.algorithms.first_order.banditron import Banditron
 from learners.algorithms.first_order.fastcb import FastCb
@@ -93,6 +94,8 @@ IMPLEMENTATIONS = [
     Case(BanditPerceptrons, {"use_known_label": False}),
     Case(BanditPerceptronsKernel, {}),
     Case(BanditPerceptronsKernel, {"max_support": 20, "use_known_label": False}),
+    Case(BanditPerceptronsFeatures, {"degree": 3}),
+    Case(BanditPerceptronsFeatures, {"degree": 2, "use_known_label": False}),
     Case(EpsilonGreedyRidge, {}),
     Case(EpsilonGreedyRidge, {"exploration": "theorem", "least_exploration": 0.1}, 0.1),
     Case(AdaHedge, {}, n_labels=3),

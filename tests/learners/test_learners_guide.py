@@ -106,6 +106,7 @@ def test_the_memory_is_that_of_the_state(algorithm: str) -> None:
     learner = build(algorithm, {})
     formula = rows(TABLES[0])[algorithm][5].split(";")[0].replace("·", "*").replace("²", "**2")
     symbols = {"K": learner.problem.n_labels, "d": learner.problem.n_features}
+    symbols |= {"features": learner.features} if hasattr(learner, "features") else {}
     sizes = {name: getattr(learner, name) for name in hyperparameters_of(algorithm)}
     stated = eval(formula, {"__builtins__": {}}, sizes | symbols)
     assert state_bytes(learner) / 8 == pytest.approx(stated, rel=0.05, abs=10)

@@ -79,6 +79,38 @@ PERCEPTRONS = (
         errors=(("rational kernel with 1/4 in place of 1/2", "rational_kernel", "0.5", "0.25"),),
     ),
     Errors(
+        concept="full support",
+        home="BanditPerceptronsKernel",
+        laws=("test_full_support_gives_a_warning",),
+        errors=(
+            ("no warning at the limit", "warnings", "state.used < self.max_support", "state.used <= self.max_support"),
+        ),
+    ),
+    Errors(
+        concept="bandit perceptrons' feature map",
+        home="BanditPerceptronsFeatures",
+        laws=(
+            "test_a_lower_degree_is_a_partial_sum",
+            "test_longer_contexts_are_scaled_to_the_ball",
+            "test_the_weights_are_sums_of_maps",
+            "test_the_default_degree_is_exact_for_few_features",
+            "test_a_degree_with_too_many_monomials_is_refused",
+        ),
+        errors=(
+            ("monomials without 2^-n", "expand", "0.5 * n", "1.0 * n"),
+            ("multinomial coefficient without α!", "expand", "exponents[start + j] + 1", "1"),
+            ("longer contexts not scaled", "expand", "max(1.0, squared_norm(x))", "1.0"),
+            ("monomials in the last variable left out", "expand", "count * (n - 1 + i) // i", "count"),
+            (
+                "default beyond the limit",
+                "_largest_degree",
+                "math.comb(d + n, n) <= most",
+                "math.comb(d + n - 1, n) <= most",
+            ),
+            ("limit without the number of features", "__post_init__", "self.features > _MOST_FEATURES", "False"),
+        ),
+    ),
+    Errors(
         concept="adahedge",
         home="AdaHedge",
         laws=("test_adahedge::test_micro_trace", "test_missing_prediction_costs_one_half"),

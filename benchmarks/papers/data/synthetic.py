@@ -5,10 +5,16 @@ Zhang 2017. There are nine classes of documents over 400 words. 120 words are ke
 of 20 to 40 of them. A document has all but five of its class's keywords, and twenty of the other 280 words.
 SynNonSep replaces the label of 5 % of the documents with another label.
 
-Groups: after Fakcharoenphol and Prompak 2019. Nine classes in three groups in the unit disc, with margin 0.005.
-The paper gives these numbers but not the regions. Here a group is a third of the disc, and two cuts perpendicular to
-its axis divide it into three classes. The decision regions of a linear learner are cones, so it cannot separate the
-classes of a group.
+Groups: after Fakcharoenphol and Prompak 2019. Nine classes in three groups in the unit disc, with margin γ = 0.005.
+The paper gives these numbers but not the regions. Here group g is the third of the disc around the axis
+a_g = (cos 2πg/3, sin 2πg/3). Two cuts parallel to the axis, at a distance of 0.2, divide it into three strips, the
+classes 3g, 3g + 1 and 3g + 2. With b_g orthogonal to a_g, the vectors of the definition are
+
+    u_g = a_g / (2√3) and u'_g = b_g / 2, so Σ_g (‖u_g‖² + ‖u'_g‖²) = 1.
+
+A point x of group g has ⟨u_g - u_h, x⟩ ≥ γ for every other group h, and |⟨u'_g, x⟩ ∓ 0.1| ≥ γ. All u_g - u_h and u'_g
+have norm 1/2, so x is at a distance of at least 2γ from every boundary. The decision regions of a linear learner are
+cones, so it cannot separate the classes of a group.
 """
 
 import numpy as np
@@ -22,8 +28,13 @@ LONGEST = 40 - _DROPPED + _GENERIC
 """The squared norm of a document is its number of words, 35 to 55."""
 
 MARGIN = 0.005
-_CUTS = np.array([0.45, 0.70])
-_AXES = 2.0 * np.pi * np.arange(3) / 3.0
+"""γ, for vectors whose squared norms sum to 1."""
+_CUTS = np.array([-0.2, 0.2])
+_ANGLES = 2.0 * np.pi * np.arange(3) / 3.0
+_AXES = np.stack([np.cos(_ANGLES), np.sin(_ANGLES)])
+_ACROSS = np.stack([-np.sin(_ANGLES), np.cos(_ANGLES)])
+_NORM = 0.5
+"""The norm of u_g - u_h and of u'_g."""
 
 
 def keywords(seed: int) -> list[IntArray]:
@@ -82,9 +93,11 @@ def grouped_points(n: int, seed: int, chunk: int) -> tuple[Contexts, IntArray]:
     kept: list[FloatArray] = []
     while sum(len(points) for points in kept) < n:
         points = _disc(rng, 4096)
-        kept.append(points[_clearance(points) >= MARGIN])
+        kept.append(points[_distances(points) >= MARGIN / _NORM])
     points = np.concatenate(kept)[:n]
-    return Contexts.dense(points), _classes(points)
+    groups = (points @ _AXES).argmax(axis=1)
+    classes = 3 * groups + np.searchsorted(_CUTS, _across(points))
+    return Contexts.dense(points), np.asarray(classes, dtype=np.int64)
 
 
 def _disc(rng: np.random.Generator, n: int) -> FloatArray:
@@ -92,18 +105,15 @@ def _disc(rng: np.random.Generator, n: int) -> FloatArray:
     return np.column_stack([radius * np.cos(angle), radius * np.sin(angle)])
 
 
-def _along_axes(points: FloatArray) -> FloatArray:
-    return np.asarray(points @ np.stack([np.cos(_AXES), np.sin(_AXES)]))
+def _across(points: FloatArray) -> FloatArray:
+    """Return the signed distance of each point to the axis of its group."""
+    groups = (points @ _AXES).argmax(axis=1)
+    return np.asarray((points @ _ACROSS)[np.arange(len(points)), groups])
 
 
-def _classes(points: FloatArray) -> IntArray:
-    along = _along_axes(points)
-    return np.asarray(3 * along.argmax(axis=1) + np.searchsorted(_CUTS, along.max(axis=1)), dtype=np.int64)
-
-
-def _clearance(points: FloatArray) -> FloatArray:
+def _distances(points: FloatArray) -> FloatArray:
     """Return the distance of each point to the nearest boundary between two classes."""
-    along = np.sort(_along_axes(points), axis=1)
+    along = np.sort(points @ _AXES, axis=1)
     between_groups = (along[:, 2] - along[:, 1]) / np.sqrt(3.0)  # two axes differ by a vector of length √3
-    between_classes = np.abs(along[:, 2:] - _CUTS).min(axis=1)
+    between_classes = np.abs(_across(points)[:, None] - _CUTS).min(axis=1)
     return np.asarray(np.minimum(between_groups, between_classes))

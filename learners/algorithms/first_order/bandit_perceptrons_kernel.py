@@ -37,7 +37,8 @@ class BanditPerceptronsKernel(CompiledLearner[BanditPerceptronsKernelState]):
 
     A round with corrections adds its context to the support, or changes its coefficients if it is already there. Once
     `max_support` contexts are stored, rounds with new contexts are skipped and counted in `refused`, and the guarantee
-    ends. No support vector is ever replaced, because a learner has no randomness to choose one.
+    ends; a warning gives their number. No support vector is ever replaced, because a learner has no randomness to
+    choose one. For few features, `bandit-perceptrons-features` makes the same decisions without a limit.
 
     Raises:
         pydantic.ValidationError: if a hyperparameter is out of range, or if the norm bound is not 1.
@@ -81,6 +82,13 @@ class BanditPerceptronsKernel(CompiledLearner[BanditPerceptronsKernelState]):
     def fold_cost(self, nonzeros: int) -> int:
         """Return the cost of the kernel with every support vector, and of searching the support for the context."""
         return 2 * self.max_support * (self.problem.n_labels + nonzeros)
+
+    def warnings(self, state: BanditPerceptronsKernelState) -> list[str]:
+        """Return the number of skipped rounds, once the support is full."""
+        if state.used < self.max_support:
+            return []
+        stored, skipped = f"{self.max_support:,} contexts are stored", f"{state.refused:,} rounds were skipped since"
+        return [f"max_support: {stored}; {skipped}."]
 
     @property
     def kernels(self) -> Kernels:

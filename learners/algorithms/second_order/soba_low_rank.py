@@ -115,6 +115,14 @@ class SobaLowRank(WithoutEvidence, CompiledLearner[SobaLowRankState]):
         """Return the cost of two solves with the factor and two passes over the stored contexts, with full storage."""
         return self.max_updates**2 + 3 * self.max_nonzeros
 
+    def warnings(self, state: SobaLowRankState) -> list[str]:
+        """Return the number of accepted rounds that found no room, if there are any."""
+        lost = int(state.updates) - int(state.stored)
+        if lost <= 0:
+            return []
+        limit = "max_updates" if state.stored >= self.max_updates else "max_nonzeros"
+        return [f"{limit}: {state.stored:,} updates are stored; {lost:,} accepted rounds found no room."]
+
     @property
     def kernels(self) -> Kernels:
         """Decides with (1 - γ) e_ŷ + (γ/K) 1; learns from the correct rounds that pass the margin test."""

@@ -157,6 +157,18 @@ def test_full_support_refuses_and_counts() -> None:
     assert all(int(after.refused) == int(state.refused) for after in changed)
 
 
+def test_full_support_gives_a_warning() -> None:
+    """The warning appears with the last free place, and counts the rounds skipped since then."""
+    learner = BanditPerceptronsKernel(problem=PROBLEM, max_support=6)
+    for step in play(learner, make_world(2, 300, PROBLEM)):
+        state = step.after
+        skipped = f"max_support: 6 contexts are stored; {int(state.refused)} rounds were skipped since."
+        assert learner.warnings(state) == ([skipped] if int(state.used) == 6 else [])
+    assert int(state.refused) > 0
+    many = state._replace(refused=np.array(1234))
+    assert learner.warnings(many) == ["max_support: 6 contexts are stored; 1,234 rounds were skipped since."]
+
+
 def test_oversized_count_means_a_full_support() -> None:
     """A stored count far above the capacity is treated as a full support."""
     learner = BanditPerceptronsKernel(problem=PROBLEM, max_support=4)

@@ -143,6 +143,19 @@ def test_capacity_counts_nonzeros() -> None:
     assert state.ends.tolist()[:3] == [4, 5, 0]
 
 
+@pytest.mark.parametrize("limit", [{"max_updates": 30}, {"max_nonzeros": 150}])
+def test_full_low_rank_gives_a_warning(limit: dict[str, int]) -> None:
+    """The first accepted round that finds no room gives a warning, which names the limit and counts such rounds."""
+    learner = SobaLowRank(problem=PROBLEM, **limit)
+    state, rounds = generous(learner), thin_rounds(2, 60, learner)
+    for t in range(rounds.n):
+        state = learner.fold(state, pick(rounds, [t]))
+        stored, lost = int(state.stored), int(state.updates - state.stored)
+        sentence = f"{next(iter(limit))}: {stored} updates are stored; {lost} accepted rounds found no room."
+        assert learner.warnings(state) == ([sentence] if lost else [])
+    assert lost > 0
+
+
 def test_full_low_rank_keeps_learning() -> None:
     """Full after twenty updates, it still tracks a world whose labels are permuted, better than if it stopped."""
     problem = Problem(3, 4)

@@ -10,16 +10,27 @@ from learners.answers import answer_kind, is_structured
 from learners.base import AnyLearner, Contexts, FloatArray, IntArray, Problem
 from learners.layouts import Layout
 from learners.mathematics.feature_rows import FeatureRows, index_features
-from tests.learners.arrays import as_sparse, assert_close, copied, in_order, is_finite, matrix, pack, unpacked
+from tests.learners.arrays import (
+    as_sparse,
+    assert_close,
+    copied,
+    in_order,
+    is_finite,
+    matrix,
+    monomials,
+    pack,
+    unpacked,
+)
 from tests.learners.contract.lives import Life, decide_rounds
 from tests.learners.implementations import IMPLEMENTATIONS, Case
 from tests.learners.worlds import World, make_world, play, world_for
 
 BOUNDS = (1e-6, 1.0, 1e6)
+_UNIT_BALL = {"bandit-perceptrons-kernel", "bandit-perceptrons-features"}
 REFUSED: dict[float, set[str]] = {
-    1e-6: {"bandit-perceptrons-kernel"},
+    1e-6: _UNIT_BALL,
     1.0: set(),
-    1e6: {"soba", "soba-low-rank", "soba-newton", "newtron", "epsilon-greedy-ridge", "bandit-perceptrons-kernel"},
+    1e6: {"soba", "soba-low-rank", "soba-newton", "newtron", "epsilon-greedy-ridge"} | _UNIT_BALL,
 }
 """Learners that refuse a norm bound: they would lose precision, or have a kernel for the unit ball only."""
 
@@ -85,6 +96,7 @@ def permuted(learner: AnyLearner, state: Any, labels: IntArray, features: IntArr
         "K": labels,
         "n_scores": scores_in_order(learner, labels),
         "d": features,
+        "features": monomials_in_order(learner, features),
         "n": (labels[:, None] * learner.problem.n_features + features).ravel(),
     }
     triangles = {"P": order["n"], "p": features}
@@ -110,6 +122,15 @@ def indexed(state: Any) -> Any:
     if hasattr(state, "slots"):
         index_features(FeatureRows(state.features, state.slots.reshape(-1), state.row_counts))
     return state
+
+
+def monomials_in_order(learner: Any, features: IntArray) -> IntArray:
+    """Return the positions of the monomials of reordered features; no positions for learners without monomials."""
+    if not hasattr(learner, "highest"):
+        return np.arange(0)
+    x = np.random.default_rng(1).random((1, len(features))) / len(features)
+    before, after = (monomials(row, learner.highest)[0] for row in (x, x[:, features]))  # all values differ
+    return np.asarray(before.argsort()[after.argsort().argsort()])
 
 
 def scores_in_order(learner: Any, labels: IntArray) -> IntArray:

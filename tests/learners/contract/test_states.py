@@ -1,4 +1,6 @@
-"""States: their layout, their size, and a fresh one from each `init`."""
+"""States: their layout, their size, a fresh one from each `init`, and warnings of limits."""
+
+import dataclasses
 
 import numpy as np
 import pytest
@@ -7,7 +9,8 @@ from learners.errors import StateTooLargeError
 from learners.layouts import state_bytes
 from learners.new_models import check_state_size
 from tests.learners.arrays import bits
-from tests.learners.contract.lives import Life, has_layout
+from tests.learners.contract.lives import Life, has_layout, life_of
+from tests.learners.implementations import IMPLEMENTATIONS
 
 
 def test_state_has_its_declared_layout(life: Life) -> None:
@@ -35,3 +38,22 @@ def test_init_returns_a_fresh_state(life: Life) -> None:
     one, two = life.learner.init(), life.learner.init()
     assert bits(one) == bits(two)
     assert not any(np.shares_memory(a, b) for a, b in zip(one, two, strict=True))
+
+
+def test_warnings_are_sentences_about_hyperparameters(life: Life) -> None:
+    """A first state has no warnings; each later one is a sentence that begins with the hyperparameter it is about."""
+    assert life.learner.warnings(life.learner.init()) == []
+    names = {field.name for field in dataclasses.fields(life.case.learner)} - {"problem"}
+    warnings = life.learner.warnings(life.state)
+    assert type(warnings) is list
+    for warning in warnings:
+        name, _, sentence = warning.partition(": ")
+        assert name in names
+        assert sentence.endswith(".")
+
+
+def test_a_small_limit_is_reached() -> None:
+    """The law above sees warnings: some implementations reach a limit in their run."""
+    lives = [life_of(number) for number in range(len(IMPLEMENTATIONS))]
+    warned = {life.learner.algorithm for life in lives if life.learner.warnings(life.state)}
+    assert warned == {"bandit-perceptrons-kernel", "soba-low-rank"}

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from learners.algorithms.first_order.bandit_perceptrons_features import BanditPerceptronsFeatures
 from learners.algorithms.first_order.bandit_perceptrons_kernel import BanditPerceptronsKernel
 from learners.algorithms.first_order.banditron import Banditron
 from learners.algorithms.first_order.gaptron import Gaptron
@@ -16,6 +17,8 @@ from tests.learners.implementations import IMPLEMENTATIONS
 from tests.learners.mathematics.guarantee_table import BALL, PROBLEM, TABLE, Row
 
 NOTHING = "No theorem covers these settings: "
+UNIT_BALL = {BanditPerceptronsKernel, BanditPerceptronsFeatures}
+"""Learners that only take a norm bound of 1."""
 
 
 @pytest.mark.parametrize("row", TABLE, ids=lambda row: f"{row.learner.algorithm}-{row.hyperparameters}")
@@ -31,14 +34,14 @@ def test_theorem_is_cited_only_where_its_conditions_hold(row: Row) -> None:
 
 def test_every_learner_with_conditions_is_in_the_table() -> None:
     """Only learners with an unconditional guarantee are missing from the table."""
-    unconditional = {Uniform, Banditron, BanditPerceptronsKernel}
+    unconditional = {Uniform, Banditron, *UNIT_BALL}
     assert {row.learner for row in TABLE} | unconditional == set(ALL_LEARNERS.values())
 
 
 @pytest.mark.parametrize("case", IMPLEMENTATIONS, ids=str)
 def test_every_guarantee_states_its_assumptions(case: Any) -> None:
     """A text gives a bound with its assumptions, or names covered settings; every number in it is finite."""
-    text = case.at(PROBLEM if case.learner is not BanditPerceptronsKernel else Problem(3, 4)).guarantee
+    text = case.at(PROBLEM if case.learner not in UNIT_BALL else Problem(3, 4)).guarantee
     assert text.endswith(".")
     assert ("Covered: " in text) == text.startswith(NOTHING)
     assert "Covered: " in text or "before the next prediction" in text or case.learner is Uniform
@@ -64,6 +67,15 @@ def test_kernel_guarantee_states_its_capacity() -> None:
     assert "once 77 contexts (max_support) are kept and another is refused, nothing is proved" in one
     assert "R² = 2" in one
     assert "R = 1" in two
+
+
+def test_feature_map_guarantee_states_its_degree() -> None:
+    """The text gives the degree in use and its kernel error, also where the degree is the default."""
+    chosen = BanditPerceptronsFeatures(problem=Problem(3, 4), degree=7).guarantee
+    default = BanditPerceptronsFeatures(problem=Problem(3, 2)).guarantee
+    assert "monomials of degree at most 7" in chosen
+    assert "at most 2^-7)" in chosen
+    assert "monomials of degree at most 40" in default
 
 
 def test_low_rank_guarantee_states_its_capacity() -> None:
