@@ -11,15 +11,15 @@ from learners.algorithms.first_order.bandit_perceptrons import BanditPerceptrons
 from learners.algorithms.first_order.bandit_perceptrons_features import BanditPerceptronsFeatures
 from learners.algorithms.first_order.bandit_perceptrons_kernel import BanditPerceptronsKernel
 from learners.algorithms.first_order.banditron import Banditron
-from learners.algorithms.first_order.fastcb import FastCb
 from learners.algorithms.first_order.gaptron import Gaptron
 from learners.algorithms.first_order.perceptron import Perceptron
-from learners.algorithms.first_order.squarecb import SquareCb
 from learners.algorithms.first_order.uniform import Uniform
 from learners.algorithms.improper.adaboost_olm import AdaBoostOlm
 from learners.algorithms.improper.adahedge import AdaHedge
 from learners.algorithms.improper.folklore import Folklore
 from learners.algorithms.improper.folklore_bandit import FolkloreBandit
+from learners.algorithms.regression.fastcb import FastCb
+from learners.algorithms.regression.squarecb import SquareCb
 from learners.algorithms.second_order.epsilon_greedy_ridge import EpsilonGreedyRidge
 from learners.algorithms.second_order.newtron import Newtron
 from learners.algorithms.second_order.pnewtron import PNewtron

@@ -54,6 +54,104 @@ REGRESSION = (
         ),
     ),
     Errors(
+        concept="fastcb",
+        home="FastCb",
+        laws=(
+            "test_models_match_the_plain_ones",
+            "test_relative_gaps_match_the_formula",
+            "test_restart_forgets_everything_but_scales",
+        ),
+        errors=(
+            ("exploration by rounds", "_decide", "state.counts[_MISTAKES]", "state.counts[_ROUNDS]"),
+            ("no least γ", "_decide", "_LEAST_GAP_WEIGHT * K", "0.0"),
+            ("no uniform share", "_decide", "parameters.least_exploration", "0.0"),
+            ("growth left out", "_fold", "parameters.growth", "1.0"),
+            ("right answers count as mistakes", "_fold", "0 if right else 1", "1"),
+            ("all rounds in the step", "_fold", "counts[_ROUNDS] / sums[_SIZES]", "1.0 / sums[_SIZES]"),
+            ("no restart", "_fold", "_restart(W, G, V, H, sums, counts)", ""),
+            (
+                "mistakes kept at a restart",
+                "_restart",
+                "counts[_ROUNDS] = counts[_MISTAKES] = 0",
+                "counts[_ROUNDS] = 0",
+            ),
+        ),
+    ),
+    Errors(
+        concept="logistic mixture",
+        home="teach_softmax",
+        laws=("test_models_match_the_plain_ones", "test_mixture_costs_at_most_ln_2"),
+        errors=(
+            ("sign of the served label", "_write_gradient", "q[label] -= 1.0", "q[label] += 1.0"),
+            ("others not renormalized", "_write_gradient", "-served / others", "-served"),
+            ("steps without a bound", "_bounded", "step if change <= most else step * most / change", "step"),
+            (
+                "weights not clipped",
+                "_moved",
+                "min(_LARGEST_WEIGHT, max(-_LARGEST_WEIGHT, weight - step))",
+                "weight - step",
+            ),
+            ("only the present gradient", "teach_label", "G[i, k] + g * g", "g * g"),
+            ("sign of the posterior", "share_of_softmax", "label_loss - softmax_loss", "softmax_loss - label_loss"),
+        ),
+    ),
+    Errors(
+        concept="feature scales",
+        home="measure",
+        laws=("test_models_match_the_plain_ones", "test_extreme_values_keep_the_model"),
+        errors=(
+            (
+                "outliers not clipped in the scale",
+                "measure",
+                "min(LARGEST_VALUE, x / scales[i, 0])",
+                "x / scales[i, 0]",
+            ),
+            ("values not clipped", "_relative", "min(LARGEST_VALUE, max(-LARGEST_VALUE, x / scale))", "x / scale"),
+            ("sum of sizes not squared", "measure", "z[position] ** 2", "abs(z[position])"),
+        ),
+    ),
+    Errors(
+        concept="feature rows",
+        home="to_rows",
+        laws=(
+            "test_rows_are_in_order_of_first_occurrence",
+            "test_reading_adds_nothing",
+            "test_full_table_stops_or_ignores",
+            "test_corrupt_table_stays_inside_its_arrays",
+        ),
+        errors=(
+            ("reading adds rows", "to_rows", "mode != READ", "True"),
+            ("nothing counted as ignored", "to_rows", "counts[IGNORED] += 1", ""),
+            ("rows of other features", "_find", "features[found] == feature", "True"),
+            (
+                "rows beyond the arrays",
+                "rows_in_use",
+                "min(int(rows.counts[USED]), len(rows.features))",
+                "int(rows.counts[USED])",
+            ),
+        ),
+    ),
+    Errors(
+        concept="change test",
+        home="detect_change",
+        laws=("test_restart_forgets_everything_but_scales", "test_false_restarts_are_as_rare_as_promised"),
+        errors=(
+            (
+                "right answers as evidence",
+                "detect_change",
+                "math.log((1.0 - changed) / (1.0 - usual))",
+                "0.1",
+            ),
+            ("evidence below zero kept", "detect_change", "test[_EVIDENCE] = 0.0", "pass"),
+            (
+                "any evidence suffices",
+                "detect_change",
+                "test[_EVIDENCE] > threshold and test[_EXCESS] > 0.0",
+                "test[_EXCESS] > 0.0",
+            ),
+        ),
+    ),
+    Errors(
         concept="ridge",
         home="EpsilonGreedyRidge",
         laws=(

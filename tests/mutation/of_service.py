@@ -84,8 +84,8 @@ SERVICE = (
             (
                 "a snapshot starts at round 0",
                 "_start_from",
-                "(state, rounds, rounds)",
-                "(state, 0, 0)",
+                "self.round_count = self.snapshot_rounds = rounds",
+                "self.round_count = self.snapshot_rounds = 0",
             ),
             ("a partial fold is used", "_learn", "(self.state, None)", "(self.state, self.state)"),
             ("lost rounds are kept", "_contradicts", "tail.round_count < self.round_count", "False"),

@@ -5,11 +5,11 @@ import math
 import numpy as np
 import pytest
 
-from learners.algorithms.first_order.fastcb import FastCb
+from learners.algorithms.regression.change_test import Past, detect_change, note_round
+from learners.algorithms.regression.fastcb import FastCb
+from learners.algorithms.regression.logistic_mixture import share_of_softmax
 from learners.base import NO_LABEL, Contexts, FloatArray, IntArray, Problem, Rounds
 from learners.evaluation.simulation import simulate
-from learners.mathematics.change_test import Past, detect_change, note_round
-from learners.mathematics.logistic_mixture import share_of_softmax
 from tests.learners.arrays import is_finite
 
 K, D = 3, 4
@@ -97,7 +97,7 @@ def test_models_match_the_plain_ones() -> None:
             np.testing.assert_allclose(state.sums[:2], plain.losses, rtol=1e-9)
 
 
-def test_exploration_matches_the_formula() -> None:
+def test_relative_gaps_match_the_formula() -> None:
     """Labels get l/(K l + γ (h_leader - h_k)), mixed with a share of uniform exploration."""
     rng, plain = np.random.default_rng(5), Plain(16.0)
     learner = FastCb(problem=Problem(K, D), gap_scale=4.0, least_exploration=0.1)
@@ -197,7 +197,7 @@ def test_false_restarts_are_as_rare_as_promised(error: float) -> None:
     assert restarts <= 200 * 1000 * 1e-4
 
 
-def test_units_of_features_do_not_matter() -> None:
+def test_units_of_features_do_not_matter_to_fastcb() -> None:
     """Rescaled features give the same answers."""
     rng = np.random.default_rng(4)
     learner, units = FastCb(problem=Problem(K, D, norm_bound=1e6)), np.array([1e-3, 1.0, 37.0, 1e4])

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from learners.algorithms.first_order.squarecb import SquareCb, SquareCbState
+from learners.algorithms.regression.squarecb import SquareCb, SquareCbState
 from learners.base import NO_LABEL, Contexts, FloatArray, Problem, Rounds
 from learners.mathematics.exploration import draw, weigh_by_gap
 

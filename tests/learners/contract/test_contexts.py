@@ -6,10 +6,10 @@ import numpy as np
 import pydantic
 import pytest
 
+from learners.algorithms.regression.feature_rows import FeatureRows, index_features
 from learners.answers import answer_kind, is_structured
 from learners.base import AnyLearner, Contexts, FloatArray, IntArray, Problem
 from learners.layouts import Layout
-from learners.mathematics.feature_rows import FeatureRows, index_features
 from tests.learners.arrays import (
     as_sparse,
     assert_close,

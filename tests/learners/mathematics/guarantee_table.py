@@ -7,14 +7,14 @@ from learners.algorithms.fenchel_young.fenchel_young_multilabel import FenchelYo
 from learners.algorithms.fenchel_young.fenchel_young_ordinal import FenchelYoungOrdinal
 from learners.algorithms.fenchel_young.fenchel_young_ranking import FenchelYoungRanking
 from learners.algorithms.first_order.bandit_perceptrons import BanditPerceptrons
-from learners.algorithms.first_order.fastcb import FastCb
 from learners.algorithms.first_order.gaptron import Gaptron
 from learners.algorithms.first_order.perceptron import Perceptron
-from learners.algorithms.first_order.squarecb import SquareCb
 from learners.algorithms.improper.adaboost_olm import AdaBoostOlm
 from learners.algorithms.improper.adahedge import AdaHedge
 from learners.algorithms.improper.folklore import Folklore
 from learners.algorithms.improper.folklore_bandit import FolkloreBandit
+from learners.algorithms.regression.fastcb import FastCb
+from learners.algorithms.regression.squarecb import SquareCb
 from learners.algorithms.second_order.epsilon_greedy_ridge import EpsilonGreedyRidge
 from learners.algorithms.second_order.newtron import Newtron
 from learners.algorithms.second_order.pnewtron import PNewtron

@@ -2,6 +2,7 @@
 
 import asyncio
 
+import httpx2
 import pytest
 
 from learners.codec import encode_state
@@ -184,3 +185,26 @@ async def test_upkeep_ends_though_it_swallows_a_cancellation() -> None:
     await asyncio.wait_for(end(task), timeout=60.0)
     assert task.cancelled()
     assert swallowed.is_set()
+
+
+async def test_warnings_of_the_learner_are_published(client: httpx2.AsyncClient, store: RedisStore, name: str) -> None:
+    """A limit that the learner has reached appears in the model's description, on every worker."""
+    await make_model(store, name, learner={"algorithm": "fastcb", "max_features": 2})
+    sessions = session_cache(store)
+    session = await sessions.find(name, "model")
+    assert (await client.get(f"/models/{name}")).json()["warnings"] == []
+    await judge(session, await predict(session, 5))
+    await settled(session)
+    await sessions.maintain()
+    (warning,) = (await client.get(f"/models/{name}")).json()["warnings"]
+    assert warning == "max_features: all 2 rows are in use; 5 later feature values were ignored."
+
+
+@pytest.mark.parametrize("value", [b"", b"{", b'{"a": 1}', b"[1, null]", b"\xff"])
+async def test_damaged_warnings_count_as_none(store: RedisStore, name: str, value: bytes) -> None:
+    """Nothing depends on stored warnings, so a model with unreadable ones can be read."""
+    await make_model(store, name)
+    await store.command("HSET", keys.model(name), "warnings", value)
+    stored = await store.get_model(name)
+    assert stored is not None
+    assert stored.warnings == ()

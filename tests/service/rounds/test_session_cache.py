@@ -63,6 +63,22 @@ async def test_a_session_counts_for_its_state(store: RedisStore, name: str, choi
     assert await sessions.find(named(0), "model") is not small[0]
 
 
+async def test_a_state_that_grows_is_counted_again(store: RedisStore, name: str) -> None:
+    """Upkeep counts the present size of each state, and closes idle sessions to stay within the bound."""
+    named = await make_models(store, name, 1)
+    await make_model(store, name, learner={"algorithm": "fastcb"}, features={"kind": "dense", "size": 1000})
+    sessions = session_cache(store, max_bytes=2 * _SESSION_BYTES + 30_000)
+    session, small = await sessions.find(name, "model"), await sessions.find(named(0), "model")
+    assert await sessions.find(named(0), "model") is small
+    request = PredictionRequest([1.0] * 1000, None, include_distribution=False)
+    await judge(session, [(await session.predict(request)).prediction_id])
+    await settled(session)
+    await sessions.maintain()
+    assert session.replica.bytes > 1000 * 8 * 4 * 4
+    assert sessions._bytes == sum(map(_cost, sessions._sessions.values()))
+    assert await sessions.find(named(0), "model") is not small
+
+
 @pytest.mark.parametrize("choice", [GAPTRON, UNIFORM, LABEL_SET], ids=lambda choice: str(choice["algorithm"]))
 @pytest.mark.parametrize("n_labels", [10, 1_000, 100_000])
 async def test_a_sessions_cost_matches_its_memory(

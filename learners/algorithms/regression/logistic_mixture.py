@@ -27,10 +27,10 @@ _LEAST_CHANCE = 1e-6
 """Chances are clipped to this distance from 0 and 1, so that a single round costs at most 14 nats."""
 
 _LARGEST_CHANGE = 6.0
-"""C: a step that would change the score of its own context by more, while the weights are new, is shortened."""
+"""C: a step that would change the score of its context by more, while the weights are new, is shortened."""
 
 _DECISIVE = 36.0
-"""Nats of log loss; the posterior of a model that is further behind is below 2⁻⁵¹, and counts as zero."""
+"""Nats of log loss; a model whose log loss is larger by more has a posterior below 2⁻⁵¹, which counts as zero."""
 
 
 @compiled

@@ -1,8 +1,8 @@
 """FastCB: exploration that falls with the loss, over a mixture of one-vs-rest logistic and softmax regression.
 
 Dylan Foster, Akshay Krishnamurthy, "Efficient First-Order Contextual Bandits: Prediction, Allocation, and Triangular
-Discrimination", NeurIPS 2021, for the exploration. Its oracle is `learners.mathematics.logistic_mixture`, on values
-that `feature_scales` makes independent of units.
+Discrimination", NeurIPS 2021, for the exploration. Its oracle is `logistic_mixture`, on values that `feature_scales`
+makes independent of units.
 """
 
 import math
@@ -11,16 +11,16 @@ from typing import Annotated, ClassVar, NamedTuple
 import numpy as np
 import pydantic
 
+from learners.algorithms.regression.change_test import Past, detect_change, note_round
+from learners.algorithms.regression.feature_scales import measure, write_relative
+from learners.algorithms.regression.growing_learner import GrowingLearner, RowCounts, RowFeatures, RowSlots
+from learners.algorithms.regression.logistic_mixture import mix, share_of_softmax, teach_label, teach_softmax
 from learners.base import Contexts, FloatArray, IntArray, NormPolicy, Rounds
 from learners.checked_learner import WithoutEvidence
-from learners.growing_learner import GrowingLearner, RowCounts, RowFeatures, RowSlots
 from learners.hyperparameters import LeastExploration, hyperparameters
 from learners.kernels import Kernels, compiled, longest, row
 from learners.layouts import Count, Layout, RowSquares, RowVectors
-from learners.mathematics.change_test import Past, detect_change, note_round
 from learners.mathematics.exploration import weigh_by_relative_gap
-from learners.mathematics.feature_scales import measure, write_relative
-from learners.mathematics.logistic_mixture import mix, share_of_softmax, teach_label, teach_softmax
 
 _LEAST_GAP_WEIGHT = 10.0
 """γ is at least 10 K, as in the theorem."""

@@ -5,11 +5,19 @@ from typing import Annotated, Any, TypeAlias
 import numpy as np
 import pydantic
 
+from learners.algorithms.regression.feature_rows import (
+    ADD,
+    ADD_OR_IGNORE,
+    IGNORED,
+    READ,
+    FeatureRows,
+    index_features,
+    to_rows,
+)
 from learners.base import Contexts, Decisions, IntArray, Rounds, StateT
 from learners.compiled_learner import CompiledLearner
 from learners.hyperparameters import hyperparameters
 from learners.layouts import FEWEST_ROWS, Layout, resized
-from learners.mathematics.feature_rows import ADD, ADD_OR_IGNORE, IGNORED, READ, FeatureRows, index_features, to_rows
 
 RowFeatures: TypeAlias = Annotated[IntArray, Layout("int64", ("R",), index_of="d")]
 RowSlots: TypeAlias = Annotated[IntArray, Layout("int64", ("R", "2"), index_of="slot_values")]

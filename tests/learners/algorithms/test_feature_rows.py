@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from learners.algorithms.first_order.fastcb import FastCb, FastCbState
+from learners.algorithms.regression.fastcb import FastCb, FastCbState
+from learners.algorithms.regression.feature_rows import ADD, ADD_OR_IGNORE, READ, FeatureRows, index_features, to_rows
 from learners.base import Contexts, IntArray, Problem
 from learners.codec import decode_state, encode_state
 from learners.evaluation.simulation import simulate
 from learners.layouts import FEWEST_ROWS, new_state_bytes, size_in_bytes, state_bytes
-from learners.mathematics.feature_rows import ADD, ADD_OR_IGNORE, READ, FeatureRows, index_features, to_rows
 from tests.learners.arrays import bits
 
 MANY = 2**18
