@@ -34,7 +34,7 @@ class Entrant(NamedTuple):
 
 
 ORACLE = Entrant("oracle restart", RECOMMENDED.algorithm, {}, starts_afresh=True)
-"""The recommended learner, told the time of the change: the reference."""
+"""The recommended learner, restarted exactly at the change: the reference."""
 
 ENTRANTS = (
     ORACLE,
