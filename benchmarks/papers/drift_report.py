@@ -8,10 +8,10 @@ from typing import NamedTuple
 import joblib
 import numpy as np
 
-from benchmarks.papers import figures
 from benchmarks.papers.data.streams import Stream, open_stream
 from benchmarks.papers.drift import ENTRANTS, ORACLE, TOLERANCE, WINDOW, Entrant, Trial, errors_in_windows, play
 from benchmarks.papers.drift import recovery as recovery_of
+from benchmarks.papers.drift_figure import draw_windows
 from benchmarks.papers.pages import write_page
 from benchmarks.papers.summary import markdown
 from benchmarks.papers.tuning import TABLE
@@ -81,7 +81,7 @@ def report(changes: Sequence[Change], half: int, seeds: int, folder: Path, pages
     write_page(pages, "drift", TITLE, introduction, f"drift --seeds {seeds}", "".join(body))
     curves = {one.stream: {name: errors_in_windows(runs) for name, runs in one.changed.items()} for one in changes}
     (out := folder / "drift").mkdir(parents=True, exist_ok=True)
-    figures.draw_windows(out / "windows", f"{TITLE}, {seeds} seeds", WINDOW, curves)
+    draw_windows(out / "windows", f"{TITLE}, {seeds} seeds", WINDOW, curves)
     shutil.copy(out / "windows.png", pages / "drift.png")
 
 

@@ -5,7 +5,7 @@ apart. The colours are Okabe and Ito's, which colour-blind readers can distingui
 dashed.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -46,7 +46,6 @@ _STYLE: Any = {
     "svg.hashsalt": "wager",
 }
 _LINE_HEIGHT = 12.0  # points between two names
-_LEAST = 1e-4  # replaces errors below it in a window, for a logarithmic axis
 
 
 class Curves(NamedTuple):
@@ -87,7 +86,7 @@ def draw_rates(path: Path, title: str, curves: Sequence[Curves]) -> None:
         axes.set_xscale("log", base=2)
         axes.margins(x=0.02)
         axes.set_ylim(*_limits([summary for one in curves for _, summary in one.by_rate]))
-        _save(figure, [(axes, names)], path)
+        _finish(figure, axes, names, path)
 
 
 def draw_rounds(path: Path, title: str, curves: Sequence[Curves]) -> None:
@@ -98,28 +97,7 @@ def draw_rounds(path: Path, title: str, curves: Sequence[Curves]) -> None:
         axes.set_xscale("log")
         axes.set_xlim(10, max(one.best[1].checkpoints[-1] for one in curves))
         axes.set_ylim(*_limits([one.best[1] for one in curves]))
-        _save(figure, [(axes, names)], path)
-
-
-def draw_windows(path: Path, title: str, window: int, panels: Mapping[str, Mapping[str, FloatArray]]) -> None:
-    """Draw the errors in a moving window against rounds, one panel per stream and one curve per name."""
-    with mpl.rc_context(_STYLE):
-        figure = Figure(figsize=(7.2, 3.2 * len(panels)), layout="constrained")
-        rows = figure.subplots(len(panels), squeeze=False)[:, 0]
-        names = []
-        for axes, (stream, curves) in zip(rows, panels.items(), strict=True):
-            names.append(
-                [_window_curve(axes, i, name, window, errors) for i, (name, errors) in enumerate(curves.items())]
-            )
-            _dress(axes, f"{title}: {stream}", "rounds", f"error in {window:,} rounds")
-        _save(figure, list(zip(rows, names, strict=True)), path)
-
-
-def _window_curve(axes: Axes, place: int, name: str, window: int, errors: FloatArray) -> _Name:
-    colour = list(_COLOURS.values())[place]
-    shown = np.arange(0, len(errors), max(1, window // 10))
-    axes.plot(shown + window, np.maximum(errors[shown], _LEAST), linewidth=1.4, color=colour)
-    return _Name(name, float(max(errors[-1], _LEAST)), colour)
+        _finish(figure, axes, names, path)
 
 
 def _rate_curve(axes: Axes, curves: Curves) -> _Name:
@@ -172,28 +150,21 @@ def _power(rate: float) -> str:
 def _canvas(title: str, x: str, y: str) -> tuple[Figure, Axes]:
     figure = Figure(figsize=(7.2, 4.6), layout="constrained")
     axes = figure.subplots()
-    _dress(axes, title, x, y)
-    return figure, axes
-
-
-def _dress(axes: Axes, title: str, x: str, y: str) -> None:
     axes.set_title(title, loc="left", fontsize=10.5, fontweight="bold")
     axes.set_xlabel(x)
     axes.set_ylabel(y)
     axes.set_yscale("log")
     axes.grid(which="major", color=_FAINT, linewidth=0.6)
     axes.set_axisbelow(True)
+    return figure, axes
 
 
-def _save(figure: Figure, panels: Sequence[tuple[Axes, Sequence[_Name]]], path: Path) -> None:
-    """Write the names of each panel's curves, and save the figure as PNG and SVG."""
-    for axes, _ in panels:
-        axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-        axes.yaxis.set_major_formatter("{x:g}")
-        axes.yaxis.set_minor_formatter(NullFormatter())
+def _finish(figure: Figure, axes: Axes, names: Sequence[_Name], path: Path) -> None:
+    axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    axes.yaxis.set_major_formatter("{x:g}")
+    axes.yaxis.set_minor_formatter(NullFormatter())
     figure.canvas.draw()
-    for axes, names in panels:
-        _write_names(figure, axes, names)
+    _write_names(figure, axes, names)
     for kind in ("png", "svg"):
         figure.savefig(path.with_suffix(f".{kind}"), dpi=160, metadata={"Date": None} if kind == "svg" else None)
 
