@@ -1,4 +1,4 @@
-"""The commands: `run` for one experiment, `defaults` for the tables of defaults."""
+"""The commands: `run` for one experiment, `defaults` for the tables of defaults, `drift` for a change of all labels."""
 
 from pathlib import Path
 from typing import Annotated
@@ -7,9 +7,11 @@ import typer
 from rich.console import Console
 
 from benchmarks.datasets import READERS
-from benchmarks.papers.data.streams import find_file
+from benchmarks.papers import drift_report
+from benchmarks.papers.data.streams import CHUNK, find_file
 from benchmarks.papers.defaults import STREAMS, contest
 from benchmarks.papers.defaults import report as report_defaults
+from benchmarks.papers.drift import HALF
 from benchmarks.papers.experiment import plan, report
 from benchmarks.papers.jobs import complete
 from benchmarks.papers.lineup import EXPERIMENTS, RATES
@@ -92,6 +94,30 @@ def defaults(
     where = pages or _pages(out, rounds, learners)
     report_defaults(contests, out, where)
     console.print(f"{played} runs played, {len(runs) - played} reused; see {where}")
+
+
+@app.command()
+def drift(
+    data: Data = None,
+    rounds: Annotated[int, typer.Option(min=2_000, max=CHUNK, help="Rounds before the change, and after it.")] = HALF,
+    seeds: Seeds = 10,
+    streams: Annotated[str, typer.Option(help=", ".join(drift_report.STREAMS) + "; all if empty.")] = "",
+    out: Out = DEFAULT_OUT,
+    jobs: Jobs = -1,
+    pages: Pages = None,
+) -> None:
+    """Change all labels halfway, then write how fast learners recover, as a table and a figure."""
+    console, changes = Console(), []
+    for name in _listed(streams) or list(drift_report.STREAMS):
+        file = find_file(name, data)
+        if name in READERS and file is None:
+            console.print(f"skipped {name}: pass the folder of {READERS[name][0]} with --data")
+            continue
+        changes.append(drift_report.play_all(name, _absolute(file), rounds, seeds, jobs))
+    where = pages or _pages(out, rounds != HALF, streams)
+    if changes:
+        drift_report.report(changes, rounds, seeds, out, where)
+        console.print(f"see {where / 'drift'}.md")
 
 
 def _listed(names: str) -> list[str]:

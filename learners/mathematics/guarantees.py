@@ -27,6 +27,11 @@ def strong_margin(where: str, assumed: str) -> str:
     )
 
 
+def no_recovery(reason: str) -> str:
+    """Return the sentence that a learner does not recover from a change of the labels, and why."""
+    return f"After a change of the labels it does not recover: {reason}."
+
+
 def within(radius: float | None) -> str:
     """Return the phrase for the comparators U of a bound, given the radius of a ball or None."""
     return "any U" if radius is None else "any U with ‖U‖ ≤ D"

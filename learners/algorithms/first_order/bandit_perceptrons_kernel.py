@@ -17,7 +17,7 @@ from learners.compiled_learner import CompiledLearner
 from learners.hyperparameters import hyperparameters
 from learners.kernels import Kernels, compiled, row
 from learners.layouts import Count, Layout
-from learners.mathematics.guarantees import strong_margin
+from learners.mathematics.guarantees import no_recovery, strong_margin
 
 
 class BanditPerceptronsKernelState(NamedTuple):
@@ -64,11 +64,12 @@ class BanditPerceptronsKernel(CompiledLearner[BanditPerceptronsKernelState]):
     def guarantee(self) -> str:
         """See `Learner.guarantee`."""
         square = "R² = 2" if self.kernel == "rational" else "R = 1"
-        return strong_margin(
+        proved = strong_margin(
             f", in the kernel's space with {square} (Fakcharoenphol and Prompak 2019), but only while there is room: "
             f"once {self.max_support:,} contexts (max_support) are kept and another is refused, nothing is proved",
             "‖x‖ ≤ 1",
         )
+        return f"{proved} {no_recovery('it learns from no new context once max_support contexts are kept')}"
 
     @property
     def evidence_size(self) -> int:

@@ -19,7 +19,7 @@ from learners.kernels import Kernels, compiled, row
 from learners.layouts import Count, LabelVectors, Layout, zero_state
 from learners.mathematics.ball import packed_product
 from learners.mathematics.exploration import Schedule, decide_greedily, scheduled, scheduled_rate
-from learners.mathematics.guarantees import uncovered
+from learners.mathematics.guarantees import no_recovery, uncovered
 from learners.mathematics.inverse import (
     CHECK_EVERY,
     add_square,
@@ -80,11 +80,16 @@ class EpsilonGreedyRidge(WithoutEvidence, CompiledLearner[EpsilonGreedyRidgeStat
     @property
     def guarantee(self) -> str:
         """See `Learner.guarantee`."""
-        return uncovered(
+        proved = uncovered(
             "the O(T^(2/3)) bound for exploration (K/t)^(1/3) is proved for epoch-greedy (Langford and Zhang 2007), "
             "not for this learner",
             "squarecb, if regression can express the probabilities of being right",
         )
+        reason = (
+            "old rounds count as much as new ones, so that its error is still far above the earlier one when as many "
+            "rounds have followed the change as came before it"
+        )
+        return f"{proved} {no_recovery(reason)}"
 
     def fold_cost(self, _: int) -> int:
         """Return the cost of a product with one inverse, of the update, and of the amortized checks and rebuilds."""
