@@ -39,7 +39,8 @@ ORACLE = Entrant("oracle restart", RECOMMENDED.algorithm, {}, starts_afresh=True
 ENTRANTS = (
     ORACLE,
     Entrant(RECOMMENDED.algorithm, RECOMMENDED.algorithm, {}),
-    Entrant("squarecb, ε = 0.02", "squarecb", {"least_exploration": 0.02}),
+    Entrant("fastcb, restart_risk 1e-9", "fastcb", {"restart_risk": 1e-9}),
+    Entrant("squarecb", "squarecb", {}),
     Entrant("epsilon-greedy-ridge", "epsilon-greedy-ridge", {}),
 )
 
