@@ -209,6 +209,14 @@ FENCHEL_YOUNG = (
         ),
     ),
     Errors(
+        concept="averaged weights",
+        laws=("test_average_weights_is_the_mean_over_the_rounds", "test_theorem_4_6_bound_holds_on_fresh_data"),
+        errors=(
+            ("the sum in place of the mean", "average_weights", "total / T", "total"),
+            ("the first truth in every round", "average_weights", "true_labels[t : t + 1]", "true_labels[:1]"),
+        ),
+    ),
+    Errors(
         concept="multilabel",
         home="FenchelYoungMultilabel",
         laws=("test_label_probabilities_are_marginals",),
