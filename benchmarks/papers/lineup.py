@@ -80,6 +80,15 @@ EXPERIMENTS = {
         Experiment("covertype", "covertype", "Covertype", _SOBA_PAPER, None, _ALL),
         Experiment("reuters4", "reuters4", "Reuters-21578, four topics", _SOBA_PAPER, None, _ALL, passes=4),
         Experiment(
+            "reuters4-noisy",
+            "reuters4-noisy",
+            "Reuters-21578, four topics, 5 % of the labels wrong",
+            "The data of the experiment reuters4, which are linearly separable, with noise as in SynNonSep",
+            None,
+            (BANDITRON, PNEWTRON, SOBA_DIAGONAL, SQUARECB, PERCEPTRON),
+            passes=4,
+        ),
+        Experiment(
             "groups",
             "groups",
             "Nine classes in three groups",
