@@ -61,7 +61,7 @@ FENCHEL_YOUNG = Entrant("Fenchel–Young", "fenchel-young", {}, explores=False, 
 _BANDITS = (BANDITRON, PNEWTRON, SOBA, SOBA_DIAGONAL, GAPTRON, GAPTRON_THEOREM)
 _ALL = (*_BANDITS, SQUARECB, PERCEPTRONS, PERCEPTRON, GAPTRON_FULL, FENCHEL_YOUNG)
 _DIAGONAL = tuple(entrant for entrant in _ALL if entrant is not SOBA)
-"""All but SOBA, as in the paper's figure: with SynSep's full matrix one run takes minutes, so it has fewer rounds."""
+"""All but SOBA, as in the paper's figure. With SynSep's full matrix, the runs take hours, so they have fewer rounds."""
 _SOBA_PAPER = "Beygelzimer, Orabona and Zhang 2017, section 5, Figure 2"
 
 EXPERIMENTS = {
