@@ -115,6 +115,12 @@ def test_a_run_is_the_same_under_every_backend(tmp_path: Path) -> None:
     assert outcomes[0][0] != outcomes[0][1]
 
 
+def test_equal_runs_are_played_once(tmp_path: Path) -> None:
+    """Play one of two equal runs, which two rows of a table may share."""
+    one = Run("groups", None, "uniform", {}, 300, 1)
+    assert jobs.complete([one, one], tmp_path, "sequential", 1) == 1
+
+
 def test_a_failed_run_stores_nothing(tmp_path: Path) -> None:
     """Leave no file for a run that did not end."""
     runs = [Run("groups", None, "banditron", {"exploration": 0.0}, 300, 1)]
