@@ -6,10 +6,11 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from benchmarks.datasets import READERS
 from benchmarks.papers import drift_report
-from benchmarks.papers.data.streams import CHUNK, find_file
-from benchmarks.papers.defaults import STREAMS, contest
+from benchmarks.papers.contest import contest
+from benchmarks.papers.contest import seeds as disjoint
+from benchmarks.papers.data.streams import CHUNK, find_file, usual_name
+from benchmarks.papers.defaults import STREAMS
 from benchmarks.papers.defaults import report as report_defaults
 from benchmarks.papers.drift import HALF
 from benchmarks.papers.experiment import plan, report
@@ -56,8 +57,8 @@ def run(
         raise typer.BadParameter(f"{name} is not one of {', '.join(EXPERIMENTS)}")
     stream = EXPERIMENTS[name].stream
     file = find_file(stream, data)
-    if stream in READERS and file is None:
-        console.print(f"skipped {name}: pass the path of {READERS[stream][0]} or its folder with --data")
+    if file is None and (usual := usual_name(stream)) is not None:
+        console.print(f"skipped {name}: pass the path of {usual} or its folder with --data")
         return
     grid = tuple(float(rate) for rate in rates.split(",")) if rates else RATES
     the_plan = plan(EXPERIMENTS[name], _absolute(file), rounds, seeds, _listed(learners), grid)
@@ -73,7 +74,8 @@ def run(
 def defaults(
     data: Data = None,
     rounds: Rounds = None,
-    seeds: Seeds = 3,
+    seeds: Seeds = 10,
+    tuning_seeds: Annotated[int, typer.Option(min=1, help="Other seeds, which choose each best setting.")] = 2,
     learners: Learners = "",
     streams: Annotated[str, typer.Option(help=", ".join(STREAMS) + "; all if empty.")] = "",
     out: Out = DEFAULT_OUT,
@@ -81,19 +83,21 @@ def defaults(
     jobs: Jobs = -1,
     pages: Pages = None,
 ) -> None:
-    """Play every learner with its defaults and with a few settings, then write one table per stream."""
-    console, contests = Console(), []
+    """Play every learner with its defaults and with the best of a few settings, then write one table per stream."""
+    console, contests, of = Console(), [], disjoint(tuning_seeds, seeds)
     for name in _listed(streams) or list(STREAMS):
         file = find_file(name, data)
-        if name in READERS and file is None:
-            console.print(f"skipped {name}: pass the folder of {READERS[name][0]} with --data")
+        if file is None and (usual := usual_name(name)) is not None:
+            console.print(f"skipped {name}: pass the folder of {usual} with --data")
             continue
-        contests.append(contest(name, _absolute(file), rounds or STREAMS[name], seeds, _listed(learners)))
-    runs = [run for one in contests for run in one.runs]
-    played = complete(runs, out, backend, jobs)
+        contests.append(contest(name, _absolute(file), rounds or STREAMS[name], of, _listed(learners)))
+    played = 0
+    for one in contests:
+        played += complete(one.tuning_runs, out, backend, jobs)
+        played += complete(one.measuring_runs(out), out, backend, jobs)
     where = pages or _pages(out, rounds, learners)
     report_defaults(contests, out, where)
-    console.print(f"{played} runs played, {len(runs) - played} reused; see {where}")
+    console.print(f"{played} runs played; see {where}")
 
 
 @app.command()
@@ -110,8 +114,8 @@ def drift(
     console, changes = Console(), []
     for name in _listed(streams) or list(drift_report.STREAMS):
         file = find_file(name, data)
-        if name in READERS and file is None:
-            console.print(f"skipped {name}: pass the folder of {READERS[name][0]} with --data")
+        if file is None and (usual := usual_name(name)) is not None:
+            console.print(f"skipped {name}: pass the folder of {usual} with --data")
             continue
         changes.append(drift_report.play_all(name, _absolute(file), rounds, seeds, jobs))
     where = pages or _pages(out, rounds != HALF, streams)

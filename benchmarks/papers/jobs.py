@@ -19,8 +19,9 @@ _EVERY = 0.5  # seconds between two updates of the progress bar
 
 
 def complete(runs: Sequence[Run], folder: Path, backend: str = "loky", jobs: int = -1) -> int:
-    """Play the runs that are not finished yet. Return their number."""
-    pending = [(path, run) for run in runs if not (path := path_of(folder, run).absolute()).exists()]
+    """Play the runs that are not finished yet, each once. Return their number."""
+    paths = {path_of(folder, run).absolute(): run for run in runs}
+    pending = [(path, run) for path, run in paths.items() if not path.exists()]
     if pending:
         bar = _progress([path for path, _ in pending])
         with _cluster(backend), joblib.parallel_config(backend=backend, n_jobs=jobs), bar:

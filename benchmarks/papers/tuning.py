@@ -83,6 +83,9 @@ TABLE = (
 )
 """Every registered learner that answers with one of several unordered labels, except `adahedge`, which may abstain."""
 
+_COSTS = ["0/1", "-1/0"]
+_METHODS = ["--epsilon 0.05 --cb_type mtr", "--epsilon 0.05 --cb_type dr", "--squarecb", "--cover 4"]
+
 PEER = Row(
     "Vowpal Wabbit",
     ALGORITHM,
@@ -90,12 +93,14 @@ PEER = Row(
     [
         {
             "options": [
-                *("--epsilon 0.05 --cb_type mtr", "--epsilon 0.05 --cb_type dr", "--epsilon 0.02 --cb_type mtr"),
-                *("--cb_force_legacy --cb_type dm", "--cb_force_legacy --cb_type dr --cover 4", "--cover 4"),
-                *("--squarecb", "--squarecb --gamma_scale 100"),
+                *(*_METHODS, "--epsilon 0.02 --cb_type mtr", "--squarecb --gamma_scale 100"),
+                *("--cb_force_legacy --cb_type dm", "--cb_force_legacy --cb_type dr --cover 4"),
             ],
-            "costs": ["0/1", "-1/0"],
+            "costs": _COSTS,
         }
     ],
 )
 """Plain `--cb_explore K` is the default; the others are its authors' recommendations, with both cost encodings."""
+
+PEERS = PEER, Row("Vowpal Wabbit, default parameters", ALGORITHM, {}, [{"options": _METHODS, "costs": _COSTS}])
+"""The second row has the methods at their default parameters only: the peer of a learner at its defaults."""

@@ -24,7 +24,8 @@ def average_weights(learner: Descending, contexts: Contexts, true_labels: IntArr
     """Return the mean of W_1 … W_T, the weights before rounds 1 … T: (n_scores, d) float64.
 
     If the rounds are independent and identically distributed, the expected target loss of `state_of` these weights
-    exceeds the expected surrogate loss of any U by at most `regret_bound(‖U‖)` / T (Theorem 4.6).
+    exceeds the expected surrogate loss of any U by at most C/T (Theorem 4.6). C is the learner's guarantee for U:
+    `regret_bound(‖U‖)` of a structured learner, and X²‖U‖² / (2(1 - ln 2) ln 2) of `fenchel-young`.
 
     Args:
         learner: a learner under full information, so that its own answers do not matter.

@@ -9,7 +9,7 @@ import pydantic
 from learners.base import FloatArray
 from learners.hyperparameters import Magnitude, hyperparameters
 from learners.output_spaces.base import Constants, OutputSpace, quadratic_surrogate
-from learners.output_spaces.isotonic import nonincreasing_fit
+from learners.output_spaces.isotonic import clipped_fit
 
 
 def _binary_constants(n: int, regularization: float | None) -> Constants:
@@ -120,8 +120,9 @@ class Ordinal(Binary):
 
     def decode(self, scores: FloatArray) -> FloatArray:
         """Return the non-increasing fit of θ/λ, clipped to [0, 1]."""
-        fit = nonincreasing_fit(scores / self.constants.strong_convexity)
-        return np.asarray(np.clip(fit, 0.0, 1.0), dtype=np.float64)
+        mean: FloatArray = scores / self.constants.strong_convexity
+        clipped_fit(mean, np.empty(len(mean)), np.empty(len(mean), dtype=np.int64))
+        return mean
 
     def random_vertex(self, mean: FloatArray, uniforms: FloatArray) -> FloatArray:
         """Draw a vertex with one uniform number for all steps."""

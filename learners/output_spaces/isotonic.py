@@ -14,7 +14,31 @@ def nonincreasing_fit(values: FloatArray) -> FloatArray:
 
 
 @compiled
+def clipped_fit(values: FloatArray, means: FloatArray, sizes: IntArray) -> None:
+    """Replace values (n,) by their non-increasing fit, clipped to [0, 1].
+
+    Args:
+        values: (n,); NaN stays NaN, for the caller to refuse.
+        means: (n,), working memory.
+        sizes: (n,), working memory.
+    """
+    _pool(values, means, sizes, values)
+    clip(values)
+
+
+@compiled
+def clip(values: FloatArray) -> None:
+    """Clip values (n,) to [0, 1], in place; NaN stays NaN."""
+    for i in range(len(values)):
+        if values[i] < 0.0:
+            values[i] = 0.0
+        elif values[i] > 1.0:
+            values[i] = 1.0
+
+
+@compiled
 def _pool(values: FloatArray, means: FloatArray, sizes: IntArray, result: FloatArray) -> None:
+    """Write the fit of values to result, which may be the same array."""
     n_blocks = 0
     for value in values:
         mean, size = value, 1

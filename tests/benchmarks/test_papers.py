@@ -18,7 +18,7 @@ from benchmarks.papers.data.synthetic import MARGIN, documents, grouped_points, 
 from benchmarks.papers.lineup import EXPERIMENTS
 from benchmarks.papers.runs import Outcome, Run, checkpoints, play, three_quarters
 from benchmarks.papers.store import path_of
-from benchmarks.papers.tuning import PEER, TABLE
+from benchmarks.papers.tuning import PEER, PEERS, TABLE
 from benchmarks.papers.versions import version_of
 from learners.base import Contexts, FloatArray, Problem
 from learners.registry import LEARNERS
@@ -63,7 +63,8 @@ def rows_of(table: Path) -> list[dict[str, str]]:
 
 def play_experiment(name: str, data: Path, out: Path, *more: str) -> str:
     """Play a short trial with two rates."""
-    where = {"covertype": data / "covertype.csv", "reuters4": data / "reuters4.svm"}.get(name, data)
+    files = {"covertype": data / "covertype.csv", "reuters4": data / "reuters4.svm"}
+    where = files.get(name.removesuffix("-noisy"), data)
     learners = "banditron,pnewtron,soba-diagonal,gaptron,perceptron,bandit-perceptrons,bandit-perceptrons-features"
     learners += ",fenchel-young" if more else ",fenchel-young,soba" * (name in {"groups", "reuters4"})
     options = ["--rates", "0.03125,0.25", "--learners", learners, "--data", str(where), "--out", str(out)]
@@ -114,6 +115,12 @@ def test_a_run_is_the_same_under_every_backend(tmp_path: Path) -> None:
     assert outcomes[0][0] != outcomes[0][1]
 
 
+def test_equal_runs_are_played_once(tmp_path: Path) -> None:
+    """Play one of two equal runs, which two rows of a table may share."""
+    one = Run("groups", None, "uniform", {}, 300, 1)
+    assert jobs.complete([one, one], tmp_path, "sequential", 1) == 1
+
+
 def test_a_failed_run_stores_nothing(tmp_path: Path) -> None:
     """Leave no file for a run that did not end."""
     runs = [Run("groups", None, "banditron", {"exploration": 0.0}, 300, 1)]
@@ -134,17 +141,29 @@ def test_defaults(data: Path, tmp_path: Path) -> None:
     """Write a page per stream, with the default and the best setting of each learner and of the peer."""
     learners = "soba-diagonal,banditron,perceptron,uniform,newtron,vowpal-wabbit"
     options = ["--streams", "synsep,pendigits", "--learners", learners, "--data", str(data), "--out", str(tmp_path)]
-    run("defaults", "--rounds", "200", "--seeds", "1", "--backend", "sequential", *options)
+    run("defaults", "--rounds", "200", "--seeds", "1", "--tuning-seeds", "1", "--backend", "sequential", *options)
     rows = rows_of(tmp_path / "defaults" / "table.csv")
     assert {row["stream"] for row in rows} == {"synsep", "pendigits"}
     assert {row["information"] for row in rows if row["algorithm"] == "perceptron"} == {"full"}
     text = (tmp_path / "results" / "defaults-synsep.md").read_text()
     assert "Left out: newtron: a run would take" in text
-    for learner in ("soba-diagonal", "banditron", "Vowpal Wabbit"):
-        line = next(line for line in text.splitlines() if line.startswith(f"| {learner} "))
-        assert float(line.split("|")[9]) >= 1.0  # default / tuned
+    for learner in ("soba-diagonal", "banditron", *(peer.name for peer in PEERS)):
+        line = next(line for line in text.splitlines() if line.startswith(f"| {learner} |"))
+        assert float(line.split("|")[9]) > 0.0  # default / tuned
     pendigits = (tmp_path / "results" / "defaults-pendigits.md").read_text()
     assert pendigits.startswith("# Defaults: pendigits, 200 rounds\n")
+
+
+def test_noisy_data_replace_labels_only(data: Path) -> None:
+    """Keep the contexts and most labels; each pass replaces others, and a shorter stream is a prefix."""
+    file = str(data / "reuters4.svm")
+    clean, noisy = (next(open_stream(name, file).chunks(3000, 1)) for name in ("reuters4", "reuters4-noisy"))
+    assert (clean.contexts.values == noisy.contexts.values).all()
+    wrong = clean.labels != noisy.labels
+    assert 0.03 < wrong.mean() < 0.07
+    assert set(noisy.labels) == {0, 1, 2, 3}
+    assert (wrong[:150] != wrong[150:300]).any()
+    assert (next(open_stream("reuters4-noisy", file).chunks(100, 1)).labels == noisy.labels[:100]).all()
 
 
 def test_every_learner_has_its_settings() -> None:
@@ -281,5 +300,6 @@ def test_a_file_is_found_by_its_folder(data: Path) -> None:
     assert find_file("pendigits", str(data)) == data / "pendigits.tra"
     assert find_file("pendigits", str(data / "pendigits.tra")) == data / "pendigits.tra"
     assert find_file("reuters4", str(data)) is None
+    assert find_file("reuters4-noisy", str(data / "reuters4.svm")) == data / "reuters4.svm"
     assert find_file("reuters4", None) is None
     assert isinstance(open_stream("reuters4", str(data / "reuters4.svm")).chunk(0, 0, 5).contexts, Contexts)

@@ -168,27 +168,27 @@ FENCHEL_YOUNG = (
         ),
         errors=(
             ("E15, Theorem 4.3's bound without 1 - a/2 as printed", "regret_bound", "1.0 - a / 2.0", "1.0"),
-            ("ascent", "fold_unchecked", "means - truths", "truths - means"),
+            ("ascent", "Drawing.fold_unchecked", "means - truths", "truths - means"),
             (
                 "means recomputed at the present weights",
-                "fold_unchecked",
+                "Drawing.fold_unchecked",
                 "rounds.evidence",
                 "self.means(state, rounds.contexts)",
             ),
             (
                 "learns the answer in place of the truth",
-                "fold_unchecked",
+                "Drawing.fold_unchecked",
                 "self.vertices(rounds.true_labels)",
                 "self.vertices(rounds.labels)",
             ),
             (
                 "evidence not clipped",
-                "fold_unchecked",
+                "Drawing.fold_unchecked",
                 "np.clip(rounds.evidence, 0.0, self.space.largest_entry)",
                 "rounds.evidence",
             ),
-            ("a not capped at 1/2 in the step", "_steps", "min(0.5, a)", "a"),
-            ("twice the step of Theorem 4.3", "_steps", "a / b", "2.0 * a / b"),
+            ("a not capped at 1/2 in the step", "step_sizes", "min(0.5, a)", "a"),
+            ("twice the step of Theorem 4.3", "step_sizes", "a / b", "2.0 * a / b"),
             ("b without the factor 2", "smoothness", "2.0", "1.0"),
             ("b for X = 1", "smoothness", "self.problem.norm_bound * constants.kappa", "constants.kappa"),
             ("Theorem 4.2's bound without 1 - m", "regret_bound", "4.0 * (1.0 - m)", "4.0"),
@@ -209,6 +209,14 @@ FENCHEL_YOUNG = (
         ),
     ),
     Errors(
+        concept="averaged weights",
+        laws=("test_average_weights_is_the_mean_over_the_rounds", "test_theorem_4_6_bound_holds_on_fresh_data"),
+        errors=(
+            ("the sum in place of the mean", "average_weights", "total / T", "total"),
+            ("the first truth in every round", "average_weights", "true_labels[t : t + 1]", "true_labels[:1]"),
+        ),
+    ),
+    Errors(
         concept="multilabel",
         home="FenchelYoungMultilabel",
         laws=("test_label_probabilities_are_marginals",),
@@ -220,7 +228,13 @@ FENCHEL_YOUNG = (
     Errors(
         concept="ordinal",
         home="FenchelYoungOrdinal",
-        laws=("test_vertices_match_hand_computation", "test_level_distributions_match_enumeration"),
+        laws=(
+            "test_vertices_match_hand_computation",
+            "test_level_distributions_match_enumeration",
+            "test_structured::test_steps_match_the_formulas",
+            "test_unknown_truths_and_large_evidence_are_harmless",
+            "test_underflowing_propensities_become_the_least",
+        ),
         errors=(
             (
                 "one step too many",
@@ -228,8 +242,11 @@ FENCHEL_YOUNG = (
                 "np.arange(self.problem.n_labels - 1) < labels[:, None]",
                 "np.arange(self.problem.n_labels - 1) <= labels[:, None]",
             ),
-            ("probabilities with half of p", "decide_unchecked", "2.0", "1.0"),
-            ("the nearest vertex too rarely", "decide_unchecked", "1.0 - p", "(1.0 - p)**2"),
+            ("probabilities with half of p", "_decode", "2.0", "1.0"),
+            ("the nearest vertex too rarely", "_decode", "1.0 - p", "(1.0 - p)**2"),
+            ("one step too few", "_fold", "room.mean[:level] -= 1.0", "room.mean[:max(level - 1, 0)] -= 1.0"),
+            ("evidence not clipped", "_fold", "clip(room.mean)", "pass"),
+            ("learns the answer in place of the truth", "_fold", "rounds.true_labels[t]", "rounds.labels[t]"),
         ),
     ),
     Errors(

@@ -35,12 +35,23 @@ class Stream(NamedTuple):
             yield self.chunk(seed, place, min(CHUNK, rounds - start))
 
 
-def find_file(name: str, data: str | None) -> Path | None:
+NOISY = {"reuters4-noisy": ("reuters4", 0.05)}
+"""The data set of a stream with wrong labels, and their share. Each round replaces labels independently."""
+
+
+def usual_name(stream: str) -> str | None:
+    """Return the usual file name of a stream's data set; None for a generated stream."""
+    data_set, _ = NOISY.get(stream, (stream, 0.0))
+    return None if stream in SYNTHETIC else READERS[data_set][0]
+
+
+def find_file(stream: str, data: str | None) -> Path | None:
     """Return the file of a data set: `data` itself, or the file with the usual name in the folder `data`, or None."""
-    if name in SYNTHETIC or data is None:
+    usual = usual_name(stream)
+    if usual is None or data is None:
         return None
     path = Path(data)
-    file = path / READERS[name][0] if path.is_dir() else path
+    file = path / usual if path.is_dir() else path
     return file if file.is_file() else None
 
 
@@ -50,10 +61,21 @@ def open_stream(name: str, file: str | None) -> Stream:
     if name in SYNTHETIC:
         return SYNTHETIC[name]
     assert file is not None
-    examples = READERS[name][1](Path(file))
-    return Stream(
-        Problem(examples.n_labels, examples.n_features), len(examples.labels), functools.partial(_shuffled, examples)
-    )
+    data_set, noise = NOISY.get(name, (name, 0.0))
+    examples = READERS[data_set][1](Path(file))
+    problem = Problem(examples.n_labels, examples.n_features)
+    chunk = functools.partial(_shuffled, examples)
+    return Stream(problem, len(examples.labels), functools.partial(_noisy, chunk, noise, problem.n_labels))
+
+
+def _noisy(
+    chunk: Callable[[int, int, int], Chunk], noise: float, n_labels: int, seed: int, place: int, n: int
+) -> Chunk:
+    """Replace each label of a chunk by another one with probability `noise`."""
+    contexts, labels = chunk(seed, place, n)
+    uniforms = np.random.default_rng([seed, 5, place]).random((n, 2))
+    others = (labels + 1 + (uniforms[:, 1] * (n_labels - 1)).astype(np.int64)) % n_labels
+    return Chunk(contexts, np.where(uniforms[:, 0] < noise, others, labels))
 
 
 def _synsep(noise: float) -> Stream:

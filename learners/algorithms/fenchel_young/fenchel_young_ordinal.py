@@ -3,21 +3,40 @@
 Sakaue, Bao, Tsuchiya and Oki 2024, Appendix C.1, "ordinal regression".
 """
 
+import math
 from functools import cached_property
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
 
 from learners.algorithms.fenchel_young.structured import Structured
-from learners.base import Contexts, Decisions, FloatArray, IntArray
+from learners.base import NO_LABEL, Contexts, FloatArray, IntArray, Rounds
+from learners.compiled_learner import CompiledLearner
 from learners.hyperparameters import Magnitude, hyperparameters
-from learners.mathematics.descent import DescentState
-from learners.mathematics.exploration import settle_each
+from learners.kernels import Kernels, compiled, row
+from learners.mathematics.descent import DescentState, Steps, count, descend, multiplier
+from learners.mathematics.exploration import settle
+from learners.mathematics.linear_algebra import score_row
 from learners.output_spaces import Ordinal
+from learners.output_spaces.isotonic import clip, clipped_fit
+
+
+class OrdinalState(DescentState):
+    """A `DescentState` with the type that selects this learner's kernels."""
+
+    __slots__ = ()
+
+
+class _Parameters(NamedTuple):
+    """The hyperparameters in the form that the kernels take."""
+
+    steps: Steps
+    strong_convexity: float  # λ
+    recomputes: bool
 
 
 @hyperparameters
-class FenchelYoungOrdinal(Structured):
+class FenchelYoungOrdinal(Structured, CompiledLearner[DescentState]):
     """Answers with one of K levels, ordered from lowest to highest; an error costs its distance in levels.
 
     The target loss is |level - truth| / (K - 1). Each of the K - 1 thresholds between levels has a score. Level m, from
@@ -27,6 +46,7 @@ class FenchelYoungOrdinal(Structured):
 
     algorithm = "fenchel-young-ordinal"
     answer: ClassVar[Literal["level"]] = "level"
+    state_type = OrdinalState
     loss_name = "difference of levels, divided by K - 1,"
 
     regularization: Magnitude | None = None
@@ -46,14 +66,75 @@ class FenchelYoungOrdinal(Structured):
         """Return as many ones as the level's index, then zeros."""
         return (np.arange(self.problem.n_labels - 1) < labels[:, None]).astype(np.float64)
 
-    def decide_unchecked(self, state: DescentState, contexts: Contexts) -> Decisions:
-        """Put 1 - p on the nearest level, and p (ŷ_m - ŷ_(m+1)) on each level m, where ŷ_0 = 1 and ŷ_K = 0."""
-        means = self.means(state, contexts)
-        edges = np.pad(means, ((0, 0), (1, 0)), constant_values=1.0)
-        steps = edges - np.pad(means, ((0, 0), (0, 1)))
-        grades = np.count_nonzero(means > 0.5, axis=1)
-        p = np.minimum(1.0, 2.0 * np.linalg.norm(self.vertices(grades) - means, axis=1))
-        distributions = p[:, None] * steps
-        distributions[np.arange(len(means)), grades] += 1.0 - p
-        settle_each(distributions)
-        return Decisions(distributions, np.empty((len(means), 0)) if self.recomputes else means)
+    @property
+    def kernels(self) -> Kernels:
+        """Decides among the levels and leaves the mean ŷ as evidence; takes one step per round with a true level."""
+        strong_convexity = self.space.constants.strong_convexity
+        return Kernels(_Parameters(self.step_sizes, strong_convexity, self.recomputes), _decide, _fold)
+
+
+class _Room(NamedTuple):
+    """Working memory, allocated once per call."""
+
+    mean: FloatArray  # (K - 1,), ŷ
+    block_means: FloatArray  # (K - 1,)
+    block_sizes: IntArray  # (K - 1,)
+
+
+@compiled
+def _room(D: int) -> _Room:
+    return _Room(np.empty(D), np.empty(D), np.empty(D, np.int64))
+
+
+@compiled
+def _write_mean(parameters: _Parameters, state: OrdinalState, contexts: Contexts, i: int, room: _Room) -> None:
+    """Write ŷ of the i-th context: the non-increasing fit of θ/λ, clipped to [0, 1]."""
+    score_row(state.direction, contexts, i, room.mean)
+    room.mean[:] *= multiplier(parameters.steps, state)
+    room.mean[:] /= parameters.strong_convexity
+    clipped_fit(room.mean, room.block_means, room.block_sizes)
+
+
+@compiled
+def _decide(
+    parameters: _Parameters, state: OrdinalState, contexts: Contexts, distributions: FloatArray, evidence: FloatArray
+) -> None:
+    room = _room(state.direction.shape[1])
+    for i in range(len(distributions)):
+        _write_mean(parameters, state, contexts, i, room)
+        _decode(room.mean, distributions[i])
+        if not parameters.recomputes:
+            evidence[i] = room.mean
+
+
+@compiled
+def _decode(mean: FloatArray, distribution: FloatArray) -> None:
+    """Put 1 - p on the nearest level, and p (ŷ_m - ŷ_(m+1)) on each level m, where ŷ_0 = 1 and ŷ_K = 0."""
+    nearest, squares = 0, 0.0
+    for entry in mean:
+        nearest += entry > 0.5
+        squares += min(entry, 1.0 - entry) ** 2
+    p, above = min(1.0, 2.0 * math.sqrt(squares)), 1.0
+    for m in range(len(mean)):
+        distribution[m] = p * (above - mean[m])
+        above = mean[m]
+    distribution[len(mean)] = p * above
+    distribution[nearest] += 1.0 - p
+    settle(distribution)
+
+
+@compiled
+def _fold(parameters: _Parameters, state: OrdinalState, rounds: Rounds) -> None:
+    room = _room(state.direction.shape[1])
+    for t in range(len(rounds.labels)):
+        level = rounds.true_labels[t]
+        if level != NO_LABEL:
+            indices, values = row(rounds.contexts, t)
+            if parameters.recomputes:
+                _write_mean(parameters, state, rounds.contexts, t, room)
+            else:
+                room.mean[:] = rounds.evidence[t]
+                clip(room.mean)  # corrupt evidence could move the weights arbitrarily far
+            room.mean[:level] -= 1.0  # ŷ - y
+            descend(parameters.steps, state, room.mean, indices, values)
+        count(state)

@@ -109,7 +109,7 @@ class Structured(FullInformation, CheckedLearner[DescentState]):
     def guarantee(self) -> str:
         """See `Learner.guarantee`."""
         fixed = not isinstance(self.learning_rate, str)
-        if fixed and self._steps.step > 2.0 * self.surrogate_gap / self.smoothness * ROUNDING:
+        if fixed and self.step_sizes.step > 2.0 * self.surrogate_gap / self.smoothness * ROUNDING:
             return uncovered("the step is larger than 2a/b", "learning_rate theorem, high-probability or adaptive")
         bound, source = _BOUNDS["fixed" if isinstance(self.learning_rate, float) else self.learning_rate]
         chance = "With probability 1 - δ, the" if self.learning_rate == "high-probability" else "The expected"
@@ -139,18 +139,13 @@ class Structured(FullInformation, CheckedLearner[DescentState]):
         return self.delayed_update == "recompute"
 
     def decide_cost(self, nonzeros: int) -> int:
-        """Return the cost of scores, of the space's decoding and drawing, and of the calls between them."""
-        return self.n_scores * nonzeros + self.space.draw_cost + _ROW_COST
-
-    @property
-    def fold_overhead(self) -> int:
-        """The cost that each call of `fold` adds outside of kernels, in multiply-adds."""
-        return _ROW_COST
+        """Return the cost of scores, and of the space's decoding and drawing."""
+        return self.n_scores * nonzeros + self.space.draw_cost
 
     def fold_cost(self, nonzeros: int) -> int:
         """Return the cost of a step, twice if parameter-free, plus that of a decision if the mean is recomputed."""
-        pass_, twice = self.n_scores * nonzeros, self.learning_rate == "parameter-free"
-        return pass_ * (1 + twice) + (pass_ + self.space.draw_cost + _ROW_COST if self.recomputes else 0)
+        step = self.n_scores * nonzeros * (1 + (self.learning_rate == "parameter-free"))
+        return step + (self.decide_cost(nonzeros) if self.recomputes else 0)
 
     @property
     def surrogate_gap(self) -> float:
@@ -189,38 +184,21 @@ class Structured(FullInformation, CheckedLearner[DescentState]):
 
     def weights(self, state: DescentState) -> FloatArray:
         """Return W as (D, d)."""
-        return np.ascontiguousarray(state.direction.T) * multiplier(self._steps, state)
-
-    def means(self, state: DescentState, contexts: Contexts) -> FloatArray:
-        """Return the mean ŷ for each context, (n, D)."""
-        theta = scores(state.direction, contexts) * multiplier(self._steps, state)
-        for i in range(contexts.n):
-            theta[i] = self.space.decode(theta[i])
-        return theta
-
-    def fold_unchecked(self, state: DescentState, rounds: Rounds) -> DescentState:
-        """Take one projected gradient step, or parameter-free step, for each round with a true answer."""
-        known = (rounds.true_labels != NO_LABEL).all(axis=tuple(range(1, rounds.true_labels.ndim)))
-        steps, truths = self._steps, self.vertices(rounds.true_labels)
-        if self.recomputes:
-            for t, context in enumerate(one_by_one(rounds.contexts)):
-                now = slice(t, t + 1)
-                descend_all(steps, state, context, self.means(state, context) - truths[now], known[now])
-            return state
-        # Means lie in the hull of the vertices. Clip corrupt evidence, which could move the weights arbitrarily far.
-        means = np.clip(rounds.evidence, 0.0, self.space.largest_entry)
-        descend_all(steps, state, rounds.contexts, means - truths, known)
-        return state
+        return np.ascontiguousarray(state.direction.T) * multiplier(self.step_sizes, state)
 
     @property
-    def _steps(self) -> Steps:
+    def step_sizes(self) -> Steps:
+        """The step sizes in the form that the kernels take."""
         a, b, X = self.surrogate_gap, self.smoothness, self.problem.norm_bound
         named = {"theorem": 2.0 * min(0.5, a) / b, "high-probability": a / b}
         return steps(self.learning_rate, named, self.radius, X, self.space.euclidean_diameter * X)
 
 
 class Drawing(Structured):
-    """A structured learner whose answers are rows of K numbers: see `learners.answers.StructuredLearner`."""
+    """A structured learner whose answers are rows of K numbers: see `learners.answers.StructuredLearner`.
+
+    Its decoding runs in Python, one context at a time.
+    """
 
     @abstractmethod
     def rows(self, vertices: FloatArray) -> IntArray:
@@ -239,6 +217,36 @@ class Drawing(Structured):
     def evidence_size(self) -> int:
         """D, for the mean ŷ of the randomized decoding."""
         return self.space.dimension
+
+    def decide_cost(self, nonzeros: int) -> int:
+        """Return the cost of scores, decoding and drawing, and of the calls between them."""
+        return super().decide_cost(nonzeros) + _ROW_COST
+
+    @property
+    def fold_overhead(self) -> int:
+        """The cost that each call of `fold` adds outside of kernels, in multiply-adds."""
+        return _ROW_COST
+
+    def means(self, state: DescentState, contexts: Contexts) -> FloatArray:
+        """Return the mean ŷ for each context, (n, D)."""
+        theta = scores(state.direction, contexts) * multiplier(self.step_sizes, state)
+        for i in range(contexts.n):
+            theta[i] = self.space.decode(theta[i])
+        return theta
+
+    def fold_unchecked(self, state: DescentState, rounds: Rounds) -> DescentState:
+        """Take one projected gradient step, or parameter-free step, for each round with a true answer."""
+        known = (rounds.true_labels != NO_LABEL).all(axis=tuple(range(1, rounds.true_labels.ndim)))
+        steps, truths = self.step_sizes, self.vertices(rounds.true_labels)
+        if self.recomputes:
+            for t, context in enumerate(one_by_one(rounds.contexts)):
+                now = slice(t, t + 1)
+                descend_all(steps, state, context, self.means(state, context) - truths[now], known[now])
+            return state
+        # Means lie in the hull of the vertices. Clip corrupt evidence, which could move the weights arbitrarily far.
+        means = np.clip(rounds.evidence, 0.0, self.space.largest_entry)
+        descend_all(steps, state, rounds.contexts, means - truths, known)
+        return state
 
     def decide_unchecked(self, state: DescentState, contexts: Contexts) -> Decisions:
         """Return the mean ŷ for each context, as evidence."""
