@@ -7,8 +7,6 @@ import typer
 from rich.console import Console
 
 from benchmarks.papers import drift_report
-from benchmarks.papers.contest import contest
-from benchmarks.papers.contest import seeds as disjoint
 from benchmarks.papers.data.streams import CHUNK, find_file, usual_name
 from benchmarks.papers.defaults import STREAMS
 from benchmarks.papers.defaults import report as report_defaults
@@ -17,6 +15,8 @@ from benchmarks.papers.experiment import plan, report
 from benchmarks.papers.jobs import complete
 from benchmarks.papers.lineup import EXPERIMENTS, RATES
 from benchmarks.papers.pages import RESULTS
+from benchmarks.papers.trials import contest
+from benchmarks.papers.trials import seeds as disjoint
 
 app = typer.Typer(no_args_is_help=True, help=__doc__, add_completion=False)
 

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from benchmarks.papers.contest import Contest, Setting
 from benchmarks.papers.pages import write_page
 from benchmarks.papers.runs import Run
 from benchmarks.papers.store import load
 from benchmarks.papers.summary import Summary, markdown, summarize, with_deviation, write_csv
+from benchmarks.papers.trials import Contest, Setting
 from benchmarks.papers.tuning import PEER, Row
 
 STREAMS = {"synsep": 100_000, "synnonsep": 100_000, "covertype": 100_000, "reuters4": 28_176, "pendigits": 29_976}

@@ -15,7 +15,7 @@ for _package in ("joblib", "matplotlib", "vowpalwabbit"):
     pytest.importorskip(_package, reason="needs the dependency group `bench`")
 
 cli: Any = importlib.import_module("benchmarks.papers.cli")
-contest: Any = importlib.import_module("benchmarks.papers.contest")
+contest: Any = importlib.import_module("benchmarks.papers.trials")
 defaults: Any = importlib.import_module("benchmarks.papers.defaults")
 experiment: Any = importlib.import_module("benchmarks.papers.experiment")
 
