@@ -68,7 +68,7 @@ class _LearnerPlayer:
         self._state: Any = None
 
     def play(self, chunk: Chunk, uniforms: FloatArray) -> BoolArray:
-        simulation = simulate(self._learner, chunk.contexts, chunk.labels, uniforms, self._state)
+        simulation = simulate(self._learner, chunk.contexts, chunk.labels, uniforms, self._state, chunk.right)
         self._state = simulation.state
         return simulation.mistakes
 
