@@ -1,9 +1,6 @@
-"""The contest of defaults: two learners with their defaults, and one tuned setting of a peer, on many streams.
+"""The contest of defaults: two learners with their defaults, and one setting of a peer, the same on all streams."""
 
-No setting changes from stream to stream.
-"""
-
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -70,7 +67,7 @@ class Result(NamedTuple):
     speed: float  # rounds per second of the new learner over the old one's, median over seeds
 
 
-def result(bout: Bout, load: Any) -> Result:
+def result(bout: Bout, load: Callable[[Run], Outcome]) -> Result:
     """Summarize a bout whose runs are finished; `load` returns the outcome of a run."""
     new, old, peer = ([load(run) for run in runs] for runs in zip(*bout.matches, strict=True))
     others = [_errors([load(run) for run in runs]) for runs in bout.others]

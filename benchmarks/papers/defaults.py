@@ -6,7 +6,8 @@ from typing import Any, NamedTuple
 
 import pydantic
 
-from benchmarks.papers.data.streams import Stream, open_stream
+from benchmarks.papers.data.chunks import Stream
+from benchmarks.papers.data.streams import open_stream
 from benchmarks.papers.experiment import MAX_STATE
 from benchmarks.papers.pages import write_page
 from benchmarks.papers.runs import Run

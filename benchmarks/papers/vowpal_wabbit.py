@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from benchmarks.papers.data.streams import Chunk
+from benchmarks.papers.data.chunks import Chunk
 from learners.base import BoolArray, Contexts, FloatArray, IntArray
 from learners.kernels import row
 from learners.mathematics.exploration import draw_one

@@ -6,8 +6,19 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.papers.data import chances, points
+from benchmarks.papers.data.chances import independent, tested
 from benchmarks.papers.data.chunks import Chunk, Stream
+from benchmarks.papers.data.points import (
+    by_class,
+    by_difficulty,
+    cauchy,
+    clusters,
+    drifting,
+    heavy_tailed,
+    lognormal,
+    one_feature,
+    scaled,
+)
 from benchmarks.papers.data.topics import N_WORDS, documents_of_topics, zipf
 from learners.base import Contexts, FloatArray, Problem
 from learners.mathematics.norms import within_bound
@@ -36,11 +47,11 @@ def _dense(
 
 
 def _clusters(K: int, noise: float) -> Stream:
-    return _dense(K, 50, points.clusters, K=K, d=50, spread=0.1, noise=noise)
+    return _dense(K, 50, clusters, K=K, d=50, spread=0.1, noise=noise)
 
 
-_LOGNORMAL = functools.partial(points.heavy_tailed, transformed=points.lognormal)
-_CAUCHY = functools.partial(points.heavy_tailed, transformed=points.cauchy)
+_LOGNORMAL = functools.partial(heavy_tailed, transformed=lognormal)
+_CAUCHY = functools.partial(heavy_tailed, transformed=cauchy)
 
 BATTERY = {
     "words100": _documents(np.full(100, 0.01), 0.0),
@@ -53,19 +64,19 @@ BATTERY = {
     "dense200-noisy": _clusters(200, 0.2),
     "zipf50": _documents(zipf(50), 0.1),
     "zipf200": _documents(zipf(200), 0.1),
-    "several": _dense(10, 11, chances.independent, K=10, base=-1.0),
-    "rare": _dense(10, 11, chances.independent, K=10, base=-7.0),
-    "ab": _dense(2, 1, chances.tested, chances=_TRIAL),
-    "abc": _dense(3, 1, chances.tested, chances=_TRIAL_OF_THREE),
-    "one-feature": _dense(2, 1, points.one_feature),
-    "scales": _dense(5, 13, points.scaled),
-    "scales-unit": _dense(5, 13, points.scaled, unit=True),
+    "several": _dense(10, 11, independent, K=10, base=-1.0),
+    "rare": _dense(10, 11, independent, K=10, base=-7.0),
+    "ab": _dense(2, 1, tested, chances=_TRIAL),
+    "abc": _dense(3, 1, tested, chances=_TRIAL_OF_THREE),
+    "one-feature": _dense(2, 1, one_feature),
+    "scales": _dense(5, 13, scaled),
+    "scales-unit": _dense(5, 13, scaled, unit=True),
     "lognormal": _dense(5, 20, _LOGNORMAL),
     "lognormal-unit": _dense(5, 20, _LOGNORMAL, unit=True),
     "cauchy": _dense(5, 10, _CAUCHY),
     "cauchy-unit": _dense(5, 10, _CAUCHY, unit=True),
-    "drift": _dense(8, 20, points.drifting),
-    "by-class": _dense(10, 20, points.by_class),
-    "easy-first": _dense(10, 20, points.by_difficulty, easiest_first=True),
-    "hard-first": _dense(10, 20, points.by_difficulty, easiest_first=False),
+    "drift": _dense(8, 20, drifting),
+    "by-class": _dense(10, 20, by_class),
+    "easy-first": _dense(10, 20, by_difficulty, easiest_first=True),
+    "hard-first": _dense(10, 20, by_difficulty, easiest_first=False),
 }

@@ -7,9 +7,7 @@ import numpy as np
 
 from benchmarks.datasets import READERS, Examples
 from benchmarks.papers.data.battery import BATTERY
-from benchmarks.papers.data.chunks import CHUNK as CHUNK  # noqa: PLC0414
-from benchmarks.papers.data.chunks import Chunk as Chunk  # noqa: PLC0414
-from benchmarks.papers.data.chunks import Stream as Stream  # noqa: PLC0414
+from benchmarks.papers.data.chunks import CHUNK, Chunk, Stream
 from benchmarks.papers.data.synthetic import LONGEST, N_CLASSES, N_WORDS, documents, grouped_points
 from learners.base import Contexts, IntArray, Problem
 

@@ -159,6 +159,7 @@ def test_wrong_arrays_are_refused(truth: list[int], uniforms: list[float], compl
 def test_wrong_sets_of_right_labels_are_refused() -> None:
     """The right labels are one row of K booleans per round."""
     learner = Uniform(problem=PROBLEM)
-    for right in (np.zeros((2, 4), np.bool_), np.zeros((3, 5), np.bool_), np.zeros((3, 4))):
+    wrong: list[Any] = [np.zeros((2, 4), np.bool_), np.zeros((3, 5), np.bool_), np.zeros((3, 4))]
+    for right in wrong:
         with pytest.raises(ValueError, match="right: "):
             simulate(learner, Contexts.dense(np.zeros((3, 5))), np.zeros(3, np.int64), np.zeros(3), right=right)
