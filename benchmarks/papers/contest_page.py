@@ -37,12 +37,13 @@ def report(bouts: Sequence[Bout], folder: Path, pages: Path) -> None:
     introduction = (
         f"Mistakes per round, mean (standard error) over {seeds} seeds, in all rounds / in the last quarter: {new} and "
         f"{old} with their defaults, Vowpal Wabbit with `--squarecb --gamma_scale 100` ({PEER_NAME}), and on the "
-        f"papers' streams the best of its other settings in [tuning.py](../tuning.py). Where some rounds have no right "
-        f"label, no learner reaches 0. The ratios divide the mean errors, with one mistake added to each. `speed` is "
-        f"the median ratio of the rounds per second of {new} and {old}."
+        f"papers' streams the best of its other settings in [tuning.py](../tuning.py), over 3 seeds at most. Where "
+        f"some rounds have no right label, no learner reaches 0. The ratios divide the mean errors, with one mistake "
+        f"added to each. `speed` is the median ratio of the rounds per second of {new} and {old}."
     )
+    command = f"contest --new {new} --old {old} --seeds {seeds}"
     body = _errors_table(results, new, old) + "\n" + _summary_table(results, old) + _exceptions(results, new, old)
-    write_page(pages, "contest", f"The contest: {new}", introduction, f"contest --seeds {seeds}", body)
+    write_page(pages, "contest", f"The contest: {new}", introduction, command, body)
 
 
 def _errors_table(results: Sequence[Result], new: str, old: str) -> str:

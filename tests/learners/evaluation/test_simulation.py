@@ -101,7 +101,7 @@ def test_simulation_equals_the_plain_loop(setting: Setting) -> None:
 
 def test_any_number_of_labels_can_be_right(setting: Setting) -> None:
     """With a set of right labels per round, a simulation still equals the plain loop, bit for bit."""
-    right: BoolArray = np.random.default_rng(13).random((N, PROBLEM.n_labels)) < 0.4
+    right: BoolArray = np.random.default_rng(13).random((N, setting.learner.problem.n_labels)) < 0.4
     assert bits(setting.play(right=right)) == bits(plain_loop(setting, right))
 
 
