@@ -164,7 +164,7 @@ def errors(*values: float) -> Errors:
 
 def test_ratios_and_exceptions() -> None:
     """A mistake is added to each error, and only a difference of over one standard error counts."""
-    one = Result("ab", 100, errors(0.20, 0.22), errors(0.10, 0.12), errors(0.17, 0.25), None, 1.0)
+    one = Result("ab", 100, errors(0.20, 0.22), errors(0.10, 0.12), errors(0.17, 0.23), None, 1.0)
     np.testing.assert_allclose(ratios([one], "old", "overall"), [(0.21 + 0.01) / (0.11 + 0.01)])
     np.testing.assert_allclose(ratios([one], "old", "late"), [(0.21 + 0.04) / (0.11 + 0.04)])
     assert is_worse(one, "old", "overall")
