@@ -5,11 +5,13 @@
 | Covertype (UCI) | CSV with a header: ten numbers, wilderness area 0-3, soil type 0-39, cover 1-7 | up to 581,012 |
 | Reuters-21578, four topics | svmlight: class 1-4, then column:count, columns from 1 | 7,044 |
 | Pendigits (UCI) | CSV: sixteen numbers 0-100, then the digit | 7,494 in `pendigits.tra` |
+| KDD Cup 1999, 10 % | CSV: 41 columns, three of them symbols, then the class | 494,021, ordered by class |
 
-Files may be xz-compressed.
+Files may be compressed by xz or gzip.
 """
 
 import csv
+import gzip
 import lzma
 from collections.abc import Callable
 from pathlib import Path
@@ -72,17 +74,32 @@ def pendigits(path: Path) -> Examples:
     return _examples(Contexts.dense(matrix), table[:, 16].astype(np.int64), 10, 17)
 
 
+_SYMBOLS = (1, 2, 3)
+
+
+def kdd(path: Path) -> Examples:
+    """Read KDD Cup 1999: its classes, 38 numbers on their own scales, and three one-hot symbols."""
+    table = [line.split(",") for line in _lines(path)]
+    numbers = np.array([[*line[:1], *line[4:-1]] for line in table], dtype=np.float64)
+    codes = [np.unique([line[column] for line in table], return_inverse=True) for column in _SYMBOLS]
+    symbols = [np.eye(len(names))[places] for names, places in codes]
+    classes, labels = np.unique([line[-1] for line in table], return_inverse=True)
+    matrix = np.column_stack([numbers, *symbols])
+    return _examples(_without_zeros(matrix), labels.astype(np.int64), len(classes), matrix.shape[1])
+
+
 READERS: dict[str, tuple[str, Callable[[Path], Examples]]] = {
     "covertype": ("covertype.csv.xz", covertype),
     "reuters4": ("reuters4.svm.xz", reuters4),
     "pendigits": ("pendigits.tra", pendigits),
+    "kdd": ("kddcup.data_10_percent.gz", kdd),
 }
 """The usual file name and the reader of each data set."""
 
 
 def _lines(path: Path) -> list[str]:
-    data = path.read_bytes()
-    return (lzma.decompress(data) if path.suffix == ".xz" else data).decode().splitlines()
+    decompress = {".xz": lzma.decompress, ".gz": gzip.decompress}.get(path.suffix, bytes)
+    return decompress(path.read_bytes()).decode().splitlines()
 
 
 def _examples(contexts: Contexts, labels: IntArray, n_labels: int, n_features: int) -> Examples:

@@ -1,4 +1,4 @@
-"""The commands: `run` for one experiment, `defaults` for the tables of defaults, `drift` for a change of all labels."""
+"""The commands: `run` for an experiment, `defaults` for tables of defaults, `contest`, and `drift` for a change."""
 
 from pathlib import Path
 from typing import Annotated
@@ -7,7 +7,11 @@ import typer
 from rich.console import Console
 
 from benchmarks.papers import drift_report
-from benchmarks.papers.data.streams import CHUNK, find_file, usual_name
+from benchmarks.papers.contest import STREAMS as CONTEST_STREAMS
+from benchmarks.papers.contest import plan as plan_contest
+from benchmarks.papers.contest_page import report as report_contest
+from benchmarks.papers.data.chunks import CHUNK
+from benchmarks.papers.data.streams import find_file, usual_name
 from benchmarks.papers.defaults import STREAMS
 from benchmarks.papers.defaults import report as report_defaults
 from benchmarks.papers.drift import HALF
@@ -15,8 +19,9 @@ from benchmarks.papers.experiment import plan, report
 from benchmarks.papers.jobs import complete
 from benchmarks.papers.lineup import EXPERIMENTS, RATES
 from benchmarks.papers.pages import RESULTS
-from benchmarks.papers.trials import contest
+from benchmarks.papers.trials import contest as plan_defaults
 from benchmarks.papers.trials import seeds as disjoint
+from learners.registry import LEARNERS
 
 app = typer.Typer(no_args_is_help=True, help=__doc__, add_completion=False)
 
@@ -90,7 +95,7 @@ def defaults(
         if file is None and (usual := usual_name(name)) is not None:
             console.print(f"skipped {name}: pass the folder of {usual} with --data")
             continue
-        contests.append(contest(name, _absolute(file), rounds or STREAMS[name], of, _listed(learners)))
+        contests.append(plan_defaults(name, _absolute(file), rounds or STREAMS[name], of, _listed(learners)))
     played = 0
     for one in contests:
         played += complete(one.tuning_runs, out, backend, jobs)
@@ -122,6 +127,37 @@ def drift(
     if changes:
         drift_report.report(changes, rounds, seeds, out, where)
         console.print(f"see {where / 'drift'}.md")
+
+
+@app.command()
+def contest(
+    data: Data = None,
+    rounds: Rounds = None,
+    seeds: Seeds = 10,
+    new: Annotated[str, typer.Option(help="Algorithm to measure, with its defaults.")] = "fastcb",
+    old: Annotated[str, typer.Option(help="Algorithm to compare it with, with its defaults.")] = "squarecb",
+    streams: Annotated[str, typer.Option(help=", ".join(CONTEST_STREAMS) + "; all if empty.")] = "",
+    out: Out = DEFAULT_OUT,
+    backend: Backend = "loky",
+    jobs: Jobs = -1,
+    pages: Pages = None,
+) -> None:
+    """Play two learners' defaults and Vowpal Wabbit's tuned setting on many streams, then write one page."""
+    console, bouts = Console(), []
+    if unknown := {new, old} - set(LEARNERS):
+        raise typer.BadParameter(f"not registered: {', '.join(sorted(unknown))}")
+    for name in _listed(streams) or list(CONTEST_STREAMS):
+        file = find_file(name, data)
+        if file is None and (usual := usual_name(name)) is not None:
+            console.print(f"skipped {name}: pass the folder of {usual} with --data")
+            continue
+        bouts.append(plan_contest(name, _absolute(file), rounds or CONTEST_STREAMS[name], seeds, new, old))
+    runs = [run for one in bouts for run in one.runs]
+    played = complete(runs, out, backend, jobs)
+    where = pages or _pages(out, rounds, streams, new != "fastcb", old != "squarecb")
+    if bouts:
+        report_contest(bouts, out, where)
+        console.print(f"{played} runs played, {len(runs) - played} reused; see {where / 'contest.md'}")
 
 
 def _listed(names: str) -> list[str]:

@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from benchmarks.papers.data.streams import CHUNK, open_stream
+from benchmarks.papers.data.chunks import CHUNK
+from benchmarks.papers.data.streams import open_stream
 from learners.base import FloatArray, IntArray
 from learners.evaluation.simulation import simulate
 from learners.registry import LEARNERS, RECOMMENDED

@@ -8,7 +8,8 @@ from typing import NamedTuple
 import joblib
 import numpy as np
 
-from benchmarks.papers.data.streams import Stream, open_stream
+from benchmarks.papers.data.chunks import Stream
+from benchmarks.papers.data.streams import open_stream
 from benchmarks.papers.drift import ENTRANTS, ORACLE, TOLERANCE, WINDOW, Entrant, Trial, errors_in_windows, play
 from benchmarks.papers.drift import recovery as recovery_of
 from benchmarks.papers.drift_figure import draw_windows

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
 from benchmarks.papers import figures
-from benchmarks.papers.data.streams import Stream, open_stream
+from benchmarks.papers.data.chunks import Stream
+from benchmarks.papers.data.streams import open_stream
 from benchmarks.papers.lineup import RATES, Entrant, Experiment
 from benchmarks.papers.pages import write_page
 from benchmarks.papers.runs import Run

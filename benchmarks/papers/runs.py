@@ -9,7 +9,8 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from benchmarks.papers.data.streams import Chunk, Stream, open_stream
+from benchmarks.papers.data.chunks import Chunk, Stream
+from benchmarks.papers.data.streams import open_stream
 from benchmarks.papers.vowpal_wabbit import ALGORITHM, VowpalWabbit
 from learners.base import BoolArray, FloatArray, IntArray
 from learners.evaluation.simulation import simulate
@@ -68,7 +69,7 @@ class _LearnerPlayer:
         self._state: Any = None
 
     def play(self, chunk: Chunk, uniforms: FloatArray) -> BoolArray:
-        simulation = simulate(self._learner, chunk.contexts, chunk.labels, uniforms, self._state)
+        simulation = simulate(self._learner, chunk.contexts, chunk.labels, uniforms, self._state, chunk.right)
         self._state = simulation.state
         return simulation.mistakes
 

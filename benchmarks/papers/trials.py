@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pydantic
 
-from benchmarks.papers.data.streams import Stream, open_stream
+from benchmarks.papers.data.chunks import Stream
+from benchmarks.papers.data.streams import open_stream
 from benchmarks.papers.experiment import MAX_STATE
 from benchmarks.papers.runs import Run
 from benchmarks.papers.store import load

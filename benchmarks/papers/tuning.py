@@ -35,7 +35,7 @@ def _row(algorithm: str, *grids: dict[str, list[Any]], full_information: bool = 
 
 
 TABLE = (
-    _row("fastcb", {"gap_scale": [4.0, 8.0, 16.0], "learning_rate": [8.0, 16.0, 32.0]}),
+    _row("fastcb", {"gap_scale": [4.0, 8.0, 16.0], "learning_rate": [16.0, 32.0, 64.0]}),
     _row("squarecb", {"gap_scale": [2.0, 4.0, 8.0, 16.0], "learning_rate": [0.5, 1.5, 3.0]}),
     _row(
         "gaptron",

@@ -8,8 +8,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from benchmarks.papers.data.streams import Chunk
-from learners.base import BoolArray, Contexts, FloatArray
+from benchmarks.papers.data.chunks import Chunk
+from learners.base import BoolArray, Contexts, FloatArray, IntArray
 from learners.kernels import row
 from learners.mathematics.exploration import draw_one
 
@@ -30,20 +30,27 @@ class VowpalWabbit:
         module = importlib.import_module("vowpalwabbit")
         # 2^22 weights, so that hash collisions among K·d weights are rare.
         self._workspace: Any = module.Workspace(f"--cb_explore {n_labels} {options} -b 22 --random_seed 1 --quiet")
-        self._costs = _COSTS[costs]
+        self._costs, self._n_labels = _COSTS[costs], n_labels
 
     def play(self, chunk: Chunk, uniforms: FloatArray) -> BoolArray:
         """Play the rounds of a chunk. Return which of them were mistakes, (n,)."""
-        return np.array(
-            [self._play_one(_text(chunk.contexts, t), chunk.labels[t], uniforms[t]) for t in range(len(uniforms))]
-        )
+        right = chunk.right if chunk.right is not None else _only(chunk.labels, self._n_labels)
+        return np.array([self._play_one(_text(chunk.contexts, t), right[t], uniforms[t]) for t in range(len(uniforms))])
 
-    def _play_one(self, text: str, truth: int, uniform: float) -> bool:
+    def _play_one(self, text: str, right: BoolArray, uniform: float) -> bool:
         distribution = np.array(self._workspace.predict(text))
         label, _ = draw_one(distribution / distribution.sum(), uniform)
-        cost = self._costs[int(label != truth)]
+        wrong = not right[label]
+        cost = self._costs[int(wrong)]
         self._workspace.learn(f"{label + 1}:{cost}:{distribution[label]} {text}")
-        return bool(label != truth)
+        return wrong
+
+
+def _only(labels: IntArray, n_labels: int) -> BoolArray:
+    """Return which labels are right, (n, K), where the true label alone is."""
+    right = np.zeros((len(labels), n_labels), dtype=np.bool_)
+    right[np.arange(len(labels)), labels] = True
+    return right
 
 
 def _text(contexts: Contexts, t: int) -> str:

@@ -21,7 +21,7 @@ from learners.base import (
 )
 from learners.checks import check_labels, check_state, check_uniforms
 from learners.compiled_learner import CompiledLearner
-from learners.context_checks import check_contexts
+from learners.context_checks import BOOL, check_contexts, expect_array
 from learners.kernels import call_by_state, compiled, decide_by_state, fold_by_state
 from learners.mathematics.exploration import draw_into, draw_unchecked
 from learners.mathematics.norms import one_by_one
@@ -32,12 +32,17 @@ class Simulation(NamedTuple):
 
     labels: IntArray  # (n,) int64, the answers
     propensities: FloatArray  # (n,) float64, in (0, 1], the probability of each answer when it was drawn
-    mistakes: BoolArray  # (n,) bool, whether the answer was not the true label
+    mistakes: BoolArray  # (n,) bool, whether the answer was not right
     state: Any  # the state after the last round
 
 
 def simulate(
-    learner: AnyLearner, contexts: Contexts, true_labels: IntArray, uniforms: FloatArray, state: Any = None
+    learner: AnyLearner,
+    contexts: Contexts,
+    true_labels: IntArray,
+    uniforms: FloatArray,
+    state: Any = None,
+    right: BoolArray | None = None,
 ) -> Simulation:
     """Run n rounds without delay, bit for bit as `decide`, `exploration.draw` and `fold` on one context at a time.
 
@@ -49,17 +54,19 @@ def simulate(
         true_labels: (n,), 0 … K-1.
         uniforms: (n,), in [0, 1), used to draw the labels.
         state: the state to continue, so that a long run can be split, and may change; `None` for `learner.init()`.
+        right: (n, K), which labels are right in each round, any number of them; `None` for the true labels alone.
 
     Raises:
         InvalidArrayError: if lengths differ, or a label or number is out of range; the message names the field.
         InvalidStateError: if the state belongs to another learner or problem.
     """
-    _check(learner, contexts, true_labels, uniforms)
+    _check(learner, contexts, true_labels, uniforms, right)
     if state is not None:
         check_state(state, learner)
     state, n = learner.init() if state is None else state, contexts.n
     revealed = true_labels if learner.needs_true_label else np.full(n, NO_LABEL)
-    world = _World(contexts, true_labels, revealed, uniforms)
+    several = np.empty((0, 0), np.bool_) if right is None else right
+    world = _World(contexts, true_labels, revealed, uniforms, several)
     result = Simulation(np.empty(n, np.int64), np.empty(n), np.empty(n, np.bool_), state)
     if not isinstance(learner, CompiledLearner):
         return _play(learner, world, result)
@@ -76,12 +83,17 @@ class _World(NamedTuple):
     true_labels: IntArray  # (n,)
     revealed: IntArray  # (n,), the true labels that the learner receives
     uniforms: FloatArray  # (n,)
+    right: BoolArray  # (n, K), or empty if only the true labels are right
 
 
-def _check(learner: AnyLearner, contexts: Contexts, true_labels: IntArray, uniforms: FloatArray) -> None:
+def _check(
+    learner: AnyLearner, contexts: Contexts, true_labels: IntArray, uniforms: FloatArray, right: BoolArray | None
+) -> None:
     check_contexts(contexts, learner.problem.n_features)
     check_labels("true_labels", true_labels, contexts.n, learner.problem.n_labels)
     check_uniforms(uniforms, (contexts.n,))
+    if right is not None:
+        expect_array("right", right, BOOL, 2, (contexts.n, learner.problem.n_labels))
     if is_structured(learner):
         raise InvalidArrayError(f"learner: {learner.algorithm} answers with rows; a simulation needs single labels")
 
@@ -89,7 +101,7 @@ def _check(learner: AnyLearner, contexts: Contexts, true_labels: IntArray, unifo
 @compiled
 def _play_compiled(parameters: tuple[Any, ...], world: _World, one: Decisions, result: Simulation) -> None:
     # Unpack and allocate everything once, outside the loop: reference counts cost as much as updates.
-    (starts, indices, values, shared), true_labels, revealed, uniforms = world
+    (starts, indices, values, shared), true_labels, revealed, uniforms, right = world
     labels, propensities, mistakes, state = result
     distribution, evidence = one
     bounds, uniform = np.empty(2, np.int64), np.empty(1)
@@ -101,9 +113,14 @@ def _play_compiled(parameters: tuple[Any, ...], world: _World, one: Decisions, r
         bounds[0], bounds[1], uniform[0] = starts[t], starts[t + 1], uniforms[t]
         decide_by_state(parameters, state, context, distribution, evidence)
         draw_into(distribution, uniform, label, propensity, residual_uniform)
-        correct[0], truth[0] = label[0] == true_labels[t], revealed[t]
+        correct[0], truth[0] = _is_right(label[0], t, true_labels, right), revealed[t]
         fold_by_state(parameters, state, played)
         labels[t], propensities[t], mistakes[t] = label[0], propensity[0], not correct[0]
+
+
+@compiled
+def _is_right(label: int, t: int, true_labels: IntArray, right: BoolArray) -> bool:
+    return bool(right[t, label]) if len(right) > 0 else label == true_labels[t]
 
 
 def _play(learner: AnyLearner, world: _World, result: Simulation) -> Simulation:
@@ -111,7 +128,8 @@ def _play(learner: AnyLearner, world: _World, result: Simulation) -> Simulation:
     for t, context in enumerate(one_by_one(world.contexts)):
         distribution, evidence = learner.decide_unchecked(state, context)
         label, propensity, residual_uniform = draw_unchecked(distribution, world.uniforms[t : t + 1])
-        correct, truth = label == world.true_labels[t], world.revealed[t : t + 1]
+        correct = np.array([_is_right(label[0], t, world.true_labels, world.right)])
+        truth = world.revealed[t : t + 1]
         state = learner.fold_unchecked(
             state, Rounds(context, label, propensity, correct, truth, evidence, residual_uniform)
         )

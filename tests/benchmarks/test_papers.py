@@ -13,7 +13,8 @@ import pytest
 from typer.testing import CliRunner
 
 from benchmarks.papers import versions
-from benchmarks.papers.data.streams import CHUNK, find_file, open_stream
+from benchmarks.papers.data.chunks import CHUNK
+from benchmarks.papers.data.streams import find_file, open_stream
 from benchmarks.papers.data.synthetic import MARGIN, documents, grouped_points, keywords
 from benchmarks.papers.lineup import EXPERIMENTS
 from benchmarks.papers.runs import Outcome, Run, checkpoints, play, three_quarters

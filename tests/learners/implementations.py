@@ -53,7 +53,7 @@ THEOREM = {"learning_rate": "theorem", "radius": 2.0}
 
 IMPLEMENTATIONS = [
     Case(FastCb, {}),
-    Case(FastCb, {"gap_scale": 0.5, "least_exploration": 0.2, "learning_rate": 3.0}, 0.2),
+    Case(FastCb, {"gap_scale": 0.5, "least_exploration": 0.2, "learning_rate": 6.0}, 0.2),
     Case(FastCb, {"max_features": 3, "restart_risk": 0.1}),
     Case(SquareCb, {}),
     Case(SquareCb, {"gap_scale": 0.5, "least_exploration": 0.2, "learning_rate": 0.3}, 0.2),

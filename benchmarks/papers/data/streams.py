@@ -1,39 +1,16 @@
-"""Streams of contexts and true labels, in chunks. A seed gives the same stream on every machine."""
+"""The streams by name: data sets and generated rounds."""
 
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 
 from benchmarks.datasets import READERS, Examples
+from benchmarks.papers.data.battery import BATTERY
+from benchmarks.papers.data.chunks import CHUNK, Chunk, Stream
 from benchmarks.papers.data.synthetic import LONGEST, N_CLASSES, N_WORDS, documents, grouped_points
 from learners.base import Contexts, IntArray, Problem
-
-CHUNK = 50_000
-"""Rounds per chunk, which limits the memory."""
-
-
-class Chunk(NamedTuple):
-    """Consecutive rounds."""
-
-    contexts: Contexts
-    labels: IntArray  # (n,) int64
-
-
-class Stream(NamedTuple):
-    """A source of rounds."""
-
-    problem: Problem
-    size: int | None  # examples in the data set; None for a generated stream, which has no end
-    chunk: Callable[[int, int, int], Chunk]  # (seed, index of the chunk, its rounds); a shorter chunk is a prefix
-
-    def chunks(self, rounds: int, seed: int) -> Iterator[Chunk]:
-        """Yield the first rounds of a seed in chunks. Each pass over a data set has a new order."""
-        for place, start in enumerate(range(0, rounds, CHUNK)):
-            yield self.chunk(seed, place, min(CHUNK, rounds - start))
-
 
 NOISY = {"reuters4-noisy": ("reuters4", 0.05)}
 """The data set of a stream with wrong labels, and their share. Each round replaces labels independently."""
@@ -89,7 +66,12 @@ def _groups(seed: int, place: int, n: int) -> Chunk:
     return Chunk(*grouped_points(n, seed, place))
 
 
-SYNTHETIC = {"synsep": _synsep(0.0), "synnonsep": _synsep(0.05), "groups": Stream(Problem(9, 2), None, _groups)}
+SYNTHETIC = {
+    "synsep": _synsep(0.0),
+    "synnonsep": _synsep(0.05),
+    "groups": Stream(Problem(9, 2), None, _groups),
+    **BATTERY,
+}
 
 
 def _shuffled(examples: Examples, seed: int, place: int, n: int) -> Chunk:

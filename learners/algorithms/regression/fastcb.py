@@ -82,7 +82,7 @@ class FastCb(WithoutEvidence, GrowingLearner[FastCbState]):
     """c of γ = max(10 K, c √(K (1 + L))): larger values explore less."""
     least_exploration: LeastExploration = 0.0
     """ε, an additional share of uniform exploration, for non-stationary data and for logs that train other learners."""
-    learning_rate: Annotated[float, pydantic.Field(gt=0, le=1e3)] = 16.0
+    learning_rate: Annotated[float, pydantic.Field(gt=0, le=1e3)] = 32.0
     """η of the one-vs-rest model; that of the softmax model grows with the number of labels."""
     restart_risk: Annotated[float, pydantic.Field(ge=0, le=0.1)] = 0.0
     """α: restart from zero weights when there are too many mistakes for a stationary stream, which restarts with

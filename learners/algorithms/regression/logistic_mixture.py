@@ -5,7 +5,7 @@ served label. The softmax model, q = softmax(Vz), assumes that exactly one label
 likelihood of the bit, q_k or 1 - q_k: a right answer teaches all labels, without importance weights. Where several
 labels can be right, or none, the mixture moves to the one-vs-rest model.
 
-Both take steps with one step size per weight, η g / (10 + Σ g²): the sum of squared gradients estimates the diagonal of
+Both take steps with one step size per weight, η g / (20 + Σ g²): the sum of squared gradients estimates the diagonal of
 the Fisher information. The mixture weighs each model by its likelihood of the past bits, so its log loss exceeds that
 of the better model by at most ln 2.
 """
@@ -20,7 +20,7 @@ from learners.mathematics.linear_algebra import score
 _LARGEST_WEIGHT = 20.0
 """Weights are clipped to this magnitude, which keeps the state finite for any data."""
 
-_PRIOR = 10.0
+_PRIOR = 20.0
 """The Fisher information that each weight starts with."""
 
 _LEAST_CHANCE = 1e-6

@@ -71,10 +71,10 @@ class Plain:
         weights: FloatArray, information: FloatArray, step: float, most: float, slopes: FloatArray, z: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
         """Return weights and information after one step."""
-        change = step * np.abs(slopes).max() * float(z @ z) / 10
+        change = step * np.abs(slopes).max() * float(z @ z) / 20
         gradient = np.outer(slopes, z)
         information = information + gradient**2
-        moved = weights - step * min(1.0, most / change) * gradient / (10 + information)
+        moved = weights - step * min(1.0, most / change) * gradient / (20 + information)
         return np.clip(moved, -20, 20), information
 
 
@@ -82,7 +82,7 @@ def test_models_match_the_plain_ones() -> None:
     """Both models and their log losses match with features that come, go, grow and have outliers."""
     rng = np.random.default_rng(3)
     for n_labels in (K, 60):
-        learner, plain = FastCb(problem=Problem(n_labels, D)), Plain(16.0, n_labels)
+        learner, plain = FastCb(problem=Problem(n_labels, D)), Plain(32.0, n_labels)
         state = learner.init()
         for t in range(300):
             x = rng.normal(size=D) * (rng.random(D) < 0.6) * (1.0 + t / 50) * (1000.0 if t % 97 == 96 else 1.0)
@@ -99,7 +99,7 @@ def test_models_match_the_plain_ones() -> None:
 
 def test_relative_gaps_match_the_formula() -> None:
     """Labels get l/(K l + γ (h_leader - h_k)), mixed with a share of uniform exploration."""
-    rng, plain = np.random.default_rng(5), Plain(16.0)
+    rng, plain = np.random.default_rng(5), Plain(32.0)
     learner = FastCb(problem=Problem(K, D), gap_scale=4.0, least_exploration=0.1)
     state, mistakes = learner.init(), 0
     for _ in range(120):

@@ -8,7 +8,7 @@ import pytest
 from learners.algorithms.first_order.perceptron import Perceptron
 from learners.algorithms.first_order.uniform import Uniform, UniformState
 from learners.answers import is_structured
-from learners.base import NO_LABEL, AnyLearner, Contexts, IntArray, Problem, Rounds
+from learners.base import NO_LABEL, AnyLearner, BoolArray, Contexts, IntArray, Problem, Rounds
 from learners.compiled_learner import CompiledLearner
 from learners.evaluation.simulation import Simulation, simulate
 from learners.kernels import call_by_state
@@ -28,7 +28,7 @@ class Setting(NamedTuple):
     contexts: Contexts
     world: World
 
-    def play(self, start: int = 0, stop: int = N, state: Any = None) -> Simulation:
+    def play(self, start: int = 0, stop: int = N, state: Any = None, right: BoolArray | None = None) -> Simulation:
         """Simulate some of the rounds."""
         return simulate(
             self.learner,
@@ -36,6 +36,7 @@ class Setting(NamedTuple):
             self.world.truth[start:stop],
             self.world.uniforms[start:stop],
             state,
+            right,
         )
 
 
@@ -67,7 +68,13 @@ def some(contexts: Contexts, start: int, stop: int) -> Contexts:
     return Contexts(starts[start : stop + 1] - first, own, values[first:last].copy(), shared)
 
 
-def plain_loop(setting: Setting) -> Simulation:
+def only(truth: IntArray) -> BoolArray:
+    """Return which labels are right, (n, K), where the true label alone is."""
+    right: BoolArray = truth[:, None] == np.arange(PROBLEM.n_labels)
+    return right
+
+
+def plain_loop(setting: Setting, right: BoolArray) -> Simulation:
     """Simulate one context at a time with the learner's methods."""
     learner, contexts, world = setting
     state, rows = learner.init(), []
@@ -76,19 +83,26 @@ def plain_loop(setting: Setting) -> Simulation:
         distributions, evidence = learner.decide(state, context)
         labels, propensities, residual_uniforms = draw(distributions, world.uniforms[t : t + 1])
         seen: IntArray = truth if learner.needs_true_label else np.array([NO_LABEL])
-        rounds = Rounds(context, labels, propensities, labels == truth, seen, evidence, residual_uniforms)
+        correct = right[t, labels]
+        rounds = Rounds(context, labels, propensities, correct, seen, evidence, residual_uniforms)
         state = learner.fold(state, rounds)
-        rows.append((labels[0], propensities[0], labels[0] != truth[0]))
+        rows.append((labels[0], propensities[0], not correct[0]))
     labels, propensities, mistakes = (np.array(column) for column in zip(*rows, strict=True))
     return Simulation(labels, propensities, mistakes, state)
 
 
 def test_simulation_equals_the_plain_loop(setting: Setting) -> None:
     """Labels, propensities, mistakes and the last state equal those of decide, draw and fold, bit for bit."""
-    simulation, expected = setting.play(), plain_loop(setting)
+    simulation, expected = setting.play(), plain_loop(setting, only(setting.world.truth))
     assert bits(simulation) == bits(expected)
     assert [column.dtype for column in simulation[:3]] == [np.int64, np.float64, np.bool_]
     assert type(simulation.state) is setting.learner.state_type
+
+
+def test_any_number_of_labels_can_be_right(setting: Setting) -> None:
+    """With a set of right labels per round, a simulation still equals the plain loop, bit for bit."""
+    right: BoolArray = np.random.default_rng(13).random((N, setting.learner.problem.n_labels)) < 0.4
+    assert bits(setting.play(right=right)) == bits(plain_loop(setting, right))
 
 
 def test_simulation_can_be_resumed(setting: Setting) -> None:
@@ -140,3 +154,12 @@ def test_wrong_arrays_are_refused(truth: list[int], uniforms: list[float], compl
     learner = Uniform(problem=PROBLEM)
     with pytest.raises(ValueError, match=complaint):
         simulate(learner, Contexts.dense(np.zeros((3, 5))), np.array(truth), np.array(uniforms))
+
+
+def test_wrong_sets_of_right_labels_are_refused() -> None:
+    """The right labels are one row of K booleans per round."""
+    learner = Uniform(problem=PROBLEM)
+    wrong: list[Any] = [np.zeros((2, 4), np.bool_), np.zeros((3, 5), np.bool_), np.zeros((3, 4))]
+    for right in wrong:
+        with pytest.raises(ValueError, match="right: "):
+            simulate(learner, Contexts.dense(np.zeros((3, 5))), np.zeros(3, np.int64), np.zeros(3), right=right)

@@ -1,0 +1,113 @@
+"""The contest of defaults: two learners with their defaults, and one setting of a peer, the same on all streams."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from benchmarks.papers.data.battery import BATTERY
+from benchmarks.papers.defaults import STREAMS as PAPERS
+from benchmarks.papers.runs import Outcome, Run
+from benchmarks.papers.summary import deviation
+from benchmarks.papers.tuning import PEER
+from learners.base import FloatArray
+
+STREAMS = {**PAPERS, "kdd": 50_000, **dict.fromkeys(BATTERY, 30_000), "drift": 50_000}
+"""Rounds on each stream: the streams of the papers, KDD Cup 1999, and one generated stream per difficulty."""
+
+PEER_NAME, PEER_SETTING = "VW100", {"options": "--squarecb --gamma_scale 100", "costs": "0/1"}
+"""Vowpal Wabbit's setting with the fewest mistakes on four of the papers' streams."""
+
+_SEEDS_OF_OTHERS = 3
+"""Seeds for the peer's other settings, which matter for their best mean alone."""
+
+
+class Bout(NamedTuple):
+    """The runs on one stream. The runs of a seed are adjacent, so that their speeds are comparable."""
+
+    stream: str
+    rounds: int
+    matches: list[tuple[Run, Run, Run]]  # per seed: the new learner, the old one, and the peer
+    others: list[list[Run]]  # other settings of the peer, each over seeds; empty outside the papers' streams
+
+    @property
+    def runs(self) -> list[Run]:
+        """All runs."""
+        return [run for runs in (*self.matches, *self.others) for run in runs]
+
+
+def plan(stream: str, file: str | None, rounds: int, seeds: int, new: str, old: str) -> Bout:
+    """Plan the runs of two algorithms and the peer on a stream."""
+
+    def runs(algorithm: str, setting: dict[str, Any], n: int = seeds) -> list[Run]:
+        return [Run(stream, file, algorithm, setting, rounds, seed) for seed in range(n)]
+
+    entrants = runs(new, {}), runs(old, {}), runs(PEER.algorithm, PEER_SETTING)
+    untuned = [setting for setting in PEER.settings() if "--gamma_scale" not in setting.get("options", "")]
+    others = [runs(PEER.algorithm, setting, min(seeds, _SEEDS_OF_OTHERS)) for setting in untuned]
+    return Bout(stream, rounds, list(zip(*entrants, strict=True)), others if stream in PAPERS else [])
+
+
+class Errors(NamedTuple):
+    """Mistakes per round over all rounds and over the last quarter, for each seed."""
+
+    overall: FloatArray  # (seeds,)
+    late: FloatArray  # (seeds,)
+
+
+class Result(NamedTuple):
+    """The errors of a bout."""
+
+    stream: str
+    rounds: int
+    new: Errors
+    old: Errors
+    peer: Errors
+    other: Errors | None  # of the peer's setting with the least mean error among the others
+    speed: float  # rounds per second of the new learner over the old one's, median over seeds
+
+
+def result(bout: Bout, load: Callable[[Run], Outcome]) -> Result:
+    """Summarize a bout whose runs are finished; `load` returns the outcome of a run."""
+    new, old, peer = ([load(run) for run in runs] for runs in zip(*bout.matches, strict=True))
+    others = [_errors([load(run) for run in runs]) for runs in bout.others]
+    other = min(others, key=lambda errors: float(errors.overall.mean()), default=None)
+    speed = np.median([before.seconds / after.seconds for after, before in zip(new, old, strict=True)])
+    return Result(bout.stream, bout.rounds, _errors(new), _errors(old), _errors(peer), other, float(speed))
+
+
+def _errors(outcomes: Sequence[Outcome]) -> Errors:
+    return Errors(np.array([one.error for one in outcomes]), np.array([one.late_error for one in outcomes]))
+
+
+def ratios(results: Sequence[Result], against: str, part: str) -> FloatArray:
+    """Return the new learner's mean error over another's, (streams,), with one mistake added to each.
+
+    Args:
+        results: the results, one per stream.
+        against: `old` or `peer`.
+        part: `overall` or `late`.
+    """
+    return np.array([_ratio(one, against, part) for one in results])
+
+
+def _ratio(one: Result, against: str, part: str) -> float:
+    mistake = 1.0 / one.rounds if part == "overall" else 1.0 / max(1, one.rounds // 4)
+    error, other = (float(getattr(getattr(one, who), part).mean()) for who in ("new", against))
+    return (error + mistake) / (other + mistake)
+
+
+def geometric_mean(values: FloatArray) -> float:
+    """Return the geometric mean of positive values."""
+    return float(np.exp(np.log(values).mean()))
+
+
+def is_worse(one: Result, against: str, part: str) -> bool:
+    """Check whether the new learner's mean error is larger by over one standard error of the paired difference."""
+    differences: FloatArray = getattr(one.new, part) - getattr(getattr(one, against), part)
+    return bool(differences.mean() > standard_error(differences))
+
+
+def standard_error(values: FloatArray) -> float:
+    """Return the standard error of the mean, 0 for a single value."""
+    return deviation(values) / float(np.sqrt(len(values)))
