@@ -49,7 +49,7 @@ def _noisy(
     chunk: Callable[[int, int, int], Chunk], noise: float, n_labels: int, seed: int, place: int, n: int
 ) -> Chunk:
     """Replace each label of a chunk by another one with probability `noise`."""
-    contexts, labels = chunk(seed, place, n)
+    contexts, labels, _ = chunk(seed, place, n)
     uniforms = np.random.default_rng([seed, 5, place]).random((n, 2))
     others = (labels + 1 + (uniforms[:, 1] * (n_labels - 1)).astype(np.int64)) % n_labels
     return Chunk(contexts, np.where(uniforms[:, 0] < noise, others, labels))
