@@ -1,4 +1,4 @@
-"""The commands: `run` for one experiment, `defaults` for the tables of defaults."""
+"""The commands: `run` for one experiment, `defaults` for the tables of defaults, `boosting` for weak learners."""
 
 from pathlib import Path
 from typing import Annotated
@@ -7,6 +7,7 @@ import typer
 from rich.console import Console
 
 from benchmarks.datasets import READERS
+from benchmarks.papers import boosting as boosting_page
 from benchmarks.papers.data.streams import find_file
 from benchmarks.papers.defaults import STREAMS, contest
 from benchmarks.papers.defaults import report as report_defaults
@@ -92,6 +93,31 @@ def defaults(
     where = pages or _pages(out, rounds, learners)
     report_defaults(contests, out, where)
     console.print(f"{played} runs played, {len(runs) - played} reused; see {where}")
+
+
+@app.command()
+def boosting(
+    data: Data = None,
+    rounds: Rounds = None,
+    seeds: Seeds = 5,
+    out: Out = DEFAULT_OUT,
+    backend: Backend = "loky",
+    jobs: Jobs = -1,
+    pages: Pages = None,
+) -> None:
+    """Play adaboost-olm with 1 to 32 weak learners of each kind, then write the page and its figures."""
+    console, sweeps = Console(), []
+    for name, length in boosting_page.STREAMS.items():
+        file = find_file(name, data)
+        if file is None:
+            console.print(f"skipped {name}: pass the folder of {READERS[name][0]} with --data")
+            continue
+        sweeps.append(boosting_page.sweep(name, _absolute(file), rounds or length, seeds))
+    runs = [run for one in sweeps for of in one.runs.values() for run in of]
+    played = complete(runs, out, backend, jobs)
+    where = pages or _pages(out, rounds)
+    boosting_page.report(sweeps, seeds, out, where)
+    console.print(f"{played} runs played, {len(runs) - played} reused; see {where / 'boosting'}.md")
 
 
 def _listed(names: str) -> list[str]:

@@ -31,6 +31,10 @@ _COLOURS = {
     "Perceptron": "#444444",
     "Gaptron, full": "#006B4F",
     "Fenchel–Young": "#8A8A8A",
+    "Perceptron, all features": "#444444",
+    "Perceptron, 8 features": "#E69F00",
+    "FOLKLORE, 8 features": "#0072B2",
+    "cost regression, 8 features": "#D55E00",
 }
 _MARKERS = {"Banditron": "o", "PNewtron": "s", "SOBA": "D", "SOBAdiag": "^", "Gaptron, 30η": "v", "Gaptron": "P"}
 _INK, _FAINT = "#333333", "#DDDDDD"
@@ -78,10 +82,10 @@ class _Name(NamedTuple):
     colour: str
 
 
-def draw_rates(path: Path, title: str, curves: Sequence[Curves]) -> None:
-    """Draw the error rate against the exploration rate: mean over seeds, with a band of one standard deviation."""
+def draw_rates(path: Path, title: str, curves: Sequence[Curves], x: str = "exploration rate γ") -> None:
+    """Draw the error rate against the rate, `x`: mean over seeds, with a band of one standard deviation."""
     with mpl.rc_context(_STYLE):
-        figure, axes = _canvas(title, "exploration rate γ", "error rate")
+        figure, axes = _canvas(title, x, "error rate")
         names = [_rate_curve(axes, one) if one.explores else _level(axes, one) for one in curves]
         axes.set_xscale("log", base=2)
         axes.margins(x=0.02)
