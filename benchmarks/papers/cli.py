@@ -1,4 +1,4 @@
-"""The commands: `run` for one experiment, `defaults` for the tables of defaults, `boosting` for weak learners."""
+"""The commands: `run` for one experiment, `defaults` for the tables of defaults, `boosting`, and `reduction`."""
 
 from pathlib import Path
 from typing import Annotated
@@ -8,6 +8,7 @@ from rich.console import Console
 
 from benchmarks.datasets import READERS
 from benchmarks.papers import boosting as boosting_page
+from benchmarks.papers import reduction as reduction_page
 from benchmarks.papers.data.streams import find_file
 from benchmarks.papers.defaults import STREAMS, contest
 from benchmarks.papers.defaults import report as report_defaults
@@ -101,23 +102,49 @@ def boosting(
     rounds: Rounds = None,
     seeds: Seeds = 5,
     out: Out = DEFAULT_OUT,
-    backend: Backend = "loky",
     jobs: Jobs = -1,
     pages: Pages = None,
 ) -> None:
     """Play adaboost-olm with 1 to 32 weak learners of each kind, then write the page and its figures."""
-    console, sweeps = Console(), []
-    for name, length in boosting_page.STREAMS.items():
-        file = find_file(name, data)
-        if file is None:
-            console.print(f"skipped {name}: pass the folder of {READERS[name][0]} with --data")
-            continue
-        sweeps.append(boosting_page.sweep(name, _absolute(file), rounds or length, seeds))
-    runs = [run for one in sweeps for of in one.runs.values() for run in of]
-    played = complete(runs, out, backend, jobs)
+    sweeps = [
+        boosting_page.sweep(name, file, rounds or length, seeds)
+        for name, length in boosting_page.STREAMS.items()
+        if (file := _found(name, data)) is not None
+    ]
+    played = boosting_page.complete(sweeps, out, jobs)
     where = pages or _pages(out, rounds)
     boosting_page.report(sweeps, seeds, out, where)
-    console.print(f"{played} runs played, {len(runs) - played} reused; see {where / 'boosting'}.md")
+    Console().print(f"{played} runs played; see {where / 'boosting'}.md")
+
+
+@app.command()
+def reduction(
+    data: Data = None,
+    rounds: Rounds = None,
+    seeds: Seeds = 5,
+    out: Out = DEFAULT_OUT,
+    backend: Backend = "loky",
+    jobs: Jobs = -1,
+    pages: Pages = None,
+) -> None:
+    """Play bandit-reduction over each base, then write the page."""
+    tables = [
+        reduction_page.table(name, file, rounds or length, seeds)
+        for name, length in reduction_page.STREAMS.items()
+        if (file := _found(name, data)) is not None
+    ]
+    played = complete([run for one in tables for runs in one.runs for run in runs], out, backend, jobs)
+    where = pages or _pages(out, rounds)
+    reduction_page.report(tables, seeds, out, where)
+    Console().print(f"{played} runs played; see {where / 'bandit-reduction'}.md")
+
+
+def _found(name: str, data: str | None) -> str | None:
+    """Return the path of a data set, or report that it is missing."""
+    file = find_file(name, data)
+    if file is None:
+        Console().print(f"skipped {name}: pass the folder of {READERS[name][0]} with --data")
+    return _absolute(file)
 
 
 def _listed(names: str) -> list[str]:

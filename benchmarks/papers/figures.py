@@ -82,10 +82,10 @@ class _Name(NamedTuple):
     colour: str
 
 
-def draw_rates(path: Path, title: str, curves: Sequence[Curves], x: str = "exploration rate γ") -> None:
-    """Draw the error rate against the rate, `x`: mean over seeds, with a band of one standard deviation."""
+def draw_rates(path: Path, title: str, curves: Sequence[Curves]) -> None:
+    """Draw the error rate against the exploration rate: mean over seeds, with a band of one standard deviation."""
     with mpl.rc_context(_STYLE):
-        figure, axes = _canvas(title, x, "error rate")
+        figure, axes = _canvas(title, "exploration rate γ", "error rate")
         names = [_rate_curve(axes, one) if one.explores else _level(axes, one) for one in curves]
         axes.set_xscale("log", base=2)
         axes.margins(x=0.02)
@@ -101,6 +101,19 @@ def draw_rounds(path: Path, title: str, curves: Sequence[Curves]) -> None:
         axes.set_xscale("log")
         axes.set_xlim(10, max(one.best[1].checkpoints[-1] for one in curves))
         axes.set_ylim(*_limits([one.best[1] for one in curves]))
+        _finish(figure, axes, names, path)
+
+
+def draw_sizes(path: Path, title: str, x: str, sizes: Sequence[int], errors: dict[str, FloatArray]) -> None:
+    """Draw the error rates (seeds, sizes) by name against sizes, powers of two: mean over seeds, with a band."""
+    with mpl.rc_context(_STYLE):
+        figure, axes = _canvas(title, x, "error rate")
+        curves = [(Curves(name, False, []), of) for name, of in errors.items()]
+        places = np.array(sizes, dtype=np.float64)
+        names = [_mean_and_band(axes, one, one.name, places, of, {"marker": "o"}) for one, of in curves]
+        axes.set_xscale("log", base=2)
+        axes.set_xticks(sizes, [str(size) for size in sizes])
+        axes.margins(x=0.02)
         _finish(figure, axes, names, path)
 
 

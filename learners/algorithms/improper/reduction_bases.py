@@ -4,7 +4,7 @@ Theorem 4.1 of Agarwal, Kale and Zimmert 2022 takes a bound on the base's logist
 implies for the base's expected mistakes: on the explored rounds S, Σ_S (1 - σ_y) <= Σ_S loss(U) + R. Each round is in S
 with probability γ/K, given the past, so over all rounds Σ (1 - σ_y) <= Σ loss(U) + K R/γ in expectation. Exploration
 adds at most γT. A base that bounds its expected mistakes directly therefore has the same guarantee, with the loss of
-its own theorem.
+that theorem.
 """
 
 from collections.abc import Callable
