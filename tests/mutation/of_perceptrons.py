@@ -138,15 +138,15 @@ PERCEPTRONS = (
             ("sign of the advantage", "_regress", "total - K * costs[k]", "K * costs[k] - total"),
             ("costs in place of advantages", "_regress", "total - K * costs[k]", "-costs[k]"),
             (
-                "step before the update of the inverse",
+                "the gain without the 1",
                 "_regress",
                 "gain, scale, total = np.zeros(n), 1.0, costs.sum()",
-                "gain, scale, total = np.zeros(n), 0.5, costs.sum()",
+                "gain, scale, total = np.zeros(n), 0.0, costs.sum()",
             ),
             ("the likeliest label", "_cheapest", "advantage[k] -= sigma[y] * costs[y, k]", "advantage[k] = sigma[k]"),
             ("costs transposed", "_cheapest", "costs[y, k]", "costs[k, y]"),
             ("regularization B/R", "FewFeaturesFolklore.start", "2.0 * _NORM_BOUND", "_NORM_BOUND"),
-            ("correct answers teach, too", "CostPerceptron.learn", "memory[:, named] -= step", "memory[:, 0] -= step"),
+            ("the wrong label loses", "CostPerceptron.learn", "memory[:, named] -= step", "memory[:, 0] -= step"),
         ),
     ),
     Errors(

@@ -58,7 +58,7 @@ class AdaBoostOlm(Delayed, FullInformation, CheckedLearner[AdaBoostOlmState]):
     weak_learner: weak.Name = "perceptron"
     """The kind of weak learner: `perceptron`, a Perceptron of all features; or, of a few random features for each,
     `few-features`, a Perceptron, `cost-regression`, a ridge regression of the costs, and `folklore`. More weak learners
-    help with the last two.
+    of few features are better, most of all with `cost-regression`; more Perceptrons of all features are not.
     """
     features_per_learner: Annotated[int, pydantic.Field(ge=1, le=100)] = 8
     """The number of random features of each weak learner, or all features if there are fewer. Not for `perceptron`."""

@@ -4,8 +4,9 @@ A weak learner receives costs (K, K): row y holds the costs of predicting each l
 scores σ of its predecessors, so that Σ_y p_y C(y, k) = (constant + σ_k - p_k)/K for label probabilities p. The cheapest
 label is therefore the one that the predecessors underestimate most, not the most probable one.
 
-The Perceptrons ignore this: their scores separate labels, and the second one repeats the votes of the first. The cost
-regression and FOLKLORE do predict the cheapest label, so that later members correct earlier ones.
+The cost regression and FOLKLORE settle on the cheapest label, so that later members correct earlier ones. The
+Perceptrons only take steps of the size of the cost. They move to another label after every mistake, so their votes
+scatter over the labels and keep only a part of the edge.
 """
 
 from typing import Literal, Protocol, TypeAlias
