@@ -91,7 +91,11 @@ _INTRODUCTION = (
     "Mistakes per round of `adaboost-olm` with N weak learners, mean (std) over seeds, which also choose the features. "
     "Full information. The edge of a weak learner is Σ (1[l = y] - σ_l) / Σ (1 - σ_y) in the second half of a run, "
     "with its vote l and the probabilities σ of the members before it. Only an edge above 0 lowers the loss. The last "
-    "column is the share of votes of members 2 to 32 that repeat the vote of member 1."
+    "column is the share of votes of members 2 to 32 that repeat the vote of member 1.\n\n"
+    "Perceptrons of all features do not boost: they mostly repeat the first vote, so their edges are too small to pay "
+    "for what BoostReg loses while it learns their weight. Random features make the votes differ. Votes for the "
+    "cheapest label under the costs, by regression of the costs or FOLKLORE, have larger edges. Two members mostly "
+    "answer like the first alone, because the second vote changes the argmax only if its weight is larger."
 )
 
 
