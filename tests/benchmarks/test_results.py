@@ -19,7 +19,7 @@ defaults: Any = importlib.import_module("benchmarks.papers.defaults")
 experiment: Any = importlib.import_module("benchmarks.papers.experiment")
 
 ROOT = Path(__file__).parents[2]
-NAMES = [*EXPERIMENTS, *(f"defaults-{stream}" for stream in defaults.STREAMS)]
+NAMES = [*EXPERIMENTS, *(f"defaults-{stream}" for stream in defaults.STREAMS), "boosting", "bandit-reduction"]
 
 
 def links(file: Path) -> list[Path]:
