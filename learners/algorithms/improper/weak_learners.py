@@ -166,6 +166,8 @@ def _regress(memory: FloatArray, x: FloatArray, costs: FloatArray) -> None:
         for j in range(n):
             gain[i] += memory[i, K + j] * x[j]
         scale += gain[i] * x[i]
+    if scale < 1.0:  # the inverse is positive definite, so only a corrupt state comes here
+        return
     for k in range(K):
         error = total - K * costs[k]
         for i in range(n):
