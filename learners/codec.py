@@ -30,6 +30,18 @@ class Completing(Protocol):
         """Compute the arrays that a state of version 0.1.0 lacks from the arrays that it has."""
 
 
+@runtime_checkable
+class Composite(Protocol):
+    """A learner whose state contains that of another learner."""
+
+    @property
+    def base_learner(self) -> AnyLearner:
+        """The other learner."""
+
+    def base_state(self, state: Any) -> Any:
+        """Return its state, as views."""
+
+
 _OF_CODE = {"I64": np.dtype("<i8"), "F64": np.dtype("<f8")}
 
 
@@ -106,7 +118,12 @@ def decode_state(learner: AnyLearner, data: bytes | memoryview) -> Any:
     if len(arrays) != len(learner.state_type._fields):
         raise InvalidStateError(f"unknown arrays: {sorted(set(arrays) - set(state_layout(learner)))}")
     _check_rows(arrays, layouts)
-    return learner.state_type(**{name: np.array(array, order="C") for name, array in arrays.items()})
+    state = learner.state_type(**{name: np.array(array, order="C") for name, array in arrays.items()})
+    if isinstance(learner, Composite):
+        base = learner.base_state(state)._asdict()
+        for name, layout in state_layout(learner.base_learner).items():
+            _check_array(name, base[name], layout)
+    return state
 
 
 def _check_rows(arrays: Mapping[str, Any], layouts: Mapping[str, ArrayLayout]) -> None:

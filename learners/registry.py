@@ -17,8 +17,10 @@ from learners.algorithms.first_order.perceptron import Perceptron
 from learners.algorithms.first_order.uniform import Uniform
 from learners.algorithms.improper.adaboost_olm import AdaBoostOlm
 from learners.algorithms.improper.adahedge import AdaHedge
+from learners.algorithms.improper.bandit_reduction import BanditReduction
 from learners.algorithms.improper.folklore import Folklore
 from learners.algorithms.improper.folklore_bandit import FolkloreBandit
+from learners.algorithms.improper.weak_learners import WEAK_LEARNERS
 from learners.algorithms.regression.fastcb import FastCb
 from learners.algorithms.regression.squarecb import SquareCb
 from learners.algorithms.second_order.epsilon_greedy_ridge import EpsilonGreedyRidge
@@ -53,6 +55,7 @@ LEARNERS: dict[str, type[Any]] = {
         AdaHedge,
         Folklore,
         FolkloreBandit,
+        BanditReduction,
         AdaBoostOlm,
         FenchelYoungOrdinal,
         Uniform,
@@ -94,6 +97,7 @@ def warm_up() -> None:
     """
     problem = Problem(n_labels=3, n_features=1)
     learners = [cls(problem=problem) for cls in ALL_LEARNERS.values()]
+    learners += [AdaBoostOlm(problem=problem, weak_learner=name) for name in WEAK_LEARNERS]
     for learner in (*learners, FenchelYoungRanking(problem=problem, polytope="birkhoff")):
         for contexts in (Contexts.dense([[1.0]]), Contexts.sparse([1], [0], [1.0])):
             _play_once(learner, contexts)

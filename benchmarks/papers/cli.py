@@ -1,4 +1,4 @@
-"""The commands: `run` for an experiment, `defaults` for tables of defaults, `contest`, and `drift` for a change."""
+"""The commands: `run` for an experiment, `defaults` for tables of defaults, and one for each other page."""
 
 from pathlib import Path
 from typing import Annotated
@@ -6,7 +6,9 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from benchmarks.papers import boosting as boosting_page
 from benchmarks.papers import drift_report
+from benchmarks.papers import reduction as reduction_page
 from benchmarks.papers.contest import STREAMS as CONTEST_STREAMS
 from benchmarks.papers.contest import plan as plan_contest
 from benchmarks.papers.contest_page import report as report_contest
@@ -158,6 +160,57 @@ def contest(
     if bouts:
         report_contest(bouts, out, where)
         console.print(f"{played} runs played, {len(runs) - played} reused; see {where / 'contest.md'}")
+
+
+@app.command()
+def boosting(
+    data: Data = None,
+    rounds: Rounds = None,
+    seeds: Seeds = 5,
+    out: Out = DEFAULT_OUT,
+    jobs: Jobs = -1,
+    pages: Pages = None,
+) -> None:
+    """Play adaboost-olm with 1 to 32 weak learners of each kind, then write the page and its figures."""
+    sweeps = [
+        boosting_page.sweep(name, file, rounds or length, seeds)
+        for name, length in boosting_page.STREAMS.items()
+        if (file := _found(name, data)) is not None
+    ]
+    played = boosting_page.complete(sweeps, out, jobs)
+    where = pages or _pages(out, rounds)
+    boosting_page.report(sweeps, seeds, out, where)
+    Console().print(f"{played} runs played; see {where / 'boosting'}.md")
+
+
+@app.command()
+def reduction(
+    data: Data = None,
+    rounds: Rounds = None,
+    seeds: Seeds = 5,
+    out: Out = DEFAULT_OUT,
+    backend: Backend = "loky",
+    jobs: Jobs = -1,
+    pages: Pages = None,
+) -> None:
+    """Play bandit-reduction over each base, then write the page."""
+    tables = [
+        reduction_page.table(name, file, rounds or length, seeds)
+        for name, length in reduction_page.STREAMS.items()
+        if (file := _found(name, data)) is not None
+    ]
+    played = complete([run for one in tables for runs in one.runs for run in runs], out, backend, jobs)
+    where = pages or _pages(out, rounds)
+    reduction_page.report(tables, seeds, out, where)
+    Console().print(f"{played} runs played; see {where / 'bandit-reduction'}.md")
+
+
+def _found(name: str, data: str | None) -> str | None:
+    """Return the path of a data set, or report that it is missing."""
+    file = find_file(name, data)
+    if file is None:
+        Console().print(f"skipped {name}: pass the folder of {usual_name(name)} with --data")
+    return _absolute(file)
 
 
 def _listed(names: str) -> list[str]:

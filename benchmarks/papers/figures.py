@@ -31,6 +31,10 @@ _COLOURS = {
     "Perceptron": "#444444",
     "Gaptron, full": "#006B4F",
     "Fenchel–Young": "#8A8A8A",
+    "Perceptron, all features": "#444444",
+    "Perceptron, 8 features": "#E69F00",
+    "FOLKLORE, 8 features": "#0072B2",
+    "cost regression, 8 features": "#D55E00",
 }
 _MARKERS = {"Banditron": "o", "PNewtron": "s", "SOBA": "D", "SOBAdiag": "^", "Gaptron, 30η": "v", "Gaptron": "P"}
 _INK, _FAINT = "#333333", "#DDDDDD"
@@ -131,6 +135,19 @@ def _mistakes_curve(axes: Axes, curves: Curves) -> _Name:
     rate, summary = curves.best
     name = curves.name if rate is None else f"{curves.name}, γ = {_power(rate)}"
     return _mean_and_band(axes, curves, name, summary.checkpoints, summary.curves * summary.checkpoints, {})
+
+
+def draw_sizes(path: Path, title: str, x: str, sizes: Sequence[int], errors: dict[str, FloatArray]) -> None:
+    """Draw the error rates (seeds, sizes) by name against sizes, powers of two: mean over seeds, with a band."""
+    with mpl.rc_context(_STYLE):
+        figure, axes = _canvas(title, x, "error rate")
+        curves = [(Curves(name, False, []), of) for name, of in errors.items()]
+        places = np.array(sizes, dtype=np.float64)
+        names = [_mean_and_band(axes, one, one.name, places, of, {"marker": "o"}) for one, of in curves]
+        axes.set_xscale("log", base=2)
+        axes.set_xticks(sizes, [str(size) for size in sizes])
+        axes.margins(x=0.02)
+        _finish(figure, axes, names, path)
 
 
 def _rate_curve(axes: Axes, curves: Curves) -> _Name:

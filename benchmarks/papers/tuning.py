@@ -81,7 +81,8 @@ TABLE = (
     _row("folklore", {"comparator_bound": [100.0]}, full_information=True),
     _row("adaboost-olm", {"weak_learners": [1]}, full_information=True),
 )
-"""Every registered learner that answers with one of several unordered labels, except `adahedge`, which may abstain."""
+"""Every registered learner that answers with one of several unordered labels, except `adahedge`, which may abstain, and
+`bandit-reduction`, whose page compares its bases."""
 
 _COSTS = ["0/1", "-1/0"]
 _METHODS = ["--epsilon 0.05 --cb_type mtr", "--epsilon 0.05 --cb_type dr", "--squarecb", "--cover 4"]

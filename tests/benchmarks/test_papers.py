@@ -168,8 +168,8 @@ def test_noisy_data_replace_labels_only(data: Path) -> None:
 
 
 def test_every_learner_has_its_settings() -> None:
-    """Include every registered learner except the mixer of experts and the learner of ordered labels."""
-    assert {row.algorithm for row in TABLE} == set(LEARNERS) - {"adahedge", "fenchel-young-ordinal"}
+    """Include every registered learner except the mixer of experts, the reduction and that of ordered labels."""
+    assert {row.algorithm for row in TABLE} == set(LEARNERS) - {"adahedge", "bandit-reduction", "fenchel-young-ordinal"}
     for row in TABLE:
         learners = [LEARNERS[row.algorithm](problem=Problem(3, 4), **settings) for settings in row.settings()]
         assert all(learner.needs_true_label == row.full_information for learner in learners)

@@ -16,6 +16,7 @@ from learners.algorithms.first_order.perceptron import Perceptron
 from learners.algorithms.first_order.uniform import Uniform
 from learners.algorithms.improper.adaboost_olm import AdaBoostOlm
 from learners.algorithms.improper.adahedge import AdaHedge
+from learners.algorithms.improper.bandit_reduction import BanditReduction
 from learners.algorithms.improper.folklore import Folklore
 from learners.algorithms.improper.folklore_bandit import FolkloreBandit
 from learners.algorithms.regression.fastcb import FastCb
@@ -111,9 +112,16 @@ IMPLEMENTATIONS = [
     Case(FolkloreBandit, {}, 0.1),
     Case(FolkloreBandit, {"delayed_update": "recompute"}, 0.1),
     Case(FolkloreBandit, {"exploration": "anytime", "comparator_bound": 1e-3}),
+    Case(BanditReduction, {}, 0.1),
+    Case(BanditReduction, {"base": "fenchel-young", "learning_rate": 3.0, "delayed_update": "recompute"}, 0.1),
+    Case(BanditReduction, {"base": "gaptron", "exploration": "anytime", "comparator_bound": 1e-3}),
+    Case(BanditReduction, {"base": "folklore", "exploration": 0.2}, 0.2),
     Case(AdaBoostOlm, {}),
     Case(AdaBoostOlm, {"delayed_update": "recompute"}),
     Case(AdaBoostOlm, {"weak_learners": 2, "horizon": 1000}),
+    Case(AdaBoostOlm, {"weak_learners": 2, "weak_learner": "few-features", "features_per_learner": 1}),
+    Case(AdaBoostOlm, {"weak_learners": 3, "weak_learner": "cost-regression", "features_seed": 2**53}),
+    Case(AdaBoostOlm, {"weak_learners": 2, "weak_learner": "folklore", "features_per_learner": 1}),
     Case(Uniform, {}, 1.0),
     Case(FenchelYoungOrdinal, {}, n_labels=4),
     Case(FenchelYoungOrdinal, {"delayed_update": "recompute"}, n_labels=4),

@@ -26,8 +26,8 @@ FENCHEL_YOUNG = (
             "test_rounds_without_a_true_label_teach_nothing",
         ),
         errors=(
-            ("the step in nats", "_theorem_step", "(1.0 - _LN2) * _LN2", "1.0 - _LN2"),
-            ("a step for X = 1", "_theorem_step", "(1.0 - _LN2) * _LN2 / X**2", "(1.0 - _LN2) * _LN2"),
+            ("the step in nats", "theorem_step", "(1.0 - _LN2) * _LN2", "1.0 - _LN2"),
+            ("a step for X = 1", "theorem_step", "(1.0 - _LN2) * _LN2 / X**2", "(1.0 - _LN2) * _LN2"),
             ("the largest gradient in nats", "_steps", "math.sqrt(2.0) * X / _LN2", "math.sqrt(2.0) * X"),
             ("q without the factor 2", "decode", "min(1.0, 2.0 * rest)", "rest"),
             ("softmax for every label", "decode", "min(1.0, 2.0 * rest)", "1.0"),

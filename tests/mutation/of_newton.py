@@ -147,7 +147,7 @@ NEWTON = (
     ),
     Errors(
         concept="bandit reduction",
-        home="BanditReduction",
+        home="ExploredRounds",
         laws=(
             "test_folklore_bandit::test_micro_trace",
             "test_exploring_labels_are_uniform",
@@ -178,8 +178,8 @@ NEWTON = (
             (
                 "rate without K",
                 "exploration_rate",
-                "self.problem.n_labels * self.base.regret_bound(t)",
-                "self.base.regret_bound(t)",
+                "self.problem.n_labels * self.base_regret(t)",
+                "self.base_regret(t)",
             ),
             ("t one too large", "exploration_rate", "1", "2"),
             (
@@ -188,6 +188,43 @@ NEWTON = (
                 "chosen._replace(true_labels=chosen.labels, evidence=evidence)",
                 "chosen._replace(true_labels=chosen.true_labels, evidence=evidence)",
             ),
+        ),
+    ),
+    Errors(
+        concept="bases of the bandit reduction",
+        home="BanditReduction",
+        laws=(
+            "test_base_state_is_a_view_of_the_whole_state",
+            "test_base_learns_from_correct_exploring_rounds_only",
+            "test_reduction_over_folklore_equals_folklore_bandit",
+            "test_theorem_is_cited_only_where_its_conditions_hold",
+            "test_anytime_rate_uses_the_bound_of_the_base",
+            "test_bound_of_bases_with_a_mistake_bound_holds",
+        ),
+        errors=(
+            ("overlapping arrays", "base_state", "start = stop", "start = 0"),
+            (
+                "a copy of the arrays",
+                "base_state",
+                "state.numbers[start:stop].reshape(shape)",
+                "state.numbers[start:stop].reshape(shape).copy()",
+            ),
+            ("rounds in place of updates", "base_state", "state.updates", "state.rounds"),
+        ),
+    ),
+    Errors(
+        concept="proofs of the bases",
+        home="GradientBase",
+        laws=(
+            "test_theorem_is_cited_only_where_its_conditions_hold",
+            "test_bound_of_bases_with_a_mistake_bound_holds",
+            "test_step_for_a_base_without_one_is_refused",
+            "test_regret_bound_of_bases_with_a_step_is_half_the_squared_norm_over_the_step",
+        ),
+        errors=(
+            ("any step proved", "GradientBase.proof", "return None", "pass"),
+            ("regret without the 2", "GradientBase.regret_bound", "2.0 * self._step(settings)", "self._step(settings)"),
+            ("step for FOLKLORE", "FolkloreBase.build", 'settings.learning_rate != "theorem"', "False"),
         ),
     ),
 )

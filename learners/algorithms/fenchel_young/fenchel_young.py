@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from learners.base import Contexts, FloatArray, Rounds
+from learners.base import Contexts, FloatArray, Problem, Rounds
 from learners.checked_learner import FullInformation
 from learners.compiled_learner import CompiledLearner
 from learners.hyperparameters import Magnitude, Positive, hyperparameters
@@ -66,7 +66,7 @@ class FenchelYoung(Delayed, FullInformation, CompiledLearner[DescentState]):
             "parameter-free": ("the order of X²‖U‖² times a logarithm of T (constants not given)", "Appendix E.2"),
         }
         if not isinstance(self.learning_rate, str):
-            if self.learning_rate > _theorem_step(self) * ROUNDING:
+            if self.learning_rate > theorem_step(self.problem) * ROUNDING:
                 return uncovered("the step is larger than (1 - ln 2) ln 2 / X²", "learning_rate theorem")
             bounds[""] = "‖U‖²/(2η), where η is the learning_rate", "the proof of Theorem 5.1"
         bound, source = bounds[self.learning_rate if isinstance(self.learning_rate, str) else ""]
@@ -100,15 +100,16 @@ class FenchelYoung(Delayed, FullInformation, CompiledLearner[DescentState]):
         return np.ascontiguousarray(state.direction.T) * multiplier(_steps(self), state)
 
 
-def _theorem_step(learner: FenchelYoung) -> float:
-    X = learner.problem.norm_bound
+def theorem_step(problem: Problem) -> float:
+    """Return η of Theorem 5.1."""
+    X = problem.norm_bound
     return (1.0 - _LN2) * _LN2 / X**2
 
 
 def _steps(learner: FenchelYoung) -> Steps:
     X = learner.problem.norm_bound
     return steps(
-        learner.learning_rate, {"theorem": _theorem_step(learner)}, learner.radius, X, math.sqrt(2.0) * X / _LN2
+        learner.learning_rate, {"theorem": theorem_step(learner.problem)}, learner.radius, X, math.sqrt(2.0) * X / _LN2
     )
 
 

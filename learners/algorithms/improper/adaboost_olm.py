@@ -1,8 +1,7 @@
 """AdaBoost.OLM++: online multiclass boosting that weights each weak learner by a small logistic regression.
 
 Naman Agarwal, Satyen Kale, Julian Zimmert, "Efficient Methods for Online Multiclass Logistic Regression",
-ALT 2022, Algorithms 3 (BoostReg) and 4, Appendix C. Printed errors corrected: BoostReg plays ŝ, and the
-costs are C(y, k) = (σ_k - σ_y + 1)/K with the true label first.
+ALT 2022, Algorithm 4, Appendix C.
 
 The weak learners form a sequence. Each receives costs derived from the scores of its predecessors and predicts a
 label. BoostReg, which is FOLKLORE with two labels and two features, turns the predicted label into updated scores,
@@ -10,152 +9,33 @@ whose argmax is that member's answer. The served answer is that of a member draw
 distribution is the weighted mixture of the members' answers.
 """
 
-import math
-from typing import Annotated, Literal, NamedTuple, Protocol
+import functools
+import hashlib
+from collections.abc import Sequence
+from typing import Annotated, NamedTuple
 
 import numpy as np
 import pydantic
 
-from learners.algorithms.improper.folklore import learn, predict, regret_bound, surrogate_constant
-from learners.base import Contexts, Decisions, FloatArray, Problem, Rounds
+from learners.algorithms.improper import weak_learners as weak
+from learners.algorithms.improper.boosting_regression import BoostReg, boosted, costs_of
+from learners.base import Contexts, Decisions, FloatArray, IntArray, Rounds
 from learners.checked_learner import CheckedLearner, FullInformation
 from learners.hyperparameters import hyperparameters
-from learners.kernels import compiled
 from learners.layouts import Count, Layout, zero_state
 from learners.mathematics.delayed import Delayed, DelayedUpdate
 from learners.mathematics.exploration import leader, settle_each, softmax
-from learners.mathematics.linear_algebra import densify, packed_identity
+from learners.mathematics.linear_algebra import densify
 
-_BOUND = 2.0  # B of the FOLKLORE in BoostReg: ‖(1, α/2)‖ for every |α| <= 2
 _CALLS = 20_000  # the time of a weak learner outside of kernels, in multiply-adds
 _CELL = 50  # the time to write one of the K² costs to new memory, in multiply-adds
 _EVIDENCE = 3  # the label that a weak learner predicted, and the two logits ζ of its BoostReg
 
 
-# --- weak learners
-
-
-class WeakLearner(Protocol):
-    """A weak learner: predicts one label, better than chance under its costs. Its memory is (d, K)."""
-
-    def predict(self, memory: FloatArray, x: FloatArray, costs: FloatArray) -> int:
-        """Return the label predicted for x (d,); costs[y, k] of (K, K) is the cost of predicting k if y is true."""
-
-    def learn(self, memory: FloatArray, x: FloatArray, costs: FloatArray, named: int, y: int) -> None:
-        """Learn in place from the true label y and row y of the costs (K,); `named` is the label that was predicted."""
-
-
-class CostPerceptron:
-    """A multiclass Perceptron whose step is the cost of its prediction."""
-
-    def predict(self, memory: FloatArray, x: FloatArray, costs: FloatArray) -> int:  # noqa: ARG002, a protocol
-        """Return the highest-scoring label."""
-        return _leading(memory, x)
-
-    def learn(self, memory: FloatArray, x: FloatArray, costs: FloatArray, named: int, y: int) -> None:
-        """Move the weights of the two labels apart by cost times context; change nothing after a right prediction."""
-        step = costs[named] * x
-        memory[:, y] += step
-        memory[:, named] -= step
-
-
-WEAK_LEARNERS: dict[str, WeakLearner] = {"perceptron": CostPerceptron()}
-
-
-@compiled
-def _leading(memory: FloatArray, x: FloatArray) -> int:
-    s = np.zeros(memory.shape[1])
-    for i in range(len(x)):
-        for k in range(len(s)):
-            s[k] += x[i] * memory[i, k]
-    return leader(s)
-
-
-# --- BoostReg
-
-
-class BoostReg(NamedTuple):
-    """Algorithm 3: learns online the best multiple α in [-2, 2] of the predicted label to add to the scores."""
-
-    inverse: FloatArray  # (10,), A⁻¹ of FOLKLORE, a packed triangle
-    solution: FloatArray  # (4,), h of FOLKLORE
-    horizon: int  # T
-
-    @classmethod
-    def start(cls, horizon: int) -> "BoostReg":
-        """Return FOLKLORE before the first round, with R = 1 + ln T."""
-        inverse = np.zeros(10)
-        packed_identity(inverse, _BOUND / (2.0 * (1.0 + math.log(horizon))), 4)
-        return cls(inverse, np.zeros(4), horizon)
-
-    def predict(self, s: FloatArray, named: int) -> tuple[FloatArray, FloatArray]:
-        """Return the logits ζ (2,) and the scores ŝ (K,), given the scores s (K,) and the predicted label, 0 … K-1."""
-        zeta = np.empty(2)
-        predict(self.inverse, self.solution, regressors(s, named, self.horizon), zeta)
-        return zeta, boosted(s, named, zeta)
-
-    def learn(self, s: FloatArray, named: int, zeta: FloatArray, y: int) -> None:
-        """Learn in place whether the predicted label was the true one, with s and ζ as of the prediction."""
-        constant = surrogate_constant(_BOUND, 1.0 + math.log(self.horizon), 2)
-        learn(self.inverse, self.solution, constant, regressors(s, named, self.horizon), zeta, int(named != y))
-
-
-def boosting_regret_bound(horizon: int) -> float:
-    """Return a bound on BoostReg's loss after T rounds minus that of s + α e_l with the best α in [-2, 2]."""
-    two = Problem(2, 2, 1.0 + math.log(horizon))
-    return math.exp(2.0) / horizon + regret_bound(_BOUND, two, horizon)
-
-
-@compiled
-def regressors(s: FloatArray, named: int, horizon: int) -> FloatArray:
-    """Return (x̃, 1): half the log-odds of the predicted label, clipped to ± ln T, and the constant."""
-    limit = math.log(horizon)
-    half = (s[named] - _log_sum_of_others(s, named)) / 2.0
-    return np.array([max(-limit, min(limit, half)), 1.0])
-
-
-@compiled
-def boosted(s: FloatArray, named: int, zeta: FloatArray) -> FloatArray:
-    """Return ŝ (K,): ζ_1 for the predicted label, and ζ_2 distributed over the others in proportion to exp(s)."""
-    result = np.empty(len(s))
-    result[:] = s + (zeta[1] - _log_sum_of_others(s, named))
-    result[named] = zeta[0]
-    return result
-
-
-@compiled
-def _log_sum_of_others(s: FloatArray, named: int) -> float:
-    top = -math.inf
-    for k in range(len(s)):
-        if k != named:
-            top = max(top, s[k])
-    total = 0.0
-    for k in range(len(s)):
-        if k != named:
-            total += math.exp(s[k] - top)
-    return top + math.log(total)
-
-
-@compiled
-def costs_of(s: FloatArray) -> FloatArray:
-    """Return C (K, K): C(y, k) = (σ_k - σ_y + 1)/K for k ≠ y, and 0 for k = y. Row y sums to 1 - σ_y."""
-    K = len(s)
-    sigma, result = np.empty(K), np.zeros((K, K))
-    softmax(s, sigma)
-    for y in range(K):
-        for k in range(K):
-            if k != y:
-                result[y, k] = (sigma[k] - sigma[y] + 1.0) / K
-    return result
-
-
-# --- AdaBoost.OLM++
-
-
 class AdaBoostOlmState(NamedTuple):
     """The sequence of weak learners, their BoostRegs, and their weights."""
 
-    memories: Annotated[FloatArray, Layout("float64", ("weak_learners", "d", "K"))]
+    memories: Annotated[FloatArray, Layout("float64", ("weak_learners", "memory_rows", "memory_columns"))]
     inverses: Annotated[FloatArray, Layout("float64", ("weak_learners", "10"))]  # A⁻¹ of each BoostReg, packed
     solutions: Annotated[FloatArray, Layout("float64", ("weak_learners", "4"))]  # h of each BoostReg
     log_weights: Annotated[FloatArray, Layout("float64", ("weak_learners",))]  # ln v: minus the number of mistakes
@@ -175,8 +55,15 @@ class AdaBoostOlm(Delayed, FullInformation, CheckedLearner[AdaBoostOlmState]):
 
     weak_learners: Annotated[int, pydantic.Field(ge=1, le=1000)] = 5
     """N, the number of weak learners in the sequence."""
-    weak_learner: Literal["perceptron"] = "perceptron"
-    """The kind of weak learner."""
+    weak_learner: weak.Name = "perceptron"
+    """The kind of weak learner: `perceptron`, a Perceptron of all features; or, of a few random features for each,
+    `few-features`, a Perceptron, `cost-regression`, a ridge regression of the costs, and `folklore`. More weak learners
+    of few features are better, most of all with `cost-regression`; more Perceptrons of all features are not.
+    """
+    features_per_learner: Annotated[int, pydantic.Field(ge=1, le=100)] = 8
+    """The number of random features of each weak learner, or all features if there are fewer. Not for `perceptron`."""
+    features_seed: Annotated[int, pydantic.Field(ge=0, le=2**53)] = 0
+    """The seed of the choice of features. Not for `perceptron`."""
     horizon: Annotated[int, pydantic.Field(ge=2, le=2**53)] = 1_000_000
     """T, the approximate number of rounds; only its logarithm matters."""
     delayed_update: DelayedUpdate = "as_of_prediction"
@@ -197,19 +84,19 @@ class AdaBoostOlm(Delayed, FullInformation, CheckedLearner[AdaBoostOlmState]):
         return self.weak_learners * _EVIDENCE if self.as_of_prediction else 0
 
     def decide_cost(self, _: int) -> int:
-        """Return the cost of K scores, the costs and a small regression per weak learner."""
-        K, d = self.problem.n_labels, self.problem.n_features
-        return self.weak_learners * (K * d + _CELL * K * K + _CALLS)
+        """Return the cost of a prediction, the costs and a small regression per weak learner."""
+        return self._step_cost()
 
     def fold_cost(self, _: int) -> int:
-        """Return the cost of updating two labels, of the costs and of a small regression per weak learner."""
-        K, d = self.problem.n_labels, self.problem.n_features
-        return self.weak_learners * (2 * d + _CELL * K * K + _CALLS)
+        """Return the cost of an update, the costs and a small regression per weak learner."""
+        return self._step_cost()
 
     def init(self) -> AdaBoostOlmState:
         """Return an untrained state with equal weights."""
         state: AdaBoostOlmState = zero_state(self)
         state.inverses[:] = BoostReg.start(self.horizon).inverse
+        for memory in state.memories:
+            self._weak.start(memory, self._length, self.problem.n_labels)
         return state
 
     def decide_unchecked(self, state: AdaBoostOlmState, contexts: Contexts) -> Decisions:
@@ -219,7 +106,7 @@ class AdaBoostOlm(Delayed, FullInformation, CheckedLearner[AdaBoostOlmState]):
         distributions = np.zeros((contexts.n, K))
         evidence = np.empty((contexts.n, self.weak_learners, _EVIDENCE))
         for t in range(contexts.n):
-            for i, answer in enumerate(self._answers(state, self._dense(contexts, t), evidence[t])):
+            for i, answer in enumerate(self._answers(state, self._views(contexts, t), evidence[t])):
                 distributions[t, answer] += trust[i]
         settle_each(distributions)
         return Decisions(
@@ -229,37 +116,62 @@ class AdaBoostOlm(Delayed, FullInformation, CheckedLearner[AdaBoostOlmState]):
     def fold_unchecked(self, state: AdaBoostOlmState, rounds: Rounds) -> AdaBoostOlmState:
         """Update every weak learner and BoostReg with the true label; lower the weights of those that erred."""
         for t in range(rounds.n):
-            x, y = self._dense(rounds.contexts, t), int(rounds.true_labels[t])
+            views, y = self._views(rounds.contexts, t), int(rounds.true_labels[t])
             if y >= 0:
-                self._learn(state, x, self._evidence(state, x, rounds.evidence[t]), y)
+                self._learn(state, views, self._evidence(state, views, rounds.evidence[t]), y)
             state.rounds[()] += 1
         return state
 
-    def _answers(self, state: AdaBoostOlmState, x: FloatArray, evidence: FloatArray) -> list[int]:
+    @property
+    def memory_rows(self) -> int:
+        """The rows of a weak learner's memory."""
+        return self._weak.memory_shape(self._length, self.problem.n_labels)[0]
+
+    @property
+    def memory_columns(self) -> int:
+        """The columns of a weak learner's memory."""
+        return self._weak.memory_shape(self._length, self.problem.n_labels)[1]
+
+    @property
+    def _weak(self) -> weak.WeakLearner:
+        return weak.WEAK_LEARNERS[self.weak_learner]
+
+    @property
+    def _length(self) -> int:
+        """The number of features of a weak learner, with the constant."""
+        d = self.problem.n_features
+        return min(self.features_per_learner, d) + 1 if self._weak.sees_few else d
+
+    def _step_cost(self) -> int:
+        K, d = self.problem.n_labels, self.problem.n_features
+        per_learner = self._weak.cost(self._length, K) + _CELL * K * K + _CALLS
+        return self.weak_learners * per_learner + d
+
+    def _answers(self, state: AdaBoostOlmState, views: Sequence[FloatArray], evidence: FloatArray) -> list[int]:
         """Return the answer of each member of the sequence; write their evidence (N, 3)."""
-        weak, s, answers = WEAK_LEARNERS[self.weak_learner], np.zeros(self.problem.n_labels), []
+        weak_learner, s, answers = self._weak, np.zeros(self.problem.n_labels), []
         for i in range(self.weak_learners):
-            named = weak.predict(state.memories[i], x, costs_of(s))
+            named = weak_learner.predict(state.memories[i], views[i], costs_of(s))
             zeta, s = self._boost_reg(state, i).predict(s, named)
             evidence[i] = named, *zeta
             answers.append(leader(s))
         return answers
 
-    def _evidence(self, state: AdaBoostOlmState, x: FloatArray, stored: FloatArray) -> FloatArray:
-        """Return the evidence (N, 3) for x (d,): as stored, or recomputed."""
+    def _evidence(self, state: AdaBoostOlmState, views: Sequence[FloatArray], stored: FloatArray) -> FloatArray:
+        """Return the evidence (N, 3) of a context: as stored, or recomputed."""
         if self.evidence_size:
             return stored.reshape(self.weak_learners, _EVIDENCE)
         evidence = np.empty((self.weak_learners, _EVIDENCE))
-        self._answers(state, x, evidence)
+        self._answers(state, views, evidence)
         return evidence
 
-    def _learn(self, state: AdaBoostOlmState, x: FloatArray, evidence: FloatArray, y: int) -> None:
+    def _learn(self, state: AdaBoostOlmState, views: Sequence[FloatArray], evidence: FloatArray, y: int) -> None:
         if not self._is_possible(evidence):
             return
-        weak, s = WEAK_LEARNERS[self.weak_learner], np.zeros(self.problem.n_labels)
+        weak_learner, s = self._weak, np.zeros(self.problem.n_labels)
         for i in range(self.weak_learners):
             named, zeta = int(evidence[i, 0]), evidence[i, 1:]
-            weak.learn(state.memories[i], x, costs_of(s)[y], named, y)
+            weak_learner.learn(state.memories[i], views[i], costs_of(s)[y], named, y)
             self._boost_reg(state, i).learn(s, named, zeta, y)
             s = boosted(s, named, zeta)
             state.log_weights[i] -= float(leader(s) != y)
@@ -272,7 +184,32 @@ class AdaBoostOlm(Delayed, FullInformation, CheckedLearner[AdaBoostOlmState]):
         named = evidence[:, 0]
         return bool(((named >= 0) & (named < self.problem.n_labels)).all())
 
-    def _dense(self, contexts: Contexts, t: int) -> FloatArray:
+    def _views(self, contexts: Contexts, t: int) -> Sequence[FloatArray]:
+        """Return the features of a context that each weak learner receives."""
         x = np.empty(self.problem.n_features)
         densify(contexts, t, x)
-        return x
+        if not self._weak.sees_few:
+            return [x] * self.weak_learners
+        few = x[random_features(self.features_seed, self.weak_learners, self._length - 1, len(x))]
+        return list(np.column_stack([few / self.problem.norm_bound, np.ones(self.weak_learners)]))
+
+
+@functools.lru_cache(maxsize=64)
+def random_features(seed: int, rows: int, n: int, n_features: int) -> IntArray:
+    """Return `rows` random sets of n distinct features as indices (rows, n), the same for the same arguments.
+
+    Each row is drawn by Floyd's algorithm with numbers from a hash. A longer table begins with the shorter one.
+    """
+    table = np.empty((rows, n), dtype=np.int64)
+    for i in range(rows):
+        chosen: list[int] = []
+        for last in range(n_features - n, n_features):
+            drawn = _hashed(f"{seed}/{i}/{last}") % (last + 1)
+            chosen.append(last if drawn in chosen else drawn)
+        table[i] = chosen
+    table.flags.writeable = False
+    return table
+
+
+def _hashed(text: str) -> int:
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "little")

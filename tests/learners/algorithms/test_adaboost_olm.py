@@ -10,16 +10,15 @@ from hypothesis import strategies as st
 from scipy import optimize
 from scipy.special import logsumexp, softmax
 
-from learners.algorithms.improper.adaboost_olm import (
-    WEAK_LEARNERS,
-    AdaBoostOlm,
+from learners.algorithms.improper.adaboost_olm import AdaBoostOlm
+from learners.algorithms.improper.boosting_regression import (
     BoostReg,
-    CostPerceptron,
     boosted,
     boosting_regret_bound,
     costs_of,
     regressors,
 )
+from learners.algorithms.improper.weak_learners import WEAK_LEARNERS, CostPerceptron
 from learners.base import Contexts, FloatArray, IntArray, Problem
 from tests.learners.arrays import assert_close, bits
 from tests.learners.traces import MICRO
@@ -92,10 +91,11 @@ def test_costs_match_the_formula(s: FloatArray) -> None:
 # --- the sequence of weak learners
 
 
-class Scripted:
+class Scripted(CostPerceptron):
     """A weak learner that predicts labels from a script and records the costs it receives."""
 
     def __init__(self, script: Iterator[int]) -> None:
+        super().__init__(sees_few=False)
         self.script = script
         self.seen: list[FloatArray] = []
 
@@ -220,7 +220,7 @@ def test_row_bounds_hold(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_cost_perceptron_moves_by_its_cost() -> None:
     """After an error, the weights of the two labels move apart by cost times context; nothing else moves."""
-    weak, memory, x = CostPerceptron(), np.zeros((2, 3)), np.array([0.5, -1.0])
+    weak, memory, x = CostPerceptron(sees_few=False), np.zeros((2, 3)), np.array([0.5, -1.0])
     costs = np.array([0.0, 0.3, 0.2])
     assert weak.predict(memory, x, costs_of(np.zeros(3))) == 0
     weak.learn(memory, x, costs, 1, 0)

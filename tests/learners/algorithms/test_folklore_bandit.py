@@ -7,8 +7,9 @@ import pydantic
 import pytest
 from scipy.special import logsumexp
 
+from learners.algorithms.improper.explored_rounds import explored, select
 from learners.algorithms.improper.folklore import Folklore, regret_bound
-from learners.algorithms.improper.folklore_bandit import FolkloreBandit, explored, select
+from learners.algorithms.improper.folklore_bandit import FolkloreBandit
 from learners.base import Contexts, FloatArray, Problem, Rounds
 from learners.mathematics.exploration import draw
 from tests.learners.arrays import as_sparse, assert_close, bits, copied, matrix, unpacked
@@ -87,7 +88,7 @@ def test_only_correct_exploring_rounds_teach() -> None:
     lucky = np.flatnonzero(rounds.correct & explored(rounds, 3))
     assert 20 < len(lucky) < 80
     base = pick(rounds, lucky)._replace(evidence=np.ascontiguousarray(rounds.evidence[lucky, :3]))
-    state = learner.base.fold(learner.base.init(), base._replace(true_labels=base.labels))
+    state = learner.base_learner.fold(learner.base_learner.init(), base._replace(true_labels=base.labels))
     assert bits(final[:3]) == bits(state)
     assert int(final.rounds) == 300
 

@@ -1,27 +1,14 @@
 """Contexts: largest, smallest, sparse, and with features and labels in another order."""
 
-from typing import Any, get_type_hints
-
 import numpy as np
 import pydantic
 import pytest
 
-from learners.algorithms.regression.feature_rows import FeatureRows, index_features
 from learners.answers import answer_kind, is_structured
-from learners.base import AnyLearner, Contexts, FloatArray, IntArray, Problem
-from learners.layouts import Layout
-from tests.learners.arrays import (
-    as_sparse,
-    assert_close,
-    copied,
-    in_order,
-    is_finite,
-    matrix,
-    monomials,
-    pack,
-    unpacked,
-)
+from learners.base import AnyLearner, Contexts, IntArray, Problem
+from tests.learners.arrays import as_sparse, assert_close, copied, in_order, is_finite, matrix
 from tests.learners.contract.lives import Life, decide_rounds
+from tests.learners.contract.reorderings import chooses_by_place, permuted
 from tests.learners.implementations import IMPLEMENTATIONS, Case
 from tests.learners.worlds import World, make_world, play, world_for
 
@@ -85,60 +72,6 @@ def test_sparse_contexts_equal_dense_ones(life: Life) -> None:
     assert_close(one, two, 1e-12)
 
 
-def reordered(packed: FloatArray, order: IntArray) -> FloatArray:
-    """Reorder the rows and columns of a packed triangle."""
-    return pack(unpacked(packed)[np.ix_(order, order)])
-
-
-def permuted(learner: AnyLearner, state: Any, labels: IntArray, features: IntArray) -> Any:
-    """Reorder the labels and features of a state, by the symbols of its layout."""
-    order = {
-        "K": labels,
-        "n_scores": scores_in_order(learner, labels),
-        "d": features,
-        "features": monomials_in_order(learner, features),
-        "n": (labels[:, None] * learner.problem.n_features + features).ravel(),
-    }
-    triangles = {"P": order["n"], "p": features}
-
-    def one(array: Any, layout: Layout) -> Any:
-        for axis, symbol in enumerate(layout.shape):
-            if symbol in triangles:
-                array = np.apply_along_axis(reordered, axis, array, triangles[symbol])
-            elif symbol in order:
-                array = array.take(order[symbol], axis)
-        if layout.index_of in order:
-            array = np.argsort(order[layout.index_of])[array]
-        return np.array(array, order="C")
-
-    hints = get_type_hints(learner.state_type, include_extras=True)
-    return indexed(
-        type(state)(**{name: one(getattr(state, name), hint.__metadata__[0]) for name, hint in hints.items()})
-    )
-
-
-def indexed(state: Any) -> Any:
-    """Rebuild the table from features to rows, if the state has one."""
-    if hasattr(state, "slots"):
-        index_features(FeatureRows(state.features, state.slots.reshape(-1), state.row_counts))
-    return state
-
-
-def monomials_in_order(learner: Any, features: IntArray) -> IntArray:
-    """Return the positions of the monomials of reordered features; no positions for learners without monomials."""
-    if not hasattr(learner, "highest"):
-        return np.arange(0)
-    x = np.random.default_rng(1).random((1, len(features))) / len(features)
-    before, after = (monomials(row, learner.highest)[0] for row in (x, x[:, features]))  # all values differ
-    return np.asarray(before.argsort()[after.argsort().argsort()])
-
-
-def scores_in_order(learner: Any, labels: IntArray) -> IntArray:
-    """Return the positions of scores with reordered labels: one score per label, or one per label and place."""
-    K, n_scores = learner.problem.n_labels, getattr(learner, "n_scores", 0)
-    return (labels[:, None] * K + np.arange(K)).ravel() if n_scores == K * K else labels[:n_scores]
-
-
 def renamed(learner: AnyLearner, answers: IntArray, labels: IntArray) -> IntArray:
     """Reorder the labels of answers."""
     return answers[:, labels] if answer_kind(learner) == "label-set" else np.argsort(labels)[answers]
@@ -152,9 +85,10 @@ def renamed(learner: AnyLearner, answers: IntArray, labels: IntArray) -> IntArra
 def test_order_of_labels_and_features_does_not_matter(life: Life, labels: list[int], features: list[int]) -> None:
     """Reordered labels or features give reordered decisions and states, as long as no scores tie.
 
-    Labels with fixed roles keep their places.
+    Labels with fixed roles keep their places, and so do features that a learner chooses by place.
     """
-    learner, f = life.learner, np.array(features)
+    learner = life.learner
+    f = np.arange(len(features)) if chooses_by_place(learner) else np.array(features)
     k = np.array(labels) if life.case.n_labels is None else np.arange(life.case.n_labels)
     x = make_world(23, 40, learner.problem).contexts
     decisions, rounds = decide_rounds(learner, life.state, Contexts.dense(x), seed=6)

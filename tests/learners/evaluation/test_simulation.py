@@ -135,7 +135,7 @@ def test_state_type_belongs_to_one_learner() -> None:
 def test_only_listed_learners_run_in_python() -> None:
     """All learners but these are compiled."""
     slow = {case.learner.algorithm for case in LABELLERS if not issubclass(case.learner, CompiledLearner)}
-    assert slow == {"folklore", "folklore-bandit", "adaboost-olm"}
+    assert slow == {"folklore", "folklore-bandit", "bandit-reduction", "adaboost-olm"}
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from learners.algorithms.first_order.gaptron import Gaptron
 from learners.algorithms.first_order.perceptron import Perceptron
 from learners.algorithms.improper.adaboost_olm import AdaBoostOlm
 from learners.algorithms.improper.adahedge import AdaHedge
+from learners.algorithms.improper.bandit_reduction import BanditReduction
 from learners.algorithms.improper.folklore import Folklore
 from learners.algorithms.improper.folklore_bandit import FolkloreBandit
 from learners.algorithms.regression.fastcb import FastCb
@@ -34,7 +35,7 @@ class Row(NamedTuple):
 
     learner: type[Any]
     hyperparameters: dict[str, Any]
-    theorem: str | None
+    theorem: str | None  # two are joined by " and "
 
 
 BALL = {"radius": 1.5}
@@ -126,7 +127,15 @@ TABLE = [
     Row(Folklore, {"comparator_bound": 0.5}, "Theorem 3.3"),
     Row(FolkloreBandit, {}, "Theorem 4.1"),
     Row(FolkloreBandit, {"exploration": "anytime"}, None),
+    Row(BanditReduction, {}, "Theorem 4.1 and Theorem 5.1"),
+    Row(BanditReduction, {"learning_rate": 0.05}, "Theorem 4.1 and Theorem 5.1"),  # at most 0.0532, as above
+    Row(BanditReduction, {"learning_rate": 0.06}, None),
+    Row(BanditReduction, {"exploration": "anytime"}, None),
+    Row(BanditReduction, {"base": "folklore"}, "Theorem 4.1"),
+    Row(BanditReduction, {"base": "gaptron"}, "Theorem 4.1 and Theorem 1"),
+    Row(BanditReduction, {"base": "gaptron", "learning_rate": 1.01 * SAFE["logistic"]}, None),
     Row(AdaBoostOlm, {}, "Appendix C"),
+    Row(AdaBoostOlm, {"weak_learner": "cost-regression"}, "Appendix C"),
     Row(AdaHedge, {}, "Theorem 7"),
     Row(BanditPerceptrons, {}, "Algorithm 1"),
     Row(BanditPerceptrons, {"use_known_label": False}, "Algorithm 1"),

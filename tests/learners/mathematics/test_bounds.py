@@ -125,4 +125,4 @@ def test_bandit_reduction_bound_holds(gamma: float) -> None:
         for U in comparators(world, problem)
         if np.linalg.norm(U, axis=1).max() <= 1.0
     )
-    assert worst <= loss + 2 * learner.base.regret_bound(T) / gamma + gamma * T
+    assert worst <= loss + 2 * learner.base_learner.regret_bound(T) / gamma + gamma * T

@@ -25,9 +25,13 @@ OPTIONAL = {
     "pnewtron",
     "folklore",
     "folklore-bandit",
+    "bandit-reduction",
     "adaboost-olm",
 }
 """Learners with a `delayed_update` hyperparameter."""
+
+REDUCTIONS = {"folklore-bandit", "bandit-reduction"}
+"""Learners that toss a coin with the γ of the prediction, and do not weight by the propensity."""
 
 CASES = [
     *(Case(ALL_LEARNERS[name], {}, n_labels=4) for name in sorted(OPTIONAL)),
@@ -40,6 +44,7 @@ CASES = [
     Case(ALL_LEARNERS["fenchel-young-multilabel"], {"learning_rate": "adaptive", "radius": 1.0}),
     Case(ALL_LEARNERS["fenchel-young-ranking"], {"polytope": "birkhoff"}),
     Case(ALL_LEARNERS["folklore-bandit"], {"exploration": 0.9, "comparator_bound": 2.0}),
+    Case(ALL_LEARNERS["bandit-reduction"], {"exploration": 0.9, "base": "gaptron", "learning_rate": 1.0}),
 ]
 
 
@@ -94,7 +99,7 @@ def test_recompute_equals_the_undelayed_learner_in_order_of_arrival(modes: tuple
     for t in range(log.n):
         one = pick(log, [t])
         evidence = undelayed.decide(plain, one.contexts).evidence
-        if undelayed.algorithm == "folklore-bandit":
+        if undelayed.algorithm in REDUCTIONS:
             evidence[:, -1] = one.evidence[:, -1]  # the coin is that of the prediction
         plain = undelayed.fold(plain, one._replace(evidence=evidence))
     assert bits(state) == bits(plain)
@@ -121,7 +126,7 @@ def test_modes_differ_with_late_feedback(modes: tuple[AnyLearner, AnyLearner]) -
 def test_modes_use_the_stored_propensities(modes: tuple[AnyLearner, AnyLearner]) -> None:
     """In both modes, a learner that uses the propensity takes the one stored with the round."""
     for learner in modes:
-        if learner.needs_true_label or learner.algorithm == "folklore-bandit":
+        if learner.needs_true_label or learner.algorithm in REDUCTIONS:
             continue  # these do not use the propensity
         rounds = join(list(play(learner, world_for(learner, 5, N))))
         right = pick(rounds, np.flatnonzero(rounds.correct))

@@ -1,0 +1,96 @@
+"""BoostReg: regression that adds a predicted label to scores, and the costs that the next weak learner receives.
+
+Naman Agarwal, Satyen Kale, Julian Zimmert, "Efficient Methods for Online Multiclass Logistic Regression",
+ALT 2022, Algorithm 3 and Appendix C. Printed errors corrected: BoostReg plays ŝ, and the costs are
+C(y, k) = (σ_k - σ_y + 1)/K with the true label first.
+
+`BoostReg` needs no weak learner. Give it the scores and the predicted label of any source, such as another model.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from learners.algorithms.improper.folklore import learn, predict, regret_bound, surrogate_constant
+from learners.base import FloatArray, Problem
+from learners.kernels import compiled
+from learners.mathematics.exploration import softmax
+from learners.mathematics.linear_algebra import packed_identity
+
+_BOUND = 2.0  # B of the FOLKLORE in BoostReg: ‖(1, α/2)‖ for every |α| <= 2
+
+
+class BoostReg(NamedTuple):
+    """Algorithm 3: learns online the best multiple α in [-2, 2] of the predicted label to add to the scores."""
+
+    inverse: FloatArray  # (10,), A⁻¹ of FOLKLORE, a packed triangle
+    solution: FloatArray  # (4,), h of FOLKLORE
+    horizon: int  # T
+
+    @classmethod
+    def start(cls, horizon: int) -> "BoostReg":
+        """Return FOLKLORE before the first round, with R = 1 + ln T."""
+        inverse = np.zeros(10)
+        packed_identity(inverse, _BOUND / (2.0 * (1.0 + math.log(horizon))), 4)
+        return cls(inverse, np.zeros(4), horizon)
+
+    def predict(self, s: FloatArray, named: int) -> tuple[FloatArray, FloatArray]:
+        """Return the logits ζ (2,) and the scores ŝ (K,), given the scores s (K,) and the predicted label, 0 … K-1."""
+        zeta = np.empty(2)
+        predict(self.inverse, self.solution, regressors(s, named, self.horizon), zeta)
+        return zeta, boosted(s, named, zeta)
+
+    def learn(self, s: FloatArray, named: int, zeta: FloatArray, y: int) -> None:
+        """Learn in place whether the predicted label was the true one, with s and ζ as of the prediction."""
+        constant = surrogate_constant(_BOUND, 1.0 + math.log(self.horizon), 2)
+        learn(self.inverse, self.solution, constant, regressors(s, named, self.horizon), zeta, int(named != y))
+
+
+def boosting_regret_bound(horizon: int) -> float:
+    """Return a bound on BoostReg's loss after T rounds minus that of s + α e_l with the best α in [-2, 2]."""
+    two = Problem(2, 2, 1.0 + math.log(horizon))
+    return math.exp(2.0) / horizon + regret_bound(_BOUND, two, horizon)
+
+
+@compiled
+def regressors(s: FloatArray, named: int, horizon: int) -> FloatArray:
+    """Return (x̃, 1): half the log-odds of the predicted label, clipped to ± ln T, and the constant."""
+    limit = math.log(horizon)
+    half = (s[named] - _log_sum_of_others(s, named)) / 2.0
+    return np.array([max(-limit, min(limit, half)), 1.0])
+
+
+@compiled
+def boosted(s: FloatArray, named: int, zeta: FloatArray) -> FloatArray:
+    """Return ŝ (K,): ζ_1 for the predicted label, and ζ_2 distributed over the others in proportion to exp(s)."""
+    result = np.empty(len(s))
+    result[:] = s + (zeta[1] - _log_sum_of_others(s, named))
+    result[named] = zeta[0]
+    return result
+
+
+@compiled
+def _log_sum_of_others(s: FloatArray, named: int) -> float:
+    top = -math.inf
+    for k in range(len(s)):
+        if k != named:
+            top = max(top, s[k])
+    total = 0.0
+    for k in range(len(s)):
+        if k != named:
+            total += math.exp(s[k] - top)
+    return top + math.log(total)
+
+
+@compiled
+def costs_of(s: FloatArray) -> FloatArray:
+    """Return C (K, K): C(y, k) = (σ_k - σ_y + 1)/K for k ≠ y, and 0 for k = y. Row y sums to 1 - σ_y."""
+    K = len(s)
+    sigma, result = np.empty(K), np.zeros((K, K))
+    softmax(s, sigma)
+    for y in range(K):
+        for k in range(K):
+            if k != y:
+                result[y, k] = (sigma[k] - sigma[y] + 1.0) / K
+    return result
