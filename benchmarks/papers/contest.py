@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from benchmarks.papers.data.battery import BATTERY
+from benchmarks.papers.data.streams import open_stream
 from benchmarks.papers.defaults import STREAMS as PAPERS
 from benchmarks.papers.runs import Outcome, Run
 from benchmarks.papers.summary import deviation
@@ -18,22 +19,22 @@ STREAMS = {**PAPERS, "kdd": 50_000, **dict.fromkeys(BATTERY, 30_000), "drift": 5
 PEER_NAME, PEER_SETTING = "VW100", {"options": "--squarecb --gamma_scale 100", "costs": "0/1"}
 """Vowpal Wabbit's setting with the fewest mistakes on four of the papers' streams."""
 
-_SEEDS_OF_OTHERS = 3
-"""Seeds for the peer's other settings, which matter for their best mean alone."""
+_MOST_SEEDS, _MOST_LABELS = 3, 60
+"""The peer's seeds outside the papers' streams, and the labels beyond which it takes over a minute per seed there."""
 
 
 class Bout(NamedTuple):
-    """The runs on one stream. The runs of a seed are adjacent, so that their speeds are comparable."""
+    """The runs on one stream. A pair has one seed and adjacent runs, so that their speeds are comparable."""
 
     stream: str
     rounds: int
-    matches: list[tuple[Run, Run, Run]]  # per seed: the new learner, the old one, and the peer
-    others: list[list[Run]]  # other settings of the peer, each over seeds; empty outside the papers' streams
+    pairs: list[tuple[Run, Run]]  # per seed: the new learner and the old one
+    peers: list[Run]  # the peer on the first of these seeds, or on none
 
     @property
     def runs(self) -> list[Run]:
         """All runs."""
-        return [run for runs in (*self.matches, *self.others) for run in runs]
+        return [*(run for pair in self.pairs for run in pair), *self.peers]
 
 
 def plan(stream: str, file: str | None, rounds: int, seeds: int, new: str, old: str) -> Bout:
@@ -42,10 +43,14 @@ def plan(stream: str, file: str | None, rounds: int, seeds: int, new: str, old: 
     def runs(algorithm: str, setting: dict[str, Any], n: int = seeds) -> list[Run]:
         return [Run(stream, file, algorithm, setting, rounds, seed) for seed in range(n)]
 
-    entrants = runs(new, {}), runs(old, {}), runs(PEER.algorithm, PEER_SETTING)
-    untuned = [setting for setting in PEER.settings() if "--gamma_scale" not in setting.get("options", "")]
-    others = [runs(PEER.algorithm, setting, min(seeds, _SEEDS_OF_OTHERS)) for setting in untuned]
-    return Bout(stream, rounds, list(zip(*entrants, strict=True)), others if stream in PAPERS else [])
+    slow = open_stream(stream, file).problem.n_labels > _MOST_LABELS
+    peer_seeds = seeds if stream in PAPERS else 0 if slow else min(seeds, _MOST_SEEDS)
+    return Bout(
+        stream,
+        rounds,
+        list(zip(runs(new, {}), runs(old, {}), strict=True)),
+        runs(PEER.algorithm, PEER_SETTING, peer_seeds),
+    )
 
 
 class Errors(NamedTuple):
@@ -62,18 +67,16 @@ class Result(NamedTuple):
     rounds: int
     new: Errors
     old: Errors
-    peer: Errors
-    other: Errors | None  # of the peer's setting with the least mean error among the others
+    peer: Errors | None
     speed: float  # rounds per second of the new learner over the old one's, median over seeds
 
 
 def result(bout: Bout, load: Callable[[Run], Outcome]) -> Result:
     """Summarize a bout whose runs are finished; `load` returns the outcome of a run."""
-    new, old, peer = ([load(run) for run in runs] for runs in zip(*bout.matches, strict=True))
-    others = [_errors([load(run) for run in runs]) for runs in bout.others]
-    other = min(others, key=lambda errors: float(errors.overall.mean()), default=None)
+    new, old = ([load(run) for run in runs] for runs in zip(*bout.pairs, strict=True))
+    peer = _errors([load(run) for run in bout.peers]) if bout.peers else None
     speed = np.median([before.seconds / after.seconds for after, before in zip(new, old, strict=True)])
-    return Result(bout.stream, bout.rounds, _errors(new), _errors(old), _errors(peer), other, float(speed))
+    return Result(bout.stream, bout.rounds, _errors(new), _errors(old), peer, float(speed))
 
 
 def _errors(outcomes: Sequence[Outcome]) -> Errors:
@@ -84,11 +87,11 @@ def ratios(results: Sequence[Result], against: str, part: str) -> FloatArray:
     """Return the new learner's mean error over another's, (streams,), with one mistake added to each.
 
     Args:
-        results: the results, one per stream.
+        results: the results, one per stream; those without the other's runs are left out.
         against: `old` or `peer`.
         part: `overall` or `late`.
     """
-    return np.array([_ratio(one, against, part) for one in results])
+    return np.array([_ratio(one, against, part) for one in results if getattr(one, against) is not None])
 
 
 def _ratio(one: Result, against: str, part: str) -> float:
@@ -104,7 +107,10 @@ def geometric_mean(values: FloatArray) -> float:
 
 def is_worse(one: Result, against: str, part: str) -> bool:
     """Check whether the new learner's mean error is larger by over one standard error of the paired difference."""
-    differences: FloatArray = getattr(one.new, part) - getattr(getattr(one, against), part)
+    if getattr(one, against) is None:
+        return False
+    errors: FloatArray = getattr(getattr(one, against), part)
+    differences = getattr(one.new, part)[: len(errors)] - errors
     return bool(differences.mean() > standard_error(differences))
 
 

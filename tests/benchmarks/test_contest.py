@@ -164,23 +164,24 @@ def errors(*values: float) -> Errors:
 
 def test_ratios_and_exceptions() -> None:
     """A mistake is added to each error, and only a difference of over one standard error counts."""
-    one = Result("ab", 100, errors(0.20, 0.22), errors(0.10, 0.12), errors(0.17, 0.23), None, 1.0)
+    one = Result("ab", 100, errors(0.20, 0.22), errors(0.10, 0.12), errors(0.17, 0.23), 1.0)
     np.testing.assert_allclose(ratios([one], "old", "overall"), [(0.21 + 0.01) / (0.11 + 0.01)])
     np.testing.assert_allclose(ratios([one], "old", "late"), [(0.21 + 0.04) / (0.11 + 0.04)])
     assert is_worse(one, "old", "overall")
     assert not is_worse(one, "peer", "overall")
+    alone = one._replace(peer=None)
+    assert not is_worse(alone, "peer", "overall")
+    assert len(ratios([alone, one], "peer", "overall")) == 1
     assert geometric_mean(np.array([1.0, 4.0])) == pytest.approx(2.0)
 
 
 def test_a_bout_compares_on_the_same_seeds() -> None:
-    """Each match has one seed; only the papers' streams run the peer's other settings."""
-    bout = plan("ab", None, 500, 3, "squarecb", "banditron")
-    assert [{run.seed for run in match} for match in bout.matches] == [{0}, {1}, {2}]
-    assert [run.algorithm for run in bout.matches[0]] == ["squarecb", "banditron", ALGORITHM]
-    assert bout.others == []
-    others = plan("synsep", None, 500, 3, "squarecb", "banditron").others
-    assert len(others) > 5
-    assert not any("gamma_scale" in run.hyperparameters.get("options", "") for runs in others for run in runs)
+    """Each pair has one seed; the peer plays the first of them, all on the papers' streams, none with many labels."""
+    bouts = [plan(stream, None, 500, 5, "squarecb", "banditron") for stream in ("synsep", "ab", "dense100")]
+    for bout, peer_seeds in zip(bouts, (5, 3, 0), strict=True):
+        assert [{run.seed for run in pair} for pair in bout.pairs] == [{seed} for seed in range(5)]
+        assert [run.algorithm for run in bout.pairs[0]] == ["squarecb", "banditron"]
+        assert [(run.algorithm, run.seed) for run in bout.peers] == [(ALGORITHM, seed) for seed in range(peer_seeds)]
 
 
 def test_the_contest_writes_its_page(tmp_path: Path) -> None:

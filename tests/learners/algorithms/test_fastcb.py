@@ -171,7 +171,7 @@ def test_restart_forgets_everything_but_scales() -> None:
 
 def test_restart_recovers_faster_than_none() -> None:
     """With restarts, the mistakes after a change are close to those of a new learner, and fewer than without."""
-    T, uniforms = 4000, np.random.default_rng(3).random(8000)
+    T, uniforms = 8000, np.random.default_rng(3).random(16_000)
     contexts, labels = drifting(T)
     with_restarts, without = (
         simulate(FastCb(problem=Problem(5, D), restart_risk=risk), contexts, labels, uniforms).mistakes[T:].sum()

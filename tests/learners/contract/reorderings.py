@@ -23,7 +23,7 @@ def permuted(learner: AnyLearner, state: Any, labels: IntArray, features: IntArr
         return _with_base(learner, state, labels, features)
     if isinstance(learner, AdaBoostOlm):
         memories = [_memory(learner, memory, labels, features) for memory in state.memories]
-        return state._replace(memories=np.array(memories, order="C"))
+        return copied(state)._replace(memories=np.array(memories, order="C"))
     return _by_symbols(learner, state, labels, features)
 
 

@@ -56,4 +56,4 @@ def test_a_small_limit_is_reached() -> None:
     """The law above sees warnings: some implementations reach a limit in their run."""
     lives = [life_of(number) for number in range(len(IMPLEMENTATIONS))]
     warned = {life.learner.algorithm for life in lives if life.learner.warnings(life.state)}
-    assert warned == {"bandit-perceptrons-kernel", "soba-low-rank"}
+    assert warned == {"bandit-perceptrons-kernel", "fastcb", "soba-low-rank"}
