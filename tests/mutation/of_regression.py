@@ -80,7 +80,7 @@ REGRESSION = (
     Errors(
         concept="logistic mixture",
         home="teach_softmax",
-        laws=("test_models_match_the_plain_ones", "test_mixture_costs_at_most_ln_2"),
+        laws=("test_models_match_the_plain_ones", "test_mixture_costs_at_most_ln_2", "test_weights_are_clipped"),
         errors=(
             ("sign of the served label", "_write_gradient", "q[label] -= 1.0", "q[label] += 1.0"),
             ("others not renormalized", "_write_gradient", "-served / others", "-served"),

@@ -62,7 +62,7 @@ class Plain:
         slopes = np.zeros(len(f))
         slopes[k] = f[k] - right
         self.W, self.G = self.stepped(self.W, self.G, step, 6.0, slopes, z)
-        slopes = q - np.eye(len(q))[k] if right else -q * q[k] / (1 - q[k])
+        slopes = q - np.eye(len(q))[k] if right else -q * q[k] / max(1 - q[k], 1e-6)
         slopes[k] = slopes[k] if right else q[k]
         self.V, self.H = self.stepped(self.V, self.H, self.growth * step, self.growth * 6.0, slopes, z)
 
@@ -78,23 +78,33 @@ class Plain:
         return np.clip(moved, -20, 20), information
 
 
-def test_models_match_the_plain_ones() -> None:
-    """Both models and their log losses match with features that come, go, grow and have outliers."""
+@pytest.mark.parametrize(("n_labels", "learning_rate"), [(K, 32.0), (60, 32.0), (K, 1000.0)])
+def test_models_match_the_plain_ones(n_labels: int, learning_rate: float) -> None:
+    """Both models and their log losses match, with features that come, go, grow and have outliers."""
     rng = np.random.default_rng(3)
-    for n_labels in (K, 60):
-        learner, plain = FastCb(problem=Problem(n_labels, D)), Plain(32.0, n_labels)
-        state = learner.init()
-        for t in range(300):
-            x = rng.normal(size=D) * (rng.random(D) < 0.6) * (1.0 + t / 50) * (1000.0 if t % 97 == 96 else 1.0)
-            k, right = int(rng.integers(n_labels)), bool(rng.random() < 0.4)
-            if not x.any():
-                continue
-            state = learner.fold(state, one_round(x, k, right))
-            plain.learn(x, k, right)
-            known = state.features[: state.row_counts[0]]
-            for mine, theirs in zip((state.label_weights, state.softmax_weights), (plain.W, plain.V), strict=True):
-                np.testing.assert_allclose(mine[: len(known)].T, theirs[:, known], rtol=1e-7, atol=1e-9)
-            np.testing.assert_allclose(state.sums[:2], plain.losses, rtol=1e-9)
+    learner = FastCb(problem=Problem(n_labels, D), learning_rate=learning_rate)
+    state, plain = learner.init(), Plain(learning_rate, n_labels)
+    for t in range(300):
+        x = rng.normal(size=D) * (rng.random(D) < 0.6) * (1.0 + t / 50) * (1000.0 if t % 97 == 96 else 1.0)
+        k, right = int(rng.integers(n_labels)), bool(rng.random() < 0.4)
+        if not x.any():
+            continue
+        state = learner.fold(state, one_round(x, k, right))
+        plain.learn(x, k, right)
+        known = state.features[: state.row_counts[0]]
+        for mine, theirs in zip((state.label_weights, state.softmax_weights), (plain.W, plain.V), strict=True):
+            np.testing.assert_allclose(mine[: len(known)].T, theirs[:, known], rtol=1e-7, atol=1e-9)
+        np.testing.assert_allclose(state.sums[:2], plain.losses, rtol=1e-9)
+
+
+def test_weights_are_clipped() -> None:
+    """A feature whose usual values are small beside its outliers has its weights limited to 20."""
+    learner = FastCb(problem=Problem(2, 1), learning_rate=1000.0)
+    state = learner.init()
+    for t in range(3000):
+        state = learner.fold(state, one_round(np.array([1000.0 if t % 26 == 0 else 1.0]), 0, True))
+    assert np.abs(state.label_weights).max() == 20.0
+    assert np.abs(state.softmax_weights).max() <= 20.0
 
 
 def test_relative_gaps_match_the_formula() -> None:
