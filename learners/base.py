@@ -204,7 +204,7 @@ class Learner(Protocol[StateT]):
         """
 
     def warnings(self, state: StateT, /) -> list[str]:
-        """Return one sentence for each limit that the state has reached, which begins with its hyperparameter."""
+        """Return one sentence for each limit that the state has reached, beginning with its hyperparameter."""
 
     def decide_unchecked(self, state: StateT, contexts: Contexts) -> Decisions:
         """Do the same as `decide`, for arrays that the caller has checked: invalid ones may crash the interpreter."""

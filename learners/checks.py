@@ -193,7 +193,7 @@ def check_state(state: Any, learner: Any) -> None:
     rows = -1
     for array, (name, layout) in zip(state, _arrays_of(learner), strict=True):
         if not layout.fits(array):
-            raise InvalidStateError(f"{name} must be an array of {layout.dtype} with shape {layout.shape}")
+            raise InvalidStateError(f"{name} must be an array of {layout}")
         if layout.grows and rows not in (-1, len(array)):
             raise InvalidStateError(f"{name} must have {rows} rows, as many as the other arrays that grow")
         rows = len(array) if layout.grows else rows

@@ -64,7 +64,7 @@ def row(contexts: Contexts, i: int) -> tuple[IntArray, FloatArray]:
 
 
 @compiled
-def longest(starts: IntArray) -> int:
+def most_entries(starts: IntArray) -> int:
     """Return the largest number of entries of a context."""
     most = 0
     for i in range(len(starts) - 1):

@@ -63,8 +63,7 @@ class ArrayLayout(NamedTuple):
         return bool(array.shape == shape)
 
     def __str__(self) -> str:
-        shape = ("up to " if self.grows else "") + str(self.shape)
-        return f"{self.dtype}{shape}"
+        return f"{self.dtype} with shape {'up to ' if self.grows else ''}{self.shape}"
 
 
 def state_layout(learner: AnyLearner) -> dict[str, ArrayLayout]:
@@ -74,9 +73,11 @@ def state_layout(learner: AnyLearner) -> dict[str, ArrayLayout]:
 
 
 def _sized(layout: Layout, learner: AnyLearner) -> ArrayLayout:
-    symbols = dimensions(learner.problem) | {_GROWING: getattr(learner, "most_rows", 0)}
+    symbols = dimensions(learner.problem)
 
     def size(symbol: str) -> int:
+        if symbol == _GROWING:
+            return int(getattr(learner, "most_rows"))  # noqa: B009
         return int(symbol) if symbol.isdigit() else symbols[symbol] if symbol in symbols else getattr(learner, symbol)
 
     shape = tuple(size(symbol) for symbol in layout.shape)

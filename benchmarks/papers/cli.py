@@ -21,7 +21,7 @@ from benchmarks.papers.experiment import plan, report
 from benchmarks.papers.jobs import complete
 from benchmarks.papers.lineup import EXPERIMENTS, RATES
 from benchmarks.papers.pages import RESULTS
-from benchmarks.papers.trials import contest as plan_defaults
+from benchmarks.papers.trials import plan as plan_defaults
 from benchmarks.papers.trials import seeds as disjoint
 from learners.registry import LEARNERS
 

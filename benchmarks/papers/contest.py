@@ -96,8 +96,9 @@ def ratios(results: Sequence[Result], against: str, part: str) -> FloatArray:
 
 def _ratio(one: Result, against: str, part: str) -> float:
     mistake = 1.0 / one.rounds if part == "overall" else 1.0 / max(1, one.rounds // 4)
-    error, other = (float(getattr(getattr(one, who), part).mean()) for who in ("new", against))
-    return (error + mistake) / (other + mistake)
+    other = getattr(getattr(one, against), part)
+    error = getattr(one.new, part)[: len(other)]
+    return float((error.mean() + mistake) / (other.mean() + mistake))
 
 
 def geometric_mean(values: FloatArray) -> float:

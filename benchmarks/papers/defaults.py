@@ -8,7 +8,7 @@ from benchmarks.papers.pages import write_page
 from benchmarks.papers.runs import Run
 from benchmarks.papers.store import load
 from benchmarks.papers.summary import Summary, markdown, summarize, with_deviation, write_csv
-from benchmarks.papers.trials import Contest, Setting
+from benchmarks.papers.trials import Plan, Setting
 from benchmarks.papers.tuning import PEER, Row
 
 STREAMS = {"synsep": 100_000, "synnonsep": 100_000, "covertype": 100_000, "reuters4": 28_176, "pendigits": 29_976}
@@ -24,7 +24,7 @@ class Result(NamedTuple):
     setting: Setting  # the best
 
 
-def report(contests: Sequence[Contest], folder: Path, pages: Path) -> None:
+def report(contests: Sequence[Plan], folder: Path, pages: Path) -> None:
     """Write the tables of defaults.
 
     Args:
@@ -42,7 +42,7 @@ def report(contests: Sequence[Contest], folder: Path, pages: Path) -> None:
     write_csv(out / "table.csv", _CSV_HEADER, lines)
 
 
-def _result(one: Contest, row: Row, folder: Path) -> Result:
+def _result(one: Plan, row: Row, folder: Path) -> Result:
     best, measuring = one.best(row, folder), one.seeds.measuring
     default, tuned = (_load(folder, one.runs(row, setting, measuring)) for setting in (row.settings()[0], best))
     return Result(row, default, tuned, best)
@@ -52,7 +52,7 @@ def _load(folder: Path, runs: Sequence[Run]) -> Summary:
     return summarize([load(folder, run) for run in runs])
 
 
-def _write_page(one: Contest, results: Sequence[Result], pages: Path) -> None:
+def _write_page(one: Plan, results: Sequence[Result], pages: Path) -> None:
     peers = [result.best for result in results if result.row is PEER]
     peer = f"{peers[0].error.mean():.4f}" if peers else "–"
     header = ["learner", "information", "default", "last quarter", "rounds/s"]
@@ -94,7 +94,7 @@ _CSV_HEADER = (
 )
 
 
-def _csv_lines(one: Contest, result: Result, folder: Path) -> list[list[Any]]:
+def _csv_lines(one: Plan, result: Result, folder: Path) -> list[list[Any]]:
     """Return a line for each setting on the tuning seeds, then for the default and the best on the measuring seeds."""
     row, settings = result.row, result.row.settings()
     tuned = settings if len(settings) > 1 else []

@@ -35,7 +35,7 @@ def seeds(tuning: int, measuring: int) -> Seeds:
     return Seeds(range(tuning), range(tuning, tuning + measuring))
 
 
-class Contest(NamedTuple):
+class Plan(NamedTuple):
     """The rows to play on one stream."""
 
     stream: str
@@ -70,7 +70,7 @@ class Contest(NamedTuple):
         return float(np.mean([load(folder, run).error for run in self.runs(row, setting, self.seeds.tuning)]))
 
 
-def contest(name: str, file: str | None, rounds: int, of: Seeds, only: Sequence[str] = ()) -> Contest:
+def plan(name: str, file: str | None, rounds: int, of: Seeds, only: Sequence[str] = ()) -> Plan:
     """Plan the runs on a stream: all learners and the peer, or only the named algorithms."""
     stream, rows, left_out = open_stream(name, file), [], []
     for row in (*TABLE, *PEERS):
@@ -80,7 +80,7 @@ def contest(name: str, file: str | None, rounds: int, of: Seeds, only: Sequence[
             left_out.append(f"{row.name}: {reason}.")
             continue
         rows.append(row)
-    return Contest(name, file, rounds, of, rows, left_out)
+    return Plan(name, file, rounds, of, rows, left_out)
 
 
 def _too_much(row: Row, stream: Stream, rounds: int) -> str | None:

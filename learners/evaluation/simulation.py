@@ -53,7 +53,8 @@ def simulate(
         contexts: n contexts.
         true_labels: (n,), 0 … K-1.
         uniforms: (n,), in [0, 1), used to draw the labels.
-        state: the state to continue, so that a long run can be split, and may change; `None` for `learner.init()`.
+        state: the state to continue from, to split a long run, or `None` for `learner.init()`. May be changed in place:
+            use the returned one.
         right: (n, K), which labels are right in each round, any number of them; `None` for the true labels alone.
 
     Raises:

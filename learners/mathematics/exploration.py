@@ -189,7 +189,7 @@ def weigh_by_relative_gap(values: FloatArray, gap_weight: float, share: float, d
 
     Each label k other than the leader gets l / (K l + γ (v_leader - v_k)), l = 1 - v_leader, and the leader gets the
     rest, with γ = gap_weight >= 0; then the share of uniform exploration is mixed in. The result goes to distribution
-    (K,). Foster and Krishnamurthy 2021, Algorithm 1, in terms of losses.
+    (K,). Foster and Krishnamurthy 2021, Algorithm 1, with rewards in place of losses.
     """
     weigh_by_gap(values, gap_weight / (1.0 - values[leader(values)]), share, distribution)
 

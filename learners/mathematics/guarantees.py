@@ -27,9 +27,9 @@ def strong_margin(where: str, assumed: str) -> str:
     )
 
 
-def no_recovery(reason: str) -> str:
+def no_recovery(reason: str, condition: str = "") -> str:
     """Return the sentence that a learner does not recover from a change of the labels, and why."""
-    return f"After a change of the labels it does not recover: {reason}."
+    return f"After a change of the labels it does not recover: {condition}{reason}."
 
 
 def within(radius: float | None) -> str:

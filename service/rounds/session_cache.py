@@ -68,6 +68,8 @@ class SessionCache:
         States grow, so idle sessions may be dropped to stay within the memory limit.
         """
         for session in list(self._sessions.values()):
+            if session not in self._costs:  # dropped to make room for another
+                continue
             try:
                 await session.maintain()
                 self._weigh(session)

@@ -128,8 +128,8 @@ class ModelAnswer(_ModelFields):
     guarantee: str
     """The proven bound for these hyperparameters, and its assumptions."""
     warnings: Annotated[list[str], Field(examples=[[]])] = []
-    """Limits that the learner has reached, such as `max_features`. Each begins with the hyperparameter to raise in a
-    new model. Workers update it every few seconds."""
+    """Limits that the learner has reached, such as `max_features`. Each starts with the hyperparameter to raise, in a
+    new model. Workers update them every few seconds."""
     damaged_rounds: int = 0
     """The number of unreadable rounds. The model continues without them."""
     damage: Annotated[list[DamageNote] | None, Field(examples=[None])] = None

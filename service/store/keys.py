@@ -24,8 +24,7 @@ def model(name: str) -> str:
     Fields: incarnation, definition, summary (not of models of 0.1.0), created_at, last_at (the moment of the last
     feedback), and the counters rounds, predictions, correct, refused:<status>. If rounds are damaged, also `damaged`,
     their number, and `damage`, the version of the damage record. `warnings` is a JSON list, missing if none was ever
-    published. `changes` counts changes of the model; no version
-    makes any yet.
+    published. `changes` counts changes of the model; no version makes any yet.
     """
     return f"wager:{{{name}}}:model"
 

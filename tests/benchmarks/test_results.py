@@ -15,7 +15,7 @@ for _package in ("joblib", "matplotlib", "vowpalwabbit"):
     pytest.importorskip(_package, reason="needs the dependency group `bench`")
 
 cli: Any = importlib.import_module("benchmarks.papers.cli")
-contest: Any = importlib.import_module("benchmarks.papers.trials")
+trials: Any = importlib.import_module("benchmarks.papers.trials")
 defaults: Any = importlib.import_module("benchmarks.papers.defaults")
 experiment: Any = importlib.import_module("benchmarks.papers.experiment")
 
@@ -82,9 +82,9 @@ def test_defaults_write_their_committed_page(stream: str, tmp_path: Path, monkey
     """Write the same introduction and columns, and a row for each learner."""
     if "--tuning-seeds" not in (RESULTS / f"defaults-{stream}.md").read_text():
         pytest.xfail("the page has yet to be written with --tuning-seeds 2 --seeds 10")
-    for module in (contest, defaults):
+    for module in (trials, defaults):
         monkeypatch.setattr(module, "load", played)
-    planned = contest.contest(stream, None, defaults.STREAMS[stream], contest.seeds(2, 10))
+    planned = trials.plan(stream, None, defaults.STREAMS[stream], trials.seeds(2, 10))
     defaults.report([planned], tmp_path, tmp_path / "pages")
     committed, written = (
         (folder / f"defaults-{stream}.md").read_text().splitlines() for folder in (RESULTS, tmp_path / "pages")

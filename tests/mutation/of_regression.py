@@ -68,7 +68,12 @@ REGRESSION = (
             ("growth left out", "_fold", "parameters.growth", "1.0"),
             ("right answers count as mistakes", "_fold", "0 if right else 1", "1"),
             ("all rounds in the step", "_fold", "counts[_ROUNDS] / sums[_SIZES]", "1.0 / sums[_SIZES]"),
-            ("no restart", "_fold", "_restart(W, G, V, H, sums, counts)", ""),
+            ("no restart", "_fold", "_restart(W, G, V, H, sums, change, counts)", ""),
+            ("G kept at a restart", "_restart", "G[:] = 0.0", ""),
+            ("V kept at a restart", "_restart", "V[:] = 0.0", ""),
+            ("H kept at a restart", "_restart", "H[:] = 0.0", ""),
+            ("losses kept at a restart", "_restart", "sums[:] = 0.0", ""),
+            ("test kept at a restart", "_restart", "change[:] = 0.0", ""),
             (
                 "mistakes kept at a restart",
                 "_restart",
@@ -80,7 +85,12 @@ REGRESSION = (
     Errors(
         concept="logistic mixture",
         home="teach_softmax",
-        laws=("test_models_match_the_plain_ones", "test_mixture_costs_at_most_ln_2", "test_weights_are_clipped"),
+        laws=(
+            "test_models_match_the_plain_ones",
+            "test_mixture_costs_at_most_ln_2",
+            "test_mixture_of_folded_rounds_costs_at_most_ln_2",
+            "test_weights_are_clipped",
+        ),
         errors=(
             ("sign of the served label", "_write_gradient", "q[label] -= 1.0", "q[label] += 1.0"),
             ("others not renormalized", "_write_gradient", "-served / others", "-served"),
@@ -134,21 +144,25 @@ REGRESSION = (
     Errors(
         concept="change test",
         home="detect_change",
-        laws=("test_restart_forgets_everything_but_scales", "test_false_restarts_are_as_rare_as_promised"),
+        laws=("test_change_test_matches_the_plain_one", "test_false_alarms_are_as_rare_as_promised"),
         errors=(
+            ("right answers as evidence", "detect_change", "math.log((1.0 - after) / (1.0 - before))", "0.1"),
+            ("evidence below zero kept", "detect_change", "test[_SUM] <= 0.0", "past.rounds == 1"),
+            ("no cost", "detect_change", "-_FRACTION_TO_PAY * cost", "0.0"),
+            ("no least cost", "detect_change", "_LEAST_COST * n_labels", "0.0"),
             (
-                "right answers as evidence",
+                "any sum suffices",
                 "detect_change",
-                "math.log((1.0 - changed) / (1.0 - usual))",
-                "0.1",
-            ),
-            ("evidence below zero kept", "detect_change", "test[_EVIDENCE] = 0.0", "pass"),
-            (
-                "any evidence suffices",
-                "detect_change",
-                "test[_EVIDENCE] > threshold and test[_EXCESS] > 0.0",
+                "test[_SUM] > threshold and test[_EXCESS] > 0.0",
                 "test[_EXCESS] > 0.0",
             ),
+            (
+                "no excess needed",
+                "detect_change",
+                "test[_SUM] > threshold and test[_EXCESS] > 0.0",
+                "test[_SUM] > threshold",
+            ),
+            ("recent share of all rounds", "note_round", "_DECAY + 1.0", "1.0"),
         ),
     ),
     Errors(

@@ -42,9 +42,9 @@ class BanditPerceptronsFeaturesState(NamedTuple):
 class BanditPerceptronsFeatures(CompiledLearner[BanditPerceptronsFeaturesState]):
     """Bandit perceptrons over the monomials of a context, for data not linearly separable and few features.
 
-    Answers as `bandit-perceptrons-kernel` with unlimited support, if the degree is 40. Its time and memory do not grow
-    with the number of rounds. A lower degree D replaces the kernel by the first terms of its power series, with an
-    error of at most 2^-D.
+    At degree 40, it answers as `bandit-perceptrons-kernel` with the rational kernel and unlimited support, up to
+    rounding. Its time and memory do not grow with the number of rounds. A lower degree D replaces the kernel by the
+    first terms of its power series, with an error of at most 2^-D.
 
     Raises:
         pydantic.ValidationError: if a hyperparameter is out of range, if the norm bound is not 1, or if the degree

@@ -38,7 +38,8 @@ class BanditPerceptronsKernel(CompiledLearner[BanditPerceptronsKernelState]):
     A round with corrections adds its context to the support, or changes its coefficients if it is already there. Once
     `max_support` contexts are stored, rounds with new contexts are skipped and counted in `refused`, and the guarantee
     ends; a warning gives their number. No support vector is ever replaced, because a learner has no randomness to
-    choose one. For few features, `bandit-perceptrons-features` makes the same decisions without a limit.
+    choose one. For up to three features,
+    `bandit-perceptrons-features` answers as the rational kernel without a limit, up to rounding.
 
     Raises:
         pydantic.ValidationError: if a hyperparameter is out of range, or if the norm bound is not 1.
@@ -69,7 +70,7 @@ class BanditPerceptronsKernel(CompiledLearner[BanditPerceptronsKernelState]):
             f"once {self.max_support:,} contexts (max_support) are kept and another is refused, nothing is proved",
             "‖x‖ ≤ 1",
         )
-        return f"{proved} {no_recovery('it learns from no new context once max_support contexts are kept')}"
+        return f"{proved} {no_recovery('it learns from no new context', 'once max_support contexts are kept, ')}"
 
     @property
     def evidence_size(self) -> int:
@@ -85,8 +86,8 @@ class BanditPerceptronsKernel(CompiledLearner[BanditPerceptronsKernelState]):
         return 2 * self.max_support * (self.problem.n_labels + nonzeros)
 
     def warnings(self, state: BanditPerceptronsKernelState) -> list[str]:
-        """Return the number of skipped rounds, once the support is full."""
-        if state.used < self.max_support:
+        """Return the number of skipped rounds, if there are any."""
+        if state.refused <= 0:
             return []
         stored, skipped = f"{self.max_support:,} contexts are stored", f"{state.refused:,} rounds were skipped since"
         return [f"max_support: {stored}; {skipped}."]

@@ -56,10 +56,9 @@ class AdaBoostOlm(Delayed, FullInformation, CheckedLearner[AdaBoostOlmState]):
     weak_learners: Annotated[int, pydantic.Field(ge=1, le=1000)] = 5
     """N, the number of weak learners in the sequence."""
     weak_learner: weak.Name = "perceptron"
-    """The kind of weak learner: `perceptron`, a Perceptron of all features; or, of a few random features for each,
-    `few-features`, a Perceptron, `cost-regression`, a ridge regression of the costs, and `folklore`. More weak learners
-    of few features are better, most of all with `cost-regression`; more Perceptrons of all features are not.
-    """
+    """The kind of weak learner. `perceptron` sees all features. The others see a few random ones: `few-features` is a
+    Perceptron, `cost-regression` a ridge regression of the costs, and `folklore` is FOLKLORE. More weak learners help
+    most with `cost-regression`, and not with `perceptron`."""
     features_per_learner: Annotated[int, pydantic.Field(ge=1, le=100)] = 8
     """The number of random features of each weak learner, or all features if there are fewer. Not for `perceptron`."""
     features_seed: Annotated[int, pydantic.Field(ge=0, le=2**53)] = 0

@@ -1,10 +1,10 @@
 """The base learners of `bandit-reduction`, and what their theorems prove.
 
 Theorem 4.1 of Agarwal, Kale and Zimmert 2022 takes a bound on the base's logistic loss. Its proof uses only what that
-implies for the base's expected mistakes: on the explored rounds S, Σ_S (1 - σ_y) <= Σ_S loss(U) + R. Each round is in S
-with probability γ/K, given the past, so over all rounds Σ (1 - σ_y) <= Σ loss(U) + K R/γ in expectation. Exploration
-adds at most γT. A base that bounds its expected mistakes directly therefore has the same guarantee, with the loss of
-that theorem.
+implies for the base's expected mistakes: on the explored rounds S whose answer was right,
+Σ_S (1 - σ_y) <= Σ_S loss(U) + R. Each round is in S with probability γ/K, given the past, so over all rounds
+Σ (1 - σ_y) <= Σ loss(U) + K R/γ in expectation. Exploration adds at most γT. A base that bounds its expected mistakes
+directly therefore has the same guarantee, with the loss of that theorem.
 """
 
 from collections.abc import Callable

@@ -1,32 +1,38 @@
-"""A test for changes: restarts a learner once its mistakes are too many for a stationary stream.
+"""A test for changes: restarts a learner that makes more mistakes than a stationary stream explains.
 
-The test is a cumulative sum (Page 1954) of the likelihood ratio of two error rates: the share of mistakes since the
-last restart, and a rate halfway between that share and the error of uniform answers. A restart also waits until the
-excess mistakes since the sum was last zero have paid for a part of what relearning costs.
+The test is a cumulative sum (Page 1954) of the log likelihood ratio of two error rates: the share of mistakes since the
+last restart, and a rate halfway between that share and the error of uniform answers. The share includes two rounds at
+the error of uniform answers, and is at least 0.1. While it is above the error of uniform answers, nothing is tested.
 
-The sum's exponential is at most the statistic of Shiryaev and Roberts. If the probability of a mistake never exceeds
-the share of mistakes so far, that statistic minus the number of rounds is a supermartingale. So a restart within n
-rounds has probability at most n α for the threshold -ln α, and the mean time to a false restart is at least 1/α
-(Lorden 1971).
+A restart also waits until the excess mistakes since the sum was last zero exceed a third of its cost: 10 mistakes per
+label, or the mistakes so far in excess of the recent share, whichever is more.
+
+The exponential of a positive sum is at most the statistic of Shiryaev and Roberts. If the probability of a mistake
+never exceeds the tested share, that statistic minus the number of rounds is a supermartingale. So a restart within n
+rounds has probability at most n α for the threshold -ln α, and the mean time to a false restart is at least 1/α, as in
+Lorden 1971. Waiting for the cost only delays restarts.
 """
 
 import math
-from typing import NamedTuple
+from typing import Annotated, NamedTuple, TypeAlias
 
 from learners.base import FloatArray
 from learners.kernels import compiled
+from learners.layouts import Layout
 
-_EVIDENCE, _RECENT, _EXCESS = range(3)
-"""The test's numbers: evidence in nats, the recent share of mistakes, and excess mistakes minus costs to be paid."""
+ChangeTest: TypeAlias = Annotated[FloatArray, Layout("float64", ("3",))]
+"""The numbers of the test: the sum in nats, the recent share of mistakes, and the excess mistakes minus the cost."""
+
+_SUM, _RECENT, _EXCESS = range(3)
 
 _LEAST_RATE = 0.1
-"""The smallest error rate to test: rare mistakes carry little evidence each."""
+"""Minimum share of mistakes in the test. It limits the evidence of one mistake for nearly perfect learners."""
 
-_SHARE_TO_PAY = 1.0 / 3.0
-"""The part of a restart's costs, in mistakes, that excess mistakes must pay before it."""
+_FRACTION_TO_PAY = 1.0 / 3.0
+"""Fraction of a restart's cost that excess mistakes must reach first."""
 
 _LEAST_COST = 10.0
-"""The least costs of a restart, in mistakes for each label."""
+"""Minimum cost of a restart, in mistakes per label."""
 
 _DECAY = 3.0
 """The recent share weighs the t-th round by about t³: it covers about the last quarter of the rounds."""
@@ -47,21 +53,20 @@ def detect_change(test: FloatArray, past: Past, wrong: bool, threshold: float, n
         test: (3,), changed; the caller resets it to zero at a restart.
         past: the rounds before this one.
         wrong: whether this round's answer was wrong.
-        threshold: -ln α > 0, the evidence for a restart.
+        threshold: -ln α > 0, in nats.
         n_labels: K.
     """
     uniform = 1.0 - 1.0 / n_labels
-    usual = max(_LEAST_RATE, (past.mistakes + 2.0 * uniform) / (past.rounds + 2.0))
-    if past.rounds == 0 or usual >= uniform:
+    before = max(_LEAST_RATE, (past.mistakes + 2.0 * uniform) / (past.rounds + 2.0))
+    if past.rounds == 0 or before >= uniform:
         return False
-    changed = 0.5 * (usual + uniform)
-    test[_EVIDENCE] += math.log(changed / usual) if wrong else math.log((1.0 - changed) / (1.0 - usual))
-    test[_EXCESS] += (1.0 if wrong else 0.0) - usual
-    if test[_EVIDENCE] <= 0.0:
-        test[_EVIDENCE] = 0.0
-        costs = max(_LEAST_COST * n_labels, past.mistakes - past.rounds * test[_RECENT])
-        test[_EXCESS] = -_SHARE_TO_PAY * costs
-    return bool(test[_EVIDENCE] > threshold and test[_EXCESS] > 0.0)
+    after = 0.5 * (before + uniform)
+    if test[_SUM] <= 0.0:
+        cost = max(_LEAST_COST * n_labels, past.mistakes - past.rounds * test[_RECENT])
+        test[_SUM], test[_EXCESS] = 0.0, -_FRACTION_TO_PAY * cost
+    test[_SUM] += math.log(after / before) if wrong else math.log((1.0 - after) / (1.0 - before))
+    test[_EXCESS] += (1.0 if wrong else 0.0) - before
+    return bool(test[_SUM] > threshold and test[_EXCESS] > 0.0)
 
 
 @compiled

@@ -11,29 +11,30 @@ from typing import Annotated, ClassVar, NamedTuple
 import numpy as np
 import pydantic
 
-from learners.algorithms.regression.change_test import Past, detect_change, note_round
+from learners.algorithms.regression.change_test import ChangeTest, Past, detect_change, note_round
 from learners.algorithms.regression.feature_scales import measure, write_relative
 from learners.algorithms.regression.growing_learner import GrowingLearner, RowCounts, RowFeatures, RowSlots
 from learners.algorithms.regression.logistic_mixture import mix, share_of_softmax, teach_label, teach_softmax
 from learners.base import Contexts, FloatArray, IntArray, NormPolicy, Rounds
 from learners.checked_learner import WithoutEvidence
 from learners.hyperparameters import LeastExploration, hyperparameters
-from learners.kernels import Kernels, compiled, longest, row
+from learners.kernels import Kernels, compiled, most_entries, row
 from learners.layouts import Count, Layout, RowSquares, RowVectors
 from learners.mathematics.exploration import weigh_by_relative_gap
+from learners.mathematics.guarantees import uncovered
 
 _LEAST_GAP_WEIGHT = 10.0
 """γ is at least 10 K, as in the theorem."""
 
-_LABELS, _SOFTMAX, _SIZES, _CHANGE = range(4)
-"""Positions in `FastCbState.sums`; the three numbers of the change test are the last."""
+_LABELS, _SOFTMAX, _SIZES = range(3)
+"""Positions in `FastCbState.sums`."""
 
 _MISTAKES, _ROUNDS, _RESTARTS = range(3)
 """Positions in `FastCbState.counts`."""
 
 
 class FastCbState(NamedTuple):
-    """4·K + 5 numbers for each feature that occurred, and a few more. Weights are in units of 1/S.
+    """4·K + 5 numbers for each of R rows, and a few more. R doubles as features occur. Weights are in units of 1/S.
 
     Sums and counts share arrays because compiled code is faster with fewer of them.
     """
@@ -46,7 +47,8 @@ class FastCbState(NamedTuple):
     label_information: RowSquares  # G, sums of squared gradients
     softmax_weights: RowVectors  # V of the softmax model
     softmax_information: RowSquares  # H, sums of squared gradients
-    sums: Annotated[FloatArray, Layout("float64", ("6",))]  # log losses of both on the served bits, N, the change test
+    sums: Annotated[FloatArray, Layout("float64", ("3",), least=0.0)]  # log losses of both models on the bits, and N
+    change: ChangeTest
     counts: Annotated[IntArray, Layout("int64", ("3",), least=0.0)]  # mistakes L and rounds t since a restart, restarts
     rounds: Count  # rounds folded so far
 
@@ -65,11 +67,12 @@ class _Parameters(NamedTuple):
 class FastCb(WithoutEvidence, GrowingLearner[FastCbState]):
     """Mixture of two logistic regressions, explored in proportion to the loss: O(K·nnz) per round; recommended.
 
-    Memory is 4·K + 5 numbers for each feature that occurred, at most `max_features`. Two models predict each label's
-    probability of being right: a logistic regression per label, and one softmax regression. Their mixture h weighs them
-    by their likelihood so far. With l = 1 - h of the leader, L wrong answers so far and γ = max(10 K, c √(K (1 + L))),
-    each other label k is answered with probability l/(K l + γ (h_leader - h_k)), and the leader with the rest. Late
-    feedback updates the current models, at scores recomputed for its context.
+    Memory is 4·K + 5 numbers per row. Rows double as features occur, up to `max_features`. Two models predict each
+    label's probability of being right: a logistic regression per label, and one softmax regression. Their mixture h
+    weighs them by their likelihood of the past bits. With l = 1 - h of the leader, L wrong answers since the last
+    restart and γ = max(10 K, c √(K (1 + L))), each other label k is answered with probability
+    l/(K l + γ (h_leader - h_k)), and the leader with the rest. Late feedback updates the current models, at scores
+    recomputed for its context.
     """
 
     algorithm = "fastcb"
@@ -85,28 +88,31 @@ class FastCb(WithoutEvidence, GrowingLearner[FastCbState]):
     learning_rate: Annotated[float, pydantic.Field(gt=0, le=1e3)] = 32.0
     """η of the one-vs-rest model; that of the softmax model grows with the number of labels."""
     restart_risk: Annotated[float, pydantic.Field(ge=0, le=0.1)] = 0.0
-    """α: restart from zero weights when there are too many mistakes for a stationary stream, which restarts with
-    probability at most α per round. 0 never restarts. Use 1e-9 for data that change abruptly."""
+    """α: restart from zero weights after more mistakes than a stationary stream explains. If the probability of a
+    mistake never exceeds the share of mistakes so far, T rounds cause a restart with probability at most α T. 0 never
+    restarts. Use 1e-9 for data that change abruptly."""
 
     @property
     def guarantee(self) -> str:
         """See `Learner.guarantee`."""
-        return (
-            "No theorem covers these settings: γ grows with the mistakes, and no bound is proved for the regret of the "
-            "regressions. Proved is that the mixture's log loss on the bits of the folded rounds exceeds that of the "
-            f"better model by at most ln 2{self._restart_guarantee} Covered: the exploration with a fixed γ, at least "
-            "10 K and tuned to the horizon, over predictions with regret R in log loss against the true probabilities; "
-            "its expected regret is of order √(K L* R) + K R, where L* is the expected number of mistakes of the best "
-            "label for each context (Foster and Krishnamurthy 2021)."
+        extra = " + ε T" if self.least_exploration > 0.0 else ""
+        return uncovered(
+            "γ grows with the mistakes, and no bound is proved for the regret of the two models. It is proved that the "
+            "log loss of their mixture, evaluated when each round is folded, exceeds that of the better model by at "
+            f"most ln 2{self._restart_guarantee}",
+            "the exploration with a fixed γ, at least 10 K and tuned to L* and R, over predictions with regret R in "
+            f"log loss against the true probabilities; its expected regret is of order √(K L* R) + K R{extra}, where "
+            "L* is the expected number of mistakes of the best label for each context, and each round is folded "
+            "before the next prediction (Foster and Krishnamurthy 2021)",
         )
 
     @property
     def _restart_guarantee(self) -> str:
         if self.restart_risk == 0.0:
-            return "."
+            return ""
         return (
-            f" since the last restart; if the probability of a mistake never exceeds the share of mistakes so far, a "
-            f"restart within T rounds has probability at most {self.restart_risk:g} T."
+            " since the last restart. If the probability of a mistake never exceeds the share of mistakes so far, a "
+            f"restart within T rounds has probability at most {self.restart_risk:g} T"
         )
 
     def decide_cost(self, nonzeros: int) -> int:
@@ -132,7 +138,7 @@ def _decide(
     parameters: _Parameters, state: FastCbState, contexts: Contexts, distributions: FloatArray, _: FloatArray
 ) -> None:
     K, scales, W, V = distributions.shape[1], state.scales, state.label_weights, state.softmax_weights
-    scratch = np.empty(2 * K + longest(contexts.starts))  # one allocation: it costs as much as some scores
+    scratch = np.empty(2 * K + most_entries(contexts.starts))  # one allocation: it costs as much as some scores
     h, of_one, room = scratch[:K], scratch[K : 2 * K], scratch[2 * K :]
     gap_weight = max(_LEAST_GAP_WEIGHT * K, parameters.gap_scale * math.sqrt(K * (1.0 + state.counts[_MISTAKES])))
     share = share_of_softmax(state.sums[_LABELS], state.sums[_SOFTMAX])
@@ -147,40 +153,48 @@ def _decide(
 @compiled
 def _fold(parameters: _Parameters, state: FastCbState, rounds: Rounds) -> None:
     W, G, V, H = state.label_weights, state.label_information, state.softmax_weights, state.softmax_information
-    scales, sums, counts, K = state.scales, state.sums, state.counts, W.shape[1]
-    scratch = np.empty(K + longest(rounds.contexts.starts))
+    scales, sums, change, counts, K = state.scales, state.sums, state.change, state.counts, W.shape[1]
+    scratch = np.empty(K + most_entries(rounds.contexts.starts))
     q, room = scratch[:K], scratch[K:]
     for t in range(len(rounds.labels)):
         indices, values = row(rounds.contexts, t)
         k, right, z = rounds.labels[t], rounds.correct[t], room[: len(values)]
-        if parameters.change_threshold < math.inf and _changed(parameters.change_threshold, sums, counts, right, K):
-            _restart(W, G, V, H, sums, counts)
+        if parameters.change_threshold < math.inf and _changed(parameters.change_threshold, change, counts, right, K):
+            _restart(W, G, V, H, sums, change, counts)
         state.rounds[()] += 1
         counts[_ROUNDS] += 1
         counts[_MISTAKES] += 0 if right else 1
         if parameters.change_threshold < math.inf:
-            note_round(sums[_CHANGE:], counts[_ROUNDS], not right)
+            note_round(change, counts[_ROUNDS], not right)
         size = measure(scales, indices, values, z)
         sums[_SIZES] += size
-        if size > 0.0:
-            step = parameters.learning_rate * math.sqrt(counts[_ROUNDS] / sums[_SIZES])
-            sums[_LABELS] += teach_label(step, W, G, k, right, indices, z, size)
-            sums[_SOFTMAX] += teach_softmax(step, parameters.growth, V, H, k, right, indices, z, size, q)
+        step = parameters.learning_rate * math.sqrt(counts[_ROUNDS] / sums[_SIZES]) if sums[_SIZES] > 0.0 else 0.0
+        sums[_LABELS] += teach_label(step, W, G, k, right, indices, z, size)
+        sums[_SOFTMAX] += teach_softmax(step, parameters.growth, V, H, k, right, indices, z, size, q)
 
 
 @compiled
-def _changed(threshold: float, sums: FloatArray, counts: IntArray, right: bool, n_labels: int) -> bool:
+def _changed(threshold: float, change: FloatArray, counts: IntArray, right: bool, n_labels: int) -> bool:
     """Run the change test on one round; return whether to restart before the round is folded."""
-    return detect_change(sums[_CHANGE:], Past(counts[_ROUNDS], counts[_MISTAKES]), not right, threshold, n_labels)
+    return detect_change(change, Past(counts[_ROUNDS], counts[_MISTAKES]), not right, threshold, n_labels)
 
 
 @compiled
-def _restart(W: FloatArray, G: FloatArray, V: FloatArray, H: FloatArray, sums: FloatArray, counts: IntArray) -> None:
+def _restart(
+    W: FloatArray,
+    G: FloatArray,
+    V: FloatArray,
+    H: FloatArray,
+    sums: FloatArray,
+    change: FloatArray,
+    counts: IntArray,
+) -> None:
     """Forget everything but the features and their scales."""
     W[:] = 0.0
     G[:] = 0.0
     V[:] = 0.0
     H[:] = 0.0
     sums[:] = 0.0
+    change[:] = 0.0
     counts[_ROUNDS] = counts[_MISTAKES] = 0
     counts[_RESTARTS] += 1

@@ -2,7 +2,7 @@
 
 A learner with hashed features has a number of possible features far above the number that occurs. It keeps one row of
 weights for each feature that occurred, in the order of first occurrence. The table is open addressing with linear
-probing. Dense contexts need no probing: their i-th feature has the i-th row.
+probing. A feature whose row has its number needs no probing, as in dense contexts without zeros.
 """
 
 from typing import NamedTuple
@@ -63,8 +63,8 @@ def _first_slot(n_slots: int, feature: int) -> np.int64:
 def index_features(rows: FeatureRows) -> None:
     """Fill empty slots with all rows in use."""
     rows.slots[:] = 0
-    for used in range(rows_in_use(rows)):
-        _occupy(rows.slots, rows.features[used], used)
+    for number in range(rows_in_use(rows)):
+        _occupy(rows.slots, rows.features[number], number)
 
 
 @compiled

@@ -1,4 +1,4 @@
-"""Values relative to the running root mean square of their feature, so that units do not matter.
+"""Values relative to the running root mean square of their feature's non-zero values, so that units do not matter.
 
 Stéphane Ross, Paul Mineiro, John Langford, "Normalized Online Learning", UAI 2013, scale each feature by its largest
 value so far. One outlier then makes all later values small. A root mean square of clipped values is robust.
@@ -18,7 +18,7 @@ _LARGEST_SCALE = 1e308
 
 @compiled
 def write_relative(scales: FloatArray, indices: IntArray, values: FloatArray, z: FloatArray) -> None:
-    """Write x_i / S_i, clipped, to z (nnz,); 0 for a feature without a scale. `scales` (d, 2) holds S and a count."""
+    """Write x_i / S_i, clipped, to z (nnz,); 0 for a feature without a scale. `scales` (R, 2) holds S and a count."""
     for position in range(len(values)):
         z[position] = _relative(values[position], scales[indices[position], 0])
 

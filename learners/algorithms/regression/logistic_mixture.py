@@ -1,13 +1,13 @@
 """Two logistic models of which label is right, learned from the bit of the served label, and their Bayesian mixture.
 
-The one-vs-rest model has one logistic regression per label, f_k = 1/(1 + exp(-w_k'z)); the bit teaches that of the
-served label. The softmax model, q = softmax(Vz), assumes that exactly one label is right, and learns from the exact
-likelihood of the bit, q_k or 1 - q_k: a right answer teaches all labels, without importance weights. Where several
-labels can be right, or none, the mixture moves to the one-vs-rest model.
+The one-vs-rest model has one logistic regression per label, f_k = 1/(1 + exp(-w_k'z)). Only the served label's
+regression learns from the bit. The softmax model, q = softmax(Vz), assumes that exactly one label is right, and learns
+from the exact likelihood of the bit, q_k or 1 - q_k: a right answer updates all labels, without importance weights.
+Where several labels can be right, or none, the mixture moves to the one-vs-rest model.
 
 Both take steps with one step size per weight, η g / (20 + Σ g²): the sum of squared gradients estimates the diagonal of
-the Fisher information. The mixture weighs each model by its likelihood of the past bits, so its log loss exceeds that
-of the better model by at most ln 2.
+the Fisher information. The mixture weighs each model by its likelihood of the past bits, so its log loss on the bits,
+evaluated when each round is folded, exceeds that of the better model by at most ln 2.
 """
 
 import math
@@ -27,7 +27,7 @@ _LEAST_CHANCE = 1e-6
 """Chances are clipped to this distance from 0 and 1, so that a single round costs at most 14 nats."""
 
 _LARGEST_CHANGE = 6.0
-"""C: a step that would change the score of its context by more, while the weights are new, is shortened."""
+"""C: steps are shortened that would change their context's score by more, if there were only the prior information."""
 
 _DECISIVE = 36.0
 """Nats of log loss; a model whose log loss is larger by more has a posterior below 2⁻⁵¹, which counts as zero."""
@@ -46,7 +46,7 @@ def share_of_softmax(label_loss: float, softmax_loss: float) -> float:
 def mix(
     share: float, W: FloatArray, V: FloatArray, indices: IntArray, z: FloatArray, room: FloatArray, h: FloatArray
 ) -> None:
-    """Write π q + (1 - π) f to h (K,), for weights W and V (d, K); room (K,) is scratch space."""
+    """Write π q + (1 - π) f to h (K,), for weights W and V (R, K); room (K,) is scratch space."""
     h[:] = 0.0
     if share < 1.0:
         room[:] = 0.0
@@ -75,7 +75,7 @@ def _clipped(chance: float) -> float:
 def teach_label(
     step: float, W: FloatArray, G: FloatArray, k: int, right: bool, indices: IntArray, z: FloatArray, size: float
 ) -> float:
-    """Take one step on the regression of label k, on W and G (d, K), in place.
+    """Take one step on the regression of label k, on W and G (R, K), in place.
 
     Args:
         step: η.
@@ -128,7 +128,7 @@ def teach_softmax(
     size: float,
     q: FloatArray,
 ) -> float:
-    """Take one step on the softmax model, on V and H (d, K), in place; as `teach_label`.
+    """Take one step on the softmax model, on V and H (R, K), in place; as `teach_label`.
 
     `growth` multiplies the step and the largest change; q (K,) is scratch space.
     """

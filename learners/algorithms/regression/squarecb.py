@@ -50,7 +50,7 @@ class _Parameters(NamedTuple):
 
 @hyperparameters
 class SquareCb(WithoutEvidence, CompiledLearner[SquareCbState]):
-    """Logistic regressions with inverse-gap weighting: O(K·nnz) per prediction, O(nnz) per update; recommended.
+    """Logistic regressions with inverse-gap weighting: O(K·nnz) per prediction, O(nnz) per update.
 
     Memory is 2·K·d + d numbers. A logistic regression per label predicts its probability of being right,
     f_k = 1/(1 + exp(-w_k'x)). With γ_t = c √(K t), each label k other than the leader, which has the highest f, is

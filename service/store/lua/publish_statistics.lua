@@ -1,4 +1,5 @@
--- Stores statistics if they count more rounds than the stored ones, and the current number of predictions.
+-- Stores statistics if they count more rounds than the stored ones, with the learner's warnings in the model's hash;
+-- and the current number of predictions.
 -- Stored statistics of a newer version are never replaced.
 -- KEYS: model, statistics.
 -- ARGV: incarnation, rounds, statistics, current time slot, oldest useful time slot, version of the statistics,

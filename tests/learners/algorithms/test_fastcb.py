@@ -1,6 +1,7 @@
 """FastCB: its state against one written out plainly, its exploration, restarts, features, and what is proved."""
 
 import math
+from copy import deepcopy
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from learners.algorithms.regression.fastcb import FastCb
 from learners.algorithms.regression.logistic_mixture import share_of_softmax
 from learners.base import NO_LABEL, Contexts, FloatArray, IntArray, Problem, Rounds
 from learners.evaluation.simulation import simulate
-from tests.learners.arrays import is_finite
+from tests.learners.arrays import bits, copied, is_finite
 
 K, D = 3, 4
 
@@ -35,6 +36,13 @@ class Plain:
         """Return x in units of each feature's root mean square, clipped."""
         return np.clip(np.divide(x, self.S, out=np.zeros(D), where=self.S > 0), -5.0, 5.0)
 
+    def measure(self, x: FloatArray) -> None:
+        """Update the scales."""
+        for i in np.flatnonzero(x):
+            self.n[i] += 1
+            ratio = min(5.0, abs(x[i]) / self.S[i]) if self.S[i] > 0 else 1.0
+            self.S[i] = abs(x[i]) if self.S[i] == 0 else self.S[i] * math.sqrt(1 + (ratio**2 - 1) / self.n[i])
+
     def both(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return every label's chance by both models."""
         z = self.relative(x)
@@ -50,15 +58,12 @@ class Plain:
 
     def learn(self, x: FloatArray, k: int, right: bool) -> None:
         """Learn from one round."""
-        for i in np.flatnonzero(x):
-            self.n[i] += 1
-            ratio = min(5.0, abs(x[i]) / self.S[i]) if self.S[i] > 0 else 1.0
-            self.S[i] = abs(x[i]) if self.S[i] == 0 else self.S[i] * math.sqrt(1 + (ratio**2 - 1) / self.n[i])
+        self.measure(x)
         z, (f, q) = self.relative(x), self.both(x)
         self.t, self.N = self.t + 1, self.N + float(z @ z)
         for number, chance in enumerate((f[k], np.clip(q[k], 1e-6, 1 - 1e-6))):
             self.losses[number] -= math.log(chance if right else 1 - chance)
-        step = self.learning_rate * math.sqrt(self.t / self.N)
+        step = self.learning_rate * math.sqrt(self.t / self.N) if self.N > 0 else 0.0
         slopes = np.zeros(len(f))
         slopes[k] = f[k] - right
         self.W, self.G = self.stepped(self.W, self.G, step, 6.0, slopes, z)
@@ -71,7 +76,7 @@ class Plain:
         weights: FloatArray, information: FloatArray, step: float, most: float, slopes: FloatArray, z: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
         """Return weights and information after one step."""
-        change = step * np.abs(slopes).max() * float(z @ z) / 20
+        change = max(1e-300, step * np.abs(slopes).max() * float(z @ z) / 20)
         gradient = np.outer(slopes, z)
         information = information + gradient**2
         moved = weights - step * min(1.0, most / change) * gradient / (20 + information)
@@ -165,18 +170,65 @@ def drifting(T: int, n_labels: int = 5) -> tuple[Contexts, IntArray]:
 
 
 def test_restart_forgets_everything_but_scales() -> None:
-    """After a change, the learner restarts once, and then has the state of a new learner with the same scales."""
+    """After a change, the learner restarts once, and goes on as a new learner with the same features and scales."""
     T, uniforms = 1500, np.random.default_rng(3).random(3000)
     contexts, labels = drifting(T)
     learner = FastCb(problem=Problem(5, D), restart_risk=1e-9)
-    before = simulate(learner, contexts.rows(0, T), labels[:T], uniforms[:T]).state
-    assert before.counts.tolist()[1:] == [T, 0]
-    after = simulate(learner, contexts.rows(T, 2 * T), labels[T:], uniforms[T:], before).state
-    mistakes, since, restarts = after.counts
-    assert restarts == 1
-    assert T - 100 < since < T
-    assert mistakes < 0.5 * since
-    assert after.rounds == 2 * T
+    state = simulate(learner, contexts.rows(0, T), labels[:T], uniforms[:T]).state
+    assert state.counts.tolist()[1:] == [T, 0]
+    t, fresh = T, learner.init()
+    while state.counts[2] == 0:
+        before, t = copied(state), t + 1
+        state = simulate(learner, contexts.rows(t - 1, t), labels[t - 1 : t], uniforms[t - 1 : t], state).state
+    assert t < T + 100
+    for name in ("features", "slots", "row_counts", "scales"):
+        getattr(fresh, name)[...] = getattr(before, name)
+    context, label = contexts.rows(t - 1, t), labels[t - 1 : t]
+    served = simulate(learner, context, label, uniforms[t - 1 : t], copied(before)).labels
+    fresh = learner.fold(fresh, one_round(context.values, int(served[0]), bool(served[0] == label[0])))
+    assert bits(state._replace(counts=fresh.counts, rounds=fresh.rounds)) == bits(fresh)
+    assert state.counts.tolist() == [*fresh.counts.tolist()[:2], 1]
+    assert state.rounds == t
+
+
+class PlainTest:
+    """The change test, written out plainly."""
+
+    def __init__(self, n_labels: int) -> None:
+        self.K, self.t, self.mistakes, self.recent = n_labels, 0, 0, 0.0
+        self.sum, self.excess = 0.0, 0.0
+
+    def changed(self, wrong: bool, threshold: float) -> bool:
+        """Test one round, then count it."""
+        uniform = 1 - 1 / self.K
+        share, restart = max(0.1, (self.mistakes + 2 * uniform) / (self.t + 2)), False
+        if self.t > 0 and share < uniform:
+            if self.sum == 0:
+                self.excess = -max(10 * self.K, self.mistakes - self.t * self.recent) / 3
+            rate = (share + uniform) / 2
+            self.sum = max(0.0, self.sum + math.log(rate / share if wrong else (1 - rate) / (1 - share)))
+            self.excess += wrong - share
+            restart = self.sum > threshold and self.excess > 0
+        self.t, self.mistakes = self.t + 1, self.mistakes + wrong
+        self.recent += (wrong - self.recent) * min(1.0, 4 / (self.t + 3))
+        return restart
+
+
+@pytest.mark.parametrize("n_labels", [2, 10])
+def test_change_test_matches_the_plain_one(n_labels: int) -> None:
+    """The sum, the recent share and each decision match, through stretches of few and of many mistakes."""
+    rng, threshold, restarts = np.random.default_rng(6), 9.0, 0
+    for _ in range(20):
+        test, past, plain = np.zeros(3), Past(0, 0), PlainTest(n_labels)
+        rates = np.repeat(rng.uniform(0, 1, 8) ** 2, 150)
+        for wrong in (rng.random(len(rates)) < rates).tolist():
+            decided = detect_change(test, past, wrong, threshold, n_labels)
+            past = Past(past.rounds + 1, past.mistakes + wrong)
+            note_round(test, past.rounds, wrong)
+            assert decided == plain.changed(wrong, threshold)
+            assert [max(0.0, test[0]), test[1]] == pytest.approx([plain.sum, plain.recent], abs=1e-9)
+            restarts += decided
+    assert restarts > 10
 
 
 def test_restart_recovers_faster_than_none() -> None:
@@ -193,18 +245,42 @@ def test_restart_recovers_faster_than_none() -> None:
 
 
 @pytest.mark.parametrize("error", [0.05, 0.3, 0.6])
-def test_false_restarts_are_as_rare_as_promised(error: float) -> None:
-    """On rounds with a constant probability of a mistake, restarts within T rounds have probability at most α T."""
-    rng, threshold, restarts = np.random.default_rng(4), -math.log(1e-4), 0
-    for _ in range(200):
+def test_false_alarms_are_as_rare_as_promised(error: float) -> None:
+    """If mistakes are at most as probable as the share so far, the sum rarely exceeds -ln α."""
+    rng, threshold, alarms, n, alpha = np.random.default_rng(4), -math.log(1e-3), 0, 1000, 1e-3
+    for _ in range(n):
         test, past = np.zeros(3), Past(0, 0)
-        for wrong in rng.random(1000) < error:
-            restarts += detect_change(test, past, bool(wrong), threshold, 10)
-            past = Past(past.rounds + 1, past.mistakes + int(wrong))
-            note_round(test, past.rounds, bool(wrong))
+        for uniform in rng.random(100):
+            share = (past.mistakes + 1.8) / (past.rounds + 2)
+            wrong = bool(uniform < min(error, share))
+            detect_change(test, past, wrong, threshold, 10)
+            past = Past(past.rounds + 1, past.mistakes + wrong)
+            note_round(test, past.rounds, wrong)
             if test[0] > threshold:
+                alarms += 1
                 break
-    assert restarts <= 200 * 1000 * 1e-4
+    assert alarms <= n * 100 * alpha
+
+
+@pytest.mark.parametrize("size", [0.0, 1.0])
+def test_mixture_of_folded_rounds_costs_at_most_ln_2(size: float) -> None:
+    """Evaluated when each round is folded, the mixture's log loss exceeds the better model's by at most ln 2.
+
+    Contexts of zeros count too: there, the models predict 1/2 and 1/K.
+    """
+    rng, learner = np.random.default_rng(8), FastCb(problem=Problem(10, D))
+    state, plain, mixed = learner.init(), Plain(32.0, 10), 0.0
+    for t in range(400):
+        x = size * rng.normal(size=D) * (1000.0 if t % 50 == 49 else 1.0)
+        k, right = int(rng.integers(10)), bool(rng.random() < 0.1)
+        after = deepcopy(plain)
+        after.measure(x)
+        chance = after.chances(x)[k]
+        mixed -= math.log(chance if right else 1.0 - chance)
+        plain.learn(x, k, right)
+        state = learner.fold(state, one_round(x, k, right))
+        assert state.sums[:2] == pytest.approx(plain.losses, rel=1e-9)
+    assert mixed <= state.sums[:2].min() + math.log(2.0) + 1e-6
 
 
 def test_units_of_features_do_not_matter_to_fastcb() -> None:
