@@ -1,7 +1,8 @@
 """The commands: `run` for an experiment, `defaults` for tables of defaults, and one for each other page."""
 
+from collections.abc import Collection
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import typer
 from rich.console import Console
@@ -23,6 +24,7 @@ from benchmarks.papers.lineup import EXPERIMENTS, RATES
 from benchmarks.papers.pages import RESULTS
 from benchmarks.papers.trials import plan as plan_defaults
 from benchmarks.papers.trials import seeds as disjoint
+from benchmarks.papers.vowpal_wabbit import ALGORITHM
 from learners.registry import LEARNERS
 
 app = typer.Typer(no_args_is_help=True, help=__doc__, add_completion=False)
@@ -35,8 +37,8 @@ Out = Annotated[Path, typer.Option(help="Folder of finished runs, CSV tables and
 Pages = Annotated[
     Path | None,
     typer.Option(
-        help="Folder of the Markdown pages. Default: benchmarks/papers/results; for a trial with --rounds, --learners "
-        "or --rates, the folder results in --out."
+        help="Folder of the Markdown pages. Default: benchmarks/papers/results; for a trial with fewer rounds, other "
+        "learners or rates, or without some streams, the folder results in --out."
     ),
 ]
 Backend = Annotated[str, typer.Option(help="joblib backend: loky, threading, sequential, dask or ray.")]
@@ -92,12 +94,11 @@ def defaults(
 ) -> None:
     """Play every learner with its defaults and with the best of a few settings, then write one table per stream."""
     console, contests, of = Console(), [], disjoint(tuning_seeds, seeds)
-    for name in _listed(streams) or list(STREAMS):
-        file = find_file(name, data)
-        if file is None and (usual := usual_name(name)) is not None:
-            console.print(f"skipped {name}: pass the folder of {usual} with --data")
-            continue
-        contests.append(plan_defaults(name, _absolute(file), rounds or STREAMS[name], of, _listed(learners)))
+    found = _found(streams, STREAMS, data)
+    for name, file in found.files.items():
+        contests.append(plan_defaults(name, file, rounds or STREAMS[name], of, _listed(learners)))
+    if unknown := set(_listed(learners)) - {*LEARNERS, ALGORITHM}:
+        raise typer.BadParameter(f"not registered: {', '.join(sorted(unknown))}")
     played = 0
     for one in contests:
         played += complete(one.tuning_runs, out, backend, jobs)
@@ -119,16 +120,12 @@ def drift(
 ) -> None:
     """Change all labels halfway, then write how fast learners recover, as a table and a figure."""
     console, changes = Console(), []
-    for name in _listed(streams) or list(drift_report.STREAMS):
-        file = find_file(name, data)
-        if file is None and (usual := usual_name(name)) is not None:
-            console.print(f"skipped {name}: pass the folder of {usual} with --data")
-            continue
-        changes.append(drift_report.play_all(name, _absolute(file), rounds, seeds, jobs))
-    where = pages or _pages(out, rounds != HALF, streams)
-    if changes:
-        drift_report.report(changes, rounds, seeds, out, where)
-        console.print(f"see {where / 'drift'}.md")
+    found = _found(streams, drift_report.STREAMS, data)
+    for name, file in found.files.items():
+        changes.append(drift_report.play_all(name, file, rounds, seeds, jobs))
+    where = pages or _pages(out, rounds != HALF, found.partial)
+    drift_report.report(changes, rounds, seeds, out, where)
+    console.print(f"see {where / 'drift'}.md")
 
 
 @app.command()
@@ -148,18 +145,14 @@ def contest(
     console, bouts = Console(), []
     if unknown := {new, old} - set(LEARNERS):
         raise typer.BadParameter(f"not registered: {', '.join(sorted(unknown))}")
-    for name in _listed(streams) or list(CONTEST_STREAMS):
-        file = find_file(name, data)
-        if file is None and (usual := usual_name(name)) is not None:
-            console.print(f"skipped {name}: pass the folder of {usual} with --data")
-            continue
-        bouts.append(plan_contest(name, _absolute(file), rounds or CONTEST_STREAMS[name], seeds, new, old))
+    found = _found(streams, CONTEST_STREAMS, data)
+    for name, file in found.files.items():
+        bouts.append(plan_contest(name, file, rounds or CONTEST_STREAMS[name], seeds, new, old))
     runs = [run for one in bouts for run in one.runs]
     played = complete(runs, out, backend, jobs)
-    where = pages or _pages(out, rounds, streams, new != "fastcb", old != "squarecb")
-    if bouts:
-        report_contest(bouts, out, where)
-        console.print(f"{played} runs played, {len(runs) - played} reused; see {where / 'contest.md'}")
+    where = pages or _pages(out, rounds, found.partial, new != "fastcb", old != "squarecb")
+    report_contest(bouts, out, where)
+    console.print(f"{played} runs played, {len(runs) - played} reused; see {where / 'contest.md'}")
 
 
 @app.command()
@@ -172,13 +165,13 @@ def boosting(
     pages: Pages = None,
 ) -> None:
     """Play adaboost-olm with 1 to 32 weak learners of each kind, then write the page and its figures."""
+    found = _found("", boosting_page.STREAMS, data)
     sweeps = [
-        boosting_page.sweep(name, file, rounds or length, seeds)
-        for name, length in boosting_page.STREAMS.items()
-        if (file := _found(name, data)) is not None
+        boosting_page.sweep(name, str(file), rounds or boosting_page.STREAMS[name], seeds)
+        for name, file in found.files.items()
     ]
     played = boosting_page.complete(sweeps, out, jobs)
-    where = pages or _pages(out, rounds)
+    where = pages or _pages(out, rounds, found.partial)
     boosting_page.report(sweeps, seeds, out, where)
     Console().print(f"{played} runs played; see {where / 'boosting'}.md")
 
@@ -194,27 +187,47 @@ def reduction(
     pages: Pages = None,
 ) -> None:
     """Play bandit-reduction over each base, then write the page."""
+    found = _found("", reduction_page.STREAMS, data)
     tables = [
-        reduction_page.table(name, file, rounds or length, seeds)
-        for name, length in reduction_page.STREAMS.items()
-        if (file := _found(name, data)) is not None
+        reduction_page.table(name, str(file), rounds or reduction_page.STREAMS[name], seeds)
+        for name, file in found.files.items()
     ]
     played = complete([run for one in tables for runs in one.runs for run in runs], out, backend, jobs)
-    where = pages or _pages(out, rounds)
+    where = pages or _pages(out, rounds, found.partial)
     reduction_page.report(tables, seeds, out, where)
     Console().print(f"{played} runs played; see {where / 'bandit-reduction'}.md")
 
 
-def _found(name: str, data: str | None) -> str | None:
-    """Return the path of a data set, or report that it is missing."""
-    file = find_file(name, data)
-    if file is None:
-        Console().print(f"skipped {name}: pass the folder of {usual_name(name)} with --data")
-    return _absolute(file)
+class _Found(NamedTuple):
+    """Streams with the files of their data sets, and whether any stream is left out."""
+
+    files: dict[str, str | None]
+    partial: bool
+
+
+def _found(chosen: str, known: Collection[str], data: str | None) -> _Found:
+    """Find the data sets of the chosen streams, or of all known ones; report those that are missing.
+
+    Raises:
+        typer.BadParameter: if a stream is unknown.
+        typer.Exit: if no stream is left.
+    """
+    names, files = _listed(chosen) or list(known), {}
+    if unknown := sorted(set(names) - set(known)):
+        raise typer.BadParameter(f"unknown streams: {', '.join(unknown)}; known: {', '.join(known)}")
+    for name in names:
+        file = find_file(name, data)
+        if file is None and (usual := usual_name(name)) is not None:
+            Console().print(f"skipped {name}: pass the folder of {usual} with --data")
+        else:
+            files[name] = _absolute(file)
+    if not files:
+        raise typer.Exit(1)
+    return _Found(files, len(files) < len(known))
 
 
 def _listed(names: str) -> list[str]:
-    return names.split(",") if names else []
+    return [name.strip() for name in names.split(",")] if names else []
 
 
 def _absolute(file: Path | None) -> str | None:

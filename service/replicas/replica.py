@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 from learners.base import IntArray, InvalidStateError, Rounds
 from learners.codec import encode_state
-from learners.layouts import new_state_bytes, size_in_bytes
+from learners.layouts import new_state_bytes, size_in_bytes, state_bytes
 from service.compute import FIRST_CALL, Compute, steps_in_slice
 from service.errors import ModelNotFoundError, NewerVersionError, StoreCorruptError
 from service.models.model import Model
@@ -58,6 +58,7 @@ class Replica:
         self.snapshot_rounds = 0
         self.state: Any = None
         self.bytes = new_state_bytes(model.learner)  # of the last state
+        self._most_bytes = state_bytes(model.learner)
         self._last_at: bytes | None = None  # moment of the last round, as stored in its entry
         self._quarantine = Quarantine(model, store)
         self.statistics = StatisticsAccumulator(model.answers.choices, model.definition.window_seconds)
@@ -75,6 +76,11 @@ class Replica:
         """The rounds, changes and damage record that the state takes into account."""
         damage, changes = self._quarantine.version, self.change_count
         return Seen(self.round_count, self._limit, self._last_at, damage=damage, change_count=changes)
+
+    def release(self) -> None:
+        """Free the state, unless it is in use; the next use loads it again. Garbage collection may take minutes."""
+        if not self.lock.locked():
+            self.state = None
 
     def give_up(self) -> None:
         """Stop the running fold before its next slice, because the model is gone."""
@@ -238,7 +244,7 @@ class Replica:
         state, self.state = self.state, None  # if the fold is cut short, its half-changed state must never be used
         while done < rounds.n:
             ahead = rounds.rows(done, min(done + size, rounds.n)) if done or rounds.n > size else rounds
-            cost = ahead.n * each + learner.fold_overhead
+            cost = ahead.n * each + learner.fold_overhead + self._growth_cost
             unchecked = await self._check_model_exists(unchecked + cost)
             state, n = await self._run(cost if self._folded else FIRST_CALL, learn, learner, state, ahead)
             self._folded, done = True, done + n
@@ -248,6 +254,11 @@ class Replica:
                 done += 1
         self._keep(state)
         return True
+
+    @property
+    def _growth_cost(self) -> int:
+        """The cost of copying the state, if a fold may have to make it larger."""
+        return self.bytes if self.bytes < self._most_bytes else 0
 
     def _keep(self, state: Any) -> None:
         self.state, self.bytes = state, size_in_bytes(state)

@@ -51,11 +51,17 @@ class SessionCache:
         return self._open(ModelSession(model, self._environment))
 
     def drop(self, session: ModelSession) -> None:
-        """Drop a session, for example because its model is gone."""
-        if self._sessions.get(session.model.name) is session:
-            del self._sessions[session.model.name]
-            self._bytes -= self._costs.pop(session)
+        """Drop a session whose model is gone, and stop its fold."""
+        if self._close(session):
             session.replica.give_up()
+
+    def _close(self, session: ModelSession) -> bool:
+        """Remove a session; return whether it was there."""
+        if self._sessions.get(session.model.name) is not session:
+            return False
+        del self._sessions[session.model.name]
+        self._bytes -= self._costs.pop(session)
+        return True
 
     def forget(self, name: str) -> None:
         """Drop the session of a deleted model."""
@@ -99,7 +105,8 @@ class SessionCache:
             if self._bytes <= self._max_bytes:
                 return
             if session.idle and session is not newest:
-                self.drop(session)
+                self._close(session)
+                session.replica.release()
 
 
 def _complete_model(stored: StoredModel) -> Model:

@@ -141,14 +141,19 @@ PERCEPTRONS = (
         laws=(
             "test_adaboost_trace",
             "test_boosting_helps_a_weak_learner",
-            "test_random_features_are_distinct_and_reproducible",
-            "test_random_features_are_uniform",
             "test_few_features_do_not_depend_on_the_scale_of_contexts",
         ),
         errors=(
             ("sign of the log-weight update", "_learn", "float(leader(s) != y)", "-float(leader(s) != y)"),
             ("the weak learner's answers in place of the boosted ones", "_answers", "leader(s)", "named"),
             ("features not divided by X", "_views", "few / self.problem.norm_bound", "few"),
+        ),
+    ),
+    Errors(
+        concept="random features",
+        home="random_features",
+        laws=("test_random_features_are_distinct_and_reproducible", "test_random_features_are_uniform"),
+        errors=(
             ("a feature twice", "random_features", "last if drawn in chosen else drawn", "drawn"),
             ("the last feature too rarely", "random_features", "last + 1", "last"),
             ("the seed ignored", "random_features", 'f"{seed}/{i}/{last}"', 'f"{i}/{last}"'),

@@ -128,9 +128,11 @@ REGRESSION = (
             "test_reading_adds_nothing",
             "test_full_table_stops_or_ignores",
             "test_corrupt_table_stays_inside_its_arrays",
+            "test_features_chosen_to_collide_cost_little",
         ),
         errors=(
             ("reading adds rows", "to_rows", "mode != READ", "True"),
+            ("probes without a limit", "_occupy", "min(len(slots), _MOST_PROBES)", "len(slots)"),
             ("nothing counted as ignored", "to_rows", "counts[IGNORED] += 1", ""),
             ("rows of other features", "_find", "features[found] == feature", "True"),
             (

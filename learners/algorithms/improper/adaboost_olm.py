@@ -10,7 +10,6 @@ distribution is the weighted mixture of the members' answers.
 """
 
 import functools
-import hashlib
 from collections.abc import Sequence
 from typing import Annotated, NamedTuple
 
@@ -19,6 +18,7 @@ import pydantic
 
 from learners.algorithms.improper import weak_learners as weak
 from learners.algorithms.improper.boosting_regression import BoostReg, boosted, costs_of
+from learners.algorithms.improper.random_features import random_features
 from learners.base import Contexts, Decisions, FloatArray, IntArray, Rounds
 from learners.checked_learner import CheckedLearner, FullInformation
 from learners.hyperparameters import hyperparameters
@@ -58,7 +58,7 @@ class AdaBoostOlm(Delayed, FullInformation, CheckedLearner[AdaBoostOlmState]):
     weak_learner: weak.Name = "perceptron"
     """The kind of weak learner. `perceptron` sees all features. The others see a few random ones: `few-features` is a
     Perceptron, `cost-regression` a ridge regression of the costs, and `folklore` is FOLKLORE. More weak learners help
-    most with `cost-regression`, and not with `perceptron`."""
+    most with `cost-regression`, and little with `perceptron`."""
     features_per_learner: Annotated[int, pydantic.Field(ge=1, le=100)] = 8
     """The number of random features of each weak learner, or all features if there are fewer. Not for `perceptron`."""
     features_seed: Annotated[int, pydantic.Field(ge=0, le=2**53)] = 0
@@ -183,32 +183,16 @@ class AdaBoostOlm(Delayed, FullInformation, CheckedLearner[AdaBoostOlmState]):
         named = evidence[:, 0]
         return bool(((named >= 0) & (named < self.problem.n_labels)).all())
 
+    @functools.cached_property
+    def _features(self) -> IntArray:
+        """The features of each weak learner (N, n), which take up to 0.2 s to draw."""
+        return random_features(self.features_seed, self.weak_learners, self._length - 1, self.problem.n_features)
+
     def _views(self, contexts: Contexts, t: int) -> Sequence[FloatArray]:
         """Return the features of a context that each weak learner receives."""
         x = np.empty(self.problem.n_features)
         densify(contexts, t, x)
         if not self._weak.sees_few:
             return [x] * self.weak_learners
-        few = x[random_features(self.features_seed, self.weak_learners, self._length - 1, len(x))]
+        few = x[self._features]
         return list(np.column_stack([few / self.problem.norm_bound, np.ones(self.weak_learners)]))
-
-
-@functools.lru_cache(maxsize=64)
-def random_features(seed: int, rows: int, n: int, n_features: int) -> IntArray:
-    """Return `rows` random sets of n distinct features as indices (rows, n), the same for the same arguments.
-
-    Each row is drawn by Floyd's algorithm with numbers from a hash. A longer table begins with the shorter one.
-    """
-    table = np.empty((rows, n), dtype=np.int64)
-    for i in range(rows):
-        chosen: list[int] = []
-        for last in range(n_features - n, n_features):
-            drawn = _hashed(f"{seed}/{i}/{last}") % (last + 1)
-            chosen.append(last if drawn in chosen else drawn)
-        table[i] = chosen
-    table.flags.writeable = False
-    return table
-
-
-def _hashed(text: str) -> int:
-    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "little")

@@ -125,7 +125,7 @@ class GradientBase:
             return None
         return Proof(
             "the base-2 logistic loss of any U",
-            f"‖U‖²/(2η), where η = {step:.4g} is the base's step",
+            f"‖U‖²/(2η) for the base's step η = {step:.4g}",
             f"the proof of Theorem 4.1, with the bound on the base's expected mistakes in {self._source}; no bound on "
             "the base's own logistic loss is needed",
         )

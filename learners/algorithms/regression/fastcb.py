@@ -78,7 +78,7 @@ class FastCb(WithoutEvidence, GrowingLearner[FastCbState]):
     algorithm = "fastcb"
     # the published benchmarks use unit contexts, although the steps are scale-free
     norm_policy: ClassVar[NormPolicy] = "unit"
-    smaller = "a smaller max_features, or squarecb,"
+    smaller = "fewer features or a smaller max_features"
     state_type = FastCbState
 
     gap_scale: Annotated[float, pydantic.Field(ge=1e-3, le=1e6)] = 8.0

@@ -15,6 +15,10 @@ from learners.kernels import compiled, row
 SMALLEST_VALUE = 1e-100
 """A feature value below this counts as zero: its square would underflow."""
 
+_MOST_PROBES = 128
+"""Slots to read for one feature. At most half of the slots are in use, so features that are not chosen to collide need
+fewer. A client that chooses them only loses its own model's features."""
+
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)  # 2⁶⁴ divided by the golden ratio: Knuth's multiplicative hashing
 _HALF_WORD = np.uint64(32)
 
@@ -30,7 +34,7 @@ class FeatureRows(NamedTuple):
 
     features: IntArray  # (R,), the feature of each row in use
     slots: IntArray  # (2R,), 1 + row, or 0 where the slot is empty
-    counts: IntArray  # (2,), rows in use, and entries of folded contexts that were ignored because all rows were in use
+    counts: IntArray  # (2,), rows in use, and entries of folded contexts that were ignored for lack of a row
 
 
 @compiled
@@ -45,7 +49,7 @@ def _find(features: IntArray, slots: IntArray, used: int, feature: int) -> int:
     if feature < used and features[feature] == feature:
         return feature
     at = _first_slot(len(slots), feature)
-    for _ in range(len(slots)):
+    for _ in range(min(len(slots), _MOST_PROBES)):
         found: int = slots[at] - 1
         if found < 0 or (found < used and features[found] == feature):
             return found
@@ -68,13 +72,15 @@ def index_features(rows: FeatureRows) -> None:
 
 
 @compiled
-def _occupy(slots: IntArray, feature: int, new: int) -> None:
+def _occupy(slots: IntArray, feature: int, new: int) -> bool:
+    """Enter a row; return whether there was an empty slot."""
     at = _first_slot(len(slots), feature)
-    for _ in range(len(slots)):
+    for _ in range(min(len(slots), _MOST_PROBES)):
         if slots[at] == 0:
             slots[at] = new + 1
-            return
+            return True
         at = np.int64(at + 1 if at + 1 < len(slots) else 0)
+    return False
 
 
 @compiled
@@ -87,7 +93,8 @@ def to_rows(rows: FeatureRows, contexts: Contexts, result: Contexts, start: int,
         result: room for n contexts with as many entries; its starts are correct up to `start`.
         start: the first context to write.
         mode: what to do with a new feature. `READ` skips it. `ADD` gives it a row, or stops where none is left.
-            `ADD_OR_IGNORE` gives it a row, or counts the entry as ignored where none is left.
+            `ADD_OR_IGNORE` gives it a row, or counts the entry as ignored where none is left. Either ignores a feature
+            that has no slot.
 
     Returns:
         The context where no row was left, or n.
@@ -103,11 +110,12 @@ def to_rows(rows: FeatureRows, contexts: Contexts, result: Contexts, start: int,
                 continue
             found = _find(features, slots, used, feature)
             if found < 0 and mode != READ:
-                if used < len(features):
-                    found, used = used, _add(features, slots, used, feature)
-                    counts[USED] = used
-                elif mode == ADD:
+                if used == len(features) and mode == ADD:
                     return i
+                if used < len(features) and _occupy(slots, feature, used):
+                    features[used], found = feature, used
+                    used += 1
+                    counts[USED] = used
                 else:
                     counts[IGNORED] += 1
             if found >= 0:
@@ -115,11 +123,3 @@ def to_rows(rows: FeatureRows, contexts: Contexts, result: Contexts, start: int,
                 end += 1
         starts[i + 1] = end
     return len(starts) - 1
-
-
-@compiled
-def _add(features: IntArray, slots: IntArray, used: int, feature: int) -> int:
-    """Give the next row to a feature; return the number of rows in use."""
-    features[used] = feature
-    _occupy(slots, feature, used)
-    return used + 1

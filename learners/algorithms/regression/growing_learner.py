@@ -12,6 +12,7 @@ from learners.algorithms.regression.feature_rows import (
     READ,
     FeatureRows,
     index_features,
+    rows_in_use,
     to_rows,
 )
 from learners.base import Contexts, Decisions, IntArray, Rounds, StateT
@@ -86,7 +87,8 @@ class GrowingLearner(CompiledLearner[StateT]):
         ignored = int(_rows(state).counts[IGNORED])
         if not ignored:
             return []
-        return [f"max_features: all {self.most_rows:,} rows are in use; {ignored:,} later feature values were ignored."]
+        rows = f"{rows_in_use(_rows(state)):,} of {self.most_rows:,} rows are in use"
+        return [f"max_features: {rows}; {ignored:,} values of further features were ignored."]
 
 
 def _rows(state: Any) -> FeatureRows:

@@ -81,6 +81,20 @@ def test_corrupt_table_stays_inside_its_arrays() -> None:
             assert ((found >= 0) & (found < n)).all()
 
 
+def test_features_chosen_to_collide_cost_little() -> None:
+    """Features whose first slots are the same few get at most 128 rows; the rest are ignored, after few probes each."""
+    d, rows = 2**22, table(2**16)
+    first = (np.arange(d, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(32)
+    hostile = np.argsort(first)[: 2**10].astype(np.int64)
+    hostile = hostile[hostile >= 2**10]  # others may be found at their own place
+    converted(rows, hostile, ADD_OR_IGNORE)
+    assert rows.counts.sum() == len(hostile)
+    assert 100 < rows.counts[0] < 256
+    assert converted(rows, np.arange(5000, 5100), ADD_OR_IGNORE)[1].tolist() == list(
+        range(rows.counts[0] - 100, rows.counts[0])
+    )
+
+
 # --- a learner with such a table
 
 
@@ -124,7 +138,7 @@ def test_features_beyond_the_limit_are_ignored_and_reported() -> None:
     assert state.row_counts[0] == len(state.features) == 50
     assert state.row_counts[1] > 100
     (warning,) = learner.warnings(state)
-    assert warning.startswith("max_features: all 50 rows are in use")
+    assert warning.startswith("max_features: 50 of 50 rows are in use")
     assert state_bytes(learner) == size_in_bytes(state)
 
 

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 from scipy.special import softmax
 
-from learners.algorithms.improper.adaboost_olm import AdaBoostOlm, random_features
+from learners.algorithms.improper.adaboost_olm import AdaBoostOlm
 from learners.algorithms.improper.boosting_regression import costs_of
 from learners.algorithms.improper.folklore import Folklore
+from learners.algorithms.improper.random_features import random_features
 from learners.algorithms.improper.weak_learners import WEAK_LEARNERS, Name, WeakLearner
 from learners.base import Contexts, FloatArray, Problem
 from learners.codec import decode_state, encode_state, identity

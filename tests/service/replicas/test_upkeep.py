@@ -197,7 +197,7 @@ async def test_warnings_of_the_learner_are_published(client: httpx2.AsyncClient,
     await settled(session)
     await sessions.maintain()
     (warning,) = (await client.get(f"/models/{name}")).json()["warnings"]
-    assert warning == "max_features: all 2 rows are in use; 5 later feature values were ignored."
+    assert warning == "max_features: 2 of 2 rows are in use; 5 values of further features were ignored."
 
 
 @pytest.mark.parametrize("value", [b"", b"{", b'{"a": 1}', b"[1, null]", b"\xff"])

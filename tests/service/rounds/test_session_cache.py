@@ -3,6 +3,7 @@
 import asyncio
 import gc
 import tracemalloc
+import weakref
 from collections.abc import Callable
 
 import pytest
@@ -127,11 +128,38 @@ async def test_a_closed_session_loses_nothing(store: RedisStore, name: str) -> N
     first = await sessions.find(name, "model")
     await judge(first, await predict(first, 20))
     await predict(first, 1)
+    before = bits(first.replica.state)
     await sessions.find(named(0), "model")
     second = await sessions.find(name, "model")
     assert second is not first
     await predict(second, 1)
-    assert bits(second.replica.state) == bits(first.replica.state) == bits(await true_state(store, name))
+    assert bits(second.replica.state) == before == bits(await true_state(store, name))
+
+
+async def test_a_closed_session_frees_its_state(store: RedisStore, name: str) -> None:
+    """The state is freed at once, not at the next garbage collection; a late use of the session loads it again."""
+    named = await make_models(store, name, 1)
+    await make_model(store, name, learner=GAPTRON)
+    sessions = session_cache(store, max_bytes=1)
+    session = await sessions.find(name, "model")
+    await predict(session, 1)
+    await settled(session)
+    freed = weakref.ref(session.replica.state.direction)
+    await sessions.find(named(0), "model")
+    assert freed() is None
+    await judge(session, await predict(session, 5))
+    await session.replica.catch_up()
+    assert bits(session.replica.state) == bits(await true_state(store, name))
+
+
+async def test_a_state_in_use_is_not_freed(store: RedisStore, name: str) -> None:
+    """A replica that is being read keeps its state."""
+    await make_model(store, name, learner=GAPTRON)
+    session = await session_cache(store).find(name, "model")
+    await session.replica.catch_up()
+    async with session.replica.lock:
+        session.replica.release()
+        assert session.replica.state is not None
 
 
 async def test_the_session_of_a_deleted_model_is_dropped(store: RedisStore, name: str) -> None:
