@@ -49,10 +49,10 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def run(*arguments: str) -> str:
-    """Run a command, which must succeed, and return its output."""
+def run(*arguments: str, code: int = 0) -> str:
+    """Run a command, which must end with this code, and return its output."""
     result = CliRunner().invoke(cli.app, list(arguments), catch_exceptions=False)
-    assert result.exit_code == 0, result.output
+    assert result.exit_code == code, result.output
     return result.output
 
 
@@ -133,7 +133,8 @@ def test_a_failed_run_stores_nothing(tmp_path: Path) -> None:
 def test_a_missing_data_set_is_reported(tmp_path: Path) -> None:
     """Name each experiment that is skipped for lack of data."""
     assert "skipped covertype" in run("run", "covertype", "--out", str(tmp_path))
-    said = run("defaults", "--streams", "pendigits,reuters4", "--data", str(tmp_path), "--out", str(tmp_path))
+    streams = ["--streams", "pendigits,reuters4"]
+    said = run("defaults", *streams, "--data", str(tmp_path), "--out", str(tmp_path), code=1)
     assert "skipped pendigits" in said
     assert "skipped reuters4" in said
 
@@ -274,3 +275,21 @@ def test_a_file_is_found_by_its_folder(data: Path) -> None:
     assert find_file("reuters4-noisy", str(data / "reuters4.svm")) == data / "reuters4.svm"
     assert find_file("reuters4", None) is None
     assert isinstance(open_stream("reuters4", str(data / "reuters4.svm")).chunk(0, 0, 5).contexts, Contexts)
+
+
+@pytest.mark.parametrize("command", ["boosting", "reduction", "drift", "contest"])
+def test_a_command_without_its_data_writes_no_page(
+    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The committed pages stay as they are; so they do if only some streams have data."""
+    monkeypatch.setattr(cli, "RESULTS", tmp_path / "committed")
+    streams = ["--streams", "pendigits"] if command in {"drift", "contest"} else []
+    assert "skipped pendigits" in run(command, *streams, "--out", str(tmp_path / "out"), code=1)
+    assert list(tmp_path.iterdir()) == []
+    assert cli._found("synnonsep,pendigits", ["synnonsep", "pendigits"], None) == ({"synnonsep": None}, True)
+
+
+@pytest.mark.parametrize("command", ["contest", "drift", "defaults"])
+def test_an_unknown_stream_is_refused(command: str) -> None:
+    """The error names it."""
+    assert "nosuch" in run(command, "--streams", "synnonsep, nosuch", code=2)

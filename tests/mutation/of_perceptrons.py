@@ -82,7 +82,9 @@ PERCEPTRONS = (
         concept="full support",
         home="BanditPerceptronsKernel",
         laws=("test_full_support_gives_a_warning",),
-        errors=(("no warning", "warnings", "state.refused <= 0", "True"),),
+        errors=(
+            ("no warning at the limit", "warnings", "state.used < self.max_support", "state.used <= self.max_support"),
+        ),
     ),
     Errors(
         concept="bandit perceptrons' feature map",

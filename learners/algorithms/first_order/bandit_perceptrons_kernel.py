@@ -86,8 +86,8 @@ class BanditPerceptronsKernel(CompiledLearner[BanditPerceptronsKernelState]):
         return 2 * self.max_support * (self.problem.n_labels + nonzeros)
 
     def warnings(self, state: BanditPerceptronsKernelState) -> list[str]:
-        """Return the number of skipped rounds, if there are any."""
-        if state.refused <= 0:
+        """Return the number of skipped rounds, once the support is full."""
+        if state.used < self.max_support:
             return []
         stored, skipped = f"{self.max_support:,} contexts are stored", f"{state.refused:,} rounds were skipped since"
         return [f"max_support: {stored}; {skipped}."]
