@@ -21,7 +21,7 @@ from learners.base import (
 )
 from learners.context_checks import BOOL, FLOAT, INT, check_contexts, expect_array
 from learners.kernels import compiled
-from learners.layouts import ArrayLayout, state_layout
+from learners.layouts import ArrayLayout, check_rows, state_layout
 
 _LARGEST_PROPENSITY = 1.0 + 1e-12
 """Logs of earlier versions hold propensities that rounding took just above 1."""
@@ -190,15 +190,13 @@ def check_state(state: Any, learner: Any) -> None:
     """
     if type(state) is not learner.state_type:
         raise InvalidStateError(f"the state is of type {type(state).__name__}, not {learner.state_type.__name__}")
-    rows = -1
-    for array, (name, layout) in zip(state, _arrays_of(learner), strict=True):
+    layouts = _layouts_of(learner)
+    for array, (name, layout) in zip(state, layouts.items(), strict=True):
         if not layout.fits(array):
             raise InvalidStateError(f"{name} must be an array of {layout}")
-        if layout.grows and rows not in (-1, len(array)):
-            raise InvalidStateError(f"{name} must have {rows} rows, as many as the other arrays that grow")
-        rows = len(array) if layout.grows else rows
+    check_rows(state._asdict(), layouts)
 
 
 @lru_cache(maxsize=256)
-def _arrays_of(learner: Any) -> list[tuple[str, ArrayLayout]]:
-    return list(state_layout(learner).items())
+def _layouts_of(learner: Any) -> dict[str, ArrayLayout]:
+    return state_layout(learner)

@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pydantic
 
 from learners.base import AnyLearner, InvalidStateError
-from learners.layouts import ArrayLayout, state_layout
+from learners.layouts import ArrayLayout, check_rows, state_layout
 from learners.registry import current_name
 
 _IN_ORDER = [np.dtype("<i8"), np.dtype("<f8")]
@@ -117,19 +117,13 @@ def decode_state(learner: AnyLearner, data: bytes | memoryview) -> Any:
         _check_array(name, arrays.get(name), layout)
     if len(arrays) != len(learner.state_type._fields):
         raise InvalidStateError(f"unknown arrays: {sorted(set(arrays) - set(state_layout(learner)))}")
-    _check_rows(arrays, layouts)
+    check_rows(arrays, layouts)
     state = learner.state_type(**{name: np.array(array, order="C") for name, array in arrays.items()})
     if isinstance(learner, Composite):
         base = learner.base_state(state)._asdict()
         for name, layout in state_layout(learner.base_learner).items():
             _check_array(name, base[name], layout)
     return state
-
-
-def _check_rows(arrays: Mapping[str, Any], layouts: Mapping[str, ArrayLayout]) -> None:
-    lengths = {name: len(arrays[name]) for name, layout in layouts.items() if layout.grows}
-    if len(set(lengths.values())) > 1:
-        raise InvalidStateError(f"arrays that grow together differ in their number of rows: {lengths}")
 
 
 def _gained(

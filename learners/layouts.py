@@ -1,11 +1,12 @@
 """The layout of a learner's state: the dtype and shape of each array, for any problem."""
 
 import math
+from collections.abc import Mapping
 from typing import Annotated, Any, NamedTuple, TypeAlias, get_type_hints
 
 import numpy as np
 
-from learners.base import AnyLearner, FloatArray, IntArray, Problem
+from learners.base import AnyLearner, FloatArray, IntArray, InvalidStateError, Problem
 
 
 class Layout(NamedTuple):
@@ -83,6 +84,17 @@ def _sized(layout: Layout, learner: AnyLearner) -> ArrayLayout:
     shape = tuple(size(symbol) for symbol in layout.shape)
     least, most = (0.0, size(layout.index_of) - 1.0) if layout.index_of else (layout.least, math.inf)
     return ArrayLayout(np.dtype(layout.dtype), shape, least, most, _GROWING in layout.shape)
+
+
+def check_rows(arrays: Mapping[str, Any], layouts: Mapping[str, ArrayLayout]) -> None:
+    """Refuse a state whose arrays that grow differ in their number of rows.
+
+    Raises:
+        InvalidStateError: if they do; the message names the arrays.
+    """
+    lengths = {name: len(arrays[name]) for name, layout in layouts.items() if layout.grows}
+    if len(set(lengths.values())) > 1:
+        raise InvalidStateError(f"arrays that grow together differ in their number of rows: {lengths}")
 
 
 def resized(learner: Any, state: Any, rows: int) -> Any:

@@ -5,7 +5,7 @@ import pytest
 
 from learners.algorithms.regression.fastcb import FastCb, FastCbState
 from learners.algorithms.regression.feature_rows import ADD, ADD_OR_IGNORE, READ, FeatureRows, index_features, to_rows
-from learners.base import Contexts, IntArray, Problem
+from learners.base import Contexts, IntArray, InvalidStateError, Problem
 from learners.codec import decode_state, encode_state
 from learners.evaluation.simulation import simulate
 from learners.layouts import FEWEST_ROWS, new_state_bytes, size_in_bytes, state_bytes
@@ -153,3 +153,14 @@ def test_growth_does_not_depend_on_batches() -> None:
         state = simulate(learner, contexts.rows(t, t + 1), labels[t : t + 1], uniforms[t : t + 1], state).state
         assert len(state.features) >= FEWEST_ROWS
     assert bits(state) == bits(together.state)
+
+
+def test_arrays_of_different_lengths_are_refused() -> None:
+    """All arrays that grow have the same number of rows, in memory and in a file."""
+    learner = FastCb(problem=Problem(4, MANY))
+    state = played(learner, 60, 40)
+    uneven = state._replace(scales=state.scales[:-1].copy())
+    with pytest.raises(InvalidStateError, match="scales"):
+        learner.decide(uneven, Contexts.sparse([1], [0], [1.0]))
+    with pytest.raises(InvalidStateError, match="scales"):
+        decode_state(learner, encode_state(learner, uneven))
