@@ -3,7 +3,7 @@
 A learner is a frozen, validated set of hyperparameters bound to a `Problem`. It has three operations, its verbs::
 
     init() -> state                       the state before the first round
-    decide(state, contexts) -> Decisions  the distribution over the labels for each context
+    decide(state, contexts) -> Decisions  the distribution over the labels, or the eligible ones, for each context
     fold(state, rounds) -> state          the state after these rounds, applied in order
 
 The learner does not draw labels, except for structured answers (`learners.answers`). The caller draws a label from the
@@ -18,18 +18,14 @@ import numpy as np
 import numpy.typing as npt
 import pydantic
 
-from learners.errors import InvalidArrayError as InvalidArrayError  # noqa: PLC0414  imported from here as well
-from learners.errors import InvalidStateError as InvalidStateError  # noqa: PLC0414  imported from here as well
-from learners.errors import LearnerError as LearnerError  # noqa: PLC0414  imported from here as well
-
 FloatArray: TypeAlias = npt.NDArray[np.float64]
 IntArray: TypeAlias = npt.NDArray[np.int64]
 BoolArray: TypeAlias = npt.NDArray[np.bool_]
 
 AnswerKind: TypeAlias = Literal["label", "level", "label-set", "ranking"]
 """The kinds of answers: one label; one label of an ordered scale; any subset of the labels; an order of all labels."""
-NormPolicy: TypeAlias = Literal["reject", "scale", "unit"]
-"""What happens to a context whose norm exceeds the bound: see `learners.mathematics.norms.within_bound`."""
+NormPolicy: TypeAlias = Literal["none", "reject", "scale", "unit"]
+"""What happens to a context whose norm exceeds the bound: see `learners.mathematics.preparation`."""
 ContextNorm: TypeAlias = Literal["euclidean", "maximum"]
 """The norm that the bound applies to: the Euclidean norm, or the largest absolute entry."""
 
@@ -130,6 +126,23 @@ class Rounds(NamedTuple):
     residual_uniforms: (
         FloatArray  # (n,) float64, in [0, 1), from `exploration.draw`: uniform given the label; randomizes updates
     )
+    rewards: FloatArray  # (n,) float64, in [0, 1]; 1 where correct; learners without `accepts_rewards` only see 0 and 1
+    eligible: BoolArray  # (n, K) bool, the labels that the round could answer; (n, 0) if every label
+
+    @classmethod
+    def of_bits(
+        cls,
+        contexts: Contexts,
+        labels: IntArray,
+        propensities: FloatArray,
+        correct: BoolArray,
+        true_labels: IntArray,
+        evidence: FloatArray,
+        residual_uniforms: FloatArray,
+    ) -> "Rounds":
+        """Return rounds with bits for rewards, in which every label was eligible."""
+        columns = (labels, propensities, correct, true_labels, evidence, residual_uniforms)
+        return cls(contexts, *columns, correct.astype(np.float64), every_label(len(labels)))
 
     @property
     def n(self) -> int:
@@ -140,6 +153,11 @@ class Rounds(NamedTuple):
         """Return rounds start … stop - 1, as views."""
         columns: list[Any] = [column[start:stop] for column in self[1:]]
         return Rounds(self.contexts.rows(start, stop), *columns)
+
+
+def every_label(n: int) -> BoolArray:
+    """Return the `eligible` of n rounds in which every label is eligible: (n, 0)."""
+    return np.ones((n, 0), np.bool_)
 
 
 class Decisions(NamedTuple):
@@ -161,6 +179,9 @@ class Learner(Protocol[StateT]):
     answer: ClassVar[AnswerKind]
     norm_policy: ClassVar[NormPolicy]  # the default of a new model
     context_norm: ClassVar[ContextNorm]  # the norm that the bound applies to
+    intercept: ClassVar[bool]  # whether a constant feature may be added to contexts; a new model then has one
+    accepts_rewards: ClassVar[bool]  # whether updates use rewards between 0 and 1, not only right or wrong
+    labels_grow: ClassVar[bool]  # whether labels can be added to a state: see `learners.growth`
 
     @property
     def guarantee(self) -> str:
@@ -194,8 +215,13 @@ class Learner(Protocol[StateT]):
     def init(self) -> StateT:
         """Return the state before the first round."""
 
-    def decide(self, state: StateT, contexts: Contexts) -> Decisions:
-        """Return the distribution over the labels for each of n contexts. Does not change the state."""
+    def decide(self, state: StateT, contexts: Contexts, eligible: BoolArray | None = None) -> Decisions:
+        """Return the distribution over the eligible labels for each of n contexts. Does not change the state.
+
+        `eligible` is as in `Rounds`, or None if every label is. Other labels have probability 0; the eligible ones have
+        that of the learner's own rule, applied to the scores of these K' labels alone. Schedules and the constants of
+        theorems keep K.
+        """
 
     def fold(self, state: StateT, rounds: Rounds) -> StateT:
         """Return the state after these rounds, applied in order. May change `state` in place: pass a private copy.
@@ -206,7 +232,14 @@ class Learner(Protocol[StateT]):
     def warnings(self, state: StateT, /) -> list[str]:
         """Return one sentence for each limit that the state has reached, beginning with its hyperparameter."""
 
-    def decide_unchecked(self, state: StateT, contexts: Contexts) -> Decisions:
+    def contributions(self, state: StateT, contexts: Contexts, /) -> FloatArray | None:
+        """Return what each of the m entries of one context adds to each label's score, (m, K).
+
+        The sums over the entries are the scores that the distribution depends on. None if the learner has no scores of
+        this kind.
+        """
+
+    def decide_unchecked(self, state: StateT, contexts: Contexts, eligible: BoolArray | None = None) -> Decisions:
         """Do the same as `decide`, for arrays that the caller has checked: invalid ones may crash the interpreter."""
 
     def fold_unchecked(self, state: StateT, rounds: Rounds) -> StateT:
@@ -222,3 +255,30 @@ class Draws(NamedTuple):
     labels: IntArray  # (n,), or (n, K) for a structured learner
     propensities: FloatArray  # (n,), in (0, 1]; smaller probabilities are raised to the smallest normal float64
     residual_uniforms: FloatArray  # (n,), in [0, 1)
+
+
+class LearnerError(ValueError):
+    """The base class of the learners' errors.
+
+    LearnerError
+    ├── StateTooLargeError   the state would need more memory than allowed
+    ├── StepTooCostlyError   one decision or update would need more arithmetic than allowed
+    ├── InvalidStateError    bytes or arrays that are not a state of this learner
+    └── InvalidArrayError    invalid contexts, rounds, distributions or uniform numbers
+    """
+
+
+class StateTooLargeError(LearnerError):
+    """The learner's state or evidence would need more memory than allowed; the message suggests an alternative."""
+
+
+class StepTooCostlyError(LearnerError):
+    """One decision or update would take more multiply-adds than allowed; the message suggests another learner."""
+
+
+class InvalidStateError(LearnerError):
+    """The bytes or arrays are not a state of this learner."""
+
+
+class InvalidArrayError(LearnerError):
+    """Contexts, rounds, distributions or uniform numbers are invalid; the message names the field."""

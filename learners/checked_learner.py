@@ -3,8 +3,21 @@
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar, Generic
 
-from learners.base import AnswerKind, ContextNorm, Contexts, Decisions, NormPolicy, Problem, Rounds, StateT
-from learners.checks import check_rounds, check_state
+import numpy as np
+
+from learners.base import (
+    AnswerKind,
+    BoolArray,
+    ContextNorm,
+    Contexts,
+    Decisions,
+    FloatArray,
+    NormPolicy,
+    Problem,
+    Rounds,
+    StateT,
+)
+from learners.checks import check_eligible, check_rounds, check_state
 from learners.context_checks import check_contexts
 from learners.hyperparameters import hyperparameters
 
@@ -29,6 +42,10 @@ class CheckedLearner(ABC, Generic[StateT]):
     answer: ClassVar[AnswerKind] = "label"
     norm_policy: ClassVar[NormPolicy] = "scale"
     context_norm: ClassVar[ContextNorm] = "euclidean"
+    intercept: ClassVar[bool] = True
+    linear: ClassVar[bool] = False  # whether the scores are W x, for weights W (d, K) that the state has as `weights`
+    accepts_rewards: ClassVar[bool] = False
+    labels_grow: ClassVar[bool] = False
     problem: Problem
 
     @property
@@ -50,24 +67,35 @@ class CheckedLearner(ABC, Generic[StateT]):
         """Return nothing: most states have no limits."""
         return []
 
+    def contributions(self, state: StateT, contexts: Contexts, /) -> FloatArray | None:
+        """See `Learner.contributions`."""
+        if not self.linear:
+            return None
+        weights: FloatArray = state.weights  # type: ignore[attr-defined]
+        return weights[contexts.indices] * contexts.values[:, np.newaxis]
+
     @abstractmethod
-    def decide_unchecked(self, state: StateT, contexts: Contexts) -> Decisions:
+    def decide_unchecked(self, state: StateT, contexts: Contexts, eligible: BoolArray | None = None) -> Decisions:
         """See `Learner.decide_unchecked`."""
 
     @abstractmethod
     def fold_unchecked(self, state: StateT, rounds: Rounds) -> StateT:
         """See `Learner.fold_unchecked`."""
 
-    def decide(self, state: StateT, contexts: Contexts) -> Decisions:
-        """Return the distribution over the labels for each context, and the evidence. Does not change the state.
+    def decide(self, state: StateT, contexts: Contexts, eligible: BoolArray | None = None) -> Decisions:
+        """Return the distribution over the eligible labels for each context, and the evidence.
+
+        Does not change the state. `eligible` is (n, K), or (n, 0) or None if every label is eligible.
 
         Raises:
-            InvalidArrayError: if the contexts do not fit the problem; the message names the field.
+            InvalidArrayError: if the contexts or `eligible` do not fit the problem; the message names the field.
             InvalidStateError: if the state belongs to another learner or problem.
         """
         check_state(state, self)
         check_contexts(contexts, self.problem.n_features)
-        return self.decide_unchecked(state, contexts)
+        if eligible is not None:
+            check_eligible(eligible, contexts.n, self.problem.n_labels, self.answer)
+        return self.decide_unchecked(state, contexts, eligible)
 
     def fold(self, state: StateT, rounds: Rounds) -> StateT:
         """Return the state after these rounds, applied in order; may change the given state in place.

@@ -12,6 +12,7 @@ import numpy as np
 from learners.base import (
     NO_LABEL,
     AnswerKind,
+    BoolArray,
     FloatArray,
     IntArray,
     InvalidArrayError,
@@ -35,8 +36,10 @@ _ROUND_FAULTS = (
     "true_labels: must be from 0 to K-1, or NO_LABEL",
     "propensities: must be above 0 and at most 1",
     "residual_uniforms: must be at least 0 and below 1",
+    "rewards: must be from 0 to 1, and 1 where correct",
+    "eligible: must include the label",
 )
-_, _LABEL, _TRUTH, _PROPENSITY, _RESIDUAL = range(len(_ROUND_FAULTS))
+_, _LABEL, _TRUTH, _PROPENSITY, _RESIDUAL, _REWARD, _ELIGIBLE = range(len(_ROUND_FAULTS))
 
 _DRAW_FAULTS = (
     "",
@@ -71,11 +74,15 @@ def check_rounds(rounds: Rounds, problem: Problem, evidence_size: int, answer: A
     expect_array("true_labels", rounds.true_labels, INT, 2 if rows else 1, (n, K) if rows else (n,))
     expect_array("evidence", rounds.evidence, FLOAT, 2, (n, evidence_size))
     expect_array("residual_uniforms", rounds.residual_uniforms, FLOAT, 1, (n,))
+    expect_array("rewards", rounds.rewards, FLOAT, 1, (n,))
+    check_eligible(rounds.eligible, n, K, answer)
     if not np.isfinite(rounds.evidence).all():
         raise InvalidArrayError("evidence: every number must be finite")
     fault, where = _number_fault(rounds.propensities, rounds.residual_uniforms, rows)
+    if fault == 0:
+        fault, where = _reward_fault(rounds.rewards, rounds.correct)
     if fault == 0 and not rows:
-        fault, where = _label_fault(rounds.labels, rounds.true_labels, K)
+        fault, where = _label_fault(rounds.labels, rounds.true_labels, rounds.eligible, K)
     if fault:
         raise InvalidArrayError(f"{_ROUND_FAULTS[fault]} (round {where}, K = {K})")
     if rows:
@@ -84,11 +91,35 @@ def check_rounds(rounds: Rounds, problem: Problem, evidence_size: int, answer: A
         _check_rows("true_labels", rounds.true_labels[known], answer)
 
 
+def check_eligible(eligible: BoolArray, n: int, n_labels: int, answer: AnswerKind) -> None:
+    """Refuse anything but (n, K) booleans with an eligible label in each row, or (n, 0); structured answers: (n, 0).
+
+    Raises:
+        InvalidArrayError: if it is invalid; the message names the field.
+    """
+    expect_array("eligible", eligible, BOOL, 2)
+    one_label = answer not in ("label-set", "ranking")
+    if eligible.shape not in {(n, 0), (n, n_labels if one_label else 0)}:
+        raise InvalidArrayError(f"eligible: must have shape ({n}, {n_labels if one_label else 0}) or ({n}, 0)")
+    if eligible.shape[1] and not eligible.any(axis=1).all():
+        raise InvalidArrayError("eligible: every row must have a label")
+
+
 @compiled
-def _label_fault(labels: IntArray, true_labels: IntArray, K: int) -> tuple[int, int]:
+def _reward_fault(rewards: FloatArray, correct: BoolArray) -> tuple[int, int]:
+    for t in range(len(rewards)):
+        if not (rewards[t] >= 0.0 and rewards[t] <= 1.0) or (rewards[t] == 1.0) != correct[t]:
+            return _REWARD, t
+    return 0, 0
+
+
+@compiled
+def _label_fault(labels: IntArray, true_labels: IntArray, eligible: BoolArray, K: int) -> tuple[int, int]:
     for t in range(len(labels)):
         if labels[t] < 0 or labels[t] >= K:
             return _LABEL, t
+        if eligible.shape[1] > 0 and not eligible[t, labels[t]]:
+            return _ELIGIBLE, t
         if true_labels[t] < NO_LABEL or true_labels[t] >= K:
             return _TRUTH, t
     return 0, 0

@@ -4,7 +4,7 @@ from abc import abstractmethod
 
 import numpy as np
 
-from learners.base import Contexts, Decisions, Rounds, StateT
+from learners.base import BoolArray, Contexts, Decisions, Rounds, StateT, every_label
 from learners.checked_learner import CheckedLearner
 from learners.hyperparameters import hyperparameters
 from learners.kernels import Kernels
@@ -41,12 +41,13 @@ class CompiledLearner(CheckedLearner[StateT]):
         """
         return state, contexts
 
-    def decide_unchecked(self, state: StateT, contexts: Contexts) -> Decisions:
+    def decide_unchecked(self, state: StateT, contexts: Contexts, eligible: BoolArray | None = None) -> Decisions:
         """See `Learner.decide_unchecked`."""
         distributions = np.empty((contexts.n, self.problem.n_labels))
         evidence = np.empty((contexts.n, self.evidence_size))
         parameters, decide, _ = self.kernels
-        decide(parameters, state, contexts, distributions, evidence)
+        among = every_label(contexts.n) if eligible is None else eligible
+        decide(parameters, state, contexts, among, distributions, evidence)
         return Decisions(distributions, evidence)
 
     def fold_unchecked(self, state: StateT, rounds: Rounds) -> StateT:

@@ -1,4 +1,4 @@
-"""Compilation of hot loops, access to rows of contexts, and dispatch to any learner's kernels."""
+"""Compilation of hot loops, access to rows of contexts and of eligible labels, dispatch to any learner's kernels."""
 
 import hashlib
 import os
@@ -8,8 +8,9 @@ from typing import Any, NamedTuple, TypeVar, cast
 
 import numba
 import numba.extending
+import numpy as np
 
-from learners.base import Contexts, FloatArray, IntArray
+from learners.base import BoolArray, Contexts, FloatArray, IntArray
 
 FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
 
@@ -64,6 +65,65 @@ def row(contexts: Contexts, i: int) -> tuple[IntArray, FloatArray]:
 
 
 @compiled
+def narrow(eligible: BoolArray, i: int, numbers: FloatArray) -> int:
+    """Move the numbers of the labels eligible for context i to the front of numbers (K,); return K', their count.
+
+    `eligible` is (n, K), with at least one eligible label in each row, or (n, 0) if every label is eligible.
+    """
+    if eligible.shape[1] == 0:
+        return len(numbers)
+    count = 0
+    for k in range(len(numbers)):
+        if eligible[i, k]:
+            numbers[count] = numbers[k]
+            count += 1
+    return count
+
+
+@compiled
+def widen(eligible: BoolArray, i: int, numbers: FloatArray) -> None:
+    """Undo `narrow`: move the first K' numbers to the eligible labels, and write 0 for the others."""
+    if eligible.shape[1] == 0:
+        return
+    left = np.count_nonzero(eligible[i])
+    for k in range(len(numbers) - 1, -1, -1):
+        if eligible[i, k]:
+            left -= 1
+            numbers[k] = numbers[left]
+        else:
+            numbers[k] = 0.0
+
+
+@compiled
+def place_of(eligible: BoolArray, i: int, label: int) -> int:
+    """Return the place of a label, 0 … K-1, among those eligible for context i; -1 if it is not eligible."""
+    if eligible.shape[1] == 0:
+        return label
+    place = -1
+    for k in range(label + 1):
+        place += int(eligible[i, k])
+    return place if eligible[i, label] else -1
+
+
+@compiled
+def label_at(eligible: BoolArray, i: int, place: int) -> int:
+    """Return the label at a place among those eligible for context i."""
+    if eligible.shape[1] == 0:
+        return place
+    label = 0
+    while label < eligible.shape[1] - 1 and (place > 0 or not eligible[i, label]):
+        place -= int(eligible[i, label])
+        label += 1
+    return label
+
+
+@compiled
+def has_choice(eligible: BoolArray, i: int) -> bool:
+    """Check whether at least two labels are eligible for context i."""
+    return eligible.shape[1] == 0 or bool(np.count_nonzero(eligible[i]) > 1)
+
+
+@compiled
 def most_entries(starts: IntArray) -> int:
     """Return the largest number of entries of a context."""
     most = 0
@@ -75,8 +135,8 @@ def most_entries(starts: IntArray) -> int:
 class Kernels(NamedTuple):
     """A learner's verbs as compiled functions, and its hyperparameters in the form that they take.
 
-    Both functions take the parameters and the state first. `decide(…, contexts, distributions, evidence)` overwrites
-    distributions (n, K) and evidence (n, E). `fold(…, rounds)` changes the state in place.
+    Both functions take the parameters and the state first. `decide(…, contexts, eligible, distributions, evidence)`
+    overwrites distributions (n, K) and evidence (n, E). `fold(…, rounds)` changes the state in place.
     """
 
     parameters: tuple[Any, ...]

@@ -2,8 +2,7 @@
 
 from typing import Protocol, runtime_checkable
 
-from learners.base import AnyLearner
-from learners.errors import StateTooLargeError, StepTooCostlyError
+from learners.base import AnyLearner, StateTooLargeError, StepTooCostlyError
 from learners.layouts import state_bytes
 
 

@@ -4,6 +4,8 @@ from typing import Any
 
 import numpy as np
 
+from learners.actions.base import ActionProblem, ActionRounds, AnyActionLearner, Candidates
+from learners.actions.vectors import FeatureSets, joined_vectors
 from learners.algorithms.fenchel_young.fenchel_young import FenchelYoung
 from learners.algorithms.fenchel_young.fenchel_young_multilabel import FenchelYoungMultilabel
 from learners.algorithms.fenchel_young.fenchel_young_ordinal import FenchelYoungOrdinal
@@ -21,6 +23,8 @@ from learners.algorithms.improper.bandit_reduction import BanditReduction
 from learners.algorithms.improper.folklore import Folklore
 from learners.algorithms.improper.folklore_bandit import FolkloreBandit
 from learners.algorithms.improper.weak_learners import WEAK_LEARNERS
+from learners.algorithms.per_action.epsilon_greedy_ridge import EpsilonGreedyRidgeActions
+from learners.algorithms.per_action.fastcb import FastCbActions
 from learners.algorithms.regression.fastcb import FastCb
 from learners.algorithms.regression.squarecb import SquareCb
 from learners.algorithms.second_order.epsilon_greedy_ridge import EpsilonGreedyRidge
@@ -32,6 +36,7 @@ from learners.algorithms.second_order.soba_low_rank import SobaLowRank
 from learners.algorithms.second_order.soba_newton import SobaNewton
 from learners.answers import draw_answers, uniforms_per_answer
 from learners.base import AnyLearner, Contexts, Problem, Rounds
+from learners.mathematics.preparation import Preparation, prepare
 
 LEARNERS: dict[str, type[Any]] = {
     cls.algorithm: cls
@@ -70,6 +75,9 @@ STRUCTURED_LEARNERS: dict[str, type[Any]] = {
 
 ALL_LEARNERS = LEARNERS | STRUCTURED_LEARNERS
 
+ACTION_LEARNERS: dict[str, type[Any]] = {cls.algorithm: cls for cls in (FastCbActions, EpsilonGreedyRidgeActions)}
+"""Learners of actions: see `actions.base.ActionLearner`. Their names may be those of learners of labels."""
+
 ALIASES = {
     "fenchel-young-label-set": FenchelYoungMultilabel.algorithm,
     "fenchel-young-level": FenchelYoungOrdinal.algorithm,
@@ -90,6 +98,10 @@ def aliases_of(algorithm: str) -> list[str]:
     return sorted(alias for alias, name in ALIASES.items() if name == algorithm)
 
 
+_ONE_OF_EACH = (Contexts.dense([[1.0]]), Contexts.sparse([1], [0], [1.0]))
+"""One dense and one sparse context."""
+
+
 def warm_up() -> None:
     """Compile the kernels of all learners, which takes over a minute, or load them from the cache, in about a second.
 
@@ -99,8 +111,15 @@ def warm_up() -> None:
     learners = [cls(problem=problem) for cls in ALL_LEARNERS.values()]
     learners += [AdaBoostOlm(problem=problem, weak_learner=name) for name in WEAK_LEARNERS]
     for learner in (*learners, FenchelYoungRanking(problem=problem, polytope="birkhoff")):
-        for contexts in (Contexts.dense([[1.0]]), Contexts.sparse([1], [0], [1.0])):
+        for contexts in _ONE_OF_EACH:
             _play_once(learner, contexts)
+    for contexts in _ONE_OF_EACH:
+        prepare(contexts, Preparation("scale", 1.0, True, 1))
+    for cls in ACTION_LEARNERS.values():
+        for contexts in _ONE_OF_EACH:
+            _choose_once(cls(problem=ActionProblem(n_features=1)), contexts)
+    features = FeatureSets(np.array([0, 1]), np.ones(1, np.uint64), np.ones(1), np.zeros(1, np.int64))
+    joined_vectors(features, features, np.array([0, 1]), np.ones((1, 1), np.bool_), 1, 0)
 
 
 def _play_once(learner: AnyLearner, contexts: Contexts) -> None:
@@ -110,4 +129,10 @@ def _play_once(learner: AnyLearner, contexts: Contexts) -> None:
         learner, decisions, np.zeros((1, uniforms_per_answer(learner)))
     )
     outcome = np.array([True]), labels
-    learner.fold(state, Rounds(contexts, labels, propensities, *outcome, decisions.evidence, residual_uniforms))
+    learner.fold(state, Rounds.of_bits(contexts, labels, propensities, *outcome, decisions.evidence, residual_uniforms))
+
+
+def _choose_once(learner: AnyActionLearner, contexts: Contexts) -> None:
+    state = learner.init()
+    learner.decide(state, Candidates(contexts, np.array([0, 1]), np.empty(0, np.bool_)))
+    learner.fold(state, ActionRounds(contexts, np.ones(1), np.ones(1), np.ones(1, np.int64)))

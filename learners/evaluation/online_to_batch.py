@@ -46,7 +46,7 @@ def average_weights(learner: Descending, contexts: Contexts, true_labels: IntArr
         total += learner.weights(state)
         truth, sure = true_labels[t : t + 1], np.ones(1)
         evidence = learner.decide_unchecked(state, context).evidence
-        learner.fold_unchecked(state, Rounds(context, truth, sure, sure > 0.0, truth, evidence, sure))
+        learner.fold_unchecked(state, Rounds.of_bits(context, truth, sure, sure > 0.0, truth, evidence, sure))
     return total / T
 
 

@@ -18,10 +18,11 @@ from learners.base import (
     IntArray,
     InvalidArrayError,
     Rounds,
+    every_label,
 )
-from learners.checks import check_labels, check_state, check_uniforms
+from learners.checks import check_eligible, check_labels, check_state, check_uniforms
 from learners.compiled_learner import CompiledLearner
-from learners.context_checks import BOOL, check_contexts, expect_array
+from learners.context_checks import BOOL, FLOAT, check_contexts, expect_array
 from learners.kernels import call_by_state, compiled, decide_by_state, fold_by_state
 from learners.mathematics.exploration import draw_into, draw_unchecked
 from learners.mathematics.norms import one_by_one
@@ -43,6 +44,8 @@ def simulate(
     uniforms: FloatArray,
     state: Any = None,
     right: BoolArray | None = None,
+    eligible: BoolArray | None = None,
+    rewards: FloatArray | None = None,
 ) -> Simulation:
     """Run n rounds without delay, bit for bit as `decide`, `exploration.draw` and `fold` on one context at a time.
 
@@ -56,18 +59,24 @@ def simulate(
         state: the state to continue from, to split a long run, or `None` for `learner.init()`. May be changed in place:
             use the returned one.
         right: (n, K), which labels are right in each round, any number of them; `None` for the true labels alone.
+        eligible: (n, K), which labels each round may answer; `None` for every label.
+        rewards: (n, K), in [0, 1], the reward of each label, in the place of `right`: a label is right if it has 1.
 
     Raises:
         InvalidArrayError: if lengths differ, or a label or number is out of range; the message names the field.
         InvalidStateError: if the state belongs to another learner or problem.
     """
     _check(learner, contexts, true_labels, uniforms, right)
+    right = _check_rewards(learner, contexts.n, rewards, right)
+    among = every_label(contexts.n) if eligible is None else eligible
+    check_eligible(among, contexts.n, learner.problem.n_labels, learner.answer)
     if state is not None:
         check_state(state, learner)
     state, n = learner.init() if state is None else state, contexts.n
     revealed = true_labels if learner.needs_true_label else np.full(n, NO_LABEL)
     several = np.empty((0, 0), np.bool_) if right is None else right
-    world = _World(contexts, true_labels, revealed, uniforms, several)
+    paid = np.empty((0, 0)) if rewards is None else rewards
+    world = _World(contexts, true_labels, revealed, uniforms, several, among, paid)
     result = Simulation(np.empty(n, np.int64), np.empty(n), np.empty(n, np.bool_), state)
     if not isinstance(learner, CompiledLearner):
         return _play(learner, world, result)
@@ -85,6 +94,8 @@ class _World(NamedTuple):
     revealed: IntArray  # (n,), the true labels that the learner receives
     uniforms: FloatArray  # (n,)
     right: BoolArray  # (n, K), or empty if only the true labels are right
+    eligible: BoolArray  # (n, K), or (n, 0) if every label is eligible
+    rewards: FloatArray  # (n, K), or empty for those of right and wrong labels
 
 
 def _check(
@@ -99,22 +110,38 @@ def _check(
         raise InvalidArrayError(f"learner: {learner.algorithm} answers with rows; a simulation needs single labels")
 
 
+def _check_rewards(
+    learner: AnyLearner, n: int, rewards: FloatArray | None, right: BoolArray | None
+) -> BoolArray | None:
+    """Return the labels that are right: those of reward 1, if there are rewards."""
+    if rewards is None:
+        return right
+    expect_array("rewards", rewards, FLOAT, 2, (n, learner.problem.n_labels))
+    if right is not None or not ((rewards >= 0.0) & (rewards <= 1.0)).all():
+        raise InvalidArrayError("rewards: must be from 0 to 1, and without `right`")
+    return np.asarray(rewards == 1.0)
+
+
 @compiled
 def _play_compiled(parameters: tuple[Any, ...], world: _World, one: Decisions, result: Simulation) -> None:
     # Unpack and allocate everything once, outside the loop: reference counts cost as much as updates.
-    (starts, indices, values, shared), true_labels, revealed, uniforms, right = world
+    (starts, indices, values, shared), true_labels, revealed, uniforms, right, among, rewards = world
     labels, propensities, mistakes, state = result
     distribution, evidence = one
     bounds, uniform = np.empty(2, np.int64), np.empty(1)
     label, propensity, residual_uniform = np.empty(1, np.int64), np.empty(1), np.empty(1)
     truth, correct = np.empty(1, np.int64), np.empty(1, np.bool_)
     context = Contexts(bounds, indices, values, shared)
-    played = Rounds(context, label, propensity, correct, truth, evidence, residual_uniform)
+    reward, eligible = np.empty(1), np.empty((1, among.shape[1]), np.bool_)
+    played = Rounds(context, label, propensity, correct, truth, evidence, residual_uniform, reward, eligible)
     for t in range(len(uniforms)):
         bounds[0], bounds[1], uniform[0] = starts[t], starts[t + 1], uniforms[t]
-        decide_by_state(parameters, state, context, distribution, evidence)
+        for k in range(among.shape[1]):
+            eligible[0, k] = among[t, k]
+        decide_by_state(parameters, state, context, eligible, distribution, evidence)
         draw_into(distribution, uniform, label, propensity, residual_uniform)
         correct[0], truth[0] = _is_right(label[0], t, true_labels, right), revealed[t]
+        reward[0] = _reward(label[0], t, correct[0], rewards)
         fold_by_state(parameters, state, played)
         labels[t], propensities[t], mistakes[t] = label[0], propensity[0], not correct[0]
 
@@ -124,15 +151,24 @@ def _is_right(label: int, t: int, true_labels: IntArray, right: BoolArray) -> bo
     return bool(right[t, label]) if len(right) > 0 else label == true_labels[t]
 
 
+@compiled
+def _reward(label: int, t: int, correct: bool, rewards: FloatArray) -> float:
+    if len(rewards) > 0:
+        return float(rewards[t, label])
+    return 1.0 if correct else 0.0
+
+
 def _play(learner: AnyLearner, world: _World, result: Simulation) -> Simulation:
     state = result.state
     for t, context in enumerate(one_by_one(world.contexts)):
-        distribution, evidence = learner.decide_unchecked(state, context)
+        among = world.eligible[t : t + 1]
+        distribution, evidence = learner.decide_unchecked(state, context, among)
         label, propensity, residual_uniform = draw_unchecked(distribution, world.uniforms[t : t + 1])
         correct = np.array([_is_right(label[0], t, world.true_labels, world.right)])
         truth = world.revealed[t : t + 1]
+        paid = np.array([_reward(label[0], t, correct[0], world.rewards)])
         state = learner.fold_unchecked(
-            state, Rounds(context, label, propensity, correct, truth, evidence, residual_uniform)
+            state, Rounds(context, label, propensity, correct, truth, evidence, residual_uniform, paid, among)
         )
         result.labels[t], result.propensities[t], result.mistakes[t] = label[0], propensity[0], not correct[0]
     return result._replace(state=state)

@@ -5,9 +5,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from learners.base import Contexts, FloatArray, IntArray
+from learners.base import BoolArray, Contexts, FloatArray, IntArray
 from learners.checks import check_draw
-from learners.kernels import compiled
+from learners.kernels import compiled, label_at, narrow, widen
 from learners.mathematics.linear_algebra import score_row
 
 _ALMOST_ONE = 1.0 - 2.0**-53
@@ -122,6 +122,32 @@ def leader_except(scores: FloatArray, excluded: int) -> int:
 
 
 @compiled
+def condition(eligible: BoolArray, i: int, distribution: FloatArray) -> None:
+    """Condition a distribution (K,) on the labels eligible for context i; uniform over them if they have no mass."""
+    if eligible.shape[1] == 0:
+        return
+    n, total = narrow(eligible, i, distribution), 0.0
+    for k in range(n):
+        total += distribution[k]
+    for k in range(n):
+        distribution[k] = distribution[k] / total if total > 0.0 else 1.0 / n
+    settle(distribution[:n])
+    widen(eligible, i, distribution)
+
+
+@compiled
+def leading_rival(eligible: BoolArray, i: int, scores: FloatArray, label: int) -> int:
+    """Return the argmax over the labels eligible for context i except one; ties go to the lowest index; -1 if none."""
+    if eligible.shape[1] == 0:
+        return leader_except(scores, label)
+    best = -1
+    for k in range(len(scores)):
+        if k != label and eligible[i, k] and (best < 0 or scores[k] > scores[best]):
+            best = k
+    return best
+
+
+@compiled
 def mix_with_uniform(top: int, share: float, distribution: FloatArray) -> None:
     """Write (1 - share) e_top + (share / K) 1 to distribution (K,), for share in [0, 1]."""
     distribution[:] = share / len(distribution)
@@ -138,12 +164,23 @@ def lead(scores: FloatArray, share: float, distribution: FloatArray) -> int:
 
 
 @compiled
-def decide_greedily(weights: FloatArray, rate: float, contexts: Contexts, distributions: FloatArray) -> None:
+def lead_eligible(eligible: BoolArray, i: int, s: FloatArray, share: float, distribution: FloatArray) -> int:
+    """Do the same as `lead` among the labels eligible for context i; overwrite the scores s (K,)."""
+    n = narrow(eligible, i, s)
+    top = lead(s[:n], share, distribution[:n])
+    widen(eligible, i, distribution)
+    return label_at(eligible, i, top)
+
+
+@compiled
+def decide_greedily(
+    weights: FloatArray, rate: float, contexts: Contexts, eligible: BoolArray, distributions: FloatArray
+) -> None:
     """Write, for each context, the distribution of the leader of W x with a share `rate` of uniform exploration."""
     s = np.empty(weights.shape[1])
     for i in range(len(distributions)):
         score_row(weights, contexts, i, s)
-        lead(s, rate, distributions[i])
+        lead_eligible(eligible, i, s, rate, distributions[i])
 
 
 @compiled

@@ -83,6 +83,8 @@ def gap_share(loss: int, scores: FloatArray, top: int) -> float:
             total += math.exp(scores[k] - scores[top])
         top_probability = 1.0 / total
         return 1.0 if top_probability < 0.5 else 1.0 - top_probability
+    if len(scores) == 1:
+        return 0.0
     margin = scores[top] - scores[leader_except(scores, top)]
     if loss == HINGE:
         return 0.0 if _clear(margin, len(scores)) else 1.0 - margin

@@ -15,9 +15,9 @@ from learners.registry import ALIASES, ALL_LEARNERS
 
 ROOT = Path(__file__).parents[2]
 GUIDE = (ROOT / "docs/learners.md").read_text(encoding="utf-8")
-TABLES = ("## Sources", "## Guarantees", "## When to choose it")
+TABLES = ("## Sources", "## Guarantees", "## When to choose it", "## Eligible labels")
 ANSWERS = {"label", "level", "label-set", "ranking"}
-API_NAMES = {"learner", "features.norm", "true_label", "true_labels"}
+API_NAMES = {"learner", "features.norm", "features.intercept", "none", "true_label", "true_labels"}
 VALUES = {"scale", "unit", "reject", "as_of_prediction", "recompute"}
 SETTINGS = re.compile(r"`(\{[^`]*\})`")
 EACH_LEARNER = pytest.mark.parametrize("algorithm", sorted(ALL_LEARNERS))
@@ -110,6 +110,14 @@ def test_the_memory_is_that_of_the_state(algorithm: str) -> None:
     sizes = {name: getattr(learner, name) for name in hyperparameters_of(algorithm)}
     stated = eval(formula, {"__builtins__": {}}, sizes | symbols)
     assert state_bytes(learner) / 8 == pytest.approx(stated, rel=0.05, abs=10)
+
+
+@EACH_LEARNER
+def test_the_abilities_are_those_of_the_learner(algorithm: str) -> None:
+    """Sets and rankings refuse eligible labels; rewards and added labels are as the class says."""
+    cls, (among, rewards, added) = ALL_LEARNERS[algorithm], rows(TABLES[3])[algorithm]
+    assert (among == "refused") == (cls.answer in {"label-set", "ranking"})
+    assert (rewards == "yes", added == "yes") == (cls.accepts_rewards, cls.labels_grow)
 
 
 def test_the_guide_links_to_what_exists() -> None:

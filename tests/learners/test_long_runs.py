@@ -148,7 +148,7 @@ def states_of_run(learner: AnyLearner, n_batches: int, seed: int) -> Iterator[An
         check_answers(learner, decisions, drawn)
         truth = truths_of(learner, rng, drawn.labels, dense(contexts, learner.problem.n_features), number)
         correct = same_rows(drawn.labels, truth)
-        rounds = Rounds(
+        rounds = Rounds.of_bits(
             contexts, drawn.labels, drawn.propensities, correct, truth, decisions.evidence, drawn.residual_uniforms
         )
         waiting.append((number + DELAYS[number % len(DELAYS)], rounds))

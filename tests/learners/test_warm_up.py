@@ -38,7 +38,7 @@ def play_all() -> None:
         for rounds in (dense, dense._replace(contexts=as_sparse(dense.contexts))):
             state = codec.decode_state(learner, codec.encode_state(learner, learner.init()))
             evidence = learner.decide(state, rounds.contexts).evidence
-            learner.fold(state, Rounds(*rounds[:5], evidence, rounds.residual_uniforms))
+            learner.fold(state, Rounds.of_bits(*rounds[:5], evidence, rounds.residual_uniforms))
 
 
 def compiled_late() -> dict[str, list[str]]:

@@ -89,7 +89,7 @@ def play(learner: AnyLearner, world: World, state: Any = None) -> Iterator[Step]
         labels, propensities, residual_uniforms = draw_answers(learner, decisions, uniforms)
         truth = world.truth[t : t + 1]
         correct = same_rows(labels, truth)
-        rounds = Rounds(contexts, labels, propensities, correct, truth, decisions.evidence, residual_uniforms)
+        rounds = Rounds.of_bits(contexts, labels, propensities, correct, truth, decisions.evidence, residual_uniforms)
         after = learner.fold(copied(state), rounds)
         yield Step(state, decisions.distributions[0], rounds, after)
         state = after
@@ -118,7 +118,7 @@ def random_rounds(seed: int, n: int, learner: AnyLearner, least_propensity: floa
     truths = np.where(correct, labels, (labels + rng.integers(1, K, n)) % K)
     if is_structured(learner):
         labels, truths = some_answers(learner, rng, n), some_answers(learner, rng, n)
-    return Rounds(
+    return Rounds.of_bits(
         contexts=contexts,
         labels=labels,
         propensities=propensities,
@@ -138,7 +138,7 @@ def one_round(
     residual_uniform: float = 0.5,
 ) -> Rounds:
     """Build a single round from plain numbers."""
-    return Rounds(
+    return Rounds.of_bits(
         Contexts.dense(np.asarray(x, dtype=np.float64)),
         np.array([label], dtype=np.int64),
         np.array([propensity], dtype=np.float64),

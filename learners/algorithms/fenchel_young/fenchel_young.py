@@ -6,15 +6,15 @@ and Improved Surrogate Regret for Online Multiclass Classification with Logistic
 """
 
 import math
-from typing import Literal, NamedTuple
+from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
 
-from learners.base import Contexts, FloatArray, Problem, Rounds
+from learners.base import BoolArray, Contexts, FloatArray, Problem, Rounds
 from learners.checked_learner import FullInformation
 from learners.compiled_learner import CompiledLearner
 from learners.hyperparameters import Magnitude, Positive, hyperparameters
-from learners.kernels import Kernels, compiled, row
+from learners.kernels import Kernels, compiled, narrow, place_of, row, widen
 from learners.mathematics.delayed import Delayed, DelayedUpdate
 from learners.mathematics.descent import DescentState, Steps, check_radius, count, descend, multiplier, steps, untaught
 from learners.mathematics.exploration import leader, settle, softmax
@@ -45,6 +45,7 @@ class FenchelYoung(Delayed, FullInformation, CompiledLearner[DescentState]):
 
     algorithm = "fenchel-young"
     smaller = "fewer features"
+    labels_grow: ClassVar[bool] = True
     state_type = DescentState
 
     learning_rate: Literal["theorem", "adaptive", "parameter-free"] | Positive = "theorem"
@@ -99,6 +100,11 @@ class FenchelYoung(Delayed, FullInformation, CompiledLearner[DescentState]):
         """Return W as (K, d), one row per label."""
         return np.ascontiguousarray(state.direction.T) * multiplier(_steps(self), state)
 
+    def contributions(self, state: DescentState, contexts: Contexts, /) -> FloatArray:
+        """See `Learner.contributions`."""
+        weights: FloatArray = state.direction[contexts.indices] * multiplier(_steps(self), state)
+        return weights * contexts.values[:, np.newaxis]
+
 
 def theorem_step(problem: Problem) -> float:
     """Return η of Theorem 5.1."""
@@ -115,14 +121,22 @@ def _steps(learner: FenchelYoung) -> Steps:
 
 @compiled
 def _decide(
-    parameters: _Parameters, state: DescentState, contexts: Contexts, distributions: FloatArray, evidence: FloatArray
+    parameters: _Parameters,
+    state: DescentState,
+    contexts: Contexts,
+    eligible: BoolArray,
+    distributions: FloatArray,
+    evidence: FloatArray,
 ) -> None:
     s = np.empty(state.direction.shape[1])
     for i in range(len(distributions)):
         _score(parameters.steps, state, contexts, i, s)
-        decode(s, distributions[i])
+        n = narrow(eligible, i, s)
+        decode(s[:n], distributions[i][:n])
+        widen(eligible, i, distributions[i])
         if parameters.as_of_prediction:
             evidence[i] = s
+            widen(eligible, i, evidence[i])
 
 
 @compiled
@@ -152,12 +166,15 @@ def _fold(parameters: _Parameters, state: DescentState, rounds: Rounds) -> None:
     s, coefficients = np.empty(K), np.empty(K)
     for t in range(len(rounds.labels)):
         y = rounds.true_labels[t]
-        if 0 <= y < K:
+        place = place_of(rounds.eligible, t, y) if 0 <= y < K else -1
+        if place >= 0:
             indices, values = row(rounds.contexts, t)
             if parameters.as_of_prediction:
                 s[:] = rounds.evidence[t]
             else:
                 _score(parameters.steps, state, rounds.contexts, t, s)
-            surrogate(LOGISTIC, s, y, coefficients)
+            n = narrow(rounds.eligible, t, s)
+            surrogate(LOGISTIC, s[:n], place, coefficients[:n])
+            widen(rounds.eligible, t, coefficients)
             descend(parameters.steps, state, coefficients, indices, values)
         count(state)

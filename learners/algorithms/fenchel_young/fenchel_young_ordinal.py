@@ -10,10 +10,10 @@ from typing import ClassVar, Literal, NamedTuple
 import numpy as np
 
 from learners.algorithms.fenchel_young.structured import Structured
-from learners.base import NO_LABEL, Contexts, FloatArray, IntArray, Rounds
+from learners.base import NO_LABEL, BoolArray, Contexts, FloatArray, IntArray, Rounds
 from learners.compiled_learner import CompiledLearner
 from learners.hyperparameters import Magnitude, hyperparameters
-from learners.kernels import Kernels, compiled, row
+from learners.kernels import Kernels, compiled, place_of, row
 from learners.mathematics.descent import DescentState, Steps, count, descend, multiplier
 from learners.mathematics.exploration import settle
 from learners.mathematics.linear_algebra import score_row
@@ -87,21 +87,61 @@ def _room(D: int) -> _Room:
 
 
 @compiled
-def _write_mean(parameters: _Parameters, state: OrdinalState, contexts: Contexts, i: int, room: _Room) -> None:
-    """Write ŷ of the i-th context: the non-increasing fit of θ/λ, clipped to [0, 1]."""
+def _write_mean(
+    parameters: _Parameters, state: OrdinalState, contexts: Contexts, eligible: BoolArray, i: int, room: _Room
+) -> None:
+    """Write ŷ of the i-th context: the non-increasing fit of θ/λ, clipped to [0, 1].
+
+    With eligible levels, ŷ is the best point of their hull: 1 up to the lowest one, 0 from the highest one on, and
+    constant between neighbours, where the fit is that of the means.
+    """
     score_row(state.direction, contexts, i, room.mean)
     room.mean[:] *= multiplier(parameters.steps, state)
     room.mean[:] /= parameters.strong_convexity
-    clipped_fit(room.mean, room.block_means, room.block_sizes)
+    if eligible.shape[1] == 0:
+        clipped_fit(room.mean, room.block_means, room.block_sizes)
+        return
+    first, last = _average_between(eligible[i], room.mean)
+    clipped_fit(room.mean[first:last], room.block_means[first:last], room.block_sizes[first:last])
+    room.mean[:first] = 1.0
+    room.mean[last:] = 0.0
+    _level_out(eligible[i], room.mean)
+
+
+@compiled
+def _average_between(levels: BoolArray, mean: FloatArray) -> tuple[int, int]:
+    """Replace the entries between neighbouring eligible levels by their mean; return the lowest and highest level."""
+    first, last = -1, 0
+    for level in range(len(levels)):
+        if levels[level]:
+            if first < 0:
+                first = level
+            elif level > last + 1:  # the mean of one number is that number
+                mean[last:level] = mean[last:level].mean()
+            last = level
+    return first, last
+
+
+@compiled
+def _level_out(levels: BoolArray, mean: FloatArray) -> None:
+    """Make the entries between neighbouring eligible levels equal to the bit, so that other levels get exactly 0."""
+    for level in range(1, len(mean)):
+        if not levels[level]:
+            mean[level] = mean[level - 1]
 
 
 @compiled
 def _decide(
-    parameters: _Parameters, state: OrdinalState, contexts: Contexts, distributions: FloatArray, evidence: FloatArray
+    parameters: _Parameters,
+    state: OrdinalState,
+    contexts: Contexts,
+    eligible: BoolArray,
+    distributions: FloatArray,
+    evidence: FloatArray,
 ) -> None:
     room = _room(state.direction.shape[1])
     for i in range(len(distributions)):
-        _write_mean(parameters, state, contexts, i, room)
+        _write_mean(parameters, state, contexts, eligible, i, room)
         _decode(room.mean, distributions[i])
         if not parameters.recomputes:
             evidence[i] = room.mean
@@ -128,10 +168,10 @@ def _fold(parameters: _Parameters, state: OrdinalState, rounds: Rounds) -> None:
     room = _room(state.direction.shape[1])
     for t in range(len(rounds.labels)):
         level = rounds.true_labels[t]
-        if level != NO_LABEL:
+        if level != NO_LABEL and place_of(rounds.eligible, t, level) >= 0:
             indices, values = row(rounds.contexts, t)
             if parameters.recomputes:
-                _write_mean(parameters, state, rounds.contexts, t, room)
+                _write_mean(parameters, state, rounds.contexts, rounds.eligible, t, room)
             else:
                 room.mean[:] = rounds.evidence[t]
                 clip(room.mean)  # corrupt evidence could move the weights arbitrarily far

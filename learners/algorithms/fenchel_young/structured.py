@@ -16,7 +16,17 @@ from typing import Annotated, ClassVar, Literal, TypeAlias
 import numpy as np
 import pydantic
 
-from learners.base import NO_LABEL, Contexts, Decisions, Draws, FloatArray, IntArray, InvalidArrayError, Rounds
+from learners.base import (
+    NO_LABEL,
+    BoolArray,
+    Contexts,
+    Decisions,
+    Draws,
+    FloatArray,
+    IntArray,
+    InvalidArrayError,
+    Rounds,
+)
 from learners.checked_learner import CheckedLearner, FullInformation
 from learners.checks import check_uniforms
 from learners.context_checks import FLOAT, expect_array
@@ -248,7 +258,12 @@ class Drawing(Structured):
         descend_all(steps, state, rounds.contexts, means - truths, known)
         return state
 
-    def decide_unchecked(self, state: DescentState, contexts: Contexts) -> Decisions:
+    def decide_unchecked(
+        self,
+        state: DescentState,
+        contexts: Contexts,
+        eligible: BoolArray | None = None,  # noqa: ARG002, a set or a ranking takes every label
+    ) -> Decisions:
         """Return the mean ŷ for each context, as evidence."""
         means = self.means(state, contexts)
         return Decisions(self.probabilities(means), means)

@@ -6,14 +6,14 @@ Multiclass Linear Classification: Efficient Algorithms for the Separable Case", 
 Among the labels that claim the context (f ≥ 0), the one with the highest score is answered, as in the authors' code.
 """
 
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from learners.base import Contexts, FloatArray, Rounds
+from learners.base import BoolArray, Contexts, FloatArray, Rounds
 from learners.compiled_learner import CompiledLearner
 from learners.hyperparameters import hyperparameters
-from learners.kernels import Kernels, compiled, row
+from learners.kernels import Kernels, compiled, narrow, place_of, row, widen
 from learners.layouts import Count, LabelVectors
 from learners.mathematics.exploration import lead, leader
 from learners.mathematics.guarantees import strong_margin
@@ -39,7 +39,9 @@ class BanditPerceptrons(CompiledLearner[BanditPerceptronsState]):
 
     algorithm = "bandit-perceptrons"
     smaller = "fewer features"
+    labels_grow: ClassVar[bool] = True
     state_type = BanditPerceptronsState
+    linear = True
 
     use_known_label: bool = True
     """Whether a right answer, which reveals the true label, corrects all perceptrons; the guarantee covers both."""
@@ -65,10 +67,15 @@ class BanditPerceptrons(CompiledLearner[BanditPerceptronsState]):
 
 
 @compiled
-def claim(s: FloatArray, distribution: FloatArray) -> float:
-    """Write 1 on the strongest claim, or 1/K everywhere; return 1.0 if there is no claim, else 0.0."""
-    nobody = s[leader(s)] < 0.0
-    lead(s, 1.0 if nobody else 0.0, distribution)
+def claim(eligible: BoolArray, i: int, s: FloatArray, distribution: FloatArray) -> float:
+    """Write 1 on the strongest claim of an eligible label, or 1/K' on each of them; overwrite the scores s (K,).
+
+    Returns 1.0 if no eligible label claims context i, else 0.0.
+    """
+    n = narrow(eligible, i, s)
+    nobody = s[leader(s[:n])] < 0.0
+    lead(s[:n], 1.0 if nobody else 0.0, distribution[:n])
+    widen(eligible, i, distribution)
     return 1.0 if nobody else 0.0
 
 
@@ -77,18 +84,31 @@ def _decide(
     _: tuple[bool],
     state: BanditPerceptronsState,
     contexts: Contexts,
+    eligible: BoolArray,
     distributions: FloatArray,
     evidence: FloatArray,
 ) -> None:
     s = np.empty(state.weights.shape[1])
     for i in range(len(distributions)):
         score_row(state.weights, contexts, i, s)
-        evidence[i, 0] = claim(s, distributions[i])
+        evidence[i, 0] = claim(eligible, i, s, distributions[i])
 
 
 @compiled
-def corrections(known: bool, s: FloatArray, label: int, correct: bool, nobody: bool, coefficients: FloatArray) -> int:
-    """Write +1, -1 or 0 for each label, the correction of its perceptron; return the number of corrections."""
+def corrections(known: bool, s: FloatArray, rounds: Rounds, t: int, coefficients: FloatArray) -> int:
+    """Write +1, -1 or 0 for each label, the correction of its perceptron; return the number of corrections.
+
+    Overwrites the scores s (K,) of round t. Labels that were not eligible are not corrected.
+    """
+    n, place = narrow(rounds.eligible, t, s), place_of(rounds.eligible, t, rounds.labels[t])
+    nobody = rounds.evidence[t, 0] != 0.0
+    updates = _correct_all(known, s[:n], place, rounds.correct[t], nobody, coefficients[:n])
+    widen(rounds.eligible, t, coefficients)
+    return updates
+
+
+@compiled
+def _correct_all(known: bool, s: FloatArray, label: int, correct: bool, nobody: bool, coefficients: FloatArray) -> int:
     coefficients[:] = 0.0
     updates = 0
     if not correct:
@@ -115,8 +135,7 @@ def _fold(parameters: tuple[bool], state: BanditPerceptronsState, rounds: Rounds
         indices, values = row(rounds.contexts, t)
         s[:] = 0.0
         score(state.weights, indices, values, s)
-        nobody = rounds.evidence[t, 0] != 0.0
-        updates = corrections(known, s, rounds.labels[t], rounds.correct[t], nobody, coefficients)
+        updates = corrections(known, s, rounds, t, coefficients)
         if updates > 0:
             add_outer(state.weights, coefficients, indices, values)
             state.updates[()] += updates

@@ -11,13 +11,13 @@ most 2^-D on the unit ball. There are C(d + D, D) of them. Claims and correction
 
 import functools
 import math
-from typing import Annotated, NamedTuple
+from typing import Annotated, ClassVar, NamedTuple
 
 import numpy as np
 import pydantic
 
 from learners.algorithms.first_order.bandit_perceptrons import claim, corrections
-from learners.base import Contexts, FloatArray, IntArray, Rounds
+from learners.base import BoolArray, Contexts, FloatArray, IntArray, Rounds
 from learners.compiled_learner import CompiledLearner
 from learners.hyperparameters import hyperparameters, refusal
 from learners.kernels import Kernels, compiled
@@ -53,6 +53,7 @@ class BanditPerceptronsFeatures(CompiledLearner[BanditPerceptronsFeaturesState])
 
     algorithm = "bandit-perceptrons-features"
     smaller = "a lower degree"
+    labels_grow: ClassVar[bool] = True
     state_type = BanditPerceptronsFeaturesState
 
     degree: Annotated[int, pydantic.Field(ge=1, le=_EXACT)] | None = None
@@ -143,13 +144,14 @@ def _decide(
     parameters: _Parameters,
     state: BanditPerceptronsFeaturesState,
     contexts: Contexts,
+    eligible: BoolArray,
     distributions: FloatArray,
     evidence: FloatArray,
 ) -> None:
     s, scratch = np.empty(state.weights.shape[1]), _scratch(parameters, len(state.weights))
     for i in range(len(distributions)):
         _score_monomials(state.weights, contexts, i, scratch, s)
-        evidence[i, 0] = claim(s, distributions[i])
+        evidence[i, 0] = claim(eligible, i, s, distributions[i])
 
 
 @compiled
@@ -198,8 +200,7 @@ def _fold(parameters: _Parameters, state: BanditPerceptronsFeaturesState, rounds
     s, coefficients, scratch = np.empty(K), np.empty(K), _scratch(parameters, len(state.weights))
     for t in range(len(rounds.labels)):
         _score_monomials(state.weights, rounds.contexts, t, scratch, s)
-        nobody = rounds.evidence[t, 0] != 0.0
-        updates = corrections(parameters.known, s, rounds.labels[t], rounds.correct[t], nobody, coefficients)
+        updates = corrections(parameters.known, s, rounds, t, coefficients)
         if updates > 0:
             add_outer(state.weights, coefficients, scratch.indices, scratch.result)
             state.updates[()] += updates

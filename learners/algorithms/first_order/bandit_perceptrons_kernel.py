@@ -6,13 +6,13 @@ Multiclass Linear Classification for the Group Linear Separable Case", 2019. Cla
 `bandit_perceptrons`.
 """
 
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, ClassVar, Literal, NamedTuple
 
 import numpy as np
 import pydantic
 
 from learners.algorithms.first_order.bandit_perceptrons import claim, corrections
-from learners.base import Contexts, FloatArray, IntArray, Rounds
+from learners.base import BoolArray, Contexts, FloatArray, IntArray, Rounds
 from learners.compiled_learner import CompiledLearner
 from learners.hyperparameters import hyperparameters
 from learners.kernels import Kernels, compiled, row
@@ -47,6 +47,7 @@ class BanditPerceptronsKernel(CompiledLearner[BanditPerceptronsKernelState]):
 
     algorithm = "bandit-perceptrons-kernel"
     smaller = "bandit-perceptrons"
+    labels_grow: ClassVar[bool] = True
     state_type = BanditPerceptronsKernelState
 
     kernel: Literal["rational", "linear"] = "rational"
@@ -109,6 +110,7 @@ def _kernel_decide(
     parameters: tuple[bool, bool],
     state: BanditPerceptronsKernelState,
     contexts: Contexts,
+    eligible: BoolArray,
     distributions: FloatArray,
     evidence: FloatArray,
 ) -> None:
@@ -117,7 +119,7 @@ def _kernel_decide(
         indices, values = row(contexts, i)
         s[:] = 0.0
         _kernel_score(parameters[1], state, indices, values, gram, s)
-        evidence[i, 0] = claim(s, distributions[i])
+        evidence[i, 0] = claim(eligible, i, s, distributions[i])
 
 
 @compiled
@@ -156,8 +158,7 @@ def _kernel_fold(parameters: tuple[bool, bool], state: BanditPerceptronsKernelSt
         indices, values = row(rounds.contexts, t)
         s[:] = 0.0
         _kernel_score(rational, state, indices, values, gram[: _used(state)], s)
-        nobody = rounds.evidence[t, 0] != 0.0
-        updates = corrections(known, s, rounds.labels[t], rounds.correct[t], nobody, coefficients)
+        updates = corrections(known, s, rounds, t, coefficients)
         if updates > 0:
             _correct(state, indices, values, coefficients, updates)
         state.rounds[()] += 1

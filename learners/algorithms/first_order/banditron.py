@@ -3,18 +3,18 @@
 Kakade, Shalev-Shwartz and Tewari, "Efficient Bandit Algorithms for Online Multiclass Prediction", ICML 2008.
 """
 
-from typing import Annotated, NamedTuple
+from typing import Annotated, ClassVar, NamedTuple
 
 import numpy as np
 import pydantic
 
-from learners.base import Contexts, FloatArray, Rounds
+from learners.base import BoolArray, Contexts, FloatArray, Rounds
 from learners.compiled_learner import CompiledLearner
 from learners.hyperparameters import ExplorationRate, TheoremExploration, hyperparameters
-from learners.kernels import Kernels, compiled, row
+from learners.kernels import Kernels, compiled, label_at, narrow, row
 from learners.layouts import Count, LabelVectors
 from learners.mathematics.delayed import Delayed, DelayedUpdate
-from learners.mathematics.exploration import Schedule, lead, leader, scheduled, scheduled_rate
+from learners.mathematics.exploration import Schedule, lead_eligible, leader, scheduled, scheduled_rate
 from learners.mathematics.guarantees import AT_ONCE
 from learners.mathematics.linear_algebra import add_to_label, score_row
 
@@ -45,7 +45,9 @@ class Banditron(Delayed, CompiledLearner[BanditronState]):
 
     algorithm = "banditron"
     smaller = "fewer features"
+    labels_grow: ClassVar[bool] = True
     state_type = BanditronState
+    linear = True
 
     exploration: TheoremExploration = "anytime"
     """γ, `anytime` for γ_t = min(1, √(K/t)), or `theorem` for min(1, (c/t)^(1/3))."""
@@ -88,12 +90,17 @@ def _schedule(learner: Banditron) -> Schedule:
 
 @compiled
 def _decide(
-    parameters: _Parameters, state: BanditronState, contexts: Contexts, distributions: FloatArray, evidence: FloatArray
+    parameters: _Parameters,
+    state: BanditronState,
+    contexts: Contexts,
+    eligible: BoolArray,
+    distributions: FloatArray,
+    evidence: FloatArray,
 ) -> None:
     rate, s = scheduled_rate(parameters.exploration, state.rounds.item()), np.empty(state.weights.shape[1])
     for i in range(len(distributions)):
         score_row(state.weights, contexts, i, s)
-        led = lead(s, rate, distributions[i])
+        led = lead_eligible(eligible, i, s, rate, distributions[i])
         if parameters.as_of_prediction:
             evidence[i, 0] = led
 
@@ -107,7 +114,7 @@ def _fold(parameters: _Parameters, state: BanditronState, rounds: Rounds) -> Non
             led = int(rounds.evidence[t, 0])
         else:
             score_row(state.weights, rounds.contexts, t, s)
-            led = leader(s)
+            led = label_at(rounds.eligible, t, leader(s[: narrow(rounds.eligible, t, s)]))
         if 0 <= led < state.weights.shape[1]:  # a corrupt index must not exceed the array
             add_to_label(state.weights, led, -1.0, indices, values)
         if rounds.correct[t]:

@@ -7,16 +7,16 @@ exploration carries D and ln 2; the hinge gap is 1 - m*, not max{1[m* > β], m*}
 """
 
 import math
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, ClassVar, Literal, NamedTuple
 
 import numpy as np
 import pydantic
 
 from learners.algorithms.first_order.gaptron_guarantee import Settings, guarantee_of
-from learners.base import Contexts, FloatArray, IntArray, Rounds
+from learners.base import BoolArray, Contexts, FloatArray, IntArray, Rounds
 from learners.compiled_learner import CompiledLearner
 from learners.hyperparameters import LeastExploration, Positive, TheoremExploration, hyperparameters
-from learners.kernels import Kernels, compiled, row
+from learners.kernels import Kernels, compiled, narrow, place_of, row, widen
 from learners.layouts import Count, LabelVectors, Layout, NonNegativeScalar, PositiveScalar, zero_state
 from learners.mathematics.adagrad import adaptive_step
 from learners.mathematics.delayed import Delayed, DelayedUpdate
@@ -67,6 +67,7 @@ class Gaptron(Delayed, CompiledLearner[GaptronState]):
 
     algorithm = "gaptron"
     smaller = "fewer features"
+    labels_grow: ClassVar[bool] = True
     state_type = GaptronState
 
     loss: LossName = "smooth_hinge"
@@ -153,6 +154,11 @@ class Gaptron(Delayed, CompiledLearner[GaptronState]):
         """Return W as (K, d), one row per label."""
         return np.ascontiguousarray(state.direction.T) * _multiplier(_parameters(self), state)
 
+    def contributions(self, state: GaptronState, contexts: Contexts, /) -> FloatArray:
+        """See `Learner.contributions`."""
+        weights: FloatArray = state.direction[contexts.indices] * _multiplier(_parameters(self), state)
+        return weights * contexts.values[:, np.newaxis]
+
 
 def _parameters(learner: Gaptron) -> _Parameters:
     schedule = _schedule(learner)
@@ -210,16 +216,24 @@ def _multiplier(parameters: _Parameters, state: GaptronState) -> float:
 
 @compiled
 def _decide(
-    parameters: _Parameters, state: GaptronState, contexts: Contexts, distributions: FloatArray, evidence: FloatArray
+    parameters: _Parameters,
+    state: GaptronState,
+    contexts: Contexts,
+    eligible: BoolArray,
+    distributions: FloatArray,
+    evidence: FloatArray,
 ) -> None:
     rate, s = _rate(parameters, state), np.empty(state.direction.shape[1])
     for i in range(len(distributions)):
         indices, values = row(contexts, i)
         _score(parameters, state, indices, values, s)
-        top = leader(s)
-        mix_with_uniform(top, max(gap_share(parameters.loss, s, top), rate), distributions[i])
+        n = narrow(eligible, i, s)
+        top = leader(s[:n])
+        mix_with_uniform(top, max(gap_share(parameters.loss, s[:n], top), rate), distributions[i][:n])
+        widen(eligible, i, distributions[i])
         if parameters.as_of_prediction:
             evidence[i] = s
+            widen(eligible, i, evidence[i])
 
 
 @compiled
@@ -239,12 +253,17 @@ def _fold(parameters: _Parameters, state: GaptronState, rounds: Rounds) -> None:
             y, weight = rounds.true_labels[t], 1.0
         else:
             y, weight = (rounds.labels[t] if rounds.correct[t] else -1), 1.0 / rounds.propensities[t]
-        if y >= 0:
+        place = place_of(rounds.eligible, t, y) if y >= 0 else -1
+        if place >= 0:
             if parameters.as_of_prediction:
                 s[:] = rounds.evidence[t]
             else:
                 _score(parameters, state, indices, values, s)
-            _step(parameters, state, s, y, weight, indices, values, coefficients)
+            n = narrow(rounds.eligible, t, s)
+            if n > 1:
+                surrogate(parameters.loss, s[:n], place, coefficients[:n])
+                widen(rounds.eligible, t, coefficients)
+                _step(parameters, state, weight, indices, values, coefficients)
         state.rounds[()] += 1
         if state.rounds.item() % _REFRESH == 0:
             state.squared_norm[()] = squared_norm(state.direction.ravel())
@@ -254,14 +273,12 @@ def _fold(parameters: _Parameters, state: GaptronState, rounds: Rounds) -> None:
 def _step(
     parameters: _Parameters,
     state: GaptronState,
-    s: FloatArray,
-    y: int,
     weight: float,
     indices: IntArray,
     values: FloatArray,
     coefficients: FloatArray,
 ) -> None:
-    surrogate(parameters.loss, s, y, coefficients)
+    """Take one step along the coefficients (K,) of the gradient, which are overwritten."""
     if parameters.mode == _ADAPTIVE:
         coefficients *= weight
         adaptive_step(

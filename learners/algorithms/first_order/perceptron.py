@@ -3,17 +3,17 @@
 Crammer and Singer's construction, as stated by Beygelzimer, Orabona and Zhang 2017, Theorem 1.
 """
 
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from learners.base import Contexts, FloatArray, Rounds
+from learners.base import BoolArray, Contexts, FloatArray, Rounds
 from learners.checked_learner import FullInformation
 from learners.compiled_learner import CompiledLearner
 from learners.hyperparameters import hyperparameters
-from learners.kernels import Kernels, compiled, row
+from learners.kernels import Kernels, compiled, place_of, row
 from learners.layouts import Count, LabelVectors
-from learners.mathematics.exploration import lead
+from learners.mathematics.exploration import lead_eligible
 from learners.mathematics.guarantees import AT_ONCE
 from learners.mathematics.linear_algebra import add_to_label, score_row
 
@@ -35,7 +35,9 @@ class Perceptron(FullInformation, CompiledLearner[PerceptronState]):
 
     algorithm = "perceptron"
     smaller = "fewer features"
+    labels_grow: ClassVar[bool] = True
     state_type = PerceptronState
+    linear = True
 
     @property
     def guarantee(self) -> str:
@@ -62,19 +64,25 @@ class Perceptron(FullInformation, CompiledLearner[PerceptronState]):
 
 @compiled
 def _decide(
-    _: tuple[()], state: PerceptronState, contexts: Contexts, distributions: FloatArray, evidence: FloatArray
+    _: tuple[()],
+    state: PerceptronState,
+    contexts: Contexts,
+    eligible: BoolArray,
+    distributions: FloatArray,
+    evidence: FloatArray,
 ) -> None:
     s = np.empty(state.weights.shape[1])
     for i in range(len(distributions)):
         score_row(state.weights, contexts, i, s)
-        evidence[i, 0] = lead(s, 0.0, distributions[i])
+        evidence[i, 0] = lead_eligible(eligible, i, s, 0.0, distributions[i])
 
 
 @compiled
 def _fold(_: tuple[()], state: PerceptronState, rounds: Rounds) -> None:
     for t in range(len(rounds.labels)):
         led, y = int(rounds.evidence[t, 0]), rounds.true_labels[t]
-        if y >= 0 and y != led and 0 <= led < state.weights.shape[1]:  # a corrupt index must not exceed the array
+        known = y >= 0 and place_of(rounds.eligible, t, y) >= 0
+        if known and y != led and 0 <= led < state.weights.shape[1]:  # a corrupt index must not exceed the array
             indices, values = row(rounds.contexts, t)
             add_to_label(state.weights, y, 1.0, indices, values)
             add_to_label(state.weights, led, -1.0, indices, values)

@@ -2,7 +2,9 @@
 
 from typing import ClassVar, NamedTuple
 
-from learners.base import Contexts, FloatArray, NormPolicy, Rounds
+import numpy as np
+
+from learners.base import BoolArray, Contexts, FloatArray, NormPolicy, Rounds
 from learners.checked_learner import WithoutEvidence
 from learners.compiled_learner import CompiledLearner
 from learners.hyperparameters import hyperparameters
@@ -18,12 +20,17 @@ class UniformState(NamedTuple):
 
 @hyperparameters
 class Uniform(WithoutEvidence, CompiledLearner[UniformState]):
-    """Draws each label with probability 1/K, for every context. Collects unbiased data; a baseline."""
+    """Draws each of the K labels, or of K' eligible ones, with the same probability, whatever the context; a baseline.
+
+    Collects unbiased data.
+    """
 
     algorithm = "uniform"
     # contexts are not read
-    norm_policy: ClassVar[NormPolicy] = "unit"
+    norm_policy: ClassVar[NormPolicy] = "none"
     smaller = "fewer labels"
+    accepts_rewards: ClassVar[bool] = True
+    labels_grow: ClassVar[bool] = True
     state_type = UniformState
 
     @property
@@ -47,9 +54,20 @@ class Uniform(WithoutEvidence, CompiledLearner[UniformState]):
 
 @compiled
 def _decide(
-    _: tuple[()], _state: UniformState, _contexts: Contexts, distributions: FloatArray, _evidence: FloatArray
+    _: tuple[()],
+    _state: UniformState,
+    _contexts: Contexts,
+    eligible: BoolArray,
+    distributions: FloatArray,
+    _evidence: FloatArray,
 ) -> None:
-    distributions[:] = 1.0 / distributions.shape[1]
+    if eligible.shape[1] == 0:
+        distributions[:] = 1.0 / distributions.shape[1]
+        return
+    for i in range(len(distributions)):
+        share = 1.0 / np.count_nonzero(eligible[i])
+        for k in range(distributions.shape[1]):
+            distributions[i, k] = share if eligible[i, k] else 0.0
 
 
 @compiled

@@ -19,12 +19,13 @@ import pydantic
 from learners.algorithms.improper import weak_learners as weak
 from learners.algorithms.improper.boosting_regression import BoostReg, boosted, costs_of
 from learners.algorithms.improper.random_features import random_features
-from learners.base import Contexts, Decisions, FloatArray, IntArray, Rounds
+from learners.base import NO_LABEL, BoolArray, Contexts, Decisions, FloatArray, IntArray, Rounds, every_label
 from learners.checked_learner import CheckedLearner, FullInformation
 from learners.hyperparameters import hyperparameters
+from learners.kernels import place_of
 from learners.layouts import Count, Layout, zero_state
 from learners.mathematics.delayed import Delayed, DelayedUpdate
-from learners.mathematics.exploration import leader, settle_each, softmax
+from learners.mathematics.exploration import leading_rival, settle_each, softmax
 from learners.mathematics.linear_algebra import densify
 
 _CALLS = 20_000  # the time of a weak learner outside of kernels, in multiply-adds
@@ -98,16 +99,25 @@ class AdaBoostOlm(Delayed, FullInformation, CheckedLearner[AdaBoostOlmState]):
             self._weak.start(memory, self._length, self.problem.n_labels)
         return state
 
-    def decide_unchecked(self, state: AdaBoostOlmState, contexts: Contexts) -> Decisions:
-        """Return, for each label, the total weight of the members that answer with it."""
+    def decide_unchecked(
+        self, state: AdaBoostOlmState, contexts: Contexts, eligible: BoolArray | None = None
+    ) -> Decisions:
+        """Return, for each label, the total weight of the members that answer with it.
+
+        Each member answers with its highest-scoring label among the eligible ones.
+        """
+        among = every_label(contexts.n) if eligible is None else eligible
         K, trust = self.problem.n_labels, np.empty(self.weak_learners)
         softmax(state.log_weights, trust)
         distributions = np.zeros((contexts.n, K))
         evidence = np.empty((contexts.n, self.weak_learners, _EVIDENCE))
         for t in range(contexts.n):
-            for i, answer in enumerate(self._answers(state, self._views(contexts, t), evidence[t])):
-                distributions[t, answer] += trust[i]
+            for i, s in enumerate(self._scores(state, self._views(contexts, t), evidence[t])):
+                distributions[t, leading_rival(among, t, s, NO_LABEL)] += trust[i]
         settle_each(distributions)
+        if among.shape[1]:
+            alone = among.sum(axis=1) == 1
+            distributions[alone] = among[alone]
         return Decisions(
             distributions, evidence.reshape(contexts.n, self.weak_learners * _EVIDENCE)[:, : self.evidence_size]
         )
@@ -116,8 +126,8 @@ class AdaBoostOlm(Delayed, FullInformation, CheckedLearner[AdaBoostOlmState]):
         """Update every weak learner and BoostReg with the true label; lower the weights of those that erred."""
         for t in range(rounds.n):
             views, y = self._views(rounds.contexts, t), int(rounds.true_labels[t])
-            if y >= 0:
-                self._learn(state, views, self._evidence(state, views, rounds.evidence[t]), y)
+            if y >= 0 and place_of(rounds.eligible, t, y) >= 0:
+                self._learn(state, views, self._evidence(state, views, rounds.evidence[t]), rounds, t)
             state.rounds[()] += 1
         return state
 
@@ -146,34 +156,36 @@ class AdaBoostOlm(Delayed, FullInformation, CheckedLearner[AdaBoostOlmState]):
         per_learner = self._weak.cost(self._length, K) + _CELL * K * K + _CALLS
         return self.weak_learners * per_learner + d
 
-    def _answers(self, state: AdaBoostOlmState, views: Sequence[FloatArray], evidence: FloatArray) -> list[int]:
-        """Return the answer of each member of the sequence; write their evidence (N, 3)."""
-        weak_learner, s, answers = self._weak, np.zeros(self.problem.n_labels), []
+    def _scores(self, state: AdaBoostOlmState, views: Sequence[FloatArray], evidence: FloatArray) -> list[FloatArray]:
+        """Return the scores (K,) of each member of the sequence; write their evidence (N, 3)."""
+        weak_learner, s, scores = self._weak, np.zeros(self.problem.n_labels), []
         for i in range(self.weak_learners):
             named = weak_learner.predict(state.memories[i], views[i], costs_of(s))
             zeta, s = self._boost_reg(state, i).predict(s, named)
             evidence[i] = named, *zeta
-            answers.append(leader(s))
-        return answers
+            scores.append(s)
+        return scores
 
     def _evidence(self, state: AdaBoostOlmState, views: Sequence[FloatArray], stored: FloatArray) -> FloatArray:
         """Return the evidence (N, 3) of a context: as stored, or recomputed."""
         if self.evidence_size:
             return stored.reshape(self.weak_learners, _EVIDENCE)
         evidence = np.empty((self.weak_learners, _EVIDENCE))
-        self._answers(state, views, evidence)
+        self._scores(state, views, evidence)
         return evidence
 
-    def _learn(self, state: AdaBoostOlmState, views: Sequence[FloatArray], evidence: FloatArray, y: int) -> None:
+    def _learn(
+        self, state: AdaBoostOlmState, views: Sequence[FloatArray], evidence: FloatArray, rounds: Rounds, t: int
+    ) -> None:
         if not self._is_possible(evidence):
             return
-        weak_learner, s = self._weak, np.zeros(self.problem.n_labels)
+        weak_learner, s, y = self._weak, np.zeros(self.problem.n_labels), int(rounds.true_labels[t])
         for i in range(self.weak_learners):
             named, zeta = int(evidence[i, 0]), evidence[i, 1:]
             weak_learner.learn(state.memories[i], views[i], costs_of(s)[y], named, y)
             self._boost_reg(state, i).learn(s, named, zeta, y)
             s = boosted(s, named, zeta)
-            state.log_weights[i] -= float(leader(s) != y)
+            state.log_weights[i] -= float(leading_rival(rounds.eligible, t, s, NO_LABEL) != y)
 
     def _boost_reg(self, state: AdaBoostOlmState, i: int) -> BoostReg:
         return BoostReg(state.inverses[i], state.solutions[i], self.horizon)

@@ -10,13 +10,13 @@ from typing import Annotated, ClassVar, NamedTuple
 
 import numpy as np
 
-from learners.base import ContextNorm, Contexts, FloatArray, IntArray, NormPolicy, Rounds
+from learners.base import BoolArray, ContextNorm, Contexts, FloatArray, IntArray, NormPolicy, Rounds
 from learners.checked_learner import FullInformation, WithoutEvidence
 from learners.compiled_learner import CompiledLearner
 from learners.hyperparameters import hyperparameters
 from learners.kernels import Kernels, compiled, row
 from learners.layouts import Count, Layout, NonNegativeScalar
-from learners.mathematics.exploration import settle
+from learners.mathematics.exploration import condition, settle
 
 
 class AdaHedgeState(NamedTuple):
@@ -33,8 +33,9 @@ class AdaHedge(WithoutEvidence, FullInformation, CompiledLearner[AdaHedgeState])
 
     Answers with the sign of the experts' weighted mean ȳ with probability |ȳ|, and abstains otherwise. Values outside
     [-1, 1] are clipped. A feature missing from a sparse context is 0, an undecided expert. Every true label of 0 or 1
-    updates the weights, even if the answer was to abstain; a true label of 2 only counts as a round. Late feedback uses
-    the weights at its arrival.
+    updates the weights, even if the answer was to abstain or the label was not eligible; a true label of 2 only counts
+    as a round. Late feedback uses the weights at its arrival. Among eligible labels, the distribution is conditioned:
+    p_k over their sum, or uniform if the sum is 0.
 
     Raises:
         pydantic.ValidationError: if the problem does not have exactly 3 labels.
@@ -44,6 +45,8 @@ class AdaHedge(WithoutEvidence, FullInformation, CompiledLearner[AdaHedgeState])
     # the features are predictions: rescaling would change what the experts predict
     norm_policy: ClassVar[NormPolicy] = "reject"
     context_norm: ClassVar[ContextNorm] = "maximum"
+    # a constant would be one more expert
+    intercept: ClassVar[bool] = False
     smaller = "fewer features"
     state_type = AdaHedgeState
 
@@ -89,7 +92,12 @@ def _clipped(prediction: float) -> float:
 
 @compiled
 def _decide(
-    _: tuple[()], state: AdaHedgeState, contexts: Contexts, distributions: FloatArray, _evidence: FloatArray
+    _: tuple[()],
+    state: AdaHedgeState,
+    contexts: Contexts,
+    eligible: BoolArray,
+    distributions: FloatArray,
+    _evidence: FloatArray,
 ) -> None:
     w = np.empty(len(state.losses))
     _weigh(state, w)
@@ -103,6 +111,7 @@ def _decide(
         distributions[i, int(mean > 0.0)] = abs(mean)
         distributions[i, 2] = 1.0 - abs(mean)
         settle(distributions[i])
+        condition(eligible, i, distributions[i])
 
 
 @compiled

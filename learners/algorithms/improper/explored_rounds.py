@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from learners.base import AnyLearner, BoolArray, Contexts, Decisions, Rounds
+from learners.base import AnyLearner, BoolArray, Contexts, Decisions, FloatArray, Rounds, every_label
 from learners.checked_learner import CheckedLearner
 from learners.hyperparameters import Exploration
 from learners.layouts import zero_state
@@ -66,11 +66,16 @@ class ExploredRounds(CheckedLearner[Any]):
             part[...] = first
         return state
 
-    def decide_unchecked(self, state: Any, contexts: Contexts) -> Decisions:
-        """Return (1 - γ) σ + γ/K for each context, with the base's σ; the evidence is the base's, then γ."""
+    def decide_unchecked(self, state: Any, contexts: Contexts, eligible: BoolArray | None = None) -> Decisions:
+        """Return (1 - γ) σ + γ/K for each context, with the base's σ; the evidence is the base's, then γ.
+
+        With eligible labels, σ is the base's distribution over them, and γ/K' the share of each.
+        """
         rate = self.exploration_rate(state.rounds.item())
-        sigma, evidence = self.base_learner.decide_unchecked(self.base_state(state), contexts)
-        mixed = (1.0 - rate) * sigma + rate / self.problem.n_labels
+        sigma, evidence = self.base_learner.decide_unchecked(self.base_state(state), contexts, eligible)
+        among = every_label(contexts.n) if eligible is None else eligible
+        shares = rate / counts_of(among, self.problem.n_labels)[:, None]
+        mixed = (1.0 - rate) * sigma + (np.where(among, shares, 0.0) if among.shape[1] else shares)
         settle_each(mixed)
         return Decisions(mixed, np.concatenate([evidence, np.full((contexts.n, 1), rate)], axis=1))
 
@@ -97,10 +102,18 @@ class ExploredRounds(CheckedLearner[Any]):
 def explored(rounds: Rounds, n_labels: int) -> BoolArray:
     """Check whether each round's label came from the uniform share γ of its distribution: (n,).
 
-    The coin of round i is heads if its residual uniform is below (γ/K) / propensity; γ is its last entry of evidence.
+    The coin of round i is heads if its residual uniform is below (γ/K') / propensity, where K'
+    labels were eligible; γ is its last entry of evidence.
     """
-    coins: BoolArray = rounds.residual_uniforms * rounds.propensities < rounds.evidence[:, -1] / n_labels
+    shares = rounds.evidence[:, -1] / counts_of(rounds.eligible, n_labels)
+    coins: BoolArray = rounds.residual_uniforms * rounds.propensities < shares
     return coins
+
+
+def counts_of(eligible: BoolArray, n_labels: int) -> FloatArray:
+    """Return K' of each row of `eligible`, (n,): the number of labels that the round could answer."""
+    counts = eligible.sum(axis=1) if eligible.shape[1] else np.full(len(eligible), n_labels)
+    return np.asarray(counts, np.float64)
 
 
 def select(rounds: Rounds, which: BoolArray) -> Rounds:

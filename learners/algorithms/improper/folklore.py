@@ -14,14 +14,14 @@ Storing A and G too, to recompute A⁻¹ and h, would double the state without b
 """
 
 import math
-from typing import Annotated, NamedTuple
+from typing import Annotated, ClassVar, NamedTuple
 
 import numpy as np
 
-from learners.base import Contexts, Decisions, FloatArray, Problem, Rounds
+from learners.base import BoolArray, Contexts, Decisions, FloatArray, Problem, Rounds, every_label
 from learners.checked_learner import CheckedLearner, FullInformation
 from learners.hyperparameters import Magnitude, hyperparameters
-from learners.kernels import compiled, compiled_sum
+from learners.kernels import compiled, compiled_sum, narrow, place_of, widen
 from learners.layouts import Count, Layout, Triangle, zero_state
 from learners.mathematics.delayed import Delayed, DelayedUpdate
 from learners.mathematics.exploration import settle, softmax
@@ -62,6 +62,7 @@ class Folklore(Delayed, FullInformation, CheckedLearner[FolkloreState]):
 
     algorithm = "folklore"
     smaller = "gaptron"
+    labels_grow: ClassVar[bool] = True
     state_type = FolkloreState
 
     comparator_bound: Magnitude = 10.0
@@ -100,11 +101,17 @@ class Folklore(Delayed, FullInformation, CheckedLearner[FolkloreState]):
         packed_identity(state.inverse, self.comparator_bound / (2.0 * self.problem.norm_bound), n)
         return state
 
-    def decide_unchecked(self, state: FolkloreState, contexts: Contexts) -> Decisions:
-        """Return softmax(z) for each context; the evidence is z."""
+    def decide_unchecked(
+        self, state: FolkloreState, contexts: Contexts, eligible: BoolArray | None = None
+    ) -> Decisions:
+        """Return softmax(z) for each context; the evidence is z.
+
+        With eligible labels, z solves the same equations restricted to them.
+        """
+        among = every_label(contexts.n) if eligible is None else eligible
         shape = (contexts.n, self.problem.n_labels)
         distributions, z = np.empty(shape), np.empty(shape)
-        _decide(state, self.problem.n_features, contexts, distributions, z)
+        _decide(state, self.problem.n_features, contexts, among, distributions, z)
         return Decisions(distributions, z if self.evidence_size else z[:, :0])
 
     def fold_unchecked(self, state: FolkloreState, rounds: Rounds) -> FolkloreState:
@@ -137,18 +144,48 @@ def regret_bound(comparator_bound: float, problem: Problem, rounds: int) -> floa
 @compiled
 def predict(inverse: FloatArray, solution: FloatArray, x: FloatArray, z: FloatArray) -> None:
     """Write the logits z (K,) for a dense context x (d,)."""
+    predict_eligible(inverse, solution, x, np.ones((1, 0), np.bool_), 0, z)
+
+
+@compiled
+def predict_eligible(
+    inverse: FloatArray, solution: FloatArray, x: FloatArray, eligible: BoolArray, i: int, z: FloatArray
+) -> int:
+    """Write the logits of the labels eligible for context i to the front of z (K,); return K', their count."""
     K, d = len(z), len(x)
     P, offset = np.empty((K, K)), np.empty(K)
     packed_block_forms(inverse, x, P)
     for k in range(K):
         offset[k] = 0.25 * P[k, k] - 0.5 * _inner(solution, k * d, x)
     P *= 0.5
-    solve_fixed_point(P, offset, z)
+    n = narrow(eligible, i, offset)
+    if n < K:
+        for k in range(K):
+            narrow(eligible, i, P[k])
+        P = np.ascontiguousarray(P[eligible[i], :n])
+    solve_fixed_point(P, offset[:n], z[:n])
+    return n
 
 
 @compiled
 def learn(inverse: FloatArray, solution: FloatArray, constant: float, x: FloatArray, z: FloatArray, y: int) -> None:
-    """Add the surrogate at logits z (K,) of a dense context x (d,) with label y, 0 … K-1.
+    """Add the surrogate at logits z (K,) of a dense context x (d,) with label y, 0 … K-1."""
+    sigma = np.empty(len(z))
+    softmax(z, sigma)
+    learn_at(inverse, solution, constant, x, z, sigma, y)
+
+
+@compiled
+def learn_at(
+    inverse: FloatArray,
+    solution: FloatArray,
+    constant: float,
+    x: FloatArray,
+    z: FloatArray,
+    sigma: FloatArray,
+    y: int,
+) -> None:
+    """Do the same as `learn`, with the probabilities σ (K,) of the labels; labels with σ = z = 0 are not learned.
 
     A += γ S ⊗ xx' and G += r ⊗ x with r = σ - e_y - 2γSz become A⁻¹ -= V M V' and h += V(r - M(b + Pr)) with
     V = A⁻¹(I ⊗ x), M = γ (I + γSP)⁻¹ S = γ TT', T = L C'⁻¹, S = LL' and CC' = I + γL'PL.
@@ -157,7 +194,7 @@ def learn(inverse: FloatArray, solution: FloatArray, constant: float, x: FloatAr
     V, P, T, r, w = np.empty((K, n)), np.empty((K, K)), np.empty((K, K - 1)), np.empty(K), np.empty(K)
     packed_times_each_block(inverse, x, V)
     _forms(V, x, P)
-    _gradient_and_factor(constant, z, y, P, r, T)
+    _gradient_and_factor(constant, z, sigma, y, P, r, T)
     for k in range(K):
         w[k] = _inner(solution, k * len(x), x) + _inner(P[k], 0, r)
     for k in range(K):
@@ -173,10 +210,11 @@ def learn(inverse: FloatArray, solution: FloatArray, constant: float, x: FloatAr
 
 
 @compiled
-def _gradient_and_factor(constant: float, z: FloatArray, y: int, P: FloatArray, r: FloatArray, T: FloatArray) -> None:
+def _gradient_and_factor(
+    constant: float, z: FloatArray, sigma: FloatArray, y: int, P: FloatArray, r: FloatArray, T: FloatArray
+) -> None:
     K = len(z)
-    sigma, factor, cholesky = np.empty(K), np.empty((K, K - 1)), np.zeros((K - 1, K - 1))
-    softmax(z, sigma)
+    factor, cholesky = np.empty((K, K - 1)), np.zeros((K - 1, K - 1))
     covariance_times(sigma, z, r)
     for k in range(K):
         r[k] = sigma[k] - 2.0 * constant * r[k]
@@ -214,24 +252,34 @@ def _add(vector: FloatArray, factor: float, other: FloatArray) -> None:
 
 
 @compiled
-def _decide(state: FolkloreState, d: int, contexts: Contexts, distributions: FloatArray, z: FloatArray) -> None:
+def _decide(
+    state: FolkloreState, d: int, contexts: Contexts, eligible: BoolArray, distributions: FloatArray, z: FloatArray
+) -> None:
     x = np.empty(d)
     for i in range(len(z)):
         densify(contexts, i, x)
-        predict(state.inverse, state.solution, x, z[i])
-        softmax(z[i], distributions[i])
-        settle(distributions[i])
+        n = predict_eligible(state.inverse, state.solution, x, eligible, i, z[i])
+        softmax(z[i][:n], distributions[i][:n])
+        settle(distributions[i][:n])
+        widen(eligible, i, distributions[i])
+        widen(eligible, i, z[i])
 
 
 @compiled
 def _fold(state: FolkloreState, constant: float, d: int, as_of_prediction: bool, rounds: Rounds) -> None:
-    x, z = np.empty(d), np.empty(len(state.solution) // d)
+    K = len(state.solution) // d
+    x, z, sigma = np.empty(d), np.empty(K), np.empty(K)
     for t in range(len(rounds.labels)):
-        if rounds.true_labels[t] >= 0:
+        y = rounds.true_labels[t]
+        if y >= 0 and place_of(rounds.eligible, t, y) >= 0:
             densify(rounds.contexts, t, x)
             if as_of_prediction:
                 z[:] = rounds.evidence[t]
+                n = narrow(rounds.eligible, t, z)
             else:
-                predict(state.inverse, state.solution, x, z)
-            learn(state.inverse, state.solution, constant, x, z, rounds.true_labels[t])
+                n = predict_eligible(state.inverse, state.solution, x, rounds.eligible, t, z)
+            softmax(z[:n], sigma[:n])
+            widen(rounds.eligible, t, sigma)
+            widen(rounds.eligible, t, z)
+            learn_at(state.inverse, state.solution, constant, x, z, sigma, y)
         state.rounds[()] += 1

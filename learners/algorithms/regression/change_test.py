@@ -11,6 +11,9 @@ The exponential of a positive sum is at most the statistic of Shiryaev and Rober
 never exceeds the tested share, that statistic minus the number of rounds is a supermartingale. So a restart within n
 rounds has probability at most n α for the threshold -ln α, and the mean time to a false restart is at least 1/α, as in
 Lorden 1971. Waiting for the cost only delays restarts.
+
+A loss in [0, 1] counts as that share of a mistake. All of this holds for the expected loss in the place of the
+probability of a mistake, because the exponential of an average is at most the average of the exponentials.
 """
 
 import math
@@ -42,17 +45,17 @@ class Past(NamedTuple):
     """The rounds since the last restart, before the one to be tested."""
 
     rounds: int
-    mistakes: int
+    mistakes: float  # the sum of 1 - reward
 
 
 @compiled
-def detect_change(test: FloatArray, past: Past, wrong: bool, threshold: float, n_labels: int) -> bool:
+def detect_change(test: FloatArray, past: Past, loss: float, threshold: float, n_labels: int) -> bool:
     """Take one round into account; return whether to restart before folding it.
 
     Args:
         test: (3,), changed; the caller resets it to zero at a restart.
         past: the rounds before this one.
-        wrong: whether this round's answer was wrong.
+        loss: 1 - reward of this round, in [0, 1]; 1 for a mistake.
         threshold: -ln α > 0, in nats.
         n_labels: K.
     """
@@ -64,13 +67,13 @@ def detect_change(test: FloatArray, past: Past, wrong: bool, threshold: float, n
     if test[_SUM] <= 0.0:
         cost = max(_LEAST_COST * n_labels, past.mistakes - past.rounds * test[_RECENT])
         test[_SUM], test[_EXCESS] = 0.0, -_FRACTION_TO_PAY * cost
-    test[_SUM] += math.log(after / before) if wrong else math.log((1.0 - after) / (1.0 - before))
-    test[_EXCESS] += (1.0 if wrong else 0.0) - before
+    test[_SUM] += loss * math.log(after / before) + (1.0 - loss) * math.log((1.0 - after) / (1.0 - before))
+    test[_EXCESS] += loss - before
     return bool(test[_SUM] > threshold and test[_EXCESS] > 0.0)
 
 
 @compiled
-def note_round(test: FloatArray, rounds: int, wrong: bool) -> None:
+def note_round(test: FloatArray, rounds: int, loss: float) -> None:
     """Update the recent share of mistakes; `rounds` counts this one."""
     rate = min(1.0, (_DECAY + 1.0) / (rounds + _DECAY))
-    test[_RECENT] += ((1.0 if wrong else 0.0) - test[_RECENT]) * rate
+    test[_RECENT] += (loss - test[_RECENT]) * rate

@@ -1,10 +1,17 @@
-"""Values relative to the running root mean square of their feature's non-zero values, so that units do not matter.
+"""Values relative to the running mean and deviation of their feature, so that neither units nor offsets matter.
 
 Stéphane Ross, Paul Mineiro, John Langford, "Normalized Online Learning", UAI 2013, scale each feature by its largest
 value so far. One outlier then makes all later values small. A root mean square of clipped values is robust.
+
+A large mean slows learning down as well: with age and income as they are, all contexts point in nearly the same
+direction. So features that nearly all contexts have are centred (Welford 1962, with clipped values), if a feature that
+never changed, an intercept, can take up the means. Other features keep their zeros, and so do contexts without an
+intercept. The cost stays proportional to the number of non-zeros: most centred features are non-zero.
 """
 
 import math
+
+import numpy as np
 
 from learners.base import FloatArray, IntArray
 from learners.kernels import compiled
@@ -15,31 +22,169 @@ LARGEST_VALUE = 5.0
 _LARGEST_SCALE = 1e308
 """Keeps the scale finite."""
 
+_LARGEST_MEAN = 1e307
+"""Values are clipped to this magnitude where means are computed, so that differences are finite."""
+
+_USUAL = 0.9
+"""The share of rounds in which a centred feature is not zero, at least."""
+
+_LEAST_DEVIATION = 1e-10
+"""A centred feature has a larger deviation, as a share of its mean: a smaller one may be rounding."""
+
+_CLIPPED_SHARE = 0.1
+"""A value with at least this share of the estimates is not clipped: the first estimates are rough."""
+
+_FEW, _FAR = 10.0, 100.0
+"""If one of the first ten values is a hundred times smaller than the scale, an earlier one was an outlier, and the
+estimates start again from the smaller value. A scale that is too small grows within a few rounds, as clipped values
+multiply it; one that is too large would take as many rounds as the square of the error."""
+
+_LARGEST_RATIO = 1e50
+"""Keeps the squares of ratios finite."""
+
+_SCALE, _VALUES, _DEVIATION, _MEASURED = range(4)
+"""Columns of `scales`."""
+
 
 @compiled
-def write_relative(scales: FloatArray, indices: IntArray, values: FloatArray, z: FloatArray) -> None:
-    """Write x_i / S_i, clipped, to z (nnz,); 0 for a feature without a scale. `scales` (R, 2) holds S and a count."""
-    for position in range(len(values)):
-        z[position] = _relative(values[position], scales[indices[position], 0])
+def write_relative(
+    scales: FloatArray,
+    means: FloatArray,
+    rounds: int,
+    centred: int,
+    indices: IntArray,
+    values: FloatArray,
+    where: IntArray,
+    z: FloatArray,
+) -> int:
+    """Write the relative values of a context, clipped: x_i / S_i, or (x_i - mean_i) / deviation_i where centred.
+
+    Args:
+        scales: (R, 4), of each feature S_i, the number of its non-zero values, the deviation, and the number of values
+            that the mean and the deviation are taken from: those while the feature was usual.
+        means: (R,).
+        rounds: the rounds measured so far.
+        centred: only features below this one may be centred; those that are, also have a relative value for 0.
+        indices: the features of the context, distinct.
+        values: its values, not zero.
+        where: receives the features with a relative value; at least `centred` entries longer than the context.
+        z: receives the relative values, as long as `where`; 0 for a feature without a scale.
+
+    Returns:
+        The number of relative values.
+    """
+    n, present = len(values), 0
+    for position in range(n):
+        i = indices[position]
+        where[position] = i
+        if i < centred:
+            present += 1
+            z[position] = _centred(scales, means, rounds, i, values[position])
+        else:
+            z[position] = _clipped(values[position], scales[i, _SCALE])
+    return n if present == centred else _write_zeros(scales, means, rounds, centred, n, where, z)
 
 
 @compiled
-def _relative(x: float, scale: float) -> float:
+def _write_zeros(
+    scales: FloatArray, means: FloatArray, rounds: int, centred: int, n: int, where: IntArray, z: FloatArray
+) -> int:
+    """Append the relative values of centred features that are not among the first n of `where`."""
+    present, end = np.zeros(centred, np.bool_), n
+    for position in range(n):
+        if where[position] < centred:
+            present[where[position]] = True
+    for i in range(centred):
+        if not present[i] and _is_centred(scales, means, rounds, i):
+            where[end], z[end] = i, _clipped(-means[i], scales[i, _DEVIATION])
+            end += 1
+    return end
+
+
+@compiled
+def _is_centred(scales: FloatArray, means: FloatArray, rounds: int, i: int) -> bool:
+    usual: bool = scales[i, _VALUES] >= _USUAL * rounds
+    return usual and scales[i, _DEVIATION] > _LEAST_DEVIATION * abs(means[i])
+
+
+@compiled
+def _centred(scales: FloatArray, means: FloatArray, rounds: int, i: int, x: float) -> float:
+    if _is_centred(scales, means, rounds, i):
+        return _clipped(x - means[i], scales[i, _DEVIATION])
+    return _clipped(x, scales[i, _SCALE])
+
+
+@compiled
+def _clipped(x: float, scale: float) -> float:
     return min(LARGEST_VALUE, max(-LARGEST_VALUE, x / scale)) if scale > 0.0 else 0.0
 
 
 @compiled
-def measure(scales: FloatArray, indices: IntArray, values: FloatArray, z: FloatArray) -> float:
-    """Take the values x_i ≠ 0 into the scales; write x_i / S_i, clipped, to z (nnz,); return Σ z²."""
+def size_of(z: FloatArray) -> float:
+    """Return ‖z‖²."""
     total = 0.0
-    for position in range(len(values)):
-        i, x = indices[position], abs(values[position])
-        scales[i, 1] += 1.0
-        if scales[i, 0] > 0.0:
-            ratio = min(LARGEST_VALUE, x / scales[i, 0])
-            scales[i, 0] = min(_LARGEST_SCALE, scales[i, 0] * math.sqrt(1.0 + (ratio * ratio - 1.0) / scales[i, 1]))
-        else:
-            scales[i, 0] = x
-        z[position] = _relative(values[position], scales[i, 0])
-        total += z[position] ** 2
+    for one in z:
+        total += one * one
     return total
+
+
+@compiled
+def measure(
+    scales: FloatArray,
+    means: FloatArray,
+    rounds: int,
+    centred: int,
+    centring: bool,
+    indices: IntArray,
+    values: FloatArray,
+) -> tuple[int, bool]:
+    """Take the values x_i ≠ 0 of one round into the scales, and into the means if `centring`.
+
+    Other arguments are as for `write_relative`; `rounds` counts this one.
+
+    Returns:
+        `centred` for the next context, and whether a feature has had one value in all rounds, if `centring`.
+    """
+    intercept = False
+    for position in range(len(values)):
+        i, x = indices[position], values[position]
+        scales[i, _VALUES] += 1.0
+        _measure_size(scales, means, i, abs(x))
+        if not centring or scales[i, _VALUES] < _USUAL * rounds:
+            continue
+        most = min(_LARGEST_MEAN, LARGEST_VALUE * scales[i, _SCALE])
+        _measure_deviation(scales, means, i, min(most, max(-most, x)))
+        if scales[i, _DEVIATION] == 0.0:
+            intercept = intercept or scales[i, _VALUES] == rounds
+        elif i >= centred and _is_centred(scales, means, rounds, i):
+            centred = i + 1
+    return centred, intercept
+
+
+@compiled
+def _measure_size(scales: FloatArray, means: FloatArray, i: int, size: float) -> None:
+    scale = scales[i, _SCALE]
+    if scales[i, _VALUES] <= _FEW and size < scale / _FAR:
+        scales[i, _SCALE] = size
+        means[i] = scales[i, _DEVIATION] = scales[i, _MEASURED] = 0.0
+    elif scale > 0.0:
+        ratio = min(LARGEST_VALUE, size / scale)
+        scale *= math.sqrt(1.0 + (ratio * ratio - 1.0) / scales[i, _VALUES])
+        scales[i, _SCALE] = min(_LARGEST_SCALE, scale)
+    else:
+        scales[i, _SCALE] = size
+
+
+@compiled
+def _measure_deviation(scales: FloatArray, means: FloatArray, i: int, x: float) -> None:
+    scales[i, _MEASURED] += 1.0
+    share, difference, deviation = 1.0 / scales[i, _MEASURED], x - means[i], scales[i, _DEVIATION]
+    if deviation == 0.0:
+        scales[i, _DEVIATION] = abs(difference) * math.sqrt((1.0 - share) * share)
+    else:
+        most = LARGEST_VALUE * deviation if share < _CLIPPED_SHARE else math.inf
+        difference = min(most, max(-most, difference))
+        ratio = min(_LARGEST_RATIO, abs(difference) / deviation)
+        deviation *= math.sqrt(1.0 + (ratio * ratio * (1.0 - share) - 1.0) * share)
+        scales[i, _DEVIATION] = min(_LARGEST_SCALE, deviation)
+    means[i] += difference * share

@@ -15,7 +15,7 @@ from learners.algorithms.regression.feature_rows import (
     rows_in_use,
     to_rows,
 )
-from learners.base import Contexts, Decisions, IntArray, Rounds, StateT
+from learners.base import BoolArray, Contexts, Decisions, IntArray, Rounds, StateT
 from learners.compiled_learner import CompiledLearner
 from learners.hyperparameters import hyperparameters
 from learners.layouts import FEWEST_ROWS, Layout, resized
@@ -27,11 +27,11 @@ RowCounts: TypeAlias = Annotated[IntArray, Layout("int64", ("2",), least=0.0)]
 
 
 @hyperparameters
-class GrowingLearner(CompiledLearner[StateT]):
-    """A compiled learner that gives a row of its state to each feature when it is first folded.
+class GrowingRows:
+    """A learner that gives a row of its state to each feature when it is first folded.
 
-    Its kernels get contexts whose indices are rows. A prediction ignores features without a row. Once `max_features`
-    rows are in use, updates ignore further features too, and count their entries.
+    A prediction ignores features without a row. Once `max_features` rows are in use, updates ignore further features
+    too, and count their entries.
     """
 
     max_features: Annotated[
@@ -47,18 +47,38 @@ class GrowingLearner(CompiledLearner[StateT]):
     @property
     def most_rows(self) -> int:
         """The largest number of rows."""
-        return min(self.max_features, self.problem.n_features)
+        return min(self.max_features, int(self.problem.n_features))  # type: ignore[attr-defined]
 
     @property
     def slot_values(self) -> int:
         """The number of values of a slot: 0 for an empty one, or 1 + row."""
         return self.most_rows + 1
 
-    def decide_unchecked(self, state: StateT, contexts: Contexts) -> Decisions:
+    def grown(self, state: Any) -> Any:
+        """Return the state with twice as many rows, at most `most_rows`."""
+        rows = max(FEWEST_ROWS, 2 * len(rows_of(state).features))
+        larger = resized(self, state, min(rows, self.most_rows))
+        index_features(rows_of(larger))
+        return larger
+
+    def warnings(self, state: Any, /) -> list[str]:
+        """See `Learner.warnings`."""
+        ignored = int(rows_of(state).counts[IGNORED])
+        if not ignored:
+            return []
+        rows = f"{rows_in_use(rows_of(state)):,} of {self.most_rows:,} rows are in use"
+        return [f"max_features: {rows}; {ignored:,} values of further features were ignored."]
+
+
+@hyperparameters
+class GrowingLearner(GrowingRows, CompiledLearner[StateT]):
+    """A compiled learner with growing rows; its kernels get contexts whose indices are rows."""
+
+    def decide_unchecked(self, state: StateT, contexts: Contexts, eligible: BoolArray | None = None) -> Decisions:
         """See `Learner.decide_unchecked`."""
-        room = _room(contexts)
-        to_rows(_rows(state), contexts, room, 0, READ)
-        return super().decide_unchecked(state, room)
+        room = room_for(contexts)
+        to_rows(rows_of(state), contexts, room, 0, READ)
+        return super().decide_unchecked(state, room, eligible)
 
     def fold_unchecked(self, state: StateT, rounds: Rounds) -> StateT:
         """See `Learner.fold_unchecked`."""
@@ -67,34 +87,32 @@ class GrowingLearner(CompiledLearner[StateT]):
 
     def prepare(self, state: StateT, contexts: Contexts) -> tuple[StateT, Contexts]:
         """See `CompiledLearner.prepare`."""
-        done, room = 0, _room(contexts)
+        done, room = 0, room_for(contexts)
         while True:
-            rows = _rows(state)
+            rows = rows_of(state)
             mode = ADD if len(rows.features) < self.most_rows else ADD_OR_IGNORE
             done = to_rows(rows, contexts, room, done, mode)
             if done == contexts.n:
                 return state, room
-            state = self._grown(state)
+            state = self.grown(state)
 
-    def _grown(self, state: StateT) -> StateT:
-        rows = max(FEWEST_ROWS, 2 * len(_rows(state).features))
-        larger: StateT = resized(self, state, min(rows, self.most_rows))
-        index_features(_rows(larger))
-        return larger
-
-    def warnings(self, state: StateT, /) -> list[str]:
-        """See `Learner.warnings`."""
-        ignored = int(_rows(state).counts[IGNORED])
-        if not ignored:
-            return []
-        rows = f"{rows_in_use(_rows(state)):,} of {self.most_rows:,} rows are in use"
-        return [f"max_features: {rows}; {ignored:,} values of further features were ignored."]
+    def rows_of_entries(self, state: StateT, contexts: Contexts) -> IntArray:
+        """Return the row of each entry of one context, (m,); -1 where the feature has none, or the value is zero."""
+        m = len(contexts.values)
+        single = Contexts(np.arange(m + 1, dtype=np.int64), contexts.indices, contexts.values, False)
+        room = room_for(single)
+        to_rows(rows_of(state), single, room, 0, READ)
+        rows = np.full(m, -1, np.int64)
+        rows[np.diff(room.starts) > 0] = room.indices[: room.starts[-1]]
+        return rows
 
 
-def _rows(state: Any) -> FeatureRows:
+def rows_of(state: Any) -> FeatureRows:
+    """Return the table of a state, as views."""
     return FeatureRows(state.features, state.slots.reshape(-1), state.row_counts)
 
 
-def _room(contexts: Contexts) -> Contexts:
+def room_for(contexts: Contexts) -> Contexts:
+    """Return room for contexts with as many entries."""
     nonzeros = len(contexts.values)
     return Contexts(np.zeros(contexts.n + 1, np.int64), np.empty(nonzeros, np.int64), np.empty(nonzeros), False)

@@ -12,8 +12,8 @@ evaluated when each round is folded, exceeds that of the better model by at most
 
 import math
 
-from learners.base import FloatArray, IntArray
-from learners.kernels import compiled
+from learners.base import BoolArray, FloatArray, IntArray, Rounds
+from learners.kernels import compiled, narrow, place_of, widen
 from learners.mathematics.exploration import softmax
 from learners.mathematics.linear_algebra import score
 
@@ -44,21 +44,36 @@ def share_of_softmax(label_loss: float, softmax_loss: float) -> float:
 
 @compiled
 def mix(
-    share: float, W: FloatArray, V: FloatArray, indices: IntArray, z: FloatArray, room: FloatArray, h: FloatArray
-) -> None:
-    """Write π q + (1 - π) f to h (K,), for weights W and V (R, K); room (K,) is scratch space."""
+    share: float,
+    W: FloatArray,
+    V: FloatArray,
+    indices: IntArray,
+    z: FloatArray,
+    eligible: BoolArray,
+    i: int,
+    room: FloatArray,
+    h: FloatArray,
+) -> int:
+    """Write π q + (1 - π) f of the labels eligible for context i to the front of h (K,); return K', their count.
+
+    The weights W and V are (R, K); room (K,) is scratch space. The softmax q is over the eligible labels.
+    """
     h[:] = 0.0
+    n = len(h)
     if share < 1.0:
         room[:] = 0.0
         score(W, indices, z, room)
-        for k in range(len(h)):
+        n = narrow(eligible, i, room)
+        for k in range(n):
             h[k] = (1.0 - share) * _logistic(room[k])
     if share > 0.0:
         room[:] = 0.0
         score(V, indices, z, room)
-        softmax(room, room)
-        for k in range(len(h)):
+        n = narrow(eligible, i, room)
+        softmax(room[:n], room[:n])
+        for k in range(n):
             h[k] += share * _clipped(room[k])
+    return n
 
 
 @compiled
@@ -73,7 +88,7 @@ def _clipped(chance: float) -> float:
 
 @compiled
 def teach_label(
-    step: float, W: FloatArray, G: FloatArray, k: int, right: bool, indices: IntArray, z: FloatArray, size: float
+    step: float, W: FloatArray, G: FloatArray, k: int, reward: float, indices: IntArray, z: FloatArray, size: float
 ) -> float:
     """Take one step on the regression of label k, on W and G (R, K), in place.
 
@@ -82,26 +97,35 @@ def teach_label(
         W: the weights.
         G: the sums of squared gradients.
         k: the served label.
-        right: the bit.
+        reward: in [0, 1]; 1 or 0 for a bit.
         indices: rows of W and G.
         z: the context.
         size: ‖z‖².
 
     Returns:
-        The log loss before the step, in nats.
+        The log loss before the step, in nats: that of both bits, weighed by the reward.
     """
     s = 0.0
     for position in range(len(z)):
         s += z[position] * W[indices[position], k]
     chance = _logistic(s)
-    residual = chance - 1.0 if right else chance
+    residual = chance - reward
     bounded = _bounded(step, _LARGEST_CHANGE, residual, size)
     for position in range(len(z)):
         i, g = indices[position], residual * z[position]
         information = G[i, k] + g * g
         G[i, k] = information
         W[i, k] = _moved(W[i, k], bounded * g / (_PRIOR + information))
-    return -math.log(chance if right else 1.0 - chance)
+    return _log_loss(chance, reward)
+
+
+@compiled
+def _log_loss(chance: float, reward: float) -> float:
+    if reward >= 1.0:
+        return -math.log(chance)
+    if reward <= 0.0:
+        return -math.log(1.0 - chance)
+    return -reward * math.log(chance) - (1.0 - reward) * math.log(1.0 - chance)
 
 
 @compiled
@@ -121,22 +145,26 @@ def teach_softmax(
     growth: float,
     V: FloatArray,
     H: FloatArray,
-    label: int,
-    right: bool,
+    rounds: Rounds,
+    t: int,
     indices: IntArray,
     z: FloatArray,
     size: float,
     q: FloatArray,
 ) -> float:
-    """Take one step on the softmax model, on V and H (R, K), in place; as `teach_label`.
+    """Take one step on the softmax model, on V and H (R, K), in place; as `teach_label`, from round t.
 
-    `growth` multiplies the step and the largest change; q (K,) is scratch space.
+    The softmax is over the labels that were eligible, at least two; only their weights move. `growth` multiplies the
+    step and the largest change; q (K,) is scratch space.
     """
+    label, reward = rounds.labels[t], rounds.rewards[t]
     q[:] = 0.0
     score(V, indices, z, q)
-    softmax(q, q)
-    chance = _clipped(q[label])
-    _write_gradient(label, right, q)
+    n, place = narrow(rounds.eligible, t, q), place_of(rounds.eligible, t, label)
+    softmax(q[:n], q[:n])
+    chance = _clipped(q[place])
+    _write_gradient(place, reward, q[:n])
+    widen(rounds.eligible, t, q)
     bounded = _bounded(growth * step, growth * _LARGEST_CHANGE, q[label], size)
     for position in range(len(z)):
         i, x = indices[position], z[position]
@@ -145,17 +173,18 @@ def teach_softmax(
             information = H[i, k] + g * g
             H[i, k] = information
             V[i, k] = _moved(V[i, k], bounded * g / (_PRIOR + information))
-    return -math.log(chance if right else 1.0 - chance)
+    return _log_loss(chance, reward)
 
 
 @compiled
-def _write_gradient(label: int, right: bool, q: FloatArray) -> None:
-    """Replace chances q (K,) by the gradient of -ln of the bit's likelihood in the scores; its largest entry is k's."""
-    if right:
-        q[label] -= 1.0
-        return
+def _write_gradient(label: int, reward: float, q: FloatArray) -> None:
+    """Replace chances q (K',) by the gradient of the log loss in the scores; its largest entry is the label's.
+
+    It is reward times the gradient of -ln q_k plus 1 - reward times that of -ln (1 - q_k).
+    """
     served = q[label]
     others = max(1.0 - served, _LEAST_CHANCE)
+    factor = reward - (1.0 - reward) * served / others
     for k in range(len(q)):
-        q[k] *= -served / others
-    q[label] = served
+        q[k] *= factor
+    q[label] = served - reward

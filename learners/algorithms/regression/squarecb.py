@@ -14,11 +14,11 @@ from typing import Annotated, ClassVar, NamedTuple
 import numpy as np
 import pydantic
 
-from learners.base import Contexts, FloatArray, IntArray, NormPolicy, Rounds
+from learners.base import BoolArray, Contexts, FloatArray, IntArray, NormPolicy, Rounds
 from learners.checked_learner import WithoutEvidence
 from learners.compiled_learner import CompiledLearner
 from learners.hyperparameters import LeastExploration, hyperparameters
-from learners.kernels import Kernels, compiled, row
+from learners.kernels import Kernels, compiled, narrow, row, widen
 from learners.layouts import Count, LabelVectors, Layout, NonNegativeScalar, zero_state
 from learners.mathematics.exploration import logistic, weigh_by_gap
 from learners.mathematics.linear_algebra import score_row
@@ -59,10 +59,13 @@ class SquareCb(WithoutEvidence, CompiledLearner[SquareCbState]):
     """
 
     algorithm = "squarecb"
-    # the published benchmarks use unit contexts, although the steps are scale-free
-    norm_policy: ClassVar[NormPolicy] = "unit"
+    # the steps are scale-free
+    norm_policy: ClassVar[NormPolicy] = "none"
     smaller = "fewer features"
+    accepts_rewards: ClassVar[bool] = True
+    labels_grow: ClassVar[bool] = True
     state_type = SquareCbState
+    linear = True
 
     gap_scale: Annotated[float, pydantic.Field(ge=1e-3, le=1e6)] = 8.0
     """c of γ_t = c √(K t): larger values explore less."""
@@ -100,14 +103,21 @@ class SquareCb(WithoutEvidence, CompiledLearner[SquareCbState]):
 
 @compiled
 def _decide(
-    parameters: _Parameters, state: SquareCbState, contexts: Contexts, distributions: FloatArray, _: FloatArray
+    parameters: _Parameters,
+    state: SquareCbState,
+    contexts: Contexts,
+    eligible: BoolArray,
+    distributions: FloatArray,
+    _: FloatArray,
 ) -> None:
     K = distributions.shape[1]
     f, gap_weight = np.empty(K), parameters.gap_scale * math.sqrt(K * (state.rounds.item() + 1.0))
     for i in range(len(distributions)):
         score_row(state.weights, contexts, i, f)
         logistic(f)
-        weigh_by_gap(f, gap_weight, parameters.least_exploration, distributions[i])
+        n = narrow(eligible, i, f)
+        weigh_by_gap(f[:n], gap_weight, parameters.least_exploration, distributions[i][:n])
+        widen(eligible, i, distributions[i])
 
 
 @compiled
@@ -117,8 +127,7 @@ def _fold(parameters: _Parameters, state: SquareCbState, rounds: Rounds) -> None
         _measure(state, indices, values)
         state.rounds[()] += 1
         if state.relative_sizes.item() > 0.0:
-            reward = 1.0 if rounds.correct[t] else 0.0
-            _update(parameters.learning_rate, state, rounds.labels[t], reward, indices, values)
+            _update(parameters.learning_rate, state, rounds.labels[t], rounds.rewards[t], indices, values)
 
 
 @compiled

@@ -11,7 +11,7 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from learners.base import Contexts, FloatArray, IntArray, NormPolicy, Rounds
+from learners.base import BoolArray, Contexts, FloatArray, IntArray, Rounds
 from learners.checked_learner import WithoutEvidence
 from learners.compiled_learner import CompiledLearner
 from learners.hyperparameters import LeastExploration, Magnitude, TheoremExploration, hyperparameters
@@ -60,11 +60,12 @@ class EpsilonGreedyRidge(WithoutEvidence, CompiledLearner[EpsilonGreedyRidgeStat
     """
 
     algorithm = "epsilon-greedy-ridge"
-    # the published benchmarks use unit contexts
-    norm_policy: ClassVar[NormPolicy] = "unit"
     smaller = "squarecb"
+    accepts_rewards: ClassVar[bool] = True
+    labels_grow: ClassVar[bool] = True
     added_arrays = frozenset({"matrices", "targets", "unchecked"})
     state_type = EpsilonGreedyRidgeState
+    linear = True
 
     regularization: Magnitude = 1.0
     """a > 0, the penalty on squared weights."""
@@ -141,11 +142,12 @@ def _decide(
     parameters: _Parameters,
     state: EpsilonGreedyRidgeState,
     contexts: Contexts,
+    eligible: BoolArray,
     distributions: FloatArray,
     _: FloatArray,
 ) -> None:
     rate = scheduled_rate(parameters.exploration, state.rounds.item())
-    decide_greedily(state.weights, rate, contexts, distributions)
+    decide_greedily(state.weights, rate, contexts, eligible, distributions)
 
 
 @compiled
@@ -156,8 +158,7 @@ def _fold(parameters: _Parameters, state: EpsilonGreedyRidgeState, rounds: Round
         indices, values = row(rounds.contexts, t)
         for position in range(len(values)):
             x[indices[position]] = values[position]
-        reward = 1.0 if rounds.correct[t] else 0.0
-        _update(parameters.regularization, state, rounds.labels[t], x, indices, reward, v)
+        _update(parameters.regularization, state, rounds.labels[t], x, indices, rounds.rewards[t], v)
         for position in range(len(values)):
             x[indices[position]] = 0.0
         state.rounds[()] += 1

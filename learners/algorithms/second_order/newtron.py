@@ -4,15 +4,15 @@ Elad Hazan and Satyen Kale, "Newtron: an Efficient Bandit Algorithm for Online M
 NIPS 2011, Algorithm 1, in the form that `learners.algorithms.second_order.pnewtron` describes.
 """
 
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
 from learners.algorithms.second_order.pnewtron import Alpha, Beta, Parameters, Radius, Rate, ball_of
-from learners.base import Contexts, FloatArray, Rounds
+from learners.base import BoolArray, Contexts, FloatArray, Rounds
 from learners.compiled_learner import CompiledLearner
 from learners.hyperparameters import hyperparameters
-from learners.kernels import Kernels, compiled, row
+from learners.kernels import Kernels, compiled, narrow, place_of, row, widen
 from learners.layouts import Count, LabelVectors, Triangle, zero_state
 from learners.mathematics.ball import ball_minimizer
 from learners.mathematics.delayed import Delayed, DelayedUpdate
@@ -47,7 +47,9 @@ class Newtron(Delayed, CompiledLearner[NewtronState]):
 
     algorithm = "newtron"
     smaller = "pnewtron"
+    labels_grow: ClassVar[bool] = True
     state_type = NewtronState
+    linear = True
 
     exploration: Rate = "anytime"
     alpha: Alpha = 10.0
@@ -95,14 +97,22 @@ class Newtron(Delayed, CompiledLearner[NewtronState]):
 
 @compiled
 def _decide(
-    parameters: Parameters, state: NewtronState, contexts: Contexts, distributions: FloatArray, evidence: FloatArray
+    parameters: Parameters,
+    state: NewtronState,
+    contexts: Contexts,
+    eligible: BoolArray,
+    distributions: FloatArray,
+    evidence: FloatArray,
 ) -> None:
     rate, s = scheduled_rate(parameters.exploration, state.rounds.item()), np.empty(state.weights.shape[1])
     for i in range(len(distributions)):
         score_row(state.weights, contexts, i, s)
-        soften(s, parameters.alpha, rate, distributions[i])
+        n = narrow(eligible, i, s)
+        soften(s[:n], parameters.alpha, rate, distributions[i][:n])
+        widen(eligible, i, distributions[i])
         if parameters.as_of_prediction:
             evidence[i] = s
+            widen(eligible, i, evidence[i])
 
 
 @compiled
@@ -118,13 +128,16 @@ def _fold(parameters: Parameters, state: NewtronState, rounds: Rounds) -> None:
             s[:] = rounds.evidence[t]
         else:
             score_row(state.weights, rounds.contexts, t, s)
-        kappa = gradient_estimate(alpha, s, rounds.labels[t], rounds.correct[t], rounds.propensities[t], c)
+        n, place = narrow(rounds.eligible, t, s), place_of(rounds.eligible, t, rounds.labels[t])
+        kappa = gradient_estimate(alpha, s[:n], place, rounds.correct[t], rounds.propensities[t], c[:n])
+        known = inner(c[:n], s[:n])
+        widen(rounds.eligible, t, c)
         G[:] = 0.0
         for position in range(len(values)):
             for k in range(K):
                 G[k * d + indices[position]] = c[k] * values[position]
         packed_rank_one(state.matrix, G, kappa * beta)
-        add_outer(state.linear, (1.0 - kappa * beta * inner(c, s)) * c, indices, values)
+        add_outer(state.linear, (1.0 - kappa * beta * known) * c, indices, values)
         state.rounds[()] += 1
         if not parameters.as_of_prediction:
             _minimize(parameters.radius, state)

@@ -6,15 +6,15 @@ is implemented: it needs a single draw.
 """
 
 import math
-from typing import Annotated, Literal, NamedTuple, Protocol, TypeAlias
+from typing import Annotated, ClassVar, Literal, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 import pydantic
 
-from learners.base import Contexts, FloatArray, IntArray, Problem, Rounds
+from learners.base import BoolArray, Contexts, FloatArray, IntArray, Problem, Rounds
 from learners.compiled_learner import CompiledLearner
 from learners.hyperparameters import Exploration, Magnitude, Positive, hyperparameters
-from learners.kernels import Kernels, compiled, row
+from learners.kernels import Kernels, compiled, narrow, place_of, row, widen
 from learners.layouts import Count, LabelVectors, Layout, NonNegativeScalar, zero_state
 from learners.mathematics.delayed import Delayed, DelayedUpdate
 from learners.mathematics.exploration import Schedule, scheduled, scheduled_rate, soften
@@ -79,6 +79,7 @@ class PNewtron(Delayed, CompiledLearner[PNewtronState]):
 
     algorithm = "pnewtron"
     smaller = "fewer features"
+    labels_grow: ClassVar[bool] = True
     state_type = PNewtronState
 
     exploration: Rate = "anytime"
@@ -120,6 +121,11 @@ class PNewtron(Delayed, CompiledLearner[PNewtronState]):
         """Return W as (K, d), one row per label, after projection."""
         return np.ascontiguousarray(state.weights.T) * _multiplier(self._parameters, state)
 
+    def contributions(self, state: PNewtronState, contexts: Contexts, /) -> FloatArray:
+        """See `Learner.contributions`."""
+        weights: FloatArray = state.weights[contexts.indices] * _multiplier(self._parameters, state)
+        return weights * contexts.values[:, np.newaxis]
+
 
 class InABall(Protocol):
     """A learner whose weights are projected onto a ball."""
@@ -147,16 +153,24 @@ def _multiplier(parameters: Parameters, state: PNewtronState) -> float:
 
 @compiled
 def _decide(
-    parameters: Parameters, state: PNewtronState, contexts: Contexts, distributions: FloatArray, evidence: FloatArray
+    parameters: Parameters,
+    state: PNewtronState,
+    contexts: Contexts,
+    eligible: BoolArray,
+    distributions: FloatArray,
+    evidence: FloatArray,
 ) -> None:
     multiplier, rate = _multiplier(parameters, state), scheduled_rate(parameters.exploration, state.rounds.item())
     s = np.empty(state.weights.shape[1])
     for i in range(len(distributions)):
         score_row(state.weights, contexts, i, s)
         s *= multiplier
-        soften(s, parameters.alpha, rate, distributions[i])
+        n = narrow(eligible, i, s)
+        soften(s[:n], parameters.alpha, rate, distributions[i][:n])
+        widen(eligible, i, distributions[i])
         if parameters.as_of_prediction:
             evidence[i] = s
+            widen(eligible, i, evidence[i])
 
 
 @compiled
@@ -171,9 +185,12 @@ def _fold(parameters: Parameters, state: PNewtronState, rounds: Rounds) -> None:
         else:
             score_row(state.weights, rounds.contexts, t, s)
             s *= _multiplier(parameters, state)
-        kappa = gradient_estimate(alpha, s, rounds.labels[t], rounds.correct[t], rounds.propensities[t], c)
+        n, place = narrow(rounds.eligible, t, s), place_of(rounds.eligible, t, rounds.labels[t])
+        kappa = gradient_estimate(alpha, s[:n], place, rounds.correct[t], rounds.propensities[t], c[:n])
+        known = inner(c[:n], s[:n])
+        widen(rounds.eligible, t, c)
         old = state.squared_norm.item()
-        step = 1.0 - kappa * beta * inner(c, s)
+        step = 1.0 - kappa * beta * known
         new = old + _newton_step(state, kappa * beta, step, c, indices, values, changes)
         state.rounds[()] += 1
         if new < _COLLAPSE * old or state.rounds.item() % _REFRESH == 0:

@@ -12,7 +12,7 @@ against A and θ (`learners.mathematics.inverse`).
 """
 
 from collections.abc import Mapping
-from typing import Annotated, Any, NamedTuple, TypeAlias
+from typing import Annotated, Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 import pydantic
@@ -24,13 +24,13 @@ from learners.algorithms.second_order.soba_exploration import (
     least_exploration,
 )
 from learners.algorithms.second_order.soba_guarantee import soba_guarantee
-from learners.base import Contexts, FloatArray, Rounds
+from learners.base import BoolArray, Contexts, FloatArray, Rounds
 from learners.checked_learner import WithoutEvidence
 from learners.compiled_learner import CompiledLearner
 from learners.hyperparameters import Magnitude, hyperparameters
 from learners.kernels import Kernels, compiled, row
 from learners.layouts import Count, LabelVectors, NonNegativeScalar, Triangle, zero_state
-from learners.mathematics.exploration import decide_greedily, leader_except
+from learners.mathematics.exploration import decide_greedily, leading_rival
 from learners.mathematics.inverse import (
     CHECK_EVERY,
     add_blocks,
@@ -50,7 +50,7 @@ from learners.mathematics.linear_algebra import (
     packed_rank_one,
     packed_sparse_blocks_quadratic,
     packed_times_blocks,
-    score,
+    score_row,
 )
 
 Regularization: TypeAlias = Annotated[
@@ -98,8 +98,10 @@ class Soba(WithoutEvidence, CompiledLearner[SobaState]):
 
     algorithm = "soba"
     smaller = "soba-low-rank"
+    labels_grow: ClassVar[bool] = True
     added_arrays = frozenset({"matrix", "theta", "unchecked"})
     state_type = SobaState
+    linear = True
 
     regularization: Regularization = 1.0
     exploration: Exploration = "anytime"
@@ -154,10 +156,15 @@ class _Room(NamedTuple):
 
 @compiled
 def _decide(
-    parameters: _Parameters, state: SobaState, contexts: Contexts, distributions: FloatArray, _: FloatArray
+    parameters: _Parameters,
+    state: SobaState,
+    contexts: Contexts,
+    eligible: BoolArray,
+    distributions: FloatArray,
+    _: FloatArray,
 ) -> None:
     rate = exploration_rate(parameters.exploration, distributions.shape[1], state.quadratic_sum, state.rounds)
-    decide_greedily(state.weights, rate, contexts, distributions)
+    decide_greedily(state.weights, rate, contexts, eligible, distributions)
 
 
 @compiled
@@ -172,20 +179,22 @@ def _fold(parameters: _Parameters, state: SobaState, rounds: Rounds) -> None:
     room = _Room(np.empty(d), np.empty(K), np.empty(K * d))
     for t in range(len(rounds.labels)):
         if rounds.correct[t]:
-            c = 1.0 / rounds.propensities[t]
-            _update(parameters.regularization, state, rounds.contexts, t, rounds.labels[t], c, room)
+            _update(parameters.regularization, state, rounds, t, room)
         state.rounds[()] += 1
 
 
 @compiled
-def _update(a: float, state: SobaState, contexts: Contexts, t: int, y: int, c: float, room: _Room) -> None:
-    rival, delta, q = _weigh(state, contexts, t, y, c, room.s)
+def _update(a: float, state: SobaState, rounds: Rounds, t: int, room: _Room) -> None:
+    contexts, y, c = rounds.contexts, rounds.labels[t], 1.0 / rounds.propensities[t]
+    rival, delta, q = _weigh(state, rounds, t, c, room.s)
+    if rival < 0:
+        return
     if not (q >= 0.0 and abs(delta) <= _LARGEST_DELTA):
         state.unchecked[()] += 1
         if state.unchecked.item() < _SOONEST:
             return
         _keep_up(state, a, True)
-        rival, delta, q = _weigh(state, contexts, t, y, c, room.s)
+        rival, delta, q = _weigh(state, rounds, t, c, room.s)
         if not (q >= 0.0 and abs(delta) <= _LARGEST_DELTA):
             return
     m = margin_gain(c, delta, q)
@@ -201,12 +210,14 @@ def _update(a: float, state: SobaState, contexts: Contexts, t: int, y: int, c: f
 
 
 @compiled
-def _weigh(state: SobaState, contexts: Contexts, t: int, y: int, c: float, s: FloatArray) -> tuple[int, float, float]:
-    """Return ȳ, δ and q."""
+def _weigh(state: SobaState, rounds: Rounds, t: int, c: float, s: FloatArray) -> tuple[int, float, float]:
+    """Return ȳ, δ and q; ȳ is -1 if no other label was eligible."""
+    contexts, y = rounds.contexts, rounds.labels[t]
     indices, values = row(contexts, t)
-    s[:] = 0.0
-    score(state.weights, indices, values, s)
-    rival = leader_except(s, y)
+    score_row(state.weights, contexts, t, s)
+    rival = leading_rival(rounds.eligible, t, s, y)
+    if rival < 0:
+        return rival, 0.0, 0.0
     low, high = min(rival, y), max(rival, y)
     if contexts.shared:
         q = c * packed_blocks_quadratic(state.inverse, values, low, high)

@@ -5,21 +5,21 @@ Linear time and memory. No theorem applies, because Lemma 2 needs the full matri
 strongest bandit learner on three of four data sets.
 """
 
-from typing import Annotated, NamedTuple
+from typing import Annotated, ClassVar, NamedTuple
 
 import numpy as np
 
 from learners.algorithms.second_order.soba import margin_gain
 from learners.algorithms.second_order.soba_exploration import Exploration, exploration_code, exploration_rate
-from learners.base import Contexts, FloatArray, IntArray, Rounds
+from learners.base import BoolArray, Contexts, FloatArray, IntArray, Rounds
 from learners.checked_learner import WithoutEvidence
 from learners.compiled_learner import CompiledLearner
 from learners.hyperparameters import Magnitude, hyperparameters
 from learners.kernels import Kernels, compiled, row
 from learners.layouts import Count, LabelVectors, Layout, NonNegativeScalar, zero_state
-from learners.mathematics.exploration import decide_greedily, leader_except
+from learners.mathematics.exploration import decide_greedily, leading_rival
 from learners.mathematics.guarantees import uncovered
-from learners.mathematics.linear_algebra import score
+from learners.mathematics.linear_algebra import score_row
 
 
 class SobaDiagonalState(NamedTuple):
@@ -44,7 +44,9 @@ class SobaDiagonal(WithoutEvidence, CompiledLearner[SobaDiagonalState]):
 
     algorithm = "soba-diagonal"
     smaller = "fewer features"
+    labels_grow: ClassVar[bool] = True
     state_type = SobaDiagonalState
+    linear = True
 
     regularization: Magnitude = 1.0
     """a > 0, the initial value of the diagonal; 1 in the paper's experiments."""
@@ -73,10 +75,15 @@ class SobaDiagonal(WithoutEvidence, CompiledLearner[SobaDiagonalState]):
 
 @compiled
 def _decide(
-    parameters: tuple[float], state: SobaDiagonalState, contexts: Contexts, distributions: FloatArray, _: FloatArray
+    parameters: tuple[float],
+    state: SobaDiagonalState,
+    contexts: Contexts,
+    eligible: BoolArray,
+    distributions: FloatArray,
+    _: FloatArray,
 ) -> None:
     rate = exploration_rate(parameters[0], distributions.shape[1], state.quadratic_sum, state.rounds)
-    decide_greedily(state.weights, rate, contexts, distributions)
+    decide_greedily(state.weights, rate, contexts, eligible, distributions)
 
 
 @compiled
@@ -85,15 +92,17 @@ def _fold(_: tuple[float], state: SobaDiagonalState, rounds: Rounds) -> None:
     for t in range(len(rounds.labels)):
         if rounds.correct[t]:
             indices, values = row(rounds.contexts, t)
-            _update(state, indices, values, rounds.labels[t], 1.0 / rounds.propensities[t], s)
+            score_row(state.weights, rounds.contexts, t, s)
+            rival = leading_rival(rounds.eligible, t, s, rounds.labels[t])
+            if rival >= 0:
+                _update(state, indices, values, rounds.labels[t], rival, 1.0 / rounds.propensities[t], s)
         state.rounds[()] += 1
 
 
 @compiled
-def _update(state: SobaDiagonalState, indices: IntArray, values: FloatArray, y: int, c: float, s: FloatArray) -> None:
-    s[:] = 0.0
-    score(state.weights, indices, values, s)
-    rival = leader_except(s, y)
+def _update(
+    state: SobaDiagonalState, indices: IntArray, values: FloatArray, y: int, rival: int, c: float, s: FloatArray
+) -> None:
     delta = s[rival] - s[y]
     q = c * _quadratic(state.diagonal, indices, values, y, rival)
     m = margin_gain(c, delta, q)

@@ -12,7 +12,7 @@ a matrix that is maintained by rank-one downdates.
 """
 
 import math
-from typing import Annotated, NamedTuple
+from typing import Annotated, ClassVar, NamedTuple
 
 import numpy as np
 import pydantic
@@ -25,20 +25,20 @@ from learners.algorithms.second_order.soba_exploration import (
     least_exploration,
 )
 from learners.algorithms.second_order.soba_guarantee import soba_guarantee
-from learners.base import Contexts, FloatArray, IntArray, Rounds
+from learners.base import BoolArray, Contexts, FloatArray, IntArray, Rounds
 from learners.checked_learner import WithoutEvidence
 from learners.compiled_learner import CompiledLearner
 from learners.hyperparameters import hyperparameters
 from learners.kernels import Kernels, compiled, compiled_sum, row
 from learners.layouts import Count, LabelVectors, Layout, NonNegativeScalar
-from learners.mathematics.exploration import decide_greedily, leader_except
+from learners.mathematics.exploration import decide_greedily, leading_rival
 from learners.mathematics.guarantees import AT_ONCE
 from learners.mathematics.inverse import check_conditioning, check_regularization
 from learners.mathematics.linear_algebra import (
     add_to_label,
     packed_solve_lower,
     packed_solve_upper,
-    score,
+    score_row,
     squared_norm,
 )
 
@@ -82,7 +82,9 @@ class SobaLowRank(WithoutEvidence, CompiledLearner[SobaLowRankState]):
 
     algorithm = "soba-low-rank"
     smaller = "soba-diagonal"
+    labels_grow: ClassVar[bool] = True
     state_type = SobaLowRankState
+    linear = True
 
     regularization: Regularization = 1.0
     exploration: Exploration = "anytime"
@@ -145,10 +147,15 @@ class _Row(NamedTuple):
 
 @compiled
 def _decide(
-    parameters: _Parameters, state: SobaLowRankState, contexts: Contexts, distributions: FloatArray, _: FloatArray
+    parameters: _Parameters,
+    state: SobaLowRankState,
+    contexts: Contexts,
+    eligible: BoolArray,
+    distributions: FloatArray,
+    _: FloatArray,
 ) -> None:
     rate = exploration_rate(parameters.exploration, distributions.shape[1], state.quadratic_sum, state.rounds)
-    decide_greedily(state.weights, rate, contexts, distributions)
+    decide_greedily(state.weights, rate, contexts, eligible, distributions)
 
 
 @compiled
@@ -159,7 +166,11 @@ def _fold(parameters: _Parameters, state: SobaLowRankState, rounds: Rounds) -> N
     for t in range(len(rounds.labels)):
         if rounds.correct[t]:
             indices, values = row(rounds.contexts, t)
-            _update(state, a, indices, values, rounds.labels[t], 1.0 / rounds.propensities[t], x, s, r)
+            score_row(state.weights, rounds.contexts, t, s)
+            rival = leading_rival(rounds.eligible, t, s, rounds.labels[t])
+            if rival >= 0:
+                c = 1.0 / rounds.propensities[t]
+                _update(state, a, indices, values, rounds.labels[t], rival, c, x, s, r)
         state.rounds[()] += 1
 
 
@@ -170,15 +181,13 @@ def _update(
     indices: IntArray,
     values: FloatArray,
     y: int,
+    rival: int,
     c: float,
     x: FloatArray,
     s: FloatArray,
     r: FloatArray,
 ) -> None:
-    """Fold one correct round; x (d,), zero before and after, s (K,) and r (max_updates,) are scratch space."""
-    s[:] = 0.0
-    score(state.weights, indices, values, s)
-    rival = leader_except(s, y)
+    """Fold one correct round with scores s (K,); x (d,), zero before and after, and r (max_updates,) are scratch."""
     delta, most = s[rival] - s[y], 2.0 * c * squared_norm(values) / a
     # q is at most z'z / a, and a negative m is closest to zero at the largest q. This test settles most refusals.
     if state.margin_sum.item() + margin_gain(c, delta, most) < 0.0:

@@ -10,13 +10,13 @@ from typing import Annotated, NamedTuple
 import numpy as np
 import pydantic
 
-from learners.base import Contexts, FloatArray, IntArray, Rounds
+from learners.base import BoolArray, Contexts, FloatArray, IntArray, Rounds
 from learners.compiled_learner import CompiledLearner
 from learners.hyperparameters import ExplorationRate, Magnitude, hyperparameters
-from learners.kernels import Kernels, compiled, row
+from learners.kernels import Kernels, compiled, row, widen
 from learners.layouts import Count, LabelVectors, Triangle, zero_state
 from learners.mathematics.ball import ball_minimizer, packed_product
-from learners.mathematics.exploration import lead, leader
+from learners.mathematics.exploration import lead_eligible, leading_rival
 from learners.mathematics.guarantees import AT_ONCE, uncovered
 from learners.mathematics.linear_algebra import packed_identity, packed_rank_one, score_row
 
@@ -55,6 +55,7 @@ class SobaNewton(CompiledLearner[SobaNewtonState]):
     algorithm = "soba-newton"
     smaller = "soba-diagonal"
     state_type = SobaNewtonState
+    linear = True
 
     exploration: ExplorationRate = 0.05
     """γ, the share of uniform exploration."""
@@ -117,11 +118,17 @@ def _parameters(learner: SobaNewton) -> _Parameters:
 
 @compiled
 def _decide(
-    parameters: _Parameters, state: SobaNewtonState, contexts: Contexts, distributions: FloatArray, evidence: FloatArray
+    parameters: _Parameters,
+    state: SobaNewtonState,
+    contexts: Contexts,
+    eligible: BoolArray,
+    distributions: FloatArray,
+    evidence: FloatArray,
 ) -> None:
     for i in range(len(distributions)):
         score_row(state.weights, contexts, i, evidence[i])
-        lead(evidence[i], parameters.exploration, distributions[i])
+        lead_eligible(eligible, i, evidence[i], parameters.exploration, distributions[i])
+        widen(eligible, i, evidence[i])
 
 
 @compiled
@@ -129,7 +136,8 @@ def _fold(parameters: _Parameters, state: SobaNewtonState, rounds: Rounds) -> No
     n = state.weights.size
     g, theta = np.zeros(n), np.empty(n)
     for t in range(len(rounds.labels)):
-        y, led = rounds.labels[t], leader(rounds.evidence[t])
+        y = rounds.labels[t]
+        led = leading_rival(rounds.eligible, t, rounds.evidence[t], -1)
         if rounds.correct[t] and led != y:
             margin = rounds.evidence[t, y] - rounds.evidence[t, led]
             slope = 2.0 * (parameters.eta * margin - 1.0) / (2.0 - parameters.eta)

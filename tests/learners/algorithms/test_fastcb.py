@@ -8,18 +8,19 @@ import pytest
 
 from learners.algorithms.regression.fastcb import FastCb
 from learners.algorithms.regression.logistic_mixture import share_of_softmax
-from learners.base import NO_LABEL, Contexts, FloatArray, IntArray, Problem, Rounds
+from learners.base import NO_LABEL, BoolArray, Contexts, FloatArray, IntArray, Problem, Rounds, every_label
 from learners.evaluation.simulation import simulate
 from tests.learners.arrays import bits, copied, is_finite
 
 K, D = 3, 4
 
 
-def one_round(x: FloatArray, label: int, correct: bool) -> Rounds:
+def one_round(x: FloatArray, label: int, reward: float, eligible: BoolArray | None = None) -> Rounds:
     """Return one round with a propensity, which the models ignore."""
-    truth = np.array([NO_LABEL])
-    outcome = np.array([label]), np.array([0.3]), np.array([correct])
-    return Rounds(Contexts.dense(x), *outcome, truth, np.empty((1, 0)), np.zeros(1))
+    truth, among = np.array([NO_LABEL]), every_label(1) if eligible is None else eligible[None]
+    outcome = np.array([label]), np.array([0.3]), np.array([reward == 1.0])
+    rounds = Rounds.of_bits(Contexts.dense(x), *outcome, truth, np.empty((1, 0)), np.zeros(1))
+    return rounds._replace(rewards=np.array([float(reward)]), eligible=among)
 
 
 class Plain:
@@ -30,22 +31,48 @@ class Plain:
         self.growth = max(1.0, min(n_labels / 10, math.sqrt(n_labels) / 2))
         self.W, self.G, self.V, self.H = np.zeros((4, n_labels, D))
         self.S, self.n, self.losses = np.zeros(D), np.zeros(D), np.zeros(2)
+        self.usual: list[list[float]] = [[] for _ in range(D)]
+        self.centres, self.deviations, self.intercept = np.zeros(D), np.zeros(D), True
 
     def relative(self, x: FloatArray) -> FloatArray:
-        """Return x in units of each feature's root mean square, clipped."""
-        return np.clip(np.divide(x, self.S, out=np.zeros(D), where=self.S > 0), -5.0, 5.0)
+        """Return x in units of root mean squares, or its distance from the mean in deviations, clipped."""
+        centred = self.intercept & (self.n >= 0.9 * self.t) & (self.deviations > 1e-10 * np.abs(self.centres))
+        scale = np.where(centred, self.deviations, self.S)
+        return np.clip(np.divide(x - centred * self.centres, scale, out=np.zeros(D), where=scale > 0), -5.0, 5.0)
+
+    def centre(self, x: FloatArray) -> None:
+        """Update the means and deviations, with clipped values after the first ten."""
+        constant = False
+        for i in np.flatnonzero(x):
+            if not self.intercept or self.n[i] < 0.9 * self.t:
+                continue
+            values, limit = self.usual[i], 5.0 * self.deviations[i]
+            value = float(np.clip(x[i], -5.0 * self.S[i], 5.0 * self.S[i]))
+            distance = value - self.centres[i] if values else 0.0
+            clip = len(values) >= 10 and limit > 0
+            values.append(self.centres[i] + float(np.clip(distance, -limit, limit)) if clip else value)
+            self.centres[i], self.deviations[i] = np.mean(values), np.std(values)
+            constant |= self.n[i] == self.t and len(set(values)) == 1
+            self.deviations[i] *= len(set(values)) > 1
+        self.intercept = constant
 
     def measure(self, x: FloatArray) -> None:
-        """Update the scales."""
+        """Update the scales and means."""
+        self.t += 1
         for i in np.flatnonzero(x):
             self.n[i] += 1
+            if self.n[i] <= 10 and abs(x[i]) < self.S[i] / 100:
+                self.S[i], self.usual[i], self.centres[i], self.deviations[i] = abs(x[i]), [], 0.0, 0.0
+                continue
             ratio = min(5.0, abs(x[i]) / self.S[i]) if self.S[i] > 0 else 1.0
             self.S[i] = abs(x[i]) if self.S[i] == 0 else self.S[i] * math.sqrt(1 + (ratio**2 - 1) / self.n[i])
+        self.centre(x)
 
-    def both(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def both(self, x: FloatArray, among: BoolArray | None = None) -> tuple[FloatArray, FloatArray]:
         """Return every label's chance by both models."""
         z = self.relative(x)
         f, q = 1.0 / (1.0 + np.exp(-self.W @ z)), np.exp(self.V @ z - (self.V @ z).max())
+        q = q if among is None else np.where(among, q, 0.0)
         return np.clip(f, 1e-6, 1 - 1e-6), q / q.sum()
 
     def chances(self, x: FloatArray) -> FloatArray:
@@ -55,19 +82,23 @@ class Plain:
         weights /= weights.sum()
         return np.asarray(weights[0] * f + weights[1] * np.clip(q, 1e-6, 1 - 1e-6))
 
-    def learn(self, x: FloatArray, k: int, right: bool) -> None:
+    def learn(self, x: FloatArray, k: int, reward: float, among: BoolArray | None = None) -> None:
         """Learn from one round."""
         self.measure(x)
-        z, (f, q) = self.relative(x), self.both(x)
-        self.t, self.N = self.t + 1, self.N + float(z @ z)
+        z, (f, q) = self.relative(x), self.both(x, among)
+        alone = among is not None and among.sum() == 1
+        self.N += float(z @ z)
         for number, chance in enumerate((f[k], np.clip(q[k], 1e-6, 1 - 1e-6))):
-            self.losses[number] -= math.log(chance if right else 1 - chance)
+            self.losses[number] -= 0 if alone else reward * math.log(chance) + (1 - reward) * math.log(1 - chance)
         step = self.learning_rate * math.sqrt(self.t / self.N) if self.N > 0 else 0.0
         slopes = np.zeros(len(f))
-        slopes[k] = f[k] - right
+        slopes[k] = f[k] - reward
         self.W, self.G = self.stepped(self.W, self.G, step, 6.0, slopes, z)
-        slopes = q - np.eye(len(q))[k] if right else -q * q[k] / max(1 - q[k], 1e-6)
-        slopes[k] = slopes[k] if right else q[k]
+        if alone:
+            return
+        if_right, if_wrong = q - np.eye(len(q))[k], -q * q[k] / max(1 - q[k], 1e-6)
+        if_wrong[k] = q[k]
+        slopes = reward * if_right + (1 - reward) * if_wrong
         self.V, self.H = self.stepped(self.V, self.H, self.growth * step, self.growth * 6.0, slopes, z)
 
     @staticmethod
@@ -82,19 +113,25 @@ class Plain:
         return np.clip(moved, -20, 20), information
 
 
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("whole", [True, False], ids=["bits", "rewards of subsets"])
 @pytest.mark.parametrize(("n_labels", "learning_rate"), [(K, 32.0), (60, 32.0), (K, 1000.0)])
-def test_models_match_the_plain_ones(n_labels: int, learning_rate: float) -> None:
+def test_models_match_the_plain_ones(n_labels: int, learning_rate: float, *, whole: bool, intercept: bool) -> None:
     """Both models and their log losses match, with features that come, go, grow and have outliers."""
     rng = np.random.default_rng(3)
     learner = FastCb(problem=Problem(n_labels, D), learning_rate=learning_rate)
     state, plain = learner.init(), Plain(learning_rate, n_labels)
     for t in range(300):
-        x = rng.normal(size=D) * (rng.random(D) < 0.6) * (1.0 + t / 50) * (1000.0 if t % 97 == 96 else 1.0)
+        often = rng.random(D) < (0.6, 0.6, 0.93, 1.0)
+        x = (rng.normal(size=D) + np.array([0, 0, 3, 9])) * often * (1.0 + t / 50) * (1000.0 if t % 97 == 96 else 1.0)
+        x[0] = 2.5 if intercept else x[0]
         k, right = int(rng.integers(n_labels)), bool(rng.random() < 0.4)
         if not x.any():
             continue
-        state = learner.fold(state, one_round(x, k, right))
-        plain.learn(x, k, right)
+        reward = float(right) if whole else float(rng.choice([0.0, 0.2, 0.9, 1.0]))
+        among = None if whole else (rng.random(n_labels) < rng.random()) | (np.arange(n_labels) == k)
+        state = learner.fold(state, one_round(x, k, reward, among))
+        plain.learn(x, k, reward, among)
         known = state.features[: state.row_counts[0]]
         for mine, theirs in zip((state.label_weights, state.softmax_weights), (plain.W, plain.V), strict=True):
             np.testing.assert_allclose(mine[: len(known)].T, theirs[:, known], rtol=1e-7, atol=1e-9)
@@ -172,16 +209,17 @@ def test_restart_forgets_everything_but_scales() -> None:
     """After a change, the learner restarts once, and goes on as a new learner with the same features and scales."""
     rng, learner = np.random.default_rng(3), FastCb(problem=Problem(5, D), restart_risk=1e-9)
     state, fresh, t = learner.init(), learner.init(), 0
-    while state.counts[2] == 0 and t < 400:
+    while state.counts[1] == 0 and t < 400:
         before, t = copied(state), t + 1
         played = one_round(rng.normal(size=D), int(rng.integers(5)), bool(t <= 300 and rng.random() < 0.95))
         state = learner.fold(state, played)
     assert 310 < t < 340
-    for name in ("features", "slots", "row_counts", "scales"):
+    for name in ("features", "slots", "row_counts", "scales", "means", "rounds"):
         getattr(fresh, name)[...] = getattr(before, name)
+    fresh.counts[2:] = before.counts[2:]
     fresh = learner.fold(fresh, played)
     assert bits(state._replace(counts=fresh.counts, rounds=fresh.rounds)) == bits(fresh)
-    assert state.counts.tolist() == [*fresh.counts.tolist()[:2], 1]
+    assert state.counts.tolist() == [int(fresh.counts[0]), 1, *fresh.counts.tolist()[2:]]
     assert state.rounds == t
 
 

@@ -52,7 +52,7 @@ def test_exploring_labels_are_uniform(gamma: float) -> None:
         labels, propensities, residual_uniforms = draw(np.tile(p, (n, 1)), (np.arange(n) + 0.5) / n)
         evidence = np.full((n, 1), gamma)
         contexts = Contexts.dense(np.zeros((n, 1)))
-        rounds = Rounds(contexts, labels, propensities, labels == 0, labels, evidence, residual_uniforms)
+        rounds = Rounds.of_bits(contexts, labels, propensities, labels == 0, labels, evidence, residual_uniforms)
         shares = np.bincount(labels[explored(rounds, K)], minlength=K) / n
         assert_close(shares, np.full(K, gamma / K), 3 / n)
 

@@ -9,8 +9,7 @@ import pytest
 from learners.algorithms.second_order.soba import Soba, SobaState
 from learners.algorithms.second_order.soba_diagonal import SobaDiagonal
 from learners.algorithms.second_order.soba_low_rank import SobaLowRank, SobaLowRankState
-from learners.base import Problem
-from learners.errors import StateTooLargeError
+from learners.base import Problem, StateTooLargeError
 from learners.new_models import check_state_size
 from tests.learners.arrays import assert_close, copied, matrix, soba_inverse, unpacked
 from tests.learners.formulas import Accepted, soba

@@ -20,7 +20,9 @@ def thin_rounds(seed: int, n: int, learner: Any) -> Rounds:
     """Draw correct rounds with nine of ten features zero, as dense contexts."""
     rounds, rng = random_rounds(seed, n, learner, least_propensity=0.05), np.random.default_rng(seed)
     rows = matrix(rounds.contexts) * (rng.random((n, learner.problem.n_features)) < 0.1)
-    return rounds._replace(contexts=Contexts.dense(rows), correct=np.ones(n, np.bool_), true_labels=rounds.labels)
+    return rounds._replace(
+        contexts=Contexts.dense(rows), correct=np.ones(n, np.bool_), rewards=np.ones(n), true_labels=rounds.labels
+    )
 
 
 def generous(learner: Any) -> Any:

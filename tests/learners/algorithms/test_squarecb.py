@@ -14,7 +14,7 @@ K, D, C = 3, 4, 4.0
 
 def play_once(learner: SquareCb, state: SquareCbState, x: FloatArray, label: int, correct: bool) -> None:
     """Fold one round with a propensity, which the regression ignores."""
-    one = Rounds(
+    one = Rounds.of_bits(
         Contexts.dense(x),
         np.array([label]),
         np.array([0.3]),

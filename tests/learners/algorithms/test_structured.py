@@ -174,7 +174,7 @@ def run(learner: Any, x: FloatArray, truths: IntArray, seed: int = 0) -> tuple[F
         expected.append(learner.space.expected_loss(decisions.evidence[0], vertex))
         suffered.append(learner.space.target_loss(learner.vertices(drawn.labels)[0], vertex))
         correct = np.array([np.array_equal(drawn.labels[0], truth)])
-        rounds = Rounds(
+        rounds = Rounds.of_bits(
             contexts, drawn.labels, drawn.propensities, correct, y, decisions.evidence, drawn.residual_uniforms
         )
         state = learner.fold(copied(state), rounds)
@@ -238,7 +238,7 @@ def test_steps_match_the_formulas(kind: str) -> None:
             fixed = settings.get("learning_rate", 2.0 * min(0.5, learner.surrogate_gap) / learner.smoothness)
             W = W - G * (2.0 * radius / math.sqrt(2.0 * squares) if settings is adaptive else fixed)
             W *= min(1.0, radius / max(float(np.linalg.norm(W)), 1e-300))
-            one = Rounds(Contexts.dense(x[t]), y, ones, ones > 0, y, means[t : t + 1], 0.0 * ones)
+            one = Rounds.of_bits(Contexts.dense(x[t]), y, ones, ones > 0, y, means[t : t + 1], 0.0 * ones)
             state = learner.fold(state, one)
             assert_close(learner.weights(state), W, 1e-9)
 
@@ -249,7 +249,7 @@ def test_unknown_truths_and_large_evidence_are_harmless(kind: str) -> None:
     learner = make(kind, learning_rate=1.0)
     x, truths, _ = teacher_world(learner, 2, 1, 0.0)
     empty = np.zeros((1, learner.evidence_size))
-    one = Rounds(Contexts.dense(x), truths, np.ones(1), np.ones(1, bool), truths, empty, np.zeros(1))
+    one = Rounds.of_bits(Contexts.dense(x), truths, np.ones(1), np.ones(1, bool), truths, empty, np.zeros(1))
     unknown = learner.fold(learner.init(), one._replace(true_labels=np.full_like(truths, NO_LABEL)))
     assert bits(unknown) == bits(learner.init()._replace(rounds=np.array(1)))
     far = learner.fold(learner.init(), one._replace(evidence=empty + 1e300))

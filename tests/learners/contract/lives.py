@@ -61,4 +61,6 @@ def decide_rounds(learner: AnyLearner, state: Any, contexts: Contexts, seed: int
     labels, propensities, residual_uniforms = draw_answers(learner, decisions, uniforms)
     truth = np.where(rng.random(contexts.n) < 0.7, labels.T, other_answers(learner, labels).T).T
     correct = same_rows(labels, truth)
-    return decisions, Rounds(contexts, labels, propensities, correct, truth, decisions.evidence, residual_uniforms)
+    return decisions, Rounds.of_bits(
+        contexts, labels, propensities, correct, truth, decisions.evidence, residual_uniforms
+    )

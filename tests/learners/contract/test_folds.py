@@ -70,5 +70,6 @@ def test_full_information_learner_uses_only_the_true_label(life: Life) -> None:
         labels=other_answers(life.learner, life.rounds.true_labels),
         propensities=np.full(N, 0.1),
         correct=np.zeros(N, dtype=np.bool_),
+        rewards=np.zeros(N),
     )
     assert bits(life.learner.fold(life.learner.init(), wrong)) == bits(life.state)

@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from learners.errors import StateTooLargeError
+from learners.base import StateTooLargeError
 from learners.layouts import state_bytes
 from learners.new_models import check_state_size
 from tests.learners.arrays import bits

@@ -84,7 +84,7 @@ def plain_loop(setting: Setting, right: BoolArray) -> Simulation:
         labels, propensities, residual_uniforms = draw(distributions, world.uniforms[t : t + 1])
         seen: IntArray = truth if learner.needs_true_label else np.array([NO_LABEL])
         correct = right[t, labels]
-        rounds = Rounds(context, labels, propensities, correct, seen, evidence, residual_uniforms)
+        rounds = Rounds.of_bits(context, labels, propensities, correct, seen, evidence, residual_uniforms)
         state = learner.fold(state, rounds)
         rows.append((labels[0], propensities[0], not correct[0]))
     labels, propensities, mistakes = (np.array(column) for column in zip(*rows, strict=True))

@@ -113,7 +113,7 @@ def test_modes_differ_with_late_feedback(modes: tuple[AnyLearner, AnyLearner]) -
     decided = at_prediction.decide(at_prediction.init(), Contexts.dense(world.contexts))
     truth = world.truth
     labels = truth.copy()
-    rounds = Rounds(
+    rounds = Rounds.of_bits(
         Contexts.dense(world.contexts), labels, np.full(N, 0.25), same_rows(labels, truth), truth,
         decided.evidence, np.zeros(N),
     )  # fmt: skip

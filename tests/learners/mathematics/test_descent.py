@@ -29,7 +29,7 @@ def test_steps_and_bounds_match_hand_computation(rate: Any, step: float, bound: 
     ball: dict[str, Any] = {"radius": 6.0} if rate == "adaptive" else {}
     learner = FenchelYoungMultilabel(problem=Problem(4, 4, 3.0), regularization=8.0, learning_rate=rate, **ball)
     x, truth, ones = np.array([1.0, 0.0, 0.0, -2.0]), np.array([[0, 1, 0, 0]]), np.ones(1)
-    one = Rounds(Contexts.dense(x), 1 - truth, ones, ones < 0, truth, np.zeros((1, 4)), 0.0 * ones)
+    one = Rounds.of_bits(Contexts.dense(x), 1 - truth, ones, ones < 0, truth, np.zeros((1, 4)), 0.0 * ones)
     assert_close(learner.weights(learner.fold(learner.init(), one)), step * np.outer(truth[0], x), 1e-12)
     assert learner.regret_bound(5.0, failure=0.02) == pytest.approx(bound)
 

@@ -59,7 +59,13 @@ def accepted_rounds(learner: AnyLearner, seed: int, n: int, propensity: float) -
     x = learner.problem.norm_bound * unit_rows(rng, n, learner.problem.n_features)
     rounds.contexts.values[:] = x.ravel()
     labels, right = np.zeros(n, np.int64), np.ones(n, np.bool_)
-    return rounds._replace(labels=labels, propensities=np.full(n, propensity), correct=right, true_labels=labels)
+    return rounds._replace(
+        labels=labels,
+        propensities=np.full(n, propensity),
+        correct=right,
+        rewards=right.astype(np.float64),
+        true_labels=labels,
+    )
 
 
 def lenient(learner: AnyLearner) -> Any:
@@ -141,7 +147,9 @@ def test_inverse_does_not_drift_at_the_bound_of_new_models(K: int, d: int, gamma
     state = learner.init()
     for seed in range(30):
         rounds = random_rounds(seed, 2000, learner)
-        rounds = rounds._replace(propensities=np.full(2000, gamma / K), correct=np.ones(2000, np.bool_))
+        rounds = rounds._replace(
+            propensities=np.full(2000, gamma / K), correct=np.ones(2000, np.bool_), rewards=np.ones(2000)
+        )
         state = learner.fold(state, rounds)
         one = kept_inverse(state)
         assert one.error() <= 1e-3
@@ -260,7 +268,9 @@ def test_low_rank_soba_is_accurate_at_the_bound() -> None:
     learner = SobaLowRank(problem=Problem(3, 5), regularization=a, exploration=1e-6, max_updates=600)
     check_new(learner)
     rounds = random_rounds(1, 3000, learner)
-    rounds = rounds._replace(propensities=np.full(3000, 1e-6 / 3), correct=np.ones(3000, np.bool_))
+    rounds = rounds._replace(
+        propensities=np.full(3000, 1e-6 / 3), correct=np.ones(3000, np.bool_), rewards=np.ones(3000)
+    )
     twin = Soba(problem=Problem(3, 5), regularization=a, exploration=1e-6)
     state, other = learner.init(), twin.init()
     while int(other.updates) < 600:

@@ -77,7 +77,14 @@ def test_reject_changes_nothing(matrix: FloatArray, bound: float) -> None:
 
 
 @LAWS
-@given(MATRICES, BOUNDS, st.sampled_from(["unit", "scale", "reject"]))
+@given(MATRICES, BOUNDS)
+def test_none_changes_only_extreme_numbers(matrix: FloatArray, bound: float) -> None:
+    """`none`: numbers up to 1e100 keep their bits, larger ones are clipped."""
+    assert bounded(matrix, "none", bound).tobytes() == np.clip(matrix, -1e100, 1e100).tobytes()
+
+
+@LAWS
+@given(MATRICES, BOUNDS, st.sampled_from(["none", "unit", "scale", "reject"]))
 def test_sparse_rows_scale_like_dense_rows(matrix: FloatArray, bound: float, policy: NormPolicy) -> None:
     """A context without its zeros scales to the same values as with them, up to the last digits."""
     kept = (matrix != 0) | (np.arange(matrix.shape[1]) == 0)  # at least one entry
@@ -88,7 +95,7 @@ def test_sparse_rows_scale_like_dense_rows(matrix: FloatArray, bound: float, pol
     assert result.indices is sparse.indices
 
 
-@pytest.mark.parametrize("policy", ["unit", "scale", "reject"])
+@pytest.mark.parametrize("policy", ["none", "unit", "scale", "reject"])
 def test_empty_batch_stays_empty(policy: NormPolicy) -> None:
     """An empty batch stays empty."""
     assert bounded(np.empty((0, 3)), policy, 1.0).shape == (0, 3)

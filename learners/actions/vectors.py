@@ -1,0 +1,117 @@
+"""Vectors of candidates: the features of each action, and their products with the features of the context.
+
+`docs/actions.md` specifies the indices and the signs. They must never change, as stored weights depend on them.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from learners.base import BoolArray, Contexts, FloatArray, IntArray
+from learners.kernels import compiled
+
+Hashes = npt.NDArray[np.uint64]
+
+_STEP, _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD6E8FEB86659FD93)
+_SHIFT, _SIGN_SHIFT, _INDEX_BITS = np.uint64(32), np.uint64(63), np.uint64(2**63 - 1)
+
+
+class FeatureSets(NamedTuple):
+    """The features of n contexts or actions; set i holds entries `starts[i]` … `starts[i + 1] - 1`."""
+
+    starts: IntArray  # (n + 1,) int64
+    hashes: Hashes  # (nnz,), of the names; or indices, where vectors are not hashed
+    values: FloatArray  # (nnz,)
+    groups: IntArray  # (nnz,) int64, the namespace of each feature: a row or column of `crossed`
+
+
+def joined_vectors(
+    contexts: FeatureSets, actions: FeatureSets, starts: IntArray, crossed: BoolArray, size: int, plain: int
+) -> Contexts:
+    """Return the vector of each of m candidates, without zeros. Entries with the same index add up.
+
+    Args:
+        contexts: the features of n contexts.
+        actions: the features of m actions.
+        starts: (n + 1,), the first action of each context, and m.
+        crossed: (C, A), which groups of the context are multiplied with which groups of the action.
+        size: d; every index is smaller.
+        plain: 0 to hash; else the number of features of an action: feature a has index a, and its product with feature
+            c of the context index (c + 1) · plain + a.
+    """
+    each = np.diff(actions.starts) * (1 + np.repeat(np.diff(contexts.starts), np.diff(starts)))
+    room, most = int(each.sum()), int(each.max(initial=1))
+    result = Contexts(np.zeros(len(each) + 1, np.int64), np.empty(room, np.int64), np.empty(room), False)
+    slots = np.zeros((1 << (2 * most - 1).bit_length(), 2), np.int64)
+    end = _join(contexts, actions, starts, crossed, size, plain, slots, result)
+    return result._replace(indices=result.indices[:end], values=result.values[:end])
+
+
+@compiled
+def _join(
+    contexts: FeatureSets,
+    actions: FeatureSets,
+    starts: IntArray,
+    crossed: BoolArray,
+    size: int,
+    plain: int,
+    slots: IntArray,
+    result: Contexts,
+) -> int:
+    """Write the vectors; return the number of entries. Slots are a hash table of the entries of one candidate."""
+    end = 0
+    for i in range(len(starts) - 1):
+        for j in range(starts[i], starts[i + 1]):
+            for a in range(actions.starts[j], actions.starts[j + 1]):
+                hashed, x, group = actions.hashes[a], actions.values[a], actions.groups[a]
+                end = _add(hashed, x, size, plain > 0, j, slots, result, end)
+                for c in range(contexts.starts[i], contexts.starts[i + 1]):
+                    if crossed[contexts.groups[c], group]:
+                        product = _product(contexts.hashes[c], hashed, np.uint64(plain))
+                        end = _add(product, contexts.values[c] * x, size, plain > 0, j, slots, result, end)
+            result.starts[j + 1] = end
+    return end
+
+
+@compiled
+def _product(first: np.uint64, second: np.uint64, plain: np.uint64) -> np.uint64:
+    """Return the hash of a product, or its index if vectors are not hashed."""
+    return np.uint64((first + np.uint64(1)) * plain + second) if plain > 0 else product_hash(first, second)
+
+
+@compiled
+def product_hash(first: np.uint64, second: np.uint64) -> np.uint64:
+    """Return the hash of a product of two features, from the hashes of its factors."""
+    mixed = first * _STEP + second
+    mixed = (mixed ^ (mixed >> _SHIFT)) * _MULTIPLIER
+    mixed = (mixed ^ (mixed >> _SHIFT)) * _MULTIPLIER
+    return np.uint64(mixed ^ (mixed >> _SHIFT))
+
+
+@compiled
+def _add(
+    hashed: np.uint64, value: float, size: int, plain: bool, j: int, slots: IntArray, result: Contexts, end: int
+) -> int:
+    """Add a feature to vector j, which starts at `result.starts[j]`; return the new number of entries."""
+    if value == 0.0:
+        return end
+    if plain:
+        index = np.int64(hashed)
+    elif size & (size - 1) == 0:  # faster than a division
+        index = np.int64(hashed & np.uint64(size - 1))
+    else:
+        index = np.int64((hashed & _INDEX_BITS) % np.uint64(size))
+    if not plain and hashed >> _SIGN_SHIFT > 0:
+        value = -value
+    mask = len(slots) - 1
+    at = np.int64(index & mask)
+    while slots[at, 0] == j + 1:
+        position = slots[at, 1]
+        if result.indices[position] == index:
+            result.values[position] += value
+            return end
+        at = np.int64((at + 1) & mask)
+    slots[at, 0], slots[at, 1] = j + 1, end
+    result.indices[end], result.values[end] = index, value
+    return end + 1

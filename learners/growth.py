@@ -1,0 +1,70 @@
+"""Labels added to a learner that has already learned: what was learnt about the others stays."""
+
+import dataclasses
+from typing import Any, cast
+
+import numpy as np
+
+from learners.base import AnyLearner, BoolArray, FloatArray, InvalidStateError, Rounds, StateT
+from learners.layouts import resized, state_layout
+
+
+def grown(learner: AnyLearner, n_labels: int) -> AnyLearner:
+    """Return the learner with the same hyperparameters for n_labels labels, at least as many as it has.
+
+    Schedules and steps that depend on K take the new K.
+
+    Raises:
+        InvalidStateError: if its labels cannot grow: see `Learner.labels_grow`.
+        pydantic.ValidationError: if it refuses that many labels.
+    """
+    if not learner.labels_grow or n_labels < learner.problem.n_labels:
+        raise InvalidStateError(f"{learner.algorithm} cannot have {n_labels} labels: it has {learner.problem.n_labels}")
+    problem = dataclasses.replace(learner.problem, n_labels=n_labels)
+    return cast(AnyLearner, dataclasses.replace(cast(Any, learner), problem=problem))
+
+
+def with_more_labels(learner: AnyLearner, larger: AnyLearner, state: StateT) -> StateT:
+    """Return the state of `learner` as one of `larger`, whose first labels are the same; new arrays.
+
+    The numbers of new labels are those of a new state. Every array is the leading block of the larger one: labels are
+    the last axis, or order the rows of matrices, so that A of the larger learner has the old one in its corner and its
+    first value elsewhere on the diagonal.
+
+    Raises:
+        InvalidStateError: if `larger` is not `grown(learner, n)` for some n.
+    """
+    if larger != grown(learner, larger.problem.n_labels):
+        raise InvalidStateError(f"{larger.algorithm} differs from {learner.algorithm} in more than its labels")
+    result, old = larger.init(), cast(Any, state)._asdict()
+    for name, layout in state_layout(larger).items():
+        if layout.grows:
+            result = resized(larger, result, len(old[name]))
+            break
+    for name, array in result._asdict().items():
+        array[tuple(slice(length) for length in old[name].shape)] = old[name]
+    return cast(StateT, result)
+
+
+def of_fewer_labels(rounds: Rounds, learner: AnyLearner, n_labels: int) -> Rounds:
+    """Return rounds predicted with the first n_labels labels as rounds of a learner with more.
+
+    The labels that did not exist were not eligible, and their evidence is 0.
+
+    Args:
+        rounds: the rounds, with evidence and `eligible` as of their predictions.
+        learner: the learner to fold them.
+        n_labels: the number of labels at the predictions.
+    """
+    K, n = learner.problem.n_labels, rounds.n
+    eligible = rounds.eligible if rounds.eligible.shape[1] else np.ones((n, n_labels), np.bool_)
+    return rounds._replace(evidence=_widened(rounds.evidence, learner.evidence_size), eligible=_widened(eligible, K))
+
+
+def _widened(rows: Any, width: int) -> Any:
+    """Return rows (n, w) with zeros appended up to a width; unchanged if they have it."""
+    if rows.shape[1] >= width:
+        return rows
+    wider: BoolArray | FloatArray = np.zeros((len(rows), width), rows.dtype)
+    wider[:, : rows.shape[1]] = rows
+    return wider

@@ -1,0 +1,142 @@
+"""Learners of actions against plain formulas, and on a catalogue whose items come and go."""
+
+import math
+
+import numpy as np
+import pytest
+
+from learners.actions.base import ActionProblem, ActionRounds, Candidates
+from learners.algorithms.per_action.epsilon_greedy_ridge import EpsilonGreedyRidgeActions
+from learners.algorithms.per_action.fastcb import FastCbActions
+from learners.algorithms.regression.fastcb import FastCb
+from learners.base import BoolArray, Contexts, FloatArray, IntArray, Problem, Rounds
+from learners.evaluation.action_simulation import simulate_actions
+from tests.learners.actions.worlds import D, some_candidates, some_rounds, some_vectors, sparse
+
+ALL = np.empty(0, np.bool_)
+
+
+@pytest.mark.parametrize("learning_rate", [32.0, 1000.0])
+def test_regression_is_that_of_a_label(learning_rate: float) -> None:
+    """With rewards of 0 and 1, the weights and their scales are those of a label of `fastcb` that is always served."""
+    rng, n = np.random.default_rng(1), 300
+    rounds = some_rounds(rng, n)
+    correct = rng.random(n) < 0.4
+    rounds = rounds._replace(rewards=correct.astype(np.float64))
+    actions = FastCbActions(problem=ActionProblem(D), learning_rate=learning_rate)
+    labels = FastCb(problem=Problem(2, D), learning_rate=learning_rate)
+    state = actions.fold(actions.init(), rounds)
+    served = np.zeros(n, np.int64), rounds.propensities
+    played = Rounds.of_bits(rounds.chosen, *served, correct, np.full(n, -1), np.empty((n, 0)), np.zeros(n))
+    other = labels.fold(labels.init(), played)
+    assert state.weights[:, 0].tolist() == other.label_weights[:, 0].tolist()
+    assert state.information[:, 0].tolist() == other.label_information[:, 0].tolist()
+    for name in ("features", "scales", "means"):
+        assert getattr(state, name).tobytes() == getattr(other, name).tobytes()
+
+
+def test_rewards_between_0_and_1_are_expected_bits() -> None:
+    """The first step on a reward is the mean of the steps on 1 and 0, weighed by the reward."""
+    learner = FastCbActions(problem=ActionProblem(D), learning_rate=0.1)
+    vector = some_vectors(np.random.default_rng(2), 1, shared=True)
+
+    def weights(reward: float) -> FloatArray:
+        outcome = np.array([reward]), np.ones(1), np.ones(1, np.int64)
+        return np.asarray(learner.fold(learner.init(), ActionRounds(vector, *outcome)).weights[:, 0])
+
+    zero, one = weights(0.0), weights(1.0)
+    assert (np.sign(one) == -np.sign(zero)).all()
+    assert weights(0.5) == pytest.approx(0.0, abs=1e-15)
+    assert np.abs(weights(0.75)) == pytest.approx(0.5 * np.abs(one), rel=1e-2)
+
+
+@pytest.mark.parametrize("gap_scale", [0.5, 40.0])
+def test_candidates_are_weighed_by_relative_gaps(gap_scale: float) -> None:
+    """Candidates get l/(K l + γ (f_leader - f_a)), γ = max(10 K, c √(K (1 + L))), mixed with uniform exploration."""
+    rng, learner = (
+        np.random.default_rng(3),
+        FastCbActions(problem=ActionProblem(D), gap_scale=gap_scale, least_exploration=0.1),
+    )
+    rounds = some_rounds(rng, 80)._replace(chosen=Contexts.dense(np.eye(D)[rng.integers(0, D, 80)]))
+    state = learner.fold(learner.init(), rounds)
+    losses = float((1.0 - rounds.rewards).sum())
+    f = np.array([1.0 / (1.0 + math.exp(-state.weights[np.flatnonzero(state.features == i)[0], 0])) for i in range(D)])
+    candidates = Candidates(Contexts.dense(np.eye(D)), np.array([0, 4, D]), ALL)
+    for chances, p in zip((f[:4], f[4:]), np.split(learner.decide(state, candidates), [4]), strict=True):
+        m, loss = len(chances), 1.0 - chances.max()
+        gap_weight = max(10.0 * m, gap_scale * math.sqrt(m * (1.0 + losses)))
+        expected = loss / (m * loss + gap_weight * (chances.max() - chances))
+        expected[chances.argmax()] += 1.0 - expected.sum()
+        assert p == pytest.approx(0.9 * expected + 0.1 / m, rel=1e-9)
+
+
+def test_ridge_matches_its_normal_equations() -> None:
+    """The weights solve (a I + Σ xx') w = Σ reward x, also after rebuilds; the leader gets 1 - ε + ε/K."""
+    rng, n = np.random.default_rng(4), 1200
+    rounds = some_rounds(rng, n, shared=True)
+    learner = EpsilonGreedyRidgeActions(problem=ActionProblem(D, norm_bound=10.0), regularization=0.5)
+    state = learner.fold(learner.init(), rounds)
+    x = rounds.chosen.values.reshape(n, D)
+    w = np.linalg.solve(0.5 * np.eye(D) + x.T @ x, x.T @ rounds.rewards)
+    assert state.weights == pytest.approx(w, rel=1e-8)
+    candidates = some_candidates(rng, 1)
+    m, p = candidates.vectors.n, learner.decide(state, candidates)
+    assert p.max() == pytest.approx(1.0 - (m - 1) / m * min(1.0, math.sqrt(m / (n + 1))))
+
+
+def catalogue(rng: np.random.Generator, rounds: int) -> tuple[Candidates, FloatArray, BoolArray]:
+    """Draw rounds with 8 items of a window that moves: items appear and vanish.
+
+    Each of 5 users likes some of 12 genres. Features are a genre for a user, and an id that only one item has.
+
+    Returns:
+        the candidates, their rewards, and which user likes which genre, (5, 12).
+    """
+    likes, genres = rng.integers(0, 4, (5, 12)) == 0, rng.integers(0, 12, rounds)
+    likes[:, 0], likes[:, 1] = True, False
+    items = np.concatenate([t // 20 + rng.permutation(30)[:8] for t in range(rounds)])
+    users = np.repeat(rng.integers(0, 5, rounds), 8)
+    vectors = items_of(12 * users + genres[items], items)
+    return Candidates(vectors, np.arange(rounds + 1) * 8, ALL), np.where(likes[users, genres[items]], 0.9, 0.1), likes
+
+
+def items_of(genres: IntArray, items: IntArray) -> Contexts:
+    """Return the vectors of items with their genre for a user, 12 * user + genre, and an intercept."""
+    features = np.column_stack([np.zeros(len(items), np.int64), 1 + genres, 61 + items])
+    return Contexts.sparse(np.full(len(items), 3), features.reshape(-1), np.ones(features.size))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_new_items_start_with_what_their_features_are_worth(seed: int) -> None:
+    """After 3,000 rounds, choices are nearly the best, and unseen items of a liked genre are preferred to others."""
+    rng = np.random.default_rng(seed)
+    candidates, rewards, likes = catalogue(rng, 3000)
+    learner = FastCbActions(problem=ActionProblem(4000))
+    result = simulate_actions(learner, candidates, rewards, rng.random(3000))
+    assert result.rewards[2000:].mean() >= 0.9 * rewards.reshape(-1, 8).max(axis=1)[2000:].mean()
+    for user in range(5):
+        pair = items_of(12 * user + np.array([np.flatnonzero(~likes[user])[0], 0]), np.array([3001, 3002]))
+        assert learner.decide(result.state, Candidates(pair, np.array([0, 2]), ALL))[1] > 0.8
+
+
+def test_units_of_candidates_do_not_matter_to_fastcb() -> None:
+    """Rescaled features give the same choices."""
+    rng, units = np.random.default_rng(6), np.array([1e-3, 1.0, 37.0, 1e4, 1e6, 1.0])
+    learner, rounds = FastCbActions(problem=ActionProblem(D)), some_rounds(rng, 200, shared=True)
+    matrix = rng.normal(size=(10, D))
+    starts = np.array([0, 5, 10])
+    one = learner.fold(learner.init(), rounds)
+    other = learner.fold(
+        learner.init(), rounds._replace(chosen=Contexts.dense(rounds.chosen.values.reshape(-1, D) * units))
+    )
+    first = learner.decide(one, Candidates(Contexts.dense(matrix), starts, ALL))
+    assert learner.decide(other, Candidates(sparse(matrix * units), starts, ALL)) == pytest.approx(first, rel=1e-9)
+
+
+def test_ignored_features_are_reported() -> None:
+    """Once `max_features` have occurred, further ones are ignored, and a warning says how many."""
+    learner = FastCbActions(problem=ActionProblem(D), max_features=3)
+    state = learner.init()
+    assert learner.warnings(state) == []
+    state = learner.fold(state, some_rounds(np.random.default_rng(7), 20))
+    assert "max_features: 3 of 3 rows are in use" in learner.warnings(state)[0]

@@ -1,0 +1,173 @@
+"""Decisions and updates with subsets of eligible labels."""
+
+from typing import Any, get_type_hints
+
+import numpy as np
+import pytest
+
+from learners.answers import is_structured
+from learners.base import AnyLearner, Contexts, InvalidArrayError, Problem
+from learners.compiled_learner import CompiledLearner
+from learners.evaluation.simulation import simulate
+from learners.mathematics.exploration import draw
+from tests.learners.arrays import assert_close, bits, copied, is_finite, matrix
+from tests.learners.contract.lives import PROBLEM, Life, N, only_for
+from tests.learners.contract.reorderings import permuted
+from tests.learners.contract.subsets import is_free_of_n_labels, separable, some_subsets
+from tests.learners.implementations import IMPLEMENTATIONS, Case
+from tests.learners.worlds import pick
+
+ONE_LABEL = [case for case in IMPLEMENTATIONS if not is_structured(case.at(PROBLEM))]
+BY_ALGORITHM = {case.learner.algorithm: case for case in reversed(ONE_LABEL)}
+
+
+def decide_subsets(life: Life, seed: int = 5) -> tuple[Any, Any]:
+    """Return random subsets for the rounds of a life, and the decisions among them."""
+    eligible = some_subsets(np.random.default_rng(seed), N, life.learner.problem.n_labels)
+    return eligible, life.learner.decide(life.state, life.rounds.contexts, eligible)
+
+
+@only_for(lambda learner: not is_structured(learner))
+def test_every_label_eligible_changes_no_bit(life: Life) -> None:
+    """No subset, an empty one and the subset of all labels give the same decisions and states, bit for bit."""
+    whole = np.ones((N, life.learner.problem.n_labels), np.bool_)
+    one, two, three = (
+        life.learner.decide(life.state, life.rounds.contexts, among) for among in (None, whole[:, :0], whole)
+    )
+    assert bits(one) == bits(two) == bits(three)
+    folded = life.learner.fold(life.learner.init(), life.rounds._replace(eligible=whole))
+    assert bits(folded) == bits(life.state)
+
+
+@only_for(lambda learner: not is_structured(learner))
+def test_subsets_have_distributions(life: Life) -> None:
+    """Labels outside of the subset have probability 0 and evidence 0; the others sum to 1; a single one has 1."""
+    eligible, (distributions, evidence) = decide_subsets(life)
+    assert not distributions[~eligible].any()
+    assert distributions.min() >= 0.0
+    assert_close(distributions.sum(axis=1), np.ones(N), 1e-12)
+    counts = eligible.sum(axis=1)
+    shares = life.case.least_exploration / counts[:, None] * (1 - 1e-12)
+    assert (distributions >= np.where(eligible, shares, 0.0)).all()
+    alone = counts == 1
+    assert alone.any()
+    assert (distributions[alone].max(axis=1) == 1.0).all()
+    assert np.isfinite(evidence).all()
+    if life.learner.evidence_size == eligible.shape[1] > 1:
+        assert not evidence[~eligible].any()
+
+
+@only_for(lambda learner: not is_structured(learner))
+def test_draws_from_subsets_have_their_propensities(life: Life) -> None:
+    """On a grid of uniforms each eligible label occurs as often as its probability, and weights 1/p are unbiased."""
+    eligible, (distributions, _) = decide_subsets(life)
+    grid = (np.arange(2000) + 0.5) / 2000
+    for p, among in zip(distributions[:5], eligible[:5], strict=True):
+        labels, propensities, _ = draw(np.tile(p, (len(grid), 1)), grid)
+        assert among[labels].all()
+        assert_close(np.bincount(labels, minlength=len(p)) / len(grid), p, 1.01 / len(grid))
+        weights = np.bincount(labels, 1.0 / propensities, len(p)) / len(grid)
+        assert_close(weights[p > 0.02], np.ones((p > 0.02).sum()), 0.06)
+
+
+@pytest.mark.parametrize("algorithm", ["fastcb", "gaptron", "soba-diagonal"])
+def test_draws_from_subsets_pass_a_chi_square(algorithm: str) -> None:
+    """100,000 draws among three of four labels have the stored propensities."""
+    learner = BY_ALGORITHM[algorithm].at(PROBLEM)
+    stream, rng = separable(learner, 1, 300), np.random.default_rng(2)
+    state = simulate(learner, *stream[:2], stream.uniforms, eligible=stream.eligible).state
+    among = np.array([[True, False, True, True]])
+    p = learner.decide(state, stream.contexts.rows(0, 1), among).distributions
+    labels, _, _ = draw(np.repeat(p, 100_000, axis=0), rng.random(100_000))
+    expected, counts = p[0][among[0]] * 1e5, np.bincount(labels, minlength=4)
+    assert counts[1] == 0
+    assert float(np.sum((counts[among[0]] - expected) ** 2 / expected)) < 20.0
+
+
+def _as_smaller(case: Case, life: Life, labels: Any) -> tuple[AnyLearner, Any]:
+    problem = Problem(len(labels), PROBLEM.n_features)
+    features = np.arange(PROBLEM.n_features)
+    return case.at(problem), permuted(life.learner, life.state, labels, features)
+
+
+@only_for(lambda learner: not is_structured(learner))
+def test_subset_follows_the_rule_of_a_smaller_learner(life: Life) -> None:
+    """A subset of two or three labels has the distribution of a learner that only ever had these labels."""
+    if not is_free_of_n_labels(life.case) or life.case.n_labels or life.learner.algorithm == "soba-low-rank":
+        pytest.skip("constants depend on K, labels have fixed roles, or the state names the other labels")
+    contexts = life.rounds.contexts
+    for labels in (np.array([0, 2]), np.array([1, 2, 3])):
+        among = np.tile(np.isin(np.arange(4), labels), (N, 1))
+        smaller, state = _as_smaller(life.case, life, labels)
+        expected = smaller.decide(state, contexts).distributions
+        assert_close(life.learner.decide(life.state, contexts, among).distributions[:, labels], expected, 1e-10)
+
+
+_MOVES_OTHERS = {"soba", "soba-low-rank", "soba-newton", "newtron"}
+"""Learners whose matrices couple the labels: a step moves all of them."""
+
+
+def label_columns(learner: AnyLearner, state: Any, label: int) -> list[float]:
+    """Return the numbers of one label."""
+    hints = get_type_hints(learner.state_type, include_extras=True)
+    found: list[float] = []
+    for name, hint in hints.items():
+        for axis, symbol in enumerate(hint.__metadata__[0].shape):
+            if symbol in ("K", "n_scores"):
+                found.extend(np.take(getattr(state, name), label, axis).ravel().tolist())
+    return found
+
+
+@only_for(lambda learner: not is_structured(learner))
+def test_updates_leave_other_labels_alone(life: Life) -> None:
+    """Rounds in which a label was not eligible change none of its numbers."""
+    name, settings = life.learner.algorithm, life.case.hyperparameters
+    if name in _MOVES_OTHERS or life.case.n_labels or settings.get("radius") or "restart_risk" in settings:
+        pytest.skip("another label's step, a projection or a restart moves every label")
+    before, among = copied(life.state), np.tile(np.array([True, False, True, True]), (N, 1))
+    evidence = life.learner.decide(before, life.rounds.contexts, among).evidence
+    spared = (life.rounds.labels != 1) & (life.rounds.true_labels != 1)
+    rounds = pick(life.rounds._replace(eligible=among, evidence=evidence), np.flatnonzero(spared))
+    after = life.learner.fold(copied(before), rounds)
+    assert label_columns(life.learner, after, 1) == label_columns(life.learner, before, 1)
+    rarely_learns = name == "uniform" or hasattr(life.learner, "base_learner")
+    assert rarely_learns or bits(after._replace(rounds=before.rounds)) != bits(before)
+
+
+@pytest.mark.parametrize("case", BY_ALGORITHM.values(), ids=BY_ALGORITHM)
+def test_learns_from_random_subsets(case: Case) -> None:
+    """After 20,000 rounds with random subsets, the state is finite; a learner errs far less than uniform answers.
+
+    Learners without kernels, which are slower, get 8,000 rounds.
+    """
+    learner = case.at(PROBLEM)
+    n = 20_000 if isinstance(learner, CompiledLearner) else 8_000
+    stream = separable(learner, 3, n)
+    result = simulate(learner, stream.contexts, stream.truth, stream.uniforms, eligible=stream.eligible)
+    assert is_finite(result.state)
+    assert stream.eligible[np.arange(n), result.labels].all()
+    tail = slice(3 * n // 4, n)
+    by_chance = float(np.sum(1.0 - 1.0 / stream.eligible[tail].sum(axis=1)))
+    assert result.mistakes[tail].sum() < (1.1 if learner.algorithm == "uniform" else 0.5) * by_chance
+
+
+@only_for(lambda learner: not is_structured(learner))
+def test_bad_subsets_are_refused(life: Life) -> None:
+    """A subset of another shape or type, and an empty one, are refused by the name of the field."""
+    contexts, K = Contexts.dense(matrix(life.rounds.contexts)[:3]), life.learner.problem.n_labels
+    empty = np.ones((3, K), np.bool_)
+    empty[1] = False
+    wrong: list[Any] = [np.ones((3, K + 1), np.bool_), np.ones((2, K), np.bool_), np.ones((3, K)), empty, [[True] * K]]
+    for among in wrong:
+        with pytest.raises(InvalidArrayError, match=r"^eligible"):
+            life.learner.decide(life.state, contexts, among)
+
+
+@only_for(is_structured)
+def test_structured_learners_refuse_subsets(life: Life) -> None:
+    """A set or a ranking of all labels cannot be restricted."""
+    among = np.ones((N, life.learner.problem.n_labels), np.bool_)
+    with pytest.raises(InvalidArrayError, match=r"^eligible"):
+        life.learner.decide(life.state, life.rounds.contexts, among)
+    with pytest.raises(InvalidArrayError, match=r"^eligible"):
+        life.learner.fold(copied(life.state), life.rounds._replace(eligible=among))
