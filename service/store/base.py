@@ -6,16 +6,22 @@ Each method documents its other errors. After a writing method raised `StoreUnav
 unknown; every writing method may be repeated.
 """
 
-from collections.abc import AsyncIterator, Sequence
-from enum import StrEnum
+from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
-from service.prediction_id import PredictionId
+from service.store.closing_store import ClosingStore
 from service.store.damage import Damage, DamageRecord
+from service.store.feedback import Feedback as Feedback  # noqa: PLC0414  imported from here as well
+from service.store.feedback import FeedbackResult as FeedbackResult  # noqa: PLC0414
+from service.store.feedback import FeedbackRules as FeedbackRules  # noqa: PLC0414
+from service.store.feedback import FeedbackStatus as FeedbackStatus  # noqa: PLC0414
+from service.store.figures import ModelStats as ModelStats  # noqa: PLC0414  imported from here as well
+from service.store.figures import PublishedStatistics as PublishedStatistics  # noqa: PLC0414  imported from here as well
+from service.store.figures import StoreLoad as StoreLoad  # noqa: PLC0414  imported from here as well
+from service.store.figures import StoreReadiness as StoreReadiness  # noqa: PLC0414  imported from here as well
 from service.store.records.layout import VERSION
-from service.store.records.outcomes import Outcome
-from service.store.records.shapes import RecordShape
-from service.store.stored_models import ListedModel, ModelKey, ModelPage, StoredModel
+from service.store.retention_store import RetentionStore
+from service.store.stored_models import NO_POLICIES, ListedModel, ModelKey, ModelPage, StoredModel, StoredPolicies
 
 
 class Snapshot(NamedTuple):
@@ -23,7 +29,7 @@ class Snapshot(NamedTuple):
 
     round_count: int
     state: bytes | memoryview
-    last_at: bytes | None = None  # moment of the last round, as stored in its entry; None if unknown
+    last_at: bytes | None = None  # mark of the last entry (`service.store.log_entries`); None if unknown
     statistics: bytes = b""
     damage: int = 0  # version of the damage record taken into account
     change_count: int = 0
@@ -38,6 +44,14 @@ class LogEntry(NamedTuple):
     version: int = VERSION  # of the rounds' layout
 
 
+class ChangeEntry(NamedTuple):
+    """A change of the model. It follows the first `round_count` rounds and precedes the others."""
+
+    round_count: int
+    change_count: int  # number of the change. The first change of a log has number 1
+    payload: bytes  # JSON; see `service.models.changes`
+
+
 class Tail(NamedTuple):
     """Log entries from some round on, oldest first, and the total numbers of rounds and changes in the log."""
 
@@ -45,18 +59,19 @@ class Tail(NamedTuple):
     entries: list[LogEntry]
     damage: int = 0  # version of the damage record
     change_count: int = 0
+    changes: Sequence[ChangeEntry] = ()  # among the entries, oldest first
 
 
 class Seen(NamedTuple):
     """Rounds and changes seen, and the maximum number of unseen rounds to return.
 
     A log that lost its end (a fail-over, a power loss, an old backup) and then continued may have the same number of
-    rounds, but different ones. The moment of the last round distinguishes the two logs.
+    rounds, but different ones. The mark of the last entry distinguishes the two logs.
     """
 
     round_count: int
     limit: int
-    last_at: bytes | None = None  # moment of the last round, as stored in its entry; None if unknown
+    last_at: bytes | None = None  # mark of the last entry (`service.store.log_entries`); None if unknown
     newer: bool = False  # whether the log may have newer rounds
     damage: int = 0  # version of the damage record taken into account
     change_count: int = 0
@@ -69,90 +84,19 @@ class Block(NamedTuple):
     record: bytes
 
 
-class Feedback(NamedTuple):
-    """Feedback to join with its prediction. It has `correct`, `truth`, or both."""
+class BlockPage(NamedTuple):
+    """Some blocks of a model, in no particular order, and the cursor of the next page; None on the last page."""
 
-    prediction_id: PredictionId
-    correct: bool | None
-    truth: bytes | None  # same length as the answer
-
-
-class FeedbackStatus(StrEnum):
-    """The result of one feedback."""
-
-    RECORDED = "recorded"
-    DUPLICATE = "duplicate"
-    CONFLICT = "conflict"  # a different outcome was recorded first
-    INCONSISTENT = "inconsistent"  # `correct` contradicts the truth
-    LABEL_NEEDED = "label-needed"  # the learner needs the truth, which is unknown
-    UNKNOWN = "unknown"
-    EXPIRED = "expired"
-    BROKEN = "broken"  # the record of the prediction is damaged
-    NEWER = "newer-version"  # a newer version wrote the record of the prediction
+    blocks: list[Block]
+    next_cursor: str | None
 
 
-class FeedbackResult(NamedTuple):
-    """The status, and the outcome on record; None unless `recorded`, `duplicate` or `conflict`."""
-
-    status: FeedbackStatus
-    outcome: Outcome | None
-
-
-class FeedbackRules(NamedTuple):
-    """A model's rules for accepting feedback."""
-
-    accept_late: bool
-    label_needed: bool
-    shape: RecordShape  # of its version 3 records
-
-
-class PublishedStatistics(NamedTuple):
-    """Statistics of the first rounds of a log, with the time slots they refer to."""
-
-    round_count: int
-    statistics: bytes
-    slot: int  # current time slot
-    oldest_slot: int  # oldest slot that can contain open predictions
-    version: int  # of the statistics
-    warnings: str = "[]"  # JSON list: limits that the learner's state has reached
-
-
-class ModelStats(NamedTuple):
-    """A model's counters and published statistics."""
-
-    name: str
-    round_count: int
-    predictions: int
-    correct: int
-    refused: dict[FeedbackStatus, int]  # number of feedback items by status, except `recorded`
-    snapshot_rounds: int
-    snapshot_at: float | None  # seconds since the epoch; None without a snapshot
-    statistics_rounds: int
-    statistics: bytes  # empty if none were published
-    predictions_by: dict[int, int]  # total predictions made by the end of each time slot
-    damaged: int = 0  # rounds that cannot be read
-
-
-class StoreLoad(NamedTuple):
-    """Memory use of a store; of several servers, the fullest one."""
-
-    memory: int  # bytes used
-    memory_limit: int  # bytes; the machine's memory if the store has no limit
-    models: int  # number of listed models
-
-
-class StoreReadiness(NamedTuple):
-    """Version, durability and warnings of a store, for its operator."""
-
-    version: str
-    persistence: str  # what an acknowledged write survives, in one sentence
-    warnings: list[str]
-
-
-class Store(Protocol):
+class Store(ClosingStore, RetentionStore, Protocol):
     """Models, predictions, logs and snapshots. Each change is atomic."""
 
-    async def create_model(self, key: ModelKey, definition: str, now: float, summary: str = "") -> bool:
+    async def create_model(
+        self, key: ModelKey, definition: str, now: float, summary: str = "", policies: StoredPolicies = NO_POLICIES
+    ) -> bool:
         """Store a new model; return False if the name is taken. Creating the same incarnation again returns True."""
 
     async def get_model(self, name: str) -> StoredModel | None:
@@ -174,6 +118,25 @@ class Store(Protocol):
 
     async def keep_summary(self, key: ModelKey, summary: str) -> bool:
         """Store the summary of a definition that has none; return False if this incarnation is gone."""
+
+    async def change_model(
+        self, key: ModelKey, change_count: int, change: str, summary: str, policies: StoredPolicies = NO_POLICIES
+    ) -> bool:
+        """Append a change to the log and to the history of a model; return False if another change came first.
+
+        Making the same change again, as after a lost reply, returns True.
+
+        Args:
+            key: the model.
+            change_count: the changes that the model has before this one.
+            change: JSON without newlines, different from every other change of the model.
+            summary: the summary of the changed definition.
+            policies: its policies that the store follows without a worker.
+
+        Raises:
+            ModelNotFoundError: if this incarnation of the model is gone.
+            StoreCorruptError: if its counters or its log are damaged.
+        """
 
     async def delete_model(self, name: str) -> bool:
         """Delete a model, even a damaged one; its predictions expire later. Return False if it does not exist."""
@@ -272,8 +235,15 @@ class Store(Protocol):
     async def list_damaged(self, limit: int) -> list[str]:
         """Return the first names of models with recorded damage, sorted."""
 
-    def scan_blocks(self, key: ModelKey) -> AsyncIterator[Block]:
-        """Scan the store for a model's blocks of predictions; yield them in no particular order."""
+    async def scan_blocks(self, key: ModelKey, cursor: str) -> BlockPage:
+        """Look at some keys of the store; return those that are a model's blocks of predictions, often none.
+
+        All pages together have every block that exists throughout the scan, some of them more than once.
+
+        Args:
+            key: the model.
+            cursor: the `next_cursor` of the previous page; "" for the first page.
+        """
 
     async def read_model_stats(self, name: str) -> ModelStats | None:
         """Return a model's counters and statistics, or None, at a cost independent of its history."""

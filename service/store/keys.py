@@ -1,5 +1,7 @@
 """The names of all keys in the store. The braces put all keys of a model into one slot of a cluster."""
 
+from service.store.stored_models import ModelKey
+
 MODELS = "wager:models"
 """Sorted set: the names of all models, and possibly of some that are gone."""
 
@@ -9,8 +11,26 @@ API_KEYS = "wager:api-keys"
 DAMAGED = "wager:damaged"
 """Sorted set: the names of models with recorded damage, and possibly of some that are gone."""
 
+CLOSING = "wager:closing"
+"""Sorted set: `<name>:<incarnation>` of the models that close expired predictions, and possibly of some that are gone.
+The score is a moment, in seconds since the epoch, before which none of the model's predictions expires."""
+
+RETENTION = "wager:retention"
+"""Sorted set: `<name>:<incarnation>` of the models with `retain_seconds`, and possibly of some that are gone. The score
+is a moment, in seconds since the epoch, before which no round is too old."""
+
 RATE_LIMITS = "wager:limits"
 """Prefix of the rate limit keys. The library `limits` defines the rest."""
+
+
+def member(key: ModelKey) -> str:
+    """Return the member of CLOSING and RETENTION for a model."""
+    return f"{key.name}:{key.incarnation}"
+
+
+def of_member(text: bytes) -> ModelKey:
+    """Return the model of a member."""
+    return ModelKey(*text.decode(errors="replace").partition(":")[::2])
 
 
 def probe(tag: str) -> str:
@@ -24,7 +44,10 @@ def model(name: str) -> str:
     Fields: incarnation, definition, summary (not of models of 0.1.0), created_at, last_at (the moment of the last
     feedback), and the counters rounds, predictions, correct, refused:<status>. If rounds are damaged, also `damaged`,
     their number, and `damage`, the version of the damage record. `warnings` is a JSON list, missing if none was ever
-    published. `changes` counts changes of the model; no version makes any yet.
+    published. `changes` counts changes of the model, and `history` has a line of JSON for each. `definition` never
+    changes. `summary` describes the model after its last change. `partial` is the sum of the rewards between 0 and 1,
+    and `expired` the number of rounds that no feedback made. `closing` is the rule for closing expired predictions
+    (`service.models.closing`), if they are closed, and `retention` is `retain_seconds`, if it is set.
     """
     return f"wager:{{{name}}}:model"
 
@@ -33,8 +56,8 @@ def log(name: str, incarnation: str) -> str:
     """Return the key of a model's log, a stream of rounds and changes.
 
     The id of an entry is <rounds>-<changes>, the totals up to and including this entry. Fields: `t` its type, `v` the
-    version of its layout and, for rounds, `p` their block and `d` their bytes. Releases up to 0.1.0 wrote only `p` and
-    `r`, the bytes.
+    version of its layout, `d` the bytes of its rounds or the JSON of its change and, for rounds, `p` their block.
+    Releases up to 0.1.0 wrote only `p` and `r`, the bytes.
     """
     return f"wager:{{{name}}}:{incarnation}:log"
 
@@ -70,12 +93,22 @@ def damage(name: str, incarnation: str) -> str:
     return f"wager:{{{name}}}:{incarnation}:damage"
 
 
+def deadlines(name: str, incarnation: str) -> str:
+    """Return the key of the blocks that wait to be closed: a sorted set of block ids by the end of their window."""
+    return f"wager:{{{name}}}:{incarnation}:deadlines"
+
+
 def block(name: str, incarnation: str, block_id: str) -> str:
     """Return the key of a string with the record of one or more predictions (`service.store.records.records`)."""
     return f"wager:{{{name}}}:{incarnation}:p:{block_id}"
 
 
+def of_blocks(name: str, incarnation: str) -> list[str]:
+    """Return the keys that precede those of blocks in the scripts that change blocks."""
+    return [model(name), log(name, incarnation), deadlines(name, incarnation)]
+
+
 def lasting(name: str, incarnation: str) -> list[str]:
     """Return every key of one incarnation of a model except its predictions, which expire."""
-    parts = (log, snapshot, statistics, damage)
+    parts = (log, snapshot, statistics, damage, deadlines)
     return [model(name), *(part(name, incarnation) for part in parts)]

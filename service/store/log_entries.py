@@ -11,13 +11,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from learners.base import Contexts
 from service.errors import StoreCorruptError
-from service.store.base import LogEntry
+from service.store.base import ChangeEntry, LogEntry
 from service.store.damage import Damage
 from service.store.records import format_3, layout
+from service.store.records.layout import check_of
+from service.store.records.parts import LogRows
 from service.store.records.records import RecordFormat
-from service.store.records.round_table import Table
 
 _BLOCK = re.compile(r"[\x21-\x7e]+")
 _ROUNDS = {layout.VERSION: layout.ROUND, format_3.VERSION: format_3.ROUND}
@@ -37,12 +37,17 @@ class Piece(NamedTuple):
 class Stretch(NamedTuple):
     """Consecutive rounds of the log, without the damaged rounds and those to leave out."""
 
-    rows: tuple[Table, Contexts] | None  # the readable rounds, in order; None if there are none
+    rows: LogRows | None  # the readable rounds, in order; None if there are none
     damaged: list[Damage]  # in order
 
 
-def moment_of(entry: LogEntry) -> bytes | None:
-    """Return the stored moment of an entry's feedback. Its bytes identify the entry, even if they are damaged."""
+def mark_of(entry: LogEntry | ChangeEntry) -> bytes | None:
+    """Return bytes that distinguish an entry from another one in its place, even if they are damaged; None if unknown.
+
+    They are the stored moment of the first feedback, or the first digits of the SHA-1 of a change.
+    """
+    if isinstance(entry, ChangeEntry):
+        return check_of(entry.payload)
     at = _MOMENTS[entry.version]
     moment = entry.payload[at : at + 8]
     return moment if len(moment) == 8 else None
@@ -104,7 +109,7 @@ def _count(form: RecordFormat, entry: LogEntry) -> int | None:
         return None
 
 
-def _rows_at_once(form: RecordFormat, entries: Sequence[LogEntry], after: int) -> tuple[Table, Contexts] | None:
+def _rows_at_once(form: RecordFormat, entries: Sequence[LogEntry], after: int) -> LogRows | None:
     """Return the rows of intact entries; None if any entry has a fault, which the caller then locates."""
     numbers = [after, *(entry.last_round for entry in entries)]
     whole = [_count(form, entry) for entry in entries] == [last - first for first, last in pairwise(numbers)]
@@ -178,7 +183,7 @@ def _readable(form: RecordFormat, pieces: list[Piece], damaged: list[Damage]) ->
     return pieces
 
 
-def _rows(form: RecordFormat, pieces: Sequence[Piece]) -> tuple[Table, Contexts] | None:
+def _rows(form: RecordFormat, pieces: Sequence[Piece]) -> LogRows | None:
     """Return the rows of pieces; None if one cannot be read, or there are none."""
     try:
         return _checked_rows(form, pieces) if pieces else None
@@ -186,14 +191,14 @@ def _rows(form: RecordFormat, pieces: Sequence[Piece]) -> tuple[Table, Contexts]
         return None
 
 
-def _checked_rows(form: RecordFormat, pieces: Sequence[Piece]) -> tuple[Table, Contexts]:
+def _checked_rows(form: RecordFormat, pieces: Sequence[Piece]) -> LogRows:
     by_version = groupby(pieces, key=lambda piece: piece.entry.version)
     raw = [form.reader(version).read([piece.rounds for piece in some]) for version, some in by_version]
-    table, contexts = form.joined(raw)
+    rows = form.joined(raw)
     numbers = np.concatenate([np.arange(piece.first, piece.last + 1) for piece in pieces])
-    if not np.array_equal(table["round"], numbers):
+    if not np.array_equal(rows.table["round"], numbers):
         raise StoreCorruptError("a round of the log has the wrong number")
-    return table, contexts
+    return rows
 
 
 def _each(form: RecordFormat, piece: Piece) -> list[Piece]:

@@ -12,6 +12,17 @@ class ModelKey(NamedTuple):
     incarnation: str
 
 
+class StoredPolicies(NamedTuple):
+    """The policies of a model that the store follows without a worker."""
+
+    closing: str = ""  # its rule for closing expired predictions (`service.models.closing`); "" if they are not closed
+    retention: str = ""  # `retain_seconds`; "" for none
+    resting: str = ""  # replaces an earlier `closing` if a change empties it: open predictions must still be closed
+
+
+NO_POLICIES = StoredPolicies()
+
+
 class StoredModel(NamedTuple):
     """A model with its definition and counters."""
 
@@ -23,6 +34,8 @@ class StoredModel(NamedTuple):
     correct: int
     damaged: int = 0  # number of unreadable rounds
     warnings: tuple[str, ...] = ()  # limits that the learner's state has reached
+    partial: float = 0.0  # sum of the rewards between 0 and 1
+    history: tuple[str, ...] = ()  # every change of the definition as JSON, oldest first
 
 
 class ListedModel(NamedTuple):
@@ -35,6 +48,8 @@ class ListedModel(NamedTuple):
     round_count: int
     predictions: int
     correct: int
+    partial: float = 0.0  # sum of the rewards between 0 and 1
+    changes: int = 0  # number of changes of the definition
 
     @property
     def name(self) -> str:

@@ -1,5 +1,5 @@
 -- Stores blocks of predictions, except those with an id in use, if they account for every round and every change.
--- KEYS: model, log, then the blocks.
+-- KEYS: model, log, deadlines, then the blocks.
 -- ARGV: incarnation, rounds seen (-1: skip the check), changes seen, moment of the last round seen (8 bytes; empty:
 --       unknown), whether newer rounds are allowed (1/0), most rounds to return, version of the damage record taken
 --       into account, time to live in milliseconds, then the record of each block.
@@ -7,8 +7,8 @@
 -- seen on, version of the damage record, total changes}. Otherwise {false, heads}: for each block false if it was
 -- stored, or the record already stored, without bodies.
 -- Layouts: service/store/records/layout.py.
-local BEFORE_RECORDS = 8
-local there = redis.call('HMGET', KEYS[1], 'incarnation', 'rounds', 'changes', 'last_at', 'damage')
+local BEFORE_KEYS, BEFORE_RECORDS = 3, 8
+local there = redis.call('HMGET', KEYS[1], 'incarnation', 'rounds', 'changes', 'last_at', 'damage', 'closing')
 if there[1] ~= ARGV[1] then
   return false
 end
@@ -23,7 +23,7 @@ local last_seen = ARGV[2] .. '-' .. ARGV[3]
 -- so the caller accepts a match with either one.
 local function is_in_log()
   local last = redis.call('XRANGE', KEYS[2], last_seen, last_seen)[1]
-  return (seen == 0 and changes_seen == 0) or (last and (ARGV[4] == '' or moment_of(last) == ARGV[4]))
+  return (seen == 0 and changes_seen == 0) or (last and (ARGV[4] == '' or mark_of(last) == ARGV[4]))
 end
 
 local function is_of_this_log()
@@ -40,8 +40,8 @@ local function is_of_this_log()
   return ARGV[5] == '1' and is_in_log()
 end
 
-for i = 3, #KEYS do
-  if #ARGV[i + BEFORE_RECORDS - 2] < HEAD_BYTES then
+for i = BEFORE_KEYS + 1, #KEYS do
+  if #ARGV[i + BEFORE_RECORDS - BEFORE_KEYS] < HEAD_BYTES then
     return redis.error_reply('a record of predictions is cut short')
   end
 end
@@ -63,15 +63,25 @@ local function head_of(record)
   return string.sub(record, 1, math.min(#record, size))
 end
 
+-- Names the block in the deadlines of a model that closes predictions; returns whether it was not there.
+local function note_deadline(key, expires_at)
+  local id = string.sub(key, #KEYS[3] - #'deadlines' + #'p:' + 1)
+  return redis.call('ZADD', KEYS[3], 'NX', string.format('%.17g', expires_at), id) == 1 and id
+end
+
 local heads, stored = {}, 0
-for i = 3, #KEYS do
-  local made = ARGV[i + BEFORE_RECORDS - 2]
-  local _, n = struct.unpack(HEAD, made)
+for i = BEFORE_KEYS + 1, #KEYS do
+  local made = ARGV[i + BEFORE_RECORDS - BEFORE_KEYS]
+  local _, n, _, _, _, expires_at = struct.unpack(HEAD, made)
+  local noted = there[6] and note_deadline(KEYS[i], expires_at)
   local record = redis.call('SET', KEYS[i], made, 'PX', ARGV[8], 'NX', 'GET')
   if record then
-    heads[i - 2] = head_of(record)
+    heads[i - BEFORE_KEYS] = head_of(record)
+    if noted then
+      redis.call('ZREM', KEYS[3], noted)
+    end
   else
-    heads[i - 2], stored = false, stored + n
+    heads[i - BEFORE_KEYS], stored = false, stored + n
   end
 end
 redis.pcall('HINCRBY', KEYS[1], 'predictions', stored) -- a damaged counter must not fail the call

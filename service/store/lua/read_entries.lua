@@ -15,8 +15,13 @@ local function round_count(entry)
   return tonumber(string.match(entry[1], '^%d+'))
 end
 
--- Returns the moment of an entry's first round, as the bytes of a float64: even a damaged one equals itself.
-local function moment_of(entry)
+-- Returns the mark of an entry: the moment of its first round, as the bytes of a float64, or the first hexadecimal
+-- digits of the SHA-1 of a change. Even a damaged one equals itself.
+local function mark_of(entry)
+  local fields = entry[2]
+  if #fields == 6 and fields[2] == 'c' and fields[5] == 'd' then
+    return string.sub(redis.sha1hex(fields[6]), 1, CHECK_BYTES)
+  end
   local rounds, version = rounds_of(entry)
   local at = version == VERSION and ROUND_FEEDBACK_AT or ROUND_3_FEEDBACK_AT
   return rounds and string.sub(rounds, at, at + 7)

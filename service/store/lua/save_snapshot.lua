@@ -28,7 +28,7 @@ local function is_of_this_log()
   end
   local id = ARGV[3] .. '-' .. ARGV[4]
   local last = redis.call('XRANGE', KEYS[2], id, id)[1]
-  return last and moment_of(last) == ARGV[5]
+  return last and mark_of(last) == ARGV[5]
 end
 
 local heeded = (model[2] or '0') == ARGV[9]

@@ -1,13 +1,24 @@
 """Parses and verifies whole blocks of predictions in the format of this version (`layout`)."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from service.errors import NewerVersionError, StoreCorruptError
 from service.store.records.answer_codec import AnswerCodec
-from service.store.records.checks import check_of
-from service.store.records.layout import CHECK_BYTES, FEEDBACK, HEAD, OPEN_COUNT, OUTCOME, PREDICTION, VERSION
+from service.store.records.layout import (
+    CHECK_BYTES,
+    FEEDBACK,
+    HEAD,
+    INACTIVE,
+    OPEN,
+    OPEN_COUNT,
+    OUTCOME,
+    PENDING,
+    PREDICTION,
+    VERSION,
+    check_of,
+)
 from service.store.records.round_table import Table
 
 _HEAD = HEAD.struct()
@@ -23,24 +34,36 @@ class Block(NamedTuple):
     outcomes: Table  # (n,), of `OUTCOME`
     bodies: bytes
 
-    def as_rounds(self) -> list[bytes]:
-        """Return the rounds that feedback would create from the open predictions.
+    def waiting(self) -> tuple[list[bytes], list[int]]:
+        """Return the rounds that wrong answers would make of predictions without a round, and their kinds of outcome.
 
         Raises:
             StoreCorruptError: if a recorded outcome fails its check, or the body of an open prediction is missing.
         """
-        rounds = []
-        for i, head in enumerate(self.predictions):
-            outcome, body = self.outcomes[i : i + 1], self.bodies[head["begin"] : head["end"]]
-            token_and_check = head["token"].tobytes() + head["body_check"].ljust(CHECK_BYTES, b"\0")
-            if any(outcome.tobytes()):
-                if check_of(outcome.tobytes()[CHECK_BYTES:] + token_and_check) != outcome["check"][0]:
-                    raise StoreCorruptError("the outcome of a prediction fails its check")
-                continue
-            if len(body) != head["end"] - head["begin"]:
+        rounds, kinds = list[bytes](), self.outcomes["kind"].tolist()
+        waiting = [i for i, kind in enumerate(kinds) if self._is_waiting(i, kind)]
+        for i in waiting:
+            begin, end = self.predictions[i]["begin"], self.predictions[i]["end"]
+            body = self.bodies[begin:end]
+            if len(body) != end - begin:
                 raise StoreCorruptError("the body of an open prediction is missing")
-            rounds.append(_round(outcome, token_and_check, body))
-        return rounds
+            rounds.append(_round(self.outcomes.dtype, self._token_and_check(i), body))
+        return rounds, [kinds[i] for i in waiting]
+
+    def _is_waiting(self, i: int, kind: int) -> bool:
+        outcome = self.outcomes[i : i + 1].tobytes()
+        without_kind = outcome[:CHECK_BYTES] + outcome[CHECK_BYTES + 1 :]
+        if kind in (OPEN, INACTIVE) and not any(without_kind):
+            return True
+        if check_of(outcome[CHECK_BYTES:] + self._token_and_check(i)) != self.outcomes["check"][i]:
+            raise StoreCorruptError("the outcome of a prediction fails its check")
+        return kind == PENDING
+
+    def _token_and_check(self, i: int) -> bytes:
+        head = self.predictions[i]
+        token: bytes = head["token"].tobytes()
+        check: bytes = head["body_check"].ljust(CHECK_BYTES, b"\0")
+        return token + check
 
 
 def block_of(record: bytes, answers: AnswerCodec) -> Block:
@@ -70,9 +93,9 @@ def block_of(record: bytes, answers: AnswerCodec) -> Block:
     return Block(fingerprint, expires_at, rounds_seen, heads, outcomes, record[bodies_at:])
 
 
-def _round(outcome: Table, token_and_check: bytes, body: bytes) -> bytes:
+def _round(outcome: np.dtype[Any], token_and_check: bytes, body: bytes) -> bytes:
     """Return the round that feedback "wrong, truth unknown" would create."""
-    closed = outcome.copy()
+    closed = np.zeros(1, outcome)
     closed["kind"], closed["round"], closed["truth"] = FEEDBACK, 1, -1
     closed["check"] = check_of(closed.tobytes()[CHECK_BYTES:] + token_and_check)
     rest = closed.tobytes() + token_and_check + body

@@ -11,13 +11,14 @@ from typing import NamedTuple
 
 import numpy as np
 
+from learners.base import IntArray
 from service.errors import StoreCorruptError
 from service.store.records.answer_codec import AnswerCodec
 from service.store.records.context_codec import ContextCodec, SparseCodec
-from service.store.records.layout import Layout
+from service.store.records.layout import EVIDENCE, FEEDBACK, Layout
 from service.store.records.round_table import RawRounds, Table, row_dtype, row_faults
 from service.store.records.shapes import RecordShape
-from service.store.records.stored_prediction import StoredPrediction, single_prediction
+from service.store.records.stored_prediction import StoredPrediction, stored_prediction
 
 VERSION = 3
 
@@ -36,6 +37,9 @@ BODY = Layout(output="answer", propensity="f64", rounds_seen="i64", predicted_at
 ROUND = Layout(length="u32", **OUTCOME.fields, token="i64", **BODY.fields)
 
 _HEAD = HEAD.struct()
+
+_COLUMNS = {*ROUND.fields, "evidence"} - {"length", "correct"}
+"""Fields of a round that are columns of a table."""
 
 
 class _Block(NamedTuple):
@@ -77,25 +81,36 @@ class Format3:
     def decode_stored(self, record: bytes) -> StoredPrediction | None:
         """See `RecordFormat.decode_stored`."""
         block = self._block(record)
-        return single_prediction(
+        if len(block.predictions) > 1 and block.fingerprint != bytes(16):
+            raise StoreCorruptError("a prediction's record belongs to another model")
+        return stored_prediction(
             self._answers, block.predictions, block.fingerprint, block.expires_at, block.rounds_seen
         )
 
     def check_block(self, record: bytes) -> None:
         """See `RecordFormat.check_block`."""
+        self.waiting(record)
+
+    def waiting(self, record: bytes) -> tuple[float, RawRounds | None]:
+        """Return the end of a block's window, and the rounds that feedback would create from its open predictions.
+
+        Raises:
+            StoreCorruptError: if it is damaged.
+        """
         block = self._block(record)
         begin, end = block.predictions["begin"], block.predictions["end"]
         opened = [i for i, outcome in enumerate(block.outcomes) if not any(outcome.tobytes())]
         if not opened:
-            return
+            return block.expires_at, None
         if begin[0] or end[-1] != len(block.bodies) or (begin[1:] != end[:-1]).any():
             raise StoreCorruptError("the bodies of a prediction's record overlap or have gaps")
-        table = self._as_rounds(block, opened)
+        raw = self._as_rounds(block, opened)
         for name in ("output", "propensity"):
-            if table[name].tobytes() != block.predictions[opened][name].tobytes():
+            if raw.table[name].tobytes() != block.predictions[opened][name].tobytes():
                 raise StoreCorruptError(f"head and body of a prediction differ in the {name}")
-        if (table["rounds_seen"] != block.rounds_seen).any():
+        if (raw.table["rounds_seen"] != block.rounds_seen).any():
             raise StoreCorruptError("head and body of a prediction differ in the rounds seen")
+        return block.expires_at, raw
 
     def bounds(self, payload: bytes) -> list[int]:
         """See `RoundReader.bounds`."""
@@ -112,14 +127,18 @@ class Format3:
         rounds, size = [each for payload in payloads for each in self._split(payload)], self._fixed.itemsize
         table = np.frombuffer(b"".join(each[:size] for each in rounds), self._fixed)
         lengths = [len(each) - size for each in rounds]
-        return RawRounds(self._table(table), b"".join(each[size:] for each in rounds), np.cumsum([0, *lengths]))
+        return self._raw(table, b"".join(each[size:] for each in rounds), np.cumsum([0, *lengths]))
 
     def _of_one_length(self, data: bytes, whole: np.dtype[np.void]) -> RawRounds:
         table = np.frombuffer(data[: len(data) - len(data) % whole.itemsize], whole)
         if len(data) % whole.itemsize or (table["length"] != whole.itemsize).any():
             raise StoreCorruptError(f"a round of the log does not have {whole.itemsize} bytes")
         size = whole["context"].itemsize
-        return RawRounds(self._table(table), table["context"].tobytes(), np.arange(len(table) + 1) * size)
+        return self._raw(table, table["context"].tobytes(), np.arange(len(table) + 1) * size)
+
+    def _raw(self, table: Table, contexts: bytes, offsets: IntArray) -> RawRounds:
+        nothing = [b""] * len(table)
+        return RawRounds(self._table(table), contexts, offsets, nothing, nothing, nothing)
 
     def _split(self, payload: bytes) -> Iterator[bytes]:
         begin = 0
@@ -137,9 +156,13 @@ class Format3:
             yield at
 
     def _table(self, rounds: Table) -> Table:
-        table = np.empty(len(rounds), self._row)
-        for name in self._row.names or ():
-            table[name] = rounds[name]
+        table = np.zeros(len(rounds), self._row)
+        for name in rounds.dtype.names or ():
+            if name in _COLUMNS:
+                table[name] = rounds[name]
+        table["kind"], table["flags"] = FEEDBACK, EVIDENCE
+        # A damaged bit becomes an impossible reward.
+        table["reward"], table["labels"] = rounds["correct"], self._answers.n_labels
         return table
 
     def _block(self, record: bytes) -> _Block:
@@ -154,7 +177,7 @@ class Format3:
         heads = np.frombuffer(record, self._prediction, n, heads_at)
         return _Block(fingerprint, expires_at, rounds_seen, outcomes, heads, record[bodies_at:])
 
-    def _as_rounds(self, block: _Block, opened: Sequence[int]) -> Table:
+    def _as_rounds(self, block: _Block, opened: Sequence[int]) -> RawRounds:
         """Return the rounds that feedback would create from open predictions."""
         outcome = np.zeros(1, self._outcome)
         outcome["round"], outcome["truth"] = 1, -1
@@ -163,9 +186,10 @@ class Format3:
             rest = outcome.tobytes() + head["token"].tobytes() + block.bodies[head["begin"] : head["end"]]
             rounds.append((len(rest) + 4).to_bytes(4, "little") + rest)
         raw = self.read(rounds)
-        if wrong := row_faults(self._answers, raw.table, self._contexts.decode(raw.contexts, raw.offsets)):
+        contexts, every = self._contexts.decode(raw.contexts, raw.offsets), np.ones((len(raw.table), 0), np.bool_)
+        if wrong := row_faults(self._answers, raw.table, contexts, every):
             raise StoreCorruptError(f"a prediction's record has an impossible {wrong[0]}")
-        return raw.table
+        return raw
 
 
 def _descriptions(dtype: np.dtype[np.void]) -> list[tuple[str, np.dtype[np.void]]]:

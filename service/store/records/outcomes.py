@@ -10,10 +10,20 @@ from service.store.records.layout import Layout
 class Outcome(NamedTuple):
     """The content of feedback, and the number of the round it created."""
 
-    correct: bool
+    reward: float  # from 0 to 1
     feedback_at: float  # seconds since the epoch
-    round: int
+    round: int  # 0 if the feedback waits for the window to close
     truth: bytes | None  # None if unknown
+
+    @property
+    def correct(self) -> bool | None:
+        """Whether the answer was right; None if the reward is neither 0 nor 1."""
+        return bit_of(self.reward)
+
+
+def bit_of(reward: float) -> bool | None:
+    """Return a reward of 0 or 1 as a bit, and None for others."""
+    return reward == 1.0 if reward in (0.0, 1.0) else None
 
 
 def decode_outcomes(data: bytes, n: int, version: int = layout.VERSION) -> list[Outcome]:
@@ -29,9 +39,9 @@ def decode_outcomes(data: bytes, n: int, version: int = layout.VERSION) -> list[
     """
     if version == format_3.VERSION:
         rows = _rows(format_3.OUTCOME, data, n)
-        return [Outcome(bool(correct), at, number, _known(truth)) for correct, at, number, truth in rows]
+        return [Outcome(float(correct), at, number, _known(truth)) for correct, at, number, truth in rows]
     rows = _rows(layout.OUTCOME, data, n)
-    return [Outcome(reward == 1.0, at, number, _known(truth)) for _, _, reward, at, number, truth in rows]
+    return [Outcome(reward, at, number, _known(truth)) for _, _, reward, at, number, truth in rows]
 
 
 def _rows(outcome: Layout, data: bytes, n: int) -> list[tuple[Any, ...]]:

@@ -16,14 +16,28 @@ from service.errors import StoreCorruptError
 from service.store.records import format_3
 from service.store.records.answer_codec import AnswerCodec
 from service.store.records.blocks import block_of
-from service.store.records.checks import check_of
 from service.store.records.context_codec import ContextCodec
 from service.store.records.format_3 import Format3, shape_of
-from service.store.records.layout import BODY, EVIDENCE, HEAD, OPEN_COUNT, OUTCOME, PREDICTION, VERSION
+from service.store.records.layout import (
+    AS_SENT,
+    BODY,
+    ELIGIBLE,
+    EVIDENCE,
+    HEAD,
+    HOLDOUT,
+    INACTIVE,
+    OPEN,
+    OPEN_COUNT,
+    OUTCOME,
+    PREDICTION,
+    VERSION,
+    check_of,
+)
+from service.store.records.parts import NO_PARTS, LogRows, Parts, packed_masks, unpacked_masks
 from service.store.records.round_table import RawRounds, RoundReader, Table, row_faults
 from service.store.records.rounds import StoredRounds
 from service.store.records.soundness import Numbers, sound_rows
-from service.store.records.stored_prediction import StoredPrediction, single_prediction
+from service.store.records.stored_prediction import StoredPrediction, stored_prediction
 
 BLOCK_BYTES = 16_384
 """Maximum bytes of a block with several predictions. Each feedback reads a whole block, and one open prediction keeps
@@ -39,11 +53,22 @@ class NewPredictions(NamedTuple):
     propensities: FloatArray  # (n,), 0 if too small for a float64
     residual_uniforms: FloatArray  # (n,), of the draws
     evidence: FloatArray  # (n, E), of the decisions
-    contexts: Contexts  # as the learner saw them
+    contexts: Contexts  # as sent, or a vector of what was sent
     predicted_at: float  # seconds since the epoch
     expires_at: float
     rounds_seen: int
     changes_seen: int = 0
+    parts: Parts = NO_PARTS
+    holdout: BoolArray | None = None  # (n,), which are for evaluation only; None for none
+    inactive: BoolArray | None = None  # (n,), which must be activated before feedback; None for none
+
+
+class Waiting(NamedTuple):
+    """n predictions of a block that have no round yet."""
+
+    rows: LogRows  # the rounds that wrong answers would make of them
+    kinds: list[int]  # of outcome, (n,): OPEN, PENDING or INACTIVE
+    expires_at: float
 
 
 class RecordFormat:
@@ -53,20 +78,24 @@ class RecordFormat:
         answers: the codec of its answers.
         evidence_size: E, the number of evidence values per prediction.
         contexts: the codec of its contexts.
+        has_actions: whether its rounds may have actions.
 
     Attributes:
         answers: the codec of its answers.
         shape: the shape of its version 3 records, an argument of their script.
     """
 
-    def __init__(self, answers: AnswerCodec, evidence_size: int, contexts: ContextCodec) -> None:
+    def __init__(
+        self, answers: AnswerCodec, evidence_size: int, contexts: ContextCodec, *, has_actions: bool = False
+    ) -> None:
         self.answers = answers
         self._evidence_size = evidence_size
         self._contexts = contexts
+        self._has_actions = has_actions
         self._prediction = PREDICTION.dtype(answers.dtype)
         self._outcome_bytes = OUTCOME.dtype(answers.dtype).itemsize
         self._body = np.dtype([("core", BODY.dtype(answers.dtype)), ("evidence", "<f8", (evidence_size,))])
-        self._rounds = StoredRounds(answers, evidence_size, contexts)
+        self._rounds = StoredRounds(answers, evidence_size, contexts, has_actions=has_actions)
         self.shape = shape_of(answers, evidence_size, contexts)
 
     @property
@@ -91,11 +120,12 @@ class RecordFormat:
         )
         return sound_rows(self.answers, numbers)
 
-    def bounds(self, contexts: Contexts) -> list[int]:
+    def bounds(self, contexts: Contexts, parts: Parts = NO_PARTS) -> list[int]:
         """Divide n predictions into blocks of limited size; return the start of each block, and n."""
         each, fixed = self._outcome_bytes + self._prediction.itemsize + self._body.itemsize, self._contexts.fixed_bytes
-        in_contexts = int(self._contexts.encode(contexts)[1][-1]) if fixed is None else contexts.n * fixed
-        blocks = min(contexts.n, -(-(contexts.n * each + in_contexts) // BLOCK_BYTES))
+        in_parts = int(self._contexts.encode(contexts)[1][-1]) if fixed is None else contexts.n * fixed
+        in_parts += contexts.n * (parts.eligible.shape[1] // 8) + sum(map(len, [*parts.sent, *parts.actions]))
+        blocks = min(contexts.n, -(-(contexts.n * each + in_parts) // BLOCK_BYTES))
         return [contexts.n * i // blocks for i in range(blocks + 1)]
 
     def encode_blocks(
@@ -116,7 +146,7 @@ class RecordFormat:
         blocks = list[bytes]()
         for fingerprint, (start, stop) in zip(fingerprints, pairwise(bounds), strict=True):
             head = _HEAD.pack(VERSION, stop - start, 0, answer_bytes, fingerprint, *after)
-            checked, outcomes = head + heads[start * size : stop * size], bytes((stop - start) * self._outcome_bytes)
+            checked, outcomes = head + heads[start * size : stop * size], self._outcomes(predictions, start, stop)
             parts = (checked, check_of(checked), _OPEN_COUNT.pack(stop - start), outcomes, *bodies[start:stop])
             blocks.append(b"".join(parts))
         return blocks
@@ -136,18 +166,29 @@ class RecordFormat:
         contexts, offsets = self._contexts.encode(predictions.contexts)
         bodies = np.zeros(len(predictions.outputs), self._body)
         core, bodies["evidence"] = bodies["core"], predictions.evidence
-        core["flags"], core["context_bytes"] = EVIDENCE, np.diff(offsets)
+        core["flags"], core["context_bytes"] = EVIDENCE | AS_SENT, np.diff(offsets)
         core["output"], core["propensity"] = predictions.outputs, predictions.propensities
         core["rounds_seen"], core["changes_seen"] = predictions.rounds_seen, predictions.changes_seen
+        core["labels"] = self.answers.n_labels
         core["predicted_at"], core["residual_uniform"] = predictions.predicted_at, predictions.residual_uniforms
+        if predictions.holdout is not None:
+            core["flags"][predictions.holdout] |= HOLDOUT
+        in_order = [contexts[begin:end] for begin, end in pairwise(offsets.tolist())]
+        if predictions.parts is not NO_PARTS:
+            in_order = _with_parts(core, in_order, predictions.parts)
         fixed, size = bodies.tobytes(), bodies.itemsize
-        return [
-            fixed[i * size : (i + 1) * size] + contexts[begin:end]
-            for i, (begin, end) in enumerate(pairwise(offsets.tolist()))
-        ]
+        return [fixed[i * size : (i + 1) * size] + rest for i, rest in enumerate(in_order)]
+
+    def _outcomes(self, predictions: NewPredictions, start: int, stop: int) -> bytes:
+        """Return the outcomes of new predictions: open, or waiting for their activation."""
+        if predictions.inactive is None:
+            return bytes((stop - start) * self._outcome_bytes)
+        outcomes = np.zeros(stop - start, OUTCOME.dtype(self.answers.dtype))
+        outcomes["kind"] = np.where(predictions.inactive[start:stop], INACTIVE, OPEN)
+        return outcomes.tobytes()
 
     def decode_stored(self, record: bytes) -> StoredPrediction | None:
-        """Decode a block with a single prediction, with or without its body; return None if it has several.
+        """Decode the predictions of one request, with or without bodies; return None if the block has several requests.
 
         Raises:
             NewerVersionError: if a newer version wrote it.
@@ -156,7 +197,7 @@ class RecordFormat:
         if record[:1] == bytes([format_3.VERSION]):
             return self._format_3.decode_stored(record)
         block = block_of(record, self.answers)
-        return single_prediction(
+        return stored_prediction(
             self.answers, block.predictions, block.fingerprint, block.expires_at, block.rounds_seen
         )
 
@@ -169,15 +210,29 @@ class RecordFormat:
         """
         if record[:1] == bytes([format_3.VERSION]):
             self._format_3.check_block(record)
-        elif rounds := block_of(record, self.answers).as_rounds():
-            self.rows(rounds)
+        else:
+            self.waiting(record)
+
+    def waiting(self, record: bytes) -> Waiting | None:
+        """Return the predictions of a block that have no round yet, as rounds of wrong answers; None if all have one.
+
+        Raises:
+            NewerVersionError: if a newer version wrote it.
+            StoreCorruptError: if it is damaged.
+        """
+        if record[:1] == bytes([format_3.VERSION]):
+            expires_at, raw = self._format_3.waiting(record)
+            return None if raw is None else Waiting(self.joined([raw]), [OPEN] * len(raw.table), expires_at)
+        block = block_of(record, self.answers)
+        rounds, kinds = block.waiting()
+        return Waiting(self.rows(rounds), kinds, block.expires_at) if rounds else None
 
     def reader(self, version: int) -> RoundReader:
         """Return the reader of rounds of a version, which must be 3 or the current one."""
         return self._format_3 if version == format_3.VERSION else self._rounds
 
-    def joined(self, raw: Sequence[RawRounds]) -> tuple[Table, Contexts]:
-        """Join consecutive rounds; return their table and their contexts, in new arrays.
+    def joined(self, raw: Sequence[RawRounds]) -> LogRows:
+        """Join consecutive rounds; return them in new arrays.
 
         Raises:
             StoreCorruptError: if a number in one of them is impossible.
@@ -185,12 +240,18 @@ class RecordFormat:
         table = raw[0].table if len(raw) == 1 else np.concatenate([each.table for each in raw])
         lengths = np.concatenate([np.diff(each.offsets) for each in raw])
         contexts = self._contexts.decode(b"".join(each.contexts for each in raw), np.cumsum([0, *lengths]))
-        if wrong := row_faults(self.answers, table, contexts):
+        masks = [mask for each in raw for mask in each.masks]
+        labels = np.minimum(table["labels"], self.answers.n_labels).astype(np.int64)
+        eligible = np.ones((len(table), 0), np.bool_)
+        if any(masks) or not self._has_actions:
+            eligible = unpacked_masks(masks, labels, self.answers.n_labels)
+        if wrong := row_faults(self.answers, table, contexts, eligible):
             raise StoreCorruptError(f"a round of the log has an impossible {wrong[0]}")
-        return table, contexts
+        sent, actions = [one for each in raw for one in each.sent], [one for each in raw for one in each.actions]
+        return LogRows(table, contexts, Parts(eligible, sent, actions))
 
-    def rows(self, entries: Sequence[bytes]) -> tuple[Table, Contexts]:
-        """Read entries that this version wrote; return the table of their rounds and their contexts, in new arrays.
+    def rows(self, entries: Sequence[bytes]) -> LogRows:
+        """Read entries that this version wrote; return their rounds in new arrays.
 
         Raises:
             StoreCorruptError: if an entry belongs to another model or is damaged.
@@ -200,22 +261,36 @@ class RecordFormat:
 
     def table(self, entries: Sequence[bytes]) -> Table:
         """Return a row for each round in entries of the log; raise as `rows` does."""
-        return self.rows(entries)[0]
+        return self.rows(entries).table
 
     def decode_rounds(self, entries: Sequence[bytes]) -> Rounds:
-        """Return the rounds in entries of the log as input for learners; raise as `rows` does."""
-        return self.rounds_of(*self.rows(entries))
+        """Return the rounds in entries of the log with their stored contexts; raise as `rows` does."""
+        return self.rounds_of(self.rows(entries))
 
     @staticmethod
-    def rounds_of(table: Table, contexts: Contexts) -> Rounds:
-        """Convert the rounds of a table to input for learners, in new arrays."""
+    def rounds_of(rows: LogRows) -> Rounds:
+        """Convert rounds of the log to input for learners, in new arrays, with their stored contexts."""
+        table = rows.table
         return Rounds(
-            contexts=contexts,
+            contexts=rows.contexts,
             labels=table["output"].astype(np.int64),
             propensities=table["propensity"].astype(np.float64),
-            correct=table["correct"].astype(np.bool_),
+            correct=table["reward"] == 1.0,
             true_labels=table["truth"].astype(np.int64),
             # Always a copy: kernels are compiled for writable arrays.
             evidence=np.array(table["evidence"], order="C"),
             residual_uniforms=table["residual_uniform"].astype(np.float64),
+            rewards=table["reward"].astype(np.float64),
+            eligible=rows.parts.eligible,
         )
+
+
+def _with_parts(core: Table, contexts: Sequence[bytes], parts: Parts) -> list[bytes]:
+    """Return what follows the evidence in each body; set the flags and lengths of the parts."""
+    nothing = [b""] * len(contexts)
+    masks = packed_masks(parts.eligible) if parts.eligible.shape[1] else nothing
+    sent, actions = parts.sent or nothing, parts.actions or nothing
+    if masks is not nothing:
+        core["flags"] |= ELIGIBLE
+    core["sent_bytes"], core["actions_bytes"] = list(map(len, sent)), list(map(len, actions))
+    return [b"".join(each) for each in zip(masks, contexts, sent, actions, strict=True)]

@@ -15,11 +15,14 @@ Table = np.ndarray[Any, Any]
 
 
 class RawRounds(NamedTuple):
-    """n rounds: their table, and their contexts, not yet decoded."""
+    """n rounds: their table, and their other parts, not yet decoded."""
 
     table: Table
     contexts: bytes  # the encoded contexts, joined
     offsets: IntArray  # (n + 1,), the start of each context, and the end
+    masks: Sequence[bytes]  # (n,), the encoded eligible labels, b"" for all
+    sent: Sequence[bytes]  # (n,)
+    actions: Sequence[bytes]  # (n,)
 
 
 class RoundReader(Protocol):
@@ -45,14 +48,18 @@ def row_dtype(answers: AnswerCodec, evidence_size: int) -> np.dtype[np.void]:
     """Return the dtype of a table of rounds."""
     return np.dtype(
         [
-            ("correct", "u1"),
+            ("kind", "u1"),  # FEEDBACK or EXPIRED
+            ("reward", "<f8"),
             ("feedback_at", "<f8"),
             ("round", "<i8"),
             ("truth", answers.dtype),
             ("token", "<i8"),
             ("output", answers.dtype),
             ("propensity", "<f8"),
+            ("flags", "<u2"),
             ("rounds_seen", "<i8"),
+            ("changes_seen", "<u4"),
+            ("labels", "<u4"),  # K at prediction time
             ("predicted_at", "<f8"),
             ("residual_uniform", "<f8"),
             ("evidence", "<f8", (evidence_size,)),
@@ -60,12 +67,20 @@ def row_dtype(answers: AnswerCodec, evidence_size: int) -> np.dtype[np.void]:
     )
 
 
-def row_faults(answers: AnswerCodec, table: Table, contexts: Contexts) -> list[str]:
-    """Return the names of columns with invalid numbers. Compiled updates use labels as indices without checks."""
-    right = table["correct"]
+def row_faults(answers: AnswerCodec, table: Table, contexts: Contexts, eligible: BoolArray) -> list[str]:
+    """Return the names of columns with invalid numbers. Compiled updates use labels as indices without checks.
+
+    Args:
+        answers: the codec of the model's answers.
+        table: n rounds.
+        contexts: their contexts.
+        eligible: the labels that they could answer, (n, K), or (n, 0) for all.
+    """
+    reward = table["reward"]
     of_outcome: dict[str, BoolArray] = {
         "truth": answers.possible_truths(table["truth"]),
-        "bit": (right == answers.equal(table["truth"], table["output"])) & (right <= 1),
+        "reward": ((reward == 1.0) == answers.equal(table["truth"], table["output"])) & (reward >= 0) & (reward <= 1),
+        "number of labels": (table["labels"] >= 1) & (table["labels"] <= answers.n_labels),
         "number": (table["round"] >= 1) & (table["rounds_seen"] >= 0) & (table["rounds_seen"] <= MOST_ROUNDS),
         "token": (table["token"] >= SINGLE) & (table["token"] < MOST_TOKENS),
     }
@@ -74,4 +89,7 @@ def row_faults(answers: AnswerCodec, table: Table, contexts: Contexts) -> list[s
     )
     moments = (table["predicted_at"], table["feedback_at"])
     wrong = faults(answers, Numbers(output, p, residual_uniform, evidence, contexts, moments))
-    return [*wrong, *(name for name, mask in of_outcome.items() if not mask.all())]
+    wrong += [name for name, mask in of_outcome.items() if not mask.all()]
+    if not wrong and eligible.shape[1] and not eligible[np.arange(len(table)), output].all():
+        wrong.append("eligible label")
+    return wrong

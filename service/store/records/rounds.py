@@ -5,13 +5,19 @@ from itertools import pairwise
 
 import numpy as np
 
-from learners.base import FloatArray
+from learners.base import FloatArray, IntArray
 from service.errors import NewerVersionError, StoreCorruptError
 from service.store.records.answer_codec import AnswerCodec
-from service.store.records.checks import check_of
 from service.store.records.context_codec import ContextCodec
-from service.store.records.layout import EVIDENCE, FEEDBACK, ROUND
+from service.store.records.layout import ELIGIBLE, EVIDENCE, EXPIRED, FEEDBACK, FLAGS, ROUND, check_of
+from service.store.records.parts import mask_bytes
 from service.store.records.round_table import RawRounds, Table, row_dtype
+
+_UNKNOWN_FLAGS = 0xFFFF & ~FLAGS
+
+_SIZES = ("context_bytes", "sent_bytes", "actions_bytes")
+_MASK, _SENT, _ACTIONS = 0, 2, 3
+"""Columns of `_sizes`."""
 
 
 class StoredRounds:
@@ -21,11 +27,17 @@ class StoredRounds:
         answers: the codec of its answers.
         evidence_size: E.
         contexts: the codec of its contexts.
+        has_actions: whether its rounds may have actions.
     """
 
-    def __init__(self, answers: AnswerCodec, evidence_size: int, contexts: ContextCodec) -> None:
+    def __init__(
+        self, answers: AnswerCodec, evidence_size: int, contexts: ContextCodec, *, has_actions: bool = False
+    ) -> None:
+        self._has_actions = has_actions
+        self._n_labels = answers.n_labels
         self._row = row_dtype(answers, evidence_size)
         self._core = ROUND.dtype(answers.dtype)
+        self._evidence_size = evidence_size
         fixed = [("core", self._core), ("evidence", "<f8", (evidence_size,))]
         self._fixed = np.dtype(fixed)
         size = contexts.fixed_bytes
@@ -50,7 +62,8 @@ class StoredRounds:
         if (whole := self._of_one_length(data)) is not None:
             self._verify(data, range(0, len(data) + 1, whole.itemsize), whole["core"])
             contexts, offsets = whole["context"].tobytes(), np.arange(len(whole) + 1) * whole["context"].itemsize
-            return RawRounds(self._table(whole["core"], whole["evidence"]), contexts, offsets)
+            nothing = [b""] * len(whole)
+            return RawRounds(self._table(whole["core"], whole["evidence"]), contexts, offsets, *[nothing] * 3)
         at = self._all_bounds(payloads)
         core = np.frombuffer(_gathered(data, at, 0, self._core.itemsize), self._core)
         self._verify(data, at, core)
@@ -60,8 +73,8 @@ class StoredRounds:
         return int.from_bytes(payload[at : at + 4], "little")
 
     def _length_of_parts(self, payload: bytes, at: int) -> int:
-        core = np.frombuffer(payload, self._core, 1, at)[0]
-        return self._fixed.itemsize + int(core["context_bytes"]) + int(core["sent_bytes"]) + int(core["actions_bytes"])
+        core = np.frombuffer(payload, self._core, 1, at)
+        return self._fixed.itemsize + int(_sizes(core).sum())
 
     def _walk(self, payload: bytes, length: Callable[[bytes, int], int]) -> list[int] | None:
         """Return the start of each round, and the end; None if the last round does not end with the payload."""
@@ -88,7 +101,7 @@ class StoredRounds:
         whole = np.frombuffer(data, self._whole)
         core = whole["core"]
         same = (core["length"] == self._whole.itemsize) & (core["context_bytes"] == whole["context"].itemsize)
-        return whole if same.all() else None
+        return whole if same.all() and not _sizes(core)[:, [_MASK, _SENT, _ACTIONS]].any() else None
 
     def _verify(self, data: bytes, at: Sequence[int], core: Table) -> None:
         """Refuse damaged rounds, then rounds that this version does not understand."""
@@ -102,30 +115,43 @@ class StoredRounds:
         self._refuse_newer(core)
 
     def _refuse_newer(self, core: Table) -> None:
-        if (core["kind"] != FEEDBACK).any() or ((core["reward"] != 0.0) & (core["reward"] != 1.0)).any():
+        if not ((core["kind"] == FEEDBACK) | (core["kind"] == EXPIRED)).all():
             raise NewerVersionError("a round of the log has an outcome that this version does not support")
-        if (core["flags"] != EVIDENCE).any() or core["actions_bytes"].any():
+        if (core["flags"] & _UNKNOWN_FLAGS).any() or not (core["flags"] & EVIDENCE).all():
             raise NewerVersionError("a round of the log has parts that this version does not support")
+        if core["actions_bytes"].any() and not self._has_actions:
+            raise NewerVersionError("a round of a model with labels has actions")
 
     def _of_parts(self, data: bytes, at: Sequence[int], core: Table) -> RawRounds:
-        """Read rounds of different sizes."""
-        lengths = core["context_bytes"].astype(np.int64)
-        if (self._fixed.itemsize + lengths + core["sent_bytes"] != core["length"]).any():
+        """Read rounds of different sizes. Evidence is the rest, and shorter before labels were added."""
+        sizes, begin = _sizes(core), self._core.itemsize
+        of_evidence = core["length"].astype(np.int64) - begin - sizes.sum(axis=1)
+        short = (of_evidence >= 0) & (of_evidence < 8 * self._evidence_size) & (core["labels"] < self._n_labels)
+        if (of_evidence % 8).any() or not (short | (of_evidence == 8 * self._evidence_size)).all():
             raise StoreCorruptError("the parts of a round do not have their stored lengths")
-        fixed, begin = np.frombuffer(_gathered(data, at, 0, self._fixed.itemsize), self._fixed), self._fixed.itemsize
-        contexts = [
-            data[start + begin : start + begin + size] for start, size in zip(at, lengths.tolist(), strict=False)
+        ends = begin + np.array(at[:-1])[:, np.newaxis] + np.cumsum(np.column_stack([of_evidence, sizes]), axis=1)
+        parts = [
+            [data[start:stop] for start, stop in pairwise([first + begin, *row])]
+            for first, row in zip(at, ends.tolist(), strict=False)
         ]
-        offsets = np.concatenate(([0], np.cumsum(lengths)))
-        return RawRounds(self._table(core, fixed["evidence"]), b"".join(contexts), offsets)
+        evidence, masks, contexts, sent, actions = zip(*parts, strict=True) if parts else [()] * 5
+        padded = b"".join([each.ljust(8 * self._evidence_size, b"\0") for each in evidence])
+        table = self._table(core, np.frombuffer(padded, "<f8").reshape(len(core), self._evidence_size))
+        return RawRounds(table, b"".join(contexts), np.cumsum([0, *map(len, contexts)]), masks, sent, actions)
 
     def _table(self, core: Table, evidence: FloatArray) -> Table:
         table = np.empty(len(core), self._row)
         for name in self._row.names or ():
-            if name not in ("correct", "evidence"):
+            if name != "evidence":
                 table[name] = core[name]
-        table["correct"], table["evidence"] = core["reward"] == 1.0, evidence
+        table["evidence"] = evidence
         return table
+
+
+def _sizes(core: Table) -> IntArray:
+    """Return the bytes of each round's mask, context, JSON and actions, (n, 4)."""
+    masks = np.where(core["flags"] & ELIGIBLE, mask_bytes(core["labels"]), 0)
+    return np.column_stack([masks, *(core[name].astype(np.int64) for name in _SIZES)])
 
 
 def _gathered(data: bytes, at: Sequence[int], begin: int, end: int) -> bytes:

@@ -1,4 +1,4 @@
-"""A stored prediction without its body."""
+"""Stored predictions without their bodies."""
 
 from typing import Any, NamedTuple
 
@@ -13,29 +13,34 @@ from service.store.records.soundness import Numbers, faults
 
 
 class StoredPrediction(NamedTuple):
-    """The part of a prediction that stays stored until it is deleted, open or closed."""
+    """The part of m predictions of one request that stays stored until it is deleted, open or closed."""
 
     fingerprint: bytes  # 16 bytes, of the context sent; zeros if the service generated the id
     expires_at: float  # seconds since the epoch
     rounds_seen: int
-    propensities: FloatArray  # (1,), 0 if too small for a float64
-    outputs: npt.NDArray[Any]  # (1, ...), the answer
+    propensities: FloatArray  # (m,), 0 if too small for a float64
+    outputs: npt.NDArray[Any]  # (m, ...), the answers
 
 
-def single_prediction(
+def stored_prediction(
     answers: AnswerCodec, predictions: Table, fingerprint: bytes, expires_at: float, rounds_seen: int
 ) -> StoredPrediction | None:
-    """Return the prediction of a block; None if the service generated the block's id and it has several predictions.
+    """Return the predictions of a block; None if the service generated the block's id and it has several.
+
+    Args:
+        answers: the codec of the answers.
+        predictions: the rows of the block.
+        fingerprint: of its request.
+        expires_at: the end of its window.
+        rounds_seen: when it was made.
 
     Raises:
-        StoreCorruptError: if a block with a client's id has several predictions, or a number is invalid.
+        StoreCorruptError: if a number is invalid.
     """
     if len(predictions) > 1 and fingerprint == bytes(16):
         return None
-    if len(predictions) != 1:
-        raise StoreCorruptError("a prediction's record belongs to another model")
-    output, p, none = predictions["output"], predictions["propensity"], np.zeros((1, 0))
-    numbers = Numbers(output, p, np.zeros(1), none, Contexts.dense(none), (expires_at,))
+    output, p, none = predictions["output"], predictions["propensity"], np.zeros((len(predictions), 0))
+    numbers = Numbers(output, p, np.zeros(len(predictions)), none, Contexts.dense(none), (expires_at,))
     if wrong := faults(answers, numbers):
         raise StoreCorruptError(f"a prediction's record has an impossible {wrong[0]}")
     return StoredPrediction(fingerprint, expires_at, rounds_seen, p, output)

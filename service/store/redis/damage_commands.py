@@ -1,14 +1,14 @@
 """The damage commands of the store over the Redis protocol: record damage, and scan for it."""
 
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from redis import exceptions
 
 from service.errors import ModelNotFoundError
 from service.store import keys
-from service.store.base import Block
+from service.store.base import Block, BlockPage
 from service.store.connections.connections import Connection
 from service.store.damage import Damage, DamageRecord, decode_damage
 from service.store.redis.driver_errors import translating_errors
@@ -69,21 +69,19 @@ class DamageCommands(ABC):
         names = await self._call("ZRANGE", keys.DAMAGED, "-", "+", "BYLEX", "LIMIT", 0, limit)
         return [name.decode() for name in names]
 
-    async def scan_blocks(self, key: ModelKey) -> AsyncIterator[Block]:
-        """See `Store.scan_blocks`."""
-        prefix = keys.block(*key, "")
-        for server in await self._primaries():
-            cursor = None
-            while cursor != 0:
-                cursor, found = await self._scan(server.call, cursor or 0, f"{prefix}*")
-                for named, record in found:
-                    yield Block(named.removeprefix(prefix), record)
-
     @translating_errors
-    async def _primaries(self) -> list[Any]:
-        return list(await self._connection.primaries())
+    async def scan_blocks(self, key: ModelKey, cursor: str) -> BlockPage:
+        """See `Store.scan_blocks`. A cursor is the number of a server, a dot, and the cursor of that server."""
+        prefix, servers = keys.block(*key, ""), list(await self._connection.primaries())
+        number, _, place = (cursor or "0.0").partition(".")
+        if int(number) >= len(servers):  # there are fewer servers than before
+            return BlockPage([], None)
+        following, found = await self._scan(servers[int(number)].call, int(place), f"{prefix}*")
+        blocks = [Block(name.removeprefix(prefix), record) for name, record in found]
+        if following:
+            return BlockPage(blocks, f"{number}.{following}")
+        return BlockPage(blocks, f"{int(number) + 1}.0" if int(number) + 1 < len(servers) else None)
 
-    @translating_errors
     async def _scan(self, server: Any, cursor: int, pattern: str) -> tuple[int, list[tuple[str, bytes]]]:
         """Return the next cursor, 0 after the last page, and a page of keys with their values."""
         following, found = await server("SCAN", cursor, "MATCH", pattern, "COUNT", _SCAN_COUNT)

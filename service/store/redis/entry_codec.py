@@ -3,17 +3,32 @@
 from collections.abc import Sequence
 
 from service.errors import NewerVersionError
-from service.store.base import LogEntry
+from service.store.base import ChangeEntry, LogEntry, Tail
 from service.store.records import format_3, layout
 
-_ROUND, _VERSION = b"r", str(layout.VERSION).encode()
+CHANGE_VERSION = 1
+"""Version of the format of changes."""
+
+_ROUND, _CHANGE, _VERSION = b"r", b"c", str(layout.VERSION).encode()
 
 
-def decode_entry(number: bytes, fields: Sequence[bytes]) -> LogEntry:
+def decode_tail(rounds: bytes, entries: Sequence[tuple[bytes, list[bytes]]], damage: bytes, changes: bytes) -> Tail:
+    """Decode the reply of a script that reads the log.
+
+    Raises:
+        NewerVersionError: as `decode_entry`.
+    """
+    decoded = [decode_entry(*entry) for entry in entries]
+    of_rounds = [entry for entry in decoded if isinstance(entry, LogEntry)]
+    of_changes = tuple(entry for entry in decoded if isinstance(entry, ChangeEntry))
+    return Tail(int(rounds), of_rounds, int(damage), int(changes), of_changes)
+
+
+def decode_entry(number: bytes, fields: Sequence[bytes]) -> LogEntry | ChangeEntry:
     """Decode an entry from its id, `<rounds>-<changes>`, and its fields.
 
-    Fields are `t` the type, `v` the version of its layout, `p` the block and `d` the rounds. Before version 4 they were
-    `p` and `r`, the rounds.
+    Fields are `t` the type, `v` the version of its format, and `d`: the rounds, after `p` their block, or the change.
+    Before version 4 they were `p` and `r`, the rounds.
 
     Raises:
         NewerVersionError: if this version does not support its type, its version or one of its fields.
@@ -21,6 +36,9 @@ def decode_entry(number: bytes, fields: Sequence[bytes]) -> LogEntry:
     match list(fields):
         case [b"t", t, b"v", v, b"p", block, b"d", rounds] if (t, v) == (_ROUND, _VERSION):
             version = layout.VERSION
+        case [b"t", t, b"v", v, b"d", change] if (t, v) == (_CHANGE, str(CHANGE_VERSION).encode()):
+            round_count, _, change_count = number.partition(b"-")
+            return ChangeEntry(int(round_count), int(change_count), change)
         case [b"p", block, b"r", rounds]:
             version = format_3.VERSION
         case _:

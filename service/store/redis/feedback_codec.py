@@ -12,10 +12,12 @@ from service.store.records.outcomes import decode_outcomes
 EncodedFeedback: TypeAlias = Mapping[str, Sequence[bytes]]
 """Encoded feedback by block."""
 
-_FEEDBACK = struct.Struct("<qBI")
-"""token i64, correct u8 (1, 0, or 2 if only the truth is given), bytes of the truth u32; the truth follows."""
+_FEEDBACK, _TOKEN, _REWARD = struct.Struct("<qBI"), struct.Struct("<q"), struct.Struct("<d")
+"""token i64, said u8, bytes of the rest u32; the truth or the reward follows. See `lua/add_feedback.lua`."""
 
-_STATUSES = {ord(status.value[0]): status for status in FeedbackStatus}
+_ONLY_TRUTH, _ONLY_REWARD = 2, 3
+
+_STATUSES = {ord(status.value[0]): status for status in FeedbackStatus if status is not FeedbackStatus.TOO_OLD}
 
 _WITH_OUTCOME = b"rdc"
 """The letters of the statuses recorded, duplicate and conflict."""
@@ -28,11 +30,45 @@ def by_block(feedback: Iterable[Feedback]) -> tuple[list[str], dict[str, list[by
     """Return the block of each feedback, and the encoded feedback of each block, in the given order."""
     order: list[str] = []
     encoded: dict[str, list[bytes]] = {}
-    for (_, block, token), correct, truth in feedback:
+    for each in feedback:
+        _, block, token = each.prediction_id
         order.append(block)
-        packed = _FEEDBACK.pack(token, 2 if correct is None else correct, len(truth or b"")) + (truth or b"")
-        encoded.setdefault(block, []).append(packed)
+        said, rest = _said(each)
+        encoded.setdefault(block, []).append(_FEEDBACK.pack(token, said, len(rest)) + rest)
     return order, encoded
+
+
+def _said(feedback: Feedback) -> tuple[int, bytes]:
+    if feedback.reward is None:
+        return _ONLY_TRUTH if feedback.correct is None else int(feedback.correct), feedback.truth or b""
+    if feedback.reward in (0.0, 1.0):
+        return int(feedback.reward), b""
+    return _ONLY_REWARD, _REWARD.pack(feedback.reward)
+
+
+def without_rewards(encoded: EncodedFeedback) -> EncodedFeedback:
+    """Return the feedback without rewards between 0 and 1, which version 3 has no place for."""
+    return {block: [each for each in items if not _has_reward(each)] for block, items in encoded.items()}
+
+
+def with_refused_rewards(items: Sequence[bytes], results: Sequence[FeedbackResult]) -> list[FeedbackResult]:
+    """Return a result for each feedback of a block of version 3, given those of the feedback without rewards."""
+    others, too_old = iter(results), FeedbackResult(FeedbackStatus.TOO_OLD, None)
+    return [too_old if _has_reward(each) else next(others) for each in items]
+
+
+def _has_reward(packed: bytes) -> bool:
+    return packed[_TOKEN.size] == _ONLY_REWARD
+
+
+def encoded_token(token: int) -> bytes:
+    """Encode a token as an argument of a script."""
+    return _TOKEN.pack(token)
+
+
+def activation_status(letter: bytes) -> FeedbackStatus:
+    """Return the status of an activation; a prediction of version 3 is always active."""
+    return FeedbackStatus.DUPLICATE if letter == _OLDER else _STATUSES[ord(letter)]
 
 
 def in_order(order: Sequence[str], results: Mapping[str, Iterable[FeedbackResult]]) -> list[FeedbackResult]:
@@ -41,14 +77,18 @@ def in_order(order: Sequence[str], results: Mapping[str, Iterable[FeedbackResult
     return [next(of_block[block]) for block in order]
 
 
-def is_older(letters: bytes, _: bytes) -> bool:
-    """Check whether a reply reports an untouched block of version 3."""
+def older(encoded: EncodedFeedback, replies: Iterable[tuple[bytes, bytes]]) -> EncodedFeedback:
+    """Return the feedback of the blocks that a reply reports as untouched blocks of version 3."""
+    return {block: encoded[block] for block, reply in zip(encoded, replies, strict=True) if _is_older(reply[0])}
+
+
+def _is_older(letters: bytes) -> bool:
     return letters.startswith(_OLDER)
 
 
 def decode_results(letters: bytes, outcomes: bytes, version: int = VERSION) -> list[FeedbackResult]:
     """Decode the results of one block from its reply; return an empty list for an untouched block of version 3."""
-    if is_older(letters, outcomes):
+    if _is_older(letters):
         return []
     try:
         n = len(letters) - len(letters.translate(None, _WITH_OUTCOME))

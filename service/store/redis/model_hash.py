@@ -36,7 +36,17 @@ def read_model(name: str, fields: dict[bytes, bytes]) -> StoredModel | None:
     rounds, predictions, correct = (count(name, field, fields.get(field.encode())) for field in _COUNTERS)
     damaged = count(name, "damaged", fields.get(b"damaged", b"0"))
     warnings = _warnings(fields.get(b"warnings", b"[]"))
-    return StoredModel(key, definition, created_at, rounds, predictions, correct, damaged, warnings)
+    partial, history = reward_sum(name, fields.get(b"partial")), _history(name, fields)
+    return StoredModel(key, definition, created_at, rounds, predictions, correct, damaged, warnings, partial, history)
+
+
+def _history(name: str, fields: dict[bytes, bytes]) -> tuple[str, ...]:
+    """Decode the changes of the definition: one line of JSON for each."""
+    text, changes = fields.get(b"history", b""), count(name, "changes", fields.get(b"changes", b"0"))
+    lines = text.split(b"\n")
+    if len(lines) != changes + 1 or lines[-1]:
+        raise corrupt(name, f"its history does not have {changes} changes")
+    return tuple(_text(name, "history", line) for line in lines[:-1])
 
 
 def _warnings(value: bytes) -> tuple[str, ...]:
@@ -54,7 +64,7 @@ def read_listed(name: str, reply: Sequence[Any]) -> ListedModel | None:
     Raises:
         StoreCorruptError: as `read_model`.
     """
-    there, definition_bytes, (incarnation, created_at, rounds, predictions, correct, summary) = reply
+    there, definition_bytes, (incarnation, created_at, rounds, predictions, correct, partial, summary, changes) = reply
     if not there:
         return None
     key = ModelKey(name, _text(name, "incarnation", incarnation))
@@ -68,7 +78,24 @@ def read_listed(name: str, reply: Sequence[Any]) -> ListedModel | None:
         count(name, "rounds", rounds),
         count(name, "predictions", predictions),
         count(name, "correct", correct),
+        reward_sum(name, partial),
+        count(name, "changes", changes or b"0"),
     )
+
+
+def reward_sum(name: str, value: bytes | None) -> float:
+    """Decode the sum of the rewards between 0 and 1; a model without one has had none.
+
+    Raises:
+        StoreCorruptError: if it is not a number of at least 0.
+    """
+    try:
+        found = float(value or b"0")
+    except ValueError:
+        found = math.nan
+    if not 0.0 <= found < math.inf:
+        raise corrupt(name, "its partial rewards are not a number")
+    return found
 
 
 def count(name: str, field: str, value: bytes | None) -> int:

@@ -7,13 +7,20 @@ from typing import Any
 
 from service.store import keys
 from service.store.base import FeedbackStatus, ModelStats, StoreLoad
-from service.store.redis.model_hash import corrupt, count
+from service.store.redis.model_hash import corrupt, count, reward_sum
 
 _Call = Callable[..., Awaitable[Any]]
 
 _SLOT = b"s:"
 _COUNTERS = ("rounds", "predictions", "correct")
-_FIELDS = ("incarnation", *_COUNTERS, "damaged", *(f"refused:{status}" for status in FeedbackStatus))
+_FIELDS = (
+    "incarnation",
+    *_COUNTERS,
+    "damaged",
+    "partial",
+    "expired",
+    *(f"refused:{status}" for status in FeedbackStatus),
+)
 
 
 async def read_model_stats(call: _Call, name: str) -> ModelStats | None:
@@ -34,7 +41,7 @@ async def read_model_stats(call: _Call, name: str) -> ModelStats | None:
     )
     rounds, predictions, correct = (count(name, *pair) for pair in zip(_COUNTERS, values[1:4], strict=True))
     damaged = count(name, "damaged", values[4] or b"0")
-    refused = zip(FeedbackStatus, values[5:], strict=True)
+    refused = zip(FeedbackStatus, values[7:], strict=True)
     return ModelStats(
         name=name,
         round_count=rounds,
@@ -47,6 +54,8 @@ async def read_model_stats(call: _Call, name: str) -> ModelStats | None:
         statistics=statistics.get(b"tally", b""),
         predictions_by=_by_slot(name, statistics),
         damaged=damaged,
+        partial=reward_sum(name, values[5]),
+        expired=min(count(name, "expired", values[6] or b"0"), rounds),
     )
 
 

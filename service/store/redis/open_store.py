@@ -2,11 +2,11 @@
 
 from typing import NamedTuple
 
-from service.store.access_tables import KeyTable, RequestCounter
+from service.store.access.api_keys import ApiKeyTable
+from service.store.access.rate_limits import RateLimits
+from service.store.access.tables import KeyTable, RequestCounter
 from service.store.base import Store
 from service.store.connections.addresses import NO_FILES, TlsFiles
-from service.store.redis.api_keys import ApiKeyTable
-from service.store.redis.rate_limits import RateLimits
 from service.store.redis.redis_store import RedisStore
 from service.store.redis.traced import traced
 

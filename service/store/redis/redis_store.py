@@ -11,11 +11,7 @@ from typing import Any, TypeAlias
 
 from redis import exceptions
 
-from service.errors import (
-    ModelNotFoundError,
-    StoreError,
-    StoreUnavailableError,
-)
+from service.errors import ModelNotFoundError, StoreUnavailableError
 from service.store import keys
 from service.store.base import (
     Block,
@@ -36,15 +32,20 @@ from service.store.connections.readiness import read_readiness
 from service.store.connections.replication import Confirmed
 from service.store.damage import DamagedSnapshotError
 from service.store.records import format_3
+from service.store.redis import feedback_codec
+from service.store.redis.closing_commands import ClosingCommands
 from service.store.redis.damage_commands import DamageCommands
 from service.store.redis.driver_errors import translating_errors
-from service.store.redis.entry_codec import decode_entry
-from service.store.redis.feedback_codec import EncodedFeedback, by_block, decode_results, in_order, is_older
-from service.store.redis.model_hash import NAME_ERRORS, read_listed, read_model
+from service.store.redis.entry_codec import decode_tail
+from service.store.redis.feedback_codec import EncodedFeedback, decode_results
+from service.store.redis.model_commands import ModelCommands
 from service.store.redis.model_stats import read_load, read_model_stats
+from service.store.redis.retention_commands import RetentionCommands
 from service.store.redis.scripts import Script, record_script, script
 from service.store.redis.snapshot_parts import SNAPSHOT_VERSION, check_of, read_snapshot
-from service.store.stored_models import ListedModel, ModelKey, ModelPage, StoredModel, UnreadModel
+from service.store.stored_models import (
+    ModelKey,
+)
 
 _BULK_PATIENCE = 30
 """Factor by which the timeout for snapshots exceeds that for other replies. A snapshot may have many megabytes."""
@@ -57,19 +58,15 @@ _UNFINISHED_SECONDS = 3600
 
 _Connection: TypeAlias = Connection | Confirmed
 
-_CREATE_MODEL = script("create_model")
-_LIST_MODEL = script("list_model")
-_KEEP_SUMMARY = script("keep_summary")
-_DELETE_MODEL = script("delete_model")
 _ADD_PREDICTIONS = record_script("counts", "read_entries", "add_predictions")
-_ADD_FEEDBACK = record_script("counts", "add_feedback")
+_ADD_FEEDBACK = record_script("counts", "blocks", "add_feedback")
 _ADD_FEEDBACK_FORMAT_3 = script("add_feedback_format_3")
 _READ_TAIL = record_script("read_entries", "read_tail")
 _SAVE_SNAPSHOT = record_script("read_entries", "snapshot_there", "save_snapshot")
 _PUBLISH_STATISTICS = script("publish_statistics")
 
 
-class RedisStore(DamageCommands):
+class RedisStore(DamageCommands, ClosingCommands, RetentionCommands, ModelCommands):
     """Implements `service.store.base.Store`.
 
     Args:
@@ -86,86 +83,39 @@ class RedisStore(DamageCommands):
         self._turn = asyncio.Semaphore(32)  # maximum commands in flight
 
     @translating_errors
-    async def create_model(self, key: ModelKey, definition: str, now: float, summary: str = "") -> bool:
-        """See `Store.create_model`."""
-        # List the name before and after: the deletion of an earlier model with this name may run in between.
-        await self._call("ZADD", keys.MODELS, 0, key.name)
-        args = (key.incarnation, definition, repr(now), summary)
-        created = bool(await self._run(_CREATE_MODEL, [keys.model(key.name)], args))
-        if created:
-            await self._call("ZADD", keys.MODELS, 0, key.name)
-        return created
-
-    @translating_errors
-    async def get_model(self, name: str) -> StoredModel | None:
-        """See `Store.get_model`."""
-        return read_model(name, await self._call("HGETALL", keys.model(name)))
-
-    @translating_errors
-    async def list_models(self, after: str, limit: int) -> ModelPage:
-        """See `Store.list_models`."""
-        start = b"(" + after.encode(errors=NAME_ERRORS) if after else "-"
-        raw = await self._call("ZRANGE", keys.MODELS, start, "+", "BYLEX", "LIMIT", 0, limit)
-        names = [name.decode(errors=NAME_ERRORS) for name in raw]
-        found = await asyncio.gather(*(self._list_entry(name) for name in names))
-        cursor = names[-1] if len(names) == limit else None
-        return ModelPage([model for model in found if model is not None], cursor)
-
-    @translating_errors
-    async def list_model(self, name: str) -> ListedModel | None:
-        """See `Store.list_model`."""
-        return read_listed(name, await self._run(_LIST_MODEL, [keys.model(name)], ()))
-
-    @translating_errors
-    async def keep_summary(self, key: ModelKey, summary: str) -> bool:
-        """See `Store.keep_summary`."""
-        return bool(await self._run(_KEEP_SUMMARY, [keys.model(key.name)], (key.incarnation, summary)))
-
-    @translating_errors
-    async def delete_model(self, name: str) -> bool:
-        """See `Store.delete_model`."""
-        own = await self._incarnation(name) or b""
-        named = keys.lasting(name, own.decode(errors="replace"))
-        deleted = bool(await self._run(_DELETE_MODEL, named, [own]))
-        await self._call("ZREM", keys.MODELS, name)
-        await self._call("ZREM", keys.DAMAGED, name)
-        if await self._incarnation(name) is not None:  # a new model has taken the name
-            await self._call("ZADD", keys.MODELS, 0, name)
-        return deleted
-
-    @translating_errors
     async def add_predictions(
         self, key: ModelKey, blocks: Sequence[Block], keep_seconds: float, seen: Seen | None
     ) -> list[bytes | None] | Tail:
         """See `Store.add_predictions`."""
-        named = [*_model_and_log(key), *(keys.block(*key, block.id) for block in blocks)]
+        named = [*keys.of_blocks(key.name, key.incarnation), *(keys.block(*key, block.id) for block in blocks)]
         rounds, limit, last_at, newer, damage, changes = seen or Seen(-1, 0)
         args = [key.incarnation, rounds, changes, last_at or b"", int(newer), limit, damage, round(keep_seconds * 1000)]
         reply = await self._run(_ADD_PREDICTIONS, named, [*args, *(block.record for block in blocks)])
         total, items, *version = _unless_gone(key, reply)
         there: list[bytes | None] = items
-        return there if total is None else _tail(total, items, *version)
+        return there if total is None else decode_tail(total, items, *version)
 
     @translating_errors
     async def add_feedback(
         self, key: ModelKey, feedback: Sequence[Feedback], rules: FeedbackRules, now: float
     ) -> list[FeedbackResult]:
         """See `Store.add_feedback`."""
-        order, encoded = by_block(feedback)
+        order, encoded = feedback_codec.by_block(feedback)
         fixed = [key.incarnation, repr(now), int(rules.accept_late), int(rules.label_needed)]
         replies = await self._join(_ADD_FEEDBACK, key, encoded, fixed)
         results = {block: decode_results(*reply) for block, reply in zip(encoded, replies, strict=True)}
-        if older := {block: encoded[block] for block, reply in zip(encoded, replies, strict=True) if is_older(*reply)}:
-            replies = await self._join(_ADD_FEEDBACK_FORMAT_3, key, older, [*fixed, *rules.shape])
-            for block, reply in zip(older, replies, strict=True):
-                results[block] = decode_results(*reply, format_3.VERSION)
-        return in_order(order, results)
+        if older := feedback_codec.older(encoded, replies):
+            bits = feedback_codec.without_rewards(older)
+            replies = await self._join(_ADD_FEEDBACK_FORMAT_3, key, bits, [*fixed, *rules.shape])
+            for (block, items), reply in zip(older.items(), replies, strict=True):
+                results[block] = feedback_codec.with_refused_rewards(items, decode_results(*reply, format_3.VERSION))
+        return feedback_codec.in_order(order, results)
 
     @translating_errors
     async def read_tail(self, key: ModelKey, after: int, limit: int) -> Tail:
         """See `Store.read_tail`."""
         reply = await self._run(_READ_TAIL, _model_and_log(key), [key.incarnation, after, limit])
-        return _tail(*_unless_gone(key, reply))
+        return decode_tail(*_unless_gone(key, reply))
 
     @translating_errors
     async def load_snapshot(self, key: ModelKey) -> Snapshot | None:
@@ -231,7 +181,7 @@ class RedisStore(DamageCommands):
 
     @translating_errors
     async def command(self, *words: Any) -> Any:
-        """Run one command for tables other than models, such as `service.store.redis.api_keys`."""
+        """Run one command for tables other than models, such as `service.store.access.api_keys`."""
         return await self._call(*words)
 
     async def close(self) -> None:
@@ -243,30 +193,14 @@ class RedisStore(DamageCommands):
         self, script: Script, key: ModelKey, encoded: EncodedFeedback, fixed: Sequence[Any]
     ) -> list[tuple[bytes, bytes]]:
         """Run a script that joins feedback; return its reply for each block."""
-        named = [*_model_and_log(key), *(keys.block(*key, block) for block in encoded)]
+        joins_older = script is _ADD_FEEDBACK_FORMAT_3
+        common = _model_and_log(key) if joins_older else keys.of_blocks(key.name, key.incarnation)
+        named = [*common, *(keys.block(*key, block) for block in encoded)]
         parts = [part for block, each in encoded.items() for part in (block, b"".join(each))]
         replies: list[tuple[bytes, bytes]] = _unless_gone(
             key, await self._run(script, named, [*fixed, *parts], self._confirmed)
         )
         return replies
-
-    async def _list_entry(self, name: str) -> ListedModel | UnreadModel | None:
-        if not name.isascii():
-            return None  # not a valid model name: no request can refer to it
-        try:
-            return await self.list_model(name)
-        except StoreError as error:
-            return UnreadModel(name, error)
-
-    async def _incarnation(self, name: str) -> bytes | None:
-        """Return the incarnation under a name; None if there is none, or the key does not hold a model."""
-        try:
-            found: bytes | None = await self._call("HGET", keys.model(name), "incarnation")
-        except exceptions.ResponseError as error:
-            if not str(error).startswith("WRONGTYPE"):
-                raise
-            return None
-        return found
 
     async def _run(
         self, script: Script, named: Sequence[str], args: Sequence[Any], connection: _Connection | None = None
@@ -289,7 +223,3 @@ def _unless_gone(key: ModelKey, reply: Any) -> Any:
     if reply is None:
         raise ModelNotFoundError(f"there is no model {key.name!r}", "model")
     return reply
-
-
-def _tail(rounds: bytes, entries: list[tuple[bytes, list[bytes]]], damage: bytes, changes: bytes) -> Tail:
-    return Tail(int(rounds), [decode_entry(*entry) for entry in entries], int(damage), int(changes))

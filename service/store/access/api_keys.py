@@ -12,7 +12,7 @@ _REPLACE = resources.files("service.store").joinpath("lua", "replace_api_key.lua
 
 
 class ApiKeyTable:
-    """Implements `service.store.access_tables.KeyTable`.
+    """Implements `service.store.access.tables.KeyTable`.
 
     Args:
         call: sends one command to the store, like `RedisStore.command`; raises `StoreError`.

@@ -15,13 +15,13 @@ from typing import Any
 from limits import RateLimitItem, parse
 
 from service.store import keys
-from service.store.access_tables import RequestCount
+from service.store.access.tables import RequestCount
 
 _COUNT = (resources.files("service.store") / "lua" / "count_request.lua").read_text()
 
 
 class RateLimits:
-    """Implements `service.store.access_tables.RequestCounter`.
+    """Implements `service.store.access.tables.RequestCounter`.
 
     Args:
         command: sends one command to the store; raises `StoreError`.

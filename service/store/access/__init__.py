@@ -1,0 +1,1 @@
+"""API keys and request counts in the store."""

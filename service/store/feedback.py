@@ -1,0 +1,51 @@
+"""Feedback for predictions, and its results."""
+
+from enum import StrEnum
+from typing import NamedTuple
+
+from service.prediction_id import PredictionId
+from service.store.records.outcomes import Outcome
+from service.store.records.shapes import RecordShape
+
+
+class Feedback(NamedTuple):
+    """Feedback to join with its prediction. It has `correct`, `truth`, or both, or only `reward`."""
+
+    prediction_id: PredictionId
+    correct: bool | None
+    truth: bytes | None  # same length as the answer
+    reward: float | None = None  # from 0 to 1; 1 means correct, and 0 means wrong
+
+
+class FeedbackStatus(StrEnum):
+    """The result of one feedback."""
+
+    RECORDED = "recorded"
+    DUPLICATE = "duplicate"
+    CONFLICT = "conflict"  # a different outcome was recorded first
+    INCONSISTENT = "inconsistent"  # `correct` contradicts the truth
+    LABEL_NEEDED = "label-needed"  # the learner needs the truth, which is unknown
+    UNKNOWN = "unknown"
+    EXPIRED = "expired"
+    ACTIVATION_NEEDED = "activation-needed"
+    TOO_OLD = "too-old"  # release 0.1.0 made the prediction, whose record holds no reward between 0 and 1
+    BROKEN = "broken"  # the record of the prediction is damaged
+    NEWER = "newer-version"  # a newer version wrote the record of the prediction
+
+
+class FeedbackResult(NamedTuple):
+    """The status, and the outcome on record; None unless `recorded`, `duplicate` or `conflict`.
+
+    The outcome of feedback that waits for the window to close has round 0.
+    """
+
+    status: FeedbackStatus
+    outcome: Outcome | None
+
+
+class FeedbackRules(NamedTuple):
+    """A model's rules for accepting feedback."""
+
+    accept_late: bool
+    label_needed: bool
+    shape: RecordShape  # of its version 3 records

@@ -1,0 +1,207 @@
+-- Prepended to scripts that change blocks of predictions, after the counters.
+-- KEYS of these scripts: model, log, deadlines of blocks, then the blocks.
+-- Layouts: service/store/records/layout.py. A record may be damaged, so its lengths are verified before they are used,
+-- and its checks before it is joined.
+local BEFORE_KEYS = 3
+local UNCHECKED = string.rep('\0', CHECK_BYTES)
+local FORGET_AFTER = 3600 -- seconds that a closed block of a model with deadlines is kept after its window
+
+-- Reads a model's counters and its rule for closing predictions (service/models/closing.py).
+-- Returns nil, and the script's reply, if the model is gone or damaged.
+local function open_log(incarnation)
+  local there = redis.call('HMGET', KEYS[1], 'incarnation', 'rounds', 'changes', 'closing')
+  if there[1] ~= incarnation then
+    return nil, false
+  end
+  local changes = there[3] or '0'
+  if not is_count(there[2] or '') or not is_count(changes) then
+    return nil, redis.error_reply('CORRUPT the number of its rounds or changes is damaged')
+  end
+  if not ends_log(KEYS[2], there[2], changes) then
+    return nil, redis.error_reply('CORRUPT the log does not end with round ' .. there[2])
+  end
+  local window, learn, reward = string.match(there[4] or '', '^(%S+) (%S+) (%S+)$')
+  if there[4] and not tonumber(window) then
+    return nil, redis.error_reply('CORRUPT its rule for closing predictions is damaged')
+  end
+  local rounds = tonumber(there[2])
+  local log = {first = rounds, rounds = rounds, changes = changes, right = 0, partial = 0, expired = 0}
+  log.closes, log.window, log.waits = there[4], tonumber(window), learn == 'at_window_close'
+  log.reward = tonumber(reward) -- nil: expired predictions are dropped
+  return log
+end
+
+local function check_of(bytes)
+  return string.sub(redis.sha1hex(bytes), 1, CHECK_BYTES)
+end
+
+-- Returns the block, or nil and the status of all its predictions.
+local function read_block(key)
+  local record = redis.pcall('GET', key)
+  if not record then
+    return nil, 'u'
+  end
+  if type(record) ~= 'string' or #record < HEAD_BYTES then
+    return nil, 'b'
+  end
+  local version = string.byte(record)
+  if version ~= VERSION then
+    return nil, version > VERSION and 'n' or version == VERSION_3 and 'o' or 'b'
+  end
+  local _, n, flags, answer_bytes, _, expires_at = struct.unpack(HEAD, record)
+  local block = {record = record, n = n, answer_bytes = answer_bytes, expires_at = expires_at}
+  block.prediction, block.slot = PREDICTION_BYTES + answer_bytes, OUTCOME_BYTES + answer_bytes
+  block.check_at = HEAD_BYTES + n * block.prediction
+  block.open_at = block.check_at + CHECK_BYTES
+  block.outcomes_at = block.open_at + OPEN_COUNT_BYTES
+  block.bodies_at = block.outcomes_at + n * block.slot
+  if n < 1 or #record < block.bodies_at then
+    return nil, 'b'
+  end
+  if check_of(string.sub(record, 1, block.check_at)) ~= string.sub(record, block.check_at + 1, block.open_at) then
+    return nil, 'b'
+  end
+  if flags ~= 0 then
+    return nil, 'n'
+  end
+  block.nothing, block.unknown = string.rep('\0', block.slot), string.rep('\255', answer_bytes)
+  block.inactive = string.rep('\0', OUTCOME_KIND - 1) .. string.char(INACTIVE)
+    .. string.rep('\0', block.slot - OUTCOME_KIND)
+  block.fresh, block.rounds, block.closed, block.first, block.last = {}, {}, 0, n, -1
+  return block
+end
+
+local function prediction_of(block, i)
+  local at = HEAD_BYTES + i * block.prediction
+  return string.sub(block.record, at + 1, at + block.prediction)
+end
+
+-- Returns what identifies a prediction in its outcome and its round.
+local function token_and_check_of(prediction)
+  return string.sub(prediction, PREDICTION_TOKEN, PREDICTION_PROPENSITY - 1)
+end
+
+local function outcome_of(block, i)
+  local at = block.outcomes_at + i * block.slot
+  return block.fresh[i] or string.sub(block.record, at + 1, at + block.slot)
+end
+
+local function kind_of(outcome)
+  return string.byte(outcome, OUTCOME_KIND)
+end
+
+-- Returns whether a prediction still needs its body.
+local function is_open(block, outcome)
+  return outcome == block.nothing or outcome == block.inactive or kind_of(outcome) == PENDING
+end
+
+-- Returns the body of an open prediction; nil if it is damaged.
+local function body_of(block, prediction)
+  local from, upto, _, check = struct.unpack(PREDICTION, prediction)
+  local body = string.sub(block.record, block.bodies_at + from + 1, block.bodies_at + upto)
+  return #body == upto - from and check_of(body) == check and body or nil
+end
+
+-- Returns the status of an outcome that is damaged or of a newer version; nil if it is readable.
+local function trouble_with(outcome, token_and_check)
+  local check, kind, reward = struct.unpack(OUTCOME, outcome)
+  if check_of(string.sub(outcome, OUTCOME_KIND) .. token_and_check) ~= check then
+    return 'b'
+  end
+  local known = kind == FEEDBACK or kind == EXPIRED or kind == PENDING
+  return (not known or not (reward >= 0 and reward <= 1)) and 'n' or nil
+end
+
+local function write_outcome(block, i, token_and_check, kind, reward, at, round, truth)
+  local said = string.sub(struct.pack(OUTCOME, UNCHECKED, kind, reward, at, round), OUTCOME_KIND) .. truth
+  local outcome = check_of(said .. token_and_check) .. said
+  block.fresh[i], block.first, block.last = outcome, math.min(block.first, i), math.max(block.last, i)
+  return outcome
+end
+
+-- Closes a prediction as the next round of the log; returns its outcome.
+local function close(log, block, i, token_and_check, kind, reward, at, truth, body)
+  local number = log.rounds + #block.rounds + 1
+  local outcome = write_outcome(block, i, token_and_check, kind, reward, at, number, truth)
+  local rest = outcome .. token_and_check .. body
+  block.moment, block.closed = block.moment or at, block.closed + 1
+  block.rounds[#block.rounds + 1] = struct.pack('<I4', 4 + #rest) .. rest
+  log.right = log.right + (reward == 1 and 1 or 0)
+  log.partial = log.partial + (reward < 1 and reward or 0)
+  log.expired = log.expired + (kind == EXPIRED and 1 or 0)
+  return outcome
+end
+
+-- Returns the number of open predictions in a block. The stored number may be damaged, so zero is verified: an open
+-- prediction needs its body.
+local function open_in(block)
+  local open = struct.unpack(OPEN_COUNT, block.record, block.open_at + 1) - block.closed
+  if open > 0 then
+    return open
+  end
+  open = 0
+  for i = 0, block.n - 1 do
+    open = open + (is_open(block, outcome_of(block, i)) and 1 or 0)
+  end
+  return open
+end
+
+local function outcomes_in(block, from, upto)
+  local outcomes = {}
+  for i = from, upto do
+    outcomes[#outcomes + 1] = outcome_of(block, i)
+  end
+  return table.concat(outcomes)
+end
+
+local function append_rounds(log, id, block)
+  local number = log.rounds + #block.rounds
+  local entry = string.format('%.0f-%s', number, log.changes)
+  redis.call('XADD', KEYS[2], entry, 't', 'r', 'v', VERSION, 'p', id, 'd', table.concat(block.rounds))
+  log.rounds, log.last_at = number, block.moment
+end
+
+-- Stores the new outcomes of a block and its new rounds.
+local function keep(log, key, id, block, now)
+  local open = open_in(block)
+  if #block.rounds > 0 then
+    append_rounds(log, id, block)
+  end
+  local still_open = struct.pack(OPEN_COUNT, open)
+  if open > 0 then
+    redis.call('SETRANGE', key, block.open_at, still_open)
+    local at = block.outcomes_at + block.first * block.slot
+    redis.call('SETRANGE', key, at, outcomes_in(block, block.first, block.last))
+    return
+  end
+  -- All predictions are closed: drop the bodies.
+  local head = string.sub(block.record, 1, block.open_at)
+  redis.call('SET', key, head .. still_open .. outcomes_in(block, 0, block.n - 1), 'KEEPTTL')
+  if log.closes then -- an open prediction of such a model is kept much longer
+    local left = math.max(block.expires_at - now, 0) + FORGET_AFTER
+    redis.call('EXPIRE', key, string.format('%.0f', math.ceil(left)))
+    redis.call('ZREM', KEYS[3], id)
+  end
+end
+
+-- Updates the counters: once, and also if a damaged record stopped the script. A damaged counter must not fail it.
+local function count_rounds(log)
+  if log.rounds == log.first then
+    return
+  end
+  redis.call('HINCRBY', KEYS[1], 'rounds', log.rounds - log.first)
+  redis.pcall('HINCRBY', KEYS[1], 'correct', log.right)
+  if log.partial > 0 then
+    redis.pcall('HINCRBYFLOAT', KEYS[1], 'partial', string.format('%.17g', log.partial))
+  end
+  if log.expired > 0 then
+    redis.pcall('HINCRBY', KEYS[1], 'expired', log.expired)
+  end
+  redis.call('HSET', KEYS[1], 'last_at', string.format('%.17g', log.last_at))
+end
+
+local function reply_of(trouble)
+  local plain = type(trouble) == 'table' and trouble.err or tostring(trouble)
+  return redis.error_reply((string.gsub(plain, '^@?user_script:%d+: ', '')))
+end
+

@@ -1,0 +1,60 @@
+"""The optional parts of predictions and rounds: eligible labels, contexts in the client's JSON, and actions."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from learners.base import BoolArray, Contexts, IntArray
+from service.store.records.round_table import Table
+
+
+class Parts(NamedTuple):
+    """The optional parts of n predictions or rounds. A part that none of them has is empty."""
+
+    eligible: BoolArray = np.ones((0, 0), np.bool_)  # (n, K), or (n, 0) if every label was eligible
+    sent: Sequence[bytes] = ()  # (n,), the JSON of each context, for kinds that cannot restore it from the context
+    actions: Sequence[bytes] = ()  # (n,)
+
+
+NO_PARTS = Parts()
+
+
+class LogRows(NamedTuple):
+    """n rounds of the log."""
+
+    table: Table  # (n,)
+    contexts: Contexts  # n; as sent where `table["flags"]` has AS_SENT
+    parts: Parts
+
+
+def mask_bytes(labels: npt.NDArray[np.integer]) -> IntArray:
+    """Return the size of the mask of eligible labels for each number of labels."""
+    return (labels.astype(np.int64) + 7) // 8
+
+
+def packed_masks(eligible: BoolArray) -> list[bytes]:
+    """Encode the mask of each row of eligible labels (n, K)."""
+    return [row.tobytes() for row in np.packbits(eligible, axis=1, bitorder="little")]
+
+
+def unpacked_masks(masks: Sequence[bytes], labels: IntArray, n_labels: int) -> BoolArray:
+    """Decode n masks; an empty one means every label that the model had.
+
+    Args:
+        masks: the mask of each round, or b"".
+        labels: (n,), the number of labels that each round's prediction could choose from.
+        n_labels: K, now.
+
+    Returns:
+        The eligible labels (n, K); (n, 0) if each round could answer each of the K labels.
+    """
+    if not any(masks) and (labels == n_labels).all():
+        return np.ones((len(masks), 0), np.bool_)
+    eligible = np.arange(n_labels) < labels[:, np.newaxis]
+    for i, mask in enumerate(masks):
+        if mask:
+            bits = np.unpackbits(np.frombuffer(mask, np.uint8), count=int(labels[i]), bitorder="little")
+            eligible[i, : labels[i]] = bits[:n_labels]
+    return eligible

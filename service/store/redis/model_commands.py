@@ -1,0 +1,135 @@
+"""The commands of the store over the Redis protocol that create, read, list, change and delete models."""
+
+import asyncio
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any
+
+from redis import exceptions
+
+from service.errors import ModelNotFoundError, StoreError
+from service.store import keys
+from service.store.redis.driver_errors import translating_errors
+from service.store.redis.entry_codec import CHANGE_VERSION
+from service.store.redis.model_hash import NAME_ERRORS, read_listed, read_model
+from service.store.redis.scripts import Script, script
+from service.store.stored_models import (
+    NO_POLICIES,
+    ListedModel,
+    ModelKey,
+    ModelPage,
+    StoredModel,
+    StoredPolicies,
+    UnreadModel,
+)
+
+_CREATE_MODEL = script("create_model")
+_LIST_MODEL = script("list_model")
+_KEEP_SUMMARY = script("keep_summary")
+_CHANGE_MODEL = script("counts", "change_model")
+_DELETE_MODEL = script("delete_model")
+
+
+class ModelCommands(ABC):
+    """The methods of `service.store.redis.redis_store.RedisStore` that concern models as a whole."""
+
+    @abstractmethod
+    async def _call(self, *command: Any) -> Any:
+        """Send one command."""
+
+    @abstractmethod
+    async def _run(self, script: Script, named: Sequence[str], args: Sequence[Any]) -> Any:
+        """Run a script on some keys."""
+
+    @abstractmethod
+    async def unwatch_closing(self, key: ModelKey) -> None:
+        """See `ClosingCommands.unwatch_closing`."""
+
+    @translating_errors
+    async def create_model(
+        self, key: ModelKey, definition: str, now: float, summary: str = "", policies: StoredPolicies = NO_POLICIES
+    ) -> bool:
+        """See `Store.create_model`."""
+        # List the name before and after: an earlier model with this name may be deleted in between.
+        await self._call("ZADD", keys.MODELS, 0, key.name)
+        args = (key.incarnation, definition, repr(now), summary, policies.closing, policies.retention)
+        created = bool(await self._run(_CREATE_MODEL, [keys.model(key.name)], args))
+        if created:
+            await self._call("ZADD", keys.MODELS, 0, key.name)
+            await self._watch(key, policies)
+        return created
+
+    @translating_errors
+    async def get_model(self, name: str) -> StoredModel | None:
+        """See `Store.get_model`."""
+        return read_model(name, await self._call("HGETALL", keys.model(name)))
+
+    @translating_errors
+    async def list_models(self, after: str, limit: int) -> ModelPage:
+        """See `Store.list_models`."""
+        start = b"(" + after.encode(errors=NAME_ERRORS) if after else "-"
+        raw = await self._call("ZRANGE", keys.MODELS, start, "+", "BYLEX", "LIMIT", 0, limit)
+        names = [name.decode(errors=NAME_ERRORS) for name in raw]
+        found = await asyncio.gather(*(self._list_entry(name) for name in names))
+        cursor = names[-1] if len(names) == limit else None
+        return ModelPage([model for model in found if model is not None], cursor)
+
+    @translating_errors
+    async def list_model(self, name: str) -> ListedModel | None:
+        """See `Store.list_model`."""
+        return read_listed(name, await self._run(_LIST_MODEL, [keys.model(name)], ()))
+
+    @translating_errors
+    async def keep_summary(self, key: ModelKey, summary: str) -> bool:
+        """See `Store.keep_summary`."""
+        return bool(await self._run(_KEEP_SUMMARY, [keys.model(key.name)], (key.incarnation, summary)))
+
+    @translating_errors
+    async def change_model(
+        self, key: ModelKey, change_count: int, change: str, summary: str, policies: StoredPolicies = NO_POLICIES
+    ) -> bool:
+        """See `Store.change_model`."""
+        args = (key.incarnation, change_count, CHANGE_VERSION, change, summary, *policies)
+        reply = await self._run(_CHANGE_MODEL, [keys.model(key.name), keys.log(*key)], args)
+        if reply is None:
+            raise ModelNotFoundError(f"there is no model {key.name!r}", "model")
+        if reply:
+            await self._watch(key, policies)
+        return bool(reply)
+
+    async def _watch(self, key: ModelKey, policies: StoredPolicies) -> None:
+        """List a model among those that the store visits; it is due at once, as its window may be shorter now."""
+        for listed, wanted in ((keys.CLOSING, policies.closing), (keys.RETENTION, policies.retention)):
+            if wanted:
+                await self._call("ZADD", listed, "LT", 0, keys.member(key))
+
+    @translating_errors
+    async def delete_model(self, name: str) -> bool:
+        """See `Store.delete_model`."""
+        own = await self._incarnation(name) or b""
+        named = keys.lasting(name, own.decode(errors="replace"))
+        deleted = bool(await self._run(_DELETE_MODEL, named, [own]))
+        await self._call("ZREM", keys.MODELS, name)
+        await self._call("ZREM", keys.DAMAGED, name)
+        await self.unwatch_closing(ModelKey(name, own.decode(errors="replace")))
+        if await self._incarnation(name) is not None:  # a new model has taken the name
+            await self._call("ZADD", keys.MODELS, 0, name)
+        return deleted
+
+    async def _list_entry(self, name: str) -> ListedModel | UnreadModel | None:
+        if not name.isascii():
+            return None  # not a valid model name: no request can refer to it
+        try:
+            return await self.list_model(name)
+        except StoreError as error:
+            return UnreadModel(name, error)
+
+    async def _incarnation(self, name: str) -> bytes | None:
+        """Return the incarnation under a name; None if there is none, or the key does not hold a model."""
+        try:
+            found: bytes | None = await self._call("HGET", keys.model(name), "incarnation")
+        except exceptions.ResponseError as error:
+            if not str(error).startswith("WRONGTYPE"):
+                raise
+            return None
+        return found
