@@ -5,7 +5,7 @@ import contextlib
 import gc
 import os
 import threading
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 
 from fastapi import FastAPI
 
@@ -27,6 +27,8 @@ from service.rounds.webhooks import Verifier
 from service.settings import Settings
 from service.store.base import Store
 from service.store.redis.open_store import OpenStore, open_store
+from service.visits.closer import Closer
+from service.visits.retention import Retention
 
 _UPKEEP_SECONDS = 1.0
 _PATIENCE = 0.1  # seconds between two cancellations of a task
@@ -96,12 +98,16 @@ async def _running(
     # Load kernels during the first requests, not before them. A request that needs one earlier loads it in a thread.
     threading.Thread(target=_warm_up, name="warm-up", daemon=True).start()
     upkeep = asyncio.create_task(_keep_up(sessions, watch))
+    closing = asyncio.create_task(_each_second(Closer(environment, sessions).run))
+    trimming = asyncio.create_task(_each_second(Retention(environment, sessions).run))
     try:
         with draining.watching():
             yield
     finally:
         environment.compute.close()
         await end(upkeep)
+        await end(closing)
+        await end(trimming)
         watch.tick()
         await environment.store.close()
 
@@ -117,6 +123,13 @@ async def _keep_up(sessions: SessionCache, watch: Telemetry) -> None:
         await asyncio.sleep(_UPKEEP_SECONDS)
         watch.tick()
         await sessions.maintain()
+
+
+async def _each_second(run: Callable[[], Awaitable[None]]) -> None:
+    """Run something about every second until cancelled."""
+    while True:
+        await asyncio.sleep(_UPKEEP_SECONDS)
+        await run()
 
 
 async def end(task: asyncio.Task[None]) -> None:

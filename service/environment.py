@@ -22,6 +22,7 @@ class Environment:
     rng: np.random.Generator
     new_id: Callable[[], str]
     monotonic: Callable[[], float] = time.monotonic  # seconds; never goes back
+    store_offset: Callable[[], float] = float  # seconds to add to the store's clock, by which predictions expire
 
 
 def system_environment(store: Store, compute: Compute) -> Environment:

@@ -1,22 +1,7 @@
 """The errors of the service. `service.api.responses.problem_types` maps them to HTTP statuses.
 
 WagerError
-├── InvalidInputError             an invalid value in a request
-│   ├── ContextLengthError        a context of another kind or length
-│   ├── ContextIndexError         an index out of range, or a repeated one
-│   ├── NormExceededError         a context beyond the model's norm bound
-│   ├── UnknownLabelError         a true label that the model does not have
-│   ├── WrongTruthError           a truth that is not an answer of the model
-│   ├── NoDistributionError       a distribution over too many answers to list
-│   ├── InconsistentFeedbackError correct and the truth contradict each other
-│   ├── LabelNeededError          the learner needs the true label
-│   ├── UnknownAlgorithmError     no learner of that name
-│   ├── HyperparameterError       an invalid hyperparameter
-│   │   └── UnknownHyperparameterError a hyperparameter that the learner does not have
-│   ├── ModelTooLargeError        a learner that needs too much memory
-│   ├── ModelTooCostlyError       a learner whose steps take too long
-│   ├── BatchTooLargeError        more items than a request may have
-│   └── IdentifierError           an id of another model, or the wrong number of ids
+├── InvalidInputError             an invalid value in a request: see `service.input_errors`
 ├── NotFoundError
 │   ├── ModelNotFoundError        no model of that name
 │   ├── PredictionNotFoundError   no such prediction, or no longer stored
@@ -24,7 +9,11 @@ WagerError
 ├── ConflictError
 │   ├── ModelExistsError          the name is taken
 │   ├── PredictionConflictError   the id exists with another context
-│   └── FeedbackConflictError     the first feedback was different
+│   ├── FeedbackConflictError     the first feedback was different
+│   └── NotActivatedError         feedback before the activation
+├── PreconditionError
+│   ├── PreconditionRequiredError a change without If-Match
+│   └── PreconditionFailedError   a change of an older definition
 ├── AccessError
 │   ├── UnauthenticatedError      a missing or invalid API key
 │   ├── WrongKeysError            too many wrong API keys from one address
@@ -57,70 +46,6 @@ class WagerError(Exception):
         self.field = field
 
 
-class InvalidInputError(WagerError):
-    """An invalid value in a request."""
-
-
-class ContextLengthError(InvalidInputError):
-    """A context has another kind or length than the model's features."""
-
-
-class ContextIndexError(InvalidInputError):
-    """A sparse context has an index out of range, or a repeated one."""
-
-
-class NormExceededError(InvalidInputError):
-    """A context exceeds the norm bound of a model that rejects such contexts."""
-
-
-class UnknownLabelError(InvalidInputError):
-    """A true label that the model does not have."""
-
-
-class WrongTruthError(InvalidInputError):
-    """A truth that is not an answer of the model: of another kind, incomplete, or with a repeated label."""
-
-
-class NoDistributionError(InvalidInputError):
-    """A request for a distribution over too many answers to list."""
-
-
-class InconsistentFeedbackError(InvalidInputError):
-    """`correct` and the truth contradict each other."""
-
-
-class LabelNeededError(InvalidInputError):
-    """The feedback lacks the true label, which the learner needs."""
-
-
-class UnknownAlgorithmError(InvalidInputError):
-    """No learner has that name."""
-
-
-class HyperparameterError(InvalidInputError):
-    """A hyperparameter is out of range, or contradicts another one."""
-
-
-class UnknownHyperparameterError(HyperparameterError):
-    """A hyperparameter that the learner does not have."""
-
-
-class ModelTooLargeError(InvalidInputError):
-    """The learner's state, or its evidence of a prediction, is too large."""
-
-
-class ModelTooCostlyError(InvalidInputError):
-    """One decision or update of the learner takes too long."""
-
-
-class BatchTooLargeError(InvalidInputError):
-    """A batch has more items than a request may have."""
-
-
-class IdentifierError(InvalidInputError):
-    """A prediction id of another model, or a list of ids of the wrong length."""
-
-
 class NotFoundError(WagerError):
     """The named model, prediction or API key does not exist."""
 
@@ -151,6 +76,22 @@ class PredictionConflictError(ConflictError):
 
 class FeedbackConflictError(ConflictError):
     """The first feedback for this prediction was different."""
+
+
+class NotActivatedError(ConflictError):
+    """The prediction must be activated before it takes feedback."""
+
+
+class PreconditionError(WagerError):
+    """A change does not name the definition that it changes."""
+
+
+class PreconditionRequiredError(PreconditionError):
+    """A change lacks the header If-Match."""
+
+
+class PreconditionFailedError(PreconditionError):
+    """Another change came first."""
 
 
 class AccessError(WagerError):

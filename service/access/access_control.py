@@ -5,7 +5,7 @@ from typing import NamedTuple
 from service.access.keys import Gatekeeper
 from service.access.wrong_keys import WrongKeys
 from service.environment import Environment
-from service.store.access_tables import KeyTable, RequestCounter
+from service.store.access.tables import KeyTable, RequestCounter
 
 
 class AccessControl(NamedTuple):

@@ -7,8 +7,9 @@ from typing import Any, NamedTuple
 from pydantic import ValidationError
 
 from service.access.keys import KeyRecord, read_record
-from service.errors import InvalidInputError, NotFoundError
-from service.store.access_tables import KeyTable
+from service.errors import NotFoundError
+from service.input_errors import InvalidInputError
+from service.store.access.tables import KeyTable
 from service.wording.json_schemas import root_of
 from service.wording.validation import explain
 from service.wording.values import quoted

@@ -17,7 +17,7 @@ from typing import Annotated, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from service.errors import ForbiddenError, ModelNotFoundError, UnauthenticatedError
-from service.store.access_tables import KeyTable
+from service.store.access.tables import KeyTable
 from service.wording.patterns import DIGEST, KEY_GLOB, KEY_LIMIT
 from service.wording.values import quoted
 

@@ -14,9 +14,22 @@ from service.api.middleware.body_limit import BodyLimit, Pace
 from service.api.middleware.in_flight import InFlight
 from service.api.middleware.key_syntax import KeySyntax
 from service.api.middleware.observer import Observer
-from service.api.resources import docs, feedback, health, learners, metrics, models, predictions, rounds, webhooks
+from service.api.resources import (
+    docs,
+    explanations,
+    feedback,
+    health,
+    learners,
+    metrics,
+    models,
+    open_predictions,
+    predictions,
+    rounds,
+    webhooks,
+)
 from service.api.responses import problems
 from service.api.responses.headers import SecurityHeaders
+from service.api.responses.shared_schemas import share_schemas
 from service.api.tracing import tracing_configuration
 from service.catalogue.catalogue import Catalogue
 from service.environment import Environment
@@ -71,6 +84,7 @@ def build_application(
     app.state.compute = environment.compute
     _include(app, _routers(environment, use_cases, guard))
     app.include_router(docs.router())
+    share_schemas(app)
     describe_access(app)
     _add_middleware(app, environment, guard)
     return app
@@ -102,6 +116,8 @@ def _routers(environment: Environment, use_cases: UseCases, guard: Guard) -> lis
         feedback.router(use_cases.rounds, compute, most),
         models.router(use_cases.catalogue),
         rounds.router(use_cases.catalogue, compute),
+        explanations.router(use_cases.rounds),
+        open_predictions.router(use_cases.catalogue),
         learners.router(),
         webhooks.router(use_cases.rounds, use_cases.verifier, compute),
         health.router(environment.store, use_cases.is_stopping),

@@ -1,7 +1,7 @@
 """The use cases create, read, list and delete models, and read their logs."""
 
 import contextlib
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from functools import cache
 from typing import Any, Literal, NamedTuple
 
@@ -11,16 +11,20 @@ from learners.answers import answer_kind
 from learners.base import AnyLearner, Problem
 from learners.registry import ALL_LEARNERS, RECOMMENDED, aliases_of
 from service.access.keys import Names
+from service.catalogue.changing import changed_model, check_count, is_repeated, model_answer, stale, version_of
+from service.catalogue.open_predictions import OpenPredictions, PredictionPage
 from service.catalogue.round_log import LogReader, moment
 from service.environment import Environment
 from service.errors import ModelExistsError, ModelNotFoundError, StoreError
-from service.models.model import Limits, Model, hyperparameters, new_model, reading_cost, stored_model
+from service.models.changes import change_of
+from service.models.model import Limits, Model, new_model, reading_cost, stored_model
 from service.models.model_summary import Summary, read_summary, summary_of
+from service.schemas.changes import ModelPatch
 from service.schemas.learners import LearnerDescription, LearnerList
 from service.schemas.models import DamageNote, ModelAnswer, ModelDefinition, ModelSummary
 from service.schemas.rounds import RoundLine
 from service.store.damage import Damage
-from service.store.stored_models import ListedModel, ModelKey, StoredModel, UnreadModel
+from service.store.stored_models import ListedModel, StoredModel, UnreadModel
 from service.wording.values import quoted
 
 _MOST_NOTES = 10
@@ -34,6 +38,13 @@ class Page(NamedTuple):
 
     models: list[ModelSummary | UnreadModel]
     next_cursor: str | None
+
+
+class Described(NamedTuple):
+    """A model, and the version of its definition."""
+
+    answer: ModelAnswer
+    version: str
 
 
 class Catalogue:
@@ -61,14 +72,14 @@ class Catalogue:
             InvalidInputError: if the learner is unknown, refuses a hyperparameter, or would be too large or too slow.
         """
         cost, incarnation = len(definition.labels) * _COST_PER_LABEL, self._new_id()
-        key, text, summary = await self._compute.run_costly(
+        model, text, summary = await self._compute.run_costly(
             cost, definition.name, self._written, definition, incarnation
         )
-        if not await self._store.create_model(key, text, self._now(), summary):
+        if not await self._store.create_model(model.key, text, self._now(), summary, model.stored_policies):
             raise ModelExistsError(f"a model named {quoted(definition.name)} already exists", "name")
-        return await self.get(definition.name)
+        return (await self.get(definition.name)).answer
 
-    async def get(self, name: str) -> ModelAnswer:
+    async def get(self, name: str) -> Described:
         """Return the description of the model with this name.
 
         Raises:
@@ -77,14 +88,47 @@ class Catalogue:
         """
         stored = await self._stored(name)
         found = (await self._store.read_damage(stored.key)).found[:_MOST_NOTES]
-        answer = _model_answer(stored, await self._read(stored))
-        return answer.model_copy(update={"damage": [_note(each) for each in found] or None})
+        answer = model_answer(stored, await self._read(stored))
+        answer = answer.model_copy(update={"damage": [_note(each) for each in found] or None})
+        return Described(answer, version_of(stored.key, len(stored.history)))
 
-    def _written(self, definition: ModelDefinition, incarnation: str) -> tuple[ModelKey, str, str]:
-        """Return a new model's key, definition and summary, as stored."""
+    async def change(self, name: str, patch: ModelPatch, versions: Collection[str], by: str | None) -> Described:
+        """Change a model; return its new description.
+
+        Args:
+            name: the model.
+            patch: the fields to change.
+            versions: the versions of the definition that the caller allows to change; `*` allows any.
+            by: the id of the API key.
+
+        Raises:
+            ModelNotFoundError: if the model does not exist.
+            PreconditionFailedError: if the definition has another version, unless the same change led to it.
+            InvalidInputError: if the change does not fit the model or its learner, or would make it too large.
+            TooManyChangesError: if the model cannot have another change.
+        """
+        stored, now = await self._stored(name), self._now()
+        model, count = await self._read(stored), len(stored.history)
+        if not {"*", version_of(stored.key, count)} & set(versions):
+            if version_of(stored.key, count - 1) in versions and is_repeated(stored, patch, by):
+                return await self.get(name)
+            raise stale(stored.key, count)
+        change = change_of(patch, model.definition, now, by)
+        if change is not None:
+            check_count(count)
+            changed = await self._compute.run_costly(
+                reading_cost(stored), name, changed_model, model, change, self._limits
+            )
+            summary = summary_of(changed, stored.definition).model_dump_json(exclude_defaults=True)
+            if not await self._store.change_model(stored.key, count, change.encode(), summary, changed.stored_policies):
+                raise stale(stored.key, count + 1)
+        return await self.get(name)
+
+    def _written(self, definition: ModelDefinition, incarnation: str) -> tuple[Model, str, str]:
+        """Return a new model, and its definition and summary as stored."""
         model = new_model(definition, incarnation, self._limits)
-        text = model.definition.model_dump_json()
-        return model.key, text, summary_of(model, text).model_dump_json()
+        text = model.definition.model_dump_json(exclude={"actions" if model.vectors is None else "labels"})
+        return model, text, summary_of(model, text).model_dump_json(exclude_defaults=True)
 
     async def _read(self, stored: StoredModel) -> Model:
         return await self._compute.run_costly(reading_cost(stored), stored.key.name, stored_model, stored)
@@ -122,7 +166,7 @@ class Catalogue:
 
     async def _summary(self, listed: ListedModel) -> Summary | None:
         """Return a model's summary, rebuilt if missing or invalid; None if the model is gone."""
-        summary = read_summary(listed.summary, listed.definition_bytes)
+        summary = read_summary(listed)
         if summary is not None:
             return summary
         stored = await self._store.get_model(listed.name)
@@ -131,7 +175,7 @@ class Catalogue:
         model = await self._read(stored)
         summary = summary_of(model, stored.definition)
         with contextlib.suppress(StoreError):  # otherwise, the next call rebuilds it
-            await self._store.keep_summary(model.key, summary.model_dump_json())
+            await self._store.keep_summary(model.key, summary.model_dump_json(exclude_defaults=True))
         return summary
 
     async def delete(self, name: str) -> None:
@@ -152,6 +196,15 @@ class Catalogue:
         """
         model = await self._read(await self._stored(name))
         return await LogReader(model, self._store, self._compute).read(after, limit)
+
+    async def predictions(self, name: str, cursor: str, limit: int) -> PredictionPage:
+        """Return a page of the predictions that have no round yet; see `OpenPredictions.page`.
+
+        Raises:
+            ModelNotFoundError: if the model does not exist.
+        """
+        model = await self._read(await self._stored(name))
+        return await OpenPredictions(model, self._store, self._compute).page(cursor, limit, self._now())
 
     async def _stored(self, name: str) -> StoredModel:
         stored = await self._store.get_model(name)
@@ -179,7 +232,10 @@ def _description(cls: type[AnyLearner]) -> LearnerDescription:
         summary=(cls.__doc__ or "").partition("\n")[0],
         guarantee=_default(cls).guarantee,
         norm=cls.norm_policy,
+        intercept=cls.intercept,
         norm_bound_on="length" if cls.context_norm == "euclidean" else "entries",
+        accepts_rewards=cls.accepts_rewards,
+        labels_grow=cls.labels_grow,
         recommended=cls is RECOMMENDED,
         hyperparameters=schema,
     )
@@ -191,38 +247,25 @@ def _default(cls: type[Any]) -> AnyLearner:
     return learner
 
 
-def _model_answer(stored: StoredModel, model: Model) -> ModelAnswer:
-    definition = model.definition
-    return ModelAnswer(
-        name=model.name,
-        features=definition.features,
-        learner=hyperparameters(model.learner),
-        guarantee=model.learner.guarantee,
-        window_seconds=definition.window_seconds,
-        late_feedback=definition.late_feedback,
-        retain_rounds=definition.retain_rounds,
-        created_at=moment(stored.created_at),
-        rounds_seen=stored.round_count,
-        predictions=stored.predictions,
-        correct=stored.correct,
-        labels=definition.labels,
-        warnings=list(stored.warnings),
-        damaged_rounds=stored.damaged,
-    )
-
-
 def _listed_answer(listed: ListedModel, summary: Summary) -> ModelSummary:
     return ModelSummary(
         name=listed.name,
         features=summary.features,
+        actions=summary.actions,
         learner=summary.learner,
         window_seconds=summary.window_seconds,
         late_feedback=summary.late_feedback,
+        on_expiry=summary.on_expiry,
+        learn=summary.learn,
         retain_rounds=summary.retain_rounds,
+        retain_seconds=summary.retain_seconds,
+        mode=summary.mode,
+        holdout=summary.holdout,
         created_at=moment(listed.created_at),
         rounds_seen=listed.round_count,
         predictions=listed.predictions,
         correct=listed.correct,
+        reward=listed.correct + listed.partial,
         label_count=summary.label_count,
     )
 

@@ -7,7 +7,7 @@ from learners.base import InvalidStateError
 from service.errors import ModelNotFoundError, NewerVersionError, StoreCorruptError
 from service.models.model import Model, stored_model
 from service.replicas.snapshot_state import read_state
-from service.store.base import LogEntry, Store
+from service.store.base import Block, LogEntry, Store
 from service.store.damage import Damage, DamagedSnapshotError
 from service.store.log_entries import Stretch, begin_of, read_entries, read_page
 from service.wording.values import quoted
@@ -146,7 +146,7 @@ def _damage_in(model: Model, entries: list[LogEntry], after: int, recorded: list
 
 
 async def _search_predictions(store: Store, model: Model) -> AsyncIterator[Finding]:
-    async for block in store.scan_blocks(model.key):
+    async for block in _blocks(store, model):
         what = f"prediction {block.id}"
         try:
             model.format.check_block(block.record)
@@ -154,3 +154,12 @@ async def _search_predictions(store: Store, model: Model) -> AsyncIterator[Findi
             yield Finding(model.name, what, error.detail, damaged=False)
         except StoreCorruptError as error:
             yield Finding(model.name, what, error.detail, damaged=True)
+
+
+async def _blocks(store: Store, model: Model) -> AsyncIterator[Block]:
+    cursor: str | None = ""
+    while cursor is not None:
+        page = await store.scan_blocks(model.key, cursor)
+        for block in page.blocks:
+            yield block
+        cursor = page.next_cursor

@@ -1,19 +1,25 @@
 """Reads a model's log for clients: one line per round, in parts."""
 
+import json
 from bisect import bisect_left
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from learners.base import NO_LABEL, Contexts
+import numpy as np
+
+from learners.base import NO_LABEL
+from service.actions.logged import decode
 from service.compute import Compute
 from service.models.answer_kinds import NOTHING
 from service.models.model import Model
 from service.prediction_id import PredictionId
-from service.schemas.rounds import RoundLine
+from service.schemas.rounds import LoggedAction, RoundLine
 from service.store.base import LogEntry, Store
 from service.store.log_entries import read_page
-from service.store.records.round_table import Table
+from service.store.records.layout import EXPIRED, HOLDOUT
+from service.store.records.outcomes import bit_of
+from service.store.records.parts import LogRows
 
 _PART_BYTES = 2**19
 """Maximum bytes of the log per part."""
@@ -86,28 +92,50 @@ def _round_lines(model: Model, entries: list[LogEntry]) -> Iterator[RoundLine]:
     blocks, ends = [entry.block for entry in entries], [entry.last_round for entry in entries]
     for stretch in read_page(model.format, entries):
         if stretch.rows is not None:
-            yield from _lines(model, *stretch.rows, lambda number: blocks[bisect_left(ends, number)])
+            yield from _lines(model, stretch.rows, lambda number: blocks[bisect_left(ends, number)])
 
 
-def _lines(model: Model, table: Table, contexts: Contexts, block_of: Callable[[int], str]) -> Iterator[RoundLine]:
+def _lines(model: Model, rows: LogRows, block_of: Callable[[int], str]) -> Iterator[RoundLine]:
+    table = rows.table
     for i, line in enumerate(table):
         (shown,), truth = model.answers.show(table["output"][i : i + 1]), table["truth"][i : i + 1]
         (right,) = [NOTHING] if (truth == NO_LABEL).all() else model.answers.show(truth)
         id_ = PredictionId(model.name, block_of(int(line["round"])), int(line["token"]))
+        actions = decode(rows.parts.actions[i]) if model.vectors else None
         yield RoundLine(
             round=int(line["round"]),
             prediction_id=str(id_),
-            label=shown.label,
+            label=shown.label if actions is None else actions.chosen,
             labels=shown.labels,
             propensity=float(line["propensity"]) or None,
-            correct=bool(line["correct"]),
+            outcome="expired" if line["kind"] == EXPIRED else "feedback",
+            correct=bit_of(float(line["reward"])),
+            reward=float(line["reward"]),
             true_label=right.label,
             true_labels=right.labels,
-            context=model.contexts.show(contexts, i),
+            context=context_of(model, rows, i),
+            actions=None if actions is None else [LoggedAction(**each._asdict()) for each in actions.actions],
+            action_count=None if actions is None else actions.n,
+            eligible=_eligible(model, rows, i),
+            holdout=bool(line["flags"] & HOLDOUT),
             rounds_seen=int(line["rounds_seen"]),
             predicted_at=moment(line["predicted_at"]),
             feedback_at=moment(line["feedback_at"]),
         )
+
+
+def context_of(model: Model, rows: LogRows, i: int) -> Any:
+    """Return a context as the client sent it. That of a prediction with actions is stored as JSON."""
+    sent = rows.parts.sent[i]
+    return json.loads(sent) if model.vectors else model.contexts.show(rows.contexts, i, sent)
+
+
+def _eligible(model: Model, rows: LogRows, i: int) -> list[str] | None:
+    """Return the labels that a round could choose from; None for all."""
+    eligible = rows.parts.eligible
+    if not eligible.shape[1] or eligible[i].all():
+        return None
+    return [model.definition.labels[k] for k in np.flatnonzero(eligible[i])]
 
 
 def moment(seconds: Any) -> datetime:

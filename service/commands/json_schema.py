@@ -41,11 +41,11 @@ class Schemas:
         return [each for one in union for each in self.alternatives(one)] if union else [found]
 
     def objects(self, schema: Schema) -> list[Schema]:
-        """Return the objects with named fields among the alternatives of a value, or of the items of a list."""
+        """Return the objects with named fields among the alternatives of a value, or of its items or members."""
         found: list[Schema] = []
         for each in self.alternatives(schema):
-            inner = self.objects(each.get("items", {})) if each.get("type") == "array" else []
-            found += [each] if "properties" in each else inner
+            of = each.get("items") if each.get("type") == "array" else each.get("additionalProperties")
+            found += [each] if "properties" in each else self.objects(of) if isinstance(of, dict) else []
         return found
 
     def words(self, schema: Schema, *, link: bool) -> str:
@@ -89,11 +89,11 @@ class Schemas:
         """Return an example with all fields (`full`), or with the required and sampled ones. Samples make it valid."""
         if stated := schema.get("examples"):
             return stated[0]
-        first = self.alternatives(schema)[0]
+        first, *others = self.alternatives(schema)
         samples = [*self._samples.get(name, ()), *self._samples.get(first.get("title", ""), ())]
         if "const" in first or "enum" in first:
             return first.get("enum", [first.get("const")])[0]
-        if fitting := [sample for sample in samples if _fits(sample, first)]:
+        if fitting := [sample for each in (first, *others) for sample in samples if _fits(sample, each)]:
             return fitting[0]
         if "properties" in first:
             return self._example_object(first, full)

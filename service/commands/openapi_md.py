@@ -38,6 +38,12 @@ _CONVENTIONS = """\
   feedback is refused.
 - **Prediction ids** that the service generates begin with `~`; yours must not. The service forgets a prediction one
   hour after its window ends. Then its id is unknown, and you may use it again.
+- **Slots.** With `"top": 3`, `/predict` answers three labels or actions in order, in `slots`. Each is a prediction:
+  `<model>:<id>:<n>`, with `n` from 0, takes the feedback of its slot.
+- **Silence.** With `"on_expiry": "incorrect"`, a prediction without feedback becomes a wrong round when its window
+  closes, so clients may report successes only. With `"learn": "at_window_close"`, feedback waits for that moment as
+  well. Expired predictions are closed within five seconds, and after an outage of the whole service of at most seven
+  days.
 - **Late feedback** gets 404 `prediction-expired`, not 410, because webhook senders take 410 as a request to stop.
 - **Reading your writes.** A prediction uses all feedback that was acknowledged before its request, by any worker.
 - **Batches** of at most {items} items (`WAGER_MAX_BATCH_ITEMS`) return 200, with a result or a problem for each item,
@@ -51,7 +57,7 @@ _PROBLEMS = """\
 Every error is a [Problem](#problem). Its `type` is `{prefix}` and one of these names, which are stable. For
 example:"""
 
-_PROBLEM = problem_of_validation([{"type": "missing", "loc": ("context",)}], root_of(PredictRequest))
+_PROBLEM = problem_of_validation([{"type": "missing", "loc": ("model",)}], root_of(PredictRequest))
 _MOMENT = "2026-11-21T09:30:00Z"
 _SURE, _RARE = 0.9666666666666667, 0.016666666666666666
 _KINDS = {
@@ -61,11 +67,33 @@ _KINDS = {
     "ranking": "all labels in ranked order, as `labels`",
 }
 
+_CONTEXT = {"user": {"age": 41, "country": "FR"}, "hour": 13}
+_EXPLAINED = [
+    {
+        "name": "user.country=FR",
+        "index": 4711,
+        "sign": -1,
+        "value": -1.0,
+        "contributions": {"billing": 0.31, "technical": -0.12, "other": -0.19},
+    },
+    {
+        "name": "intercept",
+        "index": 262144,
+        "sign": 1,
+        "value": 1.0,
+        "contributions": {"billing": 0.94, "technical": -0.38, "other": -0.56},
+    },
+]
+
 _SAMPLES: dict[str, Sequence[Any]] = {  # the values in examples
     "Problem": [_PROBLEM.model_dump(exclude_none=True)],
+    "activated": [True],
+    "added": [["urgent"]],
     "algorithm": ["fastcb"],
-    "context": [[0.6, 0.8, 0.0]],
-    "contexts": [[[0.6, 0.8, 0.0], [0.0, 0.6, 0.8]]],
+    "at": [_MOMENT],
+    "context": [_CONTEXT],
+    "contexts": [[_CONTEXT, {"user": {"age": 23}, "hour": 20}]],
+    "contributions": [{"billing": 0.31, "technical": -0.12, "other": -0.19}],
     "correct": [True, 871],
     "created_at": [_MOMENT],
     "distribution": [{"billing": _SURE, "technical": _RARE, "other": _RARE}],
@@ -73,16 +101,20 @@ _SAMPLES: dict[str, Sequence[Any]] = {  # the values in examples
     "LearnerDescription": [learner.model_dump() for learner in describe_learners().learners if learner.recommended],
     "durability": ["acknowledged feedback survives a crash of the store; a power loss may lose up to two seconds"],
     "expires_at": [_MOMENT],
+    "features": [{"kind": "named", "interactions": [["user", "hour"]]}, _EXPLAINED],
     "guarantee": [learner.guarantee for learner in describe_learners().learners if learner.recommended],
     "include_distribution": [True],
     "label": ["billing"],
     "labels": [["billing", "technical", "other"]],
     "label_count": [3],
     "late_feedback": ["reject"],
+    "learn": ["on_arrival"],
     "learner": [{"algorithm": "fastcb", "gap_scale": 8.0}],
+    "mode": ["online"],
     "model": ["tickets"],
+    "outcome": ["feedback"],
     "next_cursor": ["tickets"],
-    "norm": ["unit"],
+    "norm": ["none"],
     "norm_bound_on": ["length"],
     "name": ["tickets"],
     "prediction_id": ["tickets:order-4711"],
@@ -90,9 +122,11 @@ _SAMPLES: dict[str, Sequence[Any]] = {  # the values in examples
     "predictions": [1100],
     "propensity": [_SURE],
     "retain_rounds": [100_000],
+    "retain_seconds": [2_592_000.0],
     "round": [1025],
     "rounds_seen": [1024],
     "size": [3],
+    "scores": [{"billing": 1.25, "technical": -0.5, "other": -0.75}],
     "store": ["Valkey 9.1.2"],
     "reason": [None],
     "warnings": [[]],

@@ -7,8 +7,8 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from learners.base import Contexts
-from service.contexts.kind import BaseFeatures, ContextKind, Entry, Number
-from service.errors import ContextLengthError
+from service.contexts.kind import BaseFeatures, ContextKind, Entry, Number, Part
+from service.input_errors import ContextLengthError
 from service.store.records.context_codec import DenseCodec
 from service.strict_body import FirstError
 
@@ -42,10 +42,14 @@ class DenseKind(ContextKind[list[float]]):
         """See `ContextKind.claims`."""
         return isinstance(given, list)
 
-    def numbers(self, context: list[float]) -> Sequence[float]:
-        """See `ContextKind.numbers`."""
+    def checked(self, context: list[float]) -> list[float]:
+        """See `ContextKind.checked`."""
         if len(context) != self._size:
             raise ContextLengthError(f"got a list of {_numbers(len(context))}; {self.hint}", "context")
+        return context
+
+    def numbers(self, context: list[float]) -> Sequence[float]:
+        """See `ContextKind.numbers`."""
         return context
 
     def entry(self, context: list[float], position: int) -> Entry:  # noqa: ARG002  the position is enough
@@ -64,10 +68,14 @@ class DenseKind(ContextKind[list[float]]):
         """See `ContextKind.fingerprinted`."""
         return struct.pack(f"<{len(context)}d", *context)
 
-    def show(self, contexts: Contexts, i: int) -> list[float]:
+    def show(self, contexts: Contexts, i: int, sent: bytes) -> list[float]:  # noqa: ARG002  the numbers are enough
         """See `ContextKind.show`."""
         shown: list[float] = contexts.values[contexts.starts[i] : contexts.starts[i + 1]].tolist()
         return shown
+
+    def parts(self, context: list[float]) -> list[Part]:
+        """See `ContextKind.parts`."""
+        return [Part(str(i), i, value) for i, value in enumerate(context)]
 
 
 def _numbers(count: int) -> str:

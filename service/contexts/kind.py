@@ -6,26 +6,29 @@ from typing import Annotated, Any, ClassVar, Generic, Literal, NamedTuple, TypeV
 
 from pydantic import Field
 
-from learners.base import Contexts
-from service.errors import ContextLengthError
+from learners.base import Contexts, FloatArray
+from service.contexts.hashing import Hashes
+from service.input_errors import ContextLengthError, ContextMissingError, NamespaceError
 from service.store.records.context_codec import ContextCodec
 from service.strict_body import Body
-from service.wording.values import shown
+from service.wording.values import quoted, shown
 
 Number = Annotated[float, Field(allow_inf_nan=False)]
 
 
-def _without_default(schema: dict[str, Any]) -> None:
+def without_default(schema: dict[str, Any]) -> None:
+    """Remove the default from a JSON Schema."""
     # The default depends on the learner. Stored definitions without a norm mean "unit".
     schema.pop("default", None)
 
 
 Norm = Annotated[
-    Literal["unit", "scale", "reject"],
+    Literal["none", "unit", "scale", "reject"],
     Field(
-        description="`unit` divides each context by its norm. `scale` shortens contexts longer than `norm_bound`; "
-        "`reject` refuses them. The default is what the learner needs: see `norm` in `GET /learners`.",
-        json_schema_extra=_without_default,
+        description="`none` leaves contexts as they are. `scale` shortens those that are too long for `norm_bound`; "
+        "`reject` refuses them; `unit` gives all of them the same length. The log keeps what was sent. The default is "
+        "what the learner needs: see `norm` in `GET /learners`.",
+        json_schema_extra=without_default,
     ),
 ]
 NormBound = Annotated[
@@ -33,8 +36,16 @@ NormBound = Annotated[
     Field(
         ge=1e-6,
         le=1e6,
-        description="X, the norm that no context exceeds; the theorems assume it. With `unit`, the norm of every "
-        "context. For adahedge it is at most 1 and limits each number individually.",
+        description="X, the norm that no context exceeds, unless `norm` is `none`; the theorems assume it. With an "
+        "intercept, X/2 of it is for the constant, and 0.866 X for the context. For adahedge it is at most 1 and "
+        "limits each number individually.",
+    ),
+]
+Intercept = Annotated[
+    bool,
+    Field(
+        description="Whether the learner gets a constant feature in addition. By default it does, if it allows one.",
+        json_schema_extra=without_default,
     ),
 ]
 
@@ -44,9 +55,10 @@ class BaseFeatures(Body):
 
     kind: str
     size: int
-    """d, the number of features of the learner."""
+    """d, the number of features, without the intercept."""
     norm: Norm = "unit"
     norm_bound: NormBound = 1.0
+    intercept: Intercept = False
 
 
 class Entry(NamedTuple):
@@ -54,6 +66,22 @@ class Entry(NamedTuple):
 
     feature: int | str  # the number or name that the client uses
     field: str  # its path in the request
+
+
+class Part(NamedTuple):
+    """One feature of a context."""
+
+    name: str
+    at: int  # its index
+    value: float  # before preparation, after the sign
+    sign: int = 1
+
+
+class Products(NamedTuple):
+    """The products of the features of namespaces that interact."""
+
+    hashes: Hashes  # (m,)
+    values: FloatArray  # (m,), without signs
 
 
 GivenT = TypeVar("GivenT")
@@ -74,7 +102,10 @@ class ContextKind(ABC, Generic[GivenT]):
         form: what clients send for this kind, such as "a list of numbers".
         wanted: what clients send to this model, such as "a list of 3 numbers".
         example: a valid context of this model in JSON.
+        smaller: how to make the features of a model smaller; empty if there is no choice.
         codec: encodes and decodes the stored bytes.
+        has_names: whether features have names and namespaces, so that they are hashed.
+        is_open: whether any features are allowed, and none interact; False without names.
     """
 
     name: ClassVar[str]
@@ -86,6 +117,9 @@ class ContextKind(ABC, Generic[GivenT]):
     wanted: str
     example: str
     codec: ContextCodec
+    smaller: ClassVar[str] = ""
+    has_names: ClassVar[bool] = False
+    is_open: bool = False
 
     @abstractmethod
     def __init__(self, features: Any) -> None: ...
@@ -95,17 +129,23 @@ class ContextKind(ABC, Generic[GivenT]):
     def claims(given: object) -> bool:
         """Check whether a JSON value or a parsed context is meant as this kind."""
 
-    def check(self, context: object) -> Sequence[float]:
-        """Return the numbers of a context that fits the model.
+    def check(self, context: object) -> GivenT:
+        """Return a context that fits the model, in the form that the other methods take.
 
         Raises:
-            ContextLengthError: if it is of another kind, or has the wrong length.
-            ContextIndexError: if an index is out of range, or occurs twice.
+            ContextMissingError: if it is None.
+            InvalidInputError: if it is of another kind, or does not fit the model's features.
         """
+        return self.checked(self.typed(context))
+
+    def typed(self, context: object) -> Any:
+        """Return a parsed context if it is of this kind. See `check`."""
+        if context is None:
+            raise ContextMissingError(f"missing; {self.hint}", "context")
         if not isinstance(context, self.type):
             given = shown(context if isinstance(context, (list, dict)) else vars(context))
             raise ContextLengthError(f"got {given}; {self.hint}", "context")
-        return self.numbers(context)
+        return context
 
     @property
     def hint(self) -> str:
@@ -113,12 +153,16 @@ class ContextKind(ABC, Generic[GivenT]):
         return f"the model has {self.name} features: send {self.wanted}, such as {self.example}"
 
     @abstractmethod
+    def checked(self, context: Any) -> GivenT:
+        """Return a parsed context of this kind, if it fits the model. See `check`."""
+
+    @abstractmethod
     def numbers(self, context: GivenT) -> Sequence[float]:
-        """Return the numbers of a context of this kind. See `check`."""
+        """Return the numbers of a checked context."""
 
     @abstractmethod
     def entry(self, context: GivenT, position: int) -> Entry:
-        """Return where a number that `check` returned comes from."""
+        """Return the origin of a number of a checked context."""
 
     @abstractmethod
     def size(self, context: GivenT) -> int:
@@ -133,5 +177,39 @@ class ContextKind(ABC, Generic[GivenT]):
         """Return bytes that are equal only for equal contexts."""
 
     @abstractmethod
-    def show(self, contexts: Contexts, i: int) -> GivenT:
-        """Return the i-th context in the form that clients send."""
+    def show(self, contexts: Contexts, i: int, sent: bytes) -> Any:
+        """Return the i-th context of the log as the client sent it.
+
+        Args:
+            contexts: contexts of the log.
+            i: the position.
+            sent: what `sent` returned for it.
+        """
+
+    @abstractmethod
+    def parts(self, context: GivenT) -> list[Part]:
+        """Return the features of a checked context. Those with the same index add up."""
+
+    def factors(self, context: object) -> tuple[dict[str, dict[str, float]], Products]:  # noqa: ARG002  for subclasses
+        """Return the features of each namespace of a parsed context, and their interactions; raise as `check` does."""
+        raise TypeError(f"{self.name} features have no names")
+
+    def check_namespace(self, namespace: str, where: str) -> None:
+        """Check that a context may have a namespace; `where` is the place of the features in the definition.
+
+        Raises:
+            NamespaceError: if it cannot have it.
+        """
+        detail = f"got {quoted(namespace)}; {where} are {self.name}, and only features with names have namespaces"
+        raise NamespaceError(detail)
+
+    def sent(self, context: GivenT) -> bytes:  # noqa: ARG002  for subclasses
+        """Return the JSON of a checked context, if its numbers do not determine it; else nothing."""
+        return b""
+
+    def check_new(self) -> None:
+        """Refuse features of a new model that contradict each other.
+
+        Raises:
+            InvalidInputError: if they do; names the field.
+        """

@@ -6,23 +6,24 @@ from operator import or_
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 from pydantic import Discriminator, Field, Tag
-from pydantic.json_schema import SkipJsonSchema
 
 from service.contexts.dense import DenseKind
+from service.contexts.featureless import FeaturelessKind
 from service.contexts.kind import BaseFeatures, ContextKind
+from service.contexts.named import NamedKind
 from service.contexts.sparse import SparseKind
 
-KINDS: tuple[type[ContextKind[Any]], ...] = (DenseKind, SparseKind)
-"""The kinds, in the order of their claims. An unclaimed value is read as the first kind, unless it is an object."""
+KINDS: tuple[type[ContextKind[Any]], ...] = (DenseKind, SparseKind, FeaturelessKind, NamedKind)
+"""The kinds, in the order of their claims. An unclaimed value is read as the first kind."""
 
-_UNCLAIMED = "unclaimed"
 _CLAIMS = [(kind.claims, kind.name) for kind in KINDS[1:]]
 _KIND_OF_NAME = {kind.name: kind for kind in KINDS}
 NAMES = frozenset(_KIND_OF_NAME)
 
 
-_Unclaimed = Annotated[SkipJsonSchema[dict[str, Any]], Tag(_UNCLAIMED)]
-"""An object that no kind claims. The kind of its model refuses it, with a description of a valid context."""
+def no_features() -> BaseFeatures:
+    """Return the features of a model that has none."""
+    return FeaturelessKind.features.model_validate({"kind": FeaturelessKind.name})
 
 
 def context_kind(features: BaseFeatures) -> ContextKind[Any]:
@@ -34,7 +35,7 @@ def _name_of(given: object) -> str:
     for claims, name in _CLAIMS:
         if claims(given):
             return name
-    return _UNCLAIMED if type(given) is dict else KINDS[0].name
+    return KINDS[0].name
 
 
 def _forms() -> str:
@@ -55,7 +56,7 @@ if TYPE_CHECKING:
 else:
     Features = Annotated[_union(kind.features for kind in KINDS), Field(discriminator="kind")]
     GivenContext = Annotated[
-        _union([*(Annotated[kind.given, Tag(kind.name)] for kind in KINDS), _Unclaimed]),
+        _union(Annotated[kind.given, Tag(kind.name)] for kind in KINDS),
         Discriminator(_name_of),
         Field(description=_forms()),
     ]

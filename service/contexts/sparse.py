@@ -9,10 +9,12 @@ import numpy as np
 from pydantic import FailFast, Field
 
 from learners.base import Contexts
-from service.contexts.kind import BaseFeatures, ContextKind, Entry, Number
-from service.errors import ContextIndexError, ContextLengthError
+from service.contexts.kind import BaseFeatures, ContextKind, Entry, Number, Part
+from service.input_errors import ContextIndexError, ContextLengthError
 from service.store.records.context_codec import SparseCodec
 from service.strict_body import Body
+
+_OWN = frozenset({"indices", "values"})
 
 
 class SparseFeatures(BaseFeatures):
@@ -48,13 +50,13 @@ class SparseKind(ContextKind[SparseContext]):
 
     @staticmethod
     def claims(given: object) -> bool:
-        """See `ContextKind.claims`."""
+        """See `ContextKind.claims`. Objects with other members besides one of the two are for named features."""
         if type(given) is dict:  # faster than isinstance
-            return "indices" in given or "values" in given
+            return ("indices" in given and "values" in given) or (len(given) == 1 and not _OWN.isdisjoint(given))
         return type(given) is SparseContext
 
-    def numbers(self, context: SparseContext) -> Sequence[float]:
-        """See `ContextKind.numbers`."""
+    def checked(self, context: SparseContext) -> SparseContext:
+        """See `ContextKind.checked`."""
         indices, values = context.indices, context.values
         if len(indices) != len(values):
             detail = f"got {len(indices)} indices and {len(values)} values; send one value for each index"
@@ -64,7 +66,11 @@ class SparseKind(ContextKind[SparseContext]):
             raise ContextIndexError(detail, "context.indices")
         if len(set(indices)) < len(indices):
             raise ContextIndexError(f"got index {_repeated(indices)} twice; indices must be unique", "context.indices")
-        return values
+        return context
+
+    def numbers(self, context: SparseContext) -> Sequence[float]:
+        """See `ContextKind.numbers`."""
+        return context.values
 
     def entry(self, context: SparseContext, position: int) -> Entry:
         """See `ContextKind.entry`."""
@@ -87,10 +93,14 @@ class SparseKind(ContextKind[SparseContext]):
         pairs = sorted(zip(context.indices, context.values, strict=True))
         return b"".join(struct.pack("<qd", *pair) for pair in pairs)
 
-    def show(self, contexts: Contexts, i: int) -> SparseContext:
+    def show(self, contexts: Contexts, i: int, sent: bytes) -> SparseContext:  # noqa: ARG002  the numbers are enough
         """See `ContextKind.show`."""
         row = slice(contexts.starts[i], contexts.starts[i + 1])
         return SparseContext(indices=contexts.indices[row].tolist(), values=contexts.values[row].tolist())
+
+    def parts(self, context: SparseContext) -> list[Part]:
+        """See `ContextKind.parts`."""
+        return [Part(str(i), i, value) for i, value in zip(context.indices, context.values, strict=True)]
 
 
 def _repeated(indices: Sequence[int]) -> int:

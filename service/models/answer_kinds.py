@@ -4,7 +4,7 @@ A new kind is a class here, a codec in `service.store.records.answer_codec`, and
 """
 
 import sys
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import islice
 from typing import Any, NamedTuple, Protocol
 
@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from learners.answers import answer_kind
 from learners.base import AnyLearner, IntArray
-from service.errors import UnknownLabelError, WrongTruthError
+from service.input_errors import UnknownLabelError, WrongTruthError
 from service.schemas.rounds import FeedbackRequest
 from service.store.records.answer_codec import AnswerCodec, label_bytes, label_codec, label_set_codec, ranking_codec
 from service.wording.values import joined, shown
@@ -38,6 +38,7 @@ class Answers(Protocol):
     form: AnswerCodec
     truth_field: str  # the member of feedback that contains the truth
     has_distribution: bool  # whether the probability of every label can be listed
+    numbers: Mapping[str, int]  # of the labels, from 0
 
     @property
     def choices(self) -> int | None:
@@ -64,12 +65,12 @@ class _Labels:
 
     def __init__(self, labels: Sequence[str]) -> None:
         self._labels = labels
-        self._numbers = {label: k for k, label in enumerate(labels)}
+        self.numbers: Mapping[str, int] = {label: k for k, label in enumerate(labels)}
 
     @property
     def table_bytes(self) -> int:
         """See `Answers.table_bytes`."""
-        return sys.getsizeof(self._numbers) + len(self._numbers) * sys.getsizeof(len(self._numbers))
+        return sys.getsizeof(self.numbers) + len(self.numbers) * sys.getsizeof(len(self.numbers))
 
 
 class SingleLabels(_Labels):
@@ -96,7 +97,7 @@ class SingleLabels(_Labels):
         if feedback.true_label is None:
             return None
         try:
-            return label_bytes(self._numbers[feedback.true_label])
+            return label_bytes(self.numbers[feedback.true_label])
         except KeyError:
             detail = f"got {shown(feedback.true_label)}; {_known_labels(self._labels)}"
             raise UnknownLabelError(detail, "true_label") from None
@@ -119,7 +120,7 @@ class LabelSets(_Labels):
 
     def read(self, feedback: FeedbackRequest) -> bytes | None:
         """See `Answers.read`."""
-        numbers = _different_numbers(feedback, self._numbers, "a set of labels")
+        numbers = _different_numbers(feedback, self.numbers, "a set of labels")
         if numbers is None:
             return None
         members = np.zeros(len(self._labels), dtype=np.int64)
@@ -144,7 +145,7 @@ class Rankings(_Labels):
 
     def read(self, feedback: FeedbackRequest) -> bytes | None:
         """See `Answers.read`."""
-        numbers = _different_numbers(feedback, self._numbers, "a ranking of all labels")
+        numbers = _different_numbers(feedback, self.numbers, "a ranking of all labels")
         if numbers is None:
             return None
         if len(numbers) < len(self._labels):
@@ -153,7 +154,7 @@ class Rankings(_Labels):
         return self.form.encode(numbers)[0]
 
 
-def _different_numbers(feedback: FeedbackRequest, numbers: dict[str, int], answer: str) -> IntArray | None:
+def _different_numbers(feedback: FeedbackRequest, numbers: Mapping[str, int], answer: str) -> IntArray | None:
     """Return the number of each true label; None if the feedback has none."""
     if feedback.true_label is not None:
         raise WrongTruthError(f"this model answers {answer}; send true_labels instead", "true_label")

@@ -2,39 +2,47 @@
 
 import dataclasses
 import json
-from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
 
+import numpy as np
 import pydantic
 
-from learners.base import AnyLearner, Problem
-from learners.errors import StateTooLargeError, StepTooCostlyError
-from learners.new_models import check_evidence_size, check_new, check_state_size, check_step_cost
-from learners.registry import ALL_LEARNERS, RECOMMENDED, current_name
+from learners.base import AnyLearner, BoolArray, Contexts, Rounds, StateTooLargeError, StepTooCostlyError
+from learners.mathematics.preparation import Preparation, prepare
+from learners.new_models import check_evidence_size, check_new, check_state_size
+from service.actions.vectors import ActionVectors
 from service.contexts.kind import ContextKind
-from service.contexts.registry import Features, context_kind
-from service.errors import (
-    HyperparameterError,
+from service.contexts.registry import context_kind
+from service.errors import NewerVersionError, StoreCorruptError, WagerError
+from service.input_errors import (
     InvalidInputError,
+    LabelsFixedError,
     ModelTooCostlyError,
     ModelTooLargeError,
-    NewerVersionError,
-    StoreCorruptError,
     UnknownAlgorithmError,
     UnknownHyperparameterError,
-    WagerError,
 )
+from service.models.action_answers import Actions
+from service.models.action_models import check_step, completed_definition, smaller_of
 from service.models.answer_kinds import Answers, answers_of
+from service.models.changes import Change, Defined, after, check_learner, check_policies, read_change
+from service.models.closing import KEPT_FOR_OUTAGES, check_closing, closing_rule, resting_rule
+from service.models.learner_choice import as_hyperparameter_error
+from service.models.learner_choice import build_learner as build_learner  # noqa: PLC0414  imported from here as well
+from service.models.learner_choice import choose_learner as choose_learner  # noqa: PLC0414  imported from here as well
+from service.models.learner_choice import hyperparameters as hyperparameters  # noqa: PLC0414  imported from here as well
 from service.models.norm_policy import ContextCheck
 from service.schemas.models import LearnerChoice, ModelDefinition
 from service.store.base import FeedbackRules
+from service.store.records.context_codec import SparseCodec
+from service.store.records.layout import AS_SENT
+from service.store.records.parts import LogRows
 from service.store.records.records import RecordFormat
-from service.store.stored_models import ModelKey, StoredModel
+from service.store.stored_models import ModelKey, StoredModel, StoredPolicies
 from service.wording.bad_json import syntax_error, unreadable
 from service.wording.json_schemas import root_of
 from service.wording.validation import explain
-from service.wording.values import choices, shown
 
 FORGET_AFTER = 3600.0
 """Seconds that a prediction is kept after its window, to distinguish late feedback from unknown ids."""
@@ -57,11 +65,21 @@ class Limits:
 
 @dataclasses.dataclass(frozen=True)
 class Model:
-    """One incarnation of a model: the same in every worker."""
+    """One incarnation of a model after some of its changes: the same in every worker.
+
+    Attributes:
+        key: the incarnation.
+        definition: the definition after the changes; its labels include retired ones.
+        learner: its learner.
+        retired: labels that are never answered again.
+        change_count: the number of changes.
+    """
 
     key: ModelKey
     definition: ModelDefinition
     learner: AnyLearner
+    retired: frozenset[str] = frozenset()
+    change_count: int = 0
 
     @cached_property
     def name(self) -> str:
@@ -71,12 +89,21 @@ class Model:
     @cached_property
     def answers(self) -> Answers:
         """The kind of its answers."""
-        return answers_of(self.learner, self.definition.labels)
+        return answers_of(self.learner, self.definition.labels) if self.vectors is None else Actions(self.vectors)
 
     @cached_property
     def format(self) -> RecordFormat:
         """The bytes of its predictions and rounds."""
+        if self.vectors is not None:
+            codec = SparseCodec(self.vectors.size)
+            return RecordFormat(self.answers.form, self.learner.evidence_size, codec, has_actions=True)
         return RecordFormat(self.answers.form, self.learner.evidence_size, self.contexts.codec)
+
+    @cached_property
+    def vectors(self) -> ActionVectors | None:
+        """What makes the vectors of candidates; None for a model with labels."""
+        actions = self.definition.actions
+        return None if actions is None else ActionVectors(actions, self.definition.features)
 
     @cached_property
     def contexts(self) -> ContextKind[Any]:
@@ -86,13 +113,62 @@ class Model:
     @cached_property
     def norm(self) -> ContextCheck:
         """The check of its contexts' norms."""
-        features = self.definition.features
-        return ContextCheck(self.contexts, features.norm, features.norm_bound, self.learner.context_norm)
+        return ContextCheck(self.contexts, self.preparation, self.learner.context_norm)
+
+    @cached_property
+    def preparation(self) -> Preparation:
+        """What happens to contexts before the learner sees them."""
+        actions, features = self.definition.actions, self.definition.features
+        if self.vectors is not None and actions is not None:
+            joint = actions.features
+            return Preparation(joint.norm, joint.norm_bound, joint.intercept, self.vectors.size)
+        return Preparation(features.norm, features.norm_bound, features.intercept, features.size)
+
+    def changed(self, change: Change) -> "Model":
+        """Return the model after a further change.
+
+        Raises:
+            InvalidInputError: if the change does not fit.
+        """
+        if change.labels is not None and self.vectors is not None:
+            raise LabelsFixedError("the model has actions, which each request brings, and no labels", "labels")
+        check_learner(self.learner, change)
+        definition, retired = after(Defined(self.definition, self.retired), [change])
+        learner = self.learner if change.labels is None else build_learner(definition)
+        check_policies(Defined(definition, retired), learner)
+        check_closing(definition, learner)
+        return Model(self.key, definition, learner, retired, self.change_count + 1)
+
+    def prepared(self, contexts: Contexts) -> Contexts:
+        """Return contexts as the learner sees them, from contexts as clients send them."""
+        return prepare(contexts, self.preparation)
+
+    def rounds_of(self, rows: LogRows) -> Rounds:
+        """Return rounds of the log as the learner sees them. Rounds of version 3 hold prepared contexts."""
+        rounds, as_sent = self.format.rounds_of(rows), (rows.table["flags"] & AS_SENT) != 0
+        return rounds._replace(contexts=prepare(rounds.contexts, self.preparation, as_sent))
+
+    @cached_property
+    def active(self) -> BoolArray:
+        """Which labels are not retired, (K,)."""
+        active: BoolArray = np.array([label not in self.retired for label in self.definition.labels])
+        return active
 
     @cached_property
     def keep_seconds(self) -> float:
-        """How long the store keeps a prediction."""
-        return self.definition.window_seconds + FORGET_AFTER
+        """How long the store keeps a prediction; longer if it must be closed, so that an outage loses none."""
+        return self.definition.window_seconds + (KEPT_FOR_OUTAGES if self.closing else FORGET_AFTER)
+
+    @cached_property
+    def closing(self) -> str:
+        """The rule by which the store closes its expired predictions; "" if it does not."""
+        return closing_rule(self.definition)
+
+    @cached_property
+    def stored_policies(self) -> StoredPolicies:
+        """The policies that the store follows without a worker."""
+        retention = self.definition.retain_seconds
+        return StoredPolicies(self.closing, "" if retention is None else repr(retention), resting_rule(self.definition))
 
     @cached_property
     def feedback_rules(self) -> FeedbackRules:
@@ -101,18 +177,13 @@ class Model:
         return FeedbackRules(accepts_late, self.learner.needs_true_label, self.format.shape)
 
 
-def build_learner(definition: ModelDefinition) -> AnyLearner:
-    """Return the learner of a definition.
-
-    Raises:
-        UnknownAlgorithmError: if the algorithm is unknown.
-        HyperparameterError: if a hyperparameter is unknown or invalid.
-    """
-    return choose_learner(definition.learner, len(definition.labels), definition.features)
-
-
-def check_limits(learner: AnyLearner, limits: Limits) -> None:
+def check_limits(learner: AnyLearner, limits: Limits, smaller: str = "") -> None:
     """Check a new model's memory and time.
+
+    Args:
+        learner: its learner.
+        limits: what is allowed.
+        smaller: how to make its features smaller, for advice; see `ContextKind`.
 
     Raises:
         ModelTooLargeError: if its state, or its evidence of a prediction, is too large.
@@ -121,66 +192,11 @@ def check_limits(learner: AnyLearner, limits: Limits) -> None:
     try:
         check_state_size(learner, limits.state_bytes)
         check_evidence_size(learner, limits.evidence_bytes)
-        check_step_cost(learner, limits.step_cost)
+        check_step(learner, limits.step_cost)
     except StateTooLargeError as error:
-        raise ModelTooLargeError(str(error), "learner.algorithm") from error
+        raise ModelTooLargeError(str(error) + smaller, "learner.algorithm") from error
     except StepTooCostlyError as error:
-        raise ModelTooCostlyError(str(error), "learner.algorithm") from error
-
-
-def choose_learner(choice: LearnerChoice | None, n_labels: int, features: Features) -> AnyLearner:
-    """Return the chosen learner, or the recommended one if there is no choice. Do not check its size.
-
-    Raises:
-        UnknownAlgorithmError: if the algorithm is unknown.
-        HyperparameterError: if a hyperparameter is unknown or invalid.
-    """
-    choice = choice or LearnerChoice(algorithm=RECOMMENDED.algorithm)
-    if current_name(choice.algorithm) not in ALL_LEARNERS:
-        known = tuple(sorted(ALL_LEARNERS))
-        detail = f"got {shown(choice.algorithm)}; {choices(choice.algorithm, known, 'known algorithms')}"
-        raise UnknownAlgorithmError(detail, "learner.algorithm")
-    return _validated(choice, Problem(n_labels, features.size, features.norm_bound))
-
-
-def _validated(choice: LearnerChoice, problem: Problem) -> AnyLearner:
-    hyperparameters = choice.model_extra or {}
-    chosen = ALL_LEARNERS[current_name(choice.algorithm)]
-    _check_names(choice.algorithm, hyperparameters, chosen)
-    try:
-        learner: AnyLearner = chosen(problem=problem, **hyperparameters)
-    except pydantic.ValidationError as error:
-        raise _as_hyperparameter_error(error, chosen, hyperparameters) from error
-    return learner
-
-
-def _check_names(algorithm: str, hyperparameters: Mapping[str, Any], chosen: type[Any]) -> None:
-    known = tuple(sorted({field.name for field in dataclasses.fields(chosen)} - {"problem"}))
-    unknown = sorted(set(hyperparameters) - set(known))
-    if not unknown:
-        return
-    listed = choices(unknown[0], known, "its hyperparameters") if known else "it has none"
-    detail = f"{algorithm} does not have this hyperparameter; {listed}"
-    raise UnknownHyperparameterError(detail, f"learner.{unknown[0]}")
-
-
-def _as_hyperparameter_error(
-    error: pydantic.ValidationError, chosen: Any, given: Mapping[str, Any]
-) -> HyperparameterError:
-    first = error.errors(include_url=False)[0]
-    # Further steps name a member of a union, which is not a part of the request.
-    wrong = explain({**first, "loc": first["loc"][:1]}, root_of(chosen))
-    if wrong.field is None:
-        return HyperparameterError(wrong.reason, "learner")
-    if wrong.type == "value_error" and wrong.field in given:
-        return HyperparameterError(f"got {shown(given[wrong.field])}; {wrong.reason}", f"learner.{wrong.field}")
-    return HyperparameterError(wrong.reason, f"learner.{wrong.field}")
-
-
-def hyperparameters(learner: AnyLearner) -> dict[str, Any]:
-    """Return the algorithm and all hyperparameters of a learner as JSON values."""
-    fields = pydantic.TypeAdapter(type(learner)).dump_python(learner, mode="json")
-    return {"algorithm": learner.algorithm} | {name: fields[name] for name in fields if name != "problem"}
+        raise ModelTooCostlyError(str(error) + smaller, "learner.algorithm") from error
 
 
 def new_model(definition: ModelDefinition, incarnation: str, limits: Limits) -> Model:
@@ -189,45 +205,41 @@ def new_model(definition: ModelDefinition, incarnation: str, limits: Limits) -> 
     Raises:
         InvalidInputError: as `build_learner` and `check_limits`, and if new models may not use the learner.
     """
-    learner = build_learner(definition)
-    check_limits(learner, limits)
+    completed = completed_definition(definition)
+    learner = build_learner(completed)
+    check_limits(learner, limits, smaller_of(completed))
+    check_policies(Defined(completed), learner)
+    check_closing(definition, learner)
     try:
         check_new(learner)
     except pydantic.ValidationError as error:
-        raise _as_hyperparameter_error(error, type(learner), hyperparameters(learner)) from error
-    written_out = {"learner": LearnerChoice(**hyperparameters(learner)), "features": _features(definition, learner)}
-    complete = definition.model_copy(update=written_out)
+        raise as_hyperparameter_error(error, type(learner), hyperparameters(learner)) from error
+    complete = completed.model_copy(update={"learner": LearnerChoice(**hyperparameters(learner))})
     return Model(ModelKey(definition.name, incarnation), complete, learner)
-
-
-def _features(definition: ModelDefinition, learner: AnyLearner) -> Features:
-    """Return the features; the learner's norm policy fills in a missing one."""
-    features = definition.features
-    if learner.context_norm == "maximum" and features.norm_bound > 1.0:
-        detail = (
-            f"got {shown(features.norm_bound)}; must be at most 1, as the experts of {learner.algorithm} answer "
-            "numbers between -1 and 1: divide the contexts instead"
-        )
-        raise HyperparameterError(detail, "features.norm_bound")
-    if "norm" in features.model_fields_set:
-        return features
-    return features.model_copy(update={"norm": learner.norm_policy})
 
 
 def reading_cost(stored: StoredModel) -> int:
     """Return the cost of `stored_model`, in multiply-adds."""
-    return len(stored.definition) * _COST_PER_CHARACTER
+    return (len(stored.definition) + sum(map(len, stored.history))) * _COST_PER_CHARACTER
 
 
-def stored_model(stored: StoredModel) -> Model:
+def stored_model(stored: StoredModel, change_count: int | None = None) -> Model:
     """Return the model of a stored definition.
+
+    Args:
+        stored: the definition and its changes.
+        change_count: the number of changes to apply; None for all.
 
     Raises:
         NewerVersionError: if the definition has fields, choices or algorithms that this version does not have.
-        StoreCorruptError: if it cannot be read.
+        StoreCorruptError: if it cannot be read, or has fewer changes.
     """
+    count = len(stored.history) if change_count is None else change_count
+    if count > len(stored.history):
+        raise StoreCorruptError(f"the history of model {stored.key.name!r} lacks change {len(stored.history) + 1}")
     try:
-        definition = ModelDefinition.model_validate(json.loads(stored.definition))
+        defined = Defined(ModelDefinition.model_validate(json.loads(stored.definition)))
+        definition, retired = after(defined, [read_change(line) for line in stored.history[:count]])
         learner = build_learner(definition)
     except (ValueError, RecursionError, InvalidInputError) as error:
         if _is_newer(error):
@@ -235,7 +247,7 @@ def stored_model(stored: StoredModel) -> Model:
             raise NewerVersionError(detail) from error
         detail = f"the definition of model {stored.key.name!r} cannot be read: {_reason(error)}"
         raise StoreCorruptError(detail) from error
-    return Model(stored.key, definition, learner)
+    return Model(stored.key, definition, learner, retired, count)
 
 
 def _reason(error: Exception) -> str:

@@ -1,6 +1,7 @@
 """Summaries of models: definitions without labels, stored alongside them, so that lists need not read the labels.
 
-A summary is valid if it can be read, its learner can be built, and it records the length of the stored definition.
+A summary is valid if it can be read, its learner can be built, and it records the length and the number of changes of
+the stored definition.
 Otherwise the reader falls back to the definition, which also shows what is wrong.
 """
 
@@ -9,10 +10,14 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from service.actions.definition import ActionsDefinition
 from service.contexts.registry import Features
-from service.errors import InvalidInputError
+from service.input_errors import InvalidInputError
+from service.models.learner_choice import choose_action_learner
 from service.models.model import Model, choose_learner, hyperparameters
 from service.schemas.models import LearnerChoice
+from service.schemas.policies import Holdout, OnExpiry
+from service.store.stored_models import ListedModel
 
 _MOST_BYTES = 16_384
 """Maximum bytes of a summary, which contains few hyperparameters."""
@@ -25,11 +30,18 @@ class Summary(BaseModel):
 
     label_count: int
     features: Features
+    actions: ActionsDefinition | None = None
     learner: dict[str, Any]
     window_seconds: float
     late_feedback: str
+    on_expiry: OnExpiry = "drop"
+    learn: str = "on_arrival"
     retain_rounds: int
+    retain_seconds: float | None = None
     definition_bytes: int
+    mode: str = "online"
+    holdout: Holdout | None = None
+    changes: int = 0  # of the definition, before this summary
 
 
 def summary_of(model: Model, definition: str) -> Summary:
@@ -43,27 +55,40 @@ def summary_of(model: Model, definition: str) -> Summary:
     return Summary(
         label_count=len(defined.labels),
         features=defined.features,
+        actions=defined.actions,
         learner=hyperparameters(model.learner),
         window_seconds=defined.window_seconds,
         late_feedback=defined.late_feedback,
+        on_expiry=defined.on_expiry,
+        learn=defined.learn,
         retain_rounds=defined.retain_rounds,
+        retain_seconds=defined.retain_seconds,
+        mode=defined.mode,
+        holdout=defined.holdout,
         definition_bytes=len(definition.encode()),
+        changes=model.change_count,
     )
 
 
-def read_summary(text: bytes | None, definition_bytes: int) -> Summary | None:
-    """Return a stored summary; None if it is invalid."""
+def read_summary(listed: ListedModel) -> Summary | None:
+    """Return the summary in a list entry; None if it is invalid, or older than the last change."""
+    text = listed.summary
     if text is None or len(text) > _MOST_BYTES:
         return None
     summary = _parsed(text)
-    return summary if summary is not None and summary.definition_bytes == definition_bytes else None
+    of_definition = (listed.definition_bytes, listed.changes)
+    return summary if summary is not None and (summary.definition_bytes, summary.changes) == of_definition else None
 
 
 @lru_cache(maxsize=1024)
 def _parsed(text: bytes) -> Summary | None:
     try:
         summary = Summary.model_validate_json(text)
-        choose_learner(LearnerChoice(**summary.learner), summary.label_count, summary.features)
+        choice = LearnerChoice(**summary.learner)
+        if summary.actions is None:
+            choose_learner(choice, summary.label_count, summary.features)
+        else:
+            choose_action_learner(choice, summary.actions, summary.features)
     except (ValidationError, InvalidInputError, TypeError):
         return None
     return summary

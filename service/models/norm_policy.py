@@ -1,47 +1,49 @@
 """Refuses contexts beyond the norm bound, for models that reject them."""
 
 import math
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from learners.base import ContextNorm, NormPolicy
+from learners.base import ContextNorm
+from learners.mathematics.preparation import Preparation
 from service.contexts.kind import ContextKind
-from service.contexts.registry import GivenContext
-from service.errors import NormExceededError
+from service.input_errors import NormExceededError
 from service.wording.values import shown
 
 
 class ContextCheck(NamedTuple):
-    """A norm policy, its bound, and the norm that it limits."""
+    """How contexts are prepared, and the norm that the bound limits."""
 
     kind: ContextKind[Any]
-    policy: NormPolicy
-    bound: float
+    preparation: Preparation
     norm: ContextNorm
 
-    def check(self, context: GivenContext, numbers: Sequence[float]) -> None:
-        """Check the norm of a context, if the policy is to reject.
-
-        Args:
-            context: the context of the request.
-            numbers: its numbers.
+    def check(self, context: Any) -> None:
+        """Check the norm of a checked context, if the policy is to reject.
 
         Raises:
             NormExceededError: if it exceeds the bound. Names the entry if the bound limits each entry.
         """
-        if self.policy != "reject":
+        if self.preparation.policy != "reject":
             return
         if self.norm == "maximum":
-            self._check_entries(context, numbers)
-        elif math.hypot(*numbers) > self.bound:
-            detail = f"got a norm of {math.hypot(*numbers):.9g}; must be at most the model's norm_bound, {self.bound:g}"
-            raise NormExceededError(detail, "context")
+            self._check_entries(context)
+            return
+        norm = math.hypot(*self.kind.numbers(context))
+        if norm > self.preparation.room:
+            raise NormExceededError(f"got a norm of {norm:.9g}; must be at most {self._most}", "context")
 
-    def _check_entries(self, context: GivenContext, numbers: Sequence[float]) -> None:
-        for position, number in enumerate(numbers):
-            if abs(number) > self.bound:
+    @property
+    def _most(self) -> str:
+        """The largest norm, and its reason."""
+        bound = f"the model's norm_bound, {self.preparation.bound:g}"
+        if not self.preparation.intercept:
+            return bound
+        return f"{self.preparation.room:.9g}, so that context and intercept together stay within {bound}"
+
+    def _check_entries(self, context: Any) -> None:
+        bound = self.preparation.room
+        for position, number in enumerate(self.kind.numbers(context)):
+            if abs(number) > bound:
                 feature, field = self.kind.entry(context, position)
-                detail = (
-                    f"got {shown(number)} for feature {feature}; must be between -{self.bound:g} and {self.bound:g}"
-                )
+                detail = f"got {shown(number)} for feature {feature}; must be between -{bound:g} and {bound:g}"
                 raise NormExceededError(detail, field)

@@ -146,6 +146,8 @@ def _gauges(
 _COUNTERS: dict[str, tuple[str, Callable[[ModelStats], float]]] = {
     "wager_predictions": ("Predictions stored.", lambda stats: stats.predictions),
     "wager_correct": ("Rounds with a correct answer.", lambda stats: stats.correct),
+    "wager_reward": ("Sum of the rewards of the rounds.", lambda stats: stats.correct + stats.partial),
+    "wager_expired_rounds": ("Rounds that no feedback made, but the end of the window.", lambda stats: stats.expired),
     "wager_folded_rounds": (
         "Rounds that a worker has folded and published.",
         lambda stats: stats.statistics_rounds,
@@ -156,6 +158,7 @@ _SUMS: dict[str, tuple[str, Callable[[CountedModel], float]]] = {
     "wager_inverse_propensity": ("Sum of 1/p over the rounds.", lambda m: m.statistics.weights),
     "wager_inverse_propensity_squared": ("Sum of 1/p² over the rounds.", lambda m: m.statistics.squared_weights),
     "wager_correct_inverse_propensity": ("Sum of 1/p over the correct rounds.", lambda m: m.statistics.correct_weights),
+    "wager_reward_inverse_propensity": ("Sum of reward/p over the rounds.", lambda m: m.statistics.reward_weights),
 }
 
 _GAUGES: dict[str, tuple[str, Callable[[ModelStats], float | None]]] = {
@@ -199,24 +202,28 @@ def _open_predictions(model: CountedModel, now: float) -> int:
 def _feedback(models: Sequence[ModelStats]) -> Metric:
     family = CounterMetricFamily("wager_feedback", "Feedback by outcome.", labels=("model", "status"))
     for stats in models:
-        counted = dict.fromkeys(FeedbackStatus, 0) | stats.refused | {FeedbackStatus.RECORDED: stats.round_count}
+        counted = (
+            dict.fromkeys(FeedbackStatus, 0)
+            | stats.refused
+            | {FeedbackStatus.RECORDED: stats.round_count - stats.expired}
+        )
         for status, count in counted.items():
             family.add_metric((stats.name, status), count)
     return family
 
 
 def _accuracy(models: Sequence[ModelStats], counted: Sequence[CountedModel]) -> Metric:
-    text = "Fraction of correct answers: as served, and estimated for uniform draws (IPS and SNIPS)."
+    text = "Mean reward, which is the fraction of correct answers: as served, and for uniform draws (IPS and SNIPS)."
     family = GaugeMetricFamily("wager_accuracy_ratio", text, labels=("model", "policy", "estimator"))
     for stats in models:
         if stats.round_count:
-            family.add_metric((stats.name, "served", "mean"), stats.correct / stats.round_count)
+            family.add_metric((stats.name, "served", "mean"), (stats.correct + stats.partial) / stats.round_count)
     for model in counted:
         statistics, name = model.statistics, model.stats.name
         if _has_uniform(model):
-            ips = statistics.correct_weights / (statistics.weighed * (statistics.labels or math.nan))
+            ips = statistics.reward_weights / (statistics.weighed * (statistics.labels or math.nan))
             family.add_metric((name, "uniform", "ips"), ips)
-            family.add_metric((name, "uniform", "snips"), statistics.correct_weights / statistics.weights)
+            family.add_metric((name, "uniform", "snips"), statistics.reward_weights / statistics.weights)
     return family
 
 

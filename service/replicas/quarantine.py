@@ -13,6 +13,7 @@ from service.models.model import Model
 from service.store.base import LogEntry, Store
 from service.store.damage import Damage
 from service.store.log_entries import Stretch, read_entries
+from service.store.records.records import RecordFormat
 
 _log = logging.getLogger(__name__)
 
@@ -34,19 +35,24 @@ class Quarantine:
         self.version = record.version
         return any(each.first <= rounds and (each.first, each.last) not in known for each in self._left_out)
 
-    async def read(self, entries: Sequence[LogEntry], after: int) -> Stretch | None:
+    async def read(self, form: RecordFormat, entries: Sequence[LogEntry], after: int) -> Stretch | None:
         """Read the entries after a round; return None if the replica must start from the snapshot.
+
+        Args:
+            form: the format of the model's rounds.
+            entries: consecutive entries of its log.
+            after: the last round before them.
 
         Raises:
             ModelNotFoundError: if this incarnation of the model is gone.
             StoreCorruptError: if rounds are missing.
         """
-        stretch = self._read(entries, after)
+        stretch = self._read(form, entries, after)
         while stretch.damaged:
             if not await self._record(stretch.damaged):
                 return None
             await self.refresh(after)
-            stretch = self._read(entries, after)
+            stretch = self._read(form, entries, after)
         return stretch
 
     async def add(self, number: int, reason: str) -> bool:
@@ -64,7 +70,7 @@ class Quarantine:
             _log.error("model %s: rounds %d to %d: %s", self._model.name, each.first, each.last, each.reason)
         return await self._store.record_damage(self._model.key, found)
 
-    def _read(self, entries: Sequence[LogEntry], after: int) -> Stretch:
+    def _read(self, form: RecordFormat, entries: Sequence[LogEntry], after: int) -> Stretch:
         last = entries[-1].last_round if entries else after
         left_out = [each for each in self._left_out if after < each.last and each.first <= last]
-        return read_entries(self._model.format, entries, after, left_out)
+        return read_entries(form, entries, after, left_out)

@@ -6,43 +6,34 @@ from typing import Any, TypeVar
 
 from learners.base import IntArray, InvalidStateError, Rounds
 from learners.codec import encode_state
+from learners.growth import with_more_labels
 from learners.layouts import new_state_bytes, size_in_bytes, state_bytes
 from service.compute import FIRST_CALL, Compute, steps_in_slice
-from service.errors import ModelNotFoundError, NewerVersionError, StoreCorruptError
+from service.errors import ModelNotFoundError, StoreCorruptError
 from service.models.model import Model
+from service.replicas.definitions import model_after
 from service.replicas.guarded_fold import learn
 from service.replicas.quarantine import Quarantine
+from service.replicas.reading import STRETCH_COST, learnable, most_rounds
 from service.replicas.snapshot_state import read_state
 from service.replicas.statistics import StatisticsAccumulator, counted_rounds
-from service.store.base import LogEntry, Seen, Snapshot, Store, Tail
+from service.replicas.tails import Position, entry_at, has_diverged, has_gap, news_in
+from service.store.base import ChangeEntry, LogEntry, Seen, Snapshot, Store, Tail
 from service.store.damage import DamagedSnapshotError
-from service.store.log_entries import begin_of, moment_of
+from service.store.log_entries import begin_of, mark_of
 
 _T = TypeVar("_T")
-
-TAIL_LIMIT = 512
-"""Maximum rounds per read. A request waits for the read, and the read blocks the store."""
-
-_STRETCH_COST = 1_000_000_000
-"""Multiply-adds, about one second, after which a fold checks whether its model still exists."""
-
-
-_STRETCH_BYTES = 2**22
-"""Maximum bytes of rounds with dense contexts per read."""
-
 
 _MOST_LOADS = 5
 """Snapshot loads in one catch-up before the snapshot counts as damaged. A few are normal: other workers replace the
 snapshot and trim the log."""
 
-TYPICAL_NONZEROS = 1000
-"""Assumed entries of a sparse context, to estimate costs before a context is read."""
-
 
 class Replica:
-    """The state of one model after some round of its log.
+    """The state of one model after some round and some change of its log.
 
-    A fold changes `state` in place, so only the holder of `lock` may read it.
+    A fold changes `state` in place, so only the holder of `lock` may read it. A change replaces `model`, so callers
+    must not keep it across an await unless they hold the lock.
 
     Args:
         model: the model whose log is folded.
@@ -51,15 +42,14 @@ class Replica:
     """
 
     def __init__(self, model: Model, store: Store, compute: Compute) -> None:
-        self.model = model
+        self._use(model)
         self.lock = asyncio.Lock()
         self.round_count = 0
         self.change_count = 0
         self.snapshot_rounds = 0
         self.state: Any = None
         self.bytes = new_state_bytes(model.learner)  # of the last state
-        self._most_bytes = state_bytes(model.learner)
-        self._last_at: bytes | None = None  # moment of the last round, as stored in its entry
+        self._last_at: bytes | None = None  # mark of the last entry
         self._quarantine = Quarantine(model, store)
         self.statistics = StatisticsAccumulator(model.answers.choices, model.definition.window_seconds)
         self._folded = False
@@ -67,9 +57,11 @@ class Replica:
         self._compute = compute
         self._given_up = False
         self._loads = 0  # snapshot loads in one call of `catch_up_locked`
-        each = model.learner.fold_cost(min(model.definition.features.size, TYPICAL_NONZEROS))
-        most = min(_STRETCH_COST // each, _STRETCH_BYTES // model.format.round_bytes)
-        self._limit = max(1, min(TAIL_LIMIT, most))
+
+    def _use(self, model: Model) -> None:
+        self.model = model
+        self._most_bytes = state_bytes(model.learner)
+        self._limit = most_rounds(model)
 
     @property
     def seen(self) -> Seen:
@@ -87,7 +79,7 @@ class Replica:
         self._given_up = True
 
     async def catch_up(self) -> None:
-        """Fold every round in the log.
+        """Fold every round and change in the log.
 
         Raises:
             WagerError: as `catch_up_locked`.
@@ -96,10 +88,10 @@ class Replica:
             await self.catch_up_locked()
 
     async def catch_up_locked(self, tail: Tail | None = None) -> None:
-        """Fold every round in the log. Call with `lock` held.
+        """Fold every round and change in the log. Call with `lock` held.
 
         Args:
-            tail: the log from this replica's last round on, if the caller has just read it.
+            tail: the log from this replica's last entry on, if the caller has just read it.
 
         Raises:
             ModelNotFoundError: if this incarnation of the model is gone.
@@ -112,11 +104,11 @@ class Replica:
             await self._load()
             tail = None
         tail = tail or await self._read_tail()
-        target = tail.round_count
+        target = tail.round_count, tail.change_count
         await self._take(tail)
-        while self.round_count < target or self.round_count > tail.round_count:  # a snapshot may claim more rounds
+        while self._lacks(*target) or self.round_count > tail.round_count:  # a snapshot may claim more rounds
             tail = await self._read_tail()
-            target = min(target, tail.round_count)
+            target = min(target[0], tail.round_count), min(target[1], tail.change_count)
             await self._take(tail)
 
     async def snapshot(self) -> None:
@@ -132,43 +124,65 @@ class Replica:
         stored_rounds = await self._store.save_snapshot(self.model.key, snapshot, retained)
         self.snapshot_rounds = max(self.snapshot_rounds, stored_rounds)
 
+    def _lacks(self, rounds: int, changes: int) -> bool:
+        return self.round_count < rounds or self.change_count < changes
+
     async def _read_tail(self) -> Tail:
         return await self._store.read_tail(self.model.key, max(self.round_count - 1, 0), self._limit + 1)
 
-    def _contradicts(self, tail: Tail) -> bool:
-        """Check whether the log has diverged from this state: rounds are gone or replaced."""
-        first = tail.entries[0] if tail.entries else None
-        if tail.round_count < self.round_count:
-            return True
-        if first is None or not self._holds_last(first):
-            return False
-        there, self._last_at = self._last_at, moment_of(first)
-        return first.last_round != self.round_count or (there is not None and there != self._last_at)
-
-    def _holds_last(self, entry: LogEntry) -> bool:
-        """Check whether an entry contains the last round seen; return False if unknown."""
-        begin = entry.last_round if entry.last_round == self.round_count else begin_of(self.model.format, entry)
-        return begin is not None and begin <= self.round_count <= entry.last_round
-
     async def _take(self, tail: Tail) -> None:
-        """Fold a tail, or load the snapshot if the log has diverged or no longer has the next round."""
+        """Fold a tail, or load the snapshot if the log has diverged or no longer has the next entry."""
         if tail.entries and tail.entries[-1].last_round > tail.round_count:
             raise StoreCorruptError(f"the log of model {self.model.name!r} has more than its {tail.round_count} rounds")
         is_current = tail.damage == self._quarantine.version or not await self._quarantine.refresh(self.round_count)
         if not is_current or self._contradicts(tail):
             self.state = None
             await self._load()
-            return
-        entries = [entry for entry in tail.entries if entry.last_round > self.round_count]
-        if entries:
-            # Only rounds in a snapshot are trimmed. Without a snapshot, the log begins with round 1.
-            after = self.round_count if len(entries) < len(tail.entries) else None
-            if after is None and self.round_count == 0 and begin_of(self.model.format, entries[0]) is None:
-                after = 0
-            gap = begin_of(self.model.format, entries[0], after) != self.round_count + 1
+        elif has_gap(self.model.format, tail, self._position):
+            await self._load()
         else:
-            gap = (tail.round_count, tail.change_count) > (self.round_count, self.change_count)
-        await (self._load() if gap else self._fold(entries))
+            await self._fold_all(*news_in(tail, self._position))
+
+    @property
+    def _position(self) -> Position:
+        return Position(self.round_count, self.change_count)
+
+    def _contradicts(self, tail: Tail) -> bool:
+        """Check whether the log has diverged from this state; note the mark of the last entry if it was unknown."""
+        if has_diverged(self.model.format, tail, self._position):
+            return True
+        if (last := entry_at(tail, self._position)) is None:
+            return False
+        there, self._last_at = self._last_at, mark_of(last)
+        return there is not None and there != self._last_at
+
+    async def _fold_all(self, entries: Sequence[LogEntry], changes: Sequence[ChangeEntry]) -> None:
+        """Fold rounds, and make each change at its place among them."""
+        loads = self._loads
+        for change in changes:
+            earlier = [entry for entry in entries if entry.last_round <= change.round_count]
+            entries = entries[len(earlier) :]
+            await self._fold(earlier)
+            if self._loads > loads:
+                return
+            if self.round_count != change.round_count:
+                raise StoreCorruptError(f"the log of model {self.model.name!r} lacks round {change.round_count}")
+            await self._make(change)
+        await self._fold(entries)
+
+    async def _model_after(self, change_count: int) -> Model:
+        return await model_after(self._store, self._compute, self.model, change_count)
+
+    async def _make(self, change: ChangeEntry) -> None:
+        """Make a change. The history of the model says what it is, so that every worker and every reader agrees."""
+        before, after, state = self.model, await self._model_after(change.change_count), self.state
+        if len(after.definition.labels) > len(before.definition.labels):
+            self.state = None  # if the growth is cut short
+            state = await self._run(self.bytes, with_more_labels, before.learner, after.learner, state)
+        self._use(after)
+        self._keep(state)
+        self.statistics.use(after.answers.choices)
+        self.change_count, self._last_at = change.change_count, mark_of(change)
 
     async def _load(self) -> None:
         """Load the snapshot; without a readable one, start from the initial state."""
@@ -177,14 +191,17 @@ class Replica:
             raise StoreCorruptError(f"the log of model {self.model.name!r} does not match its number of rounds")
         # Read before the damage record: a snapshot accounts for all damage that was recorded in its rounds.
         snapshot = await self._read_snapshot()
-        if self.state is not None and (snapshot is None or snapshot.round_count <= self.round_count):
+        there = (0, 0) if snapshot is None else (snapshot.round_count, snapshot.change_count)
+        if self.state is not None and there <= self._position:
             raise StoreCorruptError(f"the log of model {self.model.name!r} lacks round {self.round_count + 1}")
         await self._quarantine.refresh(0)
         self._last_at = None
         if snapshot is None or not await self._start_from(snapshot):
+            self._use(await self._model_after(0))
             self._keep(await self._run(FIRST_CALL, self.model.learner.init))
             self.round_count = self.change_count = self.snapshot_rounds = 0
             self.statistics.restart(b"", 0)
+            self.statistics.use(self.model.answers.choices)
 
     async def _read_snapshot(self) -> Snapshot | None:
         try:
@@ -196,8 +213,7 @@ class Replica:
     async def _start_from(self, snapshot: Snapshot) -> bool:
         """Start from a snapshot; return False if it is damaged."""
         rounds, statistics = snapshot.round_count, snapshot.statistics
-        if snapshot.change_count:  # this version cannot apply changes, and would diverge from newer workers
-            raise NewerVersionError(f"the snapshot of model {self.model.name!r} includes changes by a newer version")
+        self._use(await self._model_after(snapshot.change_count))
         try:
             if self._loads > _MOST_LOADS or counted_rounds(statistics) > rounds:
                 raise InvalidStateError("its number of rounds is wrong")
@@ -205,9 +221,10 @@ class Replica:
         except InvalidStateError as error:
             await self._reject_snapshot(rounds, error)
             return False
-        self.round_count = self.snapshot_rounds = rounds
+        self.round_count, self.snapshot_rounds, self.change_count = rounds, rounds, snapshot.change_count
         self._keep(state)
         self.statistics.restart(statistics, rounds)
+        self.statistics.use(self.model.answers.choices)
         return True
 
     async def _reject_snapshot(self, rounds: int, error: Exception) -> None:
@@ -222,16 +239,17 @@ class Replica:
     async def _fold(self, entries: Sequence[LogEntry]) -> None:
         if not entries:
             return
-        stretch = await self._quarantine.read(entries, self.round_count)
+        stretch = await self._quarantine.read(self.model.format, entries, self.round_count)
         if stretch is None:
             await self._load()
             return
         if stretch.rows is not None:
-            if not await self._learn(self.model.format.rounds_of(*stretch.rows), stretch.rows[0]["round"]):
-                await self._load()
-                return
-            self.statistics.take(stretch.rows[0])
-        self.round_count, self._last_at = entries[-1].last_round, moment_of(entries[-1])
+            for rounds, numbers in learnable(self.model, stretch.rows):
+                if not await self._learn(rounds, numbers):
+                    await self._load()
+                    return
+            self.statistics.take(stretch.rows.table)
+        self.round_count, self._last_at = entries[-1].last_round, mark_of(entries[-1])
 
     async def _learn(self, rounds: Rounds, numbers: IntArray) -> bool:
         """Fold all rounds except those the learner cannot fold; return False if the snapshot must be loaded.
@@ -266,11 +284,11 @@ class Replica:
     async def _check_model_exists(self, cost: int) -> int:
         """Raise if the model is gone; return the cost since the last check of the store.
 
-        The store is checked when that cost exceeds `_STRETCH_COST`.
+        The store is checked when that cost exceeds `STRETCH_COST`.
         """
         if self._given_up:
             raise ModelNotFoundError(f"there is no model {self.model.name!r}", "model")
-        if cost <= _STRETCH_COST:
+        if cost <= STRETCH_COST:
             return cost
         await self._store.read_tail(self.model.key, self.round_count, 1)
         return 0

@@ -15,10 +15,11 @@ import numpy as np
 
 from learners.base import FloatArray
 from service.errors import NewerVersionError
+from service.store.records.layout import FEEDBACK
 from service.store.records.round_table import Table
 
-STATISTICS_VERSION = 1
-"""Version of the encoded statistics."""
+STATISTICS_VERSION = 2
+"""Version of the encoded statistics. Version 1 has no sums of rewards, as each reward was 0 or 1."""
 
 DELAY_BOUNDS = (1.0, 10.0, 60.0, 600.0, 3_600.0, 6 * 3_600.0, 86_400.0, 3 * 86_400.0, 7 * 86_400.0)
 """Upper bounds of the delay buckets, in seconds; one more bucket has no bound."""
@@ -29,12 +30,12 @@ PROPENSITY_BOUNDS = (0.001, 0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.99, 1.0)
 SLOTS = 32
 """Number of time slots per feedback window, to count the predictions still open."""
 
-_OMITTED = {"version": 1, "uncounted": 0}
-"""Fields omitted at these values: release 0.1.0 does not support them, and would restart the statistics."""
+_OMITTED = {"uncounted": 0}
+"""Fields omitted at these values."""
 
 _COUNT_AT_ONCE = 1024
 _BYTES_AT_ONCE = 2**18
-_COLUMNS = ("correct", "propensity", "predicted_at", "feedback_at")
+_COLUMNS = ("kind", "reward", "propensity", "predicted_at", "feedback_at")
 _MICRO = 1e6
 _LEAST_WEIGHED = 1e-150  # for a smaller propensity, 1/p² overflows a float64
 
@@ -45,6 +46,8 @@ class RoundStatistics:
 
     rounds: int = 0
     correct: int = 0
+    reward: float = 0.0  # sum of the rewards
+    expired: int = 0  # rounds without feedback, which have no delay
     delays: tuple[int, ...] = (0,) * (len(DELAY_BOUNDS) + 1)  # rounds in each bucket
     delay_seconds: float = 0.0
     propensities: tuple[int, ...] = (0,) * (len(PROPENSITY_BOUNDS) + 1)  # rounds in each bucket
@@ -54,6 +57,7 @@ class RoundStatistics:
     weights: float = 0.0  # sum of 1/p
     squared_weights: float = 0.0  # sum of 1/p²
     correct_weights: float = 0.0  # sum of 1/p where the answer was right
+    reward_weights: float = 0.0  # sum of reward/p
     labels: int | None = None  # K if the model answers one of K labels
     slot_seconds: float = 1.0
     recent: tuple[tuple[int, int], ...] = ()  # (time slot, rounds predicted in it)
@@ -78,8 +82,10 @@ def decode_statistics(statistics: bytes) -> RoundStatistics:
         version = fields.pop("version", 1)
         if version > STATISTICS_VERSION:
             raise NewerVersionError(f"the statistics have version {version}, which is newer than this service")
+        if version == 1:
+            fields |= {"reward": float(fields["correct"]), "reward_weights": fields["correct_weights"]}
         counts = RoundStatistics(**fields)
-    except (AttributeError, TypeError, RecursionError) as error:
+    except (AttributeError, KeyError, TypeError, RecursionError) as error:
         raise ValueError(f"invalid statistics: {error}") from error
     if len(counts.delays) != len(DELAY_BOUNDS) + 1 or len(counts.propensities) != len(PROPENSITY_BOUNDS) + 1:
         raise ValueError("invalid statistics: wrong number of buckets")
@@ -129,6 +135,11 @@ class StatisticsAccumulator:
         except ValueError:
             self._counts = dataclasses.replace(self._empty, uncounted=round_count)
 
+    def use(self, labels: int | None) -> None:
+        """Continue with another number of labels, of which `RoundStatistics.labels` reports the last one."""
+        if self._counts.labels != labels:
+            self._counts = dataclasses.replace(self.counts(), labels=labels)
+
     def take(self, rounds: Table) -> None:
         """Queue a table of the next rounds for counting."""
         self._waiting.append(rounds)
@@ -155,15 +166,18 @@ class StatisticsAccumulator:
 
 def _counted(counts: RoundStatistics, table: dict[str, np.ndarray[Any, Any]]) -> RoundStatistics:
     """Return the statistics extended by the columns of further rounds."""
-    correct, p = table["correct"].astype(np.bool_), table["propensity"]
-    delays = np.maximum(table["feedback_at"] - table["predicted_at"], 0.0)  # clocks of two machines may differ
+    reward, p, given = table["reward"], table["propensity"], table["kind"] == FEEDBACK
+    waited = (table["feedback_at"] - table["predicted_at"])[given]
+    correct, delays = reward == 1.0, np.maximum(waited, 0.0)  # clocks of two machines may differ
     known = p > _LEAST_WEIGHED
-    p, right = p[known], correct[known]
+    p, right, reward_of_known = p[known], correct[known], reward[known]
     weights = 1.0 / p
     return dataclasses.replace(
         counts,
         rounds=counts.rounds + len(correct),
         correct=counts.correct + int(correct.sum()),
+        reward=_added(counts.reward, reward),
+        expired=counts.expired + len(correct) - len(delays),
         delays=_bucketed(counts.delays, delays, DELAY_BOUNDS),
         delay_seconds=_added(counts.delay_seconds, delays),
         propensities=_bucketed(counts.propensities, p, PROPENSITY_BOUNDS),
@@ -173,6 +187,7 @@ def _counted(counts: RoundStatistics, table: dict[str, np.ndarray[Any, Any]]) ->
         weights=_added(counts.weights, weights),
         squared_weights=_added(counts.squared_weights, weights * weights),
         correct_weights=_added(counts.correct_weights, weights[right]),
+        reward_weights=_added(counts.reward_weights, weights * reward_of_known),
         recent=_slotted(counts, table["predicted_at"]),
     )
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextvars
+import weakref
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Generic, NamedTuple, TypeVar
@@ -11,6 +12,24 @@ Result = TypeVar("Result")
 
 ITEMS_AT_ONCE = 512
 """Maximum predictions, or feedback items, per batch. A full batch blocks the event loop for a few milliseconds."""
+
+
+def weakly(method: Callable[..., Result]) -> Callable[..., Result]:
+    """Return a function that calls a bound method without keeping its object alive.
+
+    An object that owns a batcher and is called by it would be a reference cycle. Dropped sessions would then wait for
+    the garbage collection of old objects, which a worker runs rarely. A caller that waits for an item holds the owner.
+    """
+    reference = weakref.WeakMethod(method)
+
+    def call(*arguments: Any) -> Result:
+        owned = reference()
+        if owned is None:
+            raise ReferenceError("the owner of a batcher is gone")
+        result: Result = owned(*arguments)
+        return result
+
+    return call
 
 
 class _Part(NamedTuple):
@@ -31,13 +50,13 @@ class Batcher(Generic[Item, Result]):
     Args:
         handle: processes a batch; returns one result per item, in order. An exception among the results is
             raised to the submitter of its item.
-        max_items: maximum batch size.
+        max_items: returns the maximum batch size, at least 1.
     """
 
     def __init__(
         self,
         handle: Callable[[list[Item]], Awaitable[Sequence[Result | Exception]]],
-        max_items: int,
+        max_items: Callable[[], int],
     ) -> None:
         self._handle = handle
         self._max_items = max_items
@@ -51,8 +70,9 @@ class Batcher(Generic[Item, Result]):
 
     async def submit_all(self, items: Sequence[Item]) -> list[Result | Exception]:
         """Return the results of many items, in order; exceptions are returned, not raised."""
-        starts = range(0, len(items), self._max_items)
-        parts = [self._queue(items[start : start + self._max_items], _resolve_all) for start in starts]
+        most = self._max_items()
+        starts = range(0, len(items), most)
+        parts = [self._queue(items[start : start + most], _resolve_all) for start in starts]
         return [result for part in parts for result in await part]
 
     @property
@@ -78,9 +98,9 @@ class Batcher(Generic[Item, Result]):
             self._running = asyncio.create_task(self._run(batch), context=batch[0].context)
 
     def _next_batch(self) -> list[_Part]:
-        """Remove and return the oldest parts that fit into one batch."""
-        batch, room = [], self._max_items
-        while self._waiting and len(self._waiting[0].items) <= room:
+        """Remove and return the oldest parts that fit into one batch; the first one even if the limit has shrunk."""
+        batch, room = list[_Part](), self._max_items()
+        while self._waiting and (not batch or len(self._waiting[0].items) <= room):
             batch.append(self._waiting.popleft())
             room -= len(batch[-1].items)
         return batch

@@ -8,30 +8,46 @@ from service.environment import Environment
 from service.errors import (
     BrokenPredictionError,
     FeedbackConflictError,
-    InconsistentFeedbackError,
-    LabelNeededError,
     NewerVersionError,
+    NotActivatedError,
     PredictionExpiredError,
     PredictionNotFoundError,
     WagerError,
 )
-from service.models.answer_kinds import Answers
+from service.input_errors import (
+    InconsistentFeedbackError,
+    LabelNeededError,
+    RewardNotAcceptedError,
+    UnknownLabelError,
+)
+from service.models.closing import accepts_rewards, reward_refused
 from service.models.model import Model
 from service.per_item import apply_to_valid, attempt_each
+from service.replicas.replica import Replica
 from service.replicas.upkeep import Upkeep
-from service.rounds.batching import ITEMS_AT_ONCE, Batcher
+from service.rounds.batching import ITEMS_AT_ONCE, Batcher, weakly
 from service.schemas.rounds import FeedbackAnswer, FeedbackRequest
 from service.store.base import Feedback, FeedbackResult, FeedbackStatus
 from service.store.records.outcomes import Outcome
 from service.wording.values import quoted, shown
 
-_REFUSALS: dict[FeedbackStatus, tuple[type[WagerError], str, str]] = {
+REFUSALS: dict[FeedbackStatus, tuple[type[WagerError], str, str]] = {
     FeedbackStatus.UNKNOWN: (PredictionNotFoundError, "there is no prediction {id}", "prediction_id"),
     FeedbackStatus.EXPIRED: (PredictionExpiredError, "the window of prediction {id} has closed", "prediction_id"),
     FeedbackStatus.INCONSISTENT: (
         InconsistentFeedbackError,
         "contradicts {truth} of prediction {id}",
         "correct",
+    ),
+    FeedbackStatus.ACTIVATION_NEEDED: (
+        NotActivatedError,
+        "prediction {id} is not activated; send it to POST /activate first",
+        "prediction_id",
+    ),
+    FeedbackStatus.TOO_OLD: (
+        RewardNotAcceptedError,
+        "release 0.1.0 made prediction {id}, so its reward must be 0 or 1",
+        "reward",
     ),
     FeedbackStatus.LABEL_NEEDED: (
         LabelNeededError,
@@ -47,16 +63,16 @@ class FeedbackJoiner:
     """Joins feedback with the predictions of one model.
 
     Args:
-        model: the model that made the predictions.
+        replica: has the model that made the predictions.
         environment: provides the store and the clock.
         upkeep: receives the number of the newest recorded round.
     """
 
-    def __init__(self, model: Model, environment: Environment, upkeep: Upkeep) -> None:
-        self._model = model
+    def __init__(self, replica: Replica, environment: Environment, upkeep: Upkeep) -> None:
+        self._replica = replica
         self._environment = environment
         self._upkeep = upkeep
-        self._batcher: Batcher[Feedback, FeedbackResult] = Batcher(self._join, ITEMS_AT_ONCE)
+        self._batcher: Batcher[Feedback, FeedbackResult] = Batcher(weakly(self._join), lambda: ITEMS_AT_ONCE)
 
     @property
     def idle(self) -> bool:
@@ -69,51 +85,79 @@ class FeedbackJoiner:
         Raises:
             WagerError: if the feedback is refused.
         """
-        result = await self._batcher.submit(_read(self._model.answers, request))
-        answer = _to_answer(request, result, self._model.answers.truth_field)
+        (feedback,) = await self._read_all([request])
+        if isinstance(feedback, Exception):
+            raise feedback
+        result = await self._batcher.submit(feedback)
+        answer = _to_answer(request, result, self._replica.model.answers.truth_field)
         if isinstance(answer, WagerError):
             raise answer
         return answer
 
     async def give_all(self, requests: Sequence[FeedbackRequest]) -> list[FeedbackAnswer | Exception]:
         """Handle each request as `give` does; return errors instead of raising them."""
-        results = await apply_to_valid(
-            self._batcher.submit_all, attempt_each(partial(_read, self._model.answers), requests)
-        )
-        truth_field = self._model.answers.truth_field
+        results = await apply_to_valid(self._batcher.submit_all, await self._read_all(requests))
+        truth_field = self._replica.model.answers.truth_field
         return [
             result if isinstance(result, Exception) else _to_answer(request, result, truth_field)
             for request, result in zip(requests, results, strict=True)
         ]
 
+    async def _read_all(self, requests: Sequence[FeedbackRequest]) -> list[Feedback | Exception]:
+        """Read feedback. A label that is unknown here may be new: another worker may have added it."""
+        read = attempt_each(partial(_read, self._replica.model), requests)
+        if any(isinstance(each, UnknownLabelError) for each in read):
+            before = self._replica.model.change_count
+            await self._replica.catch_up()
+            if self._replica.model.change_count != before:
+                return attempt_each(partial(_read, self._replica.model), requests)
+        return read
+
+    async def _rules_change(self, model: Model) -> bool:
+        """Check whether another worker has changed the rules of feedback for a model."""
+        await self._replica.catch_up()
+        return self._replica.model.feedback_rules != model.feedback_rules
+
     async def _join(self, feedback: list[Feedback]) -> list[FeedbackResult]:
-        model, environment = self._model, self._environment
+        model, environment = self._replica.model, self._environment
         results = await environment.store.add_feedback(model.key, feedback, model.feedback_rules, environment.now())
+        if any(status is FeedbackStatus.EXPIRED for status, _ in results) and await self._rules_change(model):
+            return await self._join(feedback)
         recorded = [outcome.round for status, outcome in results if status is FeedbackStatus.RECORDED and outcome]
         self._upkeep.note_rounds(max(recorded, default=0))
         return results
 
 
-def _read(answers: Answers, request: FeedbackRequest) -> Feedback:
-    return Feedback(request.prediction_id, request.correct, answers.read(request))
+def _read(model: Model, request: FeedbackRequest) -> Feedback:
+    if request.reward is not None and not accepts_rewards(model.learner):
+        raise reward_refused(model.learner, request.reward, "reward")
+    return Feedback(request.prediction_id, request.correct, model.answers.read(request), request.reward)
 
 
 def _to_answer(request: FeedbackRequest, result: FeedbackResult, truth_field: str) -> FeedbackAnswer | WagerError:
     """Convert a result to the recorded outcome, or to the error that refuses the feedback."""
     text, (status, outcome) = str(request.prediction_id), result
     if outcome is None:
-        error, detail, field = _REFUSALS[status]
+        error, detail, field = REFUSALS[status]
         return error(detail.format(id=quoted(text), truth=truth_field), field.format(truth=truth_field))
     if status is FeedbackStatus.CONFLICT:
         return _conflict(request, outcome, truth_field)
     found: Literal["recorded", "duplicate"] = "recorded" if status is FeedbackStatus.RECORDED else "duplicate"
-    return FeedbackAnswer(text, outcome.correct, found, outcome.round)
+    return FeedbackAnswer(text, outcome.correct, outcome.reward, found, outcome.round or None)
 
 
 def _conflict(request: FeedbackRequest, first: Outcome, truth_field: str) -> FeedbackConflictError:
-    """Return the error of feedback that differs from the first one, in `correct` or only in the truth."""
+    """Return the error of feedback that differs from the first one, in the reward or only in the truth."""
     prediction = f"the first feedback for prediction {quoted(str(request.prediction_id))}"
-    recorded = f"recorded correct: {shown(first.correct)}"
+    recorded = f"recorded {_said(first)}"
+    if request.reward is not None:
+        return FeedbackConflictError(f"got {shown(request.reward)}; {prediction} {recorded}", "reward")
     if request.correct is not None and request.correct != first.correct:
         return FeedbackConflictError(f"got {shown(request.correct)}; {prediction} {recorded}", "correct")
     return FeedbackConflictError(f"differs from {prediction}, which {recorded}", truth_field)
+
+
+def _said(outcome: Outcome) -> str:
+    if outcome.correct is None:
+        return f"reward: {shown(outcome.reward)}"
+    return f"correct: {shown(outcome.correct)}"

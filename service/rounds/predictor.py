@@ -1,19 +1,21 @@
 """Predicting: concurrent requests are gathered, decided, drawn, stored, and answered together."""
 
-import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from functools import partial
 
+from service.candidates.requests import READING_COST, chunks
 from service.environment import Environment
 from service.errors import StoreUnavailableError
+from service.input_errors import InvalidInputError
 from service.models.model import Model
 from service.per_item import apply_to_valid, attempt_each
-from service.replicas.replica import TYPICAL_NONZEROS, Replica
+from service.replicas.reading import TYPICAL_NONZEROS
+from service.replicas.replica import Replica
 from service.replicas.upkeep import Upkeep
-from service.rounds.batching import ITEMS_AT_ONCE, Batcher
+from service.rounds.batching import ITEMS_AT_ONCE, Batcher, weakly
 from service.rounds.deciding import Decider, Drawn
 from service.rounds.isolation import ImpossibleDecisionsError, without_impossible
-from service.rounds.prediction_requests import PredictionBatch, PredictionRequest, check, gather
+from service.rounds.prediction_requests import PredictionBatch, PredictionRequest, check, check_again, gather, held_out
 from service.rounds.responses import answer_batch
 from service.schemas.rounds import PredictAnswer
 from service.store.base import Block, Seen, Tail
@@ -35,6 +37,10 @@ _COST_AT_ONCE = 2_000_000_000
 """Maximum multiply-adds per batch, about two seconds. Then other requests for the model get a turn."""
 
 
+class _ModelChangedError(Exception):
+    """The model has changed since the requests of a batch were checked."""
+
+
 class Predictor:
     """Makes the predictions of one model in coalesced batches.
 
@@ -45,53 +51,108 @@ class Predictor:
     """
 
     def __init__(self, replica: Replica, environment: Environment, upkeep: Upkeep) -> None:
-        self._model = replica.model
         self._replica = replica
         self._environment = environment
         self._upkeep = upkeep
         self._decider = Decider(replica, environment)
-        most = _most_together(replica.model)
-        self._batcher: Batcher[PredictionRequest, PredictAnswer] = Batcher(self._predict_each, most)
+        handle, most = weakly(self._predict_each), weakly(self._most_together)
+        self._batcher: Batcher[PredictionRequest, PredictAnswer] = Batcher(handle, most)
 
     @property
     def idle(self) -> bool:
         """Whether no request is queued or in flight."""
         return self._batcher.idle
 
-    def predict(self, request: PredictionRequest) -> asyncio.Future[PredictAnswer]:
-        """Return a future of the prediction.
-
-        The future resolves after the prediction is stored. It raises the store's errors.
+    def predict(self, request: PredictionRequest) -> Awaitable[PredictAnswer]:
+        """Return the prediction after it is stored. The awaitable raises the store's errors.
 
         Raises:
-            InvalidInputError: if `check` refuses the request.
+            InvalidInputError: if `check` refuses the request; the awaitable may raise it as well.
         """
-        return self._batcher.submit(check(self._model, request))
+        if request.actions is not None:
+            return self._predict_among(request)
+        try:
+            return self._batcher.submit(check(self._replica.model, request))
+        except InvalidInputError:
+            return self._predict_current(request)
+
+    async def _predict_current(self, request: PredictionRequest) -> PredictAnswer:
+        """Predict with the current model: another worker may have changed it, or created it again."""
+        await self._replica.catch_up()
+        return await self._batcher.submit(check(self._replica.model, request))
+
+    async def _predict_among(self, request: PredictionRequest) -> PredictAnswer:
+        """Predict among actions. Reading many takes long, so it may run in a thread."""
+        (answer,) = await self.predict_all([request])
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
 
     async def predict_all(self, requests: Sequence[PredictionRequest]) -> list[PredictAnswer | Exception]:
         """Handle each request as `predict` does; return errors instead of raising them."""
-        return await apply_to_valid(self._batcher.submit_all, attempt_each(partial(check, self._model), requests))
+        checked = await self._check_each(requests)
+        if any(isinstance(each, InvalidInputError) for each in checked):
+            await self._replica.catch_up()
+            checked = await self._check_each(requests)
+        return await apply_to_valid(self._batcher.submit_all, checked)
+
+    async def _check_each(self, requests: Sequence[PredictionRequest]) -> list[PredictionRequest | Exception]:
+        model, cost = self._replica.model, sum([len(request.actions or ()) for request in requests]) * READING_COST
+        return await self._environment.compute.run_costly(
+            cost, model.name, attempt_each, partial(check, model), requests
+        )
 
     async def _predict_each(self, requests: Sequence[PredictionRequest]) -> list[PredictAnswer | Exception]:
+        parts = self._parts(requests)
+        if len(parts) == 1:
+            return await self._predict_alike(requests)
+        answers: dict[int, PredictAnswer | Exception] = {}
+        for part in parts:
+            answers.update(zip(part, await self._predict_alike([requests[i] for i in part]), strict=True))
+        return [answers[i] for i in range(len(requests))]
+
+    def _parts(self, requests: Sequence[PredictionRequest]) -> list[Sequence[int]]:
+        """Divide requests into parts that may be decided together; return their positions."""
+        tops = [request.options.top for request in requests]
+        sets = [request.candidates for request in requests if request.candidates is not None]
+        if not sets and not any(tops):
+            return [range(len(requests))]
+        parts = list[Sequence[int]]()
+        for top in dict.fromkeys(tops):
+            alike = [i for i, each in enumerate(tops) if each == top]
+            most = max(1, self._most_together() // (top or 1))
+            for start in range(0, len(alike), most):
+                part = alike[start : start + most]
+                parts += chunks(part, [sets[i] for i in part]) if sets else [part]
+        return parts
+
+    async def _predict_alike(self, requests: Sequence[PredictionRequest]) -> list[PredictAnswer | Exception]:
+        """Predict requests with the same number of slots together."""
         try:
             return await self._predict(requests)
         except ImpossibleDecisionsError as error:
-            return await without_impossible(self._predict_each, requests, error, self._model.name)
+            return await without_impossible(self._predict_alike, requests, error, self._replica.model.name)
+        except _ModelChangedError:
+            checked = attempt_each(partial(check_again, self._replica.model), requests)
+            return await apply_to_valid(self._predict_each, checked)
 
     async def _predict(self, requests: Sequence[PredictionRequest]) -> list[PredictAnswer | Exception]:
-        model, run = self._model, self._environment.compute.run_costly
+        model, run = self._replica.model, self._environment.compute.run_costly
         listed = sum([request.include_distribution for request in requests]) * len(model.definition.labels)
-        given = sum([model.contexts.size(request.context) for request in requests])
+        given = 0 if model.vectors else sum([model.contexts.size(request.context) for request in requests])
         batch = await run(given * _NUMBER_COST, model.name, gather, model, requests, self._environment.new_id)
-        drawn, there = await self._draw_and_store(batch)
+        drawn, there = await self._draw_and_store(model, batch)
         self._upkeep.note_predictions()
         return await run(listed * _NUMBER_COST, model.name, answer_batch, model, batch, drawn, there)
 
-    async def _draw_and_store(self, batch: PredictionBatch) -> tuple[Drawn, list[bytes | None]]:
+    async def _draw_and_store(self, model: Model, batch: PredictionBatch) -> tuple[Drawn, list[bytes | None]]:
         """Draw with a state that includes every round, and store the predictions.
 
         Returns:
             The drawn predictions and, for each block, the record already stored under its name, or None.
+
+        Raises:
+            _ModelChangedError: if the requests were gathered for the model before or after a change.
         """
         replica = self._replica
         async with replica.lock:
@@ -99,32 +160,37 @@ class Predictor:
                 await replica.catch_up_locked()
             seen = replica.seen
             for _ in range(_ATTEMPTS):
-                drawn = await self._decider.draw(batch.contexts)
-                there = await self._store(batch, drawn, seen)
+                if replica.model.change_count != model.change_count:
+                    raise _ModelChangedError
+                drawn = await (self._decider.choose(batch) if model.vectors else self._decider.draw(batch))
+                there = await self._store(model, batch, drawn, seen)
                 if not isinstance(there, Tail):
                     return drawn, there
                 await replica.catch_up_locked(there)  # newer feedback arrived: learn from it, then draw again
                 seen = replica.seen._replace(newer=True)
         raise StoreUnavailableError("the store repeatedly lost rounds; try again")
 
-    async def _store(self, batch: PredictionBatch, drawn: Drawn, seen: Seen) -> list[bytes | None] | Tail:
+    async def _store(self, model: Model, batch: PredictionBatch, drawn: Drawn, seen: Seen) -> list[bytes | None] | Tail:
         """Store the predictions; if the state misses rounds, store nothing and return the tail."""
-        model, environment = self._model, self._environment
-        cost, args = batch.contexts.values.size * _NUMBER_COST, (batch.bounds, batch.tokens, batch.fingerprints)
+        environment = self._environment
+        holdout, fingerprints = drawn.predictions.holdout, batch.fingerprints
+        if holdout is not None:
+            first = holdout[batch.bounds[:-1]].tolist()
+            fingerprints = [held_out(each) if held else each for each, held in zip(fingerprints, first, strict=True)]
+        cost, args = drawn.predictions.contexts.values.size * _NUMBER_COST, (batch.bounds, batch.tokens, fingerprints)
         encode = model.format.encode_blocks
         records = await environment.compute.run_costly(cost, model.name, encode, drawn.predictions, *args)
         blocks = list(map(Block, batch.blocks, records))
         return await environment.store.add_predictions(model.key, blocks, model.keep_seconds, seen)
 
-
-def _most_together(model: Model) -> int:
-    """Return the maximum batch size for a model."""
-    definition = model.definition
-    cost = model.learner.decide_cost(min(definition.features.size, TYPICAL_NONZEROS))
-    bounds = (
-        ITEMS_AT_ONCE,
-        _NUMBERS_AT_ONCE // len(definition.labels),
-        _COST_AT_ONCE // cost,
-        _BYTES_AT_ONCE // model.format.round_bytes,
-    )
-    return max(1, min(bounds))
+    def _most_together(self) -> int:
+        """Return the maximum batch size. A change of the model may change it."""
+        model = self._replica.model
+        cost = model.learner.decide_cost(min(model.learner.problem.n_features, TYPICAL_NONZEROS))
+        bounds = (
+            ITEMS_AT_ONCE,
+            _NUMBERS_AT_ONCE // max(1, len(model.definition.labels)),
+            _COST_AT_ONCE // cost,
+            _BYTES_AT_ONCE // model.format.round_bytes,
+        )
+        return max(1, min(bounds))

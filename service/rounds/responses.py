@@ -1,16 +1,21 @@
 """Predictions in the form that clients receive."""
 
+import dataclasses
 import logging
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
+from itertools import repeat
+
+import numpy as np
 
 from learners.base import FloatArray
+from service.candidates.requests import CandidateSet
 from service.errors import PredictionConflictError, StoreError
 from service.models.model import Model
 from service.prediction_id import SINGLE, wire_form
 from service.rounds.deciding import Drawn
-from service.rounds.prediction_requests import PredictionBatch
-from service.schemas.rounds import PredictAnswer
+from service.rounds.prediction_requests import PredictionBatch, held_out
+from service.schemas.rounds import PredictAnswer, Slot
 from service.store.records.records import NewPredictions
 from service.store.records.stored_prediction import StoredPrediction
 from service.wording.values import quoted
@@ -29,21 +34,72 @@ def answer_batch(
         drawn: the predictions drawn for them.
         there: for each block, the record already stored under its name, or None.
     """
-    rows = enumerate(batch.requests)
-    probabilities = [drawn.distributions[i] if request.include_distribution else None for i, request in rows]
+    if batch.top is not None:
+        return _slotted(model, batch, drawn.predictions, there, batch.top)
+    listed = [
+        _listed(model, drawn.distributions[i], batch, i) if request.include_distribution else None
+        for i, request in enumerate(batch.requests)
+    ]
+    holdout = drawn.predictions.holdout
     answers: list[PredictAnswer | Exception] = []
-    answers += _to_answers(model, batch.ids(model.name), drawn.predictions, probabilities)
+    answers += _to_answers(
+        model, batch.ids(model.name), drawn.predictions, listed, repeat(False) if holdout is None else holdout.tolist()
+    )
     for i, record in enumerate(there):
         if record is not None:
             answers[batch.bounds[i]] = _stored_answer(model, batch.blocks[i], batch.fingerprints[i], record)
+    for i, each in enumerate(batch.candidates):
+        answers[i] = _with_action(answers[i], each)
     return answers
+
+
+def _slotted(
+    model: Model, batch: PredictionBatch, predictions: NewPredictions, there: Sequence[bytes | None], top: int
+) -> list[PredictAnswer | Exception]:
+    """Return the answers to a batch of requests with slots."""
+    answers = list[PredictAnswer | Exception]()
+    for i, (block, mark, record) in enumerate(zip(batch.blocks, batch.fingerprints, there, strict=True)):
+        made = _made(predictions, i, top, mark) if record is None else _stored_or_error(model, block, mark, record)
+        answers.append(made if isinstance(made, Exception) else _with_slots(model, batch, i, made))
+    return answers
+
+
+def _made(predictions: NewPredictions, i: int, top: int, fingerprint: bytes) -> StoredPrediction:
+    """Return the new predictions in the slots of request i as they are stored."""
+    rows, holdout = slice(i * top, (i + 1) * top), predictions.holdout
+    mark = held_out(fingerprint) if holdout is not None and holdout[i * top] else fingerprint
+    moment, seen = predictions.expires_at, predictions.rounds_seen
+    return StoredPrediction(mark, moment, seen, predictions.propensities[rows], predictions.outputs[rows])
+
+
+def _with_slots(model: Model, batch: PredictionBatch, i: int, made: StoredPrediction) -> PredictAnswer:
+    """Return the answer to request i with the predictions in its slots."""
+    block, labels = batch.blocks[i], [label or "" for label, _ in model.answers.show(made.outputs)]
+    if batch.candidates:
+        left = [action.id for action in batch.candidates[i].actions]
+        labels = [left.pop(int(position)) for position in labels]  # the position among those that were left
+    slots = [
+        Slot(wire_form(model.name, block, token), label, p or None)
+        for token, (label, p) in enumerate(zip(labels, made.propensities.tolist(), strict=True))
+    ]
+    moment, held = datetime.fromtimestamp(made.expires_at, UTC), made.fingerprint != batch.fingerprints[i]
+    id_ = wire_form(model.name, block, SINGLE)
+    return PredictAnswer(id_, model.name, None, None, None, made.rounds_seen, moment, None, held, slots)
+
+
+def _with_action(answer: PredictAnswer | Exception, candidates: CandidateSet) -> PredictAnswer | Exception:
+    """Return an answer with the id of the action in the place of its position."""
+    if isinstance(answer, Exception):
+        return answer
+    return dataclasses.replace(answer, label=candidates.actions[int(answer.label or 0)].id)
 
 
 def _to_answers(
     model: Model,
     ids: Iterable[str],
     predictions: NewPredictions | StoredPrediction,
-    probabilities: Iterable[FloatArray | None],
+    listed: Iterable[dict[str, float] | None],
+    holdout: Iterable[bool],
 ) -> list[PredictAnswer]:
     """Return n predictions made together, in the form that clients receive.
 
@@ -51,33 +107,48 @@ def _to_answers(
         model: the model that made them.
         ids: the wire forms of their ids.
         predictions: n predictions.
-        probabilities: for each, the probabilities of the labels (K,), or None if the response omits them.
+        listed: for each, the probabilities of the eligible labels, or None if the response omits them.
+        holdout: for each, whether the holdout answered.
     """
-    name, labels, seen = model.name, model.definition.labels, predictions.rounds_seen
+    name, seen = model.name, predictions.rounds_seen
     moment, shown = datetime.fromtimestamp(predictions.expires_at, UTC), model.answers.show(predictions.outputs)
     return [
-        PredictAnswer(id_, name, label, several, p or None, seen, moment, _listed(labels, row))
-        for id_, (label, several), p, row in zip(
-            ids, shown, predictions.propensities.tolist(), probabilities, strict=True
+        PredictAnswer(id_, name, label, several, p or None, seen, moment, row, held_out)
+        for id_, (label, several), p, row, held_out in zip(
+            ids, shown, predictions.propensities.tolist(), listed, holdout, strict=False
         )
     ]
 
 
 def _stored_answer(model: Model, block: str, fingerprint: bytes, record: bytes) -> PredictAnswer | Exception:
     """Return a stored prediction, or the error if it does not match this request."""
+    predictions = _stored_or_error(model, block, fingerprint, record)
+    if isinstance(predictions, Exception):
+        return predictions
     id_ = wire_form(model.name, block, SINGLE)
-    try:
-        predictions = model.format.decode_stored(record)
-    except StoreError as error:
-        _log.error("prediction %s: %s", id_, error.detail)
-        return error
-    if predictions is None or predictions.fingerprint != fingerprint:
-        return PredictionConflictError(
-            f"prediction {quoted(block)} already exists, with another context", "prediction_id"
-        )
-    (answer,) = _to_answers(model, [id_], predictions, [None])
+    (answer,) = _to_answers(model, [id_], predictions, [None], [predictions.fingerprint != fingerprint])
     return answer
 
 
-def _listed(labels: Sequence[str], probabilities: FloatArray | None) -> dict[str, float] | None:
-    return None if probabilities is None else dict(zip(labels, probabilities.tolist(), strict=True))
+def _stored_or_error(model: Model, block: str, fingerprint: bytes, record: bytes) -> StoredPrediction | Exception:
+    """Return the stored predictions of a request, or the error if they are those of another request."""
+    try:
+        predictions = model.format.decode_stored(record)
+    except StoreError as error:
+        _log.error("prediction %s: %s", wire_form(model.name, block, SINGLE), error.detail)
+        return error
+    if predictions is None or predictions.fingerprint not in (fingerprint, held_out(fingerprint)):
+        return PredictionConflictError(
+            f"prediction {quoted(block)} already exists, with another context or other options", "prediction_id"
+        )
+    return predictions
+
+
+def _listed(model: Model, probabilities: FloatArray, batch: PredictionBatch, i: int) -> dict[str, float]:
+    """Return the probabilities (K,) of the labels or actions that request i may be answered with."""
+    if batch.candidates:
+        return dict(zip([action.id for action in batch.candidates[i].actions], probabilities.tolist(), strict=True))
+    labels, eligible = model.definition.labels, batch.eligible[i]
+    if not eligible.size:
+        return dict(zip(labels, probabilities.tolist(), strict=True))
+    return {labels[k]: float(probabilities[k]) for k in np.flatnonzero(eligible)}

@@ -8,12 +8,12 @@ from service.environment import Environment
 from service.errors import ModelNotFoundError, WagerError
 from service.models.model import Model, reading_cost, stored_model
 from service.rounds.session import ModelSession
-from service.store.stored_models import StoredModel
+from service.store.stored_models import ModelKey, StoredModel
 from service.wording.values import quoted
 
 _log = logging.getLogger(__name__)
 
-_SESSION_BYTES = 16_384
+_SESSION_BYTES = 20_480
 """Approximate bytes of a session without its learner's state and its labels."""
 
 
@@ -48,6 +48,9 @@ class SessionCache:
             raise ModelNotFoundError(f"there is no model {quoted(name)}", field)
         compute = self._environment.compute
         model = await compute.run_costly(reading_cost(stored), name, _complete_model, stored)
+        await self._environment.store.watch_closing([model.key] if model.closing else [])
+        retained = model.definition.retain_seconds is not None
+        await self._environment.store.watch_retention([model.key] if retained else [])
         return self._open(ModelSession(model, self._environment))
 
     def drop(self, session: ModelSession) -> None:
@@ -85,6 +88,32 @@ class SessionCache:
                 _log.warning("upkeep of model %s: %s", session.model.name, error.detail)
             except Exception:  # noqa: BLE001  one failing model must not stop the upkeep of the others
                 _log.exception("upkeep of model %s", session.model.name)
+
+    def closing(self) -> list[ModelKey]:
+        """Return the loaded models that close expired predictions."""
+        return [session.model.key for session in self._sessions.values() if session.model.closing]
+
+    def retained(self) -> list[ModelKey]:
+        """Return the loaded models that have `retain_seconds`."""
+        sessions = self._sessions.values()
+        return [each.model.key for each in sessions if each.model.definition.retain_seconds is not None]
+
+    async def write_snapshot(self, name: str) -> None:
+        """Load a model, fold its log, and write a snapshot.
+
+        Raises:
+            ModelNotFoundError: if the model does not exist.
+            StoreError: if it cannot be read.
+        """
+        replica = (await self.find(name, "name")).replica
+        await replica.catch_up()
+        await replica.snapshot()
+
+    def note_rounds(self, key: ModelKey, newest: int) -> None:
+        """Note the number of the newest round in the log of a model, loaded or not."""
+        session = self._sessions.get(key.name)
+        if session is not None and session.model.key == key:
+            session.note_rounds(newest)
 
     def _open(self, session: ModelSession) -> ModelSession:
         there = self._sessions.setdefault(session.model.name, session)

@@ -7,12 +7,16 @@ from functools import partial
 from typing import TypeAlias, TypeVar
 
 from service import request_context
-from service.errors import BatchTooLargeError, InvalidInputError, ModelNotFoundError, WagerError
+from service.contexts.registry import GivenContext
+from service.errors import ModelNotFoundError, WagerError
+from service.input_errors import BatchTooLargeError, InvalidInputError, RewardNotAloneError
 from service.per_item import apply_to_valid, attempt_each
 from service.rounds.prediction_requests import PredictionRequest
 from service.rounds.session import ModelSession
 from service.rounds.session_cache import SessionCache
-from service.schemas.rounds import FeedbackAnswer, FeedbackRequest, PredictAnswer
+from service.schemas.explanations import ExplainAnswer
+from service.schemas.rounds import ActivateAnswer, ActivateRequest, FeedbackAnswer, FeedbackRequest, PredictAnswer
+from service.wording.values import shown
 
 _T = TypeVar("_T")
 _Item = TypeVar("_Item")
@@ -95,6 +99,30 @@ class RoundService:
         """Handle each request as `give_feedback` does; return errors instead of raising them."""
         return await apply_to_valid(self._give_by_model, attempt_each(_checked, requests))
 
+    async def explain(self, name: str, context: GivenContext) -> ExplainAnswer:
+        """Explain a context with the state after every acknowledged round. Store nothing.
+
+        Raises:
+            ModelNotFoundError: if the model does not exist.
+            InvalidInputError: if the context does not fit the model.
+            BatchTooLargeError: if the answer would have too many numbers.
+            StoreError: if the store fails.
+        """
+        explain = partial(ModelSession.explain, most_numbers=self._max_distribution_numbers)
+        return await self._in_session(name, "name", explain, context)
+
+    async def activate(self, request: ActivateRequest) -> ActivateAnswer:
+        """Let a prediction take feedback. Repeated calls change nothing.
+
+        Raises:
+            ModelNotFoundError: if the model does not exist.
+            PredictionNotFoundError: if the prediction was never made, or is no longer stored.
+            PredictionExpiredError: if its window has closed.
+            StoreError: if its record cannot be read, or the store fails.
+        """
+        name = request.prediction_id.model
+        return await self._in_session(name, "prediction_id", ModelSession.activate, request)
+
     async def _give_by_model(self, requests: Sequence[FeedbackRequest]) -> list[FeedbackAnswer | Exception]:
         by_model: defaultdict[str, list[FeedbackRequest]] = defaultdict(list)
         names = [request.prediction_id.model for request in requests]
@@ -137,8 +165,11 @@ class RoundService:
 
 
 def _checked(request: FeedbackRequest) -> FeedbackRequest:
-    if request.correct is None and request.true_label is None and request.true_labels is None:
+    said = [name for name in ("correct", "true_label", "true_labels") if getattr(request, name) is not None]
+    if not said and request.reward is None:
         raise InvalidInputError(
-            "missing; send correct, or true_label (true_labels for a set or ranking), or both", "correct"
+            "missing; send correct, or true_label (true_labels for a set or ranking), or both, or reward", "correct"
         )
+    if said and request.reward is not None:
+        raise RewardNotAloneError(f"got {shown(request.reward)} together with {said[0]}; send one of them", "reward")
     return request

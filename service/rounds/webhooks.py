@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 from cloudevents.core.bindings.http import HTTPMessage, from_http_event
 from standardwebhooks import Webhook
 
-from service.errors import InvalidInputError, SignatureError
+from service.errors import SignatureError
+from service.input_errors import InvalidInputError
 from service.schemas.rounds import FeedbackRequest
 from service.wording.bad_json import syntax_error, unreadable
 from service.wording.values import shown

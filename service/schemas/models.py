@@ -14,31 +14,20 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from service.contexts.registry import Features
+from service.actions.definition import ActionsDefinition
+from service.contexts.registry import Features, no_features
+from service.schemas.labels import MOST_LABELS, Label, several
+from service.schemas.policies import Holdout, OnExpiry, Policies
 from service.schemas.problems import Problem
 from service.strict_body import Body
 from service.wording.patterns import NAME
-from service.wording.values import quoted, shown
+from service.wording.values import shown
 
 ModelName = Annotated[
     str,
     StringConstraints(pattern=NAME),
     Field(description="1 to 64 letters, digits, `.`, `_` or `-`; the first is a letter or digit."),
 ]
-Label = Annotated[str, StringConstraints(min_length=1, max_length=256)]
-
-
-def _different_labels(labels: list[str]) -> list[str]:
-    if len(labels) < 2:
-        message = "got {given}; a model needs at least 2 labels"
-        raise PydanticCustomError("too_few_labels", message, {"given": shown(labels)})
-    seen: set[str] = set()
-    for label in labels:
-        if label in seen:
-            message = "got {label} twice; labels must be unique"
-            raise PydanticCustomError("duplicate_labels", message, {"label": quoted(label)})
-        seen.add(label)
-    return labels
 
 
 _DESCRIBED = ConfigDict(use_attribute_docstrings=True)
@@ -69,28 +58,30 @@ def _read_short_form(given: object) -> object:
     raise PydanticCustomError("learner_type", message, {"given": shown(given)})
 
 
-class ModelDefinition(Body):
-    """The definition of a model. It never changes."""
+class _Essentials(Body):
+    """What no change of a model replaces."""
 
     name: ModelName
     labels: Annotated[
         list[Label],
         FailFast(),
-        Field(max_length=100_000, json_schema_extra={"minItems": 2, "uniqueItems": True}),
-        AfterValidator(_different_labels),
-    ]
-    """The K labels to choose from: at least 2, all different. List ordered levels from lowest to highest."""
-    features: Features
+        Field(max_length=MOST_LABELS, json_schema_extra={"minItems": 2, "uniqueItems": True}),
+        AfterValidator(several),
+    ] = Field(default_factory=list)
+    """The K labels to choose from: at least 2, all different. List ordered levels from lowest to highest.
+    Leave them out for a model with actions."""
+    actions: ActionsDefinition | None = None
+    """In the place of labels: each request brings the actions to choose from, with features."""
+    features: Annotated[Features, Field(default_factory=no_features)]
+    """The features of contexts. Without it, the model has none: its contexts are absent or `{}`."""
     learner: Annotated[
         LearnerChoice | None, BeforeValidator(_read_short_form, json_schema_input_type=LearnerChoice | str | None)
     ] = None
     """The learner; by default the recommended one. A string means an object with this `algorithm` only."""
-    window_seconds: Annotated[float, Field(ge=0.001, le=366 * 86_400)] = 86_400.0
-    """How long a prediction accepts feedback."""
-    late_feedback: Literal["reject", "accept"] = "reject"
-    """Whether to accept feedback after the window, until the prediction is deleted one hour later."""
-    retain_rounds: Annotated[int, Field(ge=0, le=1_000_000_000)] = 100_000
-    """The minimum number of latest rounds that the log keeps, for reading and replay."""
+
+
+class ModelDefinition(Policies, _Essentials):
+    """The definition of a new model."""
 
 
 class DamageNote(Answer):
@@ -107,24 +98,62 @@ class DamageNote(Answer):
 class _ModelFields(Answer):
     name: str
     features: Features
+    actions: Annotated[ActionsDefinition | None, Field(examples=[None])] = None
+    """The features of actions; null for a model with labels."""
     learner: dict[str, Any]
     """The algorithm, by its current name, and all hyperparameters, including defaults."""
     window_seconds: float
     late_feedback: str
+    on_expiry: OnExpiry = "drop"
+    learn: str = "on_arrival"
     retain_rounds: int
+    retain_seconds: float | None = None
+    mode: str
+    holdout: Annotated[Holdout | None, Field(examples=[None])]
     created_at: datetime
     rounds_seen: int
-    """The number of rounds: predictions with recorded feedback."""
+    """The number of rounds: predictions with recorded feedback, and expired ones that `on_expiry` made rounds."""
     predictions: int
     """The number of predictions, with or without feedback."""
     correct: int
     """The number of rounds with a correct answer."""
+    reward: Annotated[float, Field(examples=[871.0])]
+    """The sum of the rewards of the rounds; a correct answer has reward 1."""
+
+
+class ChangeNote(Answer):
+    """One change of a model."""
+
+    number: int
+    """Counted from 1."""
+    at: datetime
+    by: Annotated[str | None, Field(examples=[None])]
+    """The id of the API key that made it; null if no keys were required."""
+    added: list[str]
+    """Labels that it added."""
+    retired: list[str]
+    """Labels that it retired."""
+    policies: dict[str, Any]
+    """New values of policies."""
+
+
+class ModelChanges(Answer):
+    """The changes of a model since its creation."""
+
+    count: int
+    latest: list[ChangeNote]
+    """The last changes, the newest first."""
 
 
 class ModelAnswer(_ModelFields):
     """A model and its counts."""
 
     labels: list[str]
+    """All labels, in the order of their numbers. Retired labels are included. Empty for a model
+    with actions."""
+    retired_labels: list[str] = []
+    """Labels that are never answered again, in the order of their numbers."""
+    changes: ModelChanges
     guarantee: str
     """The proven bound for these hyperparameters, and its assumptions."""
     warnings: Annotated[list[str], Field(examples=[[]])] = []

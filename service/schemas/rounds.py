@@ -5,27 +5,94 @@ from datetime import datetime
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import (
+    AfterValidator,
     ConfigDict,
     Field,
     SkipValidation,
 )
 
+from service.actions.definition import GivenActions
+from service.contexts.kind import without_default
 from service.contexts.registry import GivenContext, ShownContext
 from service.schemas.ids import GivenId, QualifiedId
-from service.schemas.models import _DESCRIBED, Answer, Label, ModelName
+from service.schemas.labels import MOST_LABELS, Label, unique
+from service.schemas.models import _DESCRIBED, Answer, ModelName
 from service.schemas.problems import Problem
 from service.strict_body import Body, FirstError
 
+_Eligible = Annotated[list[Label], FirstError(), Field(min_length=1, max_length=MOST_LABELS), AfterValidator(unique)]
 
-class PredictRequest(Body):
+
+MOST_SLOTS = 100
+"""Maximum slots of an answer. Each has its own record."""
+
+Top = Annotated[int, Field(ge=1, le=MOST_SLOTS)]
+
+
+class PredictItem(Body):
+    """A request for one prediction, without the model."""
+
+    context: Annotated[GivenContext, Field(json_schema_extra=without_default)] = None
+    """Absent or `{}` if the model has no features."""
+    actions: GivenActions | None = None
+    """The actions to choose from, for a model with actions: up to 10,000, with different ids."""
+    prediction_id: GivenId | None = None
+    """Your own id. Repeating a request with the same id returns the stored prediction. All other fields but
+    `include_distribution` must be the same."""
+    include_distribution: bool = False
+    """Whether to return the probability of every eligible label. Models that answer rankings refuse it."""
+    eligible: _Eligible | None = None
+    """The labels to choose from, for this request; by default all labels that are not retired. The distribution and
+    the propensity are over these labels."""
+    baseline: Label | None = None
+    """The label that you would choose yourself. A holdout with the policy `baseline` answers it."""
+    policy: dict[Label, Annotated[float, Field(gt=0, le=1)]] | None = None
+    """The probability of each label to draw from, for a model in the mode `logging`; uniform if left out."""
+    activated: bool = True
+    """Whether the prediction takes feedback at once. If not, activate it when its answer is shown; otherwise it expires
+    without a round."""
+    top: Top | None = None
+    """The number of labels or actions to answer, in order and all different, up to 100. Each is a prediction with its
+    own feedback: see `slots` in the answer."""
+
+
+class _Named(Body):
+    model: ModelName
+
+
+class PredictRequest(PredictItem, _Named):
     """A request for one prediction."""
 
-    model: ModelName
-    context: GivenContext
-    prediction_id: GivenId | None = None
-    """Your own id. Repeating a request with the same id and context returns the stored prediction."""
-    include_distribution: bool = False
-    """Whether to return the probability of every label. Models that answer rankings refuse it."""
+
+class ActivateRequest(Body):
+    """A prediction whose answer is shown."""
+
+    prediction_id: QualifiedId
+
+
+@dataclass
+class ActivateAnswer:
+    """An active prediction, which takes feedback."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = _DESCRIBED
+
+    prediction_id: str
+    status: Literal["activated", "duplicate"]
+    """`duplicate` if the prediction was active before."""
+
+
+@dataclass
+class Slot:
+    """One of the answers to a request with `top`. It is a prediction: send feedback for it to its own id."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = _DESCRIBED
+
+    prediction_id: str
+    """The id of the request, a colon, and the number of the slot, from 0."""
+    label: str
+    propensity: float | None
+    """The probability of this label given the labels of the slots before, in (0, 1]; null if it is too small for a
+    number."""
 
 
 @dataclass
@@ -37,38 +104,50 @@ class PredictAnswer:
     prediction_id: str
     model: str
     label: str | None
-    """The label or level; null if the model answers several labels."""
+    """The label or level, or the id of an action; null if the model answers several labels, and with `top`."""
     labels: Annotated[list[str] | None, Field(examples=[None])]
     """The labels of a set, or all labels from first to last rank; null if the model answers one label."""
     propensity: float | None
-    """The probability of this answer, in (0, 1]; null if version 0.1.0 stored it as 0."""
+    """The probability of this answer, in (0, 1]; null if version 0.1.0 stored it as 0, and with `top`."""
     rounds_seen: int
     """The number of rounds that the model had learned from."""
     expires_at: datetime
     """When the feedback window closes."""
     distribution: dict[str, float] | None = None
-    """The probability of each label, or of its membership in a set. Null if not requested, and for a stored
+    """The probability of each eligible label, or of its membership in a set. Null if not requested, and for a stored
     prediction."""
+    holdout: bool = False
+    """Whether the holdout answered. The model does not learn from such a prediction."""
+    slots: Annotated[list[Slot] | None, Field(examples=[None])] = None
+    """With `top`: the answers in order. `prediction_id` then accepts no feedback; those of the slots do."""
 
 
 class PredictBatchRequest(Body):
     """A request for many predictions. Each context succeeds or fails individually."""
 
     model: ModelName
-    contexts: Annotated[list[SkipValidation[GivenContext]], Field(min_length=1)]
+    contexts: Annotated[list[SkipValidation[GivenContext]], Field(min_length=1)] | None = None
     """One for each prediction."""
+    items: Annotated[list[SkipValidation[PredictItem]], Field(min_length=1)] | None = None
+    """In the place of `contexts` and `prediction_ids`: the requests for predictions, each without the model."""
     prediction_ids: list[SkipValidation[GivenId]] | None = None
     """Your own ids, one for each context."""
     include_distribution: bool = False
     """Whether to return the probability of every label. Models that answer rankings refuse it."""
+    activated: bool = True
+    """Whether the predictions take feedback at once: see `PredictRequest`."""
+    top: Top | None = None
+    """The number of slots of each answer: see `PredictRequest`. An item may have its own."""
 
 
 class FeedbackRequest(Body):
-    """Feedback for one prediction: `correct`, the truth, or both."""
+    """Feedback for one prediction: `correct`, the truth, or both; or only `reward`."""
 
     prediction_id: QualifiedId
     correct: bool | None = None
     """Whether the answer was right. An answer of several labels is right only if all of it is."""
+    reward: Annotated[float | None, Field(ge=0, le=1)] = None
+    """How good the answer was, for models whose learner accepts rewards. 1 is correct, and 0 is wrong."""
     true_label: Label | None = None
     """The label or level that is right. It determines `correct`."""
     true_labels: Annotated[list[Label], FirstError(), Field(max_length=100_000)] | None = None
@@ -83,10 +162,12 @@ class FeedbackAnswer:
     __pydantic_config__: ClassVar[ConfigDict] = _DESCRIBED
 
     prediction_id: str
-    correct: bool
+    correct: bool | None
+    """Null if the reward is neither 0 nor 1."""
+    reward: Annotated[float, Field(examples=[1.0])]
     status: Literal["recorded", "duplicate"]
-    round: int
-    """The number of the round, counted from 1."""
+    round: int | None
+    """The number of the round, counted from 1; null while the feedback waits for the window to close."""
 
 
 class FeedbackBatchRequest(Body):
@@ -124,6 +205,16 @@ class WebhookAnswer(Answer):
     """Why the webhook was ignored; null otherwise."""
 
 
+class LoggedAction(Answer):
+    """An action in the log."""
+
+    id: str
+    features: ShownContext
+    """Its features, as the client sent them."""
+    probability: float | None
+    """Its probability; null if the log keeps only the chosen action."""
+
+
 class RoundLine(Answer):
     """One round in a model's log."""
 
@@ -133,12 +224,46 @@ class RoundLine(Answer):
     labels: Annotated[list[str] | None, Field(examples=[None])]
     """The set or ranking; null if the model answers one label."""
     propensity: float | None
-    correct: bool
+    outcome: Literal["feedback", "expired"]
+    """`expired` if the window closed without feedback, and the model's `on_expiry` made the round."""
+    correct: bool | None
+    """Null if the reward is neither 0 nor 1."""
+    reward: Annotated[float, Field(examples=[1.0])]
     true_label: str | None
     true_labels: Annotated[list[str] | None, Field(examples=[None])]
     context: ShownContext
-    """The context that the model learns from: after the norm policy, so it may differ from the one sent."""
+    """The context that the client sent. Rounds that older versions wrote have it after the norm policy."""
+    actions: Annotated[list[LoggedAction] | None, Field(examples=[None])] = None
+    """The chosen action, or all actions to choose from if `log_actions` is `all`; null for a model with labels."""
+    action_count: Annotated[int | None, Field(examples=[None])] = None
+    """The number of actions to choose from; null for a model with labels."""
+    eligible: Annotated[list[str] | None, Field(examples=[None])] = None
+    """The labels that the prediction could choose from; null if it could choose from every label of the model."""
+    holdout: bool = False
+    """Whether the holdout answered, so that the model did not learn from the round."""
     rounds_seen: int
     """The number of rounds that the model had learned from when it predicted."""
     predicted_at: datetime
     feedback_at: datetime
+    """When the feedback arrived, or when the prediction was closed without feedback."""
+
+
+class PredictionLine(Answer):
+    """One prediction that has no round yet."""
+
+    prediction_id: str
+    status: Literal["open", "waiting", "inactive"]
+    """`open`: it accepts feedback. `waiting`: it has feedback, which counts when its window closes. `inactive`: it must
+    be activated before feedback."""
+    label: str | None
+    labels: Annotated[list[str] | None, Field(examples=[None])]
+    """The set or ranking; null if the model answers one label."""
+    propensity: float | None
+    holdout: bool
+    """Whether the holdout's policy answered it."""
+    context: ShownContext
+    rounds_seen: int
+    """The number of rounds that the model had learned from when it predicted."""
+    predicted_at: datetime
+    expires_at: datetime
+    """When the feedback window closes."""

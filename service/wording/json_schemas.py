@@ -83,8 +83,9 @@ class Root(NamedTuple):
 
     def _children(self, schemas: Iterable[Schema], step: str | int) -> Iterator[Schema]:
         for schema in schemas:
-            child = schema.get("items") if isinstance(step, int) else schema.get("properties", {}).get(step)
-            if child is not None:
+            members = schema.get("properties", {}).get(step) or schema.get("additionalProperties")
+            child = schema.get("items") if isinstance(step, int) else members
+            if isinstance(child, dict):
                 yield from self._expanded(child)
 
     def _texts(self, schema: Schema) -> Iterator[str]:

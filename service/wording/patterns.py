@@ -12,6 +12,9 @@ PREFIX = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,47}$"
 CURSOR = rf"^$|{NAME}"
 """The name of a model, or nothing."""
 
+SCAN_CURSOR = r"^([0-9]{1,4}\.[0-9]{1,19})?$"
+"""A place in a scan of the store, or nothing."""
+
 GIVEN_ID = rf"^({_MODEL}:)?[A-Za-z0-9._=+/@-][A-Za-z0-9._~=+/@-]{{0,127}}$"
 """A prediction id that a client chooses."""
 
@@ -37,6 +40,7 @@ RULES = {
     NAME: _NAME_RULE,
     PREFIX: "1 to 48 letters, digits, dots, hyphens or underscores, the first a letter or digit",
     CURSOR: f"the next_cursor of the previous page, which is a model's name: {_NAME_RULE}",
+    SCAN_CURSOR: "the cursor in the Link header of the previous page",
     GIVEN_ID: "1 to 128 letters, digits or . _ ~ = + / @ -, not beginning with ~, "
     "after an optional model's name and colon",
     QUALIFIED_ID: "the model's name, a colon, and 1 to 128 letters, digits or . _ ~ = + / @ -, as /predict returns it",

@@ -59,7 +59,7 @@ def explain(found: Found, root: Root, skip: int = 0) -> Wrong:
     if found["type"] not in _THEIRS:
         return Wrong(found["type"], _joined(place.path), found["msg"])
     reason = _REASONS.get(found["type"], _wrong_value)(found, place, root)
-    path = (*place.path, "kind") if found["type"].startswith("union_tag") else place.path
+    path = (*place.path, _discriminator(found)) if found["type"].startswith("union_tag") else place.path
     return Wrong(found["type"], _joined(path), reason)
 
 
@@ -86,8 +86,14 @@ def _missing_kind(_: Found, place: Place, root: Root) -> str:
 
 
 def _wrong_kind(found: Found, place: Place, root: Root) -> str:
-    given = found["input"]["kind"] if isinstance(found.get("input"), dict) else found["ctx"]["tag"]
+    given = found["input"][_discriminator(found)] if isinstance(found.get("input"), dict) else found["ctx"]["tag"]
     return f"got {shown(given)}; must be {root.kinds(place.schemas)}"
+
+
+def _discriminator(found: Found) -> str:
+    """Return the field that names a member of a tagged union."""
+    name: str = found["ctx"]["discriminator"]
+    return name.strip("'")
 
 
 def _unknown(_: Found, place: Place, root: Root) -> str:

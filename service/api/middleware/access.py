@@ -23,7 +23,7 @@ from service.errors import (
     UnauthenticatedError,
     WrongKeysError,
 )
-from service.store.access_tables import RequestCount
+from service.store.access.tables import RequestCount
 
 
 class Need(NamedTuple):
@@ -38,6 +38,7 @@ _SCOPES: dict[tuple[str, str], Need] = {
     ("POST", "/predict/batch"): Need("predict", every_model=False),
     ("POST", "/feedback"): Need("feedback", every_model=False),
     ("POST", "/feedback/batch"): Need("feedback", every_model=False),
+    ("POST", "/activate"): Need("feedback", every_model=False),
     ("GET", "/models"): Need("read", every_model=False),
     ("POST", "/models"): Need("admin", every_model=False),
     ("GET", "/learners"): Need("read", every_model=False),
@@ -57,7 +58,8 @@ def need_of(method: str, path: str) -> Need | None:
     if path in _OPEN or path.startswith("/docs/"):
         return None
     if path.startswith("/models/"):
-        return Need("read" if method == "GET" else "admin", every_model=False)
+        reads = method == "GET" or (method == "POST" and path.split("/")[3:] == ["explain"])
+        return Need("read" if reads else "admin", every_model=False)
     return _SCOPES.get((method, path)) or (_READ if method == "GET" else _ADMIN)
 
 
@@ -81,6 +83,12 @@ def check_new_model(name: str) -> None:
     caller = _caller.get()
     if caller is not None:
         caller.check_new_model(name)
+
+
+def caller_id() -> str | None:
+    """Return the id of the request's key; None if no keys are required."""
+    caller = _caller.get()
+    return None if caller is None else caller.key_id
 
 
 def own_names() -> Names:

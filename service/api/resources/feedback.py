@@ -1,11 +1,11 @@
-"""`POST /feedback`, single and in batches."""
+"""`POST /feedback`, single and in batches, and `POST /activate`."""
 
 from collections.abc import Sequence
 from typing import Any
 
 from fastapi import APIRouter
 
-from service import errors
+from service import errors, input_errors
 from service.api.middleware.access import check_model, own_names
 from service.api.responses.batches import READING_COST, answers_or_problems, check_size, read_each, read_together
 from service.api.responses.direct_route import DirectRoute
@@ -13,17 +13,37 @@ from service.api.responses.problems import responses
 from service.compute import Compute
 from service.per_item import apply_to_valid, attempt_each
 from service.rounds.use_cases import RoundService
-from service.schemas.rounds import FeedbackAnswer, FeedbackBatchAnswer, FeedbackBatchRequest, FeedbackRequest
+from service.schemas.rounds import (
+    ActivateAnswer,
+    ActivateRequest,
+    FeedbackAnswer,
+    FeedbackBatchAnswer,
+    FeedbackBatchRequest,
+    FeedbackRequest,
+)
 
 _ERRORS = responses(
     errors.ModelNotFoundError,
     errors.PredictionNotFoundError,
     errors.PredictionExpiredError,
     errors.FeedbackConflictError,
-    errors.UnknownLabelError,
-    errors.WrongTruthError,
-    errors.InconsistentFeedbackError,
-    errors.LabelNeededError,
+    input_errors.UnknownLabelError,
+    input_errors.WrongTruthError,
+    input_errors.InconsistentFeedbackError,
+    input_errors.LabelNeededError,
+    input_errors.RewardNotAloneError,
+    input_errors.RewardNotAcceptedError,
+    errors.NotActivatedError,
+    errors.BrokenPredictionError,
+    errors.NewerVersionError,
+    errors.StoreFullError,
+    errors.StoreCorruptError,
+)
+
+_ACTIVATION_ERRORS = responses(
+    errors.ModelNotFoundError,
+    errors.PredictionNotFoundError,
+    errors.PredictionExpiredError,
     errors.BrokenPredictionError,
     errors.NewerVersionError,
     errors.StoreFullError,
@@ -46,7 +66,7 @@ def router(rounds: RoundService, compute: Compute, max_items: int) -> APIRouter:
         """Record whether a prediction was right. A repeat returns the first outcome, with status `duplicate`."""
         return await rounds.give_feedback(_allowed(request))
 
-    @routes.post("/feedback/batch", responses=responses(errors.BatchTooLargeError))
+    @routes.post("/feedback/batch", responses=responses(input_errors.BatchTooLargeError))
     async def feedback_batch(request: FeedbackBatchRequest) -> FeedbackBatchAnswer:
         """Record many feedback items together. The response has a result or a problem for each, in order."""
         check_size(len(request.feedback), max_items, "feedback")
@@ -56,6 +76,12 @@ def router(rounds: RoundService, compute: Compute, max_items: int) -> APIRouter:
             rounds.give_all, requests if own_names().all else attempt_each(_allowed, requests)
         )
         return FeedbackBatchAnswer(results=answers_or_problems(answers))
+
+    @routes.post("/activate", responses=_ACTIVATION_ERRORS)
+    async def activate(request: ActivateRequest) -> ActivateAnswer:
+        """Let a prediction that was made with `"activated": false` take feedback. A repeat changes nothing."""
+        check_model(request.prediction_id.model, "prediction_id")
+        return await rounds.activate(request)
 
     async def _read(items: Sequence[Any]) -> Sequence[FeedbackRequest | Exception]:
         together = read_together(FeedbackRequest, items)

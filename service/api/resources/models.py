@@ -1,27 +1,30 @@
-"""`/models`: create, list, read, delete."""
+"""`/models`: create, list, read, change, delete."""
 
+import re
 from typing import Annotated
 
-from fastapi import APIRouter, Path, Query, Request, Response
+from fastapi import APIRouter, Header, Path, Query, Request, Response
 
-from service import errors
-from service.api.middleware.access import check_new_model, own_names
+from service import errors, input_errors
+from service.api.middleware.access import caller_id, check_new_model, own_names
 from service.api.responses.bodies import answer_with
 from service.api.responses.direct_route import DirectRoute
 from service.api.responses.problems import problem_of, responses
 from service.api.responses.strict_route import StrictRoute
 from service.catalogue.catalogue import Catalogue
-from service.schemas.models import (
-    ModelAnswer,
-    ModelDefinition,
-    ModelList,
-    ModelSummary,
-    UnreadableModel,
-)
+from service.schemas.changes import ModelPatch
+from service.schemas.models import ModelAnswer, ModelDefinition, ModelList, ModelSummary, UnreadableModel
 from service.store.stored_models import UnreadModel
 from service.wording.patterns import CURSOR, NAME
 
 Name = Annotated[str, Path(pattern=NAME, description="The model's name.")]
+
+IfMatch = Annotated[
+    str | None,
+    Header(description="Required: the ETag that `GET /models/{name}` returned, or `*` for any."),
+]
+
+_TAG = re.compile(r'(W/)?"([\x21\x23-\x7e]*)"')
 
 
 class CreatedRoute(DirectRoute):
@@ -37,6 +40,7 @@ def router(catalogue: Catalogue) -> APIRouter:
     routes = APIRouter()
     routes.include_router(_creation(catalogue))
     routes.include_router(_reading(catalogue))
+    routes.include_router(_change(catalogue))
     return routes
 
 
@@ -48,10 +52,15 @@ def _creation(catalogue: Catalogue) -> APIRouter:
         status_code=201,
         responses=responses(
             errors.ModelExistsError,
-            errors.UnknownAlgorithmError,
-            errors.HyperparameterError,
-            errors.ModelTooLargeError,
-            errors.ModelTooCostlyError,
+            input_errors.UnknownAlgorithmError,
+            input_errors.FeaturesError,
+            input_errors.NamespaceError,
+            input_errors.InterceptError,
+            input_errors.HyperparameterError,
+            input_errors.ModelTooLargeError,
+            input_errors.ModelTooCostlyError,
+            input_errors.ClosingPolicyError,
+            input_errors.RewardNotAcceptedError,
             errors.StoreFullError,
         ),
     )
@@ -81,8 +90,12 @@ def _reading(catalogue: Catalogue) -> APIRouter:
         responses=responses(errors.ModelNotFoundError, errors.NewerVersionError, errors.StoreCorruptError),
     )
     async def get_model(name: Name, request: Request) -> Response:
-        """Return a model: its definition, its counts, and its guarantee."""
-        return await answer_with(request, await catalogue.get(name))
+        """Return a model: its definition, its counts, and its guarantee.
+
+        The ETag identifies the definition. `PATCH` needs it; counts change without it.
+        """
+        answer, version = await catalogue.get(name)
+        return await answer_with(request, answer, headers={"ETag": f'"{version}"'})
 
     @routes.delete("/{name}", status_code=204, responses=responses(errors.ModelNotFoundError))
     async def delete_model(name: Name) -> None:
@@ -90,6 +103,52 @@ def _reading(catalogue: Catalogue) -> APIRouter:
         await catalogue.delete(name)
 
     return routes
+
+
+def _change(catalogue: Catalogue) -> APIRouter:
+    routes = APIRouter(prefix="/models", tags=["models"], route_class=StrictRoute)
+
+    @routes.patch(
+        "/{name}",
+        response_model=ModelAnswer,
+        responses=responses(
+            errors.ModelNotFoundError,
+            errors.PreconditionRequiredError,
+            errors.PreconditionFailedError,
+            input_errors.UnknownLabelError,
+            input_errors.RetiredLabelError,
+            input_errors.DuplicateLabelsError,
+            input_errors.TooFewLabelsError,
+            input_errors.ClosingPolicyError,
+            input_errors.RewardNotAcceptedError,
+            input_errors.LabelsFixedError,
+            input_errors.TooManyChangesError,
+            input_errors.ModelTooLargeError,
+            input_errors.ModelTooCostlyError,
+            errors.NewerVersionError,
+            errors.StoreCorruptError,
+            errors.StoreFullError,
+        ),
+    )
+    async def change_model(name: Name, patch: ModelPatch, request: Request, if_match: IfMatch = None) -> Response:
+        """Change the labels or the policies of a model. Later predictions follow the change.
+
+        Repeating the last change with the same `If-Match`, as after a lost answer, returns its result.
+        """
+        answer, version = await catalogue.change(name, patch, _versions(if_match), caller_id())
+        return await answer_with(request, answer, headers={"ETag": f'"{version}"'})
+
+    return routes
+
+
+def _versions(if_match: str | None) -> list[str]:
+    """Return the versions in a header If-Match. A weak tag matches nothing (RFC 9110, section 13.1.1)."""
+    if if_match is None:
+        detail = "missing; send the ETag that GET /models/{name} returned, so that no other change is overwritten"
+        raise errors.PreconditionRequiredError(detail, "If-Match")
+    if if_match.strip() == "*":
+        return ["*"]
+    return [tag for weak, tag in _TAG.findall(if_match) if not weak and tag != "*"]
 
 
 def _listed(item: ModelSummary | UnreadModel) -> ModelSummary | UnreadableModel:

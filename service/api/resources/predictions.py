@@ -1,13 +1,14 @@
 """`POST /predict`, single and in batches."""
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 from itertools import repeat
 from typing import Any
 
 import pydantic
 from fastapi import APIRouter
 
-from service import errors
+from service import errors, input_errors
 from service.api.middleware.access import check_model, own_names
 from service.api.responses.batches import READING_COST, answers_or_problems, check_size, read_each, read_together
 from service.api.responses.direct_route import DirectRoute
@@ -15,20 +16,36 @@ from service.api.responses.problems import responses
 from service.compute import Compute
 from service.contexts.registry import GivenContext
 from service.per_item import attempt_each
-from service.rounds.prediction_requests import PredictionRequest, prediction_request
+from service.rounds.options import NO_OPTIONS, Options
+from service.rounds.prediction_requests import PredictionRequest, prediction_item, prediction_request
 from service.rounds.use_cases import RoundService
-from service.schemas.rounds import PredictAnswer, PredictBatchAnswer, PredictBatchRequest, PredictRequest
+from service.schemas.rounds import PredictAnswer, PredictBatchAnswer, PredictBatchRequest, PredictItem, PredictRequest
+from service.slots import errors as slots
 
 _NUMBER_COST = 50
 _ITEM_COST = 2_000
 
 _ERRORS = responses(
     errors.ModelNotFoundError,
-    errors.ContextLengthError,
-    errors.ContextIndexError,
-    errors.NormExceededError,
-    errors.NoDistributionError,
-    errors.IdentifierError,
+    input_errors.ContextLengthError,
+    input_errors.ContextIndexError,
+    input_errors.FeatureTypeError,
+    input_errors.FeatureValueError,
+    input_errors.FeatureNameError,
+    input_errors.UnknownFeatureError,
+    input_errors.MissingFeatureError,
+    input_errors.TooManyFeaturesError,
+    input_errors.NormExceededError,
+    input_errors.NoDistributionError,
+    input_errors.UnknownLabelError,
+    input_errors.RetiredLabelError,
+    input_errors.EligibleError,
+    input_errors.ModeError,
+    input_errors.BaselineNeededError,
+    slots.TopUnsupportedError,
+    slots.TooFewChoicesError,
+    slots.TopTooLargeError,
+    input_errors.IdentifierError,
     errors.PredictionConflictError,
     errors.LearnerFailedError,
     errors.StoreCorruptError,
@@ -54,31 +71,76 @@ def router(rounds: RoundService, compute: Compute, max_items: int) -> APIRouter:
         check_model(request.model, "model")
         return await rounds.predict(request.model, prediction_request(request))
 
-    @routes.post("/predict/batch", responses=responses(errors.BatchTooLargeError))
+    @routes.post("/predict/batch", responses=responses(input_errors.BatchTooLargeError))
     async def predict_batch(batch: PredictBatchRequest) -> PredictBatchAnswer:
         """Predict for many contexts together. The response has a prediction or a problem for each, in order."""
-        check_size(len(batch.contexts), max_items, "contexts")
+        given = _given(batch)
+        check_size(len(given), max_items, "contexts" if batch.items is None else "items")
+        _check_slots(batch, max_items)
         if batch.model in own_names():
-            await rounds.check_answer_size(batch.model, len(batch.contexts), batch.include_distribution)
+            await rounds.check_answer_size(batch.model, len(given), _lists_distributions(batch))
         ids = batch.prediction_ids
-        if ids is not None and len(ids) != len(batch.contexts):
-            raise errors.IdentifierError(
-                f"got {len(ids)} ids for {len(batch.contexts)} contexts; send one id for each context", "prediction_ids"
+        if ids is not None and len(ids) != len(given):
+            raise input_errors.IdentifierError(
+                f"got {len(ids)} ids for {len(given)} contexts; send one id for each context", "prediction_ids"
             )
         try:
             check_model(batch.model, "model")
         except errors.ModelNotFoundError as refusal:
-            return PredictBatchAnswer(answers_or_problems([refusal] * len(batch.contexts)))
+            return PredictBatchAnswer(answers_or_problems([refusal] * len(given)))
         requests = await _read(compute, batch)
         return PredictBatchAnswer(answers_or_problems(await rounds.predict_all(batch.model, requests)))
 
     return routes
 
 
+def _given(batch: PredictBatchRequest) -> list[Any]:
+    """Return the contexts or the items of a batch.
+
+    Raises:
+        MissingFieldError: if it has neither.
+        InvalidInputError: if it has both, or ids beside the items.
+    """
+    if batch.items is None:
+        if batch.contexts is None:
+            raise input_errors.MissingFieldError("missing; send contexts or items", "contexts")
+        return batch.contexts
+    if batch.contexts is not None:
+        raise input_errors.InvalidInputError("got contexts as well; send contexts or items", "items")
+    if batch.prediction_ids is not None:
+        raise input_errors.InvalidInputError("got items as well; each item has its own prediction_id", "prediction_ids")
+    return batch.items
+
+
+def _check_slots(batch: PredictBatchRequest, most: int) -> None:
+    """Refuse a batch with more slots than a batch may have predictions.
+
+    Raises:
+        BatchTooLargeError: if it does.
+    """
+    asked = [0 if batch.top is None else batch.top] * len(_given(batch))
+    items: list[Any] = batch.items or []
+    for i, each in enumerate(items):
+        if isinstance(each, dict) and isinstance(each.get("top"), int):
+            asked[i] = max(0, each["top"])
+    if sum(asked) > most:
+        detail = f"got {sum(asked):,} slots in all predictions; a request may have at most {most:,} of them"
+        raise input_errors.BatchTooLargeError(detail, "top")
+
+
+def _lists_distributions(batch: PredictBatchRequest) -> bool:
+    items: list[Any] = batch.items or []
+    asked = [isinstance(item, dict) and item.get("include_distribution") is True for item in items]
+    return batch.include_distribution or any(asked)
+
+
 def _reading_cost(batch: PredictBatchRequest) -> int:
     """Return the cost of `_read_together`, in multiply-adds."""
-    given: list[Any] = batch.contexts
-    return sum([_NUMBER_COST * (10 + len(each)) for each in given if isinstance(each, list)]) + _ITEM_COST * len(given)
+    given = _given(batch)
+    numbers = [each.get("context") if isinstance(each, dict) and batch.items is not None else each for each in given]
+    return sum([_NUMBER_COST * (10 + len(each)) for each in numbers if isinstance(each, list)]) + _ITEM_COST * len(
+        given
+    )
 
 
 async def _read(compute: Compute, batch: PredictBatchRequest) -> Sequence[PredictionRequest | Exception]:
@@ -87,28 +149,36 @@ async def _read(compute: Compute, batch: PredictBatchRequest) -> Sequence[Predic
     together = await compute.run_costly(cost, "", _read_together, batch)
     if together is not None:
         return together
-    return await compute.run_costly(cost + READING_COST * len(batch.contexts), "", _read_each, batch)
+    return await compute.run_costly(cost + READING_COST * len(_given(batch)), "", _read_each, batch)
 
 
 def _read_together(batch: PredictBatchRequest) -> Sequence[PredictionRequest | Exception] | None:
     """Return the prediction requests of a batch; None if a context or an id is invalid."""
-    if batch.prediction_ids is None:
+    if batch.contexts is not None and batch.prediction_ids is None:
         try:
             contexts = _CONTEXTS.validate_python(batch.contexts)
         except pydantic.ValidationError:
             return None
-        return [PredictionRequest(context, None, batch.include_distribution) for context in contexts]
-    requests = read_together(PredictRequest, _items(batch))
-    return None if requests is None else attempt_each(prediction_request, requests)
+        options = Options(activated=batch.activated, top=batch.top)
+        options = NO_OPTIONS if options == NO_OPTIONS else options
+        return [PredictionRequest(context, None, batch.include_distribution, options) for context in contexts]
+    requests = read_together(PredictItem, _items(batch))
+    return None if requests is None else attempt_each(partial(prediction_item, model=batch.model), requests)
 
 
 def _read_each(batch: PredictBatchRequest) -> Sequence[PredictionRequest | Exception]:
-    return attempt_each(prediction_request, read_each(PredictRequest, _items(batch)))
+    return attempt_each(partial(prediction_item, model=batch.model), read_each(PredictItem, _items(batch)))
 
 
-def _items(batch: PredictBatchRequest) -> list[dict[str, Any]]:
-    """Return a batch as the bodies of single predictions."""
-    common = {"model": batch.model, "include_distribution": batch.include_distribution}
+def _items(batch: PredictBatchRequest) -> list[Any]:
+    """Return a batch as the bodies of single predictions, without the model."""
+    common: dict[str, Any] = {"include_distribution": True} if batch.include_distribution else {}
+    if not batch.activated:
+        common["activated"] = False
+    top: dict[str, Any] = {} if batch.top is None else {"top": batch.top}
+    if batch.contexts is None:
+        return [top | each | common if isinstance(each, dict) else each for each in _given(batch)]
+    common |= top
     ids: Iterable[Any] = repeat(None) if batch.prediction_ids is None else batch.prediction_ids
     pairs = zip(batch.contexts, ids, strict=False)  # the caller checked that the lengths agree
     return [common | {"context": context, "prediction_id": given} for context, given in pairs]

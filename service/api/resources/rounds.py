@@ -17,7 +17,8 @@ from service.schemas.rounds import RoundLine
 _COST_PER_LINE = 20_000  # cost of writing a line, in multiply-adds
 _NDJSON = "application/x-ndjson"
 _SCHEMA = RoundLine.model_json_schema(ref_template="#/components/schemas/{model}")
-_SCHEMA.pop("$defs", None)  # openapi.json lists them among its components
+_DEFINED = _SCHEMA.pop("$defs")  # openapi.json lists them among its components, except the following one
+_SCHEMA["properties"]["actions"]["anyOf"][0]["items"] = _DEFINED["LoggedAction"]
 _RESPONSES = responses(errors.ModelNotFoundError, errors.StoreCorruptError) | {
     200: {
         "description": "One `RoundLine` in JSON per line.",

@@ -6,7 +6,7 @@ from typing import Any
 import pydantic
 from fastapi import APIRouter, Request
 
-from service import errors
+from service import errors, input_errors
 from service.api.responses.problems import problem_of, responses
 from service.api.responses.strict_route import StrictRoute
 from service.compute import Compute
@@ -42,10 +42,10 @@ _DOCUMENTED: dict[str, Any] = {
 _ERRORS = responses(
     errors.SignatureError,
     errors.FeedbackConflictError,
-    errors.UnknownLabelError,
-    errors.WrongTruthError,
-    errors.InconsistentFeedbackError,
-    errors.LabelNeededError,
+    input_errors.UnknownLabelError,
+    input_errors.WrongTruthError,
+    input_errors.InconsistentFeedbackError,
+    input_errors.LabelNeededError,
     errors.NewerVersionError,
     errors.StoreFullError,
     errors.StoreCorruptError,
@@ -88,7 +88,7 @@ def _verified(verifier: Verifier, headers: Mapping[str, str], body: bytes) -> Fe
         return read_feedback(headers, body)
     except pydantic.ValidationError as error:
         first = explain(error.errors(include_url=False)[0], root_of(FeedbackRequest))
-        raise errors.InvalidInputError(first.reason, first.field) from None
+        raise input_errors.InvalidInputError(first.reason, first.field) from None
 
 
 async def _give(rounds: RoundService, feedback: FeedbackRequest) -> WebhookAnswer:

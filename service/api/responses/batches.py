@@ -7,7 +7,8 @@ from typing import Any, TypeVar
 import pydantic
 
 from service.api.responses.problems import InvalidBodyError, problem_of, problem_of_validation
-from service.errors import BatchTooLargeError, WagerError
+from service.errors import WagerError
+from service.input_errors import BatchTooLargeError
 from service.per_item import attempt_each
 from service.schemas.problems import Problem
 from service.strict_body import Body

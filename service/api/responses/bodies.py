@@ -20,7 +20,7 @@ from starlette.exceptions import HTTPException
 from starlette.types import Receive, Scope, Send
 
 from service.compute import Compute
-from service.errors import InvalidInputError
+from service.input_errors import InvalidInputError
 from service.schemas.models import ModelAnswer
 from service.schemas.rounds import PredictAnswer, PredictBatchAnswer
 from service.wording.values import quoted
@@ -182,7 +182,7 @@ def _numbers_in(answer: Any) -> int:
     """Estimate the number of labels and numbers in the content of a response."""
     match answer:
         case PredictAnswer():
-            return len(answer.distribution or ()) + len(answer.labels or ())
+            return len(answer.distribution or ()) + len(answer.labels or ()) + 3 * len(answer.slots or ())
         case PredictBatchAnswer():
             return sum(map(_numbers_in, answer.predictions))
         case ModelAnswer():

@@ -2,7 +2,9 @@
 
 from typing import NamedTuple
 
-from service import errors
+from service import errors, input_errors
+from service.actions import errors as actions
+from service.slots import errors as slots
 
 
 class Kind(NamedTuple):
@@ -20,26 +22,63 @@ UNSUPPORTED_MEDIA_TYPE = Kind(415, "unsupported-media-type", "The Content-Type i
 WRONG_TYPE = Kind(422, "wrong-type", "A value has the wrong JSON type")
 OUT_OF_RANGE = Kind(422, "out-of-range", "A number, or the length of a string or list, is out of range")
 INVALID_HYPERPARAMETER = Kind(422, "invalid-hyperparameter", "A hyperparameter is invalid")
+MISSING_FIELD = Kind(422, "missing-field", "A required field is missing")
 STORE_CORRUPT = Kind(500, "store-corrupt", "Stored data cannot be read")
+DUPLICATE_LABELS = Kind(422, "duplicate-labels", "A label occurs twice")
+TOO_FEW_LABELS = Kind(422, "too-few-labels", "A model needs at least two labels")
 INTERNAL_ERROR = Kind(500, "internal-error", "The service failed unexpectedly")
 
 OF_ERROR: dict[type[errors.WagerError], Kind] = {
-    errors.InvalidInputError: INVALID_REQUEST,
-    errors.ContextLengthError: Kind(422, "wrong-context-length", "The context does not fit the model"),
-    errors.ContextIndexError: Kind(422, "wrong-context-index", "An index of the context does not fit the model"),
-    errors.NormExceededError: Kind(422, "norm-exceeded", "The context exceeds the model's norm bound"),
-    errors.UnknownLabelError: Kind(422, "unknown-label", "The model has no such label"),
-    errors.WrongTruthError: Kind(422, "wrong-truth", "The model cannot give the true answer"),
-    errors.NoDistributionError: Kind(422, "no-distribution", "The model has too many answers to list"),
-    errors.InconsistentFeedbackError: Kind(422, "inconsistent-feedback", "The feedback contradicts itself"),
-    errors.LabelNeededError: Kind(422, "label-needed", "The learner needs the true label"),
-    errors.UnknownAlgorithmError: Kind(422, "unknown-algorithm", "The algorithm does not exist"),
-    errors.HyperparameterError: INVALID_HYPERPARAMETER,
-    errors.UnknownHyperparameterError: INVALID_HYPERPARAMETER,
-    errors.ModelTooLargeError: Kind(422, "model-too-large", "The state of the learner would be too large"),
-    errors.ModelTooCostlyError: Kind(422, "model-too-costly", "One step of the learner would take too long"),
-    errors.BatchTooLargeError: Kind(422, "batch-too-large", "The batch has too many items"),
-    errors.IdentifierError: Kind(422, "invalid-identifier", "The prediction ids do not match the request"),
+    input_errors.InvalidInputError: INVALID_REQUEST,
+    input_errors.ContextLengthError: Kind(422, "wrong-context-length", "The context does not fit the model"),
+    input_errors.ContextIndexError: Kind(422, "wrong-context-index", "An index of the context does not fit the model"),
+    input_errors.ContextMissingError: MISSING_FIELD,
+    input_errors.FeatureTypeError: Kind(422, "wrong-feature-type", "The value of a feature has the wrong type"),
+    input_errors.FeatureValueError: Kind(422, "wrong-feature-value", "The feature does not allow this value"),
+    input_errors.FeatureNameError: Kind(422, "invalid-feature-name", "The name of a feature is not allowed"),
+    input_errors.UnknownFeatureError: Kind(422, "unknown-feature", "The model has no such feature"),
+    input_errors.MissingFeatureError: Kind(422, "missing-feature", "The context lacks a required feature"),
+    input_errors.TooManyFeaturesError: Kind(422, "too-many-features", "The context has too many features"),
+    input_errors.NormExceededError: Kind(422, "norm-exceeded", "The context exceeds the model's norm bound"),
+    input_errors.UnknownLabelError: Kind(422, "unknown-label", "The model has no such label"),
+    input_errors.RetiredLabelError: Kind(422, "label-retired", "The model has retired the label"),
+    input_errors.DuplicateLabelsError: DUPLICATE_LABELS,
+    input_errors.TooFewLabelsError: TOO_FEW_LABELS,
+    input_errors.LabelsFixedError: Kind(422, "labels-fixed", "The labels of the learner cannot change"),
+    input_errors.MissingFieldError: MISSING_FIELD,
+    input_errors.ModeError: Kind(422, "wrong-mode", "The mode of the model does not allow the request"),
+    input_errors.EligibleError: Kind(422, "eligible-unsupported", "The requests of the model cannot name labels"),
+    input_errors.BaselineNeededError: Kind(422, "baseline-needed", "The holdout of the model needs the baseline"),
+    input_errors.TooManyChangesError: Kind(422, "too-many-changes", "The model has reached the limit of changes"),
+    input_errors.WrongTruthError: Kind(422, "wrong-truth", "The model cannot give the true answer"),
+    input_errors.NoDistributionError: Kind(422, "no-distribution", "The model has too many answers to list"),
+    input_errors.InconsistentFeedbackError: Kind(422, "inconsistent-feedback", "The feedback contradicts itself"),
+    input_errors.LabelNeededError: Kind(422, "label-needed", "The learner needs the true label"),
+    input_errors.RewardNotAloneError: Kind(422, "reward-not-alone", "A reward excludes correct and the true answer"),
+    input_errors.RewardNotAcceptedError: Kind(422, "reward-not-accepted", "The learner accepts no rewards"),
+    input_errors.ClosingPolicyError: Kind(422, "closing-policy", "Policies for expired predictions exclude each other"),
+    input_errors.UnknownAlgorithmError: Kind(422, "unknown-algorithm", "The algorithm does not exist"),
+    input_errors.FeaturesError: Kind(422, "invalid-features", "The features contradict each other or the learner"),
+    input_errors.NamespaceError: Kind(422, "unknown-namespace", "An interaction names a namespace that cannot exist"),
+    input_errors.InterceptError: Kind(422, "intercept-not-allowed", "The learner does not allow an intercept"),
+    input_errors.HyperparameterError: INVALID_HYPERPARAMETER,
+    input_errors.UnknownHyperparameterError: INVALID_HYPERPARAMETER,
+    input_errors.ModelTooLargeError: Kind(422, "model-too-large", "The state of the learner would be too large"),
+    input_errors.ModelTooCostlyError: Kind(422, "model-too-costly", "One step of the learner would take too long"),
+    input_errors.BatchTooLargeError: Kind(422, "batch-too-large", "The batch has too many items"),
+    actions.LabelsOrActionsError: Kind(422, "labels-or-actions", "A model needs either labels or actions"),
+    actions.ActionLearnerError: Kind(422, "learner-without-actions", "The learner needs labels"),
+    actions.ActionsMissingError: MISSING_FIELD,
+    actions.ActionsNotAllowedError: Kind(422, "actions-not-allowed", "The model has labels"),
+    actions.NoActionsError: Kind(422, "no-actions", "There are no actions to choose from"),
+    actions.DuplicateActionError: Kind(422, "duplicate-actions", "An action occurs twice"),
+    actions.TooManyActionsError: Kind(422, "too-many-actions", "There are too many actions"),
+    actions.ActionsNotExplainedError: Kind(422, "actions-not-explained", "The model has actions"),
+    actions.UnknownActionError: Kind(422, "unknown-action", "The request has no such action"),
+    slots.TopUnsupportedError: Kind(422, "top-unsupported", "The answers of the model have no slots"),
+    slots.TooFewChoicesError: Kind(422, "too-few-choices", "There are fewer choices than slots"),
+    slots.TopTooLargeError: Kind(422, "top-too-large", "The slots need too many bytes"),
+    input_errors.IdentifierError: Kind(422, "invalid-identifier", "The prediction ids do not match the request"),
     errors.ModelNotFoundError: Kind(404, "model-not-found", "The model does not exist"),
     errors.PredictionNotFoundError: Kind(
         404, "prediction-not-found", "The prediction does not exist, or is no longer stored"
@@ -49,6 +88,9 @@ OF_ERROR: dict[type[errors.WagerError], Kind] = {
     errors.ModelExistsError: Kind(409, "model-exists", "A model with this name already exists"),
     errors.PredictionConflictError: Kind(409, "prediction-conflict", "The prediction id exists with another context"),
     errors.FeedbackConflictError: Kind(409, "feedback-conflict", "The prediction already has other feedback"),
+    errors.NotActivatedError: Kind(409, "not-activated", "The prediction is not activated"),
+    errors.PreconditionFailedError: Kind(412, "precondition-failed", "The model has changed"),
+    errors.PreconditionRequiredError: Kind(428, "precondition-required", "The request lacks the header If-Match"),
     errors.UnauthenticatedError: Kind(401, "invalid-api-key", "The API key is missing or invalid"),
     errors.SignatureError: Kind(401, "invalid-signature", "The signature of the webhook is invalid"),
     errors.ForbiddenError: Kind(403, "not-allowed", "The API key does not allow this"),
@@ -74,20 +116,19 @@ OF_HTTP: dict[int, Kind] = {
     415: UNSUPPORTED_MEDIA_TYPE,
 }
 
-_MISSING_FIELD = Kind(422, "missing-field", "A required field is missing")
 _UNKNOWN_CHOICE = Kind(422, "unknown-choice", "The field does not allow this value")
 _INVALID_NAME = Kind(422, "invalid-name", "A name or an id is malformed")
 _OF_VALIDATION: dict[str, Kind] = {
-    "missing": _MISSING_FIELD,
-    "union_tag_not_found": _MISSING_FIELD,
+    "missing": MISSING_FIELD,
+    "union_tag_not_found": MISSING_FIELD,
     "literal_error": _UNKNOWN_CHOICE,
     "union_tag_invalid": _UNKNOWN_CHOICE,
     "finite_number": Kind(422, "not-finite", "A number is NaN or infinite"),
     "extra_forbidden": Kind(422, "unknown-field", "The body has an unknown field"),
     "string_pattern_mismatch": _INVALID_NAME,
     "reserved_id": _INVALID_NAME,
-    "duplicate_labels": Kind(422, "duplicate-labels", "A label occurs twice"),
-    "too_few_labels": Kind(422, "too-few-labels", "A model needs at least two labels"),
+    "duplicate_labels": DUPLICATE_LABELS,
+    "too_few_labels": TOO_FEW_LABELS,
 }
 OF_QUERY: dict[str, Kind] = {
     "unknown_parameter": Kind(400, "unknown-parameter", "The operation does not have this query parameter"),

@@ -10,7 +10,7 @@ from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 from starlette.routing import Match
 
-from service import errors, request_context
+from service import errors, input_errors, request_context
 from service.api.responses import problem_types
 from service.api.responses.headers import SECURITY_HEADERS
 from service.api.responses.problem_types import Kind
@@ -34,7 +34,7 @@ MOST_FIELDS = 20
 """Maximum invalid fields that a problem lists."""
 
 
-class InvalidBodyError(errors.InvalidInputError):
+class InvalidBodyError(input_errors.InvalidInputError):
     """One or more fields of a body are invalid; `problem` lists them."""
 
     def __init__(self, problem: Problem) -> None:

@@ -1,0 +1,115 @@
+"""What a model with actions defines, and the actions of a request."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, ValidatorFunctionWrapHandler, WrapValidator
+
+from service.contexts.kind import BaseFeatures, ContextKind
+from service.contexts.named_reader import MOST_NAME
+from service.contexts.registry import Features, GivenContext, context_kind
+from service.input_errors import FeaturesError, InvalidInputError, NamespaceError
+from service.strict_body import Body
+from service.wording.values import shown
+
+MOST_ACTIONS = 10_000
+"""Maximum actions of a request."""
+
+MOST_INDEX = 2**31 - 1
+"""Maximum size of a vector."""
+
+ActionId = Annotated[str, Field(min_length=1, max_length=256)]
+
+_Namespace = Annotated[str, Field(min_length=1, max_length=MOST_NAME)]
+_Pair = Annotated[list[_Namespace], Field(min_length=2, max_length=2)]
+
+
+class ActionsDefinition(Body):
+    """The actions of a model, in the place of labels: each request brings its own, with features."""
+
+    features: Features
+    """The features of each action. The model's own `features` are those of the context. `norm`, `norm_bound` and
+    `intercept` concern the vector of context and action together."""
+    interactions: Annotated[list[_Pair], Field(max_length=64)] | None = None
+    """Pairs of a namespace of the context and one of the action. The product of each feature of one and each of the
+    other is a feature too. By default all features of the context are multiplied with all of the action; an empty list
+    is for none."""
+    log_actions: Literal["chosen", "all"] = "chosen"
+    """Which actions the log keeps: the chosen one, or all of each request, with their probabilities."""
+
+
+def _read_named(given: Any, read: ValidatorFunctionWrapHandler) -> Any:
+    """Return an object of named features as it is; read other kinds. Pydantic would convert each object twice."""
+    if type(given) is dict and "indices" not in given and "values" not in given:
+        return given
+    return read(given)
+
+
+class GivenAction(Body):
+    """One of the actions to choose from."""
+
+    id: ActionId
+    """The name of the action, which the answer gives as `label`."""
+    features: Annotated[GivenContext, WrapValidator(_read_named)]
+    """Its features, of the kind in the model's `actions.features`."""
+
+
+GivenActions = Annotated[
+    list[GivenAction], Field(json_schema_extra={"minItems": 1, "maxItems": MOST_ACTIONS, "uniqueItems": True})
+]
+
+
+def check_actions(actions: ActionsDefinition, features: BaseFeatures) -> None:
+    """Refuse actions of a new model that contradict each other or the features of its contexts.
+
+    Raises:
+        InvalidInputError: if they do; names the field.
+    """
+    if actions.features.kind == "none":
+        raise FeaturesError('got "none"; actions need features', "actions.features.kind")
+    if actions.features.norm == "reject" and "norm" in actions.features.model_fields_set:
+        raise FeaturesError('got "reject"; must be none, scale or unit for actions', "actions.features.norm")
+    for name in ("norm", "norm_bound", "intercept"):
+        if name in features.model_fields_set and features.kind != "none":
+            detail = f"must be left out: actions.features.{name} is for context and action together"
+            raise FeaturesError(detail, f"features.{name}")
+    _check_kind(context_kind(actions.features))
+    _check_interactions(actions, features)
+
+
+def _check_kind(kind: ContextKind[Any]) -> None:
+    try:
+        kind.check_new()
+    except InvalidInputError as error:
+        raise type(error)(error.detail, f"actions.{error.field}") from error
+
+
+def _check_interactions(actions: ActionsDefinition, features: BaseFeatures) -> None:
+    for number, pair in enumerate(actions.interactions or ()):
+        field = f"actions.interactions.{number}"
+        for place, (namespace, side) in enumerate(zip(pair, (features, actions.features), strict=True)):
+            _check_namespace(namespace, side, ("features", "actions.features")[place], f"{field}.{place}")
+        if pair in (actions.interactions or ())[:number]:
+            raise FeaturesError(f"got {shown(pair)} twice", field)
+
+
+def _check_namespace(namespace: str, features: BaseFeatures, where: str, field: str) -> None:
+    try:
+        context_kind(features).check_namespace(namespace, where)
+    except NamespaceError as error:
+        raise NamespaceError(error.detail, field) from None
+
+
+def complete(actions: ActionsDefinition, defaults: Mapping[str, Any]) -> ActionsDefinition:
+    """Return actions whose features have these values where they are left out."""
+    missing = {name: value for name, value in defaults.items() if name not in actions.features.model_fields_set}
+    return actions.model_copy(update={"features": actions.features.model_copy(update=missing)})
+
+
+def repeated(ids: Sequence[str]) -> Iterator[int]:
+    """Yield the positions of ids that occurred before."""
+    seen: set[str] = set()
+    for position, each in enumerate(ids):
+        if each in seen:
+            yield position
+        seen.add(each)

@@ -1,0 +1,159 @@
+"""Reads the features of contexts and actions: a hash, a number and a namespace for each."""
+
+from collections.abc import Mapping
+from itertools import chain
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from learners.actions.vectors import Hashes
+from learners.base import FloatArray, IntArray
+from service.contexts.hashing import hashes_of
+from service.contexts.kind import ContextKind
+from service.contexts.named_reader import MOST_NAME, MOST_TEXT
+from service.input_errors import InvalidInputError
+
+_MOST_CACHED = 500_000
+"""Maximum features in each of the two generations of a cache, about 12 MB."""
+
+
+_LARGEST = 1e100
+"""Numbers beyond this magnitude are clipped."""
+
+
+class Factors(NamedTuple):
+    """The m features of a context or an action."""
+
+    hashes: Hashes  # (m,), of the names; or indices, where vectors are not hashed
+    values: FloatArray  # (m,)
+    groups: IntArray  # (m,), the number of the namespace; 0 for namespaces without interactions
+
+
+class FactorReader:
+    """Reads contexts, or actions, of one model.
+
+    Args:
+        kind: the kind of their features.
+        groups: the number of each namespace that has interactions, from 1.
+        hashed: whether vectors are hashed.
+    """
+
+    def __init__(self, kind: ContextKind[Any], groups: Mapping[str, int], hashed: bool) -> None:
+        self._kind = kind
+        self._groups = groups
+        self._hashed = hashed
+        self._recent: dict[Any, Factors] = {}
+        self._older: dict[Any, Factors] = {}
+        self._cached = 0
+
+    @property
+    def cache_bytes(self) -> int:
+        """The approximate memory of the cache in bytes."""
+        return 2 * 24 * self._cached
+
+    def read(self, given: Any, path: str) -> Factors:
+        """Return the features of a parsed context.
+
+        Args:
+            given: the context, or the features of an action.
+            path: its place in the request, for errors.
+
+        Raises:
+            InvalidInputError: if it does not fit the model.
+        """
+        try:
+            return self._read(given)
+        except InvalidInputError as error:
+            raise type(error)(error.detail, (error.field or "context").replace("context", path, 1)) from None
+
+    def read_cached(self, given: Any) -> Factors | None:
+        """Return the features of an object that was read not long ago; None for others, which `read` reads."""
+        try:
+            return self._recent.get(_key(given))
+        except TypeError:  # lists or objects among the values
+            return self._recent.get(repr(given))
+
+    def _read(self, given: Any) -> Factors:
+        """Return the features of a parsed context. Those of named features come from a cache of two generations."""
+        if not self._kind.has_names:
+            return self._read_numbers(self._kind.check(given))
+        found = self.read_cached(given)
+        if found is None:
+            key = _key(given)
+            try:
+                found = self._older.get(key)
+            except TypeError:
+                key = repr(given)
+                found = self._older.get(key)
+            found = found or self._read_named(given)
+            self._keep(key, found)
+        return found
+
+    def _keep(self, key: Any, factors: Factors) -> None:
+        if self._cached > _MOST_CACHED:
+            self._older, self._recent, self._cached = self._recent, {}, 0
+        self._cached += len(factors.values) + 10
+        self._recent[key] = factors
+
+    def _read_named(self, given: Any) -> Factors:
+        flat = _flat(given) if self._kind.is_open else None
+        if flat is not None:
+            spaces, names, values = zip(*flat, strict=True)
+            groups = [self._groups.get(space, 0) for space in spaces] if self._groups else [0] * len(spaces)
+            return Factors(hashes_of(names), np.array(values), np.array(groups, np.int64))
+        return self._read_nested(given)
+
+    def _read_nested(self, given: Any) -> Factors:
+        found, products = self._kind.factors(given)
+        names = list(chain.from_iterable(found.values()))
+        numbers = list(chain.from_iterable([each.values() for each in found.values()]))
+        groups = np.array([self._groups.get(space, 0) for space in found], np.int64)
+        return Factors(
+            np.concatenate([hashes_of(names), products.hashes]),
+            np.concatenate([np.array(numbers, np.float64), products.values]),
+            np.concatenate(
+                [np.repeat(groups, [len(each) for each in found.values()]), np.zeros(len(products.values), np.int64)]
+            ),
+        )
+
+    def _read_numbers(self, context: Any) -> Factors:
+        """Return the features of a checked context without names."""
+        parts = self._kind.parts(context)
+        values = np.array([part.value for part in parts], np.float64)
+        names, indices = [part.name for part in parts], [part.at for part in parts]
+        hashes = hashes_of(names) if self._hashed else np.array(indices, np.uint64)
+        return Factors(hashes, values, np.zeros(len(values), np.int64))
+
+
+def _flat(given: Any) -> list[tuple[str, str, float]] | None:
+    """Return the namespace, the name and the number of each feature, in order; None unless all have plain values.
+
+    Most actions do, and this is much faster than `NamedReader`, which reads the others and finds what is wrong.
+    """
+    if type(given) is not dict or not given:
+        return None
+    found = []
+    for path, value in given.items():
+        kind = type(value)
+        if not 0 < len(path) <= MOST_NAME:
+            return None
+        if kind is str:
+            if len(value) > MOST_TEXT:
+                return None
+            found.append((path.partition(".")[0], f"{path}={value}", 1.0))
+        elif (kind is float or kind is int) and -_LARGEST <= value <= _LARGEST:
+            found.append((path.partition(".")[0], path, float(value)))
+        elif kind is bool:
+            found.append((path.partition(".")[0], f"{path}=true" if value else f"{path}=false", 1.0))
+        else:
+            return None
+    found.sort()
+    return found if len({name for _, name, _ in found}) == len(found) else None
+
+
+def _key(given: Any) -> Any:
+    """Return a key that is equal only for objects with equal features, in the same order."""
+    if type(given) is not dict:
+        return None
+    values = tuple(given.values())
+    return tuple(given), values, tuple(map(type, values))  # the types, as 1 == True

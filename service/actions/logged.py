@@ -1,0 +1,70 @@
+"""What the store keeps of the actions of a prediction, as JSON, in the part `actions` of its record.
+
+The chosen action is `{"n": number of candidates, "chosen": position, "actions": [[id, features]]}`. With
+`log_actions: all`, `actions` has all candidates, each as `[id, features, probability]`.
+"""
+
+import json
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from pydantic import BaseModel
+
+from service.actions.definition import GivenAction
+from service.errors import StoreCorruptError
+
+
+class Logged(NamedTuple):
+    """One action in the log."""
+
+    id: str
+    features: Any  # as sent
+    probability: float | None  # None if only the chosen action is kept
+
+
+class LoggedActions(NamedTuple):
+    """The actions of a prediction in the log."""
+
+    chosen: str  # its id
+    n: int  # the number of candidates
+    actions: list[Logged]  # the chosen one only, or all
+
+
+def as_sent(given: Any) -> Any:
+    """Return a parsed context, or the features of an action, as JSON values."""
+    return given.model_dump() if isinstance(given, BaseModel) else {} if given is None else given
+
+
+def encode(actions: Sequence[GivenAction], chosen: int, distribution: Sequence[float] | None) -> bytes:
+    """Encode the actions of a prediction.
+
+    Args:
+        actions: the candidates.
+        chosen: the position of the answer.
+        distribution: the probability of each, to keep all of them; None to keep the chosen one.
+    """
+    if distribution is None:
+        action = actions[chosen]
+        kept: list[list[Any]] = [[action.id, as_sent(action.features)]]
+    else:
+        kept = [[each.id, as_sent(each.features), p] for each, p in zip(actions, distribution, strict=True)]
+    return to_json({"n": len(actions), "chosen": chosen if distribution is not None else 0, "actions": kept})
+
+
+def to_json(value: Any) -> bytes:
+    """Return compact JSON."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+def decode(part: bytes) -> LoggedActions:
+    """Decode the actions of a round.
+
+    Raises:
+        StoreCorruptError: if they are not valid.
+    """
+    try:
+        content = json.loads(part)
+        found = [Logged(str(each[0]), each[1], each[2] if len(each) > 2 else None) for each in content["actions"]]
+        return LoggedActions(found[content["chosen"]].id, int(content["n"]), found)
+    except (ValueError, LookupError, TypeError) as error:
+        raise StoreCorruptError(f"the actions of a round cannot be read: {error}") from error

@@ -1,0 +1,39 @@
+"""`POST /models/{name}/explain`: how a model sees a context."""
+
+from fastapi import APIRouter
+
+from service import errors, input_errors
+from service.api.resources.models import Name
+from service.api.responses.problems import responses
+from service.api.responses.strict_route import StrictRoute
+from service.rounds.use_cases import RoundService
+from service.schemas.explanations import ExplainAnswer, ExplainRequest
+
+
+def router(rounds: RoundService) -> APIRouter:
+    """Return the route of explanations."""
+    routes = APIRouter(tags=["models"], route_class=StrictRoute)
+
+    @routes.post(
+        "/models/{name}/explain",
+        responses=responses(
+            errors.ModelNotFoundError,
+            input_errors.ContextLengthError,
+            input_errors.ContextIndexError,
+            input_errors.FeatureTypeError,
+            input_errors.FeatureValueError,
+            input_errors.FeatureNameError,
+            input_errors.UnknownFeatureError,
+            input_errors.MissingFeatureError,
+            input_errors.TooManyFeaturesError,
+            input_errors.NormExceededError,
+            input_errors.BatchTooLargeError,
+            errors.NewerVersionError,
+            errors.StoreCorruptError,
+        ),
+    )
+    async def explain(name: Name, request: ExplainRequest) -> ExplainAnswer:
+        """Show the vector that the learner sees for a context, and what each feature adds to each label's score."""
+        return await rounds.explain(name, request.context)
+
+    return routes

@@ -1,0 +1,1 @@
+"""Predictions of models with actions: candidates are read, joined with the context, and one of them is drawn."""

@@ -1,0 +1,79 @@
+"""No features: every context is empty, and the learner sees a constant."""
+
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from learners.base import Contexts
+from service.contexts.kind import BaseFeatures, ContextKind, Entry, Part
+from service.input_errors import ContextLengthError
+from service.store.records.context_codec import SparseCodec
+from service.wording.values import shown
+
+
+class Featureless(BaseFeatures):
+    """The model has no features: `context` is absent or `{}`. It learns how good each label is for all requests."""
+
+    kind: Literal["none"]
+    size: Literal[0] = 0
+
+
+class FeaturelessKind(ContextKind[dict[str, Any]]):
+    """Empty contexts."""
+
+    name = "none"
+    features = Featureless
+    given = Annotated[dict[str, Any], Field(max_length=0)]
+    shown = Annotated[dict[str, Any], Field(max_length=0)]
+    type = dict
+    form = "nothing, or an empty object"
+    wanted = "no context, or an empty object"
+    example = "{}"
+
+    def __init__(self, _: Featureless) -> None:
+        self.codec = SparseCodec(0)
+
+    @staticmethod
+    def claims(given: object) -> bool:
+        """See `ContextKind.claims`."""
+        return type(given) is dict and not given
+
+    def check(self, context: object) -> dict[str, Any]:
+        """See `ContextKind.check`. Accept None."""
+        return super().check({} if context is None else context)
+
+    def checked(self, context: dict[str, Any]) -> dict[str, Any]:
+        """See `ContextKind.checked`."""
+        if context:
+            raise ContextLengthError(f"got {shown(context)}; {self.hint}", "context")
+        return context
+
+    def numbers(self, _: dict[str, Any]) -> Sequence[float]:
+        """See `ContextKind.numbers`."""
+        return []
+
+    def entry(self, _: dict[str, Any], position: int) -> Entry:
+        """See `ContextKind.entry`."""
+        raise IndexError(f"there is no number {position}")
+
+    def size(self, _: dict[str, Any]) -> int:
+        """See `ContextKind.size`."""
+        return 0
+
+    def gather(self, contexts: Sequence[dict[str, Any]]) -> Contexts:
+        """See `ContextKind.gather`."""
+        nothing: list[int] = []
+        return Contexts.sparse([0] * len(contexts), nothing, nothing)
+
+    def fingerprinted(self, _: dict[str, Any]) -> bytes:
+        """See `ContextKind.fingerprinted`."""
+        return b""
+
+    def show(self, contexts: Contexts, i: int, sent: bytes) -> dict[str, Any]:  # noqa: ARG002  all are alike
+        """See `ContextKind.show`."""
+        return {}
+
+    def parts(self, _: dict[str, Any]) -> list[Part]:
+        """See `ContextKind.parts`."""
+        return []

@@ -1,0 +1,247 @@
+"""Named features: objects of numbers, strings, booleans and lists of strings, hashed to sparse vectors."""
+
+import json
+from collections.abc import Mapping, Sequence
+from itertools import chain, combinations
+from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
+
+import numpy as np
+from pydantic import Field, WithJsonSchema
+
+from learners.base import Contexts
+from service.contexts.fields import FieldSchema, NumberField
+from service.contexts.hashing import HALF, combined, hash_of, hashes_of, indices_of, signs_of
+from service.contexts.kind import BaseFeatures, ContextKind, Entry, Part, Products
+from service.contexts.named_reader import MOST_DEPTH, MOST_NAME, Features, NamedReader
+from service.input_errors import FeaturesError, NamespaceError, TooManyFeaturesError
+from service.store.records.context_codec import SparseCodec
+from service.wording.values import joined, quoted, shown
+
+MOST_FEATURES = 4096
+"""Maximum features of a context, interactions included."""
+
+_SCHEMA = {
+    "type": "object",
+    "title": "NamedContext",
+    "description": "Numbers, strings, booleans, null, lists of strings, or objects of these, by name.",
+    "additionalProperties": True,
+}
+
+_Path = Annotated[str, Field(min_length=1, max_length=MOST_NAME)]
+_Namespace = Annotated[str, Field(min_length=1, max_length=MOST_NAME)]
+_Pair = Annotated[list[_Namespace], Field(min_length=2, max_length=2)]
+
+
+_Feature: TypeAlias = tuple[str, float]
+
+
+class NamedFeatures(BaseFeatures):
+    """Contexts are objects of named values, hashed to `size` numbers. Nested objects are namespaces."""
+
+    kind: Literal["named"]
+    size: Annotated[int, Field(ge=1, le=2**31 - 1)] = 2**18
+    """The number of indices that names are hashed to. A larger one has fewer collisions."""
+    fields: Annotated[dict[_Path, FieldSchema], Field(max_length=1000)] | None = None
+    """The type of each feature, by path, such as `user.age`, and its allowed values. Others are allowed too, unless
+    `closed` is true."""
+    closed: bool = False
+    """Whether to refuse features that `fields` does not list."""
+    interactions: Annotated[list[_Pair], Field(max_length=64)] | None = None
+    """Pairs of namespaces. The product of each feature of one and each of the other is a feature too."""
+
+
+class NamedContext(NamedTuple):
+    """A context, and its vector before preparation, in order of indices."""
+
+    sent: dict[str, Any]
+    indices: list[int]
+    values: list[float]
+
+
+class NamedKind(ContextKind[NamedContext]):
+    """Objects of named values."""
+
+    name = "named"
+    has_names = True
+    features = NamedFeatures
+    given = shown = Annotated[dict[str, Any], WithJsonSchema(_SCHEMA)]
+    type = dict
+    form = "an object of names and values"
+    wanted = "an object of names and values"
+    example = '{"age": 41, "country": "FR", "tags": ["new", "mobile"]}'
+    smaller = ", choose a smaller features.size, or omit learner"
+
+    def __init__(self, features: NamedFeatures) -> None:
+        self._features = features
+        self._size = features.size
+        self._interactions = features.interactions or []
+        self.is_open = not (features.fields or features.closed or features.interactions)
+        self._reader = NamedReader(features.fields or {}, features.closed)
+        self.codec = SparseCodec(features.size)
+
+    def check_new(self) -> None:
+        """See `ContextKind.check_new`."""
+        fields, closed = self._features.fields or {}, self._features.closed
+        if closed and not fields:
+            raise FeaturesError("got true; must be false, or list the features in features.fields", "features.closed")
+        for path, field in fields.items():
+            _check_field(path, field)
+        known = {path.partition(".")[0] for path in fields} if closed else None
+        for number, pair in enumerate(self._interactions):
+            _check_pair(pair, known, f"features.interactions.{number}")
+            if pair in self._interactions[:number]:
+                raise FeaturesError(f"got {shown(pair)} twice", f"features.interactions.{number}")
+
+    @staticmethod
+    def claims(given: object) -> bool:
+        """See `ContextKind.claims`."""
+        return type(given) is dict and bool(given)
+
+    def checked(self, context: dict[str, Any]) -> NamedContext:
+        """See `ContextKind.checked`. Hash the features."""
+        spaces = self._reader.read(context)
+        count = self._check_number(spaces)
+        vector = self._vector(spaces)
+        if len(vector) < count:  # collisions: the order of the sums must not depend on that of the members
+            vector = self._vector({space: dict(sorted(spaces[space].items())) for space in sorted(spaces)})
+        indices = sorted(vector)
+        return NamedContext(context, indices, [vector[index] for index in indices])
+
+    def _vector(self, spaces: Mapping[str, Features]) -> dict[int, float]:
+        """Return the vector of features: the sums of their signed values, by index."""
+        vector, size = dict[int, float](), self._size
+        for features in spaces.values():
+            for name, value in features.items():
+                hashed = hash_of(name)
+                index = hashed % HALF % size
+                vector[index] = vector.get(index, 0.0) + (value if hashed < HALF else -value)
+        for factors in self._factors(spaces):
+            for index, value, _ in zip(*self._products(*factors), strict=True):
+                vector[index] = vector.get(index, 0.0) + value
+        return vector
+
+    def factors(self, context: object) -> tuple[dict[str, Features], Products]:
+        """See `ContextKind.factors`."""
+        spaces = self._reader.read(self.typed(context))
+        self._check_number(spaces)
+        spaces = {space: dict(sorted(spaces[space].items())) for space in sorted(spaces)}
+        found = [_product(*factors) for factors in self._factors(spaces)]
+        if not found:
+            return spaces, Products(np.empty(0, np.uint64), np.empty(0))
+        hashes, values = zip(*found, strict=True)
+        return spaces, Products(np.concatenate(hashes), np.concatenate(values))
+
+    def check_namespace(self, namespace: str, where: str) -> None:
+        """See `ContextKind.check_namespace`."""
+        fields = self._features.fields or {}
+        known = {path.partition(".")[0] for path in fields} if self._features.closed else None
+        _check_namespace(namespace, known, where)
+
+    def _check_number(self, spaces: Mapping[str, Features]) -> int:
+        """Return the number of features, interactions included, after checking it."""
+        pairs = [
+            (len(spaces.get(one, ())), len(spaces.get(other, ())), one == other) for one, other in self._interactions
+        ]
+        count = sum(map(len, spaces.values())) + sum(n * (n - 1) // 2 if same else n * m for n, m, same in pairs)
+        if count > MOST_FEATURES:
+            detail = f"got {count} features, interactions included; must be at most {MOST_FEATURES}"
+            raise TooManyFeaturesError(detail, "context")
+        return count
+
+    def _factors(self, spaces: Mapping[str, Features]) -> list[tuple[list[_Feature], list[_Feature]]]:
+        """Return the factors of the products of each interaction. Pairs of one namespace are in order of names."""
+        factors = []
+        for one, other in self._interactions:
+            first, second = (list(spaces.get(space, {}).items()) for space in (one, other))
+            if one == other:
+                first, second = map(list, zip(*combinations(sorted(first), 2), strict=True)) if first[1:] else ([], [])
+            else:
+                first, second = [f for f in first for _ in second], [g for _ in first for g in second]
+            factors.append((first, second))
+        return [each for each in factors if each[0]]
+
+    def _products(
+        self, first: Sequence[_Feature], second: Sequence[_Feature]
+    ) -> tuple[list[int], list[float], list[int]]:
+        """Return the index, the signed value and the sign of the product of each two factors."""
+        hashes, values = _product(first, second)
+        signs = signs_of(hashes)
+        return indices_of(hashes, self._size).tolist(), (signs * values).tolist(), signs.astype(int).tolist()
+
+    def numbers(self, context: NamedContext) -> Sequence[float]:
+        """See `ContextKind.numbers`."""
+        return context.values
+
+    def entry(self, context: NamedContext, position: int) -> Entry:
+        """See `ContextKind.entry`."""
+        return Entry(context.indices[position], "context")
+
+    def size(self, context: NamedContext) -> int:
+        """See `ContextKind.size`."""
+        return len(context.values)
+
+    def gather(self, contexts: Sequence[NamedContext]) -> Contexts:
+        """See `ContextKind.gather`."""
+        lengths = [len(context.indices) for context in contexts]
+        indices = np.fromiter(chain.from_iterable([context.indices for context in contexts]), np.int64, sum(lengths))
+        values = np.fromiter(chain.from_iterable([context.values for context in contexts]), np.float64, sum(lengths))
+        return Contexts.sparse(lengths, indices, values)
+
+    def fingerprinted(self, context: NamedContext) -> bytes:
+        """See `ContextKind.fingerprinted`."""
+        return json.dumps(context.sent, sort_keys=True).encode()
+
+    def sent(self, context: NamedContext) -> bytes:
+        """See `ContextKind.sent`."""
+        return json.dumps(context.sent, ensure_ascii=False, separators=(",", ":")).encode()
+
+    def show(self, contexts: Contexts, i: int, sent: bytes) -> dict[str, Any]:  # noqa: ARG002  the JSON says all
+        """See `ContextKind.show`."""
+        shown: dict[str, Any] = json.loads(sent)
+        return shown
+
+    def parts(self, context: NamedContext) -> list[Part]:
+        """See `ContextKind.parts`."""
+        spaces = self._reader.read(context.sent)
+        found = [(name, value, hash_of(name)) for features in spaces.values() for name, value in features.items()]
+        signed = [(name, value, hashed, 1 if hashed < HALF else -1) for name, value, hashed in found]
+        parts = [Part(name, hashed % HALF % self._size, sign * value, sign) for name, value, hashed, sign in signed]
+        for first, second in self._factors(spaces):
+            names = [f"{one}*{other}" for (one, _), (other, _) in zip(first, second, strict=True)]
+            parts += map(Part, names, *self._products(first, second))
+        return parts
+
+
+def _product(first: Sequence[_Feature], second: Sequence[_Feature]) -> Products:
+    """Return the hash and the unsigned value of the product of each two factors."""
+    (names, numbers), (others, factors) = zip(*first, strict=True), zip(*second, strict=True)
+    return Products(combined(hashes_of(names), hashes_of(others)), np.array(numbers) * np.array(factors))
+
+
+def _check_field(path: str, field: FieldSchema) -> None:
+    steps = path.split(".")
+    if not all(steps) or len(steps) > MOST_DEPTH:
+        detail = f"must be names joined by dots, at most {MOST_DEPTH}, none of them empty"
+        raise FeaturesError(f"got {quoted(path)}; {detail}", f"features.fields.{path}")
+    if isinstance(field, NumberField) and field.minimum is not None and field.maximum is not None:
+        low, high = field.minimum, field.maximum
+        if low > high:
+            detail = f"got {shown(low)}; must be at most the maximum, {shown(high)}"
+            raise FeaturesError(detail, f"features.fields.{path}.minimum")
+
+
+def _check_pair(pair: Sequence[str], known: set[str] | None, field: str) -> None:
+    for position, namespace in enumerate(pair):
+        try:
+            _check_namespace(namespace, known, "features")
+        except NamespaceError as error:
+            raise NamespaceError(error.detail, f"{field}.{position}") from None
+
+
+def _check_namespace(namespace: str, known: set[str] | None, where: str) -> None:
+    if "." in namespace:
+        detail = f"got {quoted(namespace)}; must be a name at the top of a context, without a dot"
+        raise NamespaceError(detail)
+    if known is not None and namespace not in known:
+        names = joined(map(quoted, sorted(known)), "or")
+        raise NamespaceError(f"got {quoted(namespace)}; {where}.fields has only {names}, and {where}.closed is true")

@@ -1,0 +1,157 @@
+"""Reads the features of a context of named features: a name and a number for each."""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+from service.contexts.fields import FieldSchema
+from service.input_errors import (
+    FeatureNameError,
+    FeatureTypeError,
+    FeatureValueError,
+    MissingFeatureError,
+    UnknownFeatureError,
+)
+from service.wording.values import choices, quoted, shown
+
+MOST_NAME, MOST_TEXT, MOST_DEPTH = 256, 1024, 8
+"""Maximum characters of a feature's path and of a string, and maximum objects around a value, the context included."""
+
+_LARGEST = 1e100
+
+Features: TypeAlias = dict[str, float]
+"""The features of a context: numbers by name."""
+
+
+class NamedReader:
+    """Reads contexts of one model.
+
+    Args:
+        fields: the declared features, by path.
+        closed: whether others are refused.
+    """
+
+    def __init__(self, fields: Mapping[str, FieldSchema], closed: bool) -> None:
+        self._fields = fields
+        self._closed = closed
+        self._required = [path for path, field in fields.items() if field.required]
+        self._namespaces = {".".join(steps[:n]) for steps in map(_steps, fields) for n in range(1, len(steps))}
+
+    def read(self, context: Mapping[str, Any]) -> dict[str, Features]:
+        """Return the features of each namespace.
+
+        Raises:
+            InvalidInputError: if a name or a value is not allowed; names the field.
+        """
+        spaces: dict[str, Features] = {}
+        for name, value in context.items():
+            features: Features = spaces.setdefault(name.partition(".")[0], {})
+            self._read(name, value, features, 1)
+        for path in self._required:
+            _check_present(context, path)
+        return spaces
+
+    def _read(self, path: str, value: Any, features: Features, depth: int) -> None:
+        if not 0 < len(path) <= MOST_NAME:
+            detail = f"got a name of {len(path)} characters, with its namespaces; must have 1 to {MOST_NAME}"
+            raise FeatureNameError(detail, _field(path if len(path) <= MOST_NAME else f"{path[:MOST_NAME]}…"))
+        if not _is_text(path):
+            raise FeatureNameError(f"got {shown(path)}; must be Unicode without half a surrogate pair", "context")
+        if self._fields or self._closed:
+            self._check(path, value)
+        kind = type(value)
+        if kind is str:
+            _add(features, f"{path}={_text(path, value)}", 1.0, path)
+        elif kind is float or kind is int:
+            _add(features, path, _number(path, value), path)
+        elif kind is bool:
+            _add(features, f"{path}={'true' if value else 'false'}", 1.0, path)
+        elif kind is dict:
+            self._read_members(path, value, features, depth)
+        elif kind is list:
+            for position, text in enumerate(value):
+                features[f"{path}={_text(path, text, position)}"] = 1.0
+
+    def _read_members(self, path: str, members: Mapping[str, Any], features: Features, depth: int) -> None:
+        if depth == MOST_DEPTH:
+            raise FeatureNameError(f"got objects in more than {MOST_DEPTH} levels", _field(path))
+        for name, value in members.items():
+            if not name:
+                raise FeatureNameError("got an empty name; must have 1 character or more", _field(path))
+            self._read(f"{path}.{name}", value, features, depth + 1)
+
+    def _check(self, path: str, value: Any) -> None:
+        """Check a value against the declaration of its feature, or that it needs none."""
+        field = self._fields.get(path)
+        if field is None:
+            if self._closed and not (type(value) is dict and path in self._namespaces):
+                detail = f"the model has no such feature; {choices(path, tuple(self._fields), 'its features')}"
+                raise UnknownFeatureError(detail, _field(path))
+        elif value is not None:
+            wanted = field.wrong_type(value)
+            if wanted is not None:
+                raise FeatureTypeError(f"got {shown(value)}; must be {wanted}", _field(path))
+            wrong = field.wrong_value(value)
+            if wrong is not None:
+                raise FeatureValueError(wrong, _field(path))
+
+
+def _steps(path: str) -> Sequence[str]:
+    return path.split(".")
+
+
+def _field(path: str) -> str:
+    return f"context.{path}"
+
+
+def _add(features: Features, name: str, value: float, path: str) -> None:
+    if name in features:
+        raise FeatureNameError("got this name twice; a dot in a name is the same as nesting", _field(path))
+    features[name] = value
+
+
+def _number(path: str, value: float) -> float:
+    """Return a finite number, clipped so that sums of products stay finite."""
+    if not -_LARGEST <= value <= _LARGEST:
+        if type(value) is float and not math.isfinite(value):
+            raise FeatureValueError(f"got {shown(value)}; must be a finite number", _field(path))
+        return _LARGEST if value > 0 else -_LARGEST
+    return float(value)
+
+
+def _text(path: str, text: Any, position: int | None = None) -> str:
+    field = _field(path) if position is None else f"{_field(path)}.{position}"
+    if type(text) is not str:
+        raise FeatureTypeError(f"got {shown(text)}; must be a string, as lists are lists of strings", field)
+    if len(text) > MOST_TEXT:
+        raise FeatureValueError(f"got {quoted(text)}; must have at most {MOST_TEXT} characters", field)
+    if not _is_text(text):
+        raise FeatureValueError(f"got {shown(text)}; must be Unicode without half a surrogate pair", field)
+    return text
+
+
+def _is_text(text: str) -> bool:
+    """Check that a string has no surrogates, which UTF-8 cannot encode."""
+    if text.isascii():
+        return True
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _check_present(context: Mapping[str, Any], path: str) -> None:
+    if not any(value is not None for value in _values_at(context, path)):
+        raise MissingFeatureError("missing; the model's features require it", _field(path))
+
+
+def _values_at(value: Any, path: str) -> Iterable[Any]:
+    """Return the values at a path, whichever of its dots are in names."""
+    if not isinstance(value, Mapping):
+        return
+    if path in value:
+        yield value[path]
+    for name, inner in value.items():
+        if path.startswith(f"{name}."):
+            yield from _values_at(inner, path[len(name) + 1 :])

@@ -1,0 +1,205 @@
+"""Changes of a model: labels that are added or retired, and policies that get other values.
+
+The log and the model's history hold each change as JSON. A change never renumbers labels: added labels follow the
+others, and retired ones keep their numbers.
+"""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import pydantic
+from pydantic import Field
+
+from learners.base import AnyLearner
+from service.input_errors import (
+    DuplicateLabelsError,
+    InvalidInputError,
+    LabelsFixedError,
+    RetiredLabelError,
+    TooFewLabelsError,
+    UnknownLabelError,
+)
+from service.schemas.changes import ModelPatch
+from service.schemas.labels import MOST_LABELS, Label
+from service.schemas.models import ModelDefinition
+from service.schemas.policies import POLICIES
+from service.strict_body import Body
+from service.wording.json_schemas import root_of
+from service.wording.validation import explain
+from service.wording.values import quoted, shown
+
+_LEAST_LABELS = 2
+
+
+class StoredLabels(Body):
+    """Labels that a change adds or retires."""
+
+    add: tuple[Label, ...] = ()
+    retire: tuple[Label, ...] = ()
+
+
+class Change(Body):
+    """One change, as stored."""
+
+    labels: StoredLabels | None = None
+    policies: dict[str, Any] = Field(default_factory=dict)
+    """New values by the names of the fields of `ModelDefinition`."""
+    at: float
+    """Seconds since the epoch."""
+    by: str | None = None
+    """The id of the API key; None if no keys are required."""
+
+    def encode(self) -> str:
+        """Return the change as one line of JSON."""
+        return self.model_dump_json(exclude_defaults=True)
+
+    def says_the_same(self, other: "Change") -> bool:
+        """Check whether another change does the same, in the name of the same key."""
+        return (self.labels, self.policies, self.by) == (other.labels, other.policies, other.by)
+
+
+class Defined(NamedTuple):
+    """The definition of a model after some changes."""
+
+    definition: ModelDefinition
+    retired: frozenset[str] = frozenset()
+
+
+def read_change(text: str) -> Change:
+    """Decode a change.
+
+    Raises:
+        pydantic.ValidationError: if it is invalid.
+    """
+    return Change.model_validate_json(text)
+
+
+def change_of(patch: ModelPatch, definition: ModelDefinition, at: float, by: str | None) -> Change | None:
+    """Return the change that a request asks for; None if the model already has everything it asks for.
+
+    Args:
+        patch: the request.
+        definition: the definition before the change.
+        at: seconds since the epoch.
+        by: the id of the API key.
+    """
+    wanted = patch.model_dump(mode="json", include=set(POLICIES), exclude_unset=True)
+    there = definition.model_dump(mode="json", include=set(wanted))
+    policies = {name: value for name, value in wanted.items() if value != there[name]}
+    given = patch.labels
+    labels = (
+        StoredLabels(add=tuple(given.add), retire=tuple(given.retire))
+        if given and (given.add or given.retire)
+        else None
+    )
+    return Change(labels=labels, policies=policies, at=at, by=by) if labels or policies else None
+
+
+def after(defined: Defined, changes: Sequence[Change]) -> Defined:
+    """Return the definition after further changes.
+
+    Raises:
+        InvalidInputError: if a change does not fit the definition before it.
+    """
+    for change in changes:
+        defined = _applied(defined, change)
+    return defined
+
+
+def check_learner(learner: AnyLearner, change: Change) -> None:
+    """Check that a learner allows the change of its labels.
+
+    Raises:
+        LabelsFixedError: if it does not.
+    """
+    if change.labels is None:
+        return
+    name = learner.algorithm
+    if learner.answer in ("label-set", "ranking"):
+        raise LabelsFixedError(f"the learner {name} answers several labels, so its labels cannot change", "labels")
+    if change.labels.add and not learner.labels_grow:
+        detail = f"the learner {name} has a fixed number of labels; create a new model with these labels"
+        raise LabelsFixedError(detail, "labels.add")
+
+
+def check_policies(defined: Defined, learner: AnyLearner) -> None:
+    """Check the policies that concern labels.
+
+    Raises:
+        InvalidInputError: if the learner answers several labels, and the mode or the holdout needs one.
+        UnknownLabelError: if the holdout answers a label that the model does not have.
+        RetiredLabelError: if the holdout answers a retired label.
+    """
+    definition, retired = defined
+    several = learner.answer in ("label-set", "ranking")
+    if several and definition.mode == "logging":
+        raise InvalidInputError(f'got "logging"; {learner.algorithm} answers several labels', "mode")
+    if definition.holdout is None:
+        return
+    if several:
+        raise InvalidInputError(f"must be null, as {learner.algorithm} answers several labels", "holdout")
+    policy, field = definition.holdout.policy, "holdout.policy.label"
+    if isinstance(policy, str):
+        return
+    if policy.label not in definition.labels:
+        raise UnknownLabelError(f"got {quoted(policy.label)}; the model has no such label", field)
+    if policy.label in retired:
+        raise RetiredLabelError(f"the holdout answers {quoted(policy.label)}, so the model cannot retire it", field)
+
+
+def _applied(defined: Defined, change: Change) -> Defined:
+    definition, retired = defined
+    if change.policies:
+        definition = _with_policies(definition, change.policies)
+    if change.labels is not None:
+        _check_added(defined, change.labels.add)
+        labels = [*definition.labels, *change.labels.add]
+        retired = _retired(labels, retired, change.labels.retire)
+        definition = definition.model_copy(update={"labels": labels})
+    return Defined(definition, retired)
+
+
+def _with_policies(definition: ModelDefinition, policies: dict[str, Any]) -> ModelDefinition:
+    """Return the definition with other policies. Policies may exclude each other, so all are validated together."""
+    if unknown := sorted(set(policies) - set(POLICIES)):
+        return ModelDefinition.model_validate(definition.model_dump() | {unknown[0]: policies[unknown[0]]})
+    names = set(ModelDefinition.model_fields) - {"labels"}
+    fields = definition.model_dump(mode="json", include=names) | policies
+    try:
+        few = {"labels": definition.labels[:_LEAST_LABELS]} if definition.actions is None else {}
+        changed = ModelDefinition.model_validate(fields | few)
+    except pydantic.ValidationError as error:
+        wrong = explain(error.errors(include_url=False)[0], root_of(ModelDefinition))
+        raise InvalidInputError(wrong.reason, wrong.field) from error
+    return changed.model_copy(update={"labels": definition.labels})
+
+
+def _check_added(defined: Defined, added: Sequence[str]) -> None:
+    labels, seen = defined.definition.labels, set(defined.definition.labels)
+    if len(labels) + len(added) > MOST_LABELS:
+        detail = f"got {len(added)}; the model has {len(labels)} labels, with retired ones, of at most {MOST_LABELS}"
+        raise InvalidInputError(detail, "labels.add")
+    for i, label in enumerate(added):
+        if label in defined.retired:
+            detail = f"got {quoted(label)}; the model has retired this label, and names are never used again"
+            raise RetiredLabelError(detail, f"labels.add.{i}")
+        if label in seen:
+            raise DuplicateLabelsError(f"got {quoted(label)}; the model has this label", f"labels.add.{i}")
+        seen.add(label)
+
+
+def _retired(labels: Sequence[str], retired: frozenset[str], leaving: Sequence[str]) -> frozenset[str]:
+    """Return all retired labels, after checking those that a change retires."""
+    known, gone = set(labels), set(retired)
+    for i, label in enumerate(leaving):
+        field = f"labels.retire.{i}"
+        if label not in known:
+            raise UnknownLabelError(f"got {quoted(label)}; the model has no such label", field)
+        if label in gone:
+            raise RetiredLabelError(f"got {quoted(label)}; the model has retired this label", field)
+        gone.add(label)
+    if len(known) - len(gone) < _LEAST_LABELS:
+        left = shown(len(known) - len(gone))
+        detail = f"would leave {left} labels; a model keeps at least {_LEAST_LABELS} that are not retired"
+        raise TooFewLabelsError(detail, "labels.retire")
+    return frozenset(gone)

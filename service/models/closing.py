@@ -1,0 +1,76 @@
+"""A model's policies for predictions that expire: checks, and their form in the store."""
+
+from learners.base import AnyLearner
+from learners.registry import ALL_LEARNERS
+from service.input_errors import ClosingPolicyError, RewardNotAcceptedError
+from service.schemas.models import ModelDefinition
+from service.schemas.policies import ExpiryReward
+from service.wording.values import joined, shown
+
+KEPT_FOR_OUTAGES = 7 * 86_400.0
+"""Seconds that an expired prediction waits to be closed, in case no worker runs."""
+
+
+def accepts_rewards(learner: AnyLearner | type[AnyLearner]) -> bool:
+    """Return whether a learner accepts rewards between 0 and 1."""
+    return learner.accepts_rewards
+
+
+def reward_refused(learner: AnyLearner, reward: float, field: str) -> RewardNotAcceptedError:
+    """Return the error for a reward that a learner does not accept."""
+    others = joined(sorted(name for name, cls in ALL_LEARNERS.items() if accepts_rewards(cls)), "and")
+    detail = f"got {shown(reward)}; {learner.algorithm} accepts no rewards; send correct, or use one of {others}"
+    return RewardNotAcceptedError(detail, field)
+
+
+def closing_rule(definition: ModelDefinition) -> str:
+    """Return the rule by which the store closes expired predictions; "" if they stay as they are.
+
+    The rule is the window in seconds, when the model learns, and the reward of a prediction without feedback or `drop`.
+    """
+    if definition.on_expiry == "drop" and definition.learn == "on_arrival":
+        return ""
+    return f"{definition.window_seconds!r} {definition.learn} {_reward_of(definition)}"
+
+
+def resting_rule(definition: ModelDefinition) -> str:
+    """Return the rule that closes only the predictions that an earlier rule left open."""
+    return f"{definition.window_seconds!r} on_arrival drop"
+
+
+def _reward_of(definition: ModelDefinition) -> str:
+    match definition.on_expiry:
+        case ExpiryReward(reward=reward):
+            return repr(float(reward))
+        case "incorrect":
+            return "0.0"
+        case _:
+            return "drop"
+
+
+def check_closing(definition: ModelDefinition, learner: AnyLearner) -> None:
+    """Check the policies for expired predictions.
+
+    Raises:
+        ClosingPolicyError: if they exclude each other, or the learner needs a true label, which expiry does not have.
+        RewardNotAcceptedError: if they name a reward that the learner does not accept.
+    """
+    field = "learn" if definition.on_expiry == "drop" else "on_expiry"
+    if closing_rule(definition) and definition.late_feedback == "accept":
+        given = "at_window_close" if field == "learn" else definition.on_expiry
+        default = "on_arrival" if field == "learn" else "drop"
+        detail = f'got {shown(_plain(given))}; must be {shown(default)} if late_feedback is "accept"'
+        raise ClosingPolicyError(detail, field)
+    if definition.on_expiry == "drop":
+        return
+    if learner.needs_true_label:
+        detail = (
+            f'got {shown(_plain(definition.on_expiry))}; must be "drop", as {learner.algorithm} needs the true label'
+        )
+        raise ClosingPolicyError(detail, "on_expiry")
+    if isinstance(definition.on_expiry, ExpiryReward) and not accepts_rewards(learner):
+        raise reward_refused(learner, definition.on_expiry.reward, "on_expiry.reward")
+
+
+def _plain(given: str | ExpiryReward) -> object:
+    return given.model_dump() if isinstance(given, ExpiryReward) else given

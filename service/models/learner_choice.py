@@ -1,0 +1,128 @@
+"""Builds the learner that a definition chooses."""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+import pydantic
+
+from learners.actions.base import ActionProblem
+from learners.base import AnyLearner, Problem
+from learners.registry import ALL_LEARNERS, RECOMMENDED, current_name
+from service.actions.definition import ActionsDefinition
+from service.actions.errors import LabelsOrActionsError
+from service.actions.vectors import ActionVectors
+from service.contexts.registry import Features
+from service.input_errors import (
+    FeaturesError,
+    HyperparameterError,
+    UnknownAlgorithmError,
+    UnknownHyperparameterError,
+)
+from service.models.action_learners import action_learner_class
+from service.schemas.models import LearnerChoice, ModelDefinition
+from service.wording.json_schemas import root_of
+from service.wording.validation import explain
+from service.wording.values import choices, shown
+
+
+def build_learner(definition: ModelDefinition) -> AnyLearner:
+    """Return the learner of a definition.
+
+    Raises:
+        UnknownAlgorithmError: if the algorithm is unknown.
+        HyperparameterError: if a hyperparameter is unknown or invalid.
+    """
+    if definition.actions is not None:
+        return choose_action_learner(definition.learner, definition.actions, definition.features)
+    if not definition.labels:
+        raise LabelsOrActionsError("missing; send labels, or actions", "labels")
+    return choose_learner(definition.learner, len(definition.labels), definition.features)
+
+
+def choose_action_learner(choice: LearnerChoice | None, actions: ActionsDefinition, features: Features) -> AnyLearner:
+    """Return the chosen learner of a model with actions, or the recommended one. Do not check its size.
+
+    Raises:
+        ActionLearnerError: if the learner needs labels.
+        HyperparameterError: if a hyperparameter is unknown or invalid.
+    """
+    joint, size = actions.features, ActionVectors(actions, features).size
+    choice = LearnerChoice(algorithm=RECOMMENDED.algorithm) if choice is None else choice
+    problem = ActionProblem(size + joint.intercept, joint.norm_bound)
+    return _validated(choice, problem, action_learner_class(choice.algorithm))
+
+
+def choose_learner(choice: LearnerChoice | None, n_labels: int, features: Features) -> AnyLearner:
+    """Return the chosen learner, or the recommended one if there is no choice. Do not check its size.
+
+    Raises:
+        UnknownAlgorithmError: if the algorithm is unknown.
+        HyperparameterError: if a hyperparameter is unknown or invalid.
+    """
+    choice = LearnerChoice(algorithm=RECOMMENDED.algorithm) if choice is None else choice
+    chosen = class_of(choice)
+    if features.size + features.intercept == 0:
+        raise FeaturesError(f"missing; {choice.algorithm} needs features", "features")
+    return _validated(choice, Problem(n_labels, features.size + features.intercept, features.norm_bound), chosen)
+
+
+def class_of(choice: LearnerChoice | None) -> type[Any]:
+    """Return the class of the chosen learner, or the recommended one.
+
+    Raises:
+        UnknownAlgorithmError: if the algorithm is unknown.
+    """
+    if choice is None:
+        return RECOMMENDED
+    if current_name(choice.algorithm) not in ALL_LEARNERS:
+        known = tuple(sorted(ALL_LEARNERS))
+        detail = f"got {shown(choice.algorithm)}; {choices(choice.algorithm, known, 'known algorithms')}"
+        raise UnknownAlgorithmError(detail, "learner.algorithm")
+    return ALL_LEARNERS[current_name(choice.algorithm)]
+
+
+def _validated(choice: LearnerChoice, problem: Problem | ActionProblem, chosen: type[Any]) -> AnyLearner:
+    hyperparameters = choice.model_extra or {}
+    _check_names(choice.algorithm, hyperparameters, chosen)
+    try:
+        learner: AnyLearner = chosen(problem=problem, **hyperparameters)
+    except pydantic.ValidationError as error:
+        raise as_hyperparameter_error(error, chosen, hyperparameters) from error
+    return learner
+
+
+def _check_names(algorithm: str, hyperparameters: Mapping[str, Any], chosen: type[Any]) -> None:
+    known = tuple(sorted({field.name for field in dataclasses.fields(chosen)} - {"problem"}))
+    unknown = sorted(set(hyperparameters) - set(known))
+    if not unknown:
+        return
+    listed = choices(unknown[0], known, "its hyperparameters") if known else "it has none"
+    detail = f"{algorithm} does not have this hyperparameter; {listed}"
+    raise UnknownHyperparameterError(detail, f"learner.{unknown[0]}")
+
+
+def as_hyperparameter_error(
+    error: pydantic.ValidationError, chosen: Any, given: Mapping[str, Any]
+) -> HyperparameterError:
+    """Return the error that names the first invalid hyperparameter.
+
+    Args:
+        error: the error of pydantic.
+        chosen: the learner's class.
+        given: the hyperparameters.
+    """
+    first = error.errors(include_url=False)[0]
+    # Further steps name a member of a union, which is not a part of the request.
+    wrong = explain({**first, "loc": first["loc"][:1]}, root_of(chosen))
+    if wrong.field is None:
+        return HyperparameterError(wrong.reason, "learner")
+    if wrong.type == "value_error" and wrong.field in given:
+        return HyperparameterError(f"got {shown(given[wrong.field])}; {wrong.reason}", f"learner.{wrong.field}")
+    return HyperparameterError(wrong.reason, f"learner.{wrong.field}")
+
+
+def hyperparameters(learner: AnyLearner) -> dict[str, Any]:
+    """Return the algorithm and all hyperparameters of a learner as JSON values."""
+    fields = pydantic.TypeAdapter(type(learner)).dump_python(learner, mode="json")
+    return {"algorithm": learner.algorithm} | {name: fields[name] for name in fields if name != "problem"}

@@ -1,0 +1,71 @@
+"""Compares a replica's position with a tail of the log."""
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+from service.store.base import ChangeEntry, LogEntry, Tail
+from service.store.log_entries import begin_of
+from service.store.records.records import RecordFormat
+
+
+class Position(NamedTuple):
+    """What a state has seen of a log."""
+
+    round_count: int
+    change_count: int
+
+
+class News(NamedTuple):
+    """The entries of a tail that a state has not seen."""
+
+    entries: Sequence[LogEntry]
+    changes: Sequence[ChangeEntry]
+
+
+def news_in(tail: Tail, seen: Position) -> News:
+    """Return the entries of a tail after a position."""
+    entries = [entry for entry in tail.entries if entry.last_round > seen.round_count]
+    return News(entries, [change for change in tail.changes if change.change_count > seen.change_count])
+
+
+def has_diverged(form: RecordFormat, tail: Tail, seen: Position) -> bool:
+    """Check whether a log lacks entries that were seen, or has others among them."""
+    if tail.round_count < seen.round_count or tail.change_count < seen.change_count:
+        return True
+    for change in tail.changes:
+        is_later, is_new = change.round_count - seen.round_count, change.change_count > seen.change_count
+        if (is_later < 0 and is_new) or (is_later > 0 and not is_new):
+            return True
+    first = tail.entries[0] if tail.entries else None
+    return first is not None and first.last_round != seen.round_count and _holds(form, first, seen.round_count)
+
+
+def _holds(form: RecordFormat, entry: LogEntry, number: int) -> bool:
+    """Check whether an entry contains a round; return False if unknown."""
+    begin = begin_of(form, entry)
+    return begin is not None and begin <= number <= entry.last_round
+
+
+def entry_at(tail: Tail, seen: Position) -> ChangeEntry | LogEntry | None:
+    """Return the last entry seen; None if the tail lacks it."""
+    last: list[ChangeEntry | LogEntry] = [change for change in tail.changes if change[:2] == seen]
+    last += [entry for entry in tail.entries[:1] if entry.last_round == seen.round_count]
+    return last[0] if last else None
+
+
+def has_gap(form: RecordFormat, tail: Tail, seen: Position) -> bool:
+    """Check whether entries between a position and the news of a tail are missing."""
+    entries, changes = news_in(tail, seen)
+    numbers = [seen.change_count, *(change.change_count for change in changes)]
+    if any(later != number + 1 for number, later in pairwise(numbers)):
+        return True
+    if not entries and not changes:
+        return (tail.round_count, tail.change_count) > seen
+    if changes and (not entries or changes[0].round_count <= seen.round_count):
+        return changes[0].round_count != seen.round_count
+    # Only rounds in a snapshot are trimmed. Without a snapshot, the log begins with round 1.
+    after = seen.round_count if len(entries) < len(tail.entries) else None
+    if after is None and seen.round_count == 0 and begin_of(form, entries[0]) is None:
+        after = 0
+    return begin_of(form, entries[0], after) != seen.round_count + 1

@@ -1,0 +1,45 @@
+"""Schemas of explanations."""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from service.contexts.kind import without_default
+from service.contexts.registry import GivenContext
+from service.schemas.models import Answer
+from service.strict_body import Body
+
+
+class ExplainRequest(Body):
+    """A context to explain."""
+
+    context: Annotated[GivenContext, Field(json_schema_extra=without_default)] = None
+    """Absent or `{}` if the model has no features."""
+
+
+class ExplainedFeature(Answer):
+    """One feature of the context, as the learner sees it."""
+
+    name: str
+    """The name, such as `user.age` or `country=FR`; the index of a nameless one; `intercept` for the constant."""
+    index: int
+    """Its index in the vector. Features with the same index add up."""
+    sign: int
+    """1, or -1 if the hash of the name changes the sign of the value."""
+    value: float
+    """Its value in the vector, after the sign and the norm policy."""
+    contributions: dict[str, float] | None
+    """What it adds to the score of each label; null if the learner's scores are not sums over features."""
+
+
+class ExplainAnswer(Answer):
+    """How the model sees a context, and why it prefers some labels. Nothing is stored."""
+
+    model: str
+    rounds_seen: int
+    """The number of rounds that the model had learned from."""
+    features: list[ExplainedFeature]
+    scores: dict[str, float] | None
+    """The score of each label: the sum of the contributions. Null if the learner has no such scores."""
+    distribution: dict[str, float] | None
+    """The probability of each label; null if the model answers rankings."""

@@ -1,0 +1,1 @@
+"""Answers of several slots: each is drawn among what the slots before it left."""
