@@ -33,7 +33,7 @@ def routes(prefix: str = "") -> APIRouter:
 
     @router.post("/feedback")
     async def feedback(request: FeedbackRequest) -> FeedbackAnswer:
-        return FeedbackAnswer(str(request.prediction_id), correct=True, status="recorded", round=1000)
+        return FeedbackAnswer(str(request.prediction_id), correct=True, reward=1.0, status="recorded", round=1000)
 
     return router
 

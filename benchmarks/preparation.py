@@ -1,8 +1,8 @@
 """Measure how much preparing contexts improves accuracy: `python -m benchmarks.preparation`.
 
 A synthetic task with three labels and two features, age and income: the right label is "young" below an age of 35,
-otherwise "poor" below an income of 40,000, otherwise "rich". The default learner with its default norm policy
-plays it with four preparations of the same data.
+otherwise "poor" below an income of 40,000, otherwise "rich". The default learner plays it with raw and with scaled
+numbers, with and without the intercept that the service adds.
 """
 
 from collections.abc import Callable
@@ -13,7 +13,7 @@ from rich.table import Table
 
 from learners.base import Contexts, FloatArray, IntArray, Problem
 from learners.evaluation.simulation import simulate
-from learners.mathematics.norms import within_bound
+from learners.mathematics.preparation import Preparation, prepare
 from learners.registry import RECOMMENDED
 
 ROUNDS, SEEDS = 6_000, 10
@@ -33,24 +33,16 @@ def _scaled(rows: FloatArray) -> FloatArray:
     return np.column_stack([(rows[:, 0] - 49.0) / 18.0, (np.log(rows[:, 1]) - 10.5) / 0.6])
 
 
-def _with_constant(prepare: Callable[[FloatArray], FloatArray]) -> Callable[[FloatArray], FloatArray]:
-    return lambda rows: np.column_stack([prepare(rows), np.ones(len(rows))])
+SCALINGS: dict[str, Callable[[FloatArray], FloatArray]] = {"raw": _raw, "scaled": _scaled}
 
 
-PREPARATIONS: dict[str, Callable[[FloatArray], FloatArray]] = {
-    "raw": _raw,
-    "raw, constant": _with_constant(_raw),
-    "scaled": _scaled,
-    "scaled, constant": _with_constant(_scaled),
-}
-
-
-def accuracy(prepare: Callable[[FloatArray], FloatArray], seed: int) -> float:
+def accuracy(scale: Callable[[FloatArray], FloatArray], intercept: bool, seed: int) -> float:
     """Return the share of right answers in the second half of the rounds."""
     rng = np.random.default_rng(seed)
     rows, right = people(rng, ROUNDS)
-    contexts = within_bound(Contexts.dense(prepare(rows)), "unit", 1.0)
-    learner = RECOMMENDED(problem=Problem(n_labels=3, n_features=prepare(rows).shape[1]))
+    preparation = Preparation(RECOMMENDED.norm_policy, 1.0, intercept, rows.shape[1])
+    contexts = prepare(Contexts.dense(scale(rows)), preparation)
+    learner = RECOMMENDED(problem=Problem(n_labels=3, n_features=rows.shape[1] + intercept))
     mistakes = simulate(learner, contexts, right, rng.random(ROUNDS)).mistakes
     return 1.0 - float(mistakes[ROUNDS // 2 :].mean())
 
@@ -58,9 +50,11 @@ def accuracy(prepare: Callable[[FloatArray], FloatArray], seed: int) -> float:
 def main() -> None:
     """Print the mean accuracy of each preparation, and its spread over the seeds."""
     table = Table("context", "right, second half", "standard deviation", title=f"{ROUNDS:,} rounds, {SEEDS} seeds")
-    for name, prepare in PREPARATIONS.items():
-        found = [accuracy(prepare, seed) for seed in range(SEEDS)]
-        table.add_row(name, f"{np.mean(found):.3f}", f"{np.std(found):.3f}")
+    for intercept in (False, True):
+        for name, scale in SCALINGS.items():
+            found = [accuracy(scale, intercept, seed) for seed in range(SEEDS)]
+            what = f"{name}, with intercept" if intercept else name
+            table.add_row(what, f"{np.mean(found):.3f}", f"{np.std(found):.3f}")
     Console().print(table)
 
 

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import NamedTuple
 
+from benchmarks.actions import requests
 from benchmarks.measurements import (
     batches,
     blocking,
@@ -14,6 +15,7 @@ from benchmarks.measurements import (
     history,
     http,
     latency,
+    many,
     scale,
     simulation,
     startup,
@@ -37,6 +39,7 @@ SECTIONS = {
     "fold": Section("Folds, one core", fold.rows, partial(fold.rows, n=5_000)),
     "simulation": Section("Simulations, one core", simulation.rows, partial(simulation.rows, n=5_000)),
     "http": Section("Single requests", http.rows, partial(http.rows, n=400)),
+    "actions": Section("Actions with features", requests.rows, partial(requests.rows, n=200)),
     "latency": Section("Latency at a given rate", latency.rows, partial(latency.rows, seconds=2.0, n=4_000)),
     "batches": Section("Batches", batches.rows, partial(batches.rows, batches=8)),
     "peers": Section("Peers over HTTP, one driver", contest.rows, partial(contest.rows, n=500)),
@@ -44,6 +47,7 @@ SECTIONS = {
     "blocking": Section("Nothing blocks", blocking.rows),
     "costliest": Section("The costliest models", costliest.rows),
     "scale": Section("Workers and models", scale.rows),
+    "many": Section("Ten thousand models", many.rows, partial(many.rows, models=200, active=50, n=1_000)),
     "history": Section(
         "History is free",
         history.rows,

@@ -22,7 +22,7 @@ def made_up_rounds(learner: AnyLearner, n: int, correct: float, seed: int) -> Ro
     K, d = learner.problem.n_labels, learner.problem.n_features
     contexts = rng.normal(size=(n, d))
     contexts /= np.linalg.norm(contexts, axis=1)[:, None]
-    return Rounds(
+    return Rounds.of_bits(
         contexts=Contexts.dense(contexts),
         labels=rng.integers(0, K, n),
         propensities=np.full(n, 0.3),

@@ -148,7 +148,7 @@ def play(run: Run) -> Outcome:
 
 
 def _taught(context: Contexts, truth: IntArray, evidence: FloatArray) -> Rounds:
-    return Rounds(context, truth, np.ones(1), np.ones(1, dtype=np.bool_), truth, evidence, np.zeros(1))
+    return Rounds.of_bits(context, truth, np.ones(1), np.ones(1, dtype=np.bool_), truth, evidence, np.zeros(1))
 
 
 class _Tally:

@@ -7,6 +7,7 @@ from typing import Annotated, NamedTuple
 import typer
 from rich.console import Console
 
+from benchmarks.papers import actions as actions_page
 from benchmarks.papers import boosting as boosting_page
 from benchmarks.papers import drift_report
 from benchmarks.papers import reduction as reduction_page
@@ -153,6 +154,23 @@ def contest(
     where = pages or _pages(out, rounds, found.partial, new != "fastcb", old != "squarecb")
     report_contest(bouts, out, where)
     console.print(f"{played} runs played, {len(runs) - played} reused; see {where / 'contest.md'}")
+
+
+@app.command()
+def actions(
+    data: Data = None,
+    rounds: Rounds = None,
+    seeds: Seeds = 3,
+    out: Out = DEFAULT_OUT,
+    jobs: Jobs = -1,
+    pages: Pages = None,
+) -> None:
+    """Play the recommended learner of actions and Vowpal Wabbit on candidates, then write the page."""
+    found = _found("", actions_page.ROUNDS, data)
+    results = actions_page.results(found.files, rounds, seeds, jobs)
+    where = pages or _pages(out, rounds, found.partial)
+    actions_page.report(results, seeds, where)
+    Console().print(f"see {where / 'actions'}.md")
 
 
 @app.command()

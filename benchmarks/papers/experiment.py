@@ -15,7 +15,7 @@ from benchmarks.papers.pages import write_page
 from benchmarks.papers.runs import Run
 from benchmarks.papers.store import load
 from benchmarks.papers.summary import Summary, deviation, markdown, summarize, with_deviation, write_csv
-from learners.errors import StateTooLargeError
+from learners.base import StateTooLargeError
 from learners.new_models import check_state_size
 from learners.registry import LEARNERS
 
