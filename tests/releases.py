@@ -15,8 +15,8 @@ from service import __version__
 from service.compute import Compute
 from service.environment import system_environment
 from service.rounds.session_cache import SessionCache
+from service.store.access.api_keys import ApiKeyTable
 from service.store.embedded.server import EmbeddedServer
-from service.store.redis.api_keys import ApiKeyTable
 from service.store.redis.redis_store import RedisStore
 from tests.servers import raw
 from tests.service.keyed import bearer, key_admin_at

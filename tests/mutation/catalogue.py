@@ -1,6 +1,10 @@
 """All mutations, by family of algorithms and by guarantee of the service."""
 
 from tests.mutation.of_access import ACCESS
+from tests.mutation.of_actions import ACTIONS
+from tests.mutation.of_changes import CHANGES
+from tests.mutation.of_contexts import CONTEXTS
+from tests.mutation.of_eligible import ELIGIBLE
 from tests.mutation.of_exploration import EXPLORATION
 from tests.mutation.of_fenchel_young import FENCHEL_YOUNG
 from tests.mutation.of_gaptron import GAPTRON
@@ -13,5 +17,6 @@ from tests.mutation.of_service import SERVICE
 from tests.mutation.of_store import STORE
 
 _FIRST_ORDER = (*GAPTRON, *PERCEPTRONS, *REGRESSION, *FENCHEL_YOUNG, *OUTPUT_SPACES)
-_LEARNERS = (*EXPLORATION, *_FIRST_ORDER, *SECOND_ORDER, *NEWTON)
-MUTATIONS = [mutation for errors in (*_LEARNERS, *SERVICE, *STORE, *ACCESS) for mutation in errors.mutations()]
+_LEARNERS = (*EXPLORATION, *ELIGIBLE, *_FIRST_ORDER, *SECOND_ORDER, *NEWTON)
+_SERVICE = (*CONTEXTS, *ACTIONS, *SERVICE, *STORE, *CHANGES, *ACCESS)
+MUTATIONS = [mutation for errors in (*_LEARNERS, *_SERVICE) for mutation in errors.mutations()]

@@ -111,9 +111,9 @@ EXPLORATION = (
         errors=(
             (
                 "bound ignored",
-                "within_bound_unchecked",
-                "bound / np.maximum(norms, 1.0)",
-                "1.0 / np.maximum(norms, 1.0)",
+                "Preparation",
+                "math.sqrt(0.75) * self.bound if self.intercept else self.bound",
+                "1.0",
             ),
         ),
     ),

@@ -174,16 +174,16 @@ GAPTRON = (
             (
                 "gap and rate added",
                 "_decide",
-                "max(gap_share(parameters.loss, s, top), rate)",
+                "max(gap_share(parameters.loss, s[:n], top), rate)",
                 "min(1.0, gap_share(parameters.loss, s, top) + rate)",
             ),
             (
                 "the gap only",
                 "_decide",
-                "max(gap_share(parameters.loss, s, top), rate)",
+                "max(gap_share(parameters.loss, s[:n], top), rate)",
                 "gap_share(parameters.loss, s, top)",
             ),
-            ("the rate only", "_decide", "max(gap_share(parameters.loss, s, top), rate)", "rate"),
+            ("the rate only", "_decide", "max(gap_share(parameters.loss, s[:n], top), rate)", "rate"),
             ("scores without the multiplier", "_score", "_multiplier(parameters, state)", "1.0"),
             ("explores under full information", "_schedule", "Schedule(0.0, 1.0, 0.0)", "Schedule(0.0, 1.0, 0.1)"),
             (

@@ -57,16 +57,16 @@ PERCEPTRONS = (
         errors=(
             (
                 "present claims in place of the stored ones",
-                "corrections",
+                "_correct_all",
                 "not nobody and s[label] >= 0.0",
                 "s[label] >= 0.0",
             ),
-            ("wrong answers update twice", "corrections", "not nobody and s[label] >= 0.0", "not nobody"),
-            ("corrects a claim already made", "corrections", "s[label] <= 0.0", "s[label] >= 0.0"),
-            ("correct claims update although known labels are unused", "corrections", "nobody or known", "True"),
+            ("wrong answers update twice", "_correct_all", "not nobody and s[label] >= 0.0", "not nobody"),
+            ("corrects a claim already made", "_correct_all", "s[label] <= 0.0", "s[label] >= 0.0"),
+            ("correct claims update although known labels are unused", "_correct_all", "nobody or known", "True"),
             (
                 "label served subtracted",
-                "corrections",
+                "_correct_all",
                 "coefficients[label] = 1.0",
                 "coefficients[label] = -1.0",
             ),
@@ -146,8 +146,13 @@ PERCEPTRONS = (
             "test_few_features_do_not_depend_on_the_scale_of_contexts",
         ),
         errors=(
-            ("sign of the log-weight update", "_learn", "float(leader(s) != y)", "-float(leader(s) != y)"),
-            ("the weak learner's answers in place of the boosted ones", "_answers", "leader(s)", "named"),
+            (
+                "sign of the log-weight update",
+                "_learn",
+                "float(leading_rival(rounds.eligible, t, s, NO_LABEL) != y)",
+                "-float(leading_rival(rounds.eligible, t, s, NO_LABEL) != y)",
+            ),
+            ("every member answers as the last one", "_scores", "scores.append(s)", "scores = [s] * (i + 1)"),
             ("features not divided by X", "_views", "few / self.problem.norm_bound", "few"),
         ),
     ),

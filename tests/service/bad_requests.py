@@ -3,9 +3,11 @@
 import math
 from urllib.parse import quote
 
+from tests.service.bad_changes import CHANGES
 from tests.service.bad_creations import CREATIONS, INVALID_NAMES
 from tests.service.refused import (
     FULL_INFORMATION,
+    LABEL_SET,
     LONG,
     MODEL,
     MOST_BYTES,
@@ -67,9 +69,58 @@ PREDICTIONS = [
     _predict(
         "distribution of rankings", "no-distribution", "include_distribution", model=RANKING, include_distribution=True
     ),
+    _predict("no eligible label", "out-of-range", "eligible", eligible=[]),
+    _predict("eligible label unknown", "unknown-label", "eligible.1", eligible=["red", "purple"]),
+    _predict("eligible label twice", "duplicate-labels", "eligible", eligible=["red", "red"]),
+    _predict("eligible label as number", "wrong-type", "eligible.0", eligible=[1]),
+    _predict("eligible as text", "wrong-type", "eligible", eligible="red"),
+    _predict("eligible labels of rankings", "eligible-unsupported", "eligible", model=RANKING, eligible=["red"]),
+    _predict("baseline of rankings", "eligible-unsupported", "baseline", model=RANKING, baseline="red"),
+    _predict("no slots", "out-of-range", "top", top=0),
+    _predict("too many slots", "out-of-range", "top", top=101),
+    _predict("slots as text", "wrong-type", "top", top="2"),
+    _predict("slots as flag", "wrong-type", "top", top=True),
+    _predict("more slots than labels", "too-few-choices", "top", top=5),
+    _predict("more slots than eligible labels", "too-few-choices", "top", top=2, eligible=["red"]),
+    _predict("slots of rankings", "top-unsupported", "top", model=RANKING, top=2),
+    _predict("slots of sets", "top-unsupported", "top", model=LABEL_SET, top=2),
+    _predict("slots: distribution", "no-distribution", "include_distribution", top=2, include_distribution=True),
+    _predict("baseline unknown", "unknown-label", "baseline", baseline="purple"),
+    _predict("baseline not eligible", "invalid-request", "baseline", baseline="red", eligible=["blue"]),
+    _predict("baseline as number", "wrong-type", "baseline", baseline=1),
+    _predict("policy of an online model", "wrong-mode", "policy", policy={"red": 1.0}),
+    _predict("policy with zero", "out-of-range", "policy.red", policy={"red": 0.0, "blue": 1.0}),
+    _predict("policy with text", "wrong-type", "policy.red", policy={"red": "1"}),
+    _post(
+        "batch: contexts and items",
+        "/predict/batch",
+        {"model": MODEL, "contexts": [X], "items": [{}]},
+        422,
+        "invalid-request",
+        "items",
+    ),
+    _post(
+        "batch: ids beside items",
+        "/predict/batch",
+        {"model": MODEL, "prediction_ids": ["a"], "items": [{}]},
+        422,
+        "invalid-request",
+        "prediction_ids",
+    ),
+    _post("batch: no contexts", "/predict/batch", {"model": MODEL}, 422, "missing-field", "contexts"),
+    _post("batch: no items", "/predict/batch", {"model": MODEL, "items": []}, 422, "out-of-range", "items"),
     _post("predict: no model", "/predict", {"context": X}, 422, "missing-field", "model"),
     _post("predict: no context", "/predict", {"model": MODEL}, 422, "missing-field", "context"),
     *(_predict(f"model {case}", "invalid-name", "model", model=name) for case, name in INVALID_NAMES.items()),
+]
+
+
+EXPLANATIONS = [
+    _post("explain: unknown model", "/models/nobody/explain", {"context": X}, 404, "model-not-found", "name"),
+    _post("explain: no context", f"/models/{MODEL}/explain", {}, 422, "missing-field", "context"),
+    _post("explain: short", f"/models/{MODEL}/explain", {"context": [1.0]}, 422, "wrong-context-length", "context"),
+    _post("explain: too long", f"/models/{MODEL}/explain", {"context": [1.0] * 3}, 422, "norm-exceeded", "context"),
+    _post("explain: id", f"/models/{MODEL}/explain", {"prediction_id": "a"}, 422, "unknown-field", "prediction_id"),
 ]
 
 
@@ -95,7 +146,17 @@ FEEDBACK = [
     _judge("correct as number", "wrong-type", "correct", correct=1),
     _judge("correct as text", "wrong-type", "correct", correct="true"),
     _judge("correct as list", "wrong-type", "correct", correct=[True]),
-    _judge("unknown field", "unknown-field", "reward", correct=True, reward=1.0),
+    _judge("unknown field", "unknown-field", "colour", correct=True, colour="red"),
+    _judge("reward for a learner of bits", "reward-not-accepted", "reward", reward=0.5),
+    _judge("reward of 1 for a learner of bits", "reward-not-accepted", "reward", reward=1.0),
+    _judge("reward with correct", "reward-not-alone", "reward", correct=True, reward=1.0),
+    _judge("reward with a label", "reward-not-alone", "reward", true_label="red", reward=1.0),
+    _judge("reward with labels", "reward-not-alone", "reward", true_labels=["red"], reward=1.0),
+    _judge("reward below 0", "out-of-range", "reward", reward=-0.1),
+    _judge("reward above 1", "out-of-range", "reward", reward=1.1),
+    _judge("reward as text", "wrong-type", "reward", reward="0.5"),
+    _judge("reward as flag", "wrong-type", "reward", reward=True),
+    _judge("not activated", "not-activated", "prediction_id", status=409, prediction_id=f"{MODEL}:off", correct=True),
     _judge("id as number", "wrong-type", "prediction_id", correct=True, prediction_id=7),
     _judge("id null", "wrong-type", "prediction_id", correct=True, prediction_id=None),
     _judge("id without a model", "invalid-name", "prediction_id", correct=True, prediction_id="open"),
@@ -125,6 +186,30 @@ FEEDBACK = [
         for case, name in INVALID_NAMES.items()
         if case != "colon"
     ),
+]
+
+
+ACTIVATIONS = [
+    _post("activate: no id", "/activate", {}, 422, "missing-field", "prediction_id"),
+    _post("activate: id null", "/activate", {"prediction_id": None}, 422, "wrong-type", "prediction_id"),
+    _post("activate: id without a model", "/activate", {"prediction_id": "a"}, 422, "invalid-name", "prediction_id"),
+    _post("activate: unknown field", "/activate", {"prediction_id": f"{MODEL}:a", "on": 1}, 422, "unknown-field", "on"),
+    _post(
+        "activate: unknown", "/activate", {"prediction_id": f"{MODEL}:no"}, 404, "prediction-not-found", "prediction_id"
+    ),
+    _post(
+        "activate: unknown model", "/activate", {"prediction_id": "nobody:a"}, 404, "model-not-found", "prediction_id"
+    ),
+    _post(
+        "activate: late",
+        "/activate",
+        {"prediction_id": f"{MODEL}:off-expired"},
+        404,
+        "prediction-expired",
+        "prediction_id",
+    ),
+    _predict("activation as number", "wrong-type", "activated", activated=1),
+    _predict("activation null", "wrong-type", "activated", activated=None),
 ]
 
 
@@ -176,4 +261,4 @@ BODIES = [
 ]
 
 
-REFUSED = [*PREDICTIONS, *FEEDBACK, *CREATIONS, *READS, *BODIES]
+REFUSED = [*PREDICTIONS, *EXPLANATIONS, *FEEDBACK, *ACTIVATIONS, *CREATIONS, *CHANGES, *READS, *BODIES]

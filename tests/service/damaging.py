@@ -36,7 +36,7 @@ from tests.service.sample_models import (
 from tests.service.store.format_3 import encode_blocks_3
 from tests.service.workers import START, Clock
 
-SPARSE = {"kind": "sparse", "size": 50, "norm": "unit"}
+SPARSE = {"kind": "sparse", "size": 50, "norm": "unit", "intercept": False}
 KINDS: dict[str, dict[str, Any]] = {
     "dense": {"learner": SOBA_DIAGONAL},
     "sparse": {"learner": SOBA_DIAGONAL, "features": SPARSE},
@@ -127,7 +127,7 @@ def sound_fold(model: Model, entries: Sequence[LogEntry], bad: set[int]) -> list
     state = model.learner.init()
     for number, record in enumerate(one_by_one(entries), 1):
         if number not in bad:
-            state = model.learner.fold(state, model.format.decode_rounds([record]))
+            state = model.learner.fold(state, model.rounds_of(model.format.rows([record])))
     return bits(state)
 
 

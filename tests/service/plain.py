@@ -14,7 +14,6 @@ class Expected:
 
     answer: dict[str, Any]
     given: list[float]  # the context that the client sent
-    seen: list[float]  # the context that the learner received
     made_at: float
     outcome: dict[str, Any] | None = None  # correct, true_label and round, after feedback
 
@@ -52,7 +51,7 @@ class Life:
             return 404, "prediction-expired"
         prediction.outcome = {"correct": correct, "true_label": truth, "round": self.rounds + 1}
         drawn = {key: prediction.answer[key] for key in ("label", "propensity", "rounds_seen")}
-        self.replay.add(drawn | prediction.outcome | {"context": prediction.seen})
+        self.replay.add(drawn | prediction.outcome | {"context": prediction.given})
         return 200, "recorded"
 
 

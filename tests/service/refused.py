@@ -40,6 +40,12 @@ class Refused(NamedTuple):
     content_type: str = "application/json"
     in_chunks: bool = False
 
+    @property
+    def headers(self) -> dict[str, str]:
+        """The headers of the request."""
+        headers = {} if self.content is None else {"content-type": self.content_type}
+        return headers | ({"if-match": "*"} if self.method == "PATCH" else {})
+
     def stream(self) -> AsyncIterator[bytes] | bytes | None:
         """Return the body; as chunks without a declared length if `in_chunks`."""
         return _pieces(self.content) if self.in_chunks and self.content is not None else self.content

@@ -12,7 +12,7 @@ import numpy as np
 
 from learners.answers import draw_answers, uniforms_per_answer
 from learners.base import NO_LABEL, AnyLearner, Contexts, Problem, Rounds
-from learners.mathematics.norms import within_bound
+from learners.mathematics.preparation import Preparation, prepare
 from learners.registry import ALL_LEARNERS
 from service.compute import Compute
 from service.models.model import Limits, Model, new_model, stored_model
@@ -39,7 +39,7 @@ LEARNER_CHOICES = [SOBA_DIAGONAL, GAPTRON, SOBA, UNIFORM]
 
 def definition(name: str, **fields: Any) -> dict[str, Any]:
     """Return the request body that creates a model of four labels and three features."""
-    features = {"kind": "dense", "size": SIZE, "norm": "unit"}
+    features = {"kind": "dense", "size": SIZE, "norm": "unit", "intercept": False}
     return {"name": name, "labels": LABELS, "features": features, "learner": SOBA_DIAGONAL} | fields
 
 
@@ -101,7 +101,7 @@ def sequential_fold(model: Model, entries: Sequence[LogEntry]) -> Any:
     assert model.format.table(records)["round"].tolist() == list(range(1, len(records) + 1))
     state = model.learner.init()
     for record in records:
-        state = model.learner.fold(state, model.format.decode_rounds([record]))
+        state = model.learner.fold(state, model.rounds_of(model.format.rows([record])))
     return state
 
 
@@ -131,15 +131,21 @@ def bits(state: Any) -> list[bytes]:
 def learner_of(model: dict[str, Any]) -> AnyLearner:
     """Build the learner that the answer of `GET /models/{name}` describes."""
     features, choice = model["features"], dict(model["learner"])
-    problem = Problem(len(model["labels"]), features["size"], features["norm_bound"])
+    problem = Problem(len(model["labels"]), features["size"] + features["intercept"], features["norm_bound"])
     learner: AnyLearner = ALL_LEARNERS[choice.pop("algorithm")](problem=problem, **choice)
     return learner
 
 
-def distribution_of(learner: AnyLearner, state: Any, context: Sequence[float]) -> list[float]:
-    """Return the label probabilities for a context as sent to a model with norm policy `unit`."""
-    row = within_bound(Contexts.dense([context]), "unit", learner.problem.norm_bound)
-    probabilities: list[float] = learner.decide(state, row).distributions[0].tolist()
+def prepared(model: dict[str, Any], context: Sequence[float]) -> Contexts:
+    """Return a dense context as the learner sees it; `model` is the answer of `GET /models/{name}`."""
+    features = model["features"]
+    preparation = Preparation(features["norm"], features["norm_bound"], features["intercept"], features["size"])
+    return prepare(Contexts.dense([context]), preparation)
+
+
+def distribution_of(learner: AnyLearner, state: Any, context: Contexts) -> list[float]:
+    """Return the label probabilities for a prepared context."""
+    probabilities: list[float] = learner.decide(state, context).distributions[0].tolist()
     return probabilities
 
 
@@ -154,23 +160,24 @@ class Replay:
 
     def __init__(self, model: dict[str, Any], tolerance: float = 0.0) -> None:
         self._tolerance = tolerance
+        self._model = model
         self.learner = learner_of(model)
         self.labels: list[str] = model["labels"]
         self.states = [self.learner.init()]  # after each round
 
     def distribution(self, context: Sequence[float]) -> list[float]:
         """Return the label probabilities after all rounds, for a context as a client sends it."""
-        return distribution_of(self.learner, self.states[-1], context)
+        return distribution_of(self.learner, self.states[-1], prepared(self._model, context))
 
     def add(self, line: dict[str, Any]) -> None:
         """Fold a line of the log, after checking its propensity against the state that made the prediction."""
         assert line["round"] == len(self.states)
-        seen, context = self.states[line["rounds_seen"]], Contexts.dense([line["context"]])
+        seen, context = self.states[line["rounds_seen"]], prepared(self._model, line["context"])
         label = self.labels.index(line["label"])
         decisions = self.learner.decide(seen, context)
         assert math.isclose(decisions.distributions[0, label], line["propensity"], rel_tol=self._tolerance)
         truth = NO_LABEL if line["true_label"] is None else self.labels.index(line["true_label"])
-        one = Rounds(
+        one = Rounds.of_bits(
             contexts=context,
             labels=np.array([label]),
             propensities=np.array([line["propensity"]]),

@@ -1,6 +1,7 @@
 """Workers in the test process: the whole application, with its clock, randomness and ids set by the test."""
 
 import itertools
+import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -48,7 +49,7 @@ async def worker(
     now, rng, new_id = clock or Clock(), np.random.default_rng(seed), numbered(f"w{next(_workers)}")
 
     def environment(store: Store, compute: Compute) -> Environment:
-        return Environment(store, compute, now, rng, new_id)
+        return Environment(store, compute, now, rng, new_id, store_offset=lambda: now() - time.time())
 
     patient = {"store_timeout_seconds": 10.0} | settings  # test machines may be busy
     app = create_app(Settings(store_url=store_url, host="127.0.0.1", **patient), environment)

@@ -12,7 +12,7 @@ from service.access.keys import SCOPES, Scope
 from service.api.middleware.access import need_of
 from service.app import create_app
 from service.settings import Settings
-from service.store.redis.api_keys import ApiKeyTable
+from service.store.access.api_keys import ApiKeyTable
 from service.store.redis.redis_store import RedisStore
 from tests.service.keyed import bearer, key_admin_at
 from tests.service.sample_models import definition
@@ -30,7 +30,9 @@ BODIES: dict[str, Any] = {  # request bodies about a model; other operations nam
     "/predict/batch": lambda name: {"model": name, "contexts": [X], "include_distribution": True},
     "/feedback": lambda name: {"prediction_id": f"{name}:made", "correct": True},
     "/feedback/batch": lambda name: {"feedback": [{"prediction_id": f"{name}:made", "correct": True}]},
+    "/activate": lambda name: {"prediction_id": f"{name}:made"},
     "/models": definition,
+    "/models/{name}/explain": lambda _: {"context": X},
 }
 UNNAMED = {"/learners", "/metrics"}
 """Operations that require a key but concern no model."""

@@ -14,8 +14,8 @@ from service.app import create_app
 from service.compute import Compute
 from service.environment import Environment
 from service.settings import Settings
+from service.store.access.api_keys import ApiKeyTable
 from service.store.base import Store
-from service.store.redis.api_keys import ApiKeyTable
 from service.store.redis.redis_store import RedisStore
 from tests.service.keyed import bearer, key_admin_at
 from tests.service.workers import Clock, numbered, worker

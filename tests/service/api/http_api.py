@@ -29,9 +29,23 @@ class Api:
         """Get a resource."""
         return await self._client.get(self._prefix + path, params=query)
 
+    async def patch(self, path: str, version: str = "*", **body: Any) -> httpx2.Response:
+        """Change a resource of this version."""
+        return await self._client.patch(self._prefix + path, json=body, headers={"If-Match": version})
+
     async def delete(self, path: str) -> httpx2.Response:
         """Delete a resource."""
         return await self._client.delete(self._prefix + path)
+
+    async def change(self, tag: str | None, **body: Any) -> httpx2.Response:
+        """Change the test's model, if its ETag is this one."""
+        headers = {} if tag is None else {"If-Match": tag}
+        return await self._client.patch(f"{self._prefix}/models/{self.name}", json=body, headers=headers)
+
+    async def tag(self) -> str:
+        """Return the ETag of the test's model."""
+        tag: str = (await self.get(f"/models/{self.name}")).headers["etag"]
+        return tag
 
     async def create(self, **fields: Any) -> httpx2.Response:
         """Create the test's model."""

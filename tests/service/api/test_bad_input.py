@@ -26,9 +26,8 @@ class Stage(NamedTuple):
 
     def send(self, request: Refused) -> httpx2.Response:
         """Send a request unchanged."""
-        headers = {} if request.content is None else {"content-type": request.content_type}
         return self.runner.run(
-            self.client.request(request.method, request.path, content=request.stream(), headers=headers)
+            self.client.request(request.method, request.path, content=request.stream(), headers=request.headers)
         )
 
     def post(self, path: str, **body: Any) -> None:
@@ -47,7 +46,7 @@ class Stage(NamedTuple):
 
 async def prepare(store_url: str) -> None:
     """Create the models, and a prediction whose window has closed when the tests begin."""
-    features = {"kind": "dense", "size": 3, "norm": "reject"}
+    features = {"kind": "dense", "size": 3, "norm": "reject", "intercept": False}
     full = {"algorithm": "gaptron", "information": "full"}
     async with worker(store_url, Clock(START - 61.0)) as client:
         for path, body in [
@@ -56,6 +55,7 @@ async def prepare(store_url: str) -> None:
             ("/models", definition(LABEL_SET, learner={"algorithm": "fenchel-young-multilabel"})),
             ("/models", definition(RANKING, learner={"algorithm": "fenchel-young-ranking"})),
             ("/predict", {"model": MODEL, "context": X, "prediction_id": "expired"}),
+            ("/predict", {"model": MODEL, "context": X, "prediction_id": "off-expired", "activated": False}),
         ]:
             assert (await client.post(path, json=body)).status_code < 300
 
@@ -78,6 +78,7 @@ def stage(store_url: str) -> Iterator[Stage]:
             (RANKING, "open"),
         ]:
             built.post("/predict", model=name, context=X, prediction_id=own)
+        built.post("/predict", model=MODEL, context=X, prediction_id="off", activated=False)
         built.post("/feedback", prediction_id=f"{MODEL}:closed", correct=True)
         yield built._replace(baseline=built.everything())
         runner.run(context.__aexit__(None, None, None))

@@ -74,7 +74,7 @@ def given_value(request: Refused, field: str) -> Any:
 @pytest.mark.parametrize("request_", REFUSED, ids=lambda request: request.id)
 def test_a_refusal_names_field_and_value(stage: Stage, request_: Refused) -> None:
     """The detail begins with the field, shows the value, and has no wording of a library."""
-    response = stage.send(request_.method, request_.path, request_.content, **{"content-type": request_.content_type})
+    response = stage.send(request_.method, request_.path, request_.content, **request_.headers)
     if response.status_code < 400:
         return  # this request needs the predictions of test_bad_input
     problem = response.json()
@@ -138,9 +138,10 @@ def test_a_context_of_another_kind_gets_an_example(stage: Stage, model: str, con
     assert item.json()["predictions"][0]["detail"].startswith(detail)
 
 
+KINDS = '"dense", "named", "none" or "sparse"'
 CREATIONS: list[tuple[dict[str, Any], str]] = [
-    ({"features": {"size": 3}}, 'features.kind: missing; must be "dense" or "sparse"'),
-    ({"features": {"kind": "dens", "size": 3}}, 'features.kind: got "dens"; must be "dense" or "sparse"'),
+    ({"features": {"size": 3}}, f"features.kind: missing; must be {KINDS}"),
+    ({"features": {"kind": "dens", "size": 3}}, f'features.kind: got "dens"; must be {KINDS}'),
     (
         {"learner": "squarcb"},
         'learner.algorithm: got "squarcb"; did you mean "squarecb"? Known algorithms: adaboost-olm, ',
@@ -181,7 +182,7 @@ def test_a_bare_name_is_short_for_an_algorithm(stage: Stage, algorithm: str) -> 
 
 
 BROKEN: list[tuple[bytes, str]] = [
-    (b"", 'the body: missing; must be an object with "model" and "context"'),
+    (b"", 'the body: missing; must be an object with "model"'),
     (b"{a:1}", "the body is not JSON: expected a member's name in double quotes at character 1"),
     (b'{"a" 1}', "the body is not JSON: expected a colon after the member's name at character 5"),
     (b"[1 2]", "the body is not JSON: expected a comma or the end of the list or object at character 3"),

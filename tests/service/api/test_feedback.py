@@ -14,7 +14,8 @@ async def test_feedback_is_recorded_once_and_then_a_duplicate(api: Api, correct:
     await api.create()
     prediction_id = body_of(await api.predict(), 200)["prediction_id"]
     first = body_of(await api.judge(prediction_id, correct=correct), 200)
-    assert first == {"prediction_id": prediction_id, "correct": correct, "status": "recorded", "round": 1}
+    said = {"correct": correct, "reward": float(correct)}
+    assert first == {"prediction_id": prediction_id, "status": "recorded", "round": 1} | said
     assert body_of(await api.judge(prediction_id, correct=correct), 200) == first | {"status": "duplicate"}
     problem_of(await api.judge(prediction_id, correct=not correct), 409, "feedback-conflict", "correct")
     model = await api.model()

@@ -2,8 +2,6 @@
 
 from datetime import datetime
 
-import pytest
-
 from learners.registry import ALL_LEARNERS
 from tests.service.api.http_api import Api, body_of, problem_of
 from tests.service.sample_models import some_contexts
@@ -24,15 +22,17 @@ async def test_the_log_is_read_a_page_at_a_time(api: Api) -> None:
 
 
 async def test_a_line_of_the_log_matches_the_answer(api: Api) -> None:
-    """A round has the answer's label, propensity and rounds seen, the context as the learner saw it, and both times."""
+    """A round has the answer's label, propensity and rounds seen, the context as it was sent, and both times."""
     await api.create()
     answer = body_of(await api.predict([3.0, 4.0, 0.0]), 200)
     await api.judge(answer["prediction_id"], correct=False)
     (line,) = await api.rounds()
-    assert line.pop("context") == pytest.approx([0.6, 0.8, 0.0])
+    assert line.pop("context") == [3.0, 4.0, 0.0]
     assert [datetime.fromisoformat(line.pop(f"{at}_at")).timestamp() for at in ("predicted", "feedback")] == [START] * 2
     same = {key: answer[key] for key in ("prediction_id", "label", "propensity", "rounds_seen")}
-    assert line == {"round": 1, "correct": False, "true_label": None, "labels": None, "true_labels": None} | same
+    none = dict.fromkeys(("true_label", "labels", "true_labels", "actions", "action_count", "eligible"))
+    outcome = {"outcome": "feedback", "correct": False, "reward": 0.0}
+    assert line == {"round": 1, "holdout": False} | none | outcome | same
 
 
 # --- the rest

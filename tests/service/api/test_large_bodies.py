@@ -33,7 +33,7 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[asyncio.R
 def send(running: tuple[asyncio.Runner, httpx2.AsyncClient], request: Refused, content: bytes) -> httpx2.Response:
     """Send a request with another body."""
     runner, client = running
-    headers = {"content-type": request.content_type}
+    headers = request.headers
     return runner.run(client.request(request.method, request.path, content=content, headers=headers))
 
 

@@ -7,17 +7,22 @@ import httpx2
 import pytest
 from fastapi import FastAPI
 
-from service import errors
+from service import errors, input_errors
 from service.api.responses import problem_types, problems
 from service.schemas.problems import Problem
 
-ERRORS = [cls for _, cls in inspect.getmembers(errors, inspect.isclass) if issubclass(cls, errors.WagerError)]
+_CLASSES = dict(inspect.getmembers(errors, inspect.isclass)) | dict(inspect.getmembers(input_errors, inspect.isclass))
+ERRORS = [cls for _, cls in sorted(_CLASSES.items()) if issubclass(cls, errors.WagerError)]
 LEAVES = [cls for cls in ERRORS if not cls.__subclasses__()]
 
 
 def ancestors_in_docstring() -> dict[str, str]:
-    """Return each error's parent, as drawn in the docstring of `service.errors`."""
-    lines = [line for line in (errors.__doc__ or "").splitlines() if "Error" in line]
+    """Return each error's parent, as drawn in the docstrings of `service.errors` and `service.input_errors`."""
+    return _drawn(errors.__doc__ or "") | _drawn(input_errors.__doc__ or "")
+
+
+def _drawn(docstring: str) -> dict[str, str]:
+    lines = [line for line in docstring.splitlines() if re.search(r"\wError\b", line)]
     parents, path = {}, [lines[0]]
     for line in lines[1:]:
         match = re.match(r"([│├└─ ]+)(\w+Error)", line)
@@ -29,7 +34,7 @@ def ancestors_in_docstring() -> dict[str, str]:
 
 
 def test_the_docstring_shows_the_tree_of_errors() -> None:
-    """The docstring of `service.errors` shows every error under its parent."""
+    """The docstrings of the modules of errors show every error under its parent."""
     actual = {cls.__name__: cls.__bases__[0].__name__ for cls in ERRORS if cls is not errors.WagerError}
     assert ancestors_in_docstring() == actual
 

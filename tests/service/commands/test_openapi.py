@@ -116,7 +116,8 @@ def test_every_example_is_valid(operation: Operation) -> None:
 async def test_the_examples_work(client: httpx2.AsyncClient) -> None:
     """A running service gives the answers on the page to the examples, sent in order."""
     named = {each.about["operationId"]: each for each in OPERATIONS}
-    story = ["create_model", "predict", "feedback", "predict_batch", "feedback_batch", "get_model", "delete_model"]
+    story = ["create_model", "predict", "feedback", "explain", "predict_batch", "feedback_batch", "get_model"]
+    story.append("delete_model")
     for operation in (named[each] for each in story):
         path = operation.path.format(name="tickets")
         content = example(operation, "For example")

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from service.errors import HyperparameterError
+from service.input_errors import HyperparameterError
 from service.models.model import Limits, Model, new_model, stored_model
 from service.schemas.models import ModelDefinition
 from service.store.stored_models import ModelKey, StoredModel

@@ -14,10 +14,10 @@ from service.store.stored_models import ModelKey
 from tests.service.sample_models import definition
 from tests.service.workers import START
 
-UNIT = {"fastcb", "squarecb", "epsilon-greedy-ridge", "uniform"}
-"""The learners whose published results use unit contexts."""
+SCALE_FREE = {"fastcb", "squarecb", "uniform"}
+"""The learners that need no norm policy."""
 
-POLICIES = {name: "unit" if name in UNIT else "scale" for name in ALL_LEARNERS} | {"adahedge": "reject"}
+POLICIES = {name: "none" if name in SCALE_FREE else "scale" for name in ALL_LEARNERS} | {"adahedge": "reject"}
 
 ANSWERS = ["no", "yes", "abstain"]
 
@@ -35,14 +35,16 @@ async def test_a_new_model_has_the_norm_policy_of_its_learner(
     """The default policy is answered, listed and stored, so later defaults do not change it; a given policy is kept."""
     created = await create(client, name, algorithm)
     assert created.status_code == 201, created.text
-    assert created.json()["features"] == {"kind": "dense", "size": 3, "norm": POLICIES[algorithm], "norm_bound": 1.0}
+    defaults = {"norm": POLICIES[algorithm], "norm_bound": 1.0, "intercept": algorithm != "adahedge"}
+    assert created.json()["features"] == {"kind": "dense", "size": 3} | defaults
     stored = await store.get_model(name)
     assert stored is not None
-    assert json.loads(stored.definition)["features"]["norm"] == POLICIES[algorithm]
+    assert json.loads(stored.definition)["features"] == created.json()["features"]
     listed = {each["algorithm"]: each for each in (await client.get("/learners")).json()["learners"]}
     assert listed[algorithm]["norm"] == POLICIES[algorithm]
+    assert listed[algorithm]["intercept"] is defaults["intercept"]
     assert listed[algorithm]["norm_bound_on"] == ("entries" if algorithm == "adahedge" else "length")
-    for norm in ("unit", "scale", "reject"):
+    for norm in ("none", "unit", "scale", "reject"):
         given = await create(client, f"{name}.{norm}", algorithm, norm=norm)
         assert given.json()["features"]["norm"] == norm
 
@@ -50,12 +52,12 @@ async def test_a_new_model_has_the_norm_policy_of_its_learner(
 async def test_a_stored_definition_keeps_its_norm_policy(
     client: httpx2.AsyncClient, store: RedisStore, name: str
 ) -> None:
-    """A stored definition without a norm means `unit`; a bound that is refused today still opens."""
+    """A stored definition without a norm means `unit` without an intercept; a bound refused today still opens."""
     features = {"kind": "dense", "size": 3, "norm_bound": 5.0}
     body = definition(name, features=features, labels=ANSWERS, learner={"algorithm": "adahedge"})
     assert await store.create_model(ModelKey(name, "first"), json.dumps(body), START)
     model = (await client.get(f"/models/{name}")).json()
-    assert model["features"] == features | {"norm": "unit"}
+    assert model["features"] == features | {"norm": "unit", "intercept": False}
     answer = await client.post("/predict", json={"model": name, "context": [7.0, 1.0, 2.0]})
     assert answer.status_code == 200, answer.text
 

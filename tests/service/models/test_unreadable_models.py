@@ -132,7 +132,7 @@ def apply_damage(url: str, damage: Damage, name: str = "b") -> None:
 POSSIBLY_NEWER = {"unknown algorithm", "unknown hyperparameter"}
 """Damage that a later version may have written, and that is therefore reported as `newer-version`."""
 
-DETAIL_ONLY = {"warnings", "labels", "guarantee", "damaged_rounds", "damage"}
+DETAIL_ONLY = {"changes", "retired_labels", "warnings", "labels", "guarantee", "damaged_rounds", "damage"}
 """Fields that a list leaves out."""
 
 

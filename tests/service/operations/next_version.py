@@ -7,6 +7,7 @@ import importlib
 
 VERSIONS = [
     ("service.store.records.layout", "VERSION"),
+    ("service.store.redis.entry_codec", "CHANGE_VERSION"),
     ("service.store.redis.snapshot_parts", "SNAPSHOT_VERSION"),
     ("service.replicas.statistics", "STATISTICS_VERSION"),
 ]

@@ -151,5 +151,6 @@ def test_an_older_worker_changes_no_newer_data(url: str, tmp_path: Path) -> None
         assert state_of(newer, "shared") == final
         assert json.loads(newer.get("/models/shared").text)["damaged_rounds"] == 0
         answer = judge(newer, "shared:open").json() | {"prediction_id": ""}
-        assert answer == {"prediction_id": "", "correct": True, "status": "recorded", "round": ROUNDS + 1}
+        said = {"correct": True, "reward": 1.0}
+        assert answer == {"prediction_id": "", "status": "recorded", "round": ROUNDS + 1} | said
         assert state_of(newer, "shared") == replayed(newer, "shared")

@@ -14,6 +14,7 @@ import httpx2
 import numpy as np
 import pytest
 
+from learners.base import Contexts
 from learners.codec import encode_state
 from service.models.model import stored_model
 from service.store.base import LogEntry
@@ -51,6 +52,7 @@ class Acknowledged(NamedTuple):
 
     prediction_id: str
     correct: bool
+    reward: float
     status: str
     round: int
 
@@ -193,7 +195,8 @@ async def check_states(wager: Wager, crowd: Crowd, truth: Truth) -> None:
                 body = {"model": crowd.name, "context": context, "include_distribution": True}
                 answer = (await client.post("/predict", json=body)).json()
                 assert answer["rounds_seen"] == len(truth.entries)
-                assert list(answer["distribution"].values()) == distribution_of(model.learner, state, context)
+                seen = model.prepared(Contexts.dense([context]))
+                assert list(answer["distribution"].values()) == distribution_of(model.learner, state, seen)
     if truth.snapshot is not None:
         prefix = sequential_fold(model, truth.entries[: truth.snapshot.rounds])
         assert truth.snapshot.state == encode_state(model.learner, prefix)

@@ -11,6 +11,7 @@ from learners.codec import encode_state
 from service.store import keys
 from service.store.base import Seen, Snapshot, Tail
 from service.store.redis.redis_store import RedisStore
+from service.store.stored_models import ModelKey
 from tests.service.damaging import played
 from tests.service.sample_models import definition, whole_log
 from tests.service.store.samples import WINDOW, sample_predictions
@@ -26,6 +27,12 @@ NEWER: dict[str, list[Any]] = {
     "an old entry with a further field": ["p", "b", "r", "x", "s", "z"],
     "another field": ["t", "r", "v", 4, "p", "b", "x", "x"],
 }
+
+
+async def add_newer_change(store: RedisStore, key: ModelKey, entry: str) -> None:
+    """Add a change of a newer version to the log and to the history of a model."""
+    await store.command("XADD", keys.log(*key), entry, *NEWER["a change"])
+    await store.command("HSET", keys.model(key.name), "changes", 1, "history", '{"at":1.0,"later":1}\n')
 
 
 @pytest.fixture
@@ -60,8 +67,7 @@ async def test_a_change_stops_predictions_but_no_feedback(
     stored = await store.get_model(name)
     assert stored is not None
     log = keys.log(*stored.key)
-    await store.command("XADD", log, f"{before}-1", *NEWER["a change"])
-    await store.command("HINCRBY", keys.model(name), "changes", 1)
+    await add_newer_change(store, stored.key, f"{before}-1")
     for client in two:
         refused = await predict(client, name)
         assert (refused.status_code, refused.json()["type"]) == (503, "urn:wager:problem:newer-version")
@@ -87,8 +93,7 @@ async def test_a_change_of_one_model_does_not_affect_others(
         await two[0].post("/models", json=definition(each))
     stored = await store.get_model(name)
     assert stored is not None
-    await store.command("XADD", keys.log(*stored.key), "0-1", *NEWER["a change"])
-    await store.command("HINCRBY", keys.model(name), "changes", 1)
+    await add_newer_change(store, stored.key, "0-1")
     assert (await predict(two[0], name)).status_code == 503
     assert (await predict(two[0], f"{name}-other")).status_code == 200
 
@@ -158,8 +163,7 @@ async def test_a_snapshot_with_a_change_is_not_loaded(
 ) -> None:
     """The snapshot is refused even if the log has lost the change, as this version cannot know its effect."""
     model = await played(store, name, "dense", 3, None)
-    await store.command("XADD", keys.log(*model.key), "3-1", *NEWER["a change"])
-    await store.command("HINCRBY", keys.model(name), "changes", 1)
+    await add_newer_change(store, model.key, "3-1")
     state = bytes(encode_state(model.learner, model.learner.init()))
     assert await store.save_snapshot(model.key, Snapshot(3, state, change_count=1), 0) == 3
     await store.command("DEL", keys.log(*model.key))

@@ -17,7 +17,7 @@ async def test_a_fold_that_may_enlarge_the_state_counts_its_copy(
 ) -> None:
     """Copying a large state takes long, so it must not run in the event loop; a state of full size is not copied."""
     choice = {"algorithm": "fastcb", "max_features": most}
-    model = await make_model(store, name, learner=choice, features={"kind": "dense", "size": 1000})
+    model = await make_model(store, name, learner=choice, features={"kind": "dense", "size": 1000, "intercept": False})
     replica, costs, run = Replica(model, store, COMPUTE), list[int](), COMPUTE.run_costly
     await replica.catch_up()
     replica._folded = True

@@ -91,7 +91,8 @@ async def test_a_snapshot_of_a_newer_version_is_not_ignored(store: RedisStore, n
         ('"soba-diagonal"', '"soba-diagonel"', NewerVersionError),
         ('"algorithm"', '"later":1,"algorithm"', NewerVersionError),
         ('"kind":"dense"', '"kind":"later"', NewerVersionError),
-        ('"labels":', '"lobels":', StoreCorruptError),
+        ('"labels":', '"lobels":', NewerVersionError),
+        ('"labels":["red","green"', '"labels":["red","red"', StoreCorruptError),
         ("{", "", StoreCorruptError),
     ],
 )

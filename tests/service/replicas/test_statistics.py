@@ -1,6 +1,5 @@
 """The laws of statistics: a fold over the log that counts correctly, with the same bits for any division of the log."""
 
-import dataclasses
 import json
 import math
 from typing import Any
@@ -16,13 +15,13 @@ from service.replicas.statistics import (
     PROPENSITY_BOUNDS,
     SLOTS,
     STATISTICS_VERSION,
-    RoundStatistics,
     StatisticsAccumulator,
     counted_rounds,
     decode_statistics,
 )
 from service.store.records.answer_codec import label_codec
 from service.store.records.context_codec import DenseCodec
+from service.store.records.layout import EXPIRED
 from service.store.records.records import NewPredictions, RecordFormat
 from tests.service.store.samples import as_round
 
@@ -161,14 +160,27 @@ def test_statistics_of_a_newer_version_are_unknown() -> None:
     assert counting.known
 
 
-def test_the_first_release_can_read_statistics() -> None:
-    """Statistics have only the fields that 0.1.0 reads, plus `uncounted` if rounds were left out."""
+def test_statistics_of_the_first_release_have_rewards_of_0_and_1() -> None:
+    """Statistics without a version have no sums of rewards: those of the correct rounds equal them."""
     counting = statistics()
     counting.take(FORM.table(RECORDS))
-    known = [field.name for field in dataclasses.fields(RoundStatistics) if field.name != "uncounted"]
-    assert list(json.loads(counting.counts().encode())) == known
-    counting.restart(b"", 5)
-    assert list(json.loads(counting.counts().encode())) == [*known, "uncounted"]
+    written = json.loads(counting.counts().encode())
+    assert written.pop("version") == STATISTICS_VERSION
+    for new in ("reward", "reward_weights", "expired"):
+        del written[new]
+    assert decode_statistics(json.dumps(written).encode()) == counting.counts()
+
+
+def test_rewards_are_summed_and_expired_rounds_have_no_delay() -> None:
+    """The sums weigh each reward; the delays are those of feedback only."""
+    table = FORM.table(RECORDS)
+    table["reward"], table["kind"][::7] = np.random.default_rng(4).random(len(table)), EXPIRED
+    counting = statistics()
+    counting.take(table)
+    counts = counting.counts()
+    assert counts.reward == pytest.approx(table["reward"].sum())
+    assert counts.reward_weights == pytest.approx((table["reward"] / table["propensity"]).sum())
+    assert (counts.expired, sum(counts.delays)) == (100, 600)
 
 
 def test_later_statistics_have_a_version(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import itertools
+from typing import Any
 
 import numpy as np
 
@@ -17,10 +18,11 @@ from tests.service.workers import Clock
 LARGE = 1 << 30
 
 
-def environment(store: RedisStore, clock: Clock | None = None) -> Environment:
+def environment(store: RedisStore, clock: Clock | None = None, **others: Any) -> Environment:
     """Return a worker's environment with a fixed seed and counted ids."""
     numbers = itertools.count()
-    return Environment(store, COMPUTE, clock or Clock(), np.random.default_rng(1), lambda: f"d{next(numbers)}")
+    rng, new_id = np.random.default_rng(1), lambda: f"d{next(numbers)}"
+    return Environment(store, COMPUTE, clock or Clock(), rng, new_id, **others)
 
 
 def session_cache(store: RedisStore, clock: Clock | None = None, max_bytes: int = LARGE) -> SessionCache:

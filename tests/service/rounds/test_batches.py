@@ -115,7 +115,7 @@ async def test_each_feedback_of_a_batch_has_its_own_result(small: httpx2.AsyncCl
         {"prediction_id": "no-model", "correct": True},
         {"prediction_id": b},
         {"prediction_id": b, "correct": 1},
-        {"prediction_id": b, "correct": True, "reward": 1},
+        {"prediction_id": b, "correct": True, "colour": 1},
         "feedback",
         {"prediction_id": b, "true_label": "purple"},
         {"prediction_id": b, "correct": False},

@@ -41,7 +41,7 @@ async def turn(times: int = 5) -> None:
 async def test_items_of_one_tick_are_one_batch() -> None:
     """Items submitted in one turn of the event loop form one batch, with results in order."""
     handler = Handler()
-    batcher = Batcher(handler, 256)
+    batcher = Batcher(handler, lambda: 256)
     assert await asyncio.gather(*(batcher.submit(n) for n in (1, 2, 3))) == [2, 4, 6]
     assert handler.batches == [[1, 2, 3]]
 
@@ -49,7 +49,7 @@ async def test_items_of_one_tick_are_one_batch() -> None:
 async def test_a_lone_item_does_not_wait() -> None:
     """A single item forms a batch immediately if none is in flight."""
     handler = Handler()
-    batcher = Batcher(handler, 256)
+    batcher = Batcher(handler, lambda: 256)
     assert [await batcher.submit(1), await batcher.submit(2)] == [2, 4]
     assert handler.batches == [[1], [2]]
 
@@ -57,7 +57,7 @@ async def test_a_lone_item_does_not_wait() -> None:
 async def test_batches_grow_while_another_is_in_flight() -> None:
     """Items collect while a batch is in flight, and form the next batch."""
     handler = Handler(open_gates=False)
-    batcher = Batcher(handler, 256)
+    batcher = Batcher(handler, lambda: 256)
     futures = []
     for n in range(1, 8):
         futures.append(batcher.submit(n))
@@ -72,14 +72,14 @@ async def test_batches_grow_while_another_is_in_flight() -> None:
 async def test_no_batch_exceeds_max_items() -> None:
     """More items than `max_items` form several batches, and each item is processed once."""
     handler = Handler()
-    batcher = Batcher(handler, max_items=4)
+    batcher = Batcher(handler, max_items=lambda: 4)
     assert await asyncio.gather(*(batcher.submit(n) for n in range(1, 12))) == [2 * n for n in range(1, 12)]
     assert [len(batch) for batch in handler.batches] == [4, 4, 3]
 
 
 async def test_an_exception_among_the_results_reaches_its_item_only() -> None:
     """A refused item does not affect the others."""
-    batcher = Batcher(Handler(), 256)
+    batcher = Batcher(Handler(), lambda: 256)
     results = await asyncio.gather(*(batcher.submit(n) for n in (1, -2, 3)), return_exceptions=True)
     assert [results[0], results[2]] == [2, 6]
     assert isinstance(results[1], ValueError)
@@ -89,7 +89,7 @@ async def test_an_exception_among_the_results_reaches_its_item_only() -> None:
 
 async def test_a_batch_that_raises_fails_all_of_its_items() -> None:
     """Each item of the batch gets the error, and the next batch runs normally."""
-    batcher = Batcher(Handler(), 256)
+    batcher = Batcher(Handler(), lambda: 256)
     results = await asyncio.gather(*(batcher.submit(n) for n in (1, 0)), return_exceptions=True)
     assert [type(result) for result in results] == [LookupError] * 2
     assert await batcher.submit(4) == 8
@@ -98,7 +98,7 @@ async def test_a_batch_that_raises_fails_all_of_its_items() -> None:
 async def test_a_cancelled_item_does_not_affect_others() -> None:
     """The result of a cancelled item is dropped; the other items get theirs."""
     handler = Handler(open_gates=False)
-    batcher = Batcher(handler, 256)
+    batcher = Batcher(handler, lambda: 256)
     gone, waiting = batcher.submit(1), batcher.submit(2)
     await turn()
     gone.cancel()
@@ -110,7 +110,7 @@ async def test_a_cancelled_item_does_not_affect_others() -> None:
 async def test_idle_is_true_only_without_pending_items() -> None:
     """A batcher is idle before the first item and after the last result, but not while items wait or run."""
     handler = Handler(open_gates=False)
-    batcher = Batcher(handler, 256)
+    batcher = Batcher(handler, lambda: 256)
     idle = [batcher.idle]
     futures = [batcher.submit(1)]
     idle.append(batcher.idle)
@@ -133,7 +133,7 @@ async def test_a_batch_runs_in_the_context_of_its_first_item() -> None:
         await go_on.wait()
         return items
 
-    batcher: Batcher[str, str] = Batcher(handle, 256)
+    batcher: Batcher[str, str] = Batcher(handle, lambda: 256)
 
     async def ask(name: str) -> None:
         request.set(name)

@@ -11,9 +11,7 @@ import httpx2
 import numpy as np
 import pytest
 
-from learners.base import Contexts
 from learners.codec import encode_state
-from learners.mathematics.norms import within_bound
 from service.models.model import stored_model
 from service.replicas.replica import Replica
 from service.store.redis.redis_store import RedisStore
@@ -141,8 +139,7 @@ class TwoWorkers:
         assert (response.status_code, answer["rounds_seen"]) == (200, self.life.rounds)
         assert list(answer["distribution"].values()) == self.life.replay.distribution(context)
         assert answer["propensity"] == answer["distribution"][answer["label"]]
-        seen = within_bound(Contexts.dense([context]), "unit", 1.0).values.tolist()
-        self.life.predictions[answer["prediction_id"]] = Expected(answer, context, seen, self.clock.now)
+        self.life.predictions[answer["prediction_id"]] = Expected(answer, context, self.clock.now)
         return None
 
     def predict_again(self, op: Op) -> None:

@@ -207,9 +207,9 @@ class Failing:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._learner, name)
 
-    def decide_unchecked(self, state: Any, contexts: Any) -> Decisions:
+    def decide_unchecked(self, state: Any, contexts: Any, eligible: Any) -> Decisions:
         """Decide, wrongly for such contexts."""
-        distributions, evidence = self._learner.decide_unchecked(state, contexts)
+        distributions, evidence = self._learner.decide_unchecked(state, contexts, eligible)
         bad = contexts.values.reshape(contexts.n, -1)[:, 0] < 0.0
         if self._how == "raises" and bad.any():
             raise FloatingPointError("cannot decide")

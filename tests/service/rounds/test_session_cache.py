@@ -152,6 +152,24 @@ async def test_a_closed_session_frees_its_state(store: RedisStore, name: str) ->
     assert bits(session.replica.state) == bits(await true_state(store, name))
 
 
+async def test_a_closed_session_is_freed_without_a_garbage_collection(store: RedisStore, name: str) -> None:
+    """A used session has no reference cycles, so that ten thousand models need no more memory than the limit."""
+    named = await make_models(store, name, 1)
+    await make_model(store, name, learner=GAPTRON)
+    sessions = session_cache(store, max_bytes=1)
+    session = await sessions.find(name, "model")
+    await judge(session, await predict(session, 5))
+    await settled(session)
+    freed = weakref.ref(session)
+    del session
+    gc.disable()
+    try:
+        await sessions.find(named(0), "model")
+        assert freed() is None
+    finally:
+        gc.enable()
+
+
 async def test_a_state_in_use_is_not_freed(store: RedisStore, name: str) -> None:
     """A replica that is being read keeps its state."""
     await make_model(store, name, learner=GAPTRON)

@@ -7,9 +7,9 @@ import httpx2
 import numpy as np
 import pytest
 
-from learners.base import Contexts, Rounds
+from learners.base import Rounds
 from service.store.redis.redis_store import RedisStore
-from tests.service.sample_models import learner_of, some_contexts, true_state
+from tests.service.sample_models import learner_of, prepared, some_contexts, true_state
 
 LABELS = ["red", "green", "blue", "none"]
 CHOICES: dict[str, dict[str, Any]] = {
@@ -79,7 +79,8 @@ async def test_a_replay_of_the_log_reproduces_propensities_and_state(
     """Replayed from its log, a model gives each answer its logged probability and reaches the same state."""
     await create(client, name, choice)
     await teach(client, name, choice, 60)
-    learner: Any = learner_of((await client.get(f"/models/{name}")).json())
+    model = (await client.get(f"/models/{name}")).json()
+    learner: Any = learner_of(model)
     state, K = learner.init(), len(LABELS)
     states = [[array.copy() for array in state]]
 
@@ -88,7 +89,7 @@ async def test_a_replay_of_the_log_reproduces_propensities_and_state(
 
     lines = await log_of(client, name)
     for line in lines:
-        context = Contexts.dense([line["context"]])
+        context = prepared(model, line["context"])
         before = learner.state_type(*states[line["rounds_seen"]])
         decisions = learner.decide(before, context)
         served, right = rows(as_answer(line, "")), rows(as_answer(line, "true_"))
@@ -96,7 +97,7 @@ async def test_a_replay_of_the_log_reproduces_propensities_and_state(
         assert line["propensity"] == pytest.approx(chance, rel=1e-9)
         assert line["correct"] == np.array_equal(served, right)
         ones = np.ones(1)
-        one = Rounds(context, served, ones, ones > 0, right, decisions.evidence, 0.0 * ones)
+        one = Rounds.of_bits(context, served, ones, ones > 0, right, decisions.evidence, 0.0 * ones)
         state = learner.fold(state, one)
         states.append([array.copy() for array in state])
     assert any(line["propensity"] < 0.99 for line in lines)

@@ -18,12 +18,16 @@ GIVEN = Feedback(id_of("open"), True, None)
 
 WRITES: dict[str, Callable[[Store], Coroutine[Any, Any, Any]]] = {
     "create_model": lambda store: store.create_model(ModelKey("other", "first"), "{}", NOW),
+    "change_model": lambda store: store.change_model(KEY, 0, "{}", "{}"),
     "add_predictions": lambda store: store.add_predictions(KEY, sample_predictions("a", "b"), WINDOW, None),
     "add_feedback": lambda store: store.add_feedback(KEY, [GIVEN], STRICT, NOW),
     "save_snapshot": lambda store: store.save_snapshot(KEY, Snapshot(1, b"state"), 10),
     "publish_statistics": lambda store: store.publish_statistics(KEY, PublishedStatistics(1, b"tally", 5, 1, 2)),
     "record_damage": lambda store: store.record_damage(KEY, [Damage(1, 1, 1, "noise")]),
     "mark_snapshot": lambda store: store.mark_snapshot(KEY, 0, "noise"),
+    "activate": lambda store: store.activate(id_of("open")._replace(model=KEY.name), KEY.incarnation, NOW),
+    "watch_closing": lambda store: store.watch_closing([KEY]),
+    "put_off_closing": lambda store: store.put_off_closing(KEY, 0.0, 1.0),
     "keep_summary": lambda store: store.keep_summary(KEY, "{}"),
 }
 
@@ -43,6 +47,8 @@ READS: dict[str, Callable[[Store], Coroutine[Any, Any, Any]]] = {
 
 OTHERS: dict[str, Callable[[Store], Coroutine[Any, Any, Any]]] = {
     "delete_model": lambda store: store.delete_model("forest"),
+    "claim_due": lambda store: store.claim_due(0.0, 8, 2.0),
+    "close_expired": lambda store: store.close_expired(KEY, 0.0, 8),
     "check": lambda store: store.check(),
     "read_load": lambda store: store.read_load(),
 }

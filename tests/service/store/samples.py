@@ -10,9 +10,8 @@ from learners.base import Contexts
 from service.prediction_id import SINGLE, PredictionId, tokens_of
 from service.store.base import Block, Feedback, FeedbackRules
 from service.store.records.answer_codec import AnswerCodec, label_codec
-from service.store.records.checks import check_of
 from service.store.records.context_codec import DenseCodec
-from service.store.records.layout import CHECK_BYTES, FEEDBACK, HEAD, OPEN_COUNT, OUTCOME, PREDICTION, ROUND
+from service.store.records.layout import CHECK_BYTES, FEEDBACK, HEAD, OPEN_COUNT, OUTCOME, PREDICTION, ROUND, check_of
 from service.store.records.records import NewPredictions, RecordFormat
 
 NOW = 1_800_000_000.0

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from service.store.base import Feedback, FeedbackRules, FeedbackStatus, Store
+from service.store.base import Block, Feedback, FeedbackRules, FeedbackStatus, Store
 from service.store.stored_models import ModelKey
 from tests.service.store.samples import FORMAT, NOW, STRICT, WINDOW, id_of, sample_predictions
 
@@ -28,6 +28,15 @@ class Scenario(NamedTuple):
         ids = [f"p{number}" for number in range(n)]
         await self.predict(*ids)
         await self.judge(*(Feedback(id_of(own), True, None) for own in ids))
+
+    async def blocks(self) -> list[Block]:
+        """Return all blocks of predictions."""
+        page = await self.store.scan_blocks(self.key, "")
+        found = page.blocks
+        while page.next_cursor is not None:
+            page = await self.store.scan_blocks(self.key, page.next_cursor)
+            found += page.blocks
+        return found
 
     async def counters(self) -> tuple[int, int, int]:
         """Return the numbers of rounds, predictions and correct rounds."""

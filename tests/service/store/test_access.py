@@ -12,17 +12,18 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from service.errors import StoreUnavailableError
+from service.store.access.api_keys import ApiKeyTable
+from service.store.access.rate_limits import RateLimits
 from service.store.base import Feedback, FeedbackStatus, PublishedStatistics, Snapshot
 from service.store.connections.addresses import NO_FILES, TlsFiles
 from service.store.damage import Damage
-from service.store.redis.api_keys import ApiKeyTable
-from service.store.redis.rate_limits import RateLimits
 from service.store.redis.redis_store import RedisStore
-from service.store.stored_models import ListedModel, ModelKey
+from service.store.stored_models import ListedModel, ModelKey, StoredPolicies
 from tests.certificates import Certificates
 from tests.fleets import Cluster, Server
 from tests.servers import REDIS_SERVER, free_port, wait_until
-from tests.service.store.samples import MOMENT, NOW, STRICT, WINDOW, id_of, sample_predictions
+from tests.service.store.expiries import LATE, until
+from tests.service.store.samples import MOMENT, NOW, STRICT, WINDOW, id_of, sample_block, sample_ids, sample_predictions
 
 KEY = ModelKey("forest", "first")
 GUIDE = Path(__file__).parents[3] / "OPERATIONS.md"
@@ -36,6 +37,17 @@ async def opened(url: str, tls: TlsFiles = NO_FILES) -> AsyncIterator[RedisStore
         yield store
     finally:
         await store.close()
+
+
+async def all_blocks(store: RedisStore) -> set[str]:
+    """Return the names of all blocks of the model."""
+    found, cursor = set[str](), ""
+    while True:
+        page = await store.scan_blocks(KEY, cursor)
+        found |= {block.id for block in page.blocks}
+        if page.next_cursor is None:
+            return found
+        cursor = page.next_cursor
 
 
 async def use_every_operation(store: RedisStore) -> None:
@@ -59,9 +71,30 @@ async def use_every_operation(store: RedisStore) -> None:
     await store.mark_snapshot(KEY, 2, "noise")
     assert [each.last for each in (await store.read_damage(KEY)).found] == [2, 3]
     assert await store.list_damaged(10) == [KEY.name]
-    assert {block.id async for block in store.scan_blocks(KEY)} == {"a", "b"}
+    assert await all_blocks(store) == {"a", "b"}
     assert await store.delete_model(KEY.name)
+    await use_closing_operations(store)
     await use_key_operations(store)
+
+
+async def use_closing_operations(store: RedisStore) -> None:
+    """Activate and close predictions of a new model, some of them in one block."""
+    assert await store.create_model(KEY, "{}", NOW, "", StoredPolicies(f"{WINDOW} on_arrival 0.5"))
+    blocks = [*sample_predictions("c"), sample_block("several", 3)]
+    assert await store.add_predictions(KEY, blocks, WINDOW, None) == [None] * 2
+    (first, *_) = sample_ids("several", 3)
+    (given,) = await store.add_feedback(KEY, [Feedback(first, None, None, 0.5)], STRICT, NOW)
+    assert given.status is FeedbackStatus.RECORDED
+    active = await store.activate(id_of("c")._replace(model=KEY.name), KEY.incarnation, NOW)
+    assert active is FeedbackStatus.DUPLICATE
+    await store.watch_closing([KEY])
+    assert await store.claim_due(until(LATE), 8, 2.0) == [KEY]
+    await store.put_off_closing(KEY, until(LATE), 60.0)
+    assert (await store.close_expired(KEY, until(LATE), 8)).newest_round == 4
+    model = await store.get_model(KEY.name)
+    assert model is not None
+    assert model.partial == 2.0
+    assert await store.delete_model(KEY.name)
 
 
 async def use_key_operations(store: RedisStore) -> None:

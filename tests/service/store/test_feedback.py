@@ -76,7 +76,7 @@ async def test_second_feedback_agrees_or_contradicts(
     (recorded,) = await scenario.store.add_feedback(scenario.key, [labelled("a", *first)], STRICT, NOW)
     (judged,) = await scenario.store.add_feedback(scenario.key, [labelled("a", *second)], STRICT, NOW)
     assert judged == (expected, recorded.outcome)
-    assert await scenario.counters() == (1, 1, int(recorded.outcome is not None and recorded.outcome.correct))
+    assert await scenario.counters() == (1, 1, int(recorded.outcome is not None and recorded.outcome.reward))
 
 
 @pytest.mark.parametrize(("correct", "true_label"), [(True, 1), (False, 2)])

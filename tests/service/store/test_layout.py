@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from service.store.records import format_3, layout
-from service.store.records.checks import check_of
-from service.store.records.layout import Layout
+from service.store.records.layout import Layout, check_of
 from service.store.records.lua_prelude import lua_prelude
 from service.store.redis.redis_store import RedisStore
 from tests.servers import raw
@@ -69,6 +68,7 @@ async def test_checksums_agree_between_python_and_scripts(store: RedisStore) -> 
 def test_versions_and_kinds_are_stable() -> None:
     """Stored data stays valid, as no version, kind or flag changes its number."""
     assert (layout.VERSION, format_3.VERSION, layout.CHECK_BYTES) == (4, 3, 8)
-    assert (layout.OPEN, layout.FEEDBACK, layout.EXPIRED) == (0, 1, 2)
-    assert layout.EVIDENCE == 1
-    assert layout.OTHER_FLAGS == {"ELIGIBLE": 2, "HOLDOUT": 4, "FLOAT32": 8, "ACTIVATION": 16}
+    kinds = (layout.OPEN, layout.FEEDBACK, layout.EXPIRED, layout.PENDING, layout.INACTIVE)
+    assert kinds == (0, 1, 2, 3, 4)
+    assert (layout.EVIDENCE, layout.ELIGIBLE, layout.HOLDOUT, layout.AS_SENT) == (1, 2, 4, 32)
+    assert layout.OTHER_FLAGS == {"FLOAT32": 8, "ACTIVATION": 16}

@@ -36,7 +36,7 @@ async def test_a_round_carries_prediction_and_outcome(scenario: Scenario) -> Non
     record = sample_predictions("a", label=1)[0].record
     assert tail == Tail(1, [LogEntry(1, "a", as_round(record, 0, (False, NOW + 5, 1), as_bytes(3)))])
     (row,) = FORMAT.table([tail.entries[0].payload])
-    assert result.outcome == (bool(row["correct"]), row["feedback_at"], row["round"], row["truth"].tobytes())
+    assert result.outcome == (row["reward"] == 1.0, row["feedback_at"], row["round"], row["truth"].tobytes())
 
 
 async def test_the_tail_starts_after_a_round_and_ends_at_the_limit(scenario: Scenario) -> None:

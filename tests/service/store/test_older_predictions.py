@@ -67,6 +67,21 @@ async def test_feedback_on_both_versions_gets_the_same_status(any_store: Store, 
 
 
 @ALL_KINDS
+async def test_an_old_prediction_takes_no_reward_between_0_and_1(any_store: Store, name: str, kind: Kind) -> None:
+    """Its record has no place for one; rewards of 0 and 1 are bits, and it needs no activation."""
+    key, old, new = await with_blocks(any_store, name, kind)
+    rewards = [(old[0], 0.5), (new[0], 0.5), (old[1], 1.0), (old[0], 0.25), (old[2], 0.0)]
+    given = [Feedback(own, None, None, reward) for own, reward in rewards]
+    statuses = [
+        status for status, _ in await any_store.add_feedback(key, given, kind.rules._replace(label_needed=False), NOW)
+    ]
+    too_old = FeedbackStatus.TOO_OLD
+    assert statuses == [too_old, RECORDED, RECORDED, too_old, RECORDED]
+    assert await any_store.activate(old[0]._replace(model=name), key.incarnation, NOW) is DUPLICATE
+    assert await any_store.add_feedback(key, [Feedback(old[0], True, None)], kind.rules, NOW) != [(too_old, None)]
+
+
+@ALL_KINDS
 async def test_an_old_predictions_id_is_in_use(any_store: Store, name: str, kind: Kind) -> None:
     """Reuse of an old prediction's id returns the stored answer, before and after its feedback."""
     key = ModelKey(name, "first")

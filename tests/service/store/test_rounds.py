@@ -14,7 +14,7 @@ from service.errors import NewerVersionError, StoreCorruptError
 from service.prediction_id import tokens_of
 from service.store.records.answer_codec import AnswerCodec, label_codec, label_set_codec, ranking_codec
 from service.store.records.context_codec import ContextCodec, DenseCodec, SparseCodec
-from service.store.records.layout import EVIDENCE, EXPIRED, OTHER_FLAGS, ROUND, VERSION
+from service.store.records.layout import EVIDENCE, INACTIVE, OPEN, OTHER_FLAGS, PENDING, ROUND, VERSION
 from service.store.records.records import RecordFormat
 from tests.service.store.record_samples import LAWS, Sample, as_rounds, plain_sample, samples
 from tests.service.store.samples import as_round, changed_round, resealed
@@ -103,10 +103,10 @@ def two_rounds(codec: ContextCodec) -> tuple[RecordFormat, list[bytes]]:
 
 
 NEWER: dict[str, dict[str, Any]] = {
-    "no feedback": {"kind": EXPIRED},
-    "half right": {"reward": 0.5},
-    "below 0": {"reward": -1.0},
-    "no number": {"reward": math.nan},
+    "open": {"kind": OPEN},
+    "feedback that waits": {"kind": PENDING},
+    "inactive": {"kind": INACTIVE},
+    "unknown kind": {"kind": 9},
     "actions": {"actions_bytes": 8, "context_bytes": 8},
     "without evidence": {"flags": 0},
     "unknown": {"flags": 2**15 | EVIDENCE},
@@ -163,6 +163,12 @@ def test_a_context_as_sent_is_skipped(codec: ContextCodec, sent: int) -> None:
         ("output", 2**31 - 1),
         ("truth", -2),
         ("truth", 4),
+        ("reward", -1.0),
+        ("reward", 1.5),
+        ("reward", 1.0),
+        ("reward", math.nan),
+        ("labels", 0),
+        ("labels", 5),
         ("propensity", 0.0),
         ("propensity", 1.001),
         ("propensity", math.nan),

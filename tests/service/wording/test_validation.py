@@ -83,7 +83,7 @@ LONG_RULE = "1 to 64 letters, digits, dots, hyphens or underscores, the first a 
 EXPLAINED: list[tuple[Any, Any, str]] = [
     (PredictRequest, {"model": "m", "context": [1], "contxt": 1}, 'contxt: unknown field; did you mean "context"? '),
     (PredictRequest, {"model": "a b", "context": [1]}, f'model: got "a b"; must be {LONG_RULE}'),
-    (PredictRequest, {"model": "m"}, "context: missing; must be a list of 1 or more numbers or an object with "),
+    (PredictRequest, {"model": "m", "context": 1}, "context: got 1; must be a list of 1 or more numbers"),
     (PredictRequest, {"model": "m", "context": ["x"]}, 'context.0: got "x"; must be a number'),
     (
         PredictRequest,
@@ -91,7 +91,7 @@ EXPLAINED: list[tuple[Any, Any, str]] = [
         "context.dense: unknown field",
     ),
     (PredictRequest, {"model": "m", "context": [1], "dense": 2}, "dense: unknown field; known fields: model, "),
-    (PredictRequest, [], 'the body: got an empty list; must be an object with "model" and "context"'),
+    (PredictRequest, [], 'the body: got an empty list; must be an object with "model"'),
     (FeedbackRequest, {"prediction_id": "m:1", "correct": 1}, "correct: got 1; must be true or false, or null"),
 ]
 

@@ -1,0 +1,132 @@
+"""A client that changes a model under faults, and clients that use it: each change is made once, at one place."""
+
+import asyncio
+import itertools
+import json
+from typing import Any
+
+import httpx2
+import numpy as np
+
+from tests.chaos.silence import post
+from tests.service.sample_models import GAPTRON, LABELS, SIZE, definition
+
+MODEL = "shelf"
+CLIENTS = 2
+ACTIVE = 6
+"""Labels that the model has at a time."""
+
+FEWEST = 1
+"""Changes, and rounds, that a run must have."""
+
+LOOKS = 12
+"""Predictions, each over a new connection, that compare the workers' states."""
+
+
+class Alterations:
+    """One client that adds and retires labels, and others that predict and give feedback.
+
+    Args:
+        url: URL of the service.
+        seed: seed of the clients.
+    """
+
+    def __init__(self, url: str, seed: int) -> None:
+        self._url = url
+        self._rngs = np.random.default_rng([seed, 2]).spawn(CLIENTS)
+        self._labels = list(LABELS)
+        self._retired: list[str] = []
+        self._changes = 0
+        self._answers: dict[str, str] = {}  # the label of each prediction with acknowledged feedback
+        self._wrong: list[str] = []
+        self.over = False
+
+    async def create_model(self) -> None:
+        """Create the model that all clients use."""
+        async with httpx2.AsyncClient(base_url=self._url, timeout=10.0) as client:
+            (await client.post("/models", json=definition(MODEL, learner=GAPTRON))).raise_for_status()
+
+    async def play(self) -> None:
+        """Run all clients until `over` is set."""
+        await asyncio.gather(self._change(), *(self._use(number) for number in range(CLIENTS)))
+
+    async def _change(self) -> None:
+        async with httpx2.AsyncClient(base_url=self._url, timeout=5.0) as client:
+            while not self.over:
+                added, active = f"new-{self._changes}", len(self._labels) - len(self._retired)
+                retired = self._labels[len(self._retired)] if active >= ACTIVE else None
+                await self._make(client, {"add": [added], "retire": [] if retired is None else [retired]})
+                self._labels.append(added)
+                self._retired += [] if retired is None else [retired]
+                self._changes += 1
+                await asyncio.sleep(0.05)
+
+    async def _make(self, client: httpx2.AsyncClient, labels: dict[str, list[str]]) -> None:
+        """Make one change, with the version that preceded it, until the service confirms it."""
+        version = None
+        async with asyncio.timeout(120.0):
+            while True:
+                try:
+                    if version is None:
+                        version = (await client.get(f"/models/{MODEL}")).headers.get("etag")
+                    headers = {"If-Match": version or "none"}
+                    answer = await client.patch(f"/models/{MODEL}", json={"labels": labels}, headers=headers)
+                except httpx2.TransportError:
+                    continue
+                if answer.status_code == 200:
+                    return
+                if answer.status_code not in {503, 507} and version is not None:
+                    self._wrong.append(f"the change {labels} got {answer.status_code}: {answer.text}")
+                    return
+                await asyncio.sleep(0.02)
+
+    async def _use(self, number: int) -> None:
+        rng = self._rngs[number]
+        async with httpx2.AsyncClient(base_url=self._url, timeout=5.0) as client:
+            for turn in itertools.count():
+                if self.over:
+                    return
+                await self._play_one(client, f"{number}-{turn}", rng)
+
+    async def _play_one(self, client: httpx2.AsyncClient, own: str, rng: np.random.Generator) -> None:
+        gone, context = set(self._retired), rng.normal(size=SIZE).tolist()
+        answer = await post(client, "/predict", {"model": MODEL, "context": context, "prediction_id": own})
+        if answer.get("label") in gone:
+            self._wrong.append(f"{own} has the label {answer['label']}, which was retired before the request")
+        await post(client, "/feedback", {"prediction_id": f"{MODEL}:{own}", "correct": bool(rng.random() < 0.5)})
+        self._answers[own] = answer.get("label", f"none: {answer}")
+
+    async def violations(self, client: httpx2.AsyncClient) -> list[str]:
+        """Return what is wrong with the model, its log and its workers, as sentences."""
+        wrong, model = list(self._wrong), (await client.get(f"/models/{MODEL}")).json()
+        if min(self._changes, len(self._answers)) < FEWEST:
+            wrong.append(f"only {self._changes} changes and {len(self._answers)} rounds were confirmed")
+        for name, expected in (("labels", self._labels), ("retired_labels", self._retired)):
+            if model[name] != expected:
+                wrong.append(f"the model has the {name} {model[name]}, but {expected} were confirmed")
+        if model["changes"]["count"] != self._changes:
+            wrong.append(f"the model has {model['changes']['count']} changes, but {self._changes} were confirmed")
+        logged = await _labels_of_rounds(client)
+        if logged != sorted(self._answers.items()):
+            wrong.append(f"the log has {len(logged)} rounds, not the {len(self._answers)} that were confirmed")
+        seen = {await _distribution(self._url) for _ in range(LOOKS)}
+        return wrong if len(seen) == 1 else [*wrong, f"workers have different states: {seen}"]
+
+
+async def _labels_of_rounds(client: httpx2.AsyncClient) -> list[tuple[str, str]]:
+    """Return the prediction and the label of each round, sorted."""
+    found, after = list[tuple[str, str]](), 0
+    while True:
+        text = (await client.get(f"/models/{MODEL}/rounds", params={"after": after, "limit": 1000})).text
+        lines: list[dict[str, Any]] = [json.loads(line) for line in text.splitlines()]
+        if not lines:
+            return sorted(found)
+        found += [(line["prediction_id"].removeprefix(f"{MODEL}:"), line["label"]) for line in lines]
+        after = lines[-1]["round"]
+
+
+async def _distribution(url: str) -> str:
+    """Return the distribution for a context, as text, from whichever worker accepts a new connection."""
+    async with httpx2.AsyncClient(base_url=url, timeout=30.0) as client:
+        body = {"model": MODEL, "context": [1.0] * SIZE, "include_distribution": True}
+        return json.dumps((await post(client, "/predict", body))["distribution"])

@@ -1,0 +1,46 @@
+"""Errors in models with actions: the vectors of candidates, the draw, and what the store keeps."""
+
+from tests.mutation.mutation import Errors
+
+ACTIONS = (
+    Errors(
+        concept="action vectors",
+        laws=(
+            "test_the_vector_never_changes",
+            "test_compiled_vectors_follow_the_specification",
+            "test_a_pair_of_namespaces_restricts_the_products",
+            "test_numbers_are_multiplied_without_a_hash",
+            "test_equal_objects_share_their_features_and_others_do_not",
+        ),
+        errors=(
+            (
+                "factors in the other order",
+                "FeatureSets._product",
+                "product_hash(first, second)",
+                "product_hash(second, first)",
+            ),
+            ("colliding entries are lost", "FeatureSets._add", "result.values[position] += value", "pass"),
+            ("true counts as 1", "_key", "tuple(map(type, values))", "()"),
+        ),
+    ),
+    Errors(
+        concept="choosing",
+        laws=(
+            "test_a_repeated_request_returns_the_stored_action",
+            "test_workers_agree_and_count_each_round_once",
+            "test_answers_are_drawn_with_their_propensities",
+            "test_the_log_keeps_all_actions_if_it_shall",
+            "test_a_new_item_with_good_features_is_chosen_at_once",
+        ),
+        errors=(
+            (
+                "the vector of the first candidate is stored",
+                "choose",
+                "starts[:-1] + draws.labels",
+                "starts[:-1] + 0 * draws.labels",
+            ),
+            ("the first action is logged", "Choices._parts", "encode(one.actions, k, p)", "encode(one.actions, 0, p)"),
+            ("other actions are a repetition", "_fingerprint_among", "request.candidates.encode()", 'b""'),
+        ),
+    ),
+)

@@ -1,0 +1,70 @@
+"""Errors in changes of models: labels, modes and holdouts."""
+
+from tests.mutation.mutation import Errors
+
+CHANGES = (
+    Errors(
+        concept="change",
+        home="change_model.lua",
+        laws=(
+            "test_model_changes::test_a_repeated_change_is_made_once",
+            "test_a_change_is_in_the_log_and_in_the_history",
+            "test_a_model_that_is_gone_does_not_change",
+        ),
+        errors=(
+            ("another version is changed", "", "if changes ~= ARGV[2] then", "if false then"),
+            ("a repeated change is refused", "", "and last == '\\n' .. line and 1 or 0", "and 0"),
+            ("another incarnation is changed", "", "there[1] ~= ARGV[1]", "not there[1]"),
+            ("the history forgets", "", "history .. line", "line"),
+        ),
+    ),
+    Errors(
+        concept="fold of changes",
+        laws=(
+            "test_a_snapshot_before_a_change_does_not_contain_it",
+            "test_a_log_with_another_change_is_another_log",
+            "test_any_interleaving_gives_every_worker_the_same_state[0-soba-diagonal]",
+        ),
+        errors=(
+            ("a frozen model learns", "learnable", "model.definition.mode == 'frozen'", "False"),
+            ("the holdout is learned", "learnable", "(rows.table['flags'] & HOLDOUT) == 0", "rows.table['flags'] >= 0"),
+            (
+                "another change is taken for the same",
+                "mark_of",
+                "return check_of(entry.payload)",
+                "return check_of(b'')",
+            ),
+        ),
+    ),
+    Errors(
+        concept="eligible labels",
+        laws=(
+            "test_labels::test_a_retired_label_is_not_answered",
+            "test_one_eligible_label_is_certain",
+            "test_a_repeated_request_has_the_same_eligible_labels",
+        ),
+        errors=(
+            (
+                "retired labels are eligible",
+                "eligible_labels",
+                "np.tile(model.active, (n, 1))",
+                "np.ones((n, len(model.active)), np.bool_)",
+            ),
+            ("all labels are eligible", "eligible_labels", "eligible[i] = False", "eligible[i] = True"),
+            ("the eligible labels are not in the fingerprint", "_fingerprint", "request.options == NO_OPTIONS", "True"),
+        ),
+    ),
+    Errors(
+        concept="slots",
+        laws=(
+            "test_the_last_eligible_label_is_certain",
+            "test_a_repeated_request_has_the_same_slots",
+            "test_a_policy_is_renormalized_on_what_is_left",
+        ),
+        errors=(
+            ("a label in two slots", "Decider._decide_slots", "without(left, made[-1][1].labels)", "left"),
+            ("not renormalized", "renormalized", "masses / np.where(totals > 0.0, totals, 1.0)", "masses"),
+            ("the number of slots is not in the fingerprint", "Options.encode", "[self.top]", "[]"),
+        ),
+    ),
+)

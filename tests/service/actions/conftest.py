@@ -1,0 +1,12 @@
+"""Fixtures for tests of models with actions."""
+
+import httpx2
+import pytest
+
+from tests.service.api.http_api import Api
+
+
+@pytest.fixture
+def api(client: httpx2.AsyncClient, name: str) -> Api:
+    """Return the routes of a worker in this process."""
+    return Api(client, "", name)

@@ -1,0 +1,141 @@
+"""Models with actions over HTTP."""
+
+from typing import Any
+
+from tests.service.actions.catalogue import NAMED, SHOES, definition, item
+from tests.service.api.http_api import Api, body_of, problem_of
+
+
+async def choose(api: Api, actions: list[dict[str, Any]] = SHOES, **fields: Any) -> dict[str, Any]:
+    """Request a prediction among actions, with a distribution."""
+    body = {"model": api.name, "context": {}, "actions": actions, "include_distribution": True} | fields
+    return body_of(await api.post("/predict", **body), 200)
+
+
+async def test_an_answer_is_the_id_of_an_action_with_its_probability(api: Api) -> None:
+    """The distribution is over the ids; the log shows the context and the chosen action as sent."""
+    body_of(await api.post("/models", **definition(api.name)), 201)
+    answer = await choose(api, context={"user": {"age": 41}})
+    assert answer["distribution"].keys() == {"red", "blue", "green"}
+    assert answer["propensity"] == answer["distribution"][answer["label"]]
+    body_of(await api.judge(answer["prediction_id"], correct=True), 200)
+    (line,) = await api.rounds()
+    (chosen,) = [each for each in SHOES if each["id"] == answer["label"]]
+    assert line["label"] == answer["label"]
+    assert line["context"] == {"user": {"age": 41}}
+    assert line["actions"] == [chosen | {"probability": None}]
+    assert line["action_count"] == 3
+    assert (await choose(api))["rounds_seen"] == 1
+
+
+async def test_the_log_keeps_all_actions_if_it_shall(api: Api) -> None:
+    """With `log_actions: all`, the log shows each action with its probability."""
+    actions = {"features": NAMED, "log_actions": "all"}
+    body_of(await api.post("/models", **definition(api.name, actions=actions)), 201)
+    answer = await choose(api)
+    body_of(await api.judge(answer["prediction_id"], reward=0.25), 200)
+    (line,) = await api.rounds()
+    assert line["actions"] == [each | {"probability": answer["distribution"][each["id"]]} for each in SHOES]
+    assert (line["label"], line["reward"], line["correct"]) == (answer["label"], 0.25, None)
+
+
+async def test_a_repeated_request_returns_the_stored_action(api: Api) -> None:
+    """The same id with the same actions has the same answer; with other actions it is a conflict."""
+    body_of(await api.post("/models", **definition(api.name)), 201)
+    many = [item(f"item-{i}", size=i) for i in range(500)]
+    first = await choose(api, many, prediction_id="mine")
+    again = await choose(api, many, prediction_id="mine")
+    assert (again["label"], again["propensity"]) == (first["label"], first["propensity"])
+    other = {"model": api.name, "context": {}, "actions": many[1:], "prediction_id": "mine"}
+    problem_of(await api.post("/predict", **other), 409, "prediction-conflict", "prediction_id")
+
+
+async def test_a_new_item_with_good_features_is_chosen_at_once(api: Api) -> None:
+    """After red items were right and others wrong, a red item that was never there gets most of the probability."""
+    body_of(await api.post("/models", **definition(api.name)), 201)
+    for i in range(300):
+        answer = await choose(api, [item(f"{colour}-{i}", colour=colour) for colour in ("red", "blue", "green")])
+        await api.judge(answer["prediction_id"], correct=answer["label"].startswith("red"))
+    chances = (await choose(api, [item("new", colour="red"), item("blue", colour="blue")]))["distribution"]
+    assert chances["new"] > 0.9
+
+
+async def test_the_best_action_depends_on_the_context(api: Api) -> None:
+    """Products with the context make the same actions good for some contexts and bad for others."""
+    body_of(await api.post("/models", **definition(api.name)), 201)
+    for i in range(400):
+        likes = ("red", "blue")[i % 2]
+        answer = await choose(api, [item(c, colour=c) for c in ("red", "blue")], context={"likes": likes})
+        await api.judge(answer["prediction_id"], correct=answer["label"] == likes)
+    for likes in ("red", "blue"):
+        answer = await choose(api, [item(c, colour=c) for c in ("red", "blue")], context={"likes": likes})
+        assert answer["distribution"][likes] > 0.8
+
+
+async def test_numbers_of_any_kind_describe_contexts_and_actions(api: Api) -> None:
+    """Dense contexts and sparse actions are multiplied without a hash; the log shows them as sent."""
+    features, actions = {"kind": "dense", "size": 2}, {"features": {"kind": "sparse", "size": 4}}
+    model = body_of(
+        await api.post("/models", name=api.name, features=features, actions=actions, learner="epsilon-greedy-ridge"),
+        201,
+    )
+    assert model["labels"] == []
+    assert model["actions"]["features"]["norm"] == "scale"
+    given = [{"id": str(i), "features": {"indices": [i], "values": [1.0]}} for i in range(4)]
+    answer = await choose(api, given, context=[0.5, -1.0])
+    await api.judge(answer["prediction_id"], correct=True)
+    (line,) = await api.rounds()
+    assert line["context"] == [0.5, -1.0]
+    assert line["actions"] == [given[int(answer["label"])] | {"probability": None}]
+
+
+async def test_there_is_no_true_action(api: Api) -> None:
+    """Feedback with a truth is refused; the statistics count rounds without labels."""
+    body_of(await api.post("/models", **definition(api.name)), 201)
+    answer = await choose(api)
+    refused = await api.judge(answer["prediction_id"], true_label="red")
+    problem_of(refused, 422, "wrong-truth", "true_label")
+    body_of(await api.judge(answer["prediction_id"], correct=False), 200)
+    model = await api.model()
+    assert (model["rounds_seen"], model["correct"]) == (1, 0)
+    listed = body_of(await api.get("/models", limit=1000), 200)["models"]
+    (summary,) = [each for each in listed if each["name"] == api.name]
+    assert (summary["label_count"], summary["actions"]) == (0, model["actions"])
+
+
+async def test_only_eligible_actions_are_answered(api: Api) -> None:
+    """The distribution is over the eligible ids; unknown ones are refused."""
+    body_of(await api.post("/models", **definition(api.name)), 201)
+    answer = await choose(api, eligible=["blue", "red"])
+    assert answer["distribution"].keys() == {"red", "blue"}
+    body = {"model": api.name, "context": {}, "actions": SHOES, "eligible": ["blue", "black"]}
+    problem_of(await api.post("/predict", **body), 422, "unknown-action", "eligible.1")
+
+
+async def test_actions_come_in_batches_too(api: Api) -> None:
+    """Each item has its own actions, and its own success or failure."""
+    body_of(await api.post("/models", **definition(api.name)), 201)
+    items = [{"context": {}, "actions": SHOES[:2]}, {"context": {}, "actions": []}, {"actions": SHOES, "context": {}}]
+    answer = body_of(await api.post("/predict/batch", model=api.name, items=items, include_distribution=True), 200)
+    first, second, third = answer["predictions"]
+    assert (len(first["distribution"]), len(third["distribution"])) == (2, 3)
+    assert (second["type"], second["field"]) == ("urn:wager:problem:no-actions", "actions")
+
+
+async def test_a_model_with_actions_logs_by_a_policy_of_ids(api: Api) -> None:
+    """In the mode `logging`, the policy of the request decides, and without one all actions are as probable."""
+    body_of(await api.post("/models", **definition(api.name, mode="logging")), 201)
+    assert (await choose(api, policy={"blue": 0.25, "red": 0.75}))["label"] in {"blue", "red"}
+    assert (await choose(api))["propensity"] == 1 / 3
+    body = {"model": api.name, "context": {}, "actions": SHOES, "policy": {"black": 1.0}}
+    problem_of(await api.post("/predict", **body), 422, "unknown-action", "policy")
+
+
+async def test_labels_cannot_be_added_to_actions(api: Api) -> None:
+    """Policies change by PATCH, labels do not."""
+    body_of(await api.post("/models", **definition(api.name)), 201)
+    tag = await api.tag()
+    problem_of(await api.change(tag, labels={"add": ["a"]}), 422, "labels-fixed", "labels")
+    assert body_of(await api.change(tag, mode="frozen"), 200)["mode"] == "frozen"
+    answer = await choose(api)
+    assert (await api.judge(answer["prediction_id"], correct=True)).status_code == 200

@@ -1,0 +1,87 @@
+"""Bad requests about actions: each gets a problem that names the field, and changes nothing."""
+
+from typing import Any
+
+import pytest
+
+from tests.service.actions.catalogue import NAMED, SHOES, definition, item
+from tests.service.api.http_api import Api, body_of, problem_of
+
+_DENSE = {"kind": "dense", "size": 2}
+_CLOSED = NAMED | {"closed": True, "fields": {"user.age": {"type": "number"}}}
+
+CREATIONS: list[tuple[str, str, dict[str, Any]]] = [
+    ("labels-or-actions", "actions", {"labels": ["a", "b"]}),
+    ("labels-or-actions", "labels", {"actions": None}),
+    ("learner-without-actions", "learner.algorithm", {"learner": "gaptron"}),
+    ("learner-without-actions", "learner.algorithm", {"learner": "nobody"}),
+    ("unknown-choice", "actions.log_actions", {"actions": {"features": NAMED, "log_actions": "some"}}),
+    ("missing-field", "actions.features", {"actions": {}}),
+    ("invalid-features", "actions.features.kind", {"actions": {"features": {"kind": "none"}}}),
+    ("invalid-features", "actions.features.norm", {"actions": {"features": NAMED | {"norm": "reject"}}}),
+    ("invalid-features", "features.norm", {"features": NAMED | {"norm": "unit"}}),
+    ("invalid-features", "actions.features.closed", {"actions": {"features": NAMED | {"closed": True}}}),
+    ("unknown-namespace", "actions.interactions.0.1", {"actions": {"features": NAMED, "interactions": [["a", "b.c"]]}}),
+    ("unknown-namespace", "actions.interactions.0.1", {"actions": {"features": _DENSE, "interactions": [["a", "b"]]}}),
+    (
+        "unknown-namespace",
+        "actions.interactions.0.0",
+        {"features": _CLOSED, "actions": {"features": NAMED, "interactions": [["item", "b"]]}},
+    ),
+    ("invalid-features", "actions.interactions.1", {"actions": {"features": NAMED, "interactions": [["a", "b"]] * 2}}),
+    (
+        "invalid-features",
+        "actions.features.size",
+        {
+            "features": {"kind": "sparse", "size": 2**20},
+            "actions": {"features": {"kind": "sparse", "size": 2**20}},
+        },
+    ),
+    ("model-too-large", "learner.algorithm", {"learner": "epsilon-greedy-ridge"}),
+]
+
+REQUESTS: list[tuple[str, str, dict[str, Any]]] = [
+    ("missing-field", "actions", {"actions": None}),
+    ("no-actions", "actions", {"actions": []}),
+    ("duplicate-actions", "actions.3.id", {"actions": [*SHOES, SHOES[0]]}),
+    ("too-many-actions", "actions", {"actions": [item(str(i)) for i in range(10_001)]}),
+    ("missing-field", "actions.0.id", {"actions": [{"features": {}}]}),
+    ("missing-field", "actions.0.features", {"actions": [{"id": "a"}]}),
+    ("unknown-field", "actions.0.colour", {"actions": [item("a") | {"colour": "red"}]}),
+    ("out-of-range", "actions.0.id", {"actions": [item("")]}),
+    ("wrong-type", "actions.0.id", {"actions": [{"id": 1, "features": {}}]}),
+    ("wrong-type", "actions", {"actions": "red"}),
+    ("wrong-context-length", "actions.1.features", {"actions": [SHOES[0], {"id": "a", "features": [1.0]}]}),
+    ("wrong-feature-type", "actions.1.features.tags.0", {"actions": [SHOES[0], item("a", tags=[1])]}),
+    ("invalid-feature-name", "actions.0.features.a.b", {"actions": [item("a", **{"a.b": 1, "a": {"b": 1}})]}),
+    ("wrong-feature-type", "context.tags.0", {"context": {"tags": [1]}}),
+    (
+        "too-many-features",
+        "actions.0.features",
+        {"context": {f"c{i}": 1 for i in range(100)}, "actions": [item("a", **{f"f{i}": 1 for i in range(50)})]},
+    ),
+]
+
+
+@pytest.mark.parametrize(("slug", "field", "changes"), CREATIONS)
+async def test_a_bad_definition_is_refused(api: Api, slug: str, field: str, changes: dict[str, Any]) -> None:
+    """The problem names the field, and there is no model."""
+    body = {name: value for name, value in (definition(api.name) | changes).items() if value is not None}
+    problem_of(await api.post("/models", **body), 422, slug, field)
+    assert (await api.get(f"/models/{api.name}")).status_code == 404
+
+
+@pytest.mark.parametrize(("slug", "field", "changes"), REQUESTS)
+async def test_a_bad_request_is_refused(api: Api, slug: str, field: str, changes: dict[str, Any]) -> None:
+    """The problem names the field, and there is no prediction."""
+    body_of(await api.post("/models", **definition(api.name)), 201)
+    body = {"model": api.name, "context": {}, "actions": SHOES} | changes
+    given = {name: value for name, value in body.items() if value is not None}
+    problem_of(await api.post("/predict", **given), 422, slug, field)
+    assert (await api.model())["predictions"] == 0
+
+
+async def test_a_model_with_labels_refuses_actions(api: Api) -> None:
+    """The problem names the field."""
+    body_of(await api.create(), 201)
+    problem_of(await api.predict(actions=SHOES), 422, "actions-not-allowed", "actions")

@@ -1,0 +1,154 @@
+"""The laws of workers that close expired predictions: any worker, any model, once."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from service.errors import StoreUnavailableError
+from service.models.model import Model, stored_model
+from service.rounds.session_cache import SessionCache
+from service.store import keys
+from service.store.base import LogEntry
+from service.store.redis.redis_store import RedisStore
+from service.visits.closer import Closer
+from tests.servers import raw
+from tests.service.api.http_api import Api, body_of
+from tests.service.rounds.clicks import close_expired
+from tests.service.rounds.sessions import environment
+from tests.service.sample_models import UNIFORM
+from tests.service.workers import Clock, worker
+
+WINDOW = 60.0
+N = 5
+
+
+@asynccontextmanager
+async def with_predictions(store_url: str, name: str, clock: Clock) -> AsyncIterator[Api]:
+    """Run a worker with a model that closes predictions, and N open predictions."""
+    async with worker(store_url, clock) as client:
+        api = Api(client, "", name)
+        body_of(await api.create(learner=UNIFORM, on_expiry="incorrect", window_seconds=WINDOW), 201)
+        for number in range(N):
+            body_of(await api.predict(prediction_id=f"p{number}"), 200)
+        yield api
+
+
+def closer(store: RedisStore, clock: Clock) -> tuple[Closer, SessionCache]:
+    """Return the closer of another worker, and its sessions."""
+    own = environment(store, clock, store_offset=lambda: clock.now - time.time())
+    sessions = SessionCache(own, 1 << 30)
+    return Closer(own, sessions), sessions
+
+
+async def entries(store: RedisStore, name: str) -> list[LogEntry]:
+    """Return the log of a model."""
+    stored = await store.get_model(name)
+    assert stored is not None
+    return (await store.read_tail(stored.key, 0, 1000)).entries
+
+
+async def test_a_model_that_no_worker_has_loaded_is_closed(store_url: str, store: RedisStore, name: str) -> None:
+    """The worker that made the predictions is gone; another one closes them without loading the model."""
+    clock = Clock()
+    async with with_predictions(store_url, name, clock):
+        pass
+    clock.now += WINDOW + 10.0
+    other, sessions = closer(store, clock)
+    await other.run()
+    assert len(await entries(store, name)) == N
+    assert sessions.closing() == []
+
+
+async def test_workers_share_the_work(store_url: str, store: RedisStore, name: str) -> None:
+    """Several workers that close at the same time make one round for each prediction."""
+    clock = Clock()
+    async with with_predictions(store_url, name, clock) as api:
+        clock.now += WINDOW + 10.0
+        await asyncio.gather(*(closer(store, clock)[0].run() for _ in range(4)))
+        await close_expired(store, clock)
+        lines = await api.rounds()
+    assert sorted(line["prediction_id"] for line in lines) == [f"{name}:p{number}" for number in range(N)]
+    assert {line["outcome"] for line in lines} == {"expired"}
+
+
+async def test_the_state_includes_closed_predictions(store_url: str, store: RedisStore, name: str) -> None:
+    """The next prediction has seen every round that a closer appended."""
+    clock = Clock()
+    async with with_predictions(store_url, name, clock) as api:
+        clock.now += WINDOW + 10.0
+        await close_expired(store, clock)
+        assert body_of(await api.predict(), 200)["rounds_seen"] == N
+
+
+async def test_a_damaged_model_does_not_stop_the_others(store_url: str, store: RedisStore, name: str) -> None:
+    """Its predictions are closed after its repair; a worker looks at it again within two minutes."""
+    clock, damaged = Clock(), f"{name}-damaged"
+    for each in (damaged, name):
+        async with with_predictions(store_url, each, clock):
+            pass
+    with raw(store_url) as client:
+        client.hset(keys.model(damaged), "rounds", "nonsense")
+    clock.now += WINDOW + 10.0
+    await close_expired(store, clock)
+    assert len(await entries(store, name)) == N
+    with raw(store_url) as client:
+        client.hset(keys.model(damaged), "rounds", "0")
+    clock.now += 120.0
+    await close_expired(store, clock)
+    assert len(await entries(store, damaged)) == N
+
+
+async def test_a_store_that_does_not_answer_is_asked_again(
+    store_url: str, store: RedisStore, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An error ends a run, and the next run closes what is left."""
+    clock = Clock()
+    async with with_predictions(store_url, name, clock):
+        pass
+    clock.now += WINDOW + 10.0
+    other, _ = closer(store, clock)
+
+    async def fail(*_: object) -> None:
+        raise StoreUnavailableError("the store does not answer")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(store, "close_expired", fail)
+        await other.run()
+    assert await entries(store, name) == []
+    clock.now += 5.0  # the lease ends
+    await other.run()
+    assert len(await entries(store, name)) == N
+
+
+async def test_a_lost_list_is_restored_by_the_next_use(store_url: str, store: RedisStore, name: str) -> None:
+    """If a fail-over loses a model from the list, the next worker that loads it lists it again."""
+    clock = Clock()
+    async with with_predictions(store_url, name, clock):
+        pass
+    key = await _model(store, name)
+    await store.unwatch_closing(key.key)
+    other, sessions = closer(store, clock)
+    await sessions.find(name, "model")
+    assert sessions.closing() == [key.key]
+    clock.now += WINDOW + 10.0
+    await other.run()
+    assert len(await entries(store, name)) == N
+
+
+async def test_open_predictions_survive_a_long_outage(store: RedisStore, store_url: str, name: str) -> None:
+    """They are kept for seven days after their window, so that they can still be closed."""
+    async with with_predictions(store_url, name, Clock()):
+        pass
+    model = await _model(store, name)
+    assert model.keep_seconds == WINDOW + 7 * 86_400.0
+    with raw(store_url) as client:
+        assert client.ttl(keys.block(*model.key, "p0")) > 7 * 86_400.0
+
+
+async def _model(store: RedisStore, name: str) -> Model:
+    stored = await store.get_model(name)
+    assert stored is not None
+    return stored_model(stored)
