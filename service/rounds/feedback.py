@@ -25,7 +25,7 @@ from service.models.model import Model
 from service.per_item import apply_to_valid, attempt_each
 from service.replicas.replica import Replica
 from service.replicas.upkeep import Upkeep
-from service.rounds.batching import ITEMS_AT_ONCE, Batcher, weakly
+from service.rounds.batching import ITEMS_AT_ONCE, Batcher
 from service.schemas.rounds import FeedbackAnswer, FeedbackRequest
 from service.store.base import Feedback, FeedbackResult, FeedbackStatus
 from service.store.records.outcomes import Outcome
@@ -72,7 +72,7 @@ class FeedbackJoiner:
         self._replica = replica
         self._environment = environment
         self._upkeep = upkeep
-        self._batcher: Batcher[Feedback, FeedbackResult] = Batcher(weakly(self._join), lambda: ITEMS_AT_ONCE)
+        self._batcher: Batcher[Feedback, FeedbackResult] = Batcher(self._join, lambda: ITEMS_AT_ONCE)
 
     @property
     def idle(self) -> bool:

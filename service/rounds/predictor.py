@@ -12,7 +12,7 @@ from service.per_item import apply_to_valid, attempt_each
 from service.replicas.reading import TYPICAL_NONZEROS
 from service.replicas.replica import Replica
 from service.replicas.upkeep import Upkeep
-from service.rounds.batching import ITEMS_AT_ONCE, Batcher, weakly
+from service.rounds.batching import ITEMS_AT_ONCE, Batcher
 from service.rounds.deciding import Decider, Drawn
 from service.rounds.isolation import ImpossibleDecisionsError, without_impossible
 from service.rounds.prediction_requests import PredictionBatch, PredictionRequest, check, check_again, gather, held_out
@@ -55,8 +55,7 @@ class Predictor:
         self._environment = environment
         self._upkeep = upkeep
         self._decider = Decider(replica, environment)
-        handle, most = weakly(self._predict_each), weakly(self._most_together)
-        self._batcher: Batcher[PredictionRequest, PredictAnswer] = Batcher(handle, most)
+        self._batcher: Batcher[PredictionRequest, PredictAnswer] = Batcher(self._predict_each, self._most_together)
 
     @property
     def idle(self) -> bool:

@@ -1,6 +1,7 @@
 """The laws of coalescing: every item gets its result, in batches that grow with the load."""
 
 import asyncio
+import weakref
 from collections.abc import Sequence
 from contextvars import ContextVar
 
@@ -147,3 +148,29 @@ async def test_a_batch_runs_in_the_context_of_its_first_item() -> None:
     go_on.set()
     await asyncio.gather(first, *others)
     assert seen == [("a", ["a"]), ("b", ["b", "c"])]
+
+
+class Owner:
+    """An object that owns a batcher and handles its items."""
+
+    def __init__(self) -> None:
+        self.batcher: Batcher[int, int] = Batcher(self._double, self._most)
+
+    async def _double(self, items: list[int]) -> Sequence[int | Exception]:
+        await asyncio.sleep(0)
+        return [2 * item for item in items]
+
+    def _most(self) -> int:
+        return 1
+
+
+async def test_items_of_a_dropped_owner_get_their_results() -> None:
+    """An owner that its holder drops lives until its items have results, and no longer."""
+    owner = Owner()
+    alive, results = weakref.ref(owner), [owner.batcher.submit(n) for n in (1, 2, 3)]
+    del owner
+    async with asyncio.timeout(5.0):
+        assert await asyncio.gather(*results) == [2, 4, 6]
+    del results
+    await turn()
+    assert alive() is None

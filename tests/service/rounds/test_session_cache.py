@@ -13,7 +13,16 @@ from service.rounds.prediction_requests import PredictionRequest
 from service.rounds.session_cache import _SESSION_BYTES, SessionCache, _cost
 from service.store.redis.redis_store import RedisStore
 from tests.service.rounds.sessions import judge, predict, session_cache, settled
-from tests.service.sample_models import GAPTRON, LABEL_SET, SOBA_DIAGONAL, UNIFORM, bits, make_model, true_state
+from tests.service.sample_models import (
+    GAPTRON,
+    LABEL_SET,
+    SOBA_DIAGONAL,
+    UNIFORM,
+    bits,
+    make_model,
+    some_contexts,
+    true_state,
+)
 
 
 async def test_a_session_is_opened_once(store: RedisStore, name: str) -> None:
@@ -168,6 +177,20 @@ async def test_a_closed_session_is_freed_without_a_garbage_collection(store: Red
         assert freed() is None
     finally:
         gc.enable()
+
+
+async def test_a_dropped_session_answers_its_requests(store: RedisStore, name: str) -> None:
+    """Requests that wait when their session is dropped get their answers."""
+    await make_model(store, name, learner=GAPTRON)
+    sessions = session_cache(store)
+    session = await sessions.find(name, "model")
+    (context,) = some_contexts(1, 1)
+    waiting = [session.predict(PredictionRequest(context, None, include_distribution=False)) for _ in range(3)]
+    sessions.drop(session)
+    del session
+    async with asyncio.timeout(60.0):
+        answers = await asyncio.gather(*waiting)
+    assert [answer.rounds_seen for answer in answers] == [0, 0, 0]
 
 
 async def test_a_state_in_use_is_not_freed(store: RedisStore, name: str) -> None:
