@@ -1,18 +1,16 @@
 """A client that changes a model under faults, and clients that use it: each change is made once, at one place."""
 
 import asyncio
-import itertools
 import json
-from typing import Any
+from typing import Any, ClassVar
 
 import httpx2
 import numpy as np
 
-from tests.chaos.silence import post
-from tests.service.sample_models import GAPTRON, LABELS, SIZE, definition
+from tests.chaos.clients import Clients, post
+from tests.service.sample_models import GAPTRON, LABELS, SIZE
 
 MODEL = "shelf"
-CLIENTS = 2
 ACTIVE = 6
 """Labels that the model has at a time."""
 
@@ -23,32 +21,24 @@ LOOKS = 12
 """Predictions, each over a new connection, that compare the workers' states."""
 
 
-class Alterations:
-    """One client that adds and retires labels, and others that predict and give feedback.
+class Alterations(Clients):
+    """One client that adds and retires labels, and others that predict and give feedback."""
 
-    Args:
-        url: URL of the service.
-        seed: seed of the clients.
-    """
+    model = MODEL
+    policies: ClassVar[dict[str, Any]] = {"learner": GAPTRON}
+    count = 2
 
     def __init__(self, url: str, seed: int) -> None:
-        self._url = url
-        self._rngs = np.random.default_rng([seed, 2]).spawn(CLIENTS)
+        super().__init__(url, [seed, 2])
         self._labels = list(LABELS)
         self._retired: list[str] = []
         self._changes = 0
         self._answers: dict[str, str] = {}  # the label of each prediction with acknowledged feedback
         self._wrong: list[str] = []
-        self.over = False
-
-    async def create_model(self) -> None:
-        """Create the model that all clients use."""
-        async with httpx2.AsyncClient(base_url=self._url, timeout=10.0) as client:
-            (await client.post("/models", json=definition(MODEL, learner=GAPTRON))).raise_for_status()
 
     async def play(self) -> None:
         """Run all clients until `over` is set."""
-        await asyncio.gather(self._change(), *(self._use(number) for number in range(CLIENTS)))
+        await asyncio.gather(self._change(), super().play())
 
     async def _change(self) -> None:
         async with httpx2.AsyncClient(base_url=self._url, timeout=5.0) as client:
@@ -80,15 +70,7 @@ class Alterations:
                     return
                 await asyncio.sleep(0.02)
 
-    async def _use(self, number: int) -> None:
-        rng = self._rngs[number]
-        async with httpx2.AsyncClient(base_url=self._url, timeout=5.0) as client:
-            for turn in itertools.count():
-                if self.over:
-                    return
-                await self._play_one(client, f"{number}-{turn}", rng)
-
-    async def _play_one(self, client: httpx2.AsyncClient, own: str, rng: np.random.Generator) -> None:
+    async def _play_turn(self, client: httpx2.AsyncClient, own: str, rng: np.random.Generator) -> None:
         gone, context = set(self._retired), rng.normal(size=SIZE).tolist()
         answer = await post(client, "/predict", {"model": MODEL, "context": context, "prediction_id": own})
         if answer.get("label") in gone:

@@ -1,18 +1,17 @@
 """Clients that often say nothing, under faults: every silent prediction must become one round, by its expiry."""
 
 import asyncio
-import itertools
 import json
 from collections import defaultdict
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import httpx2
 import numpy as np
 
-from tests.service.sample_models import SIZE, UNIFORM, definition
+from tests.chaos.clients import Clients, post
+from tests.service.sample_models import SIZE, UNIFORM
 
 MODEL = "clicks"
-CLIENTS = 2
 WINDOW = 2.0
 PATIENCE = 30.0
 """Seconds after which every prediction must be closed, although workers may still restart."""
@@ -25,38 +24,19 @@ class Said(NamedTuple):
     correct: bool | None  # the recorded feedback; None if there is none
 
 
-class Silence:
-    """Clients that predict, and activate or judge only some of the predictions.
+class Silence(Clients):
+    """Clients that predict, and activate or judge only some of the predictions."""
 
-    Args:
-        url: URL of the service.
-        seed: seed of the clients.
-    """
+    model = MODEL
+    policies: ClassVar[dict[str, Any]] = {"learner": UNIFORM, "window_seconds": WINDOW, "on_expiry": "incorrect"}
+    count = 2
 
     def __init__(self, url: str, seed: int) -> None:
-        self._url = url
-        self._rngs = np.random.default_rng([seed, 1]).spawn(CLIENTS)
+        super().__init__(url, [seed, 1])
         self._said: dict[str, Said] = {}
-        self.over = False
 
-    async def create_model(self) -> None:
-        """Create the model that all clients use."""
-        policies = {"learner": UNIFORM, "window_seconds": WINDOW, "on_expiry": "incorrect"}
-        async with httpx2.AsyncClient(base_url=self._url, timeout=10.0) as client:
-            (await client.post("/models", json=definition(MODEL, **policies))).raise_for_status()
-
-    async def play(self) -> None:
-        """Run all clients until `over` is set."""
-        await asyncio.gather(*(self._play_one(number) for number in range(CLIENTS)))
-
-    async def _play_one(self, number: int) -> None:
-        rng = self._rngs[number]
-        async with httpx2.AsyncClient(base_url=self._url, timeout=5.0) as client:
-            for turn in itertools.count():
-                if self.over:
-                    return
-                own = f"{number}-{turn}"
-                self._said[own] = await _live(client, own, rng)
+    async def _play_turn(self, client: httpx2.AsyncClient, own: str, rng: np.random.Generator) -> None:
+        self._said[own] = await _live(client, own, rng)
 
     async def violations(self, client: httpx2.AsyncClient) -> list[str]:
         """Return what is wrong with the log once every window has closed, as sentences."""
@@ -103,20 +83,6 @@ async def _live(client: httpx2.AsyncClient, own: str, rng: np.random.Generator) 
         answer = await post(client, "/feedback", named | {"correct": correct})
         return Said(known, answer.get("correct"))
     return Said(known, None)
-
-
-async def post(client: httpx2.AsyncClient, path: str, body: dict[str, Any]) -> dict[str, Any]:
-    """Send a request until its effect is known; return the answer or the problem."""
-    async with asyncio.timeout(120.0):
-        while True:
-            try:
-                response = await client.post(path, json=body)
-            except httpx2.TransportError:
-                response = None
-            if response is not None and response.status_code not in {503, 507}:
-                answer: dict[str, Any] = response.json()
-                return answer
-            await asyncio.sleep(0.02)
 
 
 async def _outcomes(client: httpx2.AsyncClient) -> dict[str, list[tuple[str, bool]]]:

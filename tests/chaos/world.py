@@ -1,22 +1,21 @@
 """Clients that load a service and record its replies, and the checks of the records at the end."""
 
 import asyncio
-import itertools
 import json
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import httpx2
 import numpy as np
 
 from tests.chaos.checker import unexplained
+from tests.chaos.clients import Clients
 from tests.chaos.history import UNRECORDED, Answer, Loss, Operation, Verdict
-from tests.service.sample_models import GAPTRON, SIZE, Replay, definition
+from tests.service.sample_models import GAPTRON, SIZE, Replay
 
 MODEL = "forest"
-CLIENTS = 8
 
 _REFUSALS = {"prediction-not-found": "not-found", "feedback-conflict": "conflict"}
 
@@ -40,40 +39,21 @@ class Sending(NamedTuple):
     about: Sequence[tuple[str, bool | None]]  # prediction and feedback of each item; None for a prediction
 
 
-class Crowd:
-    """Clients that predict, give duplicated, shuffled and contradictory feedback, and repeat unanswered requests.
+class Crowd(Clients):
+    """Clients that predict, give duplicated, shuffled and contradictory feedback, and repeat unanswered requests."""
 
-    Args:
-        url: URL of the service.
-        seed: seed of the clients.
-    """
+    model = MODEL
+    policies: ClassVar[dict[str, Any]] = {"learner": GAPTRON}
+    count = 8
 
     def __init__(self, url: str, seed: int) -> None:
-        self._url = url
-        self._rngs = np.random.default_rng(seed).spawn(CLIENTS)
+        super().__init__(url, seed)
         self.history: list[Operation] = []
         self.requests: Counter[str] = Counter()
-        self.over = False
 
-    async def create_model(self) -> None:
-        """Create the model that all clients use."""
-        async with httpx2.AsyncClient(base_url=self._url, timeout=10.0) as client:
-            (await client.post("/models", json=definition(MODEL, learner=GAPTRON))).raise_for_status()
-
-    async def play(self) -> None:
-        """Run all clients until `over` is set."""
-        await asyncio.gather(*(self._play_one(number) for number in range(CLIENTS)))
-
-    async def _play_one(self, number: int) -> None:
-        rng = self._rngs[number]
-        async with httpx2.AsyncClient(base_url=self._url, timeout=5.0) as client:
-            for turn in itertools.count():
-                if self.over:
-                    return
-                if rng.random() < 0.1:
-                    await self._play_batch(client, rng, f"{number}-{turn}")
-                else:
-                    await self._play_round(client, rng, f"{number}-{turn}")
+    async def _play_turn(self, client: httpx2.AsyncClient, own: str, rng: np.random.Generator) -> None:
+        play = self._play_batch if rng.random() < 0.1 else self._play_round
+        await play(client, rng, own)
 
     async def _play_round(self, client: httpx2.AsyncClient, rng: np.random.Generator, own: str) -> None:
         context = rng.normal(size=SIZE).tolist()
