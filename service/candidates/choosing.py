@@ -45,15 +45,36 @@ def choose(
     uniforms: FloatArray,
     arms: Sequence[FloatArray | None] | None = None,
 ) -> Choices:
-    """Decide and draw for each of n requests.
+    """Decide and draw m slots for each of n requests, each slot among the candidates that are left.
 
     Args:
         model: the model.
         state: its learner's state.
-        sets: the candidates of each request.
-        uniforms: (n,), in [0, 1).
-        arms: the distribution of another policy for each request, or None; None if the learner answers all.
+        sets: the candidates of each request, at least m.
+        uniforms: (m, n), in [0, 1).
+        arms: the distribution of another policy for each request, or None; None if the learner answers all. It is
+            renormalized for the later slots.
+
+    Returns:
+        The n * m choices in the order of `service.slots.remaining`; the distributions are those of the first slot.
     """
+    made = [_choose_one(model, state, sets, uniforms[0], arms)]
+    for row in uniforms[1:]:
+        chosen = made[-1].draws.labels.tolist()
+        sets = [each.without(k) for each, k in zip(sets, chosen, strict=True)]
+        if arms is not None:
+            arms = [None if arm is None else _arm_without(arm, k) for arm, k in zip(arms, chosen, strict=True)]
+        made.append(_choose_one(model, state, sets, row, arms))
+    return _in_rows(made)
+
+
+def _choose_one(
+    model: Model,
+    state: Any,
+    sets: Sequence[CandidateSet],
+    uniforms: FloatArray,
+    arms: Sequence[FloatArray | None] | None,
+) -> Choices:
     starts = np.zeros(len(sets) + 1, np.int64)
     np.cumsum([len(each.actions) for each in sets], out=starts[1:])
     vectors = _vectors(model, sets, starts)
@@ -68,33 +89,9 @@ def choose(
     return Choices(chosen, draws, counts, distributions, _parts(model, sets, draws.labels, distributions))
 
 
-def choose_slots(
-    model: Model,
-    state: Any,
-    sets: Sequence[CandidateSet],
-    uniforms: FloatArray,
-    arms: Sequence[FloatArray | None] | None = None,
-) -> Choices:
-    """Decide and draw several slots for each request: `choose` for the first, then again among what is left.
-
-    Args:
-        model: the model.
-        state: its learner's state.
-        sets: the candidates of each request, at least one for each slot.
-        uniforms: (m, n) for m slots, in [0, 1).
-        arms: as of `choose`, for the first slot; renormalized for the others.
-
-    Returns:
-        The n * m choices in the order of `service.slots.remaining`; the distributions are those of the first slot.
-    """
-    made = [choose(model, state, sets, uniforms[0], arms)]
-    for row in uniforms[1:]:
-        chosen = made[-1].draws.labels.tolist()
-        sets = [each.without(k) for each, k in zip(sets, chosen, strict=True)]
-        if arms is not None:
-            arms = [None if arm is None else _arm_without(arm, k) for arm, k in zip(arms, chosen, strict=True)]
-        made.append(choose(model, state, sets, row, arms))
-    contexts, draws, evidence, distributions, parts = zip(*made, strict=True)
+def _in_rows(slots: Sequence[Choices]) -> Choices:
+    """Return the choices of all slots as one."""
+    contexts, draws, evidence, distributions, parts = zip(*slots, strict=True)
     sent, actions = (
         [each for row in zip(*column, strict=True) for each in row]
         for column in ([part.sent for part in parts], [part.actions for part in parts])

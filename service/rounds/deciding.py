@@ -8,7 +8,7 @@ import numpy as np
 
 from learners.answers import draw_answers_unchecked, uniforms_per_answer
 from learners.base import BoolArray, Contexts, Decisions, Draws, FloatArray
-from service.candidates.choosing import Choices, choose_slots, choosing_cost
+from service.candidates.choosing import Choices, choose, choosing_cost
 from service.candidates.requests import CandidateSet
 from service.compute import FIRST_CALL, slices
 from service.environment import Environment
@@ -127,7 +127,7 @@ class Decider:
         self, sets: Sequence[CandidateSet], uniforms: FloatArray, arms: Sequence[FloatArray | None] | None
     ) -> Choices:
         try:
-            return choose_slots(self._replica.model, self._replica.state, sets, uniforms, arms)
+            return choose(self._replica.model, self._replica.state, sets, uniforms, arms)
         except Exception as error:
             _log.exception("the learner failed")
             raise ImpossibleDecisionsError(None) from error
