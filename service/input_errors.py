@@ -193,3 +193,17 @@ class BatchTooLargeError(InvalidInputError):
 
 class IdentifierError(InvalidInputError):
     """A prediction id of another model, or a list of ids of the wrong length."""
+
+
+CONTEXT_ERRORS = (
+    ContextLengthError,
+    ContextIndexError,
+    FeatureTypeError,
+    FeatureValueError,
+    FeatureNameError,
+    UnknownFeatureError,
+    MissingFeatureError,
+    TooManyFeaturesError,
+    NormExceededError,
+)
+"""Errors of a context that does not fit the features of its model."""
