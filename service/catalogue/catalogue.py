@@ -22,6 +22,7 @@ from service.models.model_summary import Summary, read_summary, summary_of
 from service.schemas.changes import ModelPatch
 from service.schemas.learners import LearnerDescription, LearnerList
 from service.schemas.models import DamageNote, ModelAnswer, ModelDefinition, ModelSummary
+from service.schemas.policies import policies_of
 from service.schemas.rounds import RoundLine
 from service.store.damage import Damage
 from service.store.stored_models import ListedModel, StoredModel, UnreadModel
@@ -253,14 +254,7 @@ def _listed_answer(listed: ListedModel, summary: Summary) -> ModelSummary:
         features=summary.features,
         actions=summary.actions,
         learner=summary.learner,
-        window_seconds=summary.window_seconds,
-        late_feedback=summary.late_feedback,
-        on_expiry=summary.on_expiry,
-        learn=summary.learn,
-        retain_rounds=summary.retain_rounds,
-        retain_seconds=summary.retain_seconds,
-        mode=summary.mode,
-        holdout=summary.holdout,
+        **policies_of(summary),
         created_at=moment(listed.created_at),
         rounds_seen=listed.round_count,
         predictions=listed.predictions,

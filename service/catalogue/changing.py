@@ -7,6 +7,7 @@ from service.models.changes import Change, change_of, read_change
 from service.models.model import Limits, Model, check_limits, hyperparameters, stored_model
 from service.schemas.changes import ModelPatch
 from service.schemas.models import ChangeNote, ModelAnswer, ModelChanges
+from service.schemas.policies import policies_of
 from service.store.stored_models import ModelKey, StoredModel
 from service.wording.values import quoted
 
@@ -66,20 +67,13 @@ def model_answer(stored: StoredModel, model: Model) -> ModelAnswer:
         actions=definition.actions,
         learner=hyperparameters(model.learner),
         guarantee=model.learner.guarantee,
-        window_seconds=definition.window_seconds,
-        late_feedback=definition.late_feedback,
-        on_expiry=definition.on_expiry,
-        learn=definition.learn,
-        retain_rounds=definition.retain_rounds,
-        retain_seconds=definition.retain_seconds,
+        **policies_of(definition),
         created_at=moment(stored.created_at),
         rounds_seen=stored.round_count,
         predictions=stored.predictions,
         correct=stored.correct,
         reward=stored.correct + stored.partial,
         labels=definition.labels,
-        mode=definition.mode,
-        holdout=definition.holdout,
         retired_labels=[label for label in definition.labels if label in model.retired],
         changes=_changes(stored),
         warnings=list(stored.warnings),

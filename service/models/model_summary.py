@@ -8,7 +8,7 @@ Otherwise the reader falls back to the definition, which also shows what is wron
 from functools import lru_cache
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import ValidationError
 
 from service.actions.definition import ActionsDefinition
 from service.contexts.registry import Features
@@ -16,31 +16,21 @@ from service.input_errors import InvalidInputError
 from service.models.learner_choice import choose_action_learner
 from service.models.model import Model, choose_learner, hyperparameters
 from service.schemas.models import LearnerChoice
-from service.schemas.policies import Holdout, OnExpiry
+from service.schemas.policies import Policies, policies_of
 from service.store.stored_models import ListedModel
 
 _MOST_BYTES = 16_384
 """Maximum bytes of a summary, which contains few hyperparameters."""
 
 
-class Summary(BaseModel):
+class Summary(Policies):
     """A definition without its labels."""
-
-    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
 
     label_count: int
     features: Features
     actions: ActionsDefinition | None = None
     learner: dict[str, Any]
-    window_seconds: float
-    late_feedback: str
-    on_expiry: OnExpiry = "drop"
-    learn: str = "on_arrival"
-    retain_rounds: int
-    retain_seconds: float | None = None
     definition_bytes: int
-    mode: str = "online"
-    holdout: Holdout | None = None
     changes: int = 0  # of the definition, before this summary
 
 
@@ -57,14 +47,7 @@ def summary_of(model: Model, definition: str) -> Summary:
         features=defined.features,
         actions=defined.actions,
         learner=hyperparameters(model.learner),
-        window_seconds=defined.window_seconds,
-        late_feedback=defined.late_feedback,
-        on_expiry=defined.on_expiry,
-        learn=defined.learn,
-        retain_rounds=defined.retain_rounds,
-        retain_seconds=defined.retain_seconds,
-        mode=defined.mode,
-        holdout=defined.holdout,
+        **policies_of(defined),
         definition_bytes=len(definition.encode()),
         changes=model.change_count,
     )

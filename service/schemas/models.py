@@ -17,7 +17,7 @@ from pydantic_core import PydanticCustomError
 from service.actions.definition import ActionsDefinition
 from service.contexts.registry import Features, no_features
 from service.schemas.labels import MOST_LABELS, Label, several
-from service.schemas.policies import Holdout, OnExpiry, Policies
+from service.schemas.policies import Policies
 from service.schemas.problems import Problem
 from service.strict_body import Body
 from service.wording.patterns import NAME
@@ -95,21 +95,18 @@ class DamageNote(Answer):
     found_at: datetime
 
 
-class _ModelFields(Answer):
+class _Subject(Answer):
     name: str
     features: Features
     actions: Annotated[ActionsDefinition | None, Field(examples=[None])] = None
     """The features of actions; null for a model with labels."""
     learner: dict[str, Any]
     """The algorithm, by its current name, and all hyperparameters, including defaults."""
-    window_seconds: float
-    late_feedback: str
-    on_expiry: OnExpiry = "drop"
-    learn: str = "on_arrival"
-    retain_rounds: int
-    retain_seconds: float | None = None
-    mode: str
-    holdout: Annotated[Holdout | None, Field(examples=[None])]
+
+
+class _ModelFields(Policies, _Subject):
+    model_config = ConfigDict(extra="ignore")  # unlike requests
+
     created_at: datetime
     rounds_seen: int
     """The number of rounds: predictions with recorded feedback, and expired ones that `on_expiry` made rounds."""

@@ -1,6 +1,6 @@
 """Policies of models: how predictions are answered, when they expire, and what the log keeps."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Discriminator, Field, Tag
 
@@ -70,9 +70,14 @@ class Policies(Body):
     mode: Literal["online", "logging", "frozen"] = "online"
     """`online` answers and learns. `logging` draws from the `policy` of the request, or uniformly, and learns. `frozen`
     answers and records rounds, but does not learn from them."""
-    holdout: Holdout | None = None
+    holdout: Annotated[Holdout | None, Field(examples=[None])] = None
     """A share of the requests that another policy answers; null for none."""
 
 
 POLICIES = tuple(Policies.model_fields)
 """The names of the policies."""
+
+
+def policies_of(model: Policies) -> dict[str, Any]:
+    """Return the values of the policies, by name."""
+    return {name: getattr(model, name) for name in POLICIES}
