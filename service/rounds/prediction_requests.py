@@ -34,7 +34,7 @@ class PredictionRequest(NamedTuple):
     include_distribution: bool
     options: Options = NO_OPTIONS
     actions: Sequence[GivenAction] | None = None
-    candidates: CandidateSet | None = None  # read from the actions by `check`
+    candidates: CandidateSet | None = None  # read from the actions by `read`
 
 
 class PredictionBatch(NamedTuple):
@@ -108,10 +108,27 @@ def check(model: Model, request: PredictionRequest) -> PredictionRequest:
     """
     if request.options.top is not None and request.include_distribution:
         raise NoDistributionError("got true; must be false with top: each slot has its own", "include_distribution")
-    checked = _checked(model, request)
+    checked = check_again(model, read(model, request))
+    if request.include_distribution and not model.answers.has_distribution:
+        detail = "got true; must be false, as the model has too many rankings to list"
+        raise NoDistributionError(detail, "include_distribution")
     if request.options.top is not None:
         _check_bytes(model, checked, request.options.top)
     return checked
+
+
+def read(model: Model, request: PredictionRequest) -> PredictionRequest:
+    """Read the context and the candidates of a request; return it with them. No change of the model affects this.
+
+    Raises:
+        InvalidInputError: if they do not fit the model.
+    """
+    candidates = read_candidates(model, request.context, request.actions, request.options.eligible)
+    if candidates is not None:
+        return request._replace(candidates=candidates)
+    context = model.contexts.check(request.context)
+    model.norm.check(context)
+    return request if context is request.context else request._replace(context=context)
 
 
 def _check_bytes(model: Model, request: PredictionRequest, top: int) -> None:
@@ -125,21 +142,6 @@ def _check_bytes(model: Model, request: PredictionRequest, top: int) -> None:
     if top > 1 and top * each > _MOST_SLOT_BYTES:
         most = max(1, _MOST_SLOT_BYTES // each)
         raise TopTooLargeError(f"got {top}; the context is large, so the request may have {most} slots", "top")
-
-
-def _checked(model: Model, request: PredictionRequest) -> PredictionRequest:
-    """Check the context, the candidates and the options of a request; return it."""
-    candidates = read_candidates(model, request.context, request.actions, request.options.eligible)
-    if candidates is not None:
-        request = request._replace(candidates=candidates)
-        return check_again(model, request)
-    check_options(model, request.options)
-    if request.include_distribution and not model.answers.has_distribution:
-        detail = "got true; must be false, as the model has too many rankings to list"
-        raise NoDistributionError(detail, "include_distribution")
-    context = model.contexts.check(request.context)
-    model.norm.check(context)
-    return request if context is request.context else request._replace(context=context)
 
 
 def check_again(model: Model, request: PredictionRequest) -> PredictionRequest:
@@ -164,7 +166,7 @@ def gather(model: Model, requests: Sequence[PredictionRequest], new_id: Callable
         new_id: generates the names of blocks without a client's id, and the secret of the tokens.
     """
     if model.vectors is not None:
-        return _gathered_candidates(requests, new_id)
+        return _gathered_candidates(model, requests, new_id)
     top, given = requests[0].options.top, [request.context for request in requests]
     contexts, sent = model.contexts.gather(given), list(map(model.contexts.sent, given))
     eligible = eligible_labels(model, [request.options for request in requests])
@@ -178,7 +180,7 @@ def gather(model: Model, requests: Sequence[PredictionRequest], new_id: Callable
         tokens = tokens_of(bounds, new_id())
     first = requests if top is not None else [requests[start] for start in bounds[:-1]]
     blocks = [OWN + new_id() if request.id is None else request.id.block for request in first]
-    fingerprints = [_fingerprint(model, request) for request in first]
+    fingerprints = [fingerprint(model, request) for request in first]
     return PredictionBatch(requests, contexts, eligible, parts, bounds, blocks, tokens, fingerprints)
 
 
@@ -192,28 +194,25 @@ def held_out(fingerprint: bytes) -> bytes:
     return fingerprint[:-1] + bytes([fingerprint[-1] ^ 1])
 
 
-def _gathered_candidates(requests: Sequence[PredictionRequest], new_id: Callable[[], str]) -> PredictionBatch:
+def _gathered_candidates(
+    model: Model, requests: Sequence[PredictionRequest], new_id: Callable[[], str]
+) -> PredictionBatch:
     """Gather requests with actions; each prediction has its own block."""
     n, top = len(requests), requests[0].options.top
     blocks = [OWN + new_id() if request.id is None else request.id.block for request in requests]
-    fingerprints = list(map(_fingerprint_among, requests))
+    fingerprints = [fingerprint(model, request) for request in requests]
     none, every = Contexts.sparse([0] * n, np.empty(0, np.int64), np.empty(0)), np.ones((n, 0), np.bool_)
     bounds, tokens = (list(range(n + 1)), np.full(n, SINGLE)) if top is None else _slots(n, top)
     return PredictionBatch(requests, none, every, NO_PARTS, bounds, blocks, tokens, fingerprints)
 
 
-def _fingerprint_among(request: PredictionRequest) -> bytes:
-    """Return a 16-byte hash of the context, the actions and the options; zeros for generated ids."""
-    if request.id is None or request.candidates is None:
-        return bytes(16)
-    parts = request.candidates.encode() + request.options.encode()
-    return hashlib.blake2b(parts, digest_size=16, person=b"with actions").digest()
-
-
-def _fingerprint(model: Model, request: PredictionRequest) -> bytes:
-    """Return a 16-byte hash of the context and the options to detect id reuse; zeros for generated ids."""
+def fingerprint(model: Model, request: PredictionRequest) -> bytes:
+    """Return a 16-byte hash of what a request asks, to detect id reuse; zeros for generated ids."""
     if request.id is None:
         return bytes(16)
+    if request.candidates is not None:
+        parts = request.candidates.encode() + request.options.encode()
+        return hashlib.blake2b(parts, digest_size=16, person=b"with actions").digest()
     context = model.contexts.fingerprinted(request.context)
     if request.options == NO_OPTIONS:
         return hashlib.blake2b(context, digest_size=16).digest()

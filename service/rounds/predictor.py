@@ -5,7 +5,7 @@ from functools import partial
 
 from service.candidates.requests import READING_COST, chunks
 from service.environment import Environment
-from service.errors import StoreUnavailableError
+from service.errors import PredictionConflictError, StoreUnavailableError
 from service.input_errors import InvalidInputError
 from service.models.model import Model
 from service.per_item import apply_to_valid, attempt_each
@@ -15,8 +15,16 @@ from service.replicas.upkeep import Upkeep
 from service.rounds.batching import ITEMS_AT_ONCE, Batcher
 from service.rounds.deciding import Decider, Drawn
 from service.rounds.isolation import ImpossibleDecisionsError, without_impossible
-from service.rounds.prediction_requests import PredictionBatch, PredictionRequest, check, check_again, gather, held_out
-from service.rounds.responses import answer_batch
+from service.rounds.prediction_requests import (
+    PredictionBatch,
+    PredictionRequest,
+    check,
+    check_again,
+    gather,
+    held_out,
+    read,
+)
+from service.rounds.responses import answer_batch, answer_repeated
 from service.schemas.rounds import PredictAnswer
 from service.store.base import Block, Seen, Tail
 
@@ -78,7 +86,14 @@ class Predictor:
     async def _predict_current(self, request: PredictionRequest) -> PredictAnswer:
         """Predict with the current model: another worker may have changed it, or created it again."""
         await self._replica.catch_up()
-        return await self._batcher.submit(check(self._replica.model, request))
+        try:
+            checked = check(self._replica.model, request)
+        except InvalidInputError as refusal:
+            answer = await self._repeated(request, refusal)
+            if isinstance(answer, Exception):
+                raise answer from refusal
+            return answer
+        return await self._batcher.submit(checked)
 
     async def _predict_among(self, request: PredictionRequest) -> PredictAnswer:
         """Predict among actions. Reading many takes long, so it may run in a thread."""
@@ -93,7 +108,28 @@ class Predictor:
         if any(isinstance(each, InvalidInputError) for each in checked):
             await self._replica.catch_up()
             checked = await self._check_each(requests)
-        return await apply_to_valid(self._batcher.submit_all, checked)
+        return await self._with_repeated(requests, await apply_to_valid(self._batcher.submit_all, checked))
+
+    async def _with_repeated(
+        self, requests: Sequence[PredictionRequest], answers: Sequence[PredictAnswer | Exception]
+    ) -> list[PredictAnswer | Exception]:
+        """Return the answers, with the stored ones of requests that were answered before and are refused now."""
+        return [
+            await self._repeated(request, answer) if isinstance(answer, InvalidInputError) else answer
+            for request, answer in zip(requests, answers, strict=True)
+        ]
+
+    async def _repeated(self, request: PredictionRequest, refusal: InvalidInputError) -> PredictAnswer | Exception:
+        """Return the stored answer to a refused request if it was answered before a change; else the refusal."""
+        model, store = self._replica.model, self._environment.store
+        record = None if request.id is None else await store.read_block(model.key, request.id.block)
+        if record is None:
+            return refusal
+        try:
+            answer = answer_repeated(model, read(model, request), record)
+        except InvalidInputError:
+            return refusal
+        return refusal if isinstance(answer, PredictionConflictError) else answer
 
     async def _check_each(self, requests: Sequence[PredictionRequest]) -> list[PredictionRequest | Exception]:
         model, cost = self._replica.model, sum([len(request.actions or ()) for request in requests]) * READING_COST
@@ -133,7 +169,7 @@ class Predictor:
             return await without_impossible(self._predict_alike, requests, error, self._replica.model.name)
         except _ModelChangedError:
             checked = attempt_each(partial(check_again, self._replica.model), requests)
-            return await apply_to_valid(self._predict_each, checked)
+            return await self._with_repeated(requests, await apply_to_valid(self._predict_each, checked))
 
     async def _predict(self, requests: Sequence[PredictionRequest]) -> list[PredictAnswer | Exception]:
         model, run = self._replica.model, self._environment.compute.run_costly

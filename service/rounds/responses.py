@@ -14,7 +14,7 @@ from service.errors import PredictionConflictError, StoreError
 from service.models.model import Model
 from service.prediction_id import SINGLE, wire_form
 from service.rounds.deciding import Drawn
-from service.rounds.prediction_requests import PredictionBatch, held_out
+from service.rounds.prediction_requests import PredictionBatch, PredictionRequest, fingerprint, held_out
 from service.schemas.rounds import PredictAnswer, Slot
 from service.store.records.records import NewPredictions
 from service.store.records.stored_prediction import StoredPrediction
@@ -53,6 +53,27 @@ def answer_batch(
     return answers
 
 
+def answer_repeated(model: Model, request: PredictionRequest, record: bytes) -> PredictAnswer | Exception:
+    """Return the stored answer to a request, or the error if the record is that of another one.
+
+    Args:
+        model: the model that predicted.
+        request: with a client's id, and what `read` adds.
+        record: stored under this id.
+
+    Raises:
+        TypeError: if the request has no id.
+    """
+    if request.id is None:
+        raise TypeError("only a request with an id can be repeated")
+    block, mark, candidates = request.id.block, fingerprint(model, request), request.candidates
+    if request.options.top is not None:
+        made = _stored_or_error(model, block, mark, record)
+        return made if isinstance(made, Exception) else _with_slots(model, block, mark, candidates, made)
+    answer = _stored_answer(model, block, mark, record)
+    return answer if candidates is None else _with_action(answer, candidates)
+
+
 def _slotted(
     model: Model, batch: PredictionBatch, predictions: NewPredictions, there: Sequence[bytes | None], top: int
 ) -> list[PredictAnswer | Exception]:
@@ -60,29 +81,32 @@ def _slotted(
     answers = list[PredictAnswer | Exception]()
     for i, (block, mark, record) in enumerate(zip(batch.blocks, batch.fingerprints, there, strict=True)):
         made = _made(predictions, i, top, mark) if record is None else _stored_or_error(model, block, mark, record)
-        answers.append(made if isinstance(made, Exception) else _with_slots(model, batch, i, made))
+        candidates = batch.candidates[i] if batch.candidates else None
+        answers.append(made if isinstance(made, Exception) else _with_slots(model, block, mark, candidates, made))
     return answers
 
 
-def _made(predictions: NewPredictions, i: int, top: int, fingerprint: bytes) -> StoredPrediction:
+def _made(predictions: NewPredictions, i: int, top: int, mark: bytes) -> StoredPrediction:
     """Return the new predictions in the slots of request i as they are stored."""
     rows, holdout = slice(i * top, (i + 1) * top), predictions.holdout
-    mark = held_out(fingerprint) if holdout is not None and holdout[i * top] else fingerprint
+    mark = held_out(mark) if holdout is not None and holdout[i * top] else mark
     moment, seen = predictions.expires_at, predictions.rounds_seen
     return StoredPrediction(mark, moment, seen, predictions.propensities[rows], predictions.outputs[rows])
 
 
-def _with_slots(model: Model, batch: PredictionBatch, i: int, made: StoredPrediction) -> PredictAnswer:
-    """Return the answer to request i with the predictions in its slots."""
-    block, labels = batch.blocks[i], [label or "" for label, _ in model.answers.show(made.outputs)]
-    if batch.candidates:
-        left = [action.id for action in batch.candidates[i].actions]
+def _with_slots(
+    model: Model, block: str, mark: bytes, candidates: CandidateSet | None, made: StoredPrediction
+) -> PredictAnswer:
+    """Return the answer to a request with the predictions in its slots."""
+    labels = [label or "" for label, _ in model.answers.show(made.outputs)]
+    if candidates is not None:
+        left = [action.id for action in candidates.actions]
         labels = [left.pop(int(position)) for position in labels]  # the position among those that were left
     slots = [
         Slot(wire_form(model.name, block, token), label, p or None)
         for token, (label, p) in enumerate(zip(labels, made.propensities.tolist(), strict=True))
     ]
-    moment, held = datetime.fromtimestamp(made.expires_at, UTC), made.fingerprint != batch.fingerprints[i]
+    moment, held = datetime.fromtimestamp(made.expires_at, UTC), made.fingerprint != mark
     id_ = wire_form(model.name, block, SINGLE)
     return PredictAnswer(id_, model.name, None, None, None, made.rounds_seen, moment, None, held, slots)
 
@@ -120,24 +144,24 @@ def _to_answers(
     ]
 
 
-def _stored_answer(model: Model, block: str, fingerprint: bytes, record: bytes) -> PredictAnswer | Exception:
+def _stored_answer(model: Model, block: str, mark: bytes, record: bytes) -> PredictAnswer | Exception:
     """Return a stored prediction, or the error if it does not match this request."""
-    predictions = _stored_or_error(model, block, fingerprint, record)
+    predictions = _stored_or_error(model, block, mark, record)
     if isinstance(predictions, Exception):
         return predictions
     id_ = wire_form(model.name, block, SINGLE)
-    (answer,) = _to_answers(model, [id_], predictions, [None], [predictions.fingerprint != fingerprint])
+    (answer,) = _to_answers(model, [id_], predictions, [None], [predictions.fingerprint != mark])
     return answer
 
 
-def _stored_or_error(model: Model, block: str, fingerprint: bytes, record: bytes) -> StoredPrediction | Exception:
+def _stored_or_error(model: Model, block: str, mark: bytes, record: bytes) -> StoredPrediction | Exception:
     """Return the stored predictions of a request, or the error if they are those of another request."""
     try:
         predictions = model.format.decode_stored(record)
     except StoreError as error:
         _log.error("prediction %s: %s", wire_form(model.name, block, SINGLE), error.detail)
         return error
-    if predictions is None or predictions.fingerprint not in (fingerprint, held_out(fingerprint)):
+    if predictions is None or predictions.fingerprint not in (mark, held_out(mark)):
         return PredictionConflictError(
             f"prediction {quoted(block)} already exists, with another context or other options", "prediction_id"
         )

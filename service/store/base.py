@@ -235,6 +235,9 @@ class Store(ClosingStore, RetentionStore, Protocol):
     async def list_damaged(self, limit: int) -> list[str]:
         """Return the first names of models with recorded damage, sorted."""
 
+    async def read_block(self, key: ModelKey, id_: str) -> bytes | None:
+        """Return the record of a block of predictions, with bodies; None if there is none with this id."""
+
     async def scan_blocks(self, key: ModelKey, cursor: str) -> BlockPage:
         """Look at some keys of the store; return those that are a model's blocks of predictions, often none.
 

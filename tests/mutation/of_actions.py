@@ -35,12 +35,12 @@ ACTIONS = (
         errors=(
             (
                 "the vector of the first candidate is stored",
-                "choose",
+                "_choose_one",
                 "starts[:-1] + draws.labels",
                 "starts[:-1] + 0 * draws.labels",
             ),
             ("the first action is logged", "Choices._parts", "encode(one.actions, k, p)", "encode(one.actions, 0, p)"),
-            ("other actions are a repetition", "_fingerprint_among", "request.candidates.encode()", 'b""'),
+            ("other actions are a repetition", "fingerprint", "request.candidates.encode()", 'b""'),
         ),
     ),
 )

@@ -51,7 +51,7 @@ CHANGES = (
                 "np.ones((n, len(model.active)), np.bool_)",
             ),
             ("all labels are eligible", "eligible_labels", "eligible[i] = False", "eligible[i] = True"),
-            ("the eligible labels are not in the fingerprint", "_fingerprint", "request.options == NO_OPTIONS", "True"),
+            ("the eligible labels are not in the fingerprint", "fingerprint", "request.options == NO_OPTIONS", "True"),
         ),
     ),
     Errors(

@@ -60,12 +60,24 @@ SERVICE = (
     ),
     Errors(
         concept="repeat",
-        laws=("test_an_id_with_another_context_is_a_conflict", "test_the_order_of_indices_does_not_matter"),
+        laws=(
+            "test_an_id_with_another_context_is_a_conflict",
+            "test_the_order_of_indices_does_not_matter",
+            "test_an_answered_request_keeps_its_answer",
+            "test_another_request_under_the_same_id_is_refused",
+        ),
         errors=(
             (
                 "any context is accepted",
                 "_stored_or_error",
-                "predictions.fingerprint not in (fingerprint, held_out(fingerprint))",
+                "predictions.fingerprint not in (mark, held_out(mark))",
+                "False",
+            ),
+            ("a change forgets its answers", "Predictor._repeated", "request.id is None", "True"),
+            (
+                "another request gets the answer",
+                "Predictor._repeated",
+                "isinstance(answer, PredictionConflictError)",
                 "False",
             ),
             ("the order of indices counts", "SparseKind.fingerprinted", "sorted", "list"),

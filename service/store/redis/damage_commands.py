@@ -70,6 +70,11 @@ class DamageCommands(ABC):
         return [name.decode() for name in names]
 
     @translating_errors
+    async def read_block(self, key: ModelKey, id_: str) -> bytes | None:
+        """See `Store.read_block`."""
+        return await self._get(keys.block(*key, id_).encode())
+
+    @translating_errors
     async def scan_blocks(self, key: ModelKey, cursor: str) -> BlockPage:
         """See `Store.scan_blocks`. A cursor is the number of a server, a dot, and the cursor of that server."""
         prefix, servers = keys.block(*key, ""), list(await self._connection.primaries())

@@ -152,6 +152,14 @@ async def test_a_prediction_is_stored_unless_its_id_is_in_use(scenario: Scenario
     assert await scenario.counters() == (0, 3, 0)
 
 
+async def test_a_block_is_read_by_its_id(scenario: Scenario) -> None:
+    """A block has the record that was stored; an id without predictions has none."""
+    await scenario.predict("a", label=1)
+    (stored,) = sample_predictions("a", label=1)
+    assert await scenario.store.read_block(scenario.key, "a") == stored.record
+    assert await scenario.store.read_block(scenario.key, "b") is None
+
+
 async def test_predictions_that_have_seen_every_round_are_stored(scenario: Scenario) -> None:
     """Predictions with the log's round count are stored."""
     await scenario.play(3)
