@@ -96,7 +96,7 @@ def _copy(folder: Path) -> None:
 
 def _run(folder: Path, arguments: Sequence[str]) -> Trial:
     """Run pytest with kernels as plain Python, because compiling them takes far longer."""
-    options = ["-q", "-rfE", "--no-header", "--tb=no", "-p", "no:cacheprovider", *_SILENCED]
+    options = ["-q", "-rfE", "--no-header", "--tb=no", "-p", "no:cacheprovider", "-p", "pytest_timeout", *_SILENCED]
     options += [f"--deselect={find_law(law)}" for law in ONLY_COMPILED]
     paths = {"PYTHONPATH": "", "PYTHONSAFEPATH": "1", "COLUMNS": "400"}  # pytest truncates reasons at this width
     threads = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
