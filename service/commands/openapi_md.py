@@ -151,7 +151,10 @@ def _parts(api: Schema, settings: Settings) -> Iterator[str]:
         (method, path, item[method]) for path, item in api["paths"].items() for method in _METHODS if method in item
     ]
     yield f"# {api['info']['title']} {api['info']['version']}: the HTTP interface"
-    yield "`make openapi` generates this page from the code. A running service shows the same at `/docs`."
+    yield (
+        "`make openapi` generates this page from the code. A running service shows the same at `/docs`. "
+        "[docs/exchanges.md](docs/exchanges.md) has a request and its answer for each field."
+    )
     yield str(api["info"]["description"])
     yield _table(["Call", "Does"], ([f"[`{m.upper()} {p}`]({_anchor(op)})", _first(op)] for m, p, op in operations))
     yield "## Conventions"

@@ -29,7 +29,7 @@ class DenseKind(ContextKind[list[float]]):
     given = Annotated[list[Number], FirstError(), Field(min_length=1)]
     shown = list[float]
     type = list
-    form = "a list of numbers"
+    form = "a list of numbers for dense features"
 
     def __init__(self, features: DenseFeatures) -> None:
         self._size = features.size

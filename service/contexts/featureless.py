@@ -27,12 +27,17 @@ class FeaturelessKind(ContextKind[dict[str, Any]]):
     given = Annotated[dict[str, Any], Field(max_length=0)]
     shown = Annotated[dict[str, Any], Field(max_length=0)]
     type = dict
-    form = "nothing, or an empty object"
+    form = "nothing or an empty object without features"
     wanted = "no context, or an empty object"
     example = "{}"
 
     def __init__(self, _: Featureless) -> None:
         self.codec = SparseCodec(0)
+
+    @property
+    def hint(self) -> str:
+        """See `ContextKind.hint`."""
+        return f"the model has no features: send {self.wanted}, such as {self.example}"
 
     @staticmethod
     def claims(given: object) -> bool:

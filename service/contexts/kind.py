@@ -99,7 +99,7 @@ class ContextKind(ABC, Generic[GivenT]):
         given: the schema of a context in a request.
         shown: the schema of a context in the log.
         type: the Python type of a parsed context.
-        form: what clients send for this kind, such as "a list of numbers".
+        form: what clients send for this kind, such as "a list of numbers for dense features".
         wanted: what clients send to this model, such as "a list of 3 numbers".
         example: a valid context of this model in JSON.
         smaller: how to make the features of a model smaller; empty if there is no choice.

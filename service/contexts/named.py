@@ -66,7 +66,7 @@ class NamedKind(ContextKind[NamedContext]):
     features = NamedFeatures
     given = shown = Annotated[dict[str, Any], WithJsonSchema(_SCHEMA)]
     type = dict
-    form = "an object of names and values"
+    form = "an object of names and values for named ones"
     wanted = "an object of names and values"
     example = '{"age": 41, "country": "FR", "tags": ["new", "mobile"]}'
     smaller = ", choose a smaller features.size, or omit learner"

@@ -40,9 +40,9 @@ def _name_of(given: object) -> str:
 
 def _forms() -> str:
     """Return a sentence about what clients send for each kind."""
-    first, *others = KINDS
-    forms = [f"For {first.name} features {first.form}", *(f"for {kind.name} ones {kind.form}" for kind in others)]
-    return f"{', '.join(forms)}."
+    *others, last = (kind.form for kind in KINDS)
+    forms = f"{', '.join(others)}, or {last}."
+    return forms[0].upper() + forms[1:]
 
 
 def _union(types: Iterable[Any]) -> Any:

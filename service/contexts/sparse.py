@@ -40,7 +40,7 @@ class SparseKind(ContextKind[SparseContext]):
     name = "sparse"
     features = SparseFeatures
     given = shown = type = SparseContext
-    form = 'an object with "indices" and "values"'
+    form = 'an object with "indices" and "values" for sparse ones'
     example = '{"indices": [0], "values": [0.5]}'
 
     def __init__(self, features: SparseFeatures) -> None:

@@ -138,7 +138,8 @@ def test_another_kind_is_refused(name: str, other: str) -> None:
     with pytest.raises(ContextLengthError) as refused:
         kind_of(name).check(contexts_of(other)[0])
     assert refused.value.field == "context"
-    assert f"; the model has {name} features: send {SAMPLES[name].wanted}, such as " in refused.value.detail
+    named = {"none": "no"}.get(name, name)
+    assert f"; the model has {named} features: send {SAMPLES[name].wanted}, such as " in refused.value.detail
 
 
 @every_kind
