@@ -38,8 +38,13 @@ def life_of(number: int) -> Life:
 
 
 def only_for(capable: Callable[[AnyLearner], bool]) -> pytest.MarkDecorator:
+    """Apply a test only to the implementations whose learners have a capability."""
+    return only_cases(lambda case: capable(case.at(PROBLEM)))
+
+
+def only_cases(capable: Callable[[Case], bool]) -> pytest.MarkDecorator:
     """Apply a test only to the implementations that have a capability."""
-    found = [number for number, case in enumerate(IMPLEMENTATIONS) if capable(case.at(PROBLEM))]
+    found = [number for number, case in enumerate(IMPLEMENTATIONS) if capable(case)]
     assert found, "no implementation has this capability, so the test would check nothing"
     return pytest.mark.parametrize("life", found, ids=[str(IMPLEMENTATIONS[number]) for number in found], indirect=True)
 

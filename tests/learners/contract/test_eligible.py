@@ -11,7 +11,7 @@ from learners.compiled_learner import CompiledLearner
 from learners.evaluation.simulation import simulate
 from learners.mathematics.exploration import draw
 from tests.learners.arrays import assert_close, bits, copied, is_finite, matrix
-from tests.learners.contract.lives import PROBLEM, Life, N, only_for
+from tests.learners.contract.lives import PROBLEM, Life, N, only_cases, only_for
 from tests.learners.contract.reorderings import permuted
 from tests.learners.contract.subsets import is_free_of_n_labels, separable, some_subsets
 from tests.learners.implementations import IMPLEMENTATIONS, Case
@@ -90,11 +90,14 @@ def _as_smaller(case: Case, life: Life, labels: Any) -> tuple[AnyLearner, Any]:
     return case.at(problem), permuted(life.learner, life.state, labels, features)
 
 
-@only_for(lambda learner: not is_structured(learner))
+def _could_be_smaller(case: Case) -> bool:
+    """Check that no constant depends on K, no label has a fixed role, and the state does not name other labels."""
+    return is_free_of_n_labels(case) and not case.n_labels and case.learner.algorithm != "soba-low-rank"
+
+
+@only_cases(lambda case: not is_structured(case.at(PROBLEM)) and _could_be_smaller(case))
 def test_subset_follows_the_rule_of_a_smaller_learner(life: Life) -> None:
     """A subset of two or three labels has the distribution of a learner that only ever had these labels."""
-    if not is_free_of_n_labels(life.case) or life.case.n_labels or life.learner.algorithm == "soba-low-rank":
-        pytest.skip("constants depend on K, labels have fixed roles, or the state names the other labels")
     contexts = life.rounds.contexts
     for labels in (np.array([0, 2]), np.array([1, 2, 3])):
         among = np.tile(np.isin(np.arange(4), labels), (N, 1))
@@ -105,6 +108,16 @@ def test_subset_follows_the_rule_of_a_smaller_learner(life: Life) -> None:
 
 _MOVES_OTHERS = {"soba", "soba-low-rank", "soba-newton", "newtron"}
 """Learners whose matrices couple the labels: a step moves all of them."""
+
+
+def _keeps_labels_apart(case: Case) -> bool:
+    """Check that neither another label's step nor a projection or a restart moves every label."""
+    return (
+        case.learner.algorithm not in _MOVES_OTHERS
+        and not case.n_labels
+        and not case.hyperparameters.get("radius")
+        and "restart_risk" not in case.hyperparameters
+    )
 
 
 def label_columns(learner: AnyLearner, state: Any, label: int) -> list[float]:
@@ -118,19 +131,16 @@ def label_columns(learner: AnyLearner, state: Any, label: int) -> list[float]:
     return found
 
 
-@only_for(lambda learner: not is_structured(learner))
+@only_cases(lambda case: not is_structured(case.at(PROBLEM)) and _keeps_labels_apart(case))
 def test_updates_leave_other_labels_alone(life: Life) -> None:
     """Rounds in which a label was not eligible change none of its numbers."""
-    name, settings = life.learner.algorithm, life.case.hyperparameters
-    if name in _MOVES_OTHERS or life.case.n_labels or settings.get("radius") or "restart_risk" in settings:
-        pytest.skip("another label's step, a projection or a restart moves every label")
     before, among = copied(life.state), np.tile(np.array([True, False, True, True]), (N, 1))
     evidence = life.learner.decide(before, life.rounds.contexts, among).evidence
     spared = (life.rounds.labels != 1) & (life.rounds.true_labels != 1)
     rounds = pick(life.rounds._replace(eligible=among, evidence=evidence), np.flatnonzero(spared))
     after = life.learner.fold(copied(before), rounds)
     assert label_columns(life.learner, after, 1) == label_columns(life.learner, before, 1)
-    rarely_learns = name == "uniform" or hasattr(life.learner, "base_learner")
+    rarely_learns = life.learner.algorithm == "uniform" or hasattr(life.learner, "base_learner")
     assert rarely_learns or bits(after._replace(rounds=before.rounds)) != bits(before)
 
 
