@@ -23,6 +23,8 @@ CHANGES = (
         laws=(
             "test_a_snapshot_before_a_change_does_not_contain_it",
             "test_a_log_with_another_change_is_another_log",
+            "test_a_frozen_model_records_rounds_and_does_not_learn",
+            "test_a_holdout_is_answered_by_its_policy_and_never_learned",
             "test_any_interleaving_gives_every_worker_the_same_state[0-soba-diagonal]",
         ),
         errors=(

@@ -92,6 +92,9 @@ def test_restricted_mean_is_the_best_of_the_hull(seed: int) -> None:
     levels = np.flatnonzero(among)
     vertices = (np.arange(5) < levels[:, None]).astype(np.float64)
     distributions, mean = learner.decide(state, x, among)
+    shares = np.append(1.0, mean[0, levels[:-1]]) - mean[0, levels.clip(max=4)] * (levels < 5)
+    assert shares.min() >= -1e-12
+    assert_close(shares @ vertices, mean[0], 1e-12)
     mixtures = np.concatenate([rng.dirichlet(np.full(len(levels), a), 300) for a in (0.1, 1.0)]) @ vertices
     near = mean[0] + 0.01 * (mixtures - mean[0])
     values = [y @ theta - 1.25 * (y * y).sum(axis=-1) for y in (mean[0], mixtures, near)]
