@@ -48,7 +48,6 @@ ELIGIBLE = (
         errors=(
             ("levels below the lowest one", "_write_mean", "room.mean[:first] = 1.0", ""),
             ("levels above the highest one", "_write_mean", "room.mean[last:] = 0.0", ""),
-            ("levels between neighbours", "_write_mean", "_level_out(eligible[i], room.mean)", ""),
             ("first entry in place of the mean", "_average_between", "mean[last:level].mean()", "mean[last]"),
         ),
     ),

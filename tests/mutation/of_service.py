@@ -141,6 +141,7 @@ SERVICE = (
             "test_a_log_with_a_hole_is_corrupt",
             "test_workers_agree_after_damage_to_folded_rounds",
             "test_any_byte_may_be_damaged",
+            "test_a_fold_ends_before_the_first_extreme_round",
         ),
         errors=(
             (
