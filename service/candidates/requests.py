@@ -1,6 +1,5 @@
 """Reads and checks the candidates of a request."""
 
-import json
 from collections.abc import Collection, Iterator, Sequence
 from typing import Any, NamedTuple, TypeVar
 
@@ -16,6 +15,7 @@ from service.actions.errors import (
 from service.actions.factors import Factors
 from service.actions.logged import as_sent, to_json
 from service.actions.vectors import MOST_ENTRIES, ActionVectors
+from service.contexts.canonical import canonical
 from service.contexts.named import MOST_FEATURES
 from service.input_errors import TooManyFeaturesError
 from service.models.model import Model
@@ -51,8 +51,7 @@ class CandidateSet(NamedTuple):
 
     def encode(self) -> bytes:
         """Return bytes that differ between requests with different contexts or actions."""
-        content = [as_sent(self.given), [[each.id, as_sent(each.features)] for each in self.actions]]
-        return json.dumps(content, sort_keys=True).encode()
+        return canonical([as_sent(self.given), [[each.id, as_sent(each.features)] for each in self.actions]])
 
 
 def read_candidates(

@@ -16,6 +16,7 @@ from service.catalogue.open_predictions import OpenPredictions, PredictionPage
 from service.catalogue.round_log import LogReader, moment
 from service.environment import Environment
 from service.errors import ModelExistsError, ModelNotFoundError, StoreError
+from service.input_errors import InvalidInputError
 from service.models.changes import change_of
 from service.models.model import Limits, Model, new_model, reading_cost, stored_model
 from service.models.model_summary import Summary, read_summary, summary_of
@@ -117,9 +118,14 @@ class Catalogue:
         change = change_of(patch, model.definition, now, by)
         if change is not None:
             check_count(count)
-            changed = await self._compute.run_costly(
-                reading_cost(stored), name, changed_model, model, change, self._limits
-            )
+            try:
+                changed = await self._compute.run_costly(
+                    reading_cost(stored), name, changed_model, model, change, self._limits
+                )
+            except InvalidInputError:
+                if is_repeated(stored, patch, by):  # after a lost answer, and with `*` for the version
+                    return await self.get(name)
+                raise
             summary = summary_of(changed, stored.definition).model_dump_json(exclude_defaults=True)
             if not await self._store.change_model(stored.key, count, change.encode(), summary, changed.stored_policies):
                 raise stale(stored.key, count + 1)

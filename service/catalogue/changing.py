@@ -41,6 +41,8 @@ def check_count(change_count: int) -> None:
 
 def is_repeated(stored: StoredModel, patch: ModelPatch, by: str | None) -> bool:
     """Check whether the last change of a model is what a request asks for, because its first answer was lost."""
+    if not stored.history:
+        return False
     before, last = stored_model(stored, len(stored.history) - 1), read_change(stored.history[-1])
     asked = change_of(patch, before.definition, last.at, by)
     return asked is not None and asked.says_the_same(last)

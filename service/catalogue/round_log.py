@@ -11,7 +11,7 @@ import numpy as np
 from learners.base import NO_LABEL
 from service.actions.logged import decode
 from service.compute import Compute
-from service.models.answer_kinds import NOTHING
+from service.models.answer_kinds import NOTHING, Shown
 from service.models.model import Model
 from service.prediction_id import PredictionId
 from service.schemas.rounds import LoggedAction, RoundLine
@@ -98,8 +98,8 @@ def _round_lines(model: Model, entries: list[LogEntry]) -> Iterator[RoundLine]:
 def _lines(model: Model, rows: LogRows, block_of: Callable[[int], str]) -> Iterator[RoundLine]:
     table = rows.table
     for i, line in enumerate(table):
-        (shown,), truth = model.answers.show(table["output"][i : i + 1]), table["truth"][i : i + 1]
-        (right,) = [NOTHING] if (truth == NO_LABEL).all() else model.answers.show(truth)
+        (shown,) = model.answers.show(table["output"][i : i + 1])
+        right = _right(model, table["truth"][i : i + 1])
         id_ = PredictionId(model.name, block_of(int(line["round"])), int(line["token"]))
         actions = decode(rows.parts.actions[i]) if model.vectors else None
         yield RoundLine(
@@ -122,6 +122,14 @@ def _lines(model: Model, rows: LogRows, block_of: Callable[[int], str]) -> Itera
             predicted_at=moment(line["predicted_at"]),
             feedback_at=moment(line["feedback_at"]),
         )
+
+
+def _right(model: Model, truth: Any) -> Shown:
+    """Return the true answer of a round. Actions have none: the log does not know those of other requests."""
+    if model.vectors or (truth == NO_LABEL).all():
+        return NOTHING
+    (right,) = model.answers.show(truth)
+    return right
 
 
 def context_of(model: Model, rows: LogRows, i: int) -> Any:

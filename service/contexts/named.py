@@ -9,6 +9,7 @@ import numpy as np
 from pydantic import Field, WithJsonSchema
 
 from learners.base import Contexts
+from service.contexts.canonical import canonical
 from service.contexts.fields import FieldSchema, NumberField
 from service.contexts.hashing import HALF, combined, hash_of, hashes_of, indices_of, signs_of
 from service.contexts.kind import BaseFeatures, ContextKind, Entry, Part, Products
@@ -189,7 +190,7 @@ class NamedKind(ContextKind[NamedContext]):
 
     def fingerprinted(self, context: NamedContext) -> bytes:
         """See `ContextKind.fingerprinted`."""
-        return json.dumps(context.sent, sort_keys=True).encode()
+        return canonical(context.sent)
 
     def sent(self, context: NamedContext) -> bytes:
         """See `ContextKind.sent`."""

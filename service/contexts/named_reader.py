@@ -52,11 +52,7 @@ class NamedReader:
         return spaces
 
     def _read(self, path: str, value: Any, features: Features, depth: int) -> None:
-        if not 0 < len(path) <= MOST_NAME:
-            detail = f"got a name of {len(path)} characters, with its namespaces; must have 1 to {MOST_NAME}"
-            raise FeatureNameError(detail, _field(path if len(path) <= MOST_NAME else f"{path[:MOST_NAME]}…"))
-        if not _is_text(path):
-            raise FeatureNameError(f"got {shown(path)}; must be Unicode without half a surrogate pair", "context")
+        _check_name(path)
         if self._fields or self._closed:
             self._check(path, value)
         kind = type(value)
@@ -84,7 +80,7 @@ class NamedReader:
         """Check a value against the declaration of its feature, or that it needs none."""
         field = self._fields.get(path)
         if field is None:
-            if self._closed and not (type(value) is dict and path in self._namespaces):
+            if self._closed and not (path in self._namespaces and (value is None or type(value) is dict)):
                 detail = f"the model has no such feature; {choices(path, tuple(self._fields), 'its features')}"
                 raise UnknownFeatureError(detail, _field(path))
         elif value is not None:
@@ -104,6 +100,14 @@ def _field(path: str) -> str:
     return f"context.{path}"
 
 
+def _check_name(path: str) -> None:
+    if not 0 < len(path) <= MOST_NAME:
+        detail = f"got a name of {len(path)} characters, with its namespaces; must have 1 to {MOST_NAME}"
+        raise FeatureNameError(detail, _field(path if len(path) <= MOST_NAME else f"{path[:MOST_NAME]}…"))
+    if not _is_text(path):
+        raise FeatureNameError(f"got {shown(path)}; must be Unicode without half a surrogate pair", "context")
+
+
 def _add(features: Features, name: str, value: float, path: str) -> None:
     if name in features:
         raise FeatureNameError("got this name twice; a dot in a name is the same as nesting", _field(path))
@@ -113,10 +117,18 @@ def _add(features: Features, name: str, value: float, path: str) -> None:
 def _number(path: str, value: float) -> float:
     """Return a finite number, clipped so that sums of products stay finite."""
     if not -_LARGEST <= value <= _LARGEST:
-        if type(value) is float and not math.isfinite(value):
+        if not _is_finite(value):
             raise FeatureValueError(f"got {shown(value)}; must be a finite number", _field(path))
         return _LARGEST if value > 0 else -_LARGEST
     return float(value)
+
+
+def _is_finite(value: float) -> bool:
+    """Check that a number is finite as a double."""
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # an integer
+        return False
 
 
 def _text(path: str, text: Any, position: int | None = None) -> str:

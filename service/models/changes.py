@@ -154,7 +154,7 @@ def _applied(defined: Defined, change: Change) -> Defined:
     if change.labels is not None:
         _check_added(defined, change.labels.add)
         labels = [*definition.labels, *change.labels.add]
-        retired = _retired(labels, retired, change.labels.retire)
+        retired = _retired(definition.labels, retired, change.labels.retire)
         definition = definition.model_copy(update={"labels": labels})
     return Defined(definition, retired)
 

@@ -62,16 +62,22 @@ class Explainer:
 
 
 def _explained(model: Model, state: Any, context: Any, seen: int) -> ExplainAnswer:
-    sent, labels = model.contexts.gather([context]), model.definition.labels
+    sent, labels = (
+        model.contexts.gather([context]),
+        [label for label in model.definition.labels if label not in model.retired],
+    )
     prepared = model.prepared(sent)
     eligible = model.active[np.newaxis] if model.retired else None
     decisions, added = model.learner.decide(state, prepared, eligible), model.learner.contributions(state, prepared)
+    added = None if added is None else added[:, model.active]
     return ExplainAnswer(
         model=model.name,
         rounds_seen=seen,
         features=[_explained_part(labels, *each) for each in _parts(model, context, sent, prepared, added)],
         scores=None if added is None else _by_label(labels, added.sum(axis=0)),
-        distribution=_by_label(labels, decisions.distributions[0]) if model.answers.has_distribution else None,
+        distribution=_by_label(labels, decisions.distributions[0, model.active])
+        if model.answers.has_distribution
+        else None,
     )
 
 

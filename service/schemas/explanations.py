@@ -37,9 +37,10 @@ class ExplainAnswer(Answer):
 
     model: str
     rounds_seen: int
-    """The number of rounds that the model had learned from."""
+    """The number of rounds in the log that the model takes into account."""
     features: list[ExplainedFeature]
     scores: dict[str, float] | None
     """The score of each label: the sum of the contributions. Null if the learner has no such scores."""
     distribution: dict[str, float] | None
-    """The probability of each label; null if the model answers rankings."""
+    """The probability of each label that is not retired, by the learner, whatever the mode; null if the model answers
+    rankings."""

@@ -110,7 +110,7 @@ class PredictAnswer:
     propensity: float | None
     """The probability of this answer, in (0, 1]; null if version 0.1.0 stored it as 0, and with `top`."""
     rounds_seen: int
-    """The number of rounds that the model had learned from."""
+    """The number of rounds in the log that the answer takes into account."""
     expires_at: datetime
     """When the feedback window closes."""
     distribution: dict[str, float] | None = None
@@ -133,11 +133,12 @@ class PredictBatchRequest(Body):
     prediction_ids: list[SkipValidation[GivenId]] | None = None
     """Your own ids, one for each context."""
     include_distribution: bool = False
-    """Whether to return the probability of every label. Models that answer rankings refuse it."""
+    """Whether to return the probability of every label, for contexts, and for items that do not say. Models that answer
+    rankings refuse it."""
     activated: bool = True
-    """Whether the predictions take feedback at once: see `PredictRequest`."""
+    """Whether the predictions take feedback at once, for contexts, and for items that do not say."""
     top: Top | None = None
-    """The number of slots of each answer: see `PredictRequest`. An item may have its own."""
+    """The number of slots of each answer, for contexts, and for items that do not say."""
 
 
 class FeedbackRequest(Body):
@@ -242,7 +243,7 @@ class RoundLine(Answer):
     holdout: bool = False
     """Whether the holdout answered, so that the model did not learn from the round."""
     rounds_seen: int
-    """The number of rounds that the model had learned from when it predicted."""
+    """The number of rounds in the log that the answer took into account."""
     predicted_at: datetime
     feedback_at: datetime
     """When the feedback arrived, or when the prediction was closed without feedback."""
@@ -263,7 +264,7 @@ class PredictionLine(Answer):
     """Whether the holdout's policy answered it."""
     context: ShownContext
     rounds_seen: int
-    """The number of rounds that the model had learned from when it predicted."""
+    """The number of rounds in the log that the answer took into account."""
     predicted_at: datetime
     expires_at: datetime
     """When the feedback window closes."""

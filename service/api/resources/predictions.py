@@ -166,10 +166,10 @@ def _items(batch: PredictBatchRequest) -> list[Any]:
     common: dict[str, Any] = {"include_distribution": True} if batch.include_distribution else {}
     if not batch.activated:
         common["activated"] = False
-    top: dict[str, Any] = {} if batch.top is None else {"top": batch.top}
+    if batch.top is not None:
+        common["top"] = batch.top
     if batch.contexts is None:
-        return [top | each | common if isinstance(each, dict) else each for each in _given(batch)]
-    common |= top
+        return [common | each if isinstance(each, dict) else each for each in _given(batch)]
     ids: Iterable[Any] = repeat(None) if batch.prediction_ids is None else batch.prediction_ids
     pairs = zip(batch.contexts, ids, strict=False)  # the caller checked that the lengths agree
     return [common | {"context": context, "prediction_id": given} for context, given in pairs]

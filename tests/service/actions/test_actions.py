@@ -22,6 +22,7 @@ async def test_an_answer_is_the_id_of_an_action_with_its_probability(api: Api) -
     (line,) = await api.rounds()
     (chosen,) = [each for each in SHOES if each["id"] == answer["label"]]
     assert line["label"] == answer["label"]
+    assert line["true_label"] is None
     assert line["context"] == {"user": {"age": 41}}
     assert line["actions"] == [chosen | {"probability": None}]
     assert line["action_count"] == 3
@@ -44,7 +45,8 @@ async def test_a_repeated_request_returns_the_stored_action(api: Api) -> None:
     body_of(await api.post("/models", **definition(api.name)), 201)
     many = [item(f"item-{i}", size=i) for i in range(500)]
     first = await choose(api, many, prediction_id="mine")
-    again = await choose(api, many, prediction_id="mine")
+    same = [each | {"features": {"size": float(i)}} for i, each in enumerate(many)]
+    again = await choose(api, same, prediction_id="mine")
     assert (again["label"], again["propensity"]) == (first["label"], first["propensity"])
     other = {"model": api.name, "context": {}, "actions": many[1:], "prediction_id": "mine"}
     problem_of(await api.post("/predict", **other), 409, "prediction-conflict", "prediction_id")

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.service.api.http_api import Api, body_of, problem_of
-from tests.service.sample_models import definition
+from tests.service.sample_models import LABELS, definition
 from tests.service.workers import START
 
 POLICIES: dict[str, list[Any]] = {
@@ -144,3 +144,21 @@ async def test_more_than_the_latest_changes_are_counted(api: Api) -> None:
         body_of(await api.change("*", window_seconds=float(number + 1)), 200)
     changes = (await api.model())["changes"]
     assert (changes["count"], [note["number"] for note in changes["latest"]]) == (12, list(range(12, 2, -1)))
+
+
+@pytest.mark.parametrize("labels", [{"add": ["new"]}, {"retire": [LABELS[0]]}])
+async def test_a_repeated_change_of_any_version_is_made_once(api: Api, labels: dict[str, Any]) -> None:
+    """With `If-Match: *`, a change of labels whose answer was lost is recognised, until another change follows."""
+    body_of(await api.create(), 201)
+    first = body_of(await api.change("*", labels=labels), 200)
+    assert body_of(await api.change("*", labels=labels), 200) == first
+    body_of(await api.change("*", window_seconds=5.0), 200)
+    assert (await api.change("*", labels=labels)).status_code == 422
+
+
+async def test_a_label_is_not_added_and_retired_at_once(api: Api) -> None:
+    """A change retires labels of the model, not those that it adds: their names would be lost."""
+    body_of(await api.create(), 201)
+    answer = await api.change("*", labels={"add": ["new"], "retire": ["new"]})
+    problem_of(answer, 422, "unknown-label", "labels.retire.0")
+    assert "new" not in (await api.model())["labels"]

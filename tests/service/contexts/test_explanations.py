@@ -100,6 +100,18 @@ async def test_named_features_show_their_slots(client: httpx2.AsyncClient, name:
     assert found["intercept"]["value"] == 0.5
 
 
+async def test_retired_labels_are_not_explained(client: httpx2.AsyncClient, name: str) -> None:
+    """The labels are those of a prediction."""
+    await post(client, "/models", name=name, labels=LABELS, features=FEATURES["dense"])
+    await teach(client, name, "fastcb", "dense")
+    changed = await client.patch(f"/models/{name}", json={"labels": {"retire": ["a"]}}, headers={"If-Match": "*"})
+    assert changed.status_code == 200
+    answer = (await client.post(f"/models/{name}/explain", json={"context": [0.1, 0.2, 0.3]})).json()
+    for found in (answer["scores"], answer["distribution"], *[each["contributions"] for each in answer["features"]]):
+        assert list(found) == ["b", "c"]
+    assert sum(answer["distribution"].values()) == pytest.approx(1.0)
+
+
 async def test_an_explanation_that_is_too_large_is_refused(client: httpx2.AsyncClient, name: str) -> None:
     """An answer lists at most as many numbers as that of a batch."""
     labels, few = [f"l{i}" for i in range(3000)], {"algorithm": "fastcb", "max_features": 100}

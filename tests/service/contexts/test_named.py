@@ -156,6 +156,38 @@ async def test_a_field_may_have_one_limit(
     assert problem["detail"].endswith(f"got -1; must be {detail}")
 
 
+@pytest.mark.parametrize("absent", [{"tags": None}, {"user": None}, {"user": {"country": None}}])
+async def test_null_is_absent(client: httpx2.AsyncClient, name: str, absent: dict[str, Any]) -> None:
+    """A closed model allows null in the place of a feature or a namespace that it knows."""
+    await create(client, name, fields=FIELDS, closed=True)
+    assert "label" in await predict(client, name, {"age": 1} | absent)
+    problem = await predict(client, name, {"age": None})
+    assert problem["type"] == "urn:wager:problem:missing-feature"
+
+
+@pytest.mark.parametrize("digits", [310, 4000, 5000])
+async def test_an_integer_beyond_doubles_is_refused(client: httpx2.AsyncClient, name: str, digits: int) -> None:
+    """An integer that is infinite as a double is refused like the double."""
+    await create(client, name)
+    content = f'{{"model": "{name}", "context": {{"age": {"9" * digits}}}}}'
+    response = await client.post("/predict", content=content, headers={"content-type": "application/json"})
+    assert response.status_code in {400, 422}, response.text
+    assert "label" in await predict(client, name, {"age": 10**300})
+
+
+@pytest.mark.parametrize(("first", "second"), [({"x": 1}, {"x": 1.0}), ({"u": {"x": 0}}, {"u": {"x": -0.0}})])
+async def test_equal_contexts_are_one_request(
+    client: httpx2.AsyncClient, name: str, first: dict[str, Any], second: dict[str, Any]
+) -> None:
+    """A repeated request may write a number in another way; true is another value than 1."""
+    await create(client, name)
+    body = {"model": name, "prediction_id": "mine"}
+    answers = [(await client.post("/predict", json=body | {"context": each})).json() for each in (first, second)]
+    assert answers[0] == answers[1]
+    other = await client.post("/predict", json=body | {"context": {"x": True}})
+    assert other.status_code == 409
+
+
 async def test_an_open_model_allows_other_features(client: httpx2.AsyncClient, name: str) -> None:
     """Without `closed`, undeclared features are allowed, and declared ones are still checked."""
     await create(client, name, fields=FIELDS)

@@ -165,3 +165,15 @@ async def test_an_empty_batch_is_refused(small: httpx2.AsyncClient, model: str, 
     body = {"model": model, "contexts": []} if path == "/predict/batch" else {"feedback": []}
     problem = await post(small, path, 422, **body)
     assert slugs([problem]) == ["out-of-range"]
+
+
+async def test_an_item_may_differ_from_its_batch(small: httpx2.AsyncClient, model: str) -> None:
+    """The fields of a batch hold for the items that do not say otherwise."""
+    items = [{"context": X}, {"context": X, "include_distribution": False, "activated": True, "top": None}]
+    common = {"include_distribution": True, "activated": False}
+    first, second = (await post(small, "/predict/batch", model=model, items=items, **common))["predictions"]
+    assert (first["distribution"] is None, second["distribution"] is None) == (False, True)
+    given = [{"prediction_id": each["prediction_id"], "correct": True} for each in (first, second)]
+    assert slugs((await post(small, "/feedback/batch", feedback=given))["results"]) == ["not-activated", "ok"]
+    slotted = await post(small, "/predict/batch", model=model, items=items, top=2)
+    assert [each["slots"] and len(each["slots"]) for each in slotted["predictions"]] == [2, None]

@@ -1,0 +1,20 @@
+"""The canonical form of JSON values, for comparing requests: equal numbers have one form, members any order."""
+
+import json
+from typing import Any
+
+
+def canonical(value: Any) -> bytes:
+    """Return bytes that are equal only for equal JSON values: `1` and `1.0` are equal, and so are `0` and `-0.0`."""
+    return json.dumps(_with_floats(value), sort_keys=True).encode()
+
+
+def _with_floats(value: Any) -> Any:
+    kind = type(value)
+    if kind is int or kind is float:
+        return float(value) + 0.0  # -0.0 + 0.0 is 0.0
+    if kind is dict:
+        return {name: _with_floats(each) for name, each in value.items()}
+    if kind is list:
+        return [_with_floats(each) for each in value]
+    return value
