@@ -23,28 +23,31 @@ _CONVENTIONS = """\
   `/livez`, `/readyz`, `/metrics`, `/docs` and `/openapi.json` ignore them.
 - **Bodies** are JSON in UTF-8, with `Content-Type: application/json`, at most {mebibytes} MiB (`WAGER_MAX_BODY_BYTES`).
   They are strict: an unknown field, a number as a string, NaN or an infinity is refused, and the error names it.
-  A body of {large} KiB or more may have about {parts:,} objects, lists and members, and {members:,} members in one
-  object.
+  A body of {large} KiB or more may have at most about {parts:,} objects, lists and members, and at most {members:,}
+  members in any one object.
 - **API keys** are required unless the service listens on loopback or is started with `WAGER_AUTH=off`. Send one as
   `Authorization: Bearer wk_...` or as `X-API-Key`. A malformed key gets 401 even if keys are not required. Each
   operation names its scope; `admin` includes the others. A key for some models gets 404 for the others, and 403 if
-  it tries to create one. Health and this description need no key. Undescribed paths, and `/metrics`, need a key for
-  all models.
+  it tries to create one. Health and this description need no key. `/metrics`, and paths that this page does
+  not list, need a key that covers all models.
 - **Limits.** A key may have a rate limit. `RateLimit-Policy` and `RateLimit` report it, and 429 has `Retry-After`. A
   batch counts as one request.
 - **Times** are in UTC, as in RFC 3339.
-- **Retries** are safe. A repeated `POST /predict` with the same `prediction_id` and context returns the stored
-  prediction: the same label and propensity. Feedback counts once: a repetition is a `duplicate`, and contradictory
+- **Retries** are safe. A repeated `POST /predict` with the same `prediction_id` returns the stored prediction: the same
+  label and propensity. All other fields must be equal but `include_distribution`, and a stored prediction has no
+  distribution. Feedback counts once: a repetition is a `duplicate`, and contradictory
   feedback is refused.
 - **Prediction ids** that the service generates begin with `~`; yours must not. The service forgets a prediction one
   hour after its window ends. Then its id is unknown, and you may use it again.
-- **Slots.** With `"top": 3`, `/predict` answers three labels or actions in order, in `slots`. Each is a prediction:
-  `<model>:<id>:<n>`, with `n` from 0, takes the feedback of its slot.
+- **Slots.** With `"top": 3`, `/predict` answers three labels or actions in order, in `slots`. Each slot is a
+  prediction with the id `<model>:<id>:<n>`, where `n` starts at 0; send its feedback to that id. Ids that the service
+  generates for a batch also end in a number.
 - **Silence.** With `"on_expiry": "incorrect"`, a prediction without feedback becomes a wrong round when its window
   closes, so clients may report successes only. With `"learn": "at_window_close"`, feedback waits for that moment as
-  well. Expired predictions are closed within five seconds, and after an outage of the whole service of at most seven
-  days.
-- **Late feedback** gets 404 `prediction-expired`, not 410, because webhook senders take 410 as a request to stop.
+  well. Expired predictions are closed within five seconds. Those that expire during an outage of the whole service
+  are closed after it, if it lasts at most seven days.
+- **Late feedback** gets 404 `prediction-expired`, unless the model accepts it; not 410, because webhook senders take 410
+  as a request to stop.
 - **Reading your writes.** A prediction uses all feedback that was acknowledged before its request, by any worker.
 - **Batches** of at most {items} items (`WAGER_MAX_BATCH_ITEMS`) return 200, with a result or a problem for each item,
   in order.

@@ -53,7 +53,7 @@ CONTEXTS = (
             (
                 "unknown features are allowed",
                 "NamedReader._check",
-                "type(value) is dict and path in self._namespaces",
+                "path in self._namespaces and (value is None or type(value) is dict)",
                 "True",
             ),
             ("required features may be absent", "NamedReader.read", "_check_present(context, path)", "pass"),
