@@ -10,6 +10,7 @@ from service.input_errors import (
     FeatureTypeError,
     FeatureValueError,
     MissingFeatureError,
+    NotFiniteError,
     UnknownFeatureError,
 )
 from service.wording.values import choices, quoted, shown
@@ -91,6 +92,8 @@ class NamedReader:
             wanted = field.wrong_type(value)
             if wanted is not None:
                 raise FeatureTypeError(f"got {shown(value)}; must be {wanted}", _field(path))
+            if type(value) is float:
+                _check_finite(path, value)
             wrong = field.wrong_value(value)
             if wrong is not None:
                 raise FeatureValueError(wrong, _field(path))
@@ -113,10 +116,15 @@ def _add(features: Features, name: str, value: float, path: str) -> None:
 def _number(path: str, value: float) -> float:
     """Return a finite number, clipped so that sums of products stay finite."""
     if not -_LARGEST <= value <= _LARGEST:
-        if type(value) is float and not math.isfinite(value):
-            raise FeatureValueError(f"got {shown(value)}; must be a finite number", _field(path))
+        if type(value) is float:
+            _check_finite(path, value)
         return _LARGEST if value > 0 else -_LARGEST
     return float(value)
+
+
+def _check_finite(path: str, value: float) -> None:
+    if not math.isfinite(value):
+        raise NotFiniteError(f"got {shown(value)}; must be a finite number", _field(path))
 
 
 def _text(path: str, text: Any, position: int | None = None) -> str:
