@@ -8,7 +8,7 @@ WagerError
 │   └── PredictionExpiredError    feedback after the window
 ├── ConflictError
 │   ├── ModelExistsError          the name is taken
-│   ├── PredictionConflictError   the id exists with another context
+│   ├── PredictionConflictError   the id exists with another request
 │   ├── FeedbackConflictError     the first feedback was different
 │   └── NotActivatedError         feedback before the activation
 ├── PreconditionError
@@ -71,7 +71,7 @@ class ModelExistsError(ConflictError):
 
 
 class PredictionConflictError(ConflictError):
-    """The prediction id exists with another context."""
+    """The prediction id exists with another request."""
 
 
 class FeedbackConflictError(ConflictError):

@@ -5,10 +5,11 @@ InvalidInputError
 ├── ContextIndexError         an index out of range, or a repeated one
 ├── FeatureTypeError          a named feature whose value has the wrong type
 ├── FeatureValueError         a named feature whose value is not allowed
+├── NotFiniteError            a named feature that is NaN or infinite
 ├── FeatureNameError          a name that is too long, too deep, empty, or given twice
 ├── UnknownFeatureError       a named feature that the model does not have
 ├── MissingFeatureError       a named feature that the model requires
-├── TooManyFeaturesError      more named features than a context may have
+├── TooManyFeaturesError      more named features than a context, or all actions of a request, may have
 ├── NormExceededError         a context beyond the model's norm bound
 ├── UnknownLabelError         a true label that the model does not have
 ├── RetiredLabelError         a label that the model has retired
@@ -22,7 +23,7 @@ InvalidInputError
 ├── BaselineNeededError       the holdout needs the client's own choice
 ├── TooManyChangesError       a model that cannot have another change
 ├── WrongTruthError           a truth that is not an answer of the model
-├── NoDistributionError       a distribution over too many answers to list
+├── NoDistributionError       a distribution over too many answers to list, or of several slots
 ├── InconsistentFeedbackError correct and the truth contradict each other
 ├── LabelNeededError          the learner needs the true label
 ├── RewardNotAloneError       a reward together with correct or the truth
@@ -71,6 +72,10 @@ class FeatureValueError(InvalidInputError):
     """The value of a named feature is not allowed."""
 
 
+class NotFiniteError(InvalidInputError):
+    """A named feature is NaN or infinite."""
+
+
 class FeatureNameError(InvalidInputError):
     """The name of a feature is too long, too deep, empty, or given twice."""
 
@@ -84,7 +89,7 @@ class MissingFeatureError(InvalidInputError):
 
 
 class TooManyFeaturesError(InvalidInputError):
-    """A context has more features than allowed, interactions included."""
+    """A context, or the actions of a request, have more features than allowed, products included."""
 
 
 class NormExceededError(InvalidInputError):
@@ -132,7 +137,7 @@ class WrongTruthError(InvalidInputError):
 
 
 class NoDistributionError(InvalidInputError):
-    """A request for a distribution over too many answers to list."""
+    """A request for a distribution over too many answers to list, or of several slots."""
 
 
 class InconsistentFeedbackError(InvalidInputError):
@@ -200,6 +205,7 @@ CONTEXT_ERRORS = (
     ContextIndexError,
     FeatureTypeError,
     FeatureValueError,
+    NotFiniteError,
     FeatureNameError,
     UnknownFeatureError,
     MissingFeatureError,

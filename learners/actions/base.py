@@ -4,7 +4,7 @@ Each round brings its own candidates, from one to many, each with a feature vect
 learner has one weight vector, so it knows what the features of a new action are worth::
 
     init() -> state
-    decide(state, candidates, starts) -> distributions   a probability for each candidate, which sum to 1 in each round
+    decide(state, candidates) -> distributions           a probability for each candidate, which sum to 1 in each round
     fold(state, rounds) -> state                         rounds hold the chosen candidates only
 
 A caller draws a candidate, keeps its vector and its probability, and returns both with the

@@ -7,7 +7,7 @@ from pydantic import Field, ValidatorFunctionWrapHandler, WrapValidator
 
 from service.contexts.kind import BaseFeatures, ContextKind
 from service.contexts.named_reader import MOST_NAME
-from service.contexts.registry import Features, GivenContext, context_kind
+from service.contexts.registry import ActionFeatures, GivenFeatures, context_kind
 from service.input_errors import FeaturesError, InvalidInputError, NamespaceError
 from service.strict_body import Body
 from service.wording.values import shown
@@ -27,7 +27,7 @@ _Pair = Annotated[list[_Namespace], Field(min_length=2, max_length=2)]
 class ActionsDefinition(Body):
     """The actions of a model, in the place of labels: each request brings its own, with features."""
 
-    features: Features
+    features: ActionFeatures
     """The features of each action. The model's own `features` are those of the context. `norm`, `norm_bound` and
     `intercept` concern the vector of context and action together."""
     interactions: Annotated[list[_Pair], Field(max_length=64)] | None = None
@@ -50,7 +50,7 @@ class GivenAction(Body):
 
     id: ActionId
     """The name of the action, which the answer gives as `label`."""
-    features: Annotated[GivenContext, WrapValidator(_read_named)]
+    features: Annotated[GivenFeatures, WrapValidator(_read_named)]
     """Its features, of the kind in the model's `actions.features`."""
 
 
@@ -65,8 +65,6 @@ def check_actions(actions: ActionsDefinition, features: BaseFeatures) -> None:
     Raises:
         InvalidInputError: if they do; names the field.
     """
-    if actions.features.kind == "none":
-        raise FeaturesError('got "none"; actions need features', "actions.features.kind")
     if actions.features.norm == "reject" and "norm" in actions.features.model_fields_set:
         raise FeaturesError('got "reject"; must be none, scale or unit for actions', "actions.features.norm")
     for name in ("norm", "norm_bound", "intercept"):

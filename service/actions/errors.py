@@ -28,7 +28,7 @@ class DuplicateActionError(InvalidInputError):
 
 
 class TooManyActionsError(InvalidInputError):
-    """A request has more actions, or more features in all of them, than allowed."""
+    """A request has more actions than allowed."""
 
 
 class ActionsNotExplainedError(InvalidInputError):
@@ -37,3 +37,17 @@ class ActionsNotExplainedError(InvalidInputError):
 
 class UnknownActionError(InvalidInputError):
     """A request names an action that it does not bring."""
+
+
+CREATION_ERRORS = (LabelsOrActionsError, ActionLearnerError)
+"""Errors of the definition of a new model."""
+
+REQUEST_ERRORS = (
+    ActionsMissingError,
+    ActionsNotAllowedError,
+    NoActionsError,
+    DuplicateActionError,
+    TooManyActionsError,
+    UnknownActionError,
+)
+"""Errors of a request for a prediction."""

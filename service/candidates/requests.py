@@ -112,7 +112,7 @@ def _entries(vectors: ActionVectors, context: Factors, factors: Sequence[Factors
     entries = total * (1 + len(context.values) * vectors.crosses)
     if entries > MOST_ENTRIES:
         detail = f"got {entries:,} features of all actions, products with the context included; must be at most"
-        raise TooManyActionsError(f"{detail} {MOST_ENTRIES:,}", "actions")
+        raise TooManyFeaturesError(f"{detail} {MOST_ENTRIES:,}", "actions")
     return entries
 
 

@@ -46,8 +46,8 @@ _CONVENTIONS = """\
   closes, so clients may report successes only. With `"learn": "at_window_close"`, feedback waits for that moment as
   well. Expired predictions are closed within five seconds. Those that expire during an outage of the whole service
   are closed after it, if it lasts at most seven days.
-- **Late feedback** gets 404 `prediction-expired`, unless the model accepts it; not 410, because webhook senders take 410
-  as a request to stop.
+- **Late feedback** gets 404 `prediction-expired`, unless the model accepts it; not 410, because webhook senders take
+  410 as a request to stop.
 - **Reading your writes.** A prediction uses all feedback that was acknowledged before its request, by any worker.
 - **Batches** of at most {items} items (`WAGER_MAX_BATCH_ITEMS`) return 200, with a result or a problem for each item,
   in order.

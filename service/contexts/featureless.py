@@ -27,6 +27,7 @@ class FeaturelessKind(ContextKind[dict[str, Any]]):
     given = Annotated[dict[str, Any], Field(max_length=0)]
     shown = Annotated[dict[str, Any], Field(max_length=0)]
     type = dict
+    has_features = False
     form = "nothing or an empty object without features"
     wanted = "no context, or an empty object"
     example = "{}"

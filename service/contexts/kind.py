@@ -84,6 +84,8 @@ class Products(NamedTuple):
     values: FloatArray  # (m,), without signs
 
 
+_LARGEST_EXACT = 2**53
+
 GivenT = TypeVar("GivenT")
 
 
@@ -104,6 +106,7 @@ class ContextKind(ABC, Generic[GivenT]):
         example: a valid context of this model in JSON.
         smaller: how to make the features of a model smaller; empty if there is no choice.
         codec: encodes and decodes the stored bytes.
+        has_features: whether contexts of this kind have any features.
         has_names: whether features have names and namespaces, so that they are hashed.
         is_open: whether any features are allowed, and none interact; False without names.
     """
@@ -118,6 +121,7 @@ class ContextKind(ABC, Generic[GivenT]):
     example: str
     codec: ContextCodec
     smaller: ClassVar[str] = ""
+    has_features: ClassVar[bool] = True
     has_names: ClassVar[bool] = False
     is_open: bool = False
 
@@ -143,7 +147,7 @@ class ContextKind(ABC, Generic[GivenT]):
         if context is None:
             raise ContextMissingError(f"missing; {self.hint}", "context")
         if not isinstance(context, self.type):
-            given = shown(context if isinstance(context, (list, dict)) else vars(context))
+            given = shown(_as_written(context) if isinstance(context, (list, dict)) else vars(context))
             raise ContextLengthError(f"got {given}; {self.hint}", "context")
         return context
 
@@ -213,3 +217,10 @@ class ContextKind(ABC, Generic[GivenT]):
         Raises:
             InvalidInputError: if they do; names the field.
         """
+
+
+def _as_written(context: Any) -> Any:
+    """Return a context as clients write it: whole numbers without a fraction."""
+    if isinstance(context, dict):
+        return context
+    return [int(x) if abs(x) < _LARGEST_EXACT and x == int(x) else x for x in context]

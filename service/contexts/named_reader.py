@@ -10,6 +10,7 @@ from service.input_errors import (
     FeatureTypeError,
     FeatureValueError,
     MissingFeatureError,
+    NotFiniteError,
     UnknownFeatureError,
 )
 from service.wording.values import choices, quoted, shown
@@ -87,6 +88,8 @@ class NamedReader:
             wanted = field.wrong_type(value)
             if wanted is not None:
                 raise FeatureTypeError(f"got {shown(value)}; must be {wanted}", _field(path))
+            if type(value) is float:
+                _check_finite(path, value)
             wrong = field.wrong_value(value)
             if wrong is not None:
                 raise FeatureValueError(wrong, _field(path))
@@ -117,18 +120,19 @@ def _add(features: Features, name: str, value: float, path: str) -> None:
 def _number(path: str, value: float) -> float:
     """Return a finite number, clipped so that sums of products stay finite."""
     if not -_LARGEST <= value <= _LARGEST:
-        if not _is_finite(value):
-            raise FeatureValueError(f"got {shown(value)}; must be a finite number", _field(path))
+        _check_finite(path, value)
         return _LARGEST if value > 0 else -_LARGEST
     return float(value)
 
 
-def _is_finite(value: float) -> bool:
+def _check_finite(path: str, value: float) -> None:
     """Check that a number is finite as a double."""
     try:
-        return math.isfinite(value)
+        finite = math.isfinite(value)
     except OverflowError:  # an integer
-        return False
+        finite = False
+    if not finite:
+        raise NotFiniteError(f"got {shown(value)}; must be a finite number", _field(path))
 
 
 def _text(path: str, text: Any, position: int | None = None) -> str:

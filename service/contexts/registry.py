@@ -1,6 +1,6 @@
 """All kinds of contexts, and their schemas in requests and responses. A new kind is one more name in `KINDS`."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import reduce
 from operator import or_
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
@@ -14,9 +14,10 @@ from service.contexts.named import NamedKind
 from service.contexts.sparse import SparseKind
 
 KINDS: tuple[type[ContextKind[Any]], ...] = (DenseKind, SparseKind, FeaturelessKind, NamedKind)
-"""The kinds, in the order of their claims. An unclaimed value is read as the first kind."""
+"""The kinds, in the order of their claims after the first, which comes last."""
 
-_CLAIMS = [(kind.claims, kind.name) for kind in KINDS[1:]]
+_WITH_FEATURES = tuple(kind for kind in KINDS if kind.has_features)
+_CLAIMS = [(kind.claims, kind.name) for kind in (*KINDS[1:], KINDS[0])]
 _KIND_OF_NAME = {kind.name: kind for kind in KINDS}
 NAMES = frozenset(_KIND_OF_NAME)
 
@@ -31,33 +32,43 @@ def context_kind(features: BaseFeatures) -> ContextKind[Any]:
     return _KIND_OF_NAME[features.kind](features)
 
 
-def _name_of(given: object) -> str:
+def _name_of(given: object) -> str | None:
     for claims, name in _CLAIMS:
         if claims(given):
             return name
-    return KINDS[0].name
+    return None
 
 
-def _forms() -> str:
-    """Return a sentence about what clients send for each kind."""
-    *others, last = (kind.form for kind in KINDS)
-    forms = f"{', '.join(others)}, or {last}."
-    return forms[0].upper() + forms[1:]
+def _forms(kinds: Iterable[type[ContextKind[Any]]]) -> str:
+    """Return what clients send for each kind."""
+    *others, last = (kind.form for kind in kinds)
+    return f"{', '.join(others)}, or {last}"
 
 
 def _union(types: Iterable[Any]) -> Any:
     return reduce(or_, types)
 
 
+def _given(kinds: Sequence[type[ContextKind[Any]]]) -> Any:
+    """Return the type of a context of any of these kinds."""
+    forms = _forms(kinds)
+    return Annotated[
+        _union(Annotated[kind.given, Tag(kind.name)] for kind in kinds),
+        Discriminator(_name_of, custom_error_type="context_type", custom_error_message=f"must be {forms}"),
+        Field(description=f"{forms[0].upper()}{forms[1:]}."),
+    ]
+
+
 if TYPE_CHECKING:
     Features: TypeAlias = BaseFeatures
+    ActionFeatures: TypeAlias = BaseFeatures
     GivenContext: TypeAlias = Any
+    GivenFeatures: TypeAlias = Any
     ShownContext: TypeAlias = Any
 else:
-    Features = Annotated[_union(kind.features for kind in KINDS), Field(discriminator="kind")]
-    GivenContext = Annotated[
-        _union(Annotated[kind.given, Tag(kind.name)] for kind in KINDS),
-        Discriminator(_name_of),
-        Field(description=_forms()),
-    ]
+    Features, ActionFeatures = (
+        Annotated[_union(kind.features for kind in kinds), Field(discriminator="kind")]
+        for kinds in (KINDS, _WITH_FEATURES)
+    )
+    GivenContext, GivenFeatures = map(_given, (KINDS, _WITH_FEATURES))
     ShownContext = _union(kind.shown for kind in KINDS)

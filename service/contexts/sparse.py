@@ -13,6 +13,7 @@ from service.contexts.kind import BaseFeatures, ContextKind, Entry, Number, Part
 from service.input_errors import ContextIndexError, ContextLengthError
 from service.store.records.context_codec import SparseCodec
 from service.strict_body import Body
+from service.wording.values import counted
 
 _OWN = frozenset({"indices", "values"})
 
@@ -59,7 +60,8 @@ class SparseKind(ContextKind[SparseContext]):
         """See `ContextKind.checked`."""
         indices, values = context.indices, context.values
         if len(indices) != len(values):
-            detail = f"got {len(indices)} indices and {len(values)} values; send one value for each index"
+            both = f"{counted(len(indices), 'indices', 'index')} and {counted(len(values), 'values')}"
+            detail = f"got {both}; send one value for each index"
             raise ContextLengthError(detail, "context.indices")
         if max(indices) >= self._size:
             detail = f"got index {max(indices)}; the model's indices are integers from 0 to {self._size - 1}"

@@ -1,8 +1,9 @@
 """Defaults of new models, and the checks of those with actions."""
 
 from learners.actions.base import ActionProblem
-from learners.base import AnyLearner, StepTooCostlyError
-from learners.new_models import check_step_cost
+from learners.base import AnyLearner, StateTooLargeError, StepTooCostlyError
+from learners.layouts import state_bytes
+from learners.new_models import check_state_size, check_step_cost
 from service.actions.definition import check_actions, complete
 from service.actions.errors import LabelsOrActionsError
 from service.actions.vectors import ActionVectors
@@ -46,6 +47,21 @@ def smaller_of(definition: ModelDefinition) -> str:
     features = definition.features if definition.actions is None else definition.actions.features
     advice = context_kind(features).smaller
     return advice if definition.actions is None else advice.replace("features.size", "actions.features.size")
+
+
+def check_state(learner: AnyLearner, most: int) -> None:
+    """Refuse a learner whose state needs more than `most` bytes.
+
+    Raises:
+        StateTooLargeError: if it does.
+    """
+    needed = state_bytes(learner) if isinstance(learner.problem, ActionProblem) else 0
+    if needed > most:
+        raise StateTooLargeError(
+            f"{learner.algorithm} with {learner.problem.n_features} features needs a state of {needed:,} bytes, more "
+            f"than the {most:,} allowed; use {learner.smaller} instead"
+        )
+    check_state_size(learner, most)
 
 
 def check_step(learner: AnyLearner, most: int) -> None:

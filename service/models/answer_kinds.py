@@ -16,7 +16,7 @@ from learners.base import AnyLearner, IntArray
 from service.input_errors import UnknownLabelError, WrongTruthError
 from service.schemas.rounds import FeedbackRequest
 from service.store.records.answer_codec import AnswerCodec, label_bytes, label_codec, label_set_codec, ranking_codec
-from service.wording.values import joined, shown
+from service.wording.values import counted, joined, shown
 
 
 class Shown(NamedTuple):
@@ -149,8 +149,8 @@ class Rankings(_Labels):
         if numbers is None:
             return None
         if len(numbers) < len(self._labels):
-            detail = f"got {len(numbers)} labels; must be a ranking of all {len(self._labels)} labels of the model"
-            raise WrongTruthError(detail, "true_labels")
+            given, of_all = counted(len(numbers), "labels"), f"all {len(self._labels)} labels of the model"
+            raise WrongTruthError(f"got {given}; must be a ranking of {of_all}", "true_labels")
         return self.form.encode(numbers)[0]
 
 

@@ -4,7 +4,7 @@ The log and the model's history hold each change as JSON. A change never renumbe
 others, and retired ones keep their numbers.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
 import pydantic
@@ -26,7 +26,7 @@ from service.schemas.policies import POLICIES
 from service.strict_body import Body
 from service.wording.json_schemas import root_of
 from service.wording.validation import explain
-from service.wording.values import quoted, shown
+from service.wording.values import counted, quoted
 
 _LEAST_LABELS = 2
 
@@ -122,8 +122,13 @@ def check_learner(learner: AnyLearner, change: Change) -> None:
         raise LabelsFixedError(detail, "labels.add")
 
 
-def check_policies(defined: Defined, learner: AnyLearner) -> None:
+def check_policies(defined: Defined, learner: AnyLearner, retired_before: Collection[str] = ()) -> None:
     """Check the policies that concern labels.
+
+    Args:
+        defined: the definition.
+        learner: its learner.
+        retired_before: the labels that were retired before the last change.
 
     Raises:
         InvalidInputError: if the learner answers several labels, and the mode or the holdout needs one.
@@ -143,6 +148,8 @@ def check_policies(defined: Defined, learner: AnyLearner) -> None:
         return
     if policy.label not in definition.labels:
         raise UnknownLabelError(f"got {quoted(policy.label)}; the model has no such label", field)
+    if policy.label in retired_before:
+        raise RetiredLabelError(f"got {quoted(policy.label)}; the model has retired this label", field)
     if policy.label in retired:
         raise RetiredLabelError(f"the holdout answers {quoted(policy.label)}, so the model cannot retire it", field)
 
@@ -199,7 +206,7 @@ def _retired(labels: Sequence[str], retired: frozenset[str], leaving: Sequence[s
             raise RetiredLabelError(f"got {quoted(label)}; the model has retired this label", field)
         gone.add(label)
     if len(known) - len(gone) < _LEAST_LABELS:
-        left = shown(len(known) - len(gone))
-        detail = f"would leave {left} labels; a model keeps at least {_LEAST_LABELS} that are not retired"
+        left = counted(len(known) - len(gone), "labels")
+        detail = f"would leave {left}; a model keeps at least {_LEAST_LABELS} that are not retired"
         raise TooFewLabelsError(detail, "labels.retire")
     return frozenset(gone)

@@ -10,7 +10,7 @@ import pydantic
 
 from learners.base import AnyLearner, BoolArray, Contexts, Rounds, StateTooLargeError, StepTooCostlyError
 from learners.mathematics.preparation import Preparation, prepare
-from learners.new_models import check_evidence_size, check_new, check_state_size
+from learners.new_models import check_evidence_size, check_new
 from service.actions.vectors import ActionVectors
 from service.contexts.kind import ContextKind
 from service.contexts.registry import context_kind
@@ -24,7 +24,7 @@ from service.input_errors import (
     UnknownHyperparameterError,
 )
 from service.models.action_answers import Actions
-from service.models.action_models import check_step, completed_definition, smaller_of
+from service.models.action_models import check_state, check_step, completed_definition, smaller_of
 from service.models.answer_kinds import Answers, answers_of
 from service.models.changes import Change, Defined, after, check_learner, check_policies, read_change
 from service.models.closing import KEPT_FOR_OUTAGES, check_closing, closing_rule, resting_rule
@@ -135,7 +135,7 @@ class Model:
         check_learner(self.learner, change)
         definition, retired = after(Defined(self.definition, self.retired), [change])
         learner = self.learner if change.labels is None else build_learner(definition)
-        check_policies(Defined(definition, retired), learner)
+        check_policies(Defined(definition, retired), learner, self.retired)
         check_closing(definition, learner)
         return Model(self.key, definition, learner, retired, self.change_count + 1)
 
@@ -190,7 +190,7 @@ def check_limits(learner: AnyLearner, limits: Limits, smaller: str = "") -> None
         ModelTooCostlyError: if one decision or update takes too long.
     """
     try:
-        check_state_size(learner, limits.state_bytes)
+        check_state(learner, limits.state_bytes)
         check_evidence_size(learner, limits.evidence_bytes)
         check_step(learner, limits.step_cost)
     except StateTooLargeError as error:

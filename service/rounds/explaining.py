@@ -13,6 +13,7 @@ from service.input_errors import BatchTooLargeError
 from service.models.model import Model
 from service.replicas.replica import Replica
 from service.schemas.explanations import ExplainAnswer, ExplainedFeature
+from service.wording.values import counted
 
 _NUMBER_COST = 100
 """Cost of writing one number of the answer, in multiply-adds."""
@@ -57,8 +58,8 @@ class Explainer:
         labels = len(model.definition.labels)
         if (len(parts) + 1) * labels > self._most_numbers:
             most = self._most_numbers // labels
-            detail = f"got {len(parts)} features, for {labels} labels each; must be at most {most} to be explained"
-            raise BatchTooLargeError(detail, "context")
+            detail = f"got {counted(len(parts), 'features')}, for {labels} labels each; must be at most {most}"
+            raise BatchTooLargeError(f"{detail} to be explained", "context")
 
 
 def _explained(model: Model, state: Any, context: Any, seen: int) -> ExplainAnswer:

@@ -21,7 +21,7 @@ from service.models.model import Model
 from service.schemas.rounds import PredictItem
 from service.slots.errors import TooFewChoicesError, TopUnsupportedError
 from service.slots.remaining import renormalized
-from service.wording.values import quoted, shown
+from service.wording.values import counted, quoted, shown
 
 _SUM_TOLERANCE = 1e-9
 
@@ -101,7 +101,7 @@ def _check_top(model: Model, options: Options, top: int, actions: Collection[str
     else:
         left, things = len(model.active.nonzero()[0] if options.eligible is None else options.eligible), "labels"
     if top > left:
-        raise TooFewChoicesError(f"got {top}; the request has {left} eligible {things}", "top")
+        raise TooFewChoicesError(f"got {top}; the request has {counted(left, f'eligible {things}')}", "top")
 
 
 def _check_actions(model: Model, options: Options, actions: Collection[str]) -> None:

@@ -18,7 +18,7 @@ from service.rounds.options import NO_OPTIONS, Options, check_options, eligible_
 from service.schemas.rounds import PredictItem, PredictRequest
 from service.slots.errors import TopTooLargeError
 from service.store.records.parts import NO_PARTS, Parts
-from service.wording.values import quoted
+from service.wording.values import counted, quoted
 
 _BYTES_PER_NUMBER = 16
 
@@ -141,7 +141,9 @@ def _check_bytes(model: Model, request: PredictionRequest, top: int) -> None:
         each = len(logged) + candidates.entries // len(candidates.actions) * _BYTES_PER_NUMBER
     if top > 1 and top * each > _MOST_SLOT_BYTES:
         most = max(1, _MOST_SLOT_BYTES // each)
-        raise TopTooLargeError(f"got {top}; the context is large, so the request may have {most} slots", "top")
+        raise TopTooLargeError(
+            f"got {top}; the context is large, so the request may have {counted(most, 'slots')}", "top"
+        )
 
 
 def check_again(model: Model, request: PredictionRequest) -> PredictionRequest:

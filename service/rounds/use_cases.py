@@ -16,7 +16,7 @@ from service.rounds.session import ModelSession
 from service.rounds.session_cache import SessionCache
 from service.schemas.explanations import ExplainAnswer
 from service.schemas.rounds import ActivateAnswer, ActivateRequest, FeedbackAnswer, FeedbackRequest, PredictAnswer
-from service.wording.values import shown
+from service.wording.values import counted, shown
 
 _T = TypeVar("_T")
 _Item = TypeVar("_Item")
@@ -51,9 +51,8 @@ class RoundService:
         numbers = lists * len(model.definition.labels)
         if items * numbers > self._max_distribution_numbers:
             most = self._max_distribution_numbers // numbers
-            detail = (
-                f"got {items} predictions that list {numbers} labels each; a request may have at most {most} of them"
-            )
+            given = f"got {counted(items, 'predictions')} that list {numbers} labels each"
+            detail = f"{given}; a request may have at most {most} of them"
             raise BatchTooLargeError(detail, "include_distribution" if include_distribution else "contexts")
 
     async def predict(self, model: str, request: PredictionRequest) -> PredictAnswer:

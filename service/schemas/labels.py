@@ -34,7 +34,7 @@ def unique(labels: list[str]) -> list[str]:
     seen: set[str] = set()
     for label in labels:
         if label in seen:
-            message = "got {label} twice; labels must be unique"
+            message = "got {label} twice; must be unique"
             raise PydanticCustomError("duplicate_labels", message, {"label": quoted(label)})
         seen.add(label)
     return labels

@@ -53,8 +53,15 @@ class Root(NamedTuple):
     def allowed(self, schemas: Sequence[Schema]) -> str:
         """Return the values that any of the schemas allows, such as `"reject" or "accept"`."""
         texts = list(dict.fromkeys(text for schema in schemas for text in self._texts(schema)))
-        others = [text for text in texts if text != "null"] or texts
-        return joined(others, "or") + ", or null" * (len(others) < len(texts)) if texts else "a valid value"
+        others = [text for text in texts if text != "null"]
+        if len(others) == 1 and len(texts) == 2:
+            return f"{others[0]}, or null"
+        return joined([*others, *texts[len(others) :]], "or") if texts else "a valid value"
+
+    def names(self, schemas: Sequence[Schema]) -> str:
+        """Return the names that members of these objects may have."""
+        named = [schema["propertyNames"] for schema in schemas if "propertyNames" in schema]
+        return self.allowed([{"type": "string"} | each for each in named])
 
     def members(self, schemas: Sequence[Schema]) -> tuple[str, ...]:
         """Return the names of the members that objects of these schemas may have."""
@@ -89,10 +96,14 @@ class Root(NamedTuple):
                 yield from self._expanded(child)
 
     def _texts(self, schema: Schema) -> Iterator[str]:
-        if "oneOf" in schema:
+        if "discriminator" in schema:
+            yield _object({"required": [schema["discriminator"]["propertyName"]]})
+        elif "oneOf" in schema:
             for member in schema["oneOf"]:
                 for each in self._expanded(member):
                     yield from self._texts(each)
+        elif schema.get("type") == "boolean":
+            yield from ("true", "false")
         elif "const" in schema or "enum" in schema:
             yield from map(shown, schema.get("enum") or [schema["const"]])
         else:
@@ -106,7 +117,7 @@ class Root(NamedTuple):
         size = _size(schema.get("minItems"), schema.get("maxItems"))
         kinds = {each.get("type", "") for each in self._expanded(schema.get("items", {}))}
         items = _PLURALS.get(kinds.pop(), "items") if len(kinds) == 1 else "items"
-        return f"a list of {size}{items}"
+        return f"a list of {size}{_after(size, items)}"
 
 
 def _bounded(member: Schema, union: Schema) -> Schema:
@@ -146,7 +157,7 @@ def _string(schema: Schema) -> str:
     if "pattern" in schema:
         return RULES.get(schema["pattern"], "a string of another form")
     size = _size(schema.get("minLength"), schema.get("maxLength"))
-    return f"a string of {size}characters" if size else "a string"
+    return f"a string of {size}{_after(size, 'characters')}" if size else "a string"
 
 
 def _object(schema: Schema) -> str:
@@ -163,17 +174,21 @@ _TEXTS: dict[str, Callable[[Schema], str]] = {
     "integer": _number,
     "string": _string,
     "object": _object,
-    "boolean": lambda _: "true or false",
     "null": lambda _: "null",
 }
 
 
 def _size(least: int | None, most: int | None) -> str:
     if least and most:
-        return f"{least} to {most} "
+        return f"{least} " if least == most else f"{least} to {most} "
     if most:
         return f"at most {most} "
     return f"{least} or more " if least else ""
+
+
+def _after(size: str, noun: str) -> str:
+    """Return a plural noun, or its singular after a size of one."""
+    return noun[:-1] if size in ("1 ", "at most 1 ") else noun
 
 
 def _written(bound: float) -> str:

@@ -37,13 +37,14 @@ BYTES = r"^\s*(\d*\.?\d+)\s*(\w+)?"
 
 RULES = {
     BYTES: 'a size such as "64MiB"',
-    NAME: _NAME_RULE,
+    NAME: f"a string of {_NAME_RULE}",
     PREFIX: "1 to 48 letters, digits, dots, hyphens or underscores, the first a letter or digit",
     CURSOR: f"the next_cursor of the previous page, which is a model's name: {_NAME_RULE}",
     SCAN_CURSOR: "the cursor in the Link header of the previous page",
-    GIVEN_ID: "1 to 128 letters, digits or . _ ~ = + / @ -, not beginning with ~, "
+    GIVEN_ID: "a string of 1 to 128 letters, digits or . _ ~ = + / @ -, not beginning with ~, "
     "after an optional model's name and colon",
-    QUALIFIED_ID: "the model's name, a colon, and 1 to 128 letters, digits or . _ ~ = + / @ -, as /predict returns it",
+    QUALIFIED_ID: "a string of the model's name, a colon, and 1 to 128 letters, digits or . _ ~ = + / @ -, "
+    "as /predict returns it",
     KEY_GLOB: "1 to 64 letters, digits, dots, hyphens, underscores or asterisks, such as shop-*",
     KEY_LIMIT: "a number of requests per second, minute, hour or day, such as 100/second",
     DIGEST: "64 hexadecimal digits",

@@ -14,6 +14,12 @@ Found = Mapping[str, Any]
 _THEIRS = frozenset({*get_args(ErrorType), "path_not_file", "path_not_directory", "byte_size", "byte_size_unit"})
 """The types of pydantic's errors: those of its core, and of the special types in settings. All others are ours."""
 
+_BEYOND = "less_than_equal"
+_BOUNDS = frozenset({"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"})
+_UNICODE = "Unicode without half a surrogate pair"
+
+_OF_KEYS = "[key]"
+"""The last step of pydantic's path of an error in the name of a member; the step before is the name."""
 
 _MOST_NAME = 200
 """Maximum characters of a member's name that a path repeats."""
@@ -55,12 +61,16 @@ def explain(found: Found, root: Root, skip: int = 0) -> Wrong:
         root: the schema of the value that was validated.
         skip: the first steps of the path to leave out.
     """
-    place = root.find(found["loc"][skip:])
+    steps = found["loc"][skip:]
+    if steps[-1:] == (_OF_KEYS,) and found["type"].startswith("string_"):
+        place = root.find(steps[:-2])
+        return Wrong(found["type"], _joined(place.path), _wrong_name(found, place, root))
+    place = root.find(steps)
     if found["type"] not in _THEIRS:
-        return Wrong(found["type"], _joined(place.path), found["msg"])
+        return Wrong(found["type"], _joined(place.path), _REASONS.get(found["type"], _our_words)(found, place, root))
     reason = _REASONS.get(found["type"], _wrong_value)(found, place, root)
     path = (*place.path, _discriminator(found)) if found["type"].startswith("union_tag") else place.path
-    return Wrong(found["type"], _joined(path), reason)
+    return Wrong(_BEYOND if _is_beyond(found) else found["type"], _joined(path), reason)
 
 
 def _joined(path: tuple[str, ...]) -> str | None:
@@ -75,6 +85,25 @@ def _shortened(name: str) -> str:
 def _wrong_value(found: Found, place: Place, root: Root) -> str:
     given = f"got {shown(found['input'])}; " if "input" in found else ""
     return f"{given}must be {root.allowed(place.schemas)}"
+
+
+def _our_words(found: Found, *_: object) -> str:
+    """Return the message of an error of ours."""
+    return str(found["msg"])
+
+
+def _given_too(found: Found, *_: object) -> str:
+    """Return the message of an error of ours that cannot contain the value, after the value."""
+    return f"got {shown(found.get('input'))}; {found['msg']}"
+
+
+def _wrong_name(found: Found, place: Place, root: Root) -> str:
+    rule = _UNICODE if found["type"] == "string_unicode" else root.names(place.schemas)
+    return f"got the name {shown(found['input'])}; a name must be {rule}"
+
+
+def _not_unicode(found: Found, *_: object) -> str:
+    return f"got {shown(found['input'])}; must be {_UNICODE}"
 
 
 def _missing(_: Found, place: Place, root: Root) -> str:
@@ -105,10 +134,14 @@ def _not_finite(found: Found, *_: object) -> str:
     return f"got {shown(found['input'])}; must be a finite number" if "input" in found else "must be a finite number"
 
 
+def _is_beyond(found: Found) -> bool:
+    """Check whether the error is an integer that is too large for a float. Pydantic calls this a wrong type."""
+    return found["type"] == "float_type" and type(found.get("input")) is int
+
+
 def _wrong_number(found: Found, place: Place, root: Root) -> str:
-    given = found.get("input")
-    if isinstance(given, int) and not isinstance(given, bool):
-        return f"got {shown(given)}; must be a number between -1.8e308 and 1.8e308"
+    if _is_beyond(found) and not any(_BOUNDS & schema.keys() for schema in place.schemas):
+        return f"got {shown(found['input'])}; must be a number between -1.8e308 and 1.8e308"
     return _wrong_value(found, place, root)
 
 
@@ -132,6 +165,8 @@ _REASONS: dict[str, Callable[[Found, Place, Root], str]] = {
     "extra_forbidden": _unknown,
     "finite_number": _not_finite,
     "float_type": _wrong_number,
+    "string_unicode": _not_unicode,
+    "context_type": _given_too,
     "path_not_file": _no_file,
     "path_not_directory": _no_directory,
     "value_error": _own_words,

@@ -66,6 +66,17 @@ def _object(value: dict[object, object]) -> str:
     return f"an object with {joined([*names, *([f'{more} more members'] if more else [])], 'and')}"
 
 
+def counted(count: int, nouns: str, noun: str = "") -> str:
+    """Return a number and a noun, such as `1 label` or `2,000 labels`.
+
+    Args:
+        count: the number.
+        nouns: the plural.
+        noun: the singular, unless it is the plural without its last letter.
+    """
+    return f"{count:,} {(noun or nouns[:-1]) if count == 1 else nouns}"
+
+
 def joined(parts: Iterable[str], word: str) -> str:
     """Return the parts as an enumeration, such as `a, b or c`."""
     *first, last = parts

@@ -23,6 +23,8 @@ INVALID_NAMES = {
 }
 
 
+_HOLDOUT = {"fraction": 0.5, "policy": {"label": "purple"}}
+
 CREATIONS = [
     _create("name taken", "model-exists", "name", status=409, name=MODEL),
     *(_create(f"name {case}", "invalid-name", "name", name=name) for case, name in INVALID_NAMES.items()),
@@ -37,6 +39,16 @@ CREATIONS = [
     _create("unknown field", "unknown-field", "colour", colour="red"),
     _create("window too short", "out-of-range", "window_seconds", window_seconds=0.0),
     _create("window too long", "out-of-range", "window_seconds", window_seconds=1e12),
+    _create("window of 400 digits", "out-of-range", "window_seconds", window_seconds=int(LONG)),
+    _create("label with half a surrogate pair", "invalid-request", "labels.1", labels=["a", "\ud800"]),
+    _create("holdout of an unknown label", "unknown-label", "holdout.policy.label", holdout=_HOLDOUT),
+    _create("features as text", "wrong-type", "features", features="named"),
+    _create(
+        "field without a name",
+        "out-of-range",
+        "features.fields",
+        features={"kind": "named", "fields": {"": {"type": "number"}}},
+    ),
     _create("window as text", "wrong-type", "window_seconds", window_seconds="60"),
     _create("unknown late feedback policy", "unknown-choice", "late_feedback", late_feedback="sometimes"),
     _create("unknown expiry policy", "unknown-choice", "on_expiry", on_expiry="forget"),

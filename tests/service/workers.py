@@ -14,6 +14,7 @@ from service.compute import Compute
 from service.environment import Environment
 from service.settings import Settings
 from service.store.base import Store
+from tests.service.problem_laws import check_response
 
 START = 1_800_000_000.0
 """Initial time of test clocks, in seconds since the epoch."""
@@ -44,7 +45,8 @@ async def worker(
 ) -> AsyncIterator[httpx2.AsyncClient]:
     """Run the application of one worker, and yield a client that calls it without a network.
 
-    An unexpected error in the application is answered with 500, as over a network.
+    An unexpected error in the application is answered with 500, as over a network. Each problem must obey the laws of
+    `problem_laws`.
     """
     now, rng, new_id = clock or Clock(), np.random.default_rng(seed), numbered(f"w{next(_workers)}")
 
@@ -57,7 +59,8 @@ async def worker(
     lifespan = app.router.lifespan_context(app)
     await lifespan.__aenter__()
     try:
-        async with httpx2.AsyncClient(transport=transport, base_url="http://worker") as client:
+        hooks: dict[str, list[Any]] = {"response": [check_response]}
+        async with httpx2.AsyncClient(transport=transport, base_url="http://worker", event_hooks=hooks) as client:
             yield client
     finally:  # the lifespan ends without the test's exception, as in a server
         await lifespan.__aexit__(None, None, None)

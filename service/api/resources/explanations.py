@@ -3,6 +3,7 @@
 from fastapi import APIRouter
 
 from service import errors, input_errors
+from service.actions import errors as actions
 from service.api.resources.models import Name
 from service.api.responses.problems import responses
 from service.api.responses.strict_route import StrictRoute
@@ -19,6 +20,7 @@ def router(rounds: RoundService) -> APIRouter:
         responses=responses(
             errors.ModelNotFoundError,
             *input_errors.CONTEXT_ERRORS,
+            actions.ActionsNotExplainedError,
             input_errors.BatchTooLargeError,
             errors.NewerVersionError,
             errors.StoreCorruptError,

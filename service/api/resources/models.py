@@ -6,6 +6,7 @@ from typing import Annotated
 from fastapi import APIRouter, Header, Path, Query, Request, Response
 
 from service import errors, input_errors
+from service.actions import errors as actions
 from service.api.middleware.access import caller_id, check_new_model, own_names
 from service.api.responses.bodies import answer_with
 from service.api.responses.direct_route import DirectRoute
@@ -16,6 +17,7 @@ from service.schemas.changes import ModelPatch
 from service.schemas.models import ModelAnswer, ModelDefinition, ModelList, ModelSummary, UnreadableModel
 from service.store.stored_models import UnreadModel
 from service.wording.patterns import CURSOR, NAME
+from service.wording.values import quoted
 
 Name = Annotated[str, Path(pattern=NAME, description="The model's name.")]
 
@@ -52,6 +54,8 @@ def _creation(catalogue: Catalogue) -> APIRouter:
         status_code=201,
         responses=responses(
             errors.ModelExistsError,
+            *actions.CREATION_ERRORS,
+            input_errors.UnknownLabelError,
             input_errors.UnknownAlgorithmError,
             input_errors.FeaturesError,
             input_errors.NamespaceError,
@@ -142,13 +146,24 @@ def _change(catalogue: Catalogue) -> APIRouter:
 
 
 def _versions(if_match: str | None) -> list[str]:
-    """Return the versions in a header If-Match. A weak tag matches nothing (RFC 9110, section 13.1.1)."""
+    """Return the versions in a header If-Match. A weak tag matches nothing (RFC 9110, section 13.1.1).
+
+    Raises:
+        PreconditionRequiredError: without the header.
+        PreconditionFailedError: if it has no ETag, such as one without its quotes.
+    """
     if if_match is None:
         detail = "missing; send the ETag that GET /models/{name} returned, so that no other change is overwritten"
         raise errors.PreconditionRequiredError(detail, "If-Match")
     if if_match.strip() == "*":
         return ["*"]
-    return [tag for weak, tag in _TAG.findall(if_match) if not weak and tag != "*"]
+    tags = _TAG.findall(if_match)
+    if not tags:
+        detail = (
+            f"got {quoted(if_match)}; must be an ETag with its double quotes, as GET /models/{{name}} returned it, or *"
+        )
+        raise errors.PreconditionFailedError(detail, "If-Match")
+    return [tag for weak, tag in tags if not weak and tag != "*"]
 
 
 def _listed(item: ModelSummary | UnreadModel) -> ModelSummary | UnreadableModel:

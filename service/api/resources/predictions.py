@@ -9,6 +9,7 @@ import pydantic
 from fastapi import APIRouter
 
 from service import errors, input_errors
+from service.actions import errors as actions
 from service.api.middleware.access import check_model, own_names
 from service.api.responses.batches import READING_COST, answers_or_problems, check_size, read_each, read_together
 from service.api.responses.direct_route import DirectRoute
@@ -21,6 +22,7 @@ from service.rounds.prediction_requests import PredictionRequest, prediction_ite
 from service.rounds.use_cases import RoundService
 from service.schemas.rounds import PredictAnswer, PredictBatchAnswer, PredictBatchRequest, PredictItem, PredictRequest
 from service.slots import errors as slots
+from service.wording.values import counted
 
 _NUMBER_COST = 50
 _ITEM_COST = 2_000
@@ -34,6 +36,7 @@ _ERRORS = responses(
     input_errors.EligibleError,
     input_errors.ModeError,
     input_errors.BaselineNeededError,
+    *actions.REQUEST_ERRORS,
     slots.TopUnsupportedError,
     slots.TooFewChoicesError,
     slots.TopTooLargeError,
@@ -62,7 +65,7 @@ def router(rounds: RoundService, compute: Compute, max_items: int) -> APIRouter:
         check_model(request.model, "model")
         return await rounds.predict(request.model, prediction_request(request))
 
-    @routes.post("/predict/batch", responses=responses(input_errors.BatchTooLargeError))
+    @routes.post("/predict/batch", responses=responses(input_errors.BatchTooLargeError, input_errors.IdentifierError))
     async def predict_batch(batch: PredictBatchRequest) -> PredictBatchAnswer:
         """Predict for many contexts together. The response has a prediction or a problem for each, in order."""
         given = _given(batch)
@@ -72,9 +75,8 @@ def router(rounds: RoundService, compute: Compute, max_items: int) -> APIRouter:
             await rounds.check_answer_size(batch.model, len(given), _lists_distributions(batch))
         ids = batch.prediction_ids
         if ids is not None and len(ids) != len(given):
-            raise input_errors.IdentifierError(
-                f"got {len(ids)} ids for {len(given)} contexts; send one id for each context", "prediction_ids"
-            )
+            sizes = f"got {counted(len(ids), 'ids')} for {counted(len(given), 'contexts')}"
+            raise input_errors.IdentifierError(f"{sizes}; send one id for each context", "prediction_ids")
         try:
             check_model(batch.model, "model")
         except errors.ModelNotFoundError as refusal:

@@ -42,10 +42,13 @@ _DOCUMENTED: dict[str, Any] = {
 _ERRORS = responses(
     errors.SignatureError,
     errors.FeedbackConflictError,
+    errors.NotActivatedError,
     input_errors.UnknownLabelError,
     input_errors.WrongTruthError,
     input_errors.InconsistentFeedbackError,
     input_errors.LabelNeededError,
+    input_errors.RewardNotAloneError,
+    input_errors.RewardNotAcceptedError,
     errors.NewerVersionError,
     errors.StoreFullError,
     errors.StoreCorruptError,

@@ -24,7 +24,8 @@ OUT_OF_RANGE = Kind(422, "out-of-range", "A number, or the length of a string or
 INVALID_HYPERPARAMETER = Kind(422, "invalid-hyperparameter", "A hyperparameter is invalid")
 MISSING_FIELD = Kind(422, "missing-field", "A required field is missing")
 STORE_CORRUPT = Kind(500, "store-corrupt", "Stored data cannot be read")
-DUPLICATE_LABELS = Kind(422, "duplicate-labels", "A label occurs twice")
+DUPLICATE_LABELS = Kind(422, "duplicate-labels", "A label, or the id of an action, occurs twice")
+NOT_FINITE = Kind(422, "not-finite", "A number is NaN or infinite")
 TOO_FEW_LABELS = Kind(422, "too-few-labels", "A model needs at least two labels")
 INTERNAL_ERROR = Kind(500, "internal-error", "The service failed unexpectedly")
 
@@ -35,10 +36,11 @@ OF_ERROR: dict[type[errors.WagerError], Kind] = {
     input_errors.ContextMissingError: MISSING_FIELD,
     input_errors.FeatureTypeError: Kind(422, "wrong-feature-type", "The value of a feature has the wrong type"),
     input_errors.FeatureValueError: Kind(422, "wrong-feature-value", "The feature does not allow this value"),
+    input_errors.NotFiniteError: NOT_FINITE,
     input_errors.FeatureNameError: Kind(422, "invalid-feature-name", "The name of a feature is not allowed"),
     input_errors.UnknownFeatureError: Kind(422, "unknown-feature", "The model has no such feature"),
     input_errors.MissingFeatureError: Kind(422, "missing-feature", "The context lacks a required feature"),
-    input_errors.TooManyFeaturesError: Kind(422, "too-many-features", "The context has too many features"),
+    input_errors.TooManyFeaturesError: Kind(422, "too-many-features", "There are too many features"),
     input_errors.NormExceededError: Kind(422, "norm-exceeded", "The context exceeds the model's norm bound"),
     input_errors.UnknownLabelError: Kind(422, "unknown-label", "The model has no such label"),
     input_errors.RetiredLabelError: Kind(422, "label-retired", "The model has retired the label"),
@@ -51,7 +53,7 @@ OF_ERROR: dict[type[errors.WagerError], Kind] = {
     input_errors.BaselineNeededError: Kind(422, "baseline-needed", "The holdout of the model needs the baseline"),
     input_errors.TooManyChangesError: Kind(422, "too-many-changes", "The model has reached the limit of changes"),
     input_errors.WrongTruthError: Kind(422, "wrong-truth", "The model cannot give the true answer"),
-    input_errors.NoDistributionError: Kind(422, "no-distribution", "The model has too many answers to list"),
+    input_errors.NoDistributionError: Kind(422, "no-distribution", "The distribution cannot be listed"),
     input_errors.InconsistentFeedbackError: Kind(422, "inconsistent-feedback", "The feedback contradicts itself"),
     input_errors.LabelNeededError: Kind(422, "label-needed", "The learner needs the true label"),
     input_errors.RewardNotAloneError: Kind(422, "reward-not-alone", "A reward excludes correct and the true answer"),
@@ -86,7 +88,7 @@ OF_ERROR: dict[type[errors.WagerError], Kind] = {
     # Not 410: senders of webhooks disable a webhook that answers 410.
     errors.PredictionExpiredError: Kind(404, "prediction-expired", "The feedback window of the prediction has closed"),
     errors.ModelExistsError: Kind(409, "model-exists", "A model with this name already exists"),
-    errors.PredictionConflictError: Kind(409, "prediction-conflict", "The prediction id exists with another context"),
+    errors.PredictionConflictError: Kind(409, "prediction-conflict", "The prediction id exists with another request"),
     errors.FeedbackConflictError: Kind(409, "feedback-conflict", "The prediction already has other feedback"),
     errors.NotActivatedError: Kind(409, "not-activated", "The prediction is not activated"),
     errors.PreconditionFailedError: Kind(412, "precondition-failed", "The model has changed"),
@@ -123,7 +125,7 @@ _OF_VALIDATION: dict[str, Kind] = {
     "union_tag_not_found": MISSING_FIELD,
     "literal_error": _UNKNOWN_CHOICE,
     "union_tag_invalid": _UNKNOWN_CHOICE,
-    "finite_number": Kind(422, "not-finite", "A number is NaN or infinite"),
+    "finite_number": NOT_FINITE,
     "extra_forbidden": Kind(422, "unknown-field", "The body has an unknown field"),
     "string_pattern_mismatch": _INVALID_NAME,
     "reserved_id": _INVALID_NAME,

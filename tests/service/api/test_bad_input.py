@@ -8,7 +8,9 @@ import httpx2
 import pytest
 
 from tests.servers import raw
-from tests.service.bad_requests import REFUSED
+from tests.service.api.test_error_wording import SECRET
+from tests.service.api.test_webhooks import signed
+from tests.service.bad_requests import FEEDBACK, REFUSED
 from tests.service.refused import FULL_INFORMATION, LABEL_SET, MODEL, MOST_BYTES, RANKING, Refused, X
 from tests.service.sample_models import definition
 from tests.service.workers import START, Clock, worker
@@ -68,7 +70,7 @@ def stage(store_url: str) -> Iterator[Stage]:
     """
     with asyncio.Runner() as runner:
         runner.run(prepare(store_url))
-        context = worker(store_url, max_body_bytes=MOST_BYTES)
+        context = worker(store_url, max_body_bytes=MOST_BYTES, webhook_secrets=SECRET)
         built = Stage(runner, runner.run(context.__aenter__()), store_url, [])
         for name, own in [
             (MODEL, "closed"),
@@ -101,6 +103,17 @@ def test_bad_input_is_refused_and_changes_nothing(stage: Stage, request_: Refuse
     assert problem["status"] == response.status_code
     assert problem["title"]
     assert problem["detail"]
+    assert stage.everything() == stage.baseline
+
+
+@pytest.mark.parametrize("request_", FEEDBACK, ids=lambda request: request.id)
+def test_a_webhook_is_refused_or_ignored_and_changes_nothing(stage: Stage, request_: Refused) -> None:
+    """The same feedback by webhook has no effect either, and its problem is one that the operation declares."""
+    assert request_.content is not None
+    headers = {"content-type": "application/json"} | signed(request_.content, SECRET)
+    sent = stage.client.post("/webhooks/feedback", content=request_.content, headers=headers)
+    response = stage.runner.run(sent)
+    assert response.json()["status"] in {request_.status, "ignored"}
     assert stage.everything() == stage.baseline
 
 

@@ -66,6 +66,16 @@ async def test_if_match_may_list_versions_or_allow_any(api: Api, tag: str) -> No
     body_of(await api.change(tag.format(tag=await api.tag()), window_seconds=5.0), 200)
 
 
+async def test_an_etag_without_its_quotes_is_explained(api: Api) -> None:
+    """The refusal of a header without an ETag says that ETags have quotes, even if the version is the current one."""
+    await api.create()
+    bare = (await api.tag()).strip('"')
+    for given in (bare, f'"{bare}', "", " "):
+        problem = problem_of(await api.change(given, window_seconds=5.0), 412, "precondition-failed", "If-Match")
+        assert "must be an ETag with its double quotes" in problem["detail"]
+    assert (await api.model())["changes"]["count"] == 0
+
+
 async def test_without_if_match_nothing_changes(api: Api) -> None:
     """A change without If-Match gets 428, so that no client overwrites the change of another by accident."""
     await api.create()

@@ -20,7 +20,7 @@ from tests.service.workers import worker
 
 SECRET = f"whsec_{base64.b64encode(bytes([1]) * 32).decode()}"
 SHOWS_VALUE = {"wrong-type", "out-of-range", "unknown-choice", "invalid-name", "not-finite", "unknown-label"}
-SPARSE = "wording-sparse"
+SPARSE, BY_NAME = "wording-sparse", "wording-named"
 
 
 class Stage(NamedTuple):
@@ -54,6 +54,7 @@ def stage(store_url: str) -> Iterator[Stage]:
             LABEL_SET: {"learner": {"algorithm": "fenchel-young-multilabel"}},
             RANKING: {"learner": {"algorithm": "fenchel-young-ranking"}},
             SPARSE: {"features": {"kind": "sparse", "size": 7}},
+            BY_NAME: {"features": {"kind": "named"}},
         }
         for name, fields in learners.items():
             runner.run(built.client.post("/models", json=definition(name, **fields)))
@@ -81,7 +82,9 @@ def test_a_refusal_names_field_and_value(stage: Stage, request_: Refused) -> Non
     check_problem(problem)
     slug, field = problem["type"].removeprefix("urn:wager:problem:"), problem.get("field")
     if slug in SHOWS_VALUE and field not in {None, "name"}:
-        assert f"got {shown(given_value(request_, field))}" in problem["detail"]
+        value = given_value(request_, field)
+        names = [f"the name {shown(name)}" for name in value] if isinstance(value, dict) else []
+        assert any(f"got {text};" in problem["detail"] for text in (shown(value), *names))
 
 
 OBJECTS = [each for each in REFUSED if each.content and each.content[:1] == b"{" and each.slug in SHOWS_VALUE]
@@ -114,6 +117,9 @@ OF_ANOTHER_KIND: list[tuple[str, Any, str]] = [
         f'context: got an object with "indices" and "values"; the model has dense features: {NUMBERS}',
     ),
     (SPARSE, [0.5, 0.5], f"context: got [0.5, 0.5]; the model has sparse features: {INDICES}"),
+    (BY_NAME, [1, 2.5, -3], "context: got [1, 2.5, -3]; the model has named features: send an object of names"),
+    (BY_NAME, [1e300], "context: got [1e+300]; the model has named features: send an object of names and values"),
+    (BY_NAME, None, "context: got null; must be a list of numbers for dense features, an object with "),
     (SPARSE, {"age": 31}, f'context: got an object with "age"; the model has sparse features: {INDICES}'),
     (
         SPARSE,
@@ -121,7 +127,7 @@ OF_ANOTHER_KIND: list[tuple[str, Any, str]] = [
         "context.indices: got index 9; the model's indices are integers from 0 to 6",
     ),
     (SPARSE, {"indices": [1, 2, 1], "values": [1.0] * 3}, "context.indices: got index 1 twice; indices must be unique"),
-    (SPARSE, {"indices": [1, 2], "values": [1.0]}, "context.indices: got 2 indices and 1 values"),
+    (SPARSE, {"indices": [1, 2], "values": [1.0]}, "context.indices: got 2 indices and 1 value;"),
 ]
 
 

@@ -189,7 +189,10 @@ async def test_a_retired_label_is_not_answered(api: Api, learner: dict[str, Any]
 async def test_a_label_of_the_holdout_is_not_retired(api: Api) -> None:
     """A label stays while the holdout answers it, and a holdout cannot answer a retired label."""
     await api.create(holdout={"fraction": 0.5, "policy": {"label": "red"}})
-    problem_of(await api.change("*", labels={"retire": ["red"]}), 422, "label-retired", "holdout.policy.label")
+    refused = await api.change("*", labels={"retire": ["red"]})
+    problem = problem_of(refused, 422, "label-retired", "holdout.policy.label")
+    assert problem["detail"].endswith('the holdout answers "red", so the model cannot retire it')
     body_of(await api.change("*", labels={"retire": ["red"]}, holdout=None), 200)
     holdout = {"fraction": 0.5, "policy": {"label": "red"}}
-    problem_of(await api.change("*", holdout=holdout), 422, "label-retired", "holdout.policy.label")
+    problem = problem_of(await api.change("*", holdout=holdout), 422, "label-retired", "holdout.policy.label")
+    assert problem["detail"].endswith('got "red"; the model has retired this label')

@@ -3,6 +3,7 @@
 import asyncio
 import dataclasses
 import inspect
+import json
 import os
 import re
 import subprocess
@@ -17,6 +18,7 @@ import pytest
 
 from service.api.responses import problem_types, problems
 from service.app import create_app
+from service.input_errors import InvalidInputError
 from service.settings import Settings
 
 _ROOT = Path(__file__).parents[3]
@@ -149,6 +151,22 @@ def test_every_problem_is_in_the_table() -> None:
     written = set(re.findall(r'"([a-z]+(?:-[a-z]+)+)"', inspect.getsource(problem_types)))
     assert written == set(rows)
     assert {kind.slug: str(kind.status) for kind in problem_types.OF_ERROR.values()}.items() <= rows.items()
+
+
+def test_every_invalid_input_is_declared_by_an_operation() -> None:
+    """Each type of problem that the service raises about input is in the table of some operation."""
+    listed = {slug for each in OPERATIONS for slug in re.findall(r"`([a-z-]+)`", str(each.about["responses"]))}
+    raised = {kind.slug for error, kind in problem_types.OF_ERROR.items() if issubclass(error, InvalidInputError)}
+    assert raised <= listed | {*problem_types.validation_slugs()}
+
+
+def test_actions_have_features() -> None:
+    """No kind without features is allowed for actions, and the descriptions do not mention one."""
+    schemas = _API["components"]["schemas"]
+    kinds = schemas["ActionsDefinition"]["properties"]["features"]["discriminator"]["mapping"]
+    assert "none" not in kinds
+    assert "none" in schemas["ModelDefinition"]["properties"]["features"]["discriminator"]["mapping"]
+    assert "without features" not in json.dumps(schemas["GivenAction"])
 
 
 # --- openapi.json

@@ -79,12 +79,14 @@ async def test_a_bad_context_is_refused(
 
 
 @pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity", "1e999"])
-async def test_numbers_are_finite(client: httpx2.AsyncClient, name: str, number: str) -> None:
-    """NaN and infinities are refused, wherever they are."""
-    await create(client, name)
+@pytest.mark.parametrize("limits", [None, {}, {"minimum": 0}, {"maximum": 0}])
+async def test_numbers_are_finite(client: httpx2.AsyncClient, name: str, number: str, limits: Any) -> None:
+    """NaN and infinities are refused as in dense contexts, wherever they are, and whatever the limits of the field."""
+    fields = None if limits is None else {"a.b": {"type": "number"} | limits}
+    assert (await create(client, name, fields=fields)).status_code == 201
     body = f'{{"model":"{name}","context":{{"a":{{"b":{number}}}}}}}'.encode()
     problem = (await client.post("/predict", content=body, headers={"content-type": "application/json"})).json()
-    assert (problem["type"], problem["field"]) == ("urn:wager:problem:wrong-feature-value", "context.a.b")
+    assert (problem["type"], problem["field"]) == ("urn:wager:problem:not-finite", "context.a.b")
     assert "must be a finite number" in problem["detail"]
 
 

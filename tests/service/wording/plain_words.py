@@ -22,10 +22,18 @@ FOREIGN = [
 """Wording of pydantic, msgspec, FastAPI, Python's JSON parser and regular expressions."""
 
 
+_NOUNS = (
+    "actions|characters|contexts|features|indices|items|labels|lists|members|numbers|predictions|slots|strings|values"
+)
+_CLUMSY = re.compile(rf"(?<![\d.,] )(?<![\d.,-])1 (\w+ )?({_NOUNS})\b|\b(\d+) to \3\b|\bor \S+, or null\b|\[key\]")
+"""Plurals after one, ranges of one number, enumerations in enumerations, and pydantic's path of a name."""
+
+
 def check_plain(text: str) -> None:
-    """Check that a text has only printable characters and no foreign wording."""
+    """Check that a text has only printable characters, no foreign wording, and no clumsy one."""
     assert text.isprintable(), repr(text)
     assert [phrase for phrase in FOREIGN if phrase in text.lower()] == []
+    assert _CLUMSY.search(text) is None, text
 
 
 def check_problem(problem: Mapping[str, Any]) -> None:

@@ -79,11 +79,27 @@ def test_a_missing_file_has_our_words() -> None:
     assert explain(refused.value.errors()[0], root_of(pydantic.FilePath)).reason == "must be the path of a file"
 
 
-LONG_RULE = "1 to 64 letters, digits, dots, hyphens or underscores, the first a letter or digit"
+LONG_RULE = "a string of 1 to 64 letters, digits, dots, hyphens or underscores, the first a letter or digit"
+TEXT_RULE, HUGE = "must be a string of 1 to 256 characters", "an integer of 401 digits"
+MODEL = {"name": "m", "labels": ["a", "b"]}
+NAMELESS = {"kind": "named", "fields": {"": {"type": "number"}}}
+PAIRS, BARE = {"kind": "named", "interactions": [["a"]]}, {"features": {"kind": "none"}}
 EXPLAINED: list[tuple[Any, Any, str]] = [
     (PredictRequest, {"model": "m", "context": [1], "contxt": 1}, 'contxt: unknown field; did you mean "context"? '),
     (PredictRequest, {"model": "a b", "context": [1]}, f'model: got "a b"; must be {LONG_RULE}'),
-    (PredictRequest, {"model": "m", "context": 1}, "context: got 1; must be a list of 1 or more numbers"),
+    (PredictRequest, {"model": "m", "context": 1}, "context: got 1; must be a list of numbers for dense features, an "),
+    (PredictRequest, {"model": "m", "policy": {"": 1.0}}, f'policy: got the name ""; a name {TEXT_RULE}'),
+    (PredictRequest, {"model": "m", "policy": {"[key]": 2.0}}, "policy.[key]: got 2.0; must be a number greater than"),
+    (PredictRequest, {"model": "m", "baseline": "\ud800"}, 'baseline: got "\\ud800"; must be Unicode without half'),
+    (PredictRequest, {"model": "m", "prediction_id": 5}, "prediction_id: got 5; must be a string of 1 to 128 letters"),
+    (FeedbackRequest, {"prediction_id": 5}, "prediction_id: got 5; must be a string of the model's name, a colon, and"),
+    (FeedbackRequest, {"prediction_id": "m:1", "reward": 10**400}, f"reward: got {HUGE}; must be a number between 0"),
+    (PredictRequest, {"model": "m", "context": [10**400]}, f"context.0: got {HUGE}; must be a number between -1.8e"),
+    (ModelDefinition, MODEL | {"window_seconds": 10**400}, f"window_seconds: got {HUGE}; must be a number between 0.0"),
+    (ModelDefinition, MODEL | {"features": "named"}, 'features: got "named"; must be an object with "kind"'),
+    (ModelDefinition, MODEL | {"features": NAMELESS}, f'features.fields: got the name ""; a name {TEXT_RULE}'),
+    (ModelDefinition, MODEL | {"features": PAIRS}, 'features.interactions.0: got ["a"]; must be a list of 2 strings'),
+    (ModelDefinition, {"name": "m", "actions": BARE}, 'actions.features.kind: got "none"; must be "dense", "named" or'),
     (PredictRequest, {"model": "m", "context": ["x"]}, 'context.0: got "x"; must be a number'),
     (
         PredictRequest,
@@ -92,7 +108,7 @@ EXPLAINED: list[tuple[Any, Any, str]] = [
     ),
     (PredictRequest, {"model": "m", "context": [1], "dense": 2}, "dense: unknown field; known fields: model, "),
     (PredictRequest, [], 'the body: got an empty list; must be an object with "model"'),
-    (FeedbackRequest, {"prediction_id": "m:1", "correct": 1}, "correct: got 1; must be true or false, or null"),
+    (FeedbackRequest, {"prediction_id": "m:1", "correct": 1}, "correct: got 1; must be true, false or null"),
 ]
 
 
