@@ -143,7 +143,7 @@ def _read(data: bytes | memoryview) -> dict[str, np.ndarray[Any, Any]]:
         fields = dict(json.loads(bytes(data[8 : 8 + length])))
         body = np.frombuffer(data, np.uint8)[8 + length :]
     except (ValueError, TypeError, RecursionError, OverflowError) as error:
-        raise InvalidStateError(f"not a safetensors file: {error}") from error
+        raise InvalidStateError("not a safetensors file: its header cannot be read") from error
     fields.pop("__metadata__", None)
     arrays = {name: _array(name, body, field) for name, field in fields.items()}
     if sum(array.nbytes for array in arrays.values()) != len(body):

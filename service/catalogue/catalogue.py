@@ -123,7 +123,7 @@ class Catalogue:
                     reading_cost(stored), name, changed_model, model, change, self._limits
                 )
             except InvalidInputError:
-                if is_repeated(stored, patch, by):  # after a lost answer, and with `*` for the version
+                if "*" in versions and is_repeated(stored, patch, by):  # after a lost answer
                     return await self.get(name)
                 raise
             summary = summary_of(changed, stored.definition).model_dump_json(exclude_defaults=True)

@@ -161,7 +161,7 @@ def _applied(defined: Defined, change: Change) -> Defined:
     if change.labels is not None:
         _check_added(defined, change.labels.add)
         labels = [*definition.labels, *change.labels.add]
-        retired = _retired(definition.labels, retired, change.labels.retire)
+        retired = _retired(definition.labels, retired, change.labels)
         definition = definition.model_copy(update={"labels": labels})
     return Defined(definition, retired)
 
@@ -195,18 +195,19 @@ def _check_added(defined: Defined, added: Sequence[str]) -> None:
         seen.add(label)
 
 
-def _retired(labels: Sequence[str], retired: frozenset[str], leaving: Sequence[str]) -> frozenset[str]:
-    """Return all retired labels, after checking those that a change retires."""
+def _retired(labels: Sequence[str], retired: frozenset[str], change: StoredLabels) -> frozenset[str]:
+    """Return all retired labels, after checking that a change of these labels leaves enough."""
     known, gone = set(labels), set(retired)
-    for i, label in enumerate(leaving):
+    for i, label in enumerate(change.retire):
         field = f"labels.retire.{i}"
         if label not in known:
             raise UnknownLabelError(f"got {quoted(label)}; the model has no such label", field)
         if label in gone:
             raise RetiredLabelError(f"got {quoted(label)}; the model has retired this label", field)
         gone.add(label)
-    if len(known) - len(gone) < _LEAST_LABELS:
-        left = counted(len(known) - len(gone), "labels")
+    remaining = len(known) + len(change.add) - len(gone)
+    if remaining < _LEAST_LABELS:
+        left = counted(remaining, "labels")
         detail = f"would leave {left}; a model keeps at least {_LEAST_LABELS} that are not retired"
         raise TooFewLabelsError(detail, "labels.retire")
     return frozenset(gone)

@@ -63,7 +63,7 @@ def _object(value: dict[object, object]) -> str:
         return "an empty object"
     names = [quoted(str(name)) for name in islice(value, _MOST_NAMES)]
     more = len(value) - len(names)
-    return f"an object with {joined([*names, *([f'{more} more members'] if more else [])], 'and')}"
+    return f"an object with {joined([*names, *([f'{more} more'] if more else [])], 'and')}"
 
 
 def counted(count: int, nouns: str, noun: str = "") -> str:

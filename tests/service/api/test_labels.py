@@ -155,7 +155,7 @@ async def test_an_impossible_change_of_labels_changes_nothing(
 
 
 async def test_one_change_adds_and_retires(api: Api) -> None:
-    """A change may add labels, retire others, even new ones, and set policies."""
+    """A change may add labels, retire all that the model had, and set policies."""
     await api.create(learner=FASTCB, labels=["a", "b"])
     body = {"labels": {"add": ["c", "d"], "retire": ["a", "b"]}, "window_seconds": 9.0}
     model = body_of(await api.change("*", **body), 200)

@@ -31,7 +31,7 @@ SHOWN: list[tuple[Any, str]] = [
     ([0] * 300, "a list of 300 items"),
     ({}, "an empty object"),
     ({"age": 31}, 'an object with "age"'),
-    (dict.fromkeys("abcde"), 'an object with "a", "b", "c" and 2 more members'),
+    (dict.fromkeys("abcde"), 'an object with "a", "b", "c" and 2 more'),
 ]
 
 
