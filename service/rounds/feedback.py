@@ -20,7 +20,7 @@ from service.input_errors import (
     RewardNotAcceptedError,
     UnknownLabelError,
 )
-from service.models.closing import accepts_rewards, reward_refused
+from service.models.closing import reward_refused
 from service.models.model import Model
 from service.per_item import apply_to_valid, attempt_each
 from service.replicas.replica import Replica
@@ -129,7 +129,7 @@ class FeedbackJoiner:
 
 
 def _read(model: Model, request: FeedbackRequest) -> Feedback:
-    if request.reward is not None and not accepts_rewards(model.learner):
+    if request.reward is not None and not model.learner.accepts_rewards:
         raise reward_refused(model.learner, request.reward, "reward")
     return Feedback(request.prediction_id, request.correct, model.answers.read(request), request.reward)
 

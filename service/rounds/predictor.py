@@ -1,5 +1,6 @@
 """Predicting: concurrent requests are gathered, decided, drawn, stored, and answered together."""
 
+import asyncio
 from collections.abc import Awaitable, Sequence
 from functools import partial
 
@@ -114,21 +115,24 @@ class Predictor:
         self, requests: Sequence[PredictionRequest], answers: Sequence[PredictAnswer | Exception]
     ) -> list[PredictAnswer | Exception]:
         """Return the answers, with the stored ones of requests that were answered before and are refused now."""
-        return [
-            await self._repeated(request, answer) if isinstance(answer, InvalidInputError) else answer
-            for request, answer in zip(requests, answers, strict=True)
-        ]
+        refused = {i: answer for i, answer in enumerate(answers) if isinstance(answer, InvalidInputError)}
+        repeated = await asyncio.gather(*(self._repeated(requests[i], refusal) for i, refusal in refused.items()))
+        found = dict(zip(refused, repeated, strict=True))
+        return [found.get(i, answer) for i, answer in enumerate(answers)]
 
     async def _repeated(self, request: PredictionRequest, refusal: InvalidInputError) -> PredictAnswer | Exception:
         """Return the stored answer to a refused request if it was answered before a change; else the refusal."""
-        model, store = self._replica.model, self._environment.store
-        record = None if request.id is None else await store.read_block(model.key, request.id.block)
+        model, run = self._replica.model, self._environment.compute.run_costly
+        if request.id is None:
+            return refusal
+        cost = len(request.actions or ()) * READING_COST
+        (asked,) = await run(cost, model.name, attempt_each, partial(read, model), [request])
+        if isinstance(asked, Exception):  # no change made it so
+            return refusal
+        record = await self._environment.store.read_block(model.key, request.id.block)
         if record is None:
             return refusal
-        try:
-            answer = answer_repeated(model, read(model, request), record)
-        except InvalidInputError:
-            return refusal
+        answer = await run(cost, model.name, answer_repeated, model, asked, record)
         return refusal if isinstance(answer, PredictionConflictError) else answer
 
     async def _check_each(self, requests: Sequence[PredictionRequest]) -> list[PredictionRequest | Exception]:
@@ -174,8 +178,8 @@ class Predictor:
     async def _predict(self, requests: Sequence[PredictionRequest]) -> list[PredictAnswer | Exception]:
         model, run = self._replica.model, self._environment.compute.run_costly
         listed = sum([request.include_distribution for request in requests]) * len(model.definition.labels)
-        given = 0 if model.vectors else sum([model.contexts.size(request.context) for request in requests])
-        batch = await run(given * _NUMBER_COST, model.name, gather, model, requests, self._environment.new_id)
+        cost = _gathering_cost(model, requests)
+        batch = await run(cost, model.name, gather, model, requests, self._environment.new_id)
         drawn, there = await self._draw_and_store(model, batch)
         self._upkeep.note_predictions()
         return await run(listed * _NUMBER_COST, model.name, answer_batch, model, batch, drawn, there)
@@ -229,3 +233,10 @@ class Predictor:
             _BYTES_AT_ONCE // model.format.round_bytes,
         )
         return max(1, min(bounds))
+
+
+def _gathering_cost(model: Model, requests: Sequence[PredictionRequest]) -> int:
+    """Return the cost of `gather`, in multiply-adds: it hashes the actions of requests with ids."""
+    if model.vectors is None:
+        return sum([model.contexts.size(request.context) for request in requests]) * _NUMBER_COST
+    return sum([len(request.actions or ()) for request in requests if request.id is not None]) * READING_COST

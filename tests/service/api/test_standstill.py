@@ -109,7 +109,26 @@ def requests() -> list[Large]:
         Large("deep", "POST", "/predict", b"[" * BODY, 422),
         Large("not JSON", "POST", "/predict", start + ones + b"}", 400),
         Large("not numbers", "POST", "/predict", start + ones.replace(b"1", b"NaN")[:BODY], 400),
+        *named_requests(),
         Large("the log", "GET", "/models/dense/rounds?limit=10000", b"", 200),
+    ]
+
+
+def named_requests() -> list[Large]:
+    """Return large requests with named features, for labels and for actions."""
+    contexts = [{f"n{i}": i / 7 + j for i in range(20)} for j in range(1000)]
+    actions = [{"id": f"a{i}", "features": {f"n{k}": i + k / 8 for k in range(12)}} for i in range(10_000)]
+    few, ids = {"u": {"age": 41.0, "country": "FR"}}, [f"named-{i}" for i in range(1000)]
+    asked: dict[str, Any] = {"model": "shop", "context": few, "actions": actions}
+    policy = {"policy": {"a1": 1.0}}  # not in this mode
+    refused = [{"context": {"x": 1}, "eligible": ["c"], "prediction_id": id_} for id_ in ids]
+    return [
+        Large("named contexts", "POST", "/predict/batch", batch("named", contexts), 200),
+        Large("named with ids", "POST", "/predict/batch", batch("named", contexts, prediction_ids=ids), 200),
+        Large("actions", "POST", "/predict", json_body(**asked), 200),
+        Large("actions with an id", "POST", "/predict", json_body(**asked, prediction_id="shop:1"), 200),
+        Large("refused actions", "POST", "/predict", json_body(**asked, **policy, prediction_id="shop:1"), 422),
+        Large("refused items", "POST", "/predict/batch", json_body(model="named", items=refused), 200),
     ]
 
 
@@ -138,6 +157,8 @@ async def make_models(client: httpx2.AsyncClient) -> None:
     for body in (
         json_body(name="labels", labels=labels, **REST),
         json_body(name="dense", features={"kind": "dense", "size": 200}, **two),
+        json_body(name="named", features={"kind": "named"}, **two | {"learner": {"algorithm": "fastcb"}}),
+        json_body(name="shop", features={"kind": "named"}, actions={"features": {"kind": "named"}}),
         json_body(name="sparse", features={"kind": "sparse", "size": 200_000}, **two),
     ):
         assert (await send(client, "POST", "/models", body)).status_code == 201
