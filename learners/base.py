@@ -48,6 +48,11 @@ class Problem:
     n_features: Annotated[int, pydantic.Field(ge=1)]
     norm_bound: Annotated[float, pydantic.Field(ge=1e-6, le=1e6)] = 1.0
 
+    @property
+    def dimensions(self) -> str:
+        """K and d, in words."""
+        return f"{self.n_labels} labels and {self.n_features} features"
+
 
 class Contexts(NamedTuple):
     """n contexts as compressed sparse rows: row i holds `values[starts[i]:starts[i + 1]]`.

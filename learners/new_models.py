@@ -37,25 +37,29 @@ def check_state_size(learner: AnyLearner, max_bytes: int) -> None:
     needed = state_bytes(learner)
     if needed > max_bytes:
         raise StateTooLargeError(
-            f"{learner.algorithm} with {learner.problem.n_labels} labels and {learner.problem.n_features} features "
-            f"needs a state of {needed:,} bytes, more than the {max_bytes:,} allowed; use {learner.smaller} instead"
+            f"{learner.algorithm} with {learner.problem.dimensions} needs a state of {needed:,} bytes, more than the "
+            f"{max_bytes:,} allowed; use {learner.smaller} instead"
         )
 
 
-def check_step_cost(learner: AnyLearner, max_multiply_adds: int) -> None:
+def check_step_cost(learner: AnyLearner, max_multiply_adds: int, most_nonzeros: int | None = None) -> None:
     """Refuse a learner whose single decision or update would take too long.
+
+    Args:
+        learner: the learner.
+        max_multiply_adds: the limit.
+        most_nonzeros: maximum nonzero features of a context, if that is not the number of features.
 
     Raises:
         StepTooCostlyError: if it does; the message gives its multiply-adds and the learner to use instead.
     """
-    d = learner.problem.n_features
-    costs = {"decision": learner.decide_cost(d), "update": learner.fold_cost(d) + learner.fold_overhead}
+    nonzeros = learner.problem.n_features if most_nonzeros is None else most_nonzeros
+    costs = {"decision": learner.decide_cost(nonzeros), "update": learner.fold_cost(nonzeros) + learner.fold_overhead}
     step = max(costs, key=costs.__getitem__)
     if costs[step] > max_multiply_adds:
         raise StepTooCostlyError(
-            f"one {step} of {learner.algorithm} with {learner.problem.n_labels} labels and "
-            f"{learner.problem.n_features} features takes about {costs[step]:,} multiply-adds, more than the "
-            f"{max_multiply_adds:,} allowed; use {learner.smaller} instead"
+            f"one {step} of {learner.algorithm} with {learner.problem.dimensions} takes about {costs[step]:,} "
+            f"multiply-adds, more than the {max_multiply_adds:,} allowed; use {learner.smaller} instead"
         )
 
 

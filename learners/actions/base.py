@@ -35,6 +35,11 @@ class ActionProblem:
         """1: layouts of states have one weight vector, whatever the number of candidates."""
         return 1
 
+    @property
+    def dimensions(self) -> str:
+        """d, in words."""
+        return f"{self.n_features} features"
+
 
 class Candidates(NamedTuple):
     """The candidates of n rounds, m in total; those of round i are `starts[i]` … `starts[i + 1] - 1`."""

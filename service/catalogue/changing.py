@@ -4,7 +4,8 @@ from service.catalogue.round_log import moment
 from service.errors import PreconditionFailedError
 from service.input_errors import TooManyChangesError
 from service.models.changes import Change, change_of, read_change
-from service.models.model import Limits, Model, check_limits, hyperparameters, stored_model
+from service.models.learner_choice import hyperparameters
+from service.models.model import Limits, Model, check_limits, stored_model
 from service.schemas.changes import ModelPatch
 from service.schemas.models import ChangeNote, ModelAnswer, ModelChanges
 from service.schemas.policies import policies_of

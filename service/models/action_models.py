@@ -1,13 +1,8 @@
-"""Defaults of new models, and the checks of those with actions."""
+"""Defaults of new models, also of those with actions."""
 
-from learners.actions.base import ActionProblem
-from learners.base import AnyLearner, StateTooLargeError, StepTooCostlyError
-from learners.layouts import state_bytes
-from learners.new_models import check_state_size, check_step_cost
 from service.actions.definition import check_actions, complete
 from service.actions.errors import LabelsOrActionsError
 from service.actions.vectors import ActionVectors
-from service.contexts.named import MOST_FEATURES
 from service.contexts.registry import context_kind
 from service.models.action_learners import action_learner_class
 from service.models.feature_defaults import with_defaults
@@ -47,36 +42,3 @@ def smaller_of(definition: ModelDefinition) -> str:
     features = definition.features if definition.actions is None else definition.actions.features
     advice = context_kind(features).smaller
     return advice if definition.actions is None else advice.replace("features.size", "actions.features.size")
-
-
-def check_state(learner: AnyLearner, most: int) -> None:
-    """Refuse a learner whose state needs more than `most` bytes.
-
-    Raises:
-        StateTooLargeError: if it does.
-    """
-    needed = state_bytes(learner) if isinstance(learner.problem, ActionProblem) else 0
-    if needed > most:
-        raise StateTooLargeError(
-            f"{learner.algorithm} with {learner.problem.n_features} features needs a state of {needed:,} bytes, more "
-            f"than the {most:,} allowed; use {learner.smaller} instead"
-        )
-    check_state_size(learner, most)
-
-
-def check_step(learner: AnyLearner, most: int) -> None:
-    """Refuse a learner whose single decision or update takes more than `most` multiply-adds.
-
-    Raises:
-        StepTooCostlyError: if it does.
-    """
-    if not isinstance(learner.problem, ActionProblem):
-        check_step_cost(learner, most)
-        return
-    entries = min(learner.problem.n_features, MOST_FEATURES)
-    cost = learner.fold_cost(entries)
-    if cost > most:
-        raise StepTooCostlyError(
-            f"one update of {learner.algorithm} with {learner.problem.n_features} features takes about {cost:,} "
-            f"multiply-adds, more than the {most:,} allowed; use {learner.smaller} instead"
-        )

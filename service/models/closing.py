@@ -11,14 +11,9 @@ KEPT_FOR_OUTAGES = 7 * 86_400.0
 """Seconds that an expired prediction waits to be closed, in case no worker runs."""
 
 
-def accepts_rewards(learner: AnyLearner | type[AnyLearner]) -> bool:
-    """Return whether a learner accepts rewards between 0 and 1."""
-    return learner.accepts_rewards
-
-
 def reward_refused(learner: AnyLearner, reward: float, field: str) -> RewardNotAcceptedError:
     """Return the error for a reward that a learner does not accept."""
-    others = joined(sorted(name for name, cls in ALL_LEARNERS.items() if accepts_rewards(cls)), "and")
+    others = joined(sorted(name for name, cls in ALL_LEARNERS.items() if cls.accepts_rewards), "and")
     detail = f"got {shown(reward)}; {learner.algorithm} accepts no rewards; send correct, or use one of {others}"
     return RewardNotAcceptedError(detail, field)
 
@@ -68,7 +63,7 @@ def check_closing(definition: ModelDefinition, learner: AnyLearner) -> None:
             f'got {shown(_plain(definition.on_expiry))}; must be "drop", as {learner.algorithm} needs the true label'
         )
         raise ClosingPolicyError(detail, "on_expiry")
-    if isinstance(definition.on_expiry, ExpiryReward) and not accepts_rewards(learner):
+    if isinstance(definition.on_expiry, ExpiryReward) and not learner.accepts_rewards:
         raise reward_refused(learner, definition.on_expiry.reward, "on_expiry.reward")
 
 

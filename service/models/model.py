@@ -8,11 +8,13 @@ from typing import Any
 import numpy as np
 import pydantic
 
+from learners.actions.base import ActionProblem
 from learners.base import AnyLearner, BoolArray, Contexts, Rounds, StateTooLargeError, StepTooCostlyError
 from learners.mathematics.preparation import Preparation, prepare
-from learners.new_models import check_evidence_size, check_new
+from learners.new_models import check_evidence_size, check_new, check_state_size, check_step_cost
 from service.actions.vectors import ActionVectors
 from service.contexts.kind import ContextKind
+from service.contexts.named import MOST_FEATURES
 from service.contexts.registry import context_kind
 from service.errors import NewerVersionError, StoreCorruptError, WagerError
 from service.input_errors import (
@@ -24,14 +26,11 @@ from service.input_errors import (
     UnknownHyperparameterError,
 )
 from service.models.action_answers import Actions
-from service.models.action_models import check_state, check_step, completed_definition, smaller_of
+from service.models.action_models import completed_definition, smaller_of
 from service.models.answer_kinds import Answers, answers_of
 from service.models.changes import Change, Defined, after, check_learner, check_policies, read_change
 from service.models.closing import KEPT_FOR_OUTAGES, check_closing, closing_rule, resting_rule
-from service.models.learner_choice import as_hyperparameter_error
-from service.models.learner_choice import build_learner as build_learner  # noqa: PLC0414  imported from here as well
-from service.models.learner_choice import choose_learner as choose_learner  # noqa: PLC0414  imported from here as well
-from service.models.learner_choice import hyperparameters as hyperparameters  # noqa: PLC0414  imported from here as well
+from service.models.learner_choice import as_hyperparameter_error, build_learner, hyperparameters
 from service.models.norm_policy import ContextCheck
 from service.schemas.models import LearnerChoice, ModelDefinition
 from service.store.base import FeedbackRules
@@ -189,10 +188,11 @@ def check_limits(learner: AnyLearner, limits: Limits, smaller: str = "") -> None
         ModelTooLargeError: if its state, or its evidence of a prediction, is too large.
         ModelTooCostlyError: if one decision or update takes too long.
     """
+    most = min(learner.problem.n_features, MOST_FEATURES) if isinstance(learner.problem, ActionProblem) else None
     try:
-        check_state(learner, limits.state_bytes)
+        check_state_size(learner, limits.state_bytes)
         check_evidence_size(learner, limits.evidence_bytes)
-        check_step(learner, limits.step_cost)
+        check_step_cost(learner, limits.step_cost, most)
     except StateTooLargeError as error:
         raise ModelTooLargeError(str(error) + smaller, "learner.algorithm") from error
     except StepTooCostlyError as error:

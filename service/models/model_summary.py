@@ -13,8 +13,8 @@ from pydantic import ValidationError
 from service.actions.definition import ActionsDefinition
 from service.contexts.registry import Features
 from service.input_errors import InvalidInputError
-from service.models.learner_choice import choose_action_learner
-from service.models.model import Model, choose_learner, hyperparameters
+from service.models.learner_choice import choose_action_learner, choose_learner, hyperparameters
+from service.models.model import Model
 from service.schemas.models import LearnerChoice
 from service.schemas.policies import Policies, policies_of
 from service.store.stored_models import ListedModel

@@ -2,13 +2,13 @@
 
 import asyncio
 import logging
-import math
 from collections.abc import Sequence
 from typing import Protocol
 
 from service.environment import Environment
 from service.errors import StoreError, StoreUnavailableError
 from service.store.stored_models import ModelKey
+from service.visits.watching import Watch
 
 _log = logging.getLogger(__name__)
 
@@ -23,9 +23,6 @@ _LEASE_SECONDS = 2.0
 
 _RETRY_SECONDS = 60.0
 """Seconds after which to try again to close the predictions of a model that cannot be read."""
-
-_WATCH_SECONDS = 30.0
-"""Seconds between two repetitions of the list of models in use. A fail-over may lose the list."""
 
 
 class ModelsInUse(Protocol):
@@ -49,23 +46,17 @@ class Closer:
     def __init__(self, environment: Environment, models: ModelsInUse) -> None:
         self._store = environment.store
         self._offset = environment.store_offset
-        self._monotonic = environment.monotonic
         self._models = models
-        self._watched_at = -math.inf
+        self._watch = Watch(self._store.watch_closing, models.closing, environment.monotonic)
 
     async def run(self) -> None:
         """Close what has expired; log errors."""
         try:
-            await self._watch()
+            await self._watch.repeat()
             while due := await self._store.claim_due(self._offset(), _MODELS_AT_ONCE, _LEASE_SECONDS):
                 await asyncio.gather(*map(self._close, due))
         except StoreError as error:  # the next run repeats it
             _log.warning("closing expired predictions: %s", error.detail)
-
-    async def _watch(self) -> None:
-        if self._monotonic() - self._watched_at >= _WATCH_SECONDS:
-            await self._store.watch_closing(self._models.closing())
-            self._watched_at = self._monotonic()
 
     async def _close(self, key: ModelKey) -> None:
         try:

@@ -1,22 +1,19 @@
 """Trims rounds that are older than their model's `retain_seconds`, whether or not this worker has loaded the model."""
 
 import logging
-import math
 from collections.abc import Awaitable, Sequence
 from typing import Protocol
 
 from service.environment import Environment
 from service.errors import ModelNotFoundError, StoreError, StoreUnavailableError
 from service.store.stored_models import ModelKey
+from service.visits.watching import Watch
 
 _log = logging.getLogger(__name__)
 
 _MODELS_AT_ONCE = 8
 _LEASE_SECONDS = 10.0
 """Seconds for which a claimed model is left to one worker."""
-
-_WATCH_SECONDS = 30.0
-"""Seconds between two repetitions of the list of models in use. A fail-over may lose the list."""
 
 
 class RetainedModels(Protocol):
@@ -40,16 +37,13 @@ class Retention:
     def __init__(self, environment: Environment, models: RetainedModels) -> None:
         self._store = environment.store
         self._offset = environment.store_offset
-        self._monotonic = environment.monotonic
         self._models = models
-        self._watched_at = -math.inf
+        self._watch = Watch(self._store.watch_retention, models.retained, environment.monotonic)
 
     async def run(self) -> None:
         """Trim what is too old; log errors."""
         try:
-            if self._monotonic() - self._watched_at >= _WATCH_SECONDS:
-                await self._store.watch_retention(self._models.retained())
-                self._watched_at = self._monotonic()
+            await self._watch.repeat()
             for key in await self._store.claim_old(self._offset(), _MODELS_AT_ONCE, _LEASE_SECONDS):
                 await self._trim(key)
         except StoreError as error:  # the next run repeats it

@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 from learners.registry import ALL_LEARNERS
-from service.models.closing import accepts_rewards
 from service.store.redis.redis_store import RedisStore
 from tests.service.api.http_api import Api, X, body_of, problem_of
 from tests.service.api.test_webhooks import SECRET, signed
@@ -49,7 +48,7 @@ async def test_learners_of_bits_name_those_that_accept_rewards(api: Api) -> None
     await api.create(learner=SOBA_DIAGONAL)
     own = body_of(await api.predict(), 200)["prediction_id"]
     problem = problem_of(await api.judge(own, reward=0.5), 422, "reward-not-accepted", "reward")
-    accepting = [name for name, cls in ALL_LEARNERS.items() if accepts_rewards(cls)]
+    accepting = [name for name, cls in ALL_LEARNERS.items() if cls.accepts_rewards]
     assert {"fastcb", "squarecb", "epsilon-greedy-ridge", "uniform"} <= set(accepting)
     assert all(name in problem["detail"] for name in accepting)
     assert (await api.model())["rounds_seen"] == 0
