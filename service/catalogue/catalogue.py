@@ -32,6 +32,9 @@ from service.wording.values import quoted
 _MOST_NOTES = 10
 """Maximum damage notes in the description of a model."""
 
+_ATTEMPTS = 20
+"""Attempts to change any version of a model, while others change it as well."""
+
 _COST_PER_LABEL = 1_000  # cost of checking and writing a label, in multiply-adds
 
 
@@ -77,9 +80,10 @@ class Catalogue:
         model, text, summary = await self._compute.run_costly(
             cost, definition.name, self._written, definition, incarnation
         )
-        if not await self._store.create_model(model.key, text, self._now(), summary, model.stored_policies):
+        now = self._now()
+        if not await self._store.create_model(model.key, text, now, summary, model.stored_policies):
             raise ModelExistsError(f"a model named {quoted(definition.name)} already exists", "name")
-        return (await self.get(definition.name)).answer
+        return model_answer(StoredModel(model.key, text, now, round_count=0, predictions=0, correct=0), model)
 
     async def get(self, name: str) -> Described:
         """Return the description of the model with this name.
@@ -109,27 +113,33 @@ class Catalogue:
             InvalidInputError: if the change does not fit the model or its learner, or would make it too large.
             TooManyChangesError: if the model cannot have another change.
         """
-        stored, now = await self._stored(name), self._now()
+        for _ in range(_ATTEMPTS if "*" in versions else 1):
+            stored = await self._stored(name)
+            if await self._change(stored, patch, versions, by):
+                return await self.get(name)
+        raise stale(stored.key, len(stored.history) + 1)
+
+    async def _change(self, stored: StoredModel, patch: ModelPatch, versions: Collection[str], by: str | None) -> bool:
+        """Make a change; return False if another one came first. Raise as `change` does."""
         model, count = await self._read(stored), len(stored.history)
         if not {"*", version_of(stored.key, count)} & set(versions):
             if version_of(stored.key, count - 1) in versions and is_repeated(stored, patch, by):
-                return await self.get(name)
+                return True
             raise stale(stored.key, count)
-        change = change_of(patch, model.definition, now, by)
-        if change is not None:
-            check_count(count)
-            try:
-                changed = await self._compute.run_costly(
-                    reading_cost(stored), name, changed_model, model, change, self._limits
-                )
-            except InvalidInputError:
-                if "*" in versions and is_repeated(stored, patch, by):  # after a lost answer
-                    return await self.get(name)
-                raise
-            summary = summary_of(changed, stored.definition).model_dump_json(exclude_defaults=True)
-            if not await self._store.change_model(stored.key, count, change.encode(), summary, changed.stored_policies):
-                raise stale(stored.key, count + 1)
-        return await self.get(name)
+        change = change_of(patch, model.definition, self._now(), by)
+        if change is None:
+            return True
+        check_count(count)
+        try:
+            changed = await self._compute.run_costly(
+                reading_cost(stored), model.name, changed_model, model, change, self._limits
+            )
+        except InvalidInputError:
+            if "*" in versions and is_repeated(stored, patch, by):  # after a lost answer
+                return True
+            raise
+        summary = summary_of(changed, stored.definition).model_dump_json(exclude_defaults=True)
+        return await self._store.change_model(stored.key, count, change.encode(), summary, changed.stored_policies)
 
     def _written(self, definition: ModelDefinition, incarnation: str) -> tuple[Model, str, str]:
         """Return a new model, and its definition and summary as stored."""

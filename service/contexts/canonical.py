@@ -11,7 +11,7 @@ def canonical(value: Any) -> bytes:
 
 def _with_floats(value: Any) -> Any:
     kind = type(value)
-    if kind is int or kind is float:
+    if kind is float or (kind is int and float(value) == value):
         return float(value) + 0.0  # -0.0 + 0.0 is 0.0
     if kind is dict:
         return {name: _with_floats(each) for name, each in value.items()}

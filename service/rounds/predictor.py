@@ -77,8 +77,8 @@ class Predictor:
         Raises:
             InvalidInputError: if `check` refuses the request; the awaitable may raise it as well.
         """
-        if request.actions is not None:
-            return self._predict_among(request)
+        if request.actions is not None or request.id is not None:
+            return self._predict_alone(request)
         try:
             return self._batcher.submit(check(self._replica.model, request))
         except InvalidInputError:
@@ -87,17 +87,10 @@ class Predictor:
     async def _predict_current(self, request: PredictionRequest) -> PredictAnswer:
         """Predict with the current model: another worker may have changed it, or created it again."""
         await self._replica.catch_up()
-        try:
-            checked = check(self._replica.model, request)
-        except InvalidInputError as refusal:
-            answer = await self._repeated(request, refusal)
-            if isinstance(answer, Exception):
-                raise answer from refusal
-            return answer
-        return await self._batcher.submit(checked)
+        return await self._batcher.submit(check(self._replica.model, request))
 
-    async def _predict_among(self, request: PredictionRequest) -> PredictAnswer:
-        """Predict among actions. Reading many takes long, so it may run in a thread."""
+    async def _predict_alone(self, request: PredictionRequest) -> PredictAnswer:
+        """Predict among actions, whose reading may take long, or with an id, which may have an answer."""
         (answer,) = await self.predict_all([request])
         if isinstance(answer, Exception):
             raise answer
@@ -167,16 +160,20 @@ class Predictor:
 
     async def _predict_alike(self, requests: Sequence[PredictionRequest]) -> list[PredictAnswer | Exception]:
         """Predict requests with the same number of slots together."""
+        model = self._replica.model
+        if model.change_count:  # perhaps after the requests were checked
+            checked = attempt_each(partial(check_again, model), requests)
+            if any(isinstance(each, Exception) for each in checked):
+                return await apply_to_valid(self._predict_alike, checked)
         try:
-            return await self._predict(requests)
+            return await self._predict(model, requests)
         except ImpossibleDecisionsError as error:
             return await without_impossible(self._predict_alike, requests, error, self._replica.model.name)
         except _ModelChangedError:
-            checked = attempt_each(partial(check_again, self._replica.model), requests)
-            return await self._with_repeated(requests, await apply_to_valid(self._predict_each, checked))
+            return await self._predict_alike(requests)
 
-    async def _predict(self, requests: Sequence[PredictionRequest]) -> list[PredictAnswer | Exception]:
-        model, run = self._replica.model, self._environment.compute.run_costly
+    async def _predict(self, model: Model, requests: Sequence[PredictionRequest]) -> list[PredictAnswer | Exception]:
+        run = self._environment.compute.run_costly
         listed = sum([request.include_distribution for request in requests]) * len(model.definition.labels)
         cost = _gathering_cost(model, requests)
         batch = await run(cost, model.name, gather, model, requests, self._environment.new_id)

@@ -1,5 +1,6 @@
 """The HTTP contract of changes: `PATCH /models/{name}`."""
 
+import asyncio
 from datetime import datetime
 from typing import Any
 
@@ -172,3 +173,14 @@ async def test_a_label_is_not_added_and_retired_at_once(api: Api) -> None:
     answer = await api.change("*", labels={"add": ["new"], "retire": ["new"]})
     problem_of(answer, 422, "unknown-label", "labels.retire.0")
     assert "new" not in (await api.model())["labels"]
+
+
+async def test_concurrent_changes_of_any_version_are_all_made(api: Api) -> None:
+    """With `If-Match: *`, no change is refused because another one came first."""
+    body_of(await api.create(), 201)
+    changes = [{"labels": {"add": [f"new-{i}"]}} for i in range(8)] + [{"window_seconds": 60.0 + i} for i in range(4)]
+    answers = await asyncio.gather(*(api.change("*", **each) for each in changes))
+    assert [answer.status_code for answer in answers] == [200] * 12
+    model = await api.model()
+    assert model["changes"]["count"] == 12
+    assert set(model["labels"]) == {*LABELS, *(f"new-{i}" for i in range(8))}

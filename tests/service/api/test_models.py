@@ -1,7 +1,12 @@
 """The HTTP contract of models: create, list, delete."""
 
 from datetime import datetime
+from typing import Any
 
+import pytest
+
+from service.store.redis.redis_store import RedisStore
+from service.store.stored_models import ModelKey
 from tests.service.api.http_api import Api, body_of, problem_of
 from tests.service.sample_models import GAPTRON, LABELS, SIZE, definition
 from tests.service.workers import START
@@ -80,3 +85,17 @@ async def test_a_recreated_model_starts_empty(api: Api) -> None:
     assert body_of(await api.predict(prediction_id="p0", include_distribution=True), 200)["distribution"] is not None
     model = await api.model()
     assert (model["rounds_seen"], model["predictions"], model["correct"]) == (0, 1, 0)
+
+
+async def test_a_model_that_is_deleted_at_once_was_created(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Creation answers 201 although another client deletes the model before the answer."""
+    create = RedisStore.create_model
+
+    async def create_and_delete(store: RedisStore, key: ModelKey, *fields: Any) -> bool:
+        made = await create(store, key, *fields)
+        return made and await store.delete_model(key.name)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(RedisStore, "create_model", create_and_delete)
+        assert body_of(await api.create(), 201)["labels"] == LABELS
+    problem_of(await api.get(f"/models/{api.name}"), 404, "model-not-found", "name")

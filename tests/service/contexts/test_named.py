@@ -188,6 +188,10 @@ async def test_equal_contexts_are_one_request(
     assert answers[0] == answers[1]
     other = await client.post("/predict", json=body | {"context": {"x": True}})
     assert other.status_code == 409
+    large = [
+        await client.post("/predict", json=body | {"prediction_id": "l", "context": {"x": 2**53 + i}}) for i in (0, 1)
+    ]
+    assert [each.status_code for each in large] == [200, 409]
 
 
 async def test_an_open_model_allows_other_features(client: httpx2.AsyncClient, name: str) -> None:

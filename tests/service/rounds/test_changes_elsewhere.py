@@ -112,3 +112,23 @@ async def test_a_model_created_again_elsewhere_is_the_one_that_answers(two: Two)
     assert (await two.predict(context=context)).status_code == 200
     explained = await two.other.post(f"/models/{two.name}/explain", json={"context": context})
     assert explained.status_code == 200
+
+
+@pytest.mark.parametrize("asked", [{}, {"top": 2}], ids=["one answer", "slots"])
+@pytest.mark.parametrize("features", [{"kind": "named"}, {"kind": "dense", "size": 3}], ids=lambda each: each["kind"])
+async def test_a_retry_on_a_worker_that_missed_the_change_keeps_its_answer(
+    two: Two, features: dict[str, Any], asked: dict[str, Any]
+) -> None:
+    """A worker that has not seen a change repeats its answers, alone and in a batch, also beside other requests."""
+    context: Any = {"u": {"age": 41.0}} if features["kind"] == "named" else X
+    assert (await two.changing.post("/models", json=definition(two.name, features=features))).status_code == 201
+    items = [{"context": context, "prediction_id": id_, "eligible": ["red", "green"]} | asked for id_ in "ab"]
+    first = (await two.other.post("/predict/batch", json={"model": two.name, "items": items})).json()["predictions"]
+    await two.change(labels={"retire": ["red"]})
+    again = two.other.post("/predict/batch", json={"model": two.name, "items": items})
+    alone = two.predict(**items[0])
+    other = two.predict(context=context, prediction_id="c", eligible=["red", "green"])
+    answers = await asyncio.gather(again, alone, other)
+    assert answers[0].json()["predictions"] == first
+    assert answers[1].json() == first[0]
+    assert (answers[2].status_code, answers[2].json()["field"]) == (422, "eligible.0")
