@@ -19,6 +19,9 @@ from service.store.records.parts import Parts
 _ENTRY_COST = 10
 """Cost of making one entry of a vector, in multiply-adds, on top of its score."""
 
+_CANDIDATE_COST = 2_000
+"""Cost of joining one candidate's features with the others', in multiply-adds, on top of its entries."""
+
 _NONE = np.empty(0, np.bool_)
 
 
@@ -35,7 +38,9 @@ class Choices(NamedTuple):
 def choosing_cost(model: Model, sets: Sequence[CandidateSet]) -> int:
     """Return the cost of `choose`, in multiply-adds."""
     entries, candidates = sum([each.entries for each in sets]), sum([len(each.actions) for each in sets])
-    return entries * _ENTRY_COST + candidates * model.learner.decide_cost(entries // max(candidates, 1) + 1)
+    return entries * _ENTRY_COST + candidates * (
+        _CANDIDATE_COST + model.learner.decide_cost(entries // max(candidates, 1) + 1)
+    )
 
 
 def choose(

@@ -36,6 +36,18 @@ log."""
 _NUMBER_COST = 30
 """Cost of converting one number of a request or a response, in multiply-adds."""
 
+_CHECK_COST = 10_000
+"""Cost of checking the options of a request, in multiply-adds."""
+
+_FEATURE_COST = 2_500
+"""Cost of checking and hashing one named feature, in multiply-adds."""
+
+_FINGERPRINT_COST = 20_000
+"""Cost of the fingerprint of one request with an id, in multiply-adds."""
+
+_REPEATED_COST = 80_000
+"""Cost of reading one stored prediction, in multiply-adds."""
+
 _BYTES_AT_ONCE = 2**23
 """Maximum bytes of predictions stored together; the store needs about ten milliseconds for them."""
 
@@ -118,7 +130,7 @@ class Predictor:
         model, run = self._replica.model, self._environment.compute.run_costly
         if request.id is None:
             return refusal
-        cost = len(request.actions or ()) * READING_COST
+        cost = _checking_cost([request])
         (asked,) = await run(cost, model.name, attempt_each, partial(read, model), [request])
         if isinstance(asked, Exception):  # no change made it so
             return refusal
@@ -129,10 +141,8 @@ class Predictor:
         return refusal if isinstance(answer, PredictionConflictError) else answer
 
     async def _check_each(self, requests: Sequence[PredictionRequest]) -> list[PredictionRequest | Exception]:
-        model, cost = self._replica.model, sum([len(request.actions or ()) for request in requests]) * READING_COST
-        return await self._environment.compute.run_costly(
-            cost, model.name, attempt_each, partial(check, model), requests
-        )
+        model, run = self._replica.model, self._environment.compute.run_costly
+        return await run(_checking_cost(requests), model.name, attempt_each, partial(check, model), requests)
 
     async def _predict_each(self, requests: Sequence[PredictionRequest]) -> list[PredictAnswer | Exception]:
         parts = self._parts(requests)
@@ -174,12 +184,12 @@ class Predictor:
 
     async def _predict(self, model: Model, requests: Sequence[PredictionRequest]) -> list[PredictAnswer | Exception]:
         run = self._environment.compute.run_costly
-        listed = sum([request.include_distribution for request in requests]) * len(model.definition.labels)
         cost = _gathering_cost(model, requests)
         batch = await run(cost, model.name, gather, model, requests, self._environment.new_id)
         drawn, there = await self._draw_and_store(model, batch)
         self._upkeep.note_predictions()
-        return await run(listed * _NUMBER_COST, model.name, answer_batch, model, batch, drawn, there)
+        cost = _answering_cost(model, requests, there)
+        return await run(cost, model.name, answer_batch, model, batch, drawn, there)
 
     async def _draw_and_store(self, model: Model, batch: PredictionBatch) -> tuple[Drawn, list[bytes | None]]:
         """Draw with a state that includes every round, and store the predictions.
@@ -232,8 +242,30 @@ class Predictor:
         return max(1, min(bounds))
 
 
+def _checking_cost(requests: Sequence[PredictionRequest]) -> int:
+    """Return the cost of checking requests, in multiply-adds: it reads actions and named features as sent."""
+    features = sum([_members(request.context) for request in requests])
+    actions = sum([len(request.actions or ()) for request in requests])
+    return len(requests) * _CHECK_COST + features * _FEATURE_COST + actions * READING_COST
+
+
+def _members(context: object) -> int:
+    """Return the number of members of a context as sent, and of its namespaces; lists of numbers count as none."""
+    if not isinstance(context, dict):
+        return 0
+    return sum([len(each) if isinstance(each, (dict, list)) else 1 for each in context.values()])
+
+
 def _gathering_cost(model: Model, requests: Sequence[PredictionRequest]) -> int:
-    """Return the cost of `gather`, in multiply-adds: it hashes the actions of requests with ids."""
+    """Return the cost of `gather`, in multiply-adds: it makes the fingerprints of requests with ids."""
+    identified = [request for request in requests if request.id is not None]
     if model.vectors is None:
-        return sum([model.contexts.size(request.context) for request in requests]) * _NUMBER_COST
-    return sum([len(request.actions or ()) for request in requests if request.id is not None]) * READING_COST
+        sizes = sum([model.contexts.size(request.context) for request in requests])
+        return sizes * _NUMBER_COST + len(identified) * _FINGERPRINT_COST
+    return sum([len(request.actions or ()) for request in identified]) * READING_COST
+
+
+def _answering_cost(model: Model, requests: Sequence[PredictionRequest], there: Sequence[bytes | None]) -> int:
+    """Return the cost of `answer_batch`, in multiply-adds: it lists distributions and reads stored predictions."""
+    listed = sum([request.include_distribution for request in requests]) * len(model.definition.labels)
+    return listed * _NUMBER_COST + (len(there) - there.count(None)) * _REPEATED_COST
