@@ -1,5 +1,7 @@
 """All learners by name. A new learner is one file, and one line here."""
 
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -102,24 +104,36 @@ _ONE_OF_EACH = (Contexts.dense([[1.0]]), Contexts.sparse([1], [0], [1.0]))
 """One dense and one sparse context."""
 
 
-def warm_up() -> None:
+def warm_up(begin: float = 0.0) -> None:
     """Compile the kernels of all learners, which takes over a minute, or load them from the cache, in about a second.
 
     Run every learner on dense and sparse contexts: a kernel compiled later would block the first worker that needs it.
+
+    Args:
+        begin: where in the list of learners to begin, in [0, 1). Processes that begin at different places share the
+            work, because each loads what another has compiled.
     """
+    runs = list(_runs())
+    first = int(begin * len(runs))
+    for run in runs[first:] + runs[:first]:
+        run()
+
+
+def _runs() -> Iterator[Callable[[], object]]:
+    """Yield calls that together need every kernel."""
     problem = Problem(n_labels=3, n_features=1)
     learners = [cls(problem=problem) for cls in ALL_LEARNERS.values()]
     learners += [AdaBoostOlm(problem=problem, weak_learner=name) for name in WEAK_LEARNERS]
     for learner in (*learners, FenchelYoungRanking(problem=problem, polytope="birkhoff")):
         for contexts in _ONE_OF_EACH:
-            _play_once(learner, contexts)
-    for contexts in _ONE_OF_EACH:
-        prepare(contexts, Preparation("scale", 1.0, True, 1))
+            yield partial(_play_once, learner, contexts)
     for cls in ACTION_LEARNERS.values():
         for contexts in _ONE_OF_EACH:
-            _choose_once(cls(problem=ActionProblem(n_features=1)), contexts)
+            yield partial(_choose_once, cls(problem=ActionProblem(n_features=1)), contexts)
+    for contexts in _ONE_OF_EACH:
+        yield partial(prepare, contexts, Preparation("scale", 1.0, True, 1))
     features = FeatureSets(np.array([0, 1]), np.ones(1, np.uint64), np.ones(1), np.zeros(1, np.int64))
-    joined_vectors(features, features, np.array([0, 1]), np.ones((1, 1), np.bool_), 1, 0)
+    yield partial(joined_vectors, features, features, np.array([0, 1]), np.ones((1, 1), np.bool_), 1, 0)
 
 
 def _play_once(learner: AnyLearner, contexts: Contexts) -> None:

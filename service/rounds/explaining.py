@@ -45,7 +45,7 @@ class Explainer:
             await self._replica.catch_up_locked()
             model = self._replica.model
             if model.vectors is not None:
-                raise ActionsNotExplainedError("the model has actions; explanations are for labels", "model")
+                raise ActionsNotExplainedError("the model has actions; explanations are for labels", "name")
             context = model.contexts.check(given)
             model.norm.check(context)
             self._check_size(model.contexts.parts(context), model)
