@@ -118,4 +118,4 @@ async def test_open_predictions_show_their_action(client: httpx2.AsyncClient, na
     (line,) = (await client.get(f"/models/{name}/predictions")).text.splitlines()
     assert (json.loads(line)["label"], json.loads(line)["context"]) == (answer["label"], [0.5])
     explained = await client.post(f"/models/{name}/explain", json={"context": [0.5]})
-    assert (explained.status_code, explained.json()["field"]) == (422, "model")
+    assert (explained.status_code, explained.json()["field"]) == (422, "name")

@@ -139,10 +139,3 @@ async def test_a_bad_request_is_refused(
     assert (problem["type"], problem["field"]) == (f"urn:wager:problem:{slug}", field)
     missing = (await client.post("/models/nobody/explain", json=body | {"context": [1.0, 2.0, 3.0]})).json()
     assert missing["type"] in ("urn:wager:problem:model-not-found", "urn:wager:problem:unknown-field")
-
-
-async def test_a_model_with_actions_is_refused(client: httpx2.AsyncClient, name: str) -> None:
-    """The problem names the model's name: contexts of this model have no scores without actions."""
-    await post(client, "/models", name=name, features=FEATURES["named"], actions={"features": {"kind": "named"}})
-    problem = (await client.post(f"/models/{name}/explain", json={"context": {"x": 1}})).json()
-    assert (problem["type"], problem["field"]) == ("urn:wager:problem:actions-not-explained", "name")
