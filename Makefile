@@ -32,8 +32,7 @@ serve: $(VENV)/.kernels
 	@exec $(VENV)/bin/wager serve $(ARGS)
 demo: $(VENV)/.kernels
 	@exec $(VENV)/bin/wager demo $(ARGS)
-# One process per core, each with one thread for linear algebra.
-# Some tests wait, so one process more than cores is faster.
+# One process more than cores, because some tests wait; each has one thread for linear algebra.
 test: export OPENBLAS_NUM_THREADS = 1
 test: PROCESSES = $(shell expr $$(nproc) + 1)
 test: $(VENV)/.bench $(VENV)/.kernels

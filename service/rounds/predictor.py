@@ -250,7 +250,7 @@ def _checking_cost(requests: Sequence[PredictionRequest]) -> int:
 
 
 def _members(context: object) -> int:
-    """Return the number of members of a context as sent, and of its namespaces; lists of numbers count as none."""
+    """Return the number of members of a context as sent, and of its namespaces; 0 for a list of numbers."""
     if not isinstance(context, dict):
         return 0
     return sum([len(each) if isinstance(each, (dict, list)) else 1 for each in context.values()])
