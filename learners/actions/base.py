@@ -110,6 +110,12 @@ class ActionLearner(Protocol[StateT]):
     def warnings(self, state: StateT, /) -> list[str]:
         """Return one sentence for each limit that the state has reached, beginning with its hyperparameter."""
 
+    def contributions(self, state: StateT, vector: Contexts, /) -> FloatArray:
+        """Return what each of the m entries of one candidate adds to its score, (m,).
+
+        The sum is the score that the probability of the candidate depends on.
+        """
+
     def decide_unchecked(self, state: StateT, candidates: Candidates) -> FloatArray:
         """Do the same as `decide`, for arrays that the caller has checked: invalid ones may crash the interpreter."""
 

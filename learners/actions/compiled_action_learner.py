@@ -44,6 +44,10 @@ class CompiledActionLearner(ABC, Generic[StateT]):
     def guarantee(self) -> str:
         """See `ActionLearner.guarantee`."""
 
+    @abstractmethod
+    def contributions(self, state: StateT, vector: Contexts, /) -> FloatArray:
+        """See `ActionLearner.contributions`."""
+
     def warnings(self, _: StateT) -> list[str]:
         """Return nothing: most states have no limits."""
         return []

@@ -31,10 +31,6 @@ class TooManyActionsError(InvalidInputError):
     """A request has more actions than allowed."""
 
 
-class ActionsNotExplainedError(InvalidInputError):
-    """A request to explain a context of a model with actions."""
-
-
 class UnknownActionError(InvalidInputError):
     """A request names an action that it does not bring."""
 
@@ -42,12 +38,14 @@ class UnknownActionError(InvalidInputError):
 CREATION_ERRORS = (LabelsOrActionsError, ActionLearnerError)
 """Errors of the definition of a new model."""
 
-REQUEST_ERRORS = (
+READING_ERRORS = (
     ActionsMissingError,
     ActionsNotAllowedError,
     NoActionsError,
     DuplicateActionError,
     TooManyActionsError,
-    UnknownActionError,
 )
+"""Errors of the actions of a request."""
+
+REQUEST_ERRORS = (*READING_ERRORS, UnknownActionError)
 """Errors of a request for a prediction."""

@@ -66,6 +66,10 @@ class FactorReader:
         except InvalidInputError as error:
             raise type(error)(error.detail, (error.field or "context").replace("context", path, 1)) from None
 
+    def names(self, given: Any) -> list[str]:
+        """Return the names of the features of a parsed context that `read` accepts, in the same order."""
+        return self._kind.factor_names(given)
+
     def read_cached(self, given: Any) -> Factors | None:
         """Return the features of an object that was read not long ago; None for others, which `read` reads."""
         try:

@@ -2,22 +2,30 @@
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from learners.actions.vectors import FeatureSets, joined_vectors
-from learners.base import Contexts, IntArray
+from learners.base import Contexts, FloatArray, IntArray
 from service.actions.definition import MOST_INDEX, ActionsDefinition
 from service.actions.factors import FactorReader, Factors
-from service.contexts.kind import BaseFeatures
+from service.contexts.hashing import Hashes, combined, indices_of, signs_of
+from service.contexts.kind import BaseFeatures, Part
 from service.contexts.named import MOST_FEATURES
 from service.contexts.registry import context_kind
 from service.input_errors import FeaturesError
 
 MOST_ENTRIES = 2_000_000
 """Maximum features of all candidates of a request, products included: 32 MB."""
+
+
+class NamedFactors(NamedTuple):
+    """The features of a context or an action, with their names."""
+
+    names: Sequence[str]
+    factors: Factors
 
 
 class ActionVectors:
@@ -80,6 +88,31 @@ class ActionVectors:
         """
         given = contexts if self.crosses else [_NOTHING] * len(contexts)
         return joined_vectors(_sets(given), _sets(actions), starts, self._crossed, self.size, self._plain)
+
+    def parts(self, context: NamedFactors, action: NamedFactors) -> list[Part]:
+        """Return the features of one candidate's vector, without zeros. Those with the same index add up."""
+        names, hashes, values = list[str](), list[Hashes](), list[FloatArray]()
+        for name, hashed, value, group in zip(action.names, *action.factors, strict=True):
+            met = np.flatnonzero(self._crossed[context.factors.groups, group])
+            names += [name, *[f"{context.names[c]}*{name}" for c in met.tolist()]]
+            hashes += [np.array([hashed]), self._product_hashes(context.factors.hashes[met], hashed)]
+            values += [np.array([value]), context.factors.values[met] * value]
+        indices, signs = self._places(np.concatenate(hashes))
+        signed = (signs * np.concatenate(values)).tolist()
+        found = map(Part, names, indices.tolist(), signed, signs.astype(int).tolist())
+        return [part for part in found if part.value]
+
+    def _product_hashes(self, context: Hashes, action: np.uint64) -> Hashes:
+        """Return the hashes of products, or their indices if vectors are not hashed."""
+        if self._plain:
+            return (context + np.uint64(1)) * np.uint64(self._plain) + action
+        return combined(context, np.full(len(context), action))
+
+    def _places(self, hashes: Hashes) -> tuple[IntArray, FloatArray]:
+        """Return the index and the sign of each hash, as `joined_vectors` has them."""
+        if self._plain:
+            return hashes.astype(np.int64), np.ones(len(hashes))
+        return indices_of(hashes, self.size), signs_of(hashes)
 
 
 _NOTHING = Factors(np.empty(0, np.uint64), np.empty(0), np.empty(0, np.int64))

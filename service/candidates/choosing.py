@@ -80,10 +80,8 @@ def _choose_one(
     uniforms: FloatArray,
     arms: Sequence[FloatArray | None] | None,
 ) -> Choices:
-    starts = np.zeros(len(sets) + 1, np.int64)
-    np.cumsum([len(each.actions) for each in sets], out=starts[1:])
-    vectors = _vectors(model, sets, starts)
-    flat = probabilities(model.learner, state, Candidates(model.prepared(vectors), starts, _NONE))
+    vectors, candidates = candidates_of(model, sets)
+    starts, flat = candidates.starts, probabilities(model.learner, state, candidates)
     distributions = [flat[start:stop] for start, stop in pairwise(starts.tolist())]
     if arms is not None:
         distributions = [p if arm is None else arm for p, arm in zip(distributions, arms, strict=True)]
@@ -117,11 +115,19 @@ def _arm_without(arm: FloatArray, chosen: int) -> FloatArray:
     return remaining
 
 
-def _vectors(model: Model, sets: Sequence[CandidateSet], starts: IntArray) -> Contexts:
+def candidates_of(model: Model, sets: Sequence[CandidateSet]) -> tuple[Contexts, Candidates]:
+    """Return the vectors of the candidates of n requests before preparation, and the candidates as learners see them.
+
+    Raises:
+        TypeError: if the model has labels.
+    """
     if model.vectors is None:
         raise TypeError(f"model {model.name!r} has no actions")
+    starts = np.zeros(len(sets) + 1, np.int64)
+    np.cumsum([len(each.actions) for each in sets], out=starts[1:])
     factors = [each for one in sets for each in one.factors]
-    return model.vectors.join([each.context for each in sets], factors, starts)
+    vectors = model.vectors.join([each.context for each in sets], factors, starts)
+    return vectors, Candidates(model.prepared(vectors), starts, _NONE)
 
 
 def _rows(vectors: Contexts, rows: IntArray) -> Contexts:

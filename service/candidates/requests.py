@@ -14,8 +14,9 @@ from service.actions.errors import (
 )
 from service.actions.factors import Factors
 from service.actions.logged import as_sent, to_json
-from service.actions.vectors import MOST_ENTRIES, ActionVectors
+from service.actions.vectors import MOST_ENTRIES, ActionVectors, NamedFactors
 from service.contexts.canonical import canonical
+from service.contexts.kind import Part
 from service.contexts.named import MOST_FEATURES
 from service.input_errors import TooManyFeaturesError
 from service.models.model import Model
@@ -114,6 +115,20 @@ def _entries(vectors: ActionVectors, context: Factors, factors: Sequence[Factors
         detail = f"got {entries:,} features of all actions, products with the context included; must be at most"
         raise TooManyFeaturesError(f"{detail} {MOST_ENTRIES:,}", "actions")
     return entries
+
+
+def candidate_parts(model: Model, candidates: CandidateSet) -> Iterator[list[Part]]:
+    """Yield the features of each candidate's vector.
+
+    Raises:
+        TypeError: if the model has labels.
+    """
+    vectors = model.vectors
+    if vectors is None:
+        raise TypeError(f"model {model.name!r} has no actions")
+    context = NamedFactors(vectors.contexts.names(candidates.given), candidates.context)
+    for action, factors in zip(candidates.actions, candidates.factors, strict=True):
+        yield vectors.parts(context, NamedFactors(vectors.actions.names(action.features), factors))
 
 
 def chunks(items: Sequence[_Item], sets: Sequence[CandidateSet]) -> Iterator[Sequence[_Item]]:

@@ -198,6 +198,10 @@ class ContextKind(ABC, Generic[GivenT]):
         """Return the features of each namespace of a parsed context, and their interactions; raise as `check` does."""
         raise TypeError(f"{self.name} features have no names")
 
+    def factor_names(self, context: object) -> list[str]:
+        """Return the names of the features of a parsed context: those of namespaces in order, then interactions."""
+        return [part.name for part in self.parts(self.check(context))]
+
     def check_namespace(self, namespace: str, where: str) -> None:
         """Check that a context may have a namespace; `where` is the place of the features in the definition.
 

@@ -121,11 +121,21 @@ class NamedKind(ContextKind[NamedContext]):
                 vector[index] = vector.get(index, 0.0) + value
         return vector
 
-    def factors(self, context: object) -> tuple[dict[str, Features], Products]:
-        """See `ContextKind.factors`."""
+    def _in_order(self, context: object) -> dict[str, Features]:
+        """Return the features of a parsed context, sorted."""
         spaces = self._reader.read(self.typed(context))
         self._check_number(spaces)
-        spaces = {space: dict(sorted(spaces[space].items())) for space in sorted(spaces)}
+        return {space: dict(sorted(spaces[space].items())) for space in sorted(spaces)}
+
+    def factor_names(self, context: object) -> list[str]:
+        """See `ContextKind.factor_names`."""
+        spaces = self._in_order(context)
+        products = chain.from_iterable(_product_names(*factors) for factors in self._factors(spaces))
+        return [*chain.from_iterable(spaces.values()), *products]
+
+    def factors(self, context: object) -> tuple[dict[str, Features], Products]:
+        """See `ContextKind.factors`."""
+        spaces = self._in_order(context)
         found = [_product(*factors) for factors in self._factors(spaces)]
         if not found:
             return spaces, Products(np.empty(0, np.uint64), np.empty(0))
@@ -208,9 +218,12 @@ class NamedKind(ContextKind[NamedContext]):
         signed = [(name, value, hashed, 1 if hashed < HALF else -1) for name, value, hashed in found]
         parts = [Part(name, hashed % HALF % self._size, sign * value, sign) for name, value, hashed, sign in signed]
         for first, second in self._factors(spaces):
-            names = [f"{one}*{other}" for (one, _), (other, _) in zip(first, second, strict=True)]
-            parts += map(Part, names, *self._products(first, second))
+            parts += map(Part, _product_names(first, second), *self._products(first, second))
         return parts
+
+
+def _product_names(first: Sequence[_Feature], second: Sequence[_Feature]) -> list[str]:
+    return [f"{one}*{other}" for (one, _), (other, _) in zip(first, second, strict=True)]
 
 
 def _product(first: Sequence[_Feature], second: Sequence[_Feature]) -> Products:

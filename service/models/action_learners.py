@@ -5,7 +5,7 @@ from typing import Any, ClassVar, Protocol, cast
 import numpy as np
 
 from learners.actions.base import ActionRounds, AnyActionLearner, Candidates
-from learners.base import AnyLearner, FloatArray, Rounds
+from learners.base import AnyLearner, Contexts, FloatArray, Rounds
 from learners.hyperparameters import hyperparameters
 from learners.registry import ACTION_LEARNERS, RECOMMENDED, current_name
 from service.actions.errors import ActionLearnerError
@@ -34,9 +34,6 @@ class _Served:
         chosen = ActionRounds(rounds.contexts, rounds.rewards, rounds.propensities, counts)
         return cast(_Folds, super()).fold_unchecked(state, chosen)
 
-    def contributions(self, *_: Any) -> None:
-        """Return nothing: there are no labels to contribute to."""
-
 
 def _served(cls: type[Any]) -> type[Any]:
     named = {"__doc__": cls.__doc__, "__module__": __name__}
@@ -58,6 +55,11 @@ def action_learner_class(algorithm: str | None) -> type[Any]:
         detail = f"got {quoted(name)}; a model with actions needs {known}"
         raise ActionLearnerError(detail, "learner.algorithm")
     return _SERVED[name]
+
+
+def contributions(learner: AnyLearner, state: Any, vector: Contexts) -> FloatArray:
+    """Return what each entry of a candidate's vector adds to its score, (m,)."""
+    return cast(AnyActionLearner, learner).contributions(state, vector)
 
 
 def probabilities(learner: AnyLearner, state: Any, candidates: Candidates) -> FloatArray:

@@ -1,4 +1,4 @@
-"""Explains contexts: the vector that the learner sees, and what each feature adds to the score of each label."""
+"""Explains contexts and actions: the vectors that the learner sees, and what each feature adds to each score."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -6,17 +6,25 @@ from typing import Any
 import numpy as np
 
 from learners.base import Contexts, FloatArray
-from service.actions.errors import ActionsNotExplainedError
+from service.candidates.choosing import candidates_of, choosing_cost
+from service.candidates.requests import READING_COST, CandidateSet, candidate_parts, read_candidates
 from service.contexts.kind import Part
 from service.environment import Environment
 from service.input_errors import BatchTooLargeError
+from service.models.action_learners import contributions, probabilities
 from service.models.model import Model
 from service.replicas.replica import Replica
-from service.schemas.explanations import ExplainAnswer, ExplainedFeature
+from service.schemas.explanations import ActionFeature, ExplainAnswer, ExplainedAction, ExplainedFeature, ExplainRequest
 from service.wording.values import counted
 
 _NUMBER_COST = 100
 """Cost of writing one number of the answer, in multiply-adds."""
+
+_MOST_FEATURES = 50_000
+"""Maximum features of all actions of an answer, about 8 MB."""
+
+_FEATURE_COST = 5_000
+"""Cost of writing one feature of an action, in multiply-adds."""
 
 
 class Explainer:
@@ -33,26 +41,29 @@ class Explainer:
         self._compute = environment.compute
         self._most_numbers = most_numbers
 
-    async def explain(self, given: Any) -> ExplainAnswer:
+    async def explain(self, request: ExplainRequest) -> ExplainAnswer:
         """Return how the model sees a context, after every round whose feedback was acknowledged before the call.
 
         Raises:
-            InvalidInputError: if the context does not fit the model.
+            InvalidInputError: if the request does not fit the model.
             BatchTooLargeError: if the answer would have too many numbers.
             StoreError: if the store fails.
         """
         async with self._replica.lock:
             await self._replica.catch_up_locked()
-            model = self._replica.model
-            if model.vectors is not None:
-                raise ActionsNotExplainedError("the model has actions; explanations are for labels", "name")
-            context = model.contexts.check(given)
+            model, state, seen = self._replica.model, self._replica.state, self._replica.round_count
+            cost, run = len(request.actions or ()) * READING_COST, self._compute.run_costly
+            candidates = await run(cost, model.name, read_candidates, model, request.context, request.actions, None)
+            if candidates is not None:
+                _check_entries(candidates)
+                cost = choosing_cost(model, [candidates]) + candidates.entries * _FEATURE_COST
+                return await run(cost, model.name, _explained_actions, model, state, candidates, seen)
+            context = model.contexts.check(request.context)
             model.norm.check(context)
             self._check_size(model.contexts.parts(context), model)
             learner, size = model.learner, model.contexts.size(context) + 1
             cost = learner.decide_cost(size) + size * len(model.definition.labels) * _NUMBER_COST
-            seen, state = self._replica.round_count, self._replica.state
-            return await self._compute.run_costly(cost, model.name, _explained, model, state, context, seen)
+            return await run(cost, model.name, _explained, model, state, context, seen)
 
     def _check_size(self, parts: Sequence[Part], model: Model) -> None:
         labels = len(model.definition.labels)
@@ -60,6 +71,36 @@ class Explainer:
             most = self._most_numbers // labels
             detail = f"got {counted(len(parts), 'features')}, for {labels} labels each; must be at most {most}"
             raise BatchTooLargeError(f"{detail} to be explained", "context")
+
+
+def _check_entries(candidates: CandidateSet) -> None:
+    if candidates.entries + len(candidates.actions) > _MOST_FEATURES:
+        detail = f"got {counted(candidates.entries, 'features')} of all actions, products with the context included"
+        raise BatchTooLargeError(f"{detail}; must be at most {_MOST_FEATURES:,} to be explained", "actions")
+
+
+def _explained_actions(model: Model, state: Any, candidates: CandidateSet, seen: int) -> ExplainAnswer:
+    sent, prepared = candidates_of(model, [candidates])
+    ids, actions, scores = [action.id for action in candidates.actions], list[ExplainedAction](), list[float]()
+    for i, parts in enumerate(candidate_parts(model, candidates)):
+        vector = prepared.vectors.rows(i, i + 1)
+        added = contributions(model.learner, state, vector)
+        shares = _shares(model, parts, sent.rows(i, i + 1), vector, added[:, np.newaxis])
+        actions.append(ExplainedAction(id=ids[i], features=[_action_feature(*each) for each in shares]))
+        scores.append(float(added.sum()))
+    return ExplainAnswer(
+        model=model.name,
+        rounds_seen=seen,
+        features=[],
+        actions=actions,
+        scores=dict(zip(ids, scores, strict=True)),
+        distribution=_by_label(ids, probabilities(model.learner, state, prepared)),
+    )
+
+
+def _action_feature(part: Part, added: FloatArray | None) -> ActionFeature:
+    contribution = 0.0 if added is None else float(added[0])
+    return ActionFeature(name=part.name, index=part.at, sign=part.sign, value=part.value, contribution=contribution)
 
 
 def _explained(model: Model, state: Any, context: Any, seen: int) -> ExplainAnswer:
@@ -74,7 +115,10 @@ def _explained(model: Model, state: Any, context: Any, seen: int) -> ExplainAnsw
     return ExplainAnswer(
         model=model.name,
         rounds_seen=seen,
-        features=[_explained_part(labels, *each) for each in _parts(model, context, sent, prepared, added)],
+        features=[
+            _explained_part(labels, *each)
+            for each in _shares(model, model.contexts.parts(context), sent, prepared, added)
+        ],
         scores=None if added is None else _by_label(labels, added.sum(axis=0)),
         distribution=_by_label(labels, decisions.distributions[0, model.active])
         if model.answers.has_distribution
@@ -82,12 +126,12 @@ def _explained(model: Model, state: Any, context: Any, seen: int) -> ExplainAnsw
     )
 
 
-def _parts(
-    model: Model, context: Any, sent: Contexts, prepared: Contexts, added: FloatArray | None
+def _shares(
+    model: Model, parts: Sequence[Part], sent: Contexts, prepared: Contexts, added: FloatArray | None
 ) -> Iterator[tuple[Part, FloatArray | None]]:
     """Yield each feature as prepared, with its contributions (K,). Features with the same index share its entry."""
     positions = {index: position for position, index in enumerate(sent.indices.tolist())}
-    for part in model.contexts.parts(context):
+    for part in parts:
         position = positions[part.at]
         whole = sent.values[position]
         share = part.value / whole if whole else 0.0

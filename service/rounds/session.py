@@ -2,7 +2,6 @@
 
 from collections.abc import Awaitable, Sequence
 
-from service.contexts.registry import GivenContext
 from service.environment import Environment
 from service.models.model import Model
 from service.replicas.replica import Replica
@@ -12,7 +11,7 @@ from service.rounds.explaining import Explainer
 from service.rounds.feedback import FeedbackJoiner
 from service.rounds.prediction_requests import PredictionRequest
 from service.rounds.predictor import Predictor
-from service.schemas.explanations import ExplainAnswer
+from service.schemas.explanations import ExplainAnswer, ExplainRequest
 from service.schemas.rounds import ActivateAnswer, ActivateRequest, FeedbackAnswer, FeedbackRequest, PredictAnswer
 
 
@@ -44,9 +43,9 @@ class ModelSession:
         """See `Predictor.predict_all`."""
         return self._predictor.predict_all(requests)
 
-    def explain(self, context: GivenContext, most_numbers: int) -> Awaitable[ExplainAnswer]:
+    def explain(self, request: ExplainRequest, most_numbers: int) -> Awaitable[ExplainAnswer]:
         """See `Explainer.explain`."""
-        return Explainer(self.replica, self._environment, most_numbers).explain(context)
+        return Explainer(self.replica, self._environment, most_numbers).explain(request)
 
     def give_feedback(self, request: FeedbackRequest) -> Awaitable[FeedbackAnswer]:
         """See `FeedbackJoiner.give`."""

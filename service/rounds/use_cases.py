@@ -7,14 +7,13 @@ from functools import partial
 from typing import TypeAlias, TypeVar
 
 from service import request_context
-from service.contexts.registry import GivenContext
 from service.errors import ModelNotFoundError, WagerError
 from service.input_errors import BatchTooLargeError, InvalidInputError, RewardNotAloneError
 from service.per_item import apply_to_valid, attempt_each
 from service.rounds.prediction_requests import PredictionRequest
 from service.rounds.session import ModelSession
 from service.rounds.session_cache import SessionCache
-from service.schemas.explanations import ExplainAnswer
+from service.schemas.explanations import ExplainAnswer, ExplainRequest
 from service.schemas.rounds import ActivateAnswer, ActivateRequest, FeedbackAnswer, FeedbackRequest, PredictAnswer
 from service.wording.values import counted, shown
 
@@ -98,17 +97,17 @@ class RoundService:
         """Handle each request as `give_feedback` does; return errors instead of raising them."""
         return await apply_to_valid(self._give_by_model, attempt_each(_checked, requests))
 
-    async def explain(self, name: str, context: GivenContext) -> ExplainAnswer:
+    async def explain(self, name: str, request: ExplainRequest) -> ExplainAnswer:
         """Explain a context with the state after every acknowledged round. Store nothing.
 
         Raises:
             ModelNotFoundError: if the model does not exist.
-            InvalidInputError: if the context does not fit the model.
+            InvalidInputError: if the request does not fit the model.
             BatchTooLargeError: if the answer would have too many numbers.
             StoreError: if the store fails.
         """
         explain = partial(ModelSession.explain, most_numbers=self._max_distribution_numbers)
-        return await self._in_session(name, "name", explain, context)
+        return await self._in_session(name, "name", explain, request)
 
     async def activate(self, request: ActivateRequest) -> ActivateAnswer:
         """Let a prediction take feedback. Repeated calls change nothing.

@@ -143,6 +143,11 @@ CHAPTERS: dict[str, list[Exchange]] = {
             include_distribution=True,
         ),
         _judge("The feedback:", "shoes:s1", correct=True),
+        Exchange(
+            "How the learner sees an action:",
+            "/models/shoes/explain",
+            {"context": {"user": {"age": 23}}, "actions": _SHOES[:1]},
+        ),
     ],
     "Several answers": [
         _predict("Two of the actions:", "shoes", "s2", context={"user": {"age": 23}}, actions=[*_SHOES, _BOOTS], top=2),

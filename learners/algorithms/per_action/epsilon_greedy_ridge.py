@@ -10,7 +10,7 @@ import numpy as np
 
 from learners.actions.base import ActionRounds, Candidates
 from learners.actions.compiled_action_learner import CompiledActionLearner
-from learners.base import FloatArray, IntArray
+from learners.base import Contexts, FloatArray, IntArray
 from learners.hyperparameters import Exploration, LeastExploration, Magnitude, hyperparameters
 from learners.kernels import Kernels, compiled, row
 from learners.layouts import Count, Layout, zero_state
@@ -100,6 +100,11 @@ class EpsilonGreedyRidgeActions(CompiledActionLearner[EpsilonGreedyRidgeActionsS
         packed_identity(state.inverse, 1.0 / self.regularization, self.problem.n_features)
         packed_identity(state.matrix, self.regularization, self.problem.n_features)
         return state
+
+    def contributions(self, state: EpsilonGreedyRidgeActionsState, vector: Contexts, /) -> FloatArray:
+        """Return what each entry adds to the predicted reward, (m,)."""
+        weights: FloatArray = state.weights[vector.indices]
+        return weights * vector.values
 
     @property
     def kernels(self) -> Kernels:

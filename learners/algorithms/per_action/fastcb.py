@@ -14,7 +14,7 @@ import pydantic
 from learners.actions.base import ActionRounds, Candidates
 from learners.actions.compiled_action_learner import CompiledActionLearner
 from learners.algorithms.regression.feature_rows import ADD, ADD_OR_IGNORE, READ, FeatureRows, rows_in_use, to_rows
-from learners.algorithms.regression.feature_scales import measure, size_of, write_relative
+from learners.algorithms.regression.feature_scales import added_by_entries, measure, size_of, write_relative
 from learners.algorithms.regression.growing_learner import (
     GrowingRows,
     RowCounts,
@@ -22,6 +22,7 @@ from learners.algorithms.regression.growing_learner import (
     RowSlots,
     room_for,
     rows_of,
+    rows_of_entries,
 )
 from learners.algorithms.regression.logistic_mixture import teach_label
 from learners.base import Contexts, FloatArray, IntArray, NormPolicy
@@ -110,6 +111,15 @@ class FastCbActions(GrowingRows, CompiledActionLearner[FastCbActionsState]):
     def fold_cost(self, nonzeros: int) -> int:
         """Return the cost of one score and one step."""
         return 5 * min(nonzeros, self.most_rows) + 2 * nonzeros + 10
+
+    def contributions(self, state: FastCbActionsState, vector: Contexts, /) -> FloatArray:
+        """Return what each entry adds to the log-odds of the predicted reward, (m,).
+
+        The last entry, the constant if there is one, includes what centred features add where they are zero.
+        """
+        measured = state.scales, state.means, state.rounds.item(), _centred_rows(state.counts, len(state.means))
+        rows = rows_of_entries(state, vector)
+        return added_by_entries(*measured, rows, vector.values, lambda i: state.weights[i])[:, 0]
 
     @property
     def kernels(self) -> Kernels:

@@ -12,8 +12,14 @@ import numpy as np
 import pydantic
 
 from learners.algorithms.regression.change_test import ChangeTest, Past, detect_change, note_round
-from learners.algorithms.regression.feature_scales import measure, size_of, write_relative
-from learners.algorithms.regression.growing_learner import GrowingLearner, RowCounts, RowFeatures, RowSlots
+from learners.algorithms.regression.feature_scales import added_by_entries, measure, size_of, write_relative
+from learners.algorithms.regression.growing_learner import (
+    GrowingLearner,
+    RowCounts,
+    RowFeatures,
+    RowSlots,
+    rows_of_entries,
+)
 from learners.algorithms.regression.logistic_mixture import mix, share_of_softmax, teach_label, teach_softmax
 from learners.base import BoolArray, Contexts, FloatArray, IntArray, NormPolicy, Rounds
 from learners.checked_learner import WithoutEvidence
@@ -133,17 +139,15 @@ class FastCb(WithoutEvidence, GrowingLearner[FastCbState]):
 
         The last entry, the constant if there is one, includes what centred features add where they are zero.
         """
-        rows, seen = self.rows_of_entries(state, contexts), state.rounds.item()
-        found, centred = np.flatnonzero(rows >= 0), _centred_rows(state.counts, len(state.means))
-        where, z = np.empty(len(found) + centred, np.int64), np.empty(len(found) + centred)
-        entries = rows[found], contexts.values[found]
-        n = write_relative(state.scales, state.means, seen, centred, *entries, where, z)
-        share, i = share_of_softmax(state.sums[_LABELS], state.sums[_SOFTMAX]), where[:n]
-        weights = (1.0 - share) * state.label_weights[i] + share * state.softmax_weights[i]
-        parts, added = weights * z[:n, np.newaxis], np.zeros((len(rows), self.problem.n_labels))
-        added[found] = parts[: len(found)]
-        added[-1:] += parts[len(found) :].sum(axis=0)
-        return added
+        share, rows = share_of_softmax(state.sums[_LABELS], state.sums[_SOFTMAX]), rows_of_entries(state, contexts)
+
+        def mixed(i: IntArray) -> FloatArray:
+            weights: FloatArray = (1.0 - share) * state.label_weights[i] + share * state.softmax_weights[i]
+            return weights
+
+        centred = _centred_rows(state.counts, len(state.means))
+        measured = state.scales, state.means, state.rounds.item(), centred
+        return added_by_entries(*measured, rows, contexts.values, mixed)
 
     @property
     def kernels(self) -> Kernels:

@@ -10,6 +10,7 @@ intercept. The cost stays proportional to the number of non-zeros: most centred 
 """
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 
@@ -117,6 +118,38 @@ def _centred(scales: FloatArray, means: FloatArray, rounds: int, i: int, x: floa
 @compiled
 def _clipped(x: float, scale: float) -> float:
     return min(LARGEST_VALUE, max(-LARGEST_VALUE, x / scale)) if scale > 0.0 else 0.0
+
+
+def added_by_entries(
+    scales: FloatArray,
+    means: FloatArray,
+    rounds: int,
+    centred: int,
+    rows: IntArray,
+    values: FloatArray,
+    weights_of: Callable[[IntArray], FloatArray],
+) -> FloatArray:
+    """Return what each of the m entries of a vector adds to K sums of weighted relative values, (m, K).
+
+    The last entry, the constant if there is one, includes what centred features add where they are zero.
+
+    Args:
+        scales: see `write_relative`.
+        means: likewise.
+        rounds: likewise.
+        centred: likewise.
+        rows: (m,), the feature of each entry; -1 for features without weights.
+        values: (m,), not zero.
+        weights_of: returns the weights (n, K) of n features.
+    """
+    found = np.flatnonzero(rows >= 0)
+    where, z = np.empty(len(found) + centred, np.int64), np.empty(len(found) + centred)
+    n = write_relative(scales, means, rounds, centred, rows[found], values[found], where, z)
+    parts = weights_of(where[:n]) * z[:n, np.newaxis]
+    added = np.zeros((len(rows), parts.shape[1]))
+    added[found] = parts[: len(found)]
+    added[-1:] += parts[len(found) :].sum(axis=0)
+    return added
 
 
 @compiled

@@ -96,20 +96,21 @@ class GrowingLearner(GrowingRows, CompiledLearner[StateT]):
                 return state, room
             state = self.grown(state)
 
-    def rows_of_entries(self, state: StateT, contexts: Contexts) -> IntArray:
-        """Return the row of each entry of one context, (m,); -1 where the feature has none, or the value is zero."""
-        m = len(contexts.values)
-        single = Contexts(np.arange(m + 1, dtype=np.int64), contexts.indices, contexts.values, False)
-        room = room_for(single)
-        to_rows(rows_of(state), single, room, 0, READ)
-        rows = np.full(m, -1, np.int64)
-        rows[np.diff(room.starts) > 0] = room.indices[: room.starts[-1]]
-        return rows
-
 
 def rows_of(state: Any) -> FeatureRows:
     """Return the table of a state, as views."""
     return FeatureRows(state.features, state.slots.reshape(-1), state.row_counts)
+
+
+def rows_of_entries(state: Any, contexts: Contexts) -> IntArray:
+    """Return the row of each entry of one context, (m,); -1 where the feature has none, or the value is zero."""
+    m = len(contexts.values)
+    single = Contexts(np.arange(m + 1, dtype=np.int64), contexts.indices, contexts.values, False)
+    room = room_for(single)
+    to_rows(rows_of(state), single, room, 0, READ)
+    rows = np.full(m, -1, np.int64)
+    rows[np.diff(room.starts) > 0] = room.indices[: room.starts[-1]]
+    return rows
 
 
 def room_for(contexts: Contexts) -> Contexts:

@@ -20,14 +20,14 @@ def router(rounds: RoundService) -> APIRouter:
         responses=responses(
             errors.ModelNotFoundError,
             *input_errors.CONTEXT_ERRORS,
-            actions.ActionsNotExplainedError,
+            *actions.READING_ERRORS,
             input_errors.BatchTooLargeError,
             errors.NewerVersionError,
             errors.StoreCorruptError,
         ),
     )
     async def explain(name: Name, request: ExplainRequest) -> ExplainAnswer:
-        """Show the vector that the learner sees for a context, and what each feature adds to each label's score."""
-        return await rounds.explain(name, request.context)
+        """Show the vector that the learner sees, and what each feature adds to the score of each label or action."""
+        return await rounds.explain(name, request)
 
     return routes

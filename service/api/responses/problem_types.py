@@ -75,7 +75,6 @@ OF_ERROR: dict[type[errors.WagerError], Kind] = {
     actions.NoActionsError: Kind(422, "no-actions", "There are no actions to choose from"),
     actions.DuplicateActionError: Kind(422, "duplicate-actions", "An action occurs twice"),
     actions.TooManyActionsError: Kind(422, "too-many-actions", "There are too many actions"),
-    actions.ActionsNotExplainedError: Kind(422, "actions-not-explained", "The model has actions"),
     actions.UnknownActionError: Kind(422, "unknown-action", "The request has no such action"),
     slots.TopUnsupportedError: Kind(422, "top-unsupported", "The answers of the model have no slots"),
     slots.TooFewChoicesError: Kind(422, "too-few-choices", "There are fewer choices than slots"),

@@ -94,6 +94,23 @@ def test_order_of_candidates_does_not_matter(case: ActionCase) -> None:
     assert forward == pytest.approx(backward[::-1], rel=1e-12)
 
 
+def test_contributions_add_up_to_the_scores(case: ActionCase) -> None:
+    """Of two candidates, the one with the larger sum is at least as likely; the likeliest has the largest sum."""
+    candidates, learner = some_candidates(np.random.default_rng(8), 40), case.at()
+    state, before = taught(learner), bits(taught(learner))
+    vectors = [candidates.vectors.rows(a, a + 1) for a in range(candidates.vectors.n)]
+    added = [learner.contributions(state, vector) for vector in vectors]
+    assert [each.shape for each in added] == [vector.values.shape for vector in vectors]
+    sums = np.array([each.sum() for each in added])
+    for p, scores in zip(
+        *[per_round(candidates, each) for each in (learner.decide(state, candidates), sums)], strict=True
+    ):
+        assert (np.diff(p[np.argsort(scores)]) >= -1e-12).all()
+        assert scores[p.argmax()] == pytest.approx(scores.max())
+    assert np.ptp(sums) > 0.1
+    assert bits(state) == before
+
+
 def test_states_survive_the_codec(case: ActionCase) -> None:
     """A decoded state has the same bits and belongs to its learner only."""
     learner: Any = case.at()

@@ -7,12 +7,14 @@ import numpy as np
 import pytest
 
 from service.actions.definition import ActionsDefinition
-from service.actions.vectors import ActionVectors
+from service.actions.vectors import ActionVectors, NamedFactors
 from service.contexts.hashing import combined, hashes_of, indices_of, signs_of
 from service.contexts.registry import context_kind
 from service.schemas.models import ModelDefinition
 
 NAMED: dict[str, Any] = {"kind": "named", "size": 1000}
+BOTH = {"item": {"b": 5}, "v": {"z": 7}}
+INTERACTING = NAMED | {"interactions": [["u", "v"], ["u", "u"]]}
 
 
 def vectors_of(context: dict[str, Any], **actions: Any) -> ActionVectors:
@@ -30,6 +32,13 @@ def joined(vectors: ActionVectors, context: Any, *actions: Any) -> list[dict[int
     found = [dict(zip(made.indices[row].tolist(), made.values[row].tolist(), strict=True)) for row in rows]
     assert [len(each) for each in found] == np.diff(made.starts).tolist()  # indices differ within a row
     return found
+
+
+def named_factors(vectors: ActionVectors, context: Any, action: Any) -> tuple[NamedFactors, NamedFactors]:
+    """Return the features of a context and an action, with their names."""
+    readers = (vectors.contexts, context, "context"), (vectors.actions, action, "actions.0.features")
+    first, second = [NamedFactors(reader.names(given), reader.read(given, path)) for reader, given, path in readers]
+    return first, second
 
 
 def reference(context: dict[str, float], action: dict[str, float], size: int) -> dict[int, float]:
@@ -86,6 +95,42 @@ def test_numbers_are_multiplied_without_a_hash() -> None:
     assert made == {0: 1.0, 2: 2.0, 3: 10.0, 5: 20.0, 6: 100.0, 8: 200.0}
     (made,) = joined(vectors_of({"kind": "none"}, features={"kind": "dense", "size": 3}), None, [1.0, 0.0, 2.0])
     assert made == {0: 1.0, 2: 2.0}
+
+
+@pytest.mark.parametrize(
+    ("vectors", "context", "action"),
+    [
+        (vectors_of(NAMED, features=NAMED), {"age": 40}, {"colour": "red", "price": 2.5, "sold": True}),
+        (vectors_of(NAMED, features=NAMED), {"user": {"age": 40}, "tags": ["x", "y"]}, {"item": {"b": 2.5}, "z": None}),
+        (vectors_of(NAMED, features=NAMED, interactions=[["user", "item"]]), {"user": {"a": 2}, "h": 3}, BOTH),
+        (vectors_of(INTERACTING, features=INTERACTING), {"u": {"a": 2, "b": 3}, "v": 5}, BOTH | {"u": ["k", "l"]}),
+        (vectors_of({"kind": "dense", "size": 2}, features=NAMED), [10.0, 0.0], {"colour": "red"}),
+        (vectors_of({"kind": "dense", "size": 2}, features={"kind": "dense", "size": 3}), [10.0, 0.5], [1.0, 0.0, 2.0]),
+        (vectors_of({"kind": "none"}, features={"kind": "dense", "size": 3}), None, [1.0, 0.0, 2.0]),
+    ],
+)  # fmt: skip
+def test_parts_name_what_is_joined(vectors: ActionVectors, context: Any, action: Any) -> None:
+    """The parts of a vector are its entries; each product of own features or with the context has both names."""
+    (made,) = joined(vectors, context, action)
+    parts, found = vectors.parts(*named_factors(vectors, context, action)), dict[int, float]()
+    for part in parts:
+        found[part.at] = found.get(part.at, 0.0) + part.value
+    assert found == pytest.approx(made)
+    assert len({part.name for part in parts}) == len(parts)
+
+
+def test_parts_of_the_example_have_their_names() -> None:
+    """Each entry of the page's example has the name of its feature, or of both factors."""
+    vectors = vectors_of({"kind": "named"}, features={"kind": "named"})
+    parts = vectors.parts(*named_factors(vectors, {"age": 40}, {"colour": "red", "price": 2.5}))
+    assert {part.name: part.at for part in parts} == {
+        "colour=red": 2060,
+        "age*colour=red": 3453,
+        "price": 170203,
+        "age*price": 91599,
+    }
+    assert {part.at: part.value for part in parts} == FIXED
+    assert [part.sign for part in parts] == [-1, 1, 1, 1]
 
 
 def test_equal_objects_share_their_features_and_others_do_not() -> None:

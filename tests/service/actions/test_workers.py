@@ -111,11 +111,9 @@ async def test_silence_makes_a_round(store_url: str, store: RedisStore, name: st
 
 
 async def test_open_predictions_show_their_action(client: httpx2.AsyncClient, name: str) -> None:
-    """The list of open predictions has the id and the context as sent; nothing explains such a model."""
+    """The list of open predictions has the id and the context as sent."""
     features = {"kind": "dense", "size": 1}
     await posted(client, "/models", definition(name, features=features))
     answer = await posted(client, "/predict", request(name, 1, context=[0.5]))
     (line,) = (await client.get(f"/models/{name}/predictions")).text.splitlines()
     assert (json.loads(line)["label"], json.loads(line)["context"]) == (answer["label"], [0.5])
-    explained = await client.post(f"/models/{name}/explain", json={"context": [0.5]})
-    assert (explained.status_code, explained.json()["field"]) == (422, "name")

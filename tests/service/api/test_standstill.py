@@ -86,13 +86,7 @@ def requests() -> list[Large]:
         Large("a distribution", "POST", "/predict", prediction_body("labels", few[0], True), 200),
         Large("distributions", "POST", "/predict/batch", batch("labels", few, include_distribution=True), 200),
         Large("many contexts", "POST", "/predict/batch", batch("dense", rows), 200),
-        Large(
-            "with ids",
-            "POST",
-            "/predict/batch",
-            batch("dense", rows, prediction_ids=ids),
-            200,
-        ),
+        Large("with ids", "POST", "/predict/batch", batch("dense", rows, prediction_ids=ids), 200),
         Large("one wrong", "POST", "/predict/batch", batch("dense", [*rows[:-1], ["x"] * 200]), 200),
         Large("all wrong", "POST", "/predict/batch", batch("dense", [["x"] * 200] * 1000), 200),
         Large("all wrong and short", "POST", "/predict/batch", batch("dense", [["x"]] * 1000), 200),
@@ -128,6 +122,7 @@ def named_requests() -> list[Large]:
         Large("actions", "POST", "/predict", json_body(**asked), 200),
         Large("actions with an id", "POST", "/predict", json_body(**asked, prediction_id="shop:1"), 200),
         Large("refused actions", "POST", "/predict", json_body(**asked, **policy, prediction_id="shop:1"), 422),
+        Large("an explanation", "POST", "/models/shop/explain", json_body(context={}, actions=actions[:3000]), 200),
         Large("refused items", "POST", "/predict/batch", json_body(model="named", items=refused), 200),
     ]
 
