@@ -63,12 +63,12 @@ class ExplainAnswer(Answer):
     model: str
     rounds_seen: int
     """The number of rounds in the log that the model takes into account."""
-    features: list[ExplainedFeature]
-    """Empty if the model has actions: their vectors hold the features of the context."""
-    actions: Annotated[list[ExplainedAction] | None, Field(examples=[None])] = None
-    """The actions of the request, in order; null if the model has labels."""
     scores: dict[str, float] | None
     """The score of each label or action: the sum of the contributions. Null if the learner has no such scores."""
     distribution: dict[str, float] | None
     """The probability of each action, or of each label that is not retired, by the learner, whatever the mode; null if
     the model answers rankings."""
+    features: list[ExplainedFeature]
+    """Empty if the model has actions: their vectors hold the features of the context."""
+    actions: Annotated[list[ExplainedAction] | None, Field(examples=[None])] = None
+    """The actions of the request, in order; null if the model has labels."""

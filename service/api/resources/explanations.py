@@ -5,15 +5,15 @@ from fastapi import APIRouter
 from service import errors, input_errors
 from service.actions import errors as actions
 from service.api.resources.models import Name
+from service.api.responses.direct_route import DirectRoute
 from service.api.responses.problems import responses
-from service.api.responses.strict_route import StrictRoute
 from service.rounds.use_cases import RoundService
 from service.schemas.explanations import ExplainAnswer, ExplainRequest
 
 
 def router(rounds: RoundService) -> APIRouter:
     """Return the route of explanations."""
-    routes = APIRouter(tags=["models"], route_class=StrictRoute)
+    routes = APIRouter(tags=["models"], route_class=DirectRoute)
 
     @routes.post(
         "/models/{name}/explain",

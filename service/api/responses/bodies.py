@@ -21,6 +21,7 @@ from starlette.types import Receive, Scope, Send
 
 from service.compute import Compute
 from service.input_errors import InvalidInputError
+from service.schemas.explanations import ExplainAnswer
 from service.schemas.models import ModelAnswer
 from service.schemas.rounds import PredictAnswer, PredictBatchAnswer
 from service.wording.values import quoted
@@ -156,6 +157,9 @@ def _as_json(value: Any) -> Any:
     return value.model_dump(mode="json")
 
 
+_NUMBERS_OF_FEATURE = 5
+"""A feature of an explanation takes as long as this many numbers."""
+
 _ENCODER = msgspec.json.Encoder(enc_hook=_as_json)
 
 
@@ -187,6 +191,9 @@ def _numbers_in(answer: Any) -> int:
             return sum(map(_numbers_in, answer.predictions))
         case ModelAnswer():
             return len(answer.labels)
+        case ExplainAnswer():
+            of_actions = sum([_NUMBERS_OF_FEATURE * len(each.features) for each in answer.actions or ()])
+            return of_actions + len(answer.features) * len(answer.scores or ())
     return 0
 
 
@@ -194,6 +201,11 @@ def _written(answer: Any) -> bytes:
     """Encode the content item by item, to release the interpreter's lock between items."""
     if isinstance(answer, PredictBatchAnswer):
         return b'{"predictions":[' + b",".join(map(_ENCODER.encode, answer.predictions)) + b"]}"
+    if isinstance(answer, ExplainAnswer):
+        features = b",".join(map(_ENCODER.encode, answer.features))
+        actions = b"null" if answer.actions is None else b"[" + b",".join(map(_ENCODER.encode, answer.actions)) + b"]"
+        rest = _ENCODER.encode(answer.model_dump(mode="json", exclude={"features", "actions"}))
+        return rest[:-1] + b',"features":[' + features + b'],"actions":' + actions + b"}"
     return _ENCODER.encode(answer)
 
 

@@ -13,7 +13,7 @@ from service.api.responses.strict_route import Handler, StrictRoute
 
 
 class DirectRoute(StrictRoute):
-    """A route whose function takes only the body and returns a dataclass or a pydantic model.
+    """A route whose function takes only the body and path parameters, and returns a dataclass or a pydantic model.
 
     FastAPI's own handler reads invalid requests and reports their errors.
     """
@@ -21,8 +21,9 @@ class DirectRoute(StrictRoute):
     def answer_handler(self) -> Handler:
         """See `StrictRoute.answer_handler`."""
         general, function, field = super().answer_handler(), self.endpoint, self.body_field
-        if field is None or len(signature(function).parameters) > 1:
-            raise TypeError(f"the function of {self.path} must take the body and nothing else")
+        paths = self.dependant.path_params
+        if field is None or set(signature(function).parameters) != {field.name, *[each.name for each in paths]}:
+            raise TypeError(f"the function of {self.path} must take the body, path parameters, and nothing else")
         model: Any = field.field_info.annotation
         reader, status = TypeAdapter[Any](model), self.status_code or 200
         read = reader.validate_json
@@ -40,7 +41,10 @@ class DirectRoute(StrictRoute):
             except ValidationError:
                 check_utf8(body)
                 return await general(request)
-            answer = await function(given)
+            named = {each.name: each.validate(request.path_params[each.alias], loc=("path",)) for each in paths}
+            if any(wrong for _, wrong in named.values()):
+                return await general(request)
+            answer = await function(**{name: value for name, (value, _) in named.items()}, **{field.name: given})
             return await answer_with(request, answer, status, self.answer_headers(answer))
 
         return direct

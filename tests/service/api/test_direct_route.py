@@ -172,7 +172,7 @@ async def test_a_body_cut_off_is_a_bad_request(app: FastAPI, path: str) -> None:
 def test_a_function_with_a_second_parameter_is_refused() -> None:
     """A function with a second parameter is refused, because the route would not pass it."""
     routes = APIRouter(route_class=DirectRoute)
-    with pytest.raises(TypeError, match="/feedback must take the body and nothing else"):
+    with pytest.raises(TypeError, match="/feedback must take the body, path parameters, and nothing else"):
 
         @routes.post("/feedback")
         async def feedback(request: FeedbackRequest, more: int) -> FeedbackRequest:
