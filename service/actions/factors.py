@@ -66,6 +66,10 @@ class FactorReader:
         except InvalidInputError as error:
             raise type(error)(error.detail, (error.field or "context").replace("context", path, 1)) from None
 
+    def reading_cost(self, given: Any) -> int:
+        """Return the cost of `read`, in multiply-adds."""
+        return self._kind.reading_cost(given)
+
     def names(self, given: Any) -> list[str]:
         """Return the names of the features of a parsed context that `read` accepts, in the same order."""
         return self._kind.factor_names(given)

@@ -84,6 +84,14 @@ class Products(NamedTuple):
     values: FloatArray  # (m,), without signs
 
 
+MOST_COUNTED = 4096
+"""A context with more values is costly to read, however many there are."""
+
+_NESTED = frozenset({dict, list})
+
+_NUMBER_COST = 100
+"""Cost of checking one number, in multiply-adds."""
+
 _LARGEST_EXACT = 2**53
 
 GivenT = TypeVar("GivenT")
@@ -132,6 +140,14 @@ class ContextKind(ABC, Generic[GivenT]):
     @abstractmethod
     def claims(given: object) -> bool:
         """Check whether a JSON value or a parsed context is meant as this kind."""
+
+    def reading_cost(self, given: object) -> int:
+        """Return the cost of `check`, or of reading an action's features, in multiply-adds.
+
+        Args:
+            given: a parsed context, of this kind or another.
+        """
+        return _NUMBER_COST * values_in(given)
 
     def check(self, context: object) -> GivenT:
         """Return a context that fits the model, in the form that the other methods take.
@@ -221,6 +237,19 @@ class ContextKind(ABC, Generic[GivenT]):
         Raises:
             InvalidInputError: if they do; names the field.
         """
+
+
+def values_in(given: object) -> int:
+    """Return the number of values in a parsed context, at any depth; the count stops soon above `MOST_COUNTED`."""
+    if not isinstance(given, (dict, list)):
+        return sum(map(len, vars(given).values())) if hasattr(given, "__dict__") else 1
+    count, waiting = 0, [given]
+    while waiting and count < MOST_COUNTED:
+        each = waiting.pop()
+        count += len(each)
+        if type(each) is dict and not _NESTED.isdisjoint(map(type, each.values())):
+            waiting += [value for value in each.values() if type(value) in _NESTED]
+    return count
 
 
 def _as_written(context: Any) -> Any:

@@ -12,7 +12,7 @@ from learners.base import Contexts
 from service.contexts.canonical import canonical
 from service.contexts.fields import FieldSchema, NumberField
 from service.contexts.hashing import HALF, combined, hash_of, hashes_of, indices_of, signs_of
-from service.contexts.kind import BaseFeatures, ContextKind, Entry, Part, Products
+from service.contexts.kind import BaseFeatures, ContextKind, Entry, Part, Products, values_in
 from service.contexts.named_reader import MOST_DEPTH, MOST_NAME, Features, NamedReader
 from service.input_errors import FeaturesError, NamespaceError, TooManyFeaturesError
 from service.store.records.context_codec import SparseCodec
@@ -20,6 +20,9 @@ from service.wording.values import joined, quoted, shown
 
 MOST_FEATURES = 4096
 """Maximum features of a context, interactions included."""
+
+_FEATURE_COST, _PRODUCT_COST = 2_500, 2_000
+"""Costs of reading and hashing one feature, and of one product of two, in multiply-adds."""
 
 _SCHEMA = {
     "type": "object",
@@ -97,6 +100,12 @@ class NamedKind(ContextKind[NamedContext]):
     def claims(given: object) -> bool:
         """See `ContextKind.claims`."""
         return type(given) is dict and bool(given)
+
+    def reading_cost(self, given: object) -> int:
+        """See `ContextKind.reading_cost`. Products are as many as two namespaces of half the features have."""
+        count = values_in(given)
+        products = min(MOST_FEATURES, count * count // 4) if self._interactions else 0
+        return count * _FEATURE_COST + products * _PRODUCT_COST
 
     def checked(self, context: dict[str, Any]) -> NamedContext:
         """See `ContextKind.checked`. Hash the features."""

@@ -7,7 +7,7 @@ import numpy as np
 
 from learners.base import Contexts, FloatArray
 from service.candidates.choosing import candidates_of, choosing_cost
-from service.candidates.requests import READING_COST, CandidateSet, candidate_parts, read_candidates
+from service.candidates.requests import CandidateSet, candidate_parts, read_candidates, reading_cost
 from service.contexts.kind import Part
 from service.environment import Environment
 from service.input_errors import BatchTooLargeError
@@ -52,24 +52,26 @@ class Explainer:
         async with self._replica.lock:
             await self._replica.catch_up_locked()
             model, state, seen = self._replica.model, self._replica.state, self._replica.round_count
-            cost, run = len(request.actions or ()) * READING_COST, self._compute.run_costly
+            cost, run = reading_cost(model, request.context, request.actions), self._compute.run_costly
             candidates = await run(cost, model.name, read_candidates, model, request.context, request.actions, None)
             if candidates is not None:
                 _check_entries(candidates)
                 cost = choosing_cost(model, [candidates]) + candidates.entries * _FEATURE_COST
                 return await run(cost, model.name, _explained_actions, model, state, candidates, seen)
-            context = model.contexts.check(request.context)
+            context = await run(cost, model.name, model.contexts.check, request.context)
             model.norm.check(context)
-            self._check_size(model.contexts.parts(context), model)
-            learner, size = model.learner, model.contexts.size(context) + 1
-            cost = learner.decide_cost(size) + size * len(model.definition.labels) * _NUMBER_COST
+            size = model.contexts.size(context) + 1
+            self._check_size(size, model)
+            cost = model.learner.decide_cost(size) + size * (
+                _FEATURE_COST + len(model.definition.labels) * _NUMBER_COST
+            )
             return await run(cost, model.name, _explained, model, state, context, seen)
 
-    def _check_size(self, parts: Sequence[Part], model: Model) -> None:
+    def _check_size(self, size: int, model: Model) -> None:
         labels = len(model.definition.labels)
-        if (len(parts) + 1) * labels > self._most_numbers:
-            most = self._most_numbers // labels
-            detail = f"got {counted(len(parts), 'features')}, for {labels} labels each; must be at most {most}"
+        if size * labels > self._most_numbers:
+            most = self._most_numbers // labels - 1
+            detail = f"got {counted(size - 1, 'features')}, for {labels} labels each; must be at most {most}"
             raise BatchTooLargeError(f"{detail} to be explained", "context")
 
 

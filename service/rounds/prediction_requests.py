@@ -9,7 +9,8 @@ import numpy as np
 
 from learners.base import BoolArray, Contexts, IntArray
 from service.actions.definition import GivenAction
-from service.candidates.requests import CandidateSet, read_candidates
+from service.candidates.requests import READING_COST, CandidateSet, read_candidates, reading_cost
+from service.compute import INLINE_COST
 from service.contexts.registry import GivenContext
 from service.input_errors import IdentifierError, NoDistributionError
 from service.models.model import Model
@@ -19,6 +20,15 @@ from service.schemas.rounds import PredictItem, PredictRequest
 from service.slots.errors import TopTooLargeError
 from service.store.records.parts import NO_PARTS, Parts
 from service.wording.values import counted, quoted
+
+_CHECK_COST = 10_000
+"""Cost of checking the options of a request, in multiply-adds."""
+
+_NUMBER_COST, _NAMED_COST = 30, 1_500
+"""Costs of writing a number, or a named feature, in multiply-adds."""
+
+_FINGERPRINT_COST = 20_000
+"""Cost of the fingerprint of one request with an id, besides its context, in multiply-adds."""
 
 _BYTES_PER_NUMBER = 16
 
@@ -93,6 +103,33 @@ def _converted(request: PredictItem, model: str) -> PredictionRequest:
             raise IdentifierError(detail, "prediction_id")
         given = PredictionId(model, given.block)
     return PredictionRequest(request.context, given, request.include_distribution, options_of(request), request.actions)
+
+
+def checking_cost(model: Model, requests: Sequence[PredictionRequest]) -> int:
+    """Return the cost of `check` for each request, in multiply-adds. A cost that needs a thread is not exact."""
+    cost = 0
+    for request in requests:
+        cost += _CHECK_COST + reading_cost(model, request.context, request.actions)
+        if cost >= INLINE_COST:
+            break
+    return cost
+
+
+def gathering_cost(model: Model, requests: Sequence[PredictionRequest]) -> int:
+    """Return the cost of `gather`, in multiply-adds: it writes contexts, and hashes those of requests with ids."""
+    identified = [request for request in requests if request.id is not None]
+    if model.vectors is not None:
+        return sum([_fingerprint_cost(request.candidates) for request in identified])
+    sizes, own = (sum([model.contexts.size(each.context) for each in some]) for some in (requests, identified))
+    each = _NAMED_COST if model.contexts.has_names else _NUMBER_COST
+    return (sizes + own) * each + len(identified) * _FINGERPRINT_COST
+
+
+def _fingerprint_cost(candidates: CandidateSet | None) -> int:
+    if candidates is None:
+        return 0
+    features = sum([len(each.values) for each in candidates.factors]) + len(candidates.context.values)
+    return features * _NAMED_COST + len(candidates.actions) * READING_COST
 
 
 def check(model: Model, request: PredictionRequest) -> PredictionRequest:

@@ -4,9 +4,10 @@ import asyncio
 from collections.abc import Awaitable, Sequence
 from functools import partial
 
-from service.candidates.requests import READING_COST, chunks
+from service.candidates.requests import chunks
+from service.compute import INLINE_COST
 from service.environment import Environment
-from service.errors import PredictionConflictError, StoreUnavailableError
+from service.errors import PredictionConflictError, StoreUnavailableError, WagerError
 from service.input_errors import InvalidInputError
 from service.models.model import Model
 from service.per_item import apply_to_valid, attempt_each
@@ -21,7 +22,9 @@ from service.rounds.prediction_requests import (
     PredictionRequest,
     check,
     check_again,
+    checking_cost,
     gather,
+    gathering_cost,
     held_out,
     read,
 )
@@ -35,15 +38,6 @@ log."""
 
 _NUMBER_COST = 30
 """Cost of converting one number of a request or a response, in multiply-adds."""
-
-_CHECK_COST = 10_000
-"""Cost of checking the options of a request, in multiply-adds."""
-
-_FEATURE_COST = 2_500
-"""Cost of checking and hashing one named feature, in multiply-adds."""
-
-_FINGERPRINT_COST = 20_000
-"""Cost of the fingerprint of one request with an id, in multiply-adds."""
 
 _REPEATED_COST = 80_000
 """Cost of reading one stored prediction, in multiply-adds."""
@@ -89,10 +83,11 @@ class Predictor:
         Raises:
             InvalidInputError: if `check` refuses the request; the awaitable may raise it as well.
         """
-        if request.actions is not None or request.id is not None:
+        model = self._replica.model
+        if request.actions is not None or request.id is not None or checking_cost(model, [request]) >= INLINE_COST:
             return self._predict_alone(request)
         try:
-            return self._batcher.submit(check(self._replica.model, request))
+            return self._batcher.submit(check(model, request))
         except InvalidInputError:
             return self._predict_current(request)
 
@@ -102,7 +97,7 @@ class Predictor:
         return await self._batcher.submit(check(self._replica.model, request))
 
     async def _predict_alone(self, request: PredictionRequest) -> PredictAnswer:
-        """Predict among actions, whose reading may take long, or with an id, which may have an answer."""
+        """Predict where reading may take long, as with actions, or with an id, which may have an answer."""
         (answer,) = await self.predict_all([request])
         if isinstance(answer, Exception):
             raise answer
@@ -112,7 +107,10 @@ class Predictor:
         """Handle each request as `predict` does; return errors instead of raising them."""
         checked = await self._check_each(requests)
         if any(isinstance(each, InvalidInputError) for each in checked):
-            await self._replica.catch_up()
+            try:
+                await self._replica.catch_up()
+            except WagerError as error:
+                return [error] * len(requests)
             checked = await self._check_each(requests)
         return await self._with_repeated(requests, await apply_to_valid(self._batcher.submit_all, checked))
 
@@ -130,7 +128,7 @@ class Predictor:
         model, run = self._replica.model, self._environment.compute.run_costly
         if request.id is None:
             return refusal
-        cost = _checking_cost([request])
+        cost = checking_cost(model, [request])
         (asked,) = await run(cost, model.name, attempt_each, partial(read, model), [request])
         if isinstance(asked, Exception):  # no change made it so
             return refusal
@@ -142,7 +140,7 @@ class Predictor:
 
     async def _check_each(self, requests: Sequence[PredictionRequest]) -> list[PredictionRequest | Exception]:
         model, run = self._replica.model, self._environment.compute.run_costly
-        return await run(_checking_cost(requests), model.name, attempt_each, partial(check, model), requests)
+        return await run(checking_cost(model, requests), model.name, attempt_each, partial(check, model), requests)
 
     async def _predict_each(self, requests: Sequence[PredictionRequest]) -> list[PredictAnswer | Exception]:
         parts = self._parts(requests)
@@ -184,7 +182,7 @@ class Predictor:
 
     async def _predict(self, model: Model, requests: Sequence[PredictionRequest]) -> list[PredictAnswer | Exception]:
         run = self._environment.compute.run_costly
-        cost = _gathering_cost(model, requests)
+        cost = gathering_cost(model, requests)
         batch = await run(cost, model.name, gather, model, requests, self._environment.new_id)
         drawn, there = await self._draw_and_store(model, batch)
         self._upkeep.note_predictions()
@@ -240,29 +238,6 @@ class Predictor:
             _BYTES_AT_ONCE // model.format.round_bytes,
         )
         return max(1, min(bounds))
-
-
-def _checking_cost(requests: Sequence[PredictionRequest]) -> int:
-    """Return the cost of checking requests, in multiply-adds: it reads actions and named features as sent."""
-    features = sum([_members(request.context) for request in requests])
-    actions = sum([len(request.actions or ()) for request in requests])
-    return len(requests) * _CHECK_COST + features * _FEATURE_COST + actions * READING_COST
-
-
-def _members(context: object) -> int:
-    """Return the number of members of a context as sent, and of its namespaces; 0 for a list of numbers."""
-    if not isinstance(context, dict):
-        return 0
-    return sum([len(each) if isinstance(each, (dict, list)) else 1 for each in context.values()])
-
-
-def _gathering_cost(model: Model, requests: Sequence[PredictionRequest]) -> int:
-    """Return the cost of `gather`, in multiply-adds: it makes the fingerprints of requests with ids."""
-    identified = [request for request in requests if request.id is not None]
-    if model.vectors is None:
-        sizes = sum([model.contexts.size(request.context) for request in requests])
-        return sizes * _NUMBER_COST + len(identified) * _FINGERPRINT_COST
-    return sum([len(request.actions or ()) for request in identified]) * READING_COST
 
 
 def _answering_cost(model: Model, requests: Sequence[PredictionRequest], there: Sequence[bytes | None]) -> int:

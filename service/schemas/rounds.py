@@ -130,8 +130,8 @@ class PredictBatchRequest(Body):
     """One for each prediction."""
     items: Annotated[list[SkipValidation[PredictItem]], Field(min_length=1)] | None = None
     """In the place of `contexts` and `prediction_ids`: the requests for predictions, each without the model."""
-    prediction_ids: list[SkipValidation[GivenId]] | None = None
-    """Your own ids, one for each context."""
+    prediction_ids: list[SkipValidation[GivenId | None]] | None = None
+    """Your own ids, one for each context; null where the service makes one."""
     include_distribution: bool = False
     """Whether to return the probability of every label, for contexts, and for items that do not say. Models that answer
     rankings refuse it."""

@@ -115,6 +115,11 @@ def named_requests() -> list[Large]:
     few, ids = {"u": {"age": 41.0, "country": "FR"}}, [f"named-{i}" for i in range(1000)]
     asked: dict[str, Any] = {"model": "shop", "context": few, "actions": actions}
     policy = {"policy": {"a1": 1.0}}  # not in this mode
+    deep = [{"a": {"b": {"t": [f"{j} {i}" for i in range(3900)]}}} for j in range(60)]
+    numbers = [{"n": {space: {f"n{i}": i + j / 7 for i in range(970)} for space in "abcd"}} for j in range(40)]
+    crossed = [{"a": {"x": {"y": UNKNOWN * 3}}, "b": {"x": {"y": [f"{j} {i}" for i in range(62)]}}} for j in range(330)]
+    too_deep = {"n": {f"s{k}": {f"n{i}": i for i in range(1000)} for k in range(200)}}
+    wide = [{"id": f"w{j}", "features": {f"n{i}": i + j / 7 for i in range(960)}} for j in range(140)]
     refused = [{"context": {"x": 1}, "eligible": ["c"], "prediction_id": id_} for id_ in ids]
     return [
         Large("named contexts", "POST", "/predict/batch", batch("named", contexts), 200),
@@ -122,6 +127,11 @@ def named_requests() -> list[Large]:
         Large("actions", "POST", "/predict", json_body(**asked), 200),
         Large("actions with an id", "POST", "/predict", json_body(**asked, prediction_id="shop:1"), 200),
         Large("refused actions", "POST", "/predict", json_body(**asked, **policy, prediction_id="shop:1"), 422),
+        Large("deep lists", "POST", "/predict/batch", batch("named", deep, prediction_ids=ids[: len(deep)]), 200),
+        Large("deep numbers", "POST", "/predict/batch", batch("named", numbers), 200),
+        Large("products", "POST", "/predict/batch", batch("crossed", crossed, prediction_ids=ids[: len(crossed)]), 200),
+        Large("one too deep", "POST", "/predict", json_body(model="named", context=too_deep), 422),
+        Large("large actions", "POST", "/predict", json_body(**asked | {"actions": wide}), 200),
         Large("an explanation", "POST", "/models/shop/explain", json_body(context={}, actions=actions[:3000]), 200),
         Large("refused items", "POST", "/predict/batch", json_body(model="named", items=refused), 200),
     ]
@@ -153,6 +163,7 @@ async def make_models(client: httpx2.AsyncClient) -> None:
         json_body(name="labels", labels=labels, **REST),
         json_body(name="dense", features={"kind": "dense", "size": 200}, **two),
         json_body(name="named", features={"kind": "named"}, **two | {"learner": {"algorithm": "fastcb"}}),
+        json_body(name="crossed", features={"kind": "named", "interactions": [["a", "b"]]}, labels=["a", "b"]),
         json_body(name="shop", features={"kind": "named"}, actions={"features": {"kind": "named"}}),
         json_body(name="sparse", features={"kind": "sparse", "size": 200_000}, **two),
     ):

@@ -132,3 +132,22 @@ async def test_a_retry_on_a_worker_that_missed_the_change_keeps_its_answer(
     assert answers[0].json()["predictions"] == first
     assert answers[1].json() == first[0]
     assert (answers[2].status_code, answers[2].json()["field"]) == (422, "eligible.0")
+
+
+async def test_a_recreated_model_answers_each_item_of_a_batch(two: Two) -> None:
+    """A refused item does not fail the others if another worker has deleted the model, and created it again."""
+    await two.begin()
+    assert (await two.changing.delete(f"/models/{two.name}")).status_code == 204
+    items = [{"context": X}, {"context": X, "eligible": ["nobody"]}]
+    body = {"model": two.name, "items": items}
+    gone = await two.other.post("/predict/batch", json=body)
+    assert gone.status_code == 200
+    assert [each["type"] for each in gone.json()["predictions"]] == ["urn:wager:problem:model-not-found"] * 2
+    await two.begin()
+    assert (await two.changing.delete(f"/models/{two.name}")).status_code == 204
+    assert (await two.changing.post("/models", json=definition(two.name))).status_code == 201
+    answer = await two.other.post("/predict/batch", json=body)
+    assert answer.status_code == 200
+    drawn, refused = answer.json()["predictions"]
+    assert drawn["rounds_seen"] == 0
+    assert refused["type"] == "urn:wager:problem:unknown-label"
