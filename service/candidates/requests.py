@@ -15,7 +15,6 @@ from service.actions.errors import (
 from service.actions.factors import Factors
 from service.actions.logged import as_sent, to_json
 from service.actions.vectors import MOST_ENTRIES, ActionVectors, NamedFactors
-from service.compute import INLINE_COST
 from service.contexts.canonical import canonical
 from service.contexts.kind import Part
 from service.contexts.named import MOST_FEATURES
@@ -56,14 +55,14 @@ class CandidateSet(NamedTuple):
         return canonical([as_sent(self.given), [[each.id, as_sent(each.features)] for each in self.actions]])
 
 
-def reading_cost(model: Model, context: Any, actions: Sequence[GivenAction] | None) -> int:
-    """Return the cost of reading a request, in multiply-adds. A cost that needs a thread is not exact."""
+def reading_cost(model: Model, context: Any, actions: Sequence[GivenAction] | None, enough: int) -> int:
+    """Return the cost of reading a request, in multiply-adds; some cost of at least `enough` if it is that high."""
     cost = model.contexts.reading_cost(context)
     if model.vectors is not None and actions is not None:
         of_features = model.vectors.actions.reading_cost
         for action in actions:
             cost += max(READING_COST, of_features(action.features) // 2)  # many come from the cache
-            if cost >= INLINE_COST:
+            if cost >= enough:
                 break
     return cost
 

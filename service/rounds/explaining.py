@@ -8,6 +8,7 @@ import numpy as np
 from learners.base import Contexts, FloatArray
 from service.candidates.choosing import candidates_of, choosing_cost
 from service.candidates.requests import CandidateSet, candidate_parts, read_candidates, reading_cost
+from service.compute import INLINE_COST
 from service.contexts.kind import Part
 from service.environment import Environment
 from service.input_errors import BatchTooLargeError
@@ -52,7 +53,7 @@ class Explainer:
         async with self._replica.lock:
             await self._replica.catch_up_locked()
             model, state, seen = self._replica.model, self._replica.state, self._replica.round_count
-            cost, run = reading_cost(model, request.context, request.actions), self._compute.run_costly
+            cost, run = reading_cost(model, request.context, request.actions, INLINE_COST), self._compute.run_costly
             candidates = await run(cost, model.name, read_candidates, model, request.context, request.actions, None)
             if candidates is not None:
                 _check_entries(candidates)

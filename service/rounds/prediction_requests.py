@@ -106,10 +106,10 @@ def _converted(request: PredictItem, model: str) -> PredictionRequest:
 
 
 def checking_cost(model: Model, requests: Sequence[PredictionRequest]) -> int:
-    """Return the cost of `check` for each request, in multiply-adds. A cost that needs a thread is not exact."""
+    """Return the cost of `check` for each request, in multiply-adds; some cost that needs a thread if it does."""
     cost = 0
     for request in requests:
-        cost += _CHECK_COST + reading_cost(model, request.context, request.actions)
+        cost += _CHECK_COST + reading_cost(model, request.context, request.actions, INLINE_COST)
         if cost >= INLINE_COST:
             break
     return cost
