@@ -19,7 +19,7 @@ from service.store.records.parts import Parts
 _ENTRY_COST = 10
 """Cost of making one entry of a vector, in multiply-adds, on top of its score."""
 
-_CANDIDATE_COST = 2_000
+_CANDIDATE_COST = 1_000
 """Cost of joining one candidate's features with the others', in multiply-adds, on top of its entries."""
 
 _NONE = np.empty(0, np.bool_)
