@@ -177,3 +177,12 @@ async def test_an_item_may_differ_from_its_batch(small: httpx2.AsyncClient, mode
     assert slugs((await post(small, "/feedback/batch", feedback=given))["results"]) == ["not-activated", "ok"]
     slotted = await post(small, "/predict/batch", model=model, items=items, top=2)
     assert [each["slots"] and len(each["slots"]) for each in slotted["predictions"]] == [2, None]
+
+
+async def test_null_in_the_place_of_an_id_asks_for_one(small: httpx2.AsyncClient, model: str) -> None:
+    """The service names the predictions whose ids are null; the others keep the client's."""
+    body: dict[str, Any] = {"model": model, "contexts": [X, X], "prediction_ids": [None, "mine"]}
+    (first, second), again = [(await post(small, "/predict/batch", **body))["predictions"] for _ in range(2)]
+    assert first["prediction_id"].startswith(f"{model}:~")
+    assert again[0]["prediction_id"] != first["prediction_id"]
+    assert (second["prediction_id"], again[1]) == (f"{model}:mine", second)
