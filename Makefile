@@ -9,11 +9,12 @@ LOCK := $(PY) -m uv pip compile pyproject.toml --no-config --universal --python-
 	--generate-hashes --no-annotate --no-header --quiet
 
 .DELETE_ON_ERROR:
-.PHONY: help install otel serve demo test mutations check chaos bench image-test openapi lock clean
+.PHONY: help install otel tools serve demo test mutations check chaos bench image-test openapi lock clean
 
 help:
 	@echo "make serve      run the service (ARGS='--port 9000' passes options on)"
 	@echo "make otel       install the OpenTelemetry exporter (see OTEL_EXPORTER_OTLP_ENDPOINT)"
+	@echo "make tools      install what wager compare, evaluate, export and replay need for Parquet and plots"
 	@echo "make demo       watch a model learn through the HTTP API"
 	@echo "make install    install .venv/bin/wager without starting it"
 	@echo "make test       run the tests on all cores (ARGS='-m slow' for the slow ones)"
@@ -28,6 +29,7 @@ help:
 
 install: $(VENV)/.kernels
 otel: $(VENV)/.otel
+tools: $(VENV)/.tools
 serve: $(VENV)/.kernels
 	@exec $(VENV)/bin/wager serve $(ARGS)
 demo: $(VENV)/.kernels
@@ -55,7 +57,9 @@ openapi: $(VENV)/.serve
 lock: $(VENV)/.dev
 	$(LOCK) $(ARGS) --output-file requirements/serve.txt
 	$(LOCK) $(ARGS) --extra otel --constraints requirements/serve.txt --output-file requirements/otel.txt
-	$(LOCK) $(ARGS) --extra otel --group dev --constraints requirements/otel.txt --output-file requirements/dev.txt
+	$(LOCK) $(ARGS) --extra tools --constraints requirements/otel.txt --output-file requirements/tools.txt
+	$(LOCK) $(ARGS) --all-extras --group dev --constraints requirements/otel.txt --constraints requirements/tools.txt \
+		--output-file requirements/dev.txt
 	$(LOCK) $(ARGS) --group bench --constraints requirements/dev.txt --output-file requirements/bench.txt
 clean:
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist
@@ -86,6 +90,9 @@ $(VENV)/.kernels: $(VENV)/.serve $(shell find learners -name '*.py')
 	@touch $@
 $(VENV)/.otel: requirements/otel.txt $(VENV)/.serve
 	$(PIP) -r requirements/otel.txt
+	@touch $@
+$(VENV)/.tools: requirements/tools.txt $(VENV)/.serve
+	$(PIP) -r requirements/tools.txt
 	@touch $@
 $(VENV)/.dev: requirements/dev.txt $(VENV)/.serve
 	$(PIP) -r requirements/dev.txt
