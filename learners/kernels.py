@@ -2,7 +2,7 @@
 
 import hashlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar, cast
 
@@ -15,22 +15,26 @@ from learners.base import BoolArray, Contexts, FloatArray, IntArray
 FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
 
 
-def _keep_cache_in_step() -> None:
-    """Give each version of the sources its own cache of machine code.
+_HERE = Path(__file__).parent
+_ROOT = Path(os.environ.get("NUMBA_CACHE_DIR", _HERE / "__pycache__"))
+_DEPENDENT = ("evaluation", "estimators")
+"""Folders that no other folder imports. An edit there must not cost a compilation of all algorithms."""
+
+
+def _cache_of(sources: Iterable[Path]) -> str:
+    """Return the folder of the machine code that belongs to one version of some sources.
 
     numba recompiles a kernel when its own file changes, but not when a kernel that it calls does.
     """
-    here = Path(__file__).parent
-    sources = hashlib.sha256()
-    for path in sorted(here.rglob("*.py")):
-        sources.update(path.read_bytes())
-    root = Path(os.environ.get("NUMBA_CACHE_DIR", here / "__pycache__"))
-    numba.config.CACHE_DIR = str(  # type: ignore[attr-defined]
-        root / f"kernels-{sources.hexdigest()[:16]}"
-    )
+    digest = hashlib.sha256()
+    for path in sorted(sources):
+        digest.update(path.read_bytes())
+    return str(_ROOT / f"kernels-{digest.hexdigest()[:16]}")
 
 
-_keep_cache_in_step()
+_SOURCES = list(_HERE.rglob("*.py"))
+_CACHE = _cache_of(path for path in _SOURCES if path.relative_to(_HERE).parts[0] not in _DEPENDENT)
+_DEPENDENT_CACHE = _cache_of(_SOURCES)
 
 
 def compiled(function: FunctionT) -> FunctionT:
@@ -51,6 +55,9 @@ def compiled_sum(function: FunctionT) -> FunctionT:
 
 
 def _compiled(function: FunctionT, fastmath: set[str]) -> FunctionT:
+    is_dependent = any(part in _DEPENDENT for part in function.__module__.split(".")[1:2])
+    cache = _DEPENDENT_CACHE if is_dependent else _CACHE
+    numba.config.CACHE_DIR = cache  # type: ignore[attr-defined]
     # Typed as the function it compiles, so that mypy checks callers against its signature.
     return cast(FunctionT, numba.njit(cache=True, nogil=True, fastmath=fastmath, error_model="numpy")(function))
 
