@@ -144,8 +144,8 @@ LIBRARIES: dict[str, str] = {
     "httptools": "service.commands.http_protocol service.load.http",
     "uvloop": "service.load",
     "typer": "service.commands service.load.command",
-    "rich": "service.commands.demo service.load",
-    "httpx2": "service.commands.demo",
+    "rich": "service.commands service.load",
+    "httpx2": "service.commands.demo service.commands.tools",
 }
 """The modules and rooms that may import each third-party library."""
 

@@ -1,0 +1,1 @@
+"""Commands that use a running service by HTTP, or files alone."""

@@ -1,0 +1,63 @@
+"""Calls of a running service, for commands."""
+
+from typing import Annotated, Any
+
+import httpx2
+import typer
+
+Url = Annotated[str, typer.Option(envvar="WAGER_BASE_URL", help="URL of the service.")]
+Key = Annotated[str | None, typer.Option(envvar="WAGER_API_KEY", help="API key, if the service needs one.")]
+
+DEFAULT_URL = "http://127.0.0.1:8000"
+
+_TIMEOUT_SECONDS = 60.0
+
+
+class RemoteError(Exception):
+    """The service did not answer, or refused a request; the message is for the user.
+
+    Attributes:
+        status: the HTTP status; None without an answer.
+        type: the last part of the problem's type, such as `model-not-found`; "" without one.
+    """
+
+    def __init__(self, message: str, status: int | None = None, type_: str = "") -> None:
+        super().__init__(message)
+        self.status = status
+        self.type = type_
+
+
+def connect(url: str, key: str | None) -> httpx2.Client:
+    """Return a client of the service at a URL."""
+    headers = {"Authorization": f"Bearer {key}"} if key else {}
+    return httpx2.Client(base_url=url, headers=headers, timeout=_TIMEOUT_SECONDS)
+
+
+def call(client: httpx2.Client, method: str, path: str, **options: Any) -> httpx2.Response:
+    """Send a request and return its successful answer.
+
+    Args:
+        client: from `connect`.
+        method: the HTTP method.
+        path: the path, such as `/models`.
+        options: further arguments of `httpx2.Client.request`.
+
+    Raises:
+        RemoteError: if the service does not answer, or answers with a problem.
+    """
+    try:
+        answer = client.request(method, path, **options)
+    except httpx2.HTTPError as error:
+        raise RemoteError(f"{client.base_url}: {error}") from error
+    if answer.is_success:
+        return answer
+    raise _refused(answer)
+
+
+def _refused(answer: httpx2.Response) -> RemoteError:
+    try:
+        problem = answer.json()
+        text = f"{problem['title']}: {problem['detail']}"
+        return RemoteError(text, answer.status_code, str(problem["type"]).rpartition("/")[2])
+    except (ValueError, KeyError, TypeError):
+        return RemoteError(f"HTTP {answer.status_code}: {answer.text[:200]}", answer.status_code)
