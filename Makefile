@@ -35,7 +35,9 @@ serve: $(VENV)/.kernels
 demo: $(VENV)/.kernels
 	@exec $(VENV)/bin/wager demo $(ARGS)
 # One process more than cores, because some tests wait; each has one thread for linear algebra.
+# Bytecode is kept even where the environment forbids it: tests start hundreds of processes.
 test: export OPENBLAS_NUM_THREADS = 1
+test: export PYTHONDONTWRITEBYTECODE =
 test: PROCESSES = $(shell expr $$(nproc) + 1)
 test: $(VENV)/.bench $(VENV)/.kernels
 	$(PY) -m pytest --numprocesses $(PROCESSES) --dist worksteal $(ARGS)

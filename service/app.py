@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import functools
 import gc
 import os
 import threading
@@ -112,7 +113,9 @@ async def _running(
         await environment.store.close()
 
 
+@functools.cache
 def _warm_up() -> None:
+    """Load the kernels once per process: tests run hundreds of workers in one."""
     warm_up()
     gc.freeze()  # kernels last as long as the process
 

@@ -69,7 +69,11 @@ class SourceTree:
         paths = sorted(path.relative_to(root) for folder in folders for path in (root / folder).rglob("*.py"))
         self.modules = [Module(_name_of(path), path, (root / path).read_text()) for path in paths]
         self.names = {module.name for module in self.modules}
-        self.imports = list(dict.fromkeys(each for module in self.modules for each in self._imports_of(module)))
+
+    @cached_property
+    def imports(self) -> list[Import]:
+        """All imports of all modules, each once."""
+        return list(dict.fromkeys(each for module in self.modules for each in self._imports_of(module)))
 
     @property
     def inner_imports(self) -> list[Import]:

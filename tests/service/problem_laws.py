@@ -8,8 +8,7 @@ import httpx2
 
 from service.api.responses import problem_types
 from service.api.responses.problems import TYPE_PREFIX
-from service.app import create_app
-from service.settings import Settings
+from tests.service.api_description import api_description
 from tests.service.wording.plain_words import check_problem
 
 ANYWHERE = {"internal-error", "no-such-path", "method-not-allowed"}
@@ -18,7 +17,7 @@ ANYWHERE = {"internal-error", "no-such-path", "method-not-allowed"}
 
 @cache
 def _paths() -> dict[str, dict[str, Any]]:
-    paths: dict[str, dict[str, Any]] = create_app(Settings(store_url="unix:///nowhere/valkey.sock")).openapi()["paths"]
+    paths: dict[str, dict[str, Any]] = api_description()["paths"]
     return paths
 
 

@@ -6,11 +6,10 @@ import httpx2
 import pytest
 
 from service.api.middleware.access import need_of
-from service.app import create_app
-from service.settings import Settings
+from tests.service.api_description import api_description
 from tests.service.workers import worker
 
-_API: dict[str, Any] = create_app(Settings(store_url="unix:///nowhere/valkey.sock", auth="off")).openapi()
+_API: dict[str, Any] = api_description()
 OPERATIONS = [(method.upper(), path.format(name="none")) for path, item in _API["paths"].items() for method in item]
 CLOSED = [each for each in OPERATIONS if need_of(*each) is not None]
 OPEN = [each for each in OPERATIONS if need_of(*each) is None] + [("GET", "/docs"), ("GET", "/openapi.json")]

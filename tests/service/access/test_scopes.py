@@ -10,17 +10,16 @@ import pytest
 from service.access.key_admin import IssuedKey, KeyAdmin
 from service.access.keys import SCOPES, Scope
 from service.api.middleware.access import need_of
-from service.app import create_app
-from service.settings import Settings
 from service.store.access.api_keys import ApiKeyTable
 from service.store.redis.redis_store import RedisStore
+from tests.service.api_description import api_description
 from tests.service.keyed import bearer, key_admin_at
 from tests.service.sample_models import definition
 from tests.service.workers import START, Clock, worker
 
 OWN, FOREIGN, ABSENT = "shop-own", "hidden-there", "hidden-absent"
 X = [0.6, 0.8, 0.0]
-_API: dict[str, Any] = create_app(Settings(store_url="unix:///nowhere/valkey.sock", auth="required")).openapi()
+_API: dict[str, Any] = api_description()
 OPERATIONS = [(method.upper(), path) for path, item in _API["paths"].items() for method in item]
 CLOSED = [each for each in OPERATIONS if need_of(*each) is not None]
 OPEN = [each for each in OPERATIONS if need_of(*each) is None]

@@ -5,11 +5,10 @@ from typing import Any
 import httpx2
 import pytest
 
-from service.app import create_app
-from service.settings import Settings
+from tests.service.api_description import api_description
 from tests.service.workers import worker
 
-_API: dict[str, Any] = create_app(Settings(store_url="unix:///nowhere/valkey.sock")).openapi()
+_API: dict[str, Any] = api_description()
 DOCUMENTED = {path: {method.upper() for method in item} for path, item in _API["paths"].items()}
 PATHS = (
     DOCUMENTED

@@ -5,15 +5,14 @@ from typing import Any
 import httpx2
 import pytest
 
-from service.app import create_app
-from service.settings import Settings
 from tests.service.api.http_api import body_of, problem_of
+from tests.service.api_description import api_description
 from tests.service.sample_models import definition
 
 LENIENT = {"/livez", "/readyz", "/metrics"}
 """Balancers and scrapers add parameters to these."""
 
-_API: dict[str, Any] = create_app(Settings(store_url="unix:///nowhere/valkey.sock", auth="off")).openapi()
+_API: dict[str, Any] = api_description()
 OPERATIONS = [(method.upper(), path, each) for path, item in _API["paths"].items() for method, each in item.items()]
 STRICT = [pytest.param(*each, id=f"{each[0]} {each[1]}") for each in OPERATIONS if each[1] not in LENIENT]
 

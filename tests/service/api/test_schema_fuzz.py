@@ -4,6 +4,7 @@ No answer is 5xx, every answer matches the description, and protected operations
 """
 
 import asyncio
+import copy
 import json
 from collections.abc import Iterator
 from functools import cache
@@ -19,17 +20,15 @@ from schemathesis import GenerationMode
 
 from service.access.key_admin import IssuedKey
 from service.api.middleware.access import need_of
-from service.app import create_app
-from service.settings import Settings
 from service.store.access.api_keys import ApiKeyTable
 from service.store.redis.redis_store import RedisStore
+from tests.service.api_description import api_description
 from tests.service.keyed import bearer, key_admin_at
 from tests.service.sample_models import definition
 from tests.service.wording.plain_words import check_problem
 from tests.service.workers import worker
 
-_APP = create_app(Settings(store_url="unix:///nowhere/valkey.sock", auth="required"))
-SCHEMA = schemathesis.openapi.from_dict(_APP.openapi())
+SCHEMA = schemathesis.openapi.from_dict(copy.deepcopy(api_description()))
 OPERATIONS: list[Any] = [each.ok() for each in list[Any](SCHEMA.get_all_operations())]
 FUZZ = settings(
     deadline=None,
@@ -38,7 +37,7 @@ FUZZ = settings(
     phases=[Phase.explicit, Phase.generate],
     suppress_health_check=list(HealthCheck),
 )
-COMPONENTS = _APP.openapi()["components"]
+COMPONENTS = api_description()["components"]
 # Problem types for a generated path that is not the operation's path.
 OFF_PATH = {"urn:wager:problem:no-such-path", "urn:wager:problem:method-not-allowed"}
 MODEL = "schema-fuzz"

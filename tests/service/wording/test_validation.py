@@ -10,13 +10,12 @@ from pydantic_core._pydantic_core import list_all_errors
 
 from learners.registry import ALL_LEARNERS
 from service.access.keys import KeyRecord
-from service.app import create_app
 from service.schemas.models import ModelDefinition
 from service.schemas.rounds import FeedbackRequest, PredictBatchRequest, PredictRequest
-from service.settings import Settings
 from service.wording.json_schemas import root_of
 from service.wording.patterns import RULES
 from service.wording.validation import explain
+from tests.service.api_description import api_description
 from tests.service.wording.plain_words import check_plain
 
 MODELS: list[Any] = [
@@ -52,7 +51,7 @@ def parts_of(schema: Any) -> Iterator[dict[str, Any]]:
 
 def test_every_pattern_has_a_rule() -> None:
     """No schema of the service has a pattern without words."""
-    api = create_app(Settings(store_url="unix:///nowhere/valkey.sock")).openapi()
+    api = api_description()
     schemas = [api, *(pydantic.TypeAdapter(model).json_schema() for model in MODELS)]
     patterns = {
         part["pattern"] for schema in schemas for part in parts_of(schema) if isinstance(part.get("pattern"), str)
