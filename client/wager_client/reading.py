@@ -55,12 +55,10 @@ def _hints(kind: Any) -> dict[str, tuple[Any, bool]]:
 
 
 def _converted(hint: Any, given: Any) -> Any:
-    if hint is Any:
-        return given
     origin, arguments = get_origin(hint), get_args(hint)
     if origin in (Union, types.UnionType):  # X | None
         return None if given is None else _converted(arguments[0], given)
-    if given is None:
+    if given is None and hint is not Any:
         raise ValueError("a value is null")
     if origin is tuple:
         return tuple(_converted(arguments[0], each) for each in given)
@@ -70,6 +68,6 @@ def _converted(hint: Any, given: Any) -> Any:
         return float(given)
     if hasattr(hint, "__dataclass_fields__"):
         return read(hint, given)
-    if isinstance(hint, type) and not isinstance(given, hint):
+    if hint is not Any and isinstance(hint, type) and not isinstance(given, hint):
         raise TypeError(f"got {given!r}; must be {hint.__name__}")
     return given
