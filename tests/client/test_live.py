@@ -160,10 +160,7 @@ class Switch(httpx2.AsyncBaseTransport):
         """Pass the request on, or fail."""
         if self.away:
             raise httpx2.ConnectError("refused")
-        answer = await self._client.send(
-            self._client.build_request(request.method, request.url, content=request.content)
-        )
-        return httpx2.Response(answer.status_code, headers=answer.headers, content=answer.content)
+        return await self._client._transport.handle_async_request(request)
 
 
 async def test_an_outage_loses_nothing_and_doubles_nothing(
