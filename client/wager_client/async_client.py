@@ -207,7 +207,7 @@ class AsyncWager:
         return await self._call(operations.health())
 
     async def _call(self, operation: Operation[T]) -> T:
-        attempts = Attempts(self._options, operation.repeatable, time.monotonic, random.random)
+        attempts = Attempts(self._options, operation.repeatable, operation.quick, time.monotonic, random.random)
         content = operation.content()
         while True:
             try:
@@ -218,10 +218,11 @@ class AsyncWager:
             self.counts.retries += 1
 
     async def _attempt(self, operation: Operation[Any], content: bytes | None, attempts: Attempts) -> Answer:
-        """Send the request once, until the deadline."""
+        """Send the request once, until its time is over."""
+        attempts.begin()
         url = self._options.base_url + operation.path
         try:
-            async with asyncio.timeout(attempts.left()):
+            async with asyncio.timeout(attempts.attempt_left()):
                 response = await self._http.request(
                     operation.method,
                     url,
@@ -233,5 +234,5 @@ class AsyncWager:
             return Answer(response.status_code, response.headers, response.content)
         except connection_errors() as error:
             if is_timeout(error):
-                raise attempts.deadline_error() from error
+                raise attempts.timeout_error() from error
             raise no_answer(error, url) from error

@@ -253,7 +253,7 @@ class Wager:
         return self._call(operations.health())
 
     def _call(self, operation: Operation[T]) -> T:
-        attempts = Attempts(self._options, operation.repeatable, time.monotonic, random.random)
+        attempts = Attempts(self._options, operation.repeatable, operation.quick, time.monotonic, random.random)
         content = operation.content()
         while True:
             try:
@@ -264,7 +264,8 @@ class Wager:
             self.counts.retries += 1
 
     def _attempt(self, operation: Operation[Any], content: bytes | None, attempts: Attempts) -> Answer:
-        """Send the request once. Each read from the network ends at the deadline."""
+        """Send the request once. Each read from the network ends when the time of the attempt is over."""
+        attempts.begin()
         url = self._options.base_url + operation.path
         try:
             with self._http.stream(
@@ -278,7 +279,7 @@ class Wager:
                 return Answer(response.status_code, response.headers, _body(response, attempts))
         except connection_errors() as error:
             if is_timeout(error):
-                raise attempts.deadline_error() from error
+                raise attempts.timeout_error() from error
             raise no_answer(error, url) from error
 
 

@@ -61,6 +61,7 @@ class Operation(Generic[T]):
 
     Attributes:
         repeatable: whether the request may be sent again if the service may have done it.
+        quick: whether the service answers within milliseconds, so that an attempt need not have the whole time.
     """
 
     method: str
@@ -70,6 +71,7 @@ class Operation(Generic[T]):
     headers: Mapping[str, str] = field(default_factory=dict)
     params: Mapping[str, str] = field(default_factory=dict)
     repeatable: bool = True
+    quick: bool = False
 
     def content(self) -> bytes | None:
         """Return the body to send.
@@ -142,7 +144,7 @@ def predict(model: str, item: Mapping[str, Any]) -> Operation[Prediction]:
         item: the fields of the request; one without `prediction_id` gets a new one, so that it can be repeated.
     """
     body = {"model": model, "prediction_id": new_id(), **item}
-    return Operation("POST", "/predict", _as(Prediction), body)
+    return Operation("POST", "/predict", _as(Prediction), body, quick=True)
 
 
 def default_prediction(model: str, default: Default) -> Prediction:
@@ -157,18 +159,19 @@ def predict_batch(model: str, items: Iterable[Mapping[str, Any]]) -> Operation[l
     """Return the request for many predictions. See `predict`."""
     listed = [{"prediction_id": new_id(), **item} for item in items]
     body = {"model": model, "items": listed}
-    return Operation("POST", "/predict/batch", _items(Prediction, "predictions", len(listed)), body)
+    return Operation("POST", "/predict/batch", _items(Prediction, "predictions", len(listed)), body, quick=True)
 
 
 def feedback(item: FeedbackItem) -> Operation[Feedback]:
     """Return the request that sends feedback. A repeat is answered as a duplicate."""
-    return Operation("POST", "/feedback", _as(Feedback), item.body())
+    return Operation("POST", "/feedback", _as(Feedback), item.body(), quick=True)
 
 
 def feedback_batch(items: Iterable[FeedbackItem]) -> Operation[list[Feedback | ProblemError]]:
     """Return the request that sends much feedback."""
     bodies = [item.body() for item in items]
-    return Operation("POST", "/feedback/batch", _items(Feedback, "results", len(bodies)), {"feedback": bodies})
+    read_all = _items(Feedback, "results", len(bodies))
+    return Operation("POST", "/feedback/batch", read_all, {"feedback": bodies}, quick=True)
 
 
 def _items(kind: type[T], name: str, n: int) -> Callable[[Answer], list[T | ProblemError]]:
@@ -196,7 +199,7 @@ def _problem(body: Json) -> ProblemError:
 
 def activate(prediction_id: str) -> Operation[Activation]:
     """Return the request that activates a prediction."""
-    return Operation("POST", "/activate", _as(Activation), {"prediction_id": prediction_id})
+    return Operation("POST", "/activate", _as(Activation), {"prediction_id": prediction_id}, quick=True)
 
 
 def create_model(definition: Mapping[str, Any]) -> Operation[Model]:

@@ -2,11 +2,12 @@
 
 from collections.abc import Callable, Iterator, Mapping
 
-from wager_client.errors import DeadlineError, ProblemError, WagerError
+from wager_client.errors import DeadlineError, NoAnswerError, ProblemError, WagerError
 from wager_client.transports import Options
 
 LONGEST_WAIT = 5.0
 _LEAST_TIMEOUT = 0.001
+_LEAST_SHARE = 1.0
 
 
 class Attempts:
@@ -15,6 +16,7 @@ class Attempts:
     Args:
         options: the deadline, the number of retries and the first wait. Waits double, up to `LONGEST_WAIT`.
         repeatable: whether the request may be sent again if the service may have done it.
+        quick: whether an attempt leaves half of the time to the next ones, as a connection to a dead worker may hang.
         now: returns seconds of a monotonic clock.
         draw: returns a random number in [0, 1).
     """
@@ -23,29 +25,43 @@ class Attempts:
         self,
         options: Options,
         repeatable: bool,
+        quick: bool,
         now: Callable[[], float],
         draw: Callable[[], float],
     ) -> None:
         self.failed = 0
-        self._options, self._repeatable = options, repeatable
+        self._options, self._repeatable, self._quick = options, repeatable, quick
         self._now, self._draw = now, draw
-        self._deadline = now() + options.timeout
+        self._deadline = self._end = now() + options.timeout
 
     def left(self) -> float:
         """Return the seconds until the deadline, negative after it."""
         return self._deadline - self._now()
 
+    def begin(self) -> None:
+        """Begin an attempt. The last one has all the time that is left."""
+        self._end = self._deadline
+        if self._quick and self._repeatable and self.failed < self._options.max_retries:
+            share = max(self.left() / 2, _LEAST_SHARE)
+            self._end = min(self._deadline, self._now() + share)
+
+    def attempt_left(self) -> float:
+        """Return the seconds that the attempt may still take, negative after its end."""
+        return self._end - self._now()
+
     def check(self) -> None:
-        """Check the deadline.
+        """Check the time of the attempt.
 
         Raises:
-            DeadlineError: after the deadline.
+            NoAnswerError: after its end.
         """
-        if self.left() <= 0:
-            raise self.deadline_error()
+        if self.attempt_left() <= 0:
+            raise self.timeout_error()
 
-    def deadline_error(self) -> DeadlineError:
-        """Return the error of a call that reached its deadline."""
+    def timeout_error(self) -> NoAnswerError:
+        """Return the error of an attempt that took too long."""
+        if self._end < self._deadline:
+            return NoAnswerError("no answer in the time of one attempt")
         return DeadlineError(f"no answer within {self._options.timeout:g} s")
 
     def wait_after(self, error: WagerError) -> float:
@@ -67,7 +83,7 @@ class Attempts:
 
 
 class RemainingTime(Mapping[str, float]):
-    """The timeouts of httpx, each the time until the deadline at the moment when it is read."""
+    """The timeouts of httpx, each the time that an attempt has left when it is read."""
 
     _NAMES = ("connect", "read", "write", "pool")
 
@@ -77,7 +93,7 @@ class RemainingTime(Mapping[str, float]):
     def __getitem__(self, name: str) -> float:
         if name not in self._NAMES:
             raise KeyError(name)
-        return max(_LEAST_TIMEOUT, self._attempts.left())
+        return max(_LEAST_TIMEOUT, self._attempts.attempt_left())
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._NAMES)

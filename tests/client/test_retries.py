@@ -1,8 +1,10 @@
 """The laws of retries: the same id in every attempt, only where it is safe, and never after the deadline."""
 
+from typing import Any
+
 import pytest
 
-from wager_client import NoAnswerError, ProblemError, WagerError
+from wager_client import DeadlineError, NoAnswerError, ProblemError, WagerError
 from wager_client.errors import problem_of
 from wager_client.retries import LONGEST_WAIT, Attempts, RemainingTime
 from wager_client.transports import Options
@@ -11,11 +13,18 @@ AWAY = NoAnswerError("away")
 
 
 def attempts(
-    *, timeout: float = 100.0, max_retries: int = 3, repeatable: bool = True, clock: list[float] | None = None
+    *,
+    timeout: float = 100.0,
+    max_retries: int = 3,
+    repeatable: bool = True,
+    quick: bool = False,
+    clock: list[float] | None = None,
 ) -> Attempts:
     """Return attempts whose waits have no chance: half of the random range."""
     now = clock or [0.0]
-    return Attempts(Options("http://w", None, timeout, max_retries, 0.1), repeatable, lambda: now[0], lambda: 0.5)
+    return Attempts(
+        Options("http://w", None, timeout, max_retries, 0.1), repeatable, quick, lambda: now[0], lambda: 0.5
+    )
 
 
 def test_waits_double_up_to_a_limit() -> None:
@@ -87,3 +96,26 @@ def test_timeouts_shrink_with_the_time_left() -> None:
     assert times["read"] == 0.5
     clock[0] = 3.0
     assert times["read"] > 0
+
+
+def test_an_attempt_that_hangs_leaves_time_for_the_next() -> None:
+    """Each attempt of a quick call has half of the time left, at least a second; the last has all of it."""
+    clock = [0.0]
+    tried, ends = attempts(timeout=8.0, max_retries=3, quick=True, clock=clock), []
+    for _ in range(4):
+        tried.begin()
+        clock[0] += tried.attempt_left()
+        ends.append(clock[0])
+        error = tried.timeout_error()
+        tried.failed += 1
+    assert ends == [4.0, 6.0, 7.0, 8.0]
+    assert isinstance(error, DeadlineError)
+
+
+@pytest.mark.parametrize("options", [{"repeatable": False, "quick": True}, {"quick": False}, {"max_retries": 0}])
+def test_an_attempt_that_is_the_only_one_has_all_the_time(options: dict[str, Any]) -> None:
+    """A call that is slow by nature, or not repeated, has the whole deadline."""
+    tried = attempts(timeout=8.0, **{"quick": True} | options)
+    tried.begin()
+    assert tried.attempt_left() == 8.0
+    assert isinstance(tried.timeout_error(), DeadlineError)
