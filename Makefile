@@ -4,7 +4,7 @@ ARGS ?=
 VENV := .venv
 PY := $(VENV)/bin/python
 PIP := $(PY) -m pip --disable-pip-version-check install --quiet --require-hashes
-CODE := $(wildcard service learners tests benchmarks)
+CODE := $(wildcard service learners tests benchmarks client/wager_client examples)
 LOCK := $(PY) -m uv pip compile pyproject.toml --no-config --universal --python-version 3.11 \
 	--generate-hashes --no-annotate --no-header --quiet
 

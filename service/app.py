@@ -87,7 +87,7 @@ def _guard(settings: Settings, environment: Environment, opened: OpenStore, watc
     pace = Pace(settings.body_timeout_seconds, settings.body_grace_seconds, settings.body_min_bytes_per_second)
     limits = RequestLimits(settings.max_batch_items, settings.max_body_bytes, pace, settings.max_requests_in_flight)
     access = access_control(opened.api_keys, opened.request_counter, environment, settings.key_cache_seconds)
-    return Guard(watch, limits, access if settings.keys_required else None)
+    return Guard(watch, limits, access if settings.keys_required else None, settings.cors_origin_list)
 
 
 @contextlib.asynccontextmanager

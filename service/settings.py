@@ -21,7 +21,8 @@ from pydantic import (
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SecretsSettingsSource, SettingsConfigDict
 
 from service.store.connections.addresses import Kind, TlsFiles, parse_store_url
-from service.wording.patterns import NAME
+from service.wording.patterns import NAME, ORIGIN, RULES
+from service.wording.values import quoted
 
 _PREFIX = "WAGER_"
 _KIB, _MIB, _GIB = 2**10, 2**20, 2**30
@@ -51,6 +52,13 @@ def _check_names(names: str) -> str:
     if any(not re.fullmatch(NAME, name) for name in _split(names)):
         raise ValueError("must be model names, separated by commas")
     return names
+
+
+def _check_origins(origins: str) -> str:
+    for origin in _split(origins):
+        if not re.fullmatch(ORIGIN, origin):
+            raise ValueError(f"got {quoted(origin)}; each must be {RULES[ORIGIN]}")
+    return origins
 
 
 def _split(names: str) -> list[str]:
@@ -162,6 +170,9 @@ class Settings(BaseSettings):
     key_cache_seconds: float = Field(
         5.0, ge=0, le=3600, description="How long a worker caches an API key: the maximum delay of a revocation."
     )
+    cors_origins: Annotated[str, AfterValidator(_check_origins)] = Field(
+        "", description="Origins whose pages may call the API from a browser, separated by commas; empty: none."
+    )
     webhook_secrets: Annotated[SecretStr, AfterValidator(_check_webhook_secrets)] | None = Field(
         None, description="Secrets of webhook signatures (whsec_...), separated by commas."
     )
@@ -252,6 +263,11 @@ class Settings(BaseSettings):
     def all_webhook_secrets(self) -> list[str]:
         """Return the secrets that a webhook may be signed with."""
         return [] if self.webhook_secrets is None else _words(self.webhook_secrets)
+
+    @property
+    def cors_origin_list(self) -> list[str]:
+        """The origins whose pages may call the API from a browser."""
+        return _split(self.cors_origins)
 
     @property
     def metrics_model_names(self) -> list[str]:

@@ -1,6 +1,6 @@
 """Builds the FastAPI application: routes and middleware on top of the use cases."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from fastapi import APIRouter, FastAPI
@@ -11,6 +11,7 @@ from service.access.access_control import AccessControl
 from service.api.middleware.access import Access
 from service.api.middleware.access_description import describe_access
 from service.api.middleware.body_limit import BodyLimit, Pace
+from service.api.middleware.cors import Cors
 from service.api.middleware.in_flight import InFlight
 from service.api.middleware.key_syntax import KeySyntax
 from service.api.middleware.observer import Observer
@@ -67,6 +68,7 @@ class Guard(NamedTuple):
     telemetry: Telemetry
     limits: RequestLimits
     access: AccessControl | None  # None if no API keys are required
+    origins: Sequence[str] = ()  # whose pages may call the API from a browser
 
 
 def build_application(
@@ -142,5 +144,7 @@ def _add_middleware(app: FastAPI, environment: Environment, guard: Guard) -> Non
     else:
         app.add_middleware(Access, control=guard.access)
     app.add_middleware(InFlight, most=limits.in_flight)
+    if guard.origins:
+        app.add_middleware(Cors, origins=guard.origins)
     app.add_middleware(Observer, telemetry=guard.telemetry, now=environment.monotonic)
     app.add_middleware(SecurityHeaders)

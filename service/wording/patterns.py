@@ -27,6 +27,12 @@ KEY_GLOB = r"^[A-Za-z0-9._*-]{1,64}$"
 KEY_LIMIT = r"^[1-9][0-9]{0,8}/(second|minute|hour|day)$"
 """The request limit of an API key."""
 
+ORIGIN = (
+    r"^(?:http://(?![^/]*:80$)|https://(?![^/]*:443$))"
+    r"(?:[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?|\[[0-9a-f:.]+\])(?::[1-9][0-9]{0,4})?$"
+)
+"""The origin of a page, as browsers write it: lower case, and no default port."""
+
 DIGEST = r"^[0-9a-f]{64}$"
 """A SHA-256 in hex."""
 
@@ -47,6 +53,8 @@ RULES = {
     "as /predict returns it",
     KEY_GLOB: "1 to 64 letters, digits, dots, hyphens, underscores or asterisks, such as shop-*",
     KEY_LIMIT: "a number of requests per second, minute, hour or day, such as 100/second",
+    ORIGIN: "an origin such as https://shop.example or http://localhost:3000: lower case, without a path, a slash at "
+    "the end, or the default port",
     DIGEST: "64 hexadecimal digits",
 }
 """Each pattern of a schema in words."""

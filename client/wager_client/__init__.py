@@ -1,0 +1,73 @@
+"""A typed client of Wager, the self-hosted bandit prediction service."""
+
+from wager_client import problem_types as problems
+from wager_client.async_client import AsyncWager
+from wager_client.async_queues import AsyncFeedbackQueue
+from wager_client.client import Wager
+from wager_client.errors import (
+    BadRequestError,
+    ConflictError,
+    DeadlineError,
+    ForbiddenError,
+    InvalidInputError,
+    NoAnswerError,
+    NotFoundError,
+    PreconditionError,
+    ProblemError,
+    ServerError,
+    TooManyRequestsError,
+    UnauthenticatedError,
+    UnavailableError,
+    UnexpectedAnswerError,
+    WagerError,
+)
+from wager_client.operations import FeedbackItem
+from wager_client.outbox import Report
+from wager_client.queues import FeedbackQueue
+from wager_client.results import (
+    Activation,
+    Explanation,
+    Feedback,
+    Health,
+    Model,
+    ModelSummary,
+    Prediction,
+    Round,
+    Slot,
+)
+
+__version__ = "0.1.0.dev0"
+
+__all__ = [
+    "Activation",
+    "AsyncFeedbackQueue",
+    "AsyncWager",
+    "BadRequestError",
+    "ConflictError",
+    "DeadlineError",
+    "Explanation",
+    "Feedback",
+    "FeedbackItem",
+    "FeedbackQueue",
+    "ForbiddenError",
+    "Health",
+    "InvalidInputError",
+    "Model",
+    "ModelSummary",
+    "NoAnswerError",
+    "NotFoundError",
+    "PreconditionError",
+    "Prediction",
+    "ProblemError",
+    "Report",
+    "Round",
+    "ServerError",
+    "Slot",
+    "TooManyRequestsError",
+    "UnauthenticatedError",
+    "UnavailableError",
+    "UnexpectedAnswerError",
+    "Wager",
+    "WagerError",
+    "problems",
+]

@@ -1,0 +1,238 @@
+"""`AsyncWager`, the client for asyncio. It has the methods of `Wager`."""
+
+import asyncio
+import copy
+import random
+import time
+from collections.abc import AsyncIterator, Mapping, Sequence
+from typing import Any, Self, TypeVar
+
+import httpx2
+
+from wager_client import operations
+from wager_client.errors import ProblemError, WagerError
+from wager_client.operations import Answer, Default, FeedbackItem, Operation, given, id_of
+from wager_client.problem_types import ModelExistsError
+from wager_client.results import (
+    Activation,
+    Explanation,
+    Feedback,
+    Health,
+    Model,
+    ModelSummary,
+    Prediction,
+    Round,
+    Slot,
+)
+from wager_client.retries import Attempts, RemainingTime
+from wager_client.transports import AsyncTransport, Counts, Options, connection_errors, is_timeout, no_answer
+
+T = TypeVar("T")
+
+
+class AsyncWager:
+    """A client of a Wager service for one event loop.
+
+    Args:
+        base_url: of the service; by default `WAGER_BASE_URL`, or else http://127.0.0.1:8000.
+        api_key: by default `WAGER_API_KEY`, or else none.
+        timeout: seconds for a whole call, with its retries and waits.
+        max_retries: attempts after the first one, if the service is away.
+        backoff: seconds before the second attempt, on average; they double with each attempt, up to 5.
+        http_client: an `httpx2.AsyncClient` or `httpx.AsyncClient` to use; it stays open when this client closes.
+
+    Attributes:
+        counts: retries, default answers, and feedback ignored for them.
+
+    Raises:
+        ValueError: from the constructor, if an option is out of range.
+    """
+
+    def __init__(
+        self,
+        base_url: str | None = None,
+        *,
+        api_key: str | None = None,
+        timeout: float = 10.0,
+        max_retries: int = 2,
+        backoff: float = 0.1,
+        http_client: AsyncTransport | None = None,
+    ) -> None:
+        self._options = Options.of(base_url, api_key, timeout, max_retries, backoff)
+        self._own = http_client is None
+        self._http: AsyncTransport = httpx2.AsyncClient() if http_client is None else http_client
+        self.counts = Counts()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Close the connections, unless the caller made them."""
+        if self._own:
+            await self._http.aclose()
+
+    def with_options(
+        self,
+        *,
+        base_url: str | None = None,
+        api_key: str | None = None,
+        timeout: float | None = None,
+        max_retries: int | None = None,
+        backoff: float | None = None,
+    ) -> "AsyncWager":
+        """Return a client with other options that shares the connections and the counts. Close only the original."""
+        options = self._options.changed(
+            base_url=base_url, api_key=api_key, timeout=timeout, max_retries=max_retries, backoff=backoff
+        )
+        other = copy.copy(self)
+        vars(other).update(_options=options, _own=False)
+        return other
+
+    async def predict(
+        self,
+        model: str,
+        context: Any = None,
+        *,
+        actions: Sequence[Mapping[str, Any]] | None = None,
+        eligible: Sequence[str] | None = None,
+        top: int | None = None,
+        prediction_id: str | None = None,
+        activated: bool | None = None,
+        baseline: str | None = None,
+        policy: Mapping[str, float] | None = None,
+        include_distribution: bool | None = None,
+        default: Default | None = None,
+    ) -> Prediction:
+        """Return the model's answer for a context. See `Wager.predict`."""
+        item = given(
+            context=context,
+            actions=actions,
+            eligible=eligible,
+            top=top,
+            prediction_id=prediction_id,
+            activated=activated,
+            baseline=baseline,
+            policy=policy,
+            include_distribution=include_distribution,
+        )
+        try:
+            return await self._call(operations.predict(model, item))
+        except WagerError as error:
+            if default is None or not error.is_away:
+                raise
+        self.counts.defaults += 1
+        return operations.default_prediction(model, default)
+
+    async def predict_batch(self, model: str, items: Sequence[Mapping[str, Any]]) -> list[Prediction | ProblemError]:
+        """Return a prediction or an error for each item. See `Wager.predict_batch`."""
+        return await self._call(operations.predict_batch(model, items))
+
+    async def feedback(
+        self,
+        prediction: Prediction | Slot | str,
+        *,
+        correct: bool | None = None,
+        reward: float | None = None,
+        true_label: str | None = None,
+        true_labels: Sequence[str] | None = None,
+    ) -> Feedback:
+        """Send feedback for a prediction, or for a slot, or for an id. See `Wager.feedback`."""
+        if (prediction_id := id_of(prediction)) is None:
+            self.counts.ignored += 1
+            return Feedback(None, "ignored")
+        return await self._call(
+            operations.feedback(FeedbackItem(prediction_id, correct, reward, true_label, true_labels))
+        )
+
+    async def feedback_batch(self, items: Sequence[FeedbackItem]) -> list[Feedback | ProblemError]:
+        """Send feedback for many predictions; return a result or an error for each item."""
+        return await self._call(operations.feedback_batch(items))
+
+    async def activate(self, prediction: Prediction | Slot | str) -> Activation:
+        """Let a prediction that was made with `activated=False` take feedback. See `Wager.activate`."""
+        if (prediction_id := id_of(prediction)) is None:
+            self.counts.ignored += 1
+            return Activation(None, "ignored")
+        return await self._call(operations.activate(prediction_id))
+
+    async def create_model(self, name: str, *, exist_ok: bool = False, **definition: Any) -> Model:
+        """Create a model. See `Wager.create_model`."""
+        operation = operations.create_model({"name": name, **given(**definition)})
+        if not exist_ok:
+            return await self._call(operation)
+        try:
+            return await self._call(operations.repeatable(operation))
+        except ModelExistsError:
+            return await self.get_model(name)
+
+    async def get_model(self, name: str) -> Model:
+        """Return a model: its definition, its counts and its `etag`."""
+        return await self._call(operations.get_model(name))
+
+    async def list_models(self, *, page_size: int = 100) -> AsyncIterator[ModelSummary]:
+        """Yield the models that the API key allows, by name."""
+        cursor: str | None = ""
+        while cursor is not None:
+            page = await self._call(operations.list_models(cursor, page_size))
+            for model in page.models:
+                yield model
+            cursor = page.next_cursor
+
+    async def change_model(self, model: Model | str, changes: Mapping[str, Any], *, etag: str | None = None) -> Model:
+        """Change the labels or the policies of a model. See `Wager.change_model`."""
+        return await self._call(operations.change_model(model, changes, etag))
+
+    async def delete_model(self, name: str) -> None:
+        """Delete a model and its log."""
+        await self._call(operations.delete_model(name))
+
+    async def explain(
+        self, model: str, context: Any = None, *, actions: Sequence[Mapping[str, Any]] | None = None
+    ) -> Explanation:
+        """Return how a model sees a context. Nothing is stored."""
+        return await self._call(operations.explain(model, context, actions))
+
+    async def rounds(self, model: str, *, after: int = 0, page_size: int = 1000) -> AsyncIterator[Round]:
+        """Yield the rounds of a model's log, oldest first, from the one after the number `after`."""
+        while page := await self._call(operations.rounds(model, after, page_size)):
+            for each in page:
+                yield each
+            after = page[-1].round
+
+    async def health(self) -> Health:
+        """Return whether the service is ready. See `Wager.health`."""
+        return await self._call(operations.health())
+
+    async def _call(self, operation: Operation[T]) -> T:
+        attempts = Attempts(self._options, operation.repeatable, operation.quick, time.monotonic, random.random)
+        content = operation.content()
+        while True:
+            try:
+                return operation.result(await self._attempt(operation, content, attempts))
+            except WagerError as error:
+                wait = attempts.wait_after(error)
+            await asyncio.sleep(wait)
+            self.counts.retries += 1
+
+    async def _attempt(self, operation: Operation[Any], content: bytes | None, attempts: Attempts) -> Answer:
+        """Send the request once, until its time is over."""
+        attempts.begin()
+        url = self._options.base_url + operation.path
+        try:
+            async with asyncio.timeout(attempts.attempt_left()):
+                response = await self._http.request(
+                    operation.method,
+                    url,
+                    content=content,
+                    params=operation.params or None,
+                    headers=self._options.headers(content, operation.headers),
+                    extensions={"timeout": RemainingTime(attempts)},
+                )
+            return Answer(response.status_code, response.headers, response.content)
+        except connection_errors() as error:
+            if is_timeout(error):
+                raise attempts.timeout_error() from error
+            raise no_answer(error, url) from error

@@ -1,0 +1,156 @@
+"""`AsyncFeedbackQueue`, which sends feedback in a task of the event loop. See `FeedbackQueue`."""
+
+import asyncio
+import contextlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Self
+
+from wager_client.async_client import AsyncWager
+from wager_client.errors import ProblemError
+from wager_client.operations import FeedbackItem, id_of
+from wager_client.outbox import Drop, OnDrop, Outbox, Report
+from wager_client.queues import HURRIED_WAIT, apply
+from wager_client.results import Feedback, Prediction, Slot
+from wager_client.spool import Spool
+
+
+class AsyncFeedbackQueue:
+    """A bounded queue of feedback, which a task sends in batches. Make it in a running event loop.
+
+    Args:
+        client: sends the feedback. Its `timeout` limits each request.
+        size: maximum feedback in the queue.
+        batch: maximum feedback of one request.
+        drop: what goes if the queue is full: the oldest feedback that waits, or the newest, which is the one to add.
+        on_drop: called with the item and the reason, in the event loop, for feedback that is not recorded.
+        spool: a file that remembers the queue, so that the next process continues it; None for none.
+        fsync: whether each write to the file waits for the disk. Each blocks the event loop.
+
+    Raises:
+        ValueError: from the constructor, if an argument is out of range, or the file is not one of a queue.
+        OSError: from the constructor, if the file cannot be opened, or another queue uses it.
+    """
+
+    def __init__(
+        self,
+        client: AsyncWager,
+        *,
+        size: int = 10_000,
+        batch: int = 200,
+        drop: Drop = "oldest",
+        on_drop: OnDrop | None = None,
+        spool: Path | str | None = None,
+        fsync: bool = False,
+    ) -> None:
+        self._client = client.with_options(max_retries=0)
+        self._spool = None if spool is None else Spool(Path(spool), fsync=fsync)
+        restored = [] if self._spool is None else self._spool.restore()
+        self._outbox = Outbox(size, batch, drop, on_drop, record=self._spool, restored=restored)
+        self._news, self._empty = asyncio.Event(), asyncio.Event()
+        self._hurry = asyncio.Event()
+        self._note()
+        self._closing = self._stopped = False
+        self._task = asyncio.create_task(self._run(), name="wager-feedback")
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    def put(
+        self,
+        prediction: Prediction | Slot | str,
+        *,
+        correct: bool | None = None,
+        reward: float | None = None,
+        true_label: str | None = None,
+        true_labels: Sequence[str] | None = None,
+    ) -> bool:
+        """Add feedback without waiting; return whether it is in the queue. Feedback for a default answer is ignored.
+
+        Raises:
+            RuntimeError: if the queue is closed.
+            ValueError: if the reward is NaN or infinite.
+            TypeError: if JSON cannot express a value.
+        """
+        item = FeedbackItem(id_of(prediction), correct, reward, true_label, true_labels)
+        if self._closing:
+            raise RuntimeError("the feedback queue is closed")
+        added = self._outbox.add(item)
+        self._note()
+        self._outbox.call_back()
+        return added
+
+    def report(self) -> Report:
+        """Return what became of the feedback so far."""
+        return self._outbox.report()
+
+    async def flush(self, timeout: float = 10.0) -> bool:  # noqa: ASYNC109 - the same as in FeedbackQueue
+        """Wait until the queue is empty; return whether it is.
+
+        Args:
+            timeout: maximum seconds to wait.
+        """
+        self._hurry.set()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(timeout):
+                await self._empty.wait()
+        return not self._outbox.pending
+
+    async def close(self, timeout: float = 10.0) -> Report:  # noqa: ASYNC109 - the same as in FeedbackQueue
+        """Send what waits, then stop; return what became of the feedback. A second call changes nothing.
+
+        Args:
+            timeout: maximum seconds to wait. What is left then is dropped, or stays in the file.
+        """
+        if self._stopped:
+            return self.report()
+        self._closing = True
+        self._news.set()
+        await self.flush(timeout)
+        self._task.cancel()
+        await asyncio.wait([self._task])
+        self._stopped = True
+        self._outbox.abandon()
+        if self._spool is not None:
+            self._spool.close()
+        self._outbox.call_back()
+        return self.report()
+
+    def _note(self) -> None:
+        """Set the events that depend on the contents."""
+        (self._news.set if self._outbox.has_waiting else self._news.clear)()
+        (self._empty.clear if self._outbox.pending else self._empty.set)()
+
+    async def _run(self) -> None:
+        while True:
+            await self._news.wait()
+            if not self._outbox.has_waiting:  # closing
+                return
+            wait = await self._send(self._outbox.take())
+            self._outbox.call_back()
+            if wait:
+                await self._pause(wait)
+
+    async def _send(self, items: list[FeedbackItem]) -> float:
+        """Send items; return the seconds to wait before the next request."""
+        outcome: list[Feedback | ProblemError] | Exception
+        try:
+            outcome = await self._client.feedback_batch(items)
+        except Exception as error:  # noqa: BLE001 - the caller's HTTP client may raise anything
+            outcome = error
+        wait = apply(self._outbox, outcome)
+        self._note()
+        if self._empty.is_set():
+            self._hurry.clear()
+        return wait
+
+    async def _pause(self, seconds: float) -> None:
+        """Wait, but not long if `flush` or `close` waits for the queue."""
+        soon = asyncio.get_running_loop().time() + HURRIED_WAIT
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._hurry.wait()
+                await asyncio.sleep(soon - asyncio.get_running_loop().time())

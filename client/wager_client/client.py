@@ -1,0 +1,291 @@
+"""`Wager`, the client for code without asyncio."""
+
+import copy
+import random
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Self, TypeVar
+
+import httpx2
+
+from wager_client import operations
+from wager_client.errors import ProblemError, WagerError
+from wager_client.operations import Answer, Default, FeedbackItem, Operation, given, id_of
+from wager_client.problem_types import ModelExistsError
+from wager_client.results import (
+    Activation,
+    Explanation,
+    Feedback,
+    Health,
+    Model,
+    ModelSummary,
+    Prediction,
+    Round,
+    Slot,
+)
+from wager_client.retries import Attempts, RemainingTime
+from wager_client.transports import Counts, Options, SyncTransport, connection_errors, is_timeout, no_answer
+
+T = TypeVar("T")
+
+
+class Wager:
+    """A client of a Wager service. Threads may share it.
+
+    Args:
+        base_url: of the service; by default `WAGER_BASE_URL`, or else http://127.0.0.1:8000.
+        api_key: by default `WAGER_API_KEY`, or else none.
+        timeout: seconds for a whole call, with its retries and waits.
+        max_retries: attempts after the first one, if the service is away.
+        backoff: seconds before the second attempt, on average; they double with each attempt, up to 5.
+        http_client: an `httpx2.Client` or `httpx.Client` to use; it stays open when this client closes.
+
+    Attributes:
+        counts: retries, default answers, and feedback ignored for them.
+
+    Raises:
+        ValueError: from the constructor, if an option is out of range.
+    """
+
+    def __init__(
+        self,
+        base_url: str | None = None,
+        *,
+        api_key: str | None = None,
+        timeout: float = 10.0,
+        max_retries: int = 2,
+        backoff: float = 0.1,
+        http_client: SyncTransport | None = None,
+    ) -> None:
+        self._options = Options.of(base_url, api_key, timeout, max_retries, backoff)
+        self._own = http_client is None
+        self._http: SyncTransport = httpx2.Client() if http_client is None else http_client
+        self.counts = Counts()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connections, unless the caller made them."""
+        if self._own:
+            self._http.close()
+
+    def with_options(
+        self,
+        *,
+        base_url: str | None = None,
+        api_key: str | None = None,
+        timeout: float | None = None,
+        max_retries: int | None = None,
+        backoff: float | None = None,
+    ) -> "Wager":
+        """Return a client with other options that shares the connections and the counts. Close only the original."""
+        options = self._options.changed(
+            base_url=base_url, api_key=api_key, timeout=timeout, max_retries=max_retries, backoff=backoff
+        )
+        other = copy.copy(self)
+        vars(other).update(_options=options, _own=False)
+        return other
+
+    def predict(
+        self,
+        model: str,
+        context: Any = None,
+        *,
+        actions: Sequence[Mapping[str, Any]] | None = None,
+        eligible: Sequence[str] | None = None,
+        top: int | None = None,
+        prediction_id: str | None = None,
+        activated: bool | None = None,
+        baseline: str | None = None,
+        policy: Mapping[str, float] | None = None,
+        include_distribution: bool | None = None,
+        default: Default | None = None,
+    ) -> Prediction:
+        """Return the model's answer for a context.
+
+        Args:
+            model: the model's name.
+            context: an object, a list of numbers, or indices and values; None for a model without features.
+            actions: the actions to choose from, each with `id` and `features`, for a model with actions.
+            eligible: the labels, or ids of actions, to choose from.
+            top: the number of answers, in order.
+            prediction_id: your own id; by default a new one.
+            activated: False if the prediction waits for `activate`.
+            baseline: the label that you would choose yourself.
+            policy: the probability of each label, for a model in the mode `logging`.
+            include_distribution: whether to return the probability of each label.
+            default: the answer if the service is away; with `top`, the answers in order. Without it, that is an error.
+
+        Raises:
+            WagerError: if the service refuses the request; without `default`, also if it is away.
+        """
+        item = given(
+            context=context,
+            actions=actions,
+            eligible=eligible,
+            top=top,
+            prediction_id=prediction_id,
+            activated=activated,
+            baseline=baseline,
+            policy=policy,
+            include_distribution=include_distribution,
+        )
+        try:
+            return self._call(operations.predict(model, item))
+        except WagerError as error:
+            if default is None or not error.is_away:
+                raise
+        self.counts.defaults += 1
+        return operations.default_prediction(model, default)
+
+    def predict_batch(self, model: str, items: Sequence[Mapping[str, Any]]) -> list[Prediction | ProblemError]:
+        """Return a prediction or an error for each item, which has the fields of `predict`, such as `context`."""
+        return self._call(operations.predict_batch(model, items))
+
+    def feedback(
+        self,
+        prediction: Prediction | Slot | str,
+        *,
+        correct: bool | None = None,
+        reward: float | None = None,
+        true_label: str | None = None,
+        true_labels: Sequence[str] | None = None,
+    ) -> Feedback:
+        """Send feedback for a prediction, or for a slot, or for an id. A repeat is answered as a duplicate.
+
+        Feedback for a default answer is not sent, and has the status `ignored`.
+
+        Raises:
+            WagerError: if the service refuses the feedback or is away.
+        """
+        if (prediction_id := id_of(prediction)) is None:
+            self.counts.ignored += 1
+            return Feedback(None, "ignored")
+        return self._call(operations.feedback(FeedbackItem(prediction_id, correct, reward, true_label, true_labels)))
+
+    def feedback_batch(self, items: Sequence[FeedbackItem]) -> list[Feedback | ProblemError]:
+        """Send feedback for many predictions; return a result or an error for each item."""
+        return self._call(operations.feedback_batch(items))
+
+    def activate(self, prediction: Prediction | Slot | str) -> Activation:
+        """Let a prediction that was made with `activated=False` take feedback. A repeat changes nothing.
+
+        Raises:
+            WagerError: if the service refuses the request or is away.
+        """
+        if (prediction_id := id_of(prediction)) is None:
+            self.counts.ignored += 1
+            return Activation(None, "ignored")
+        return self._call(operations.activate(prediction_id))
+
+    def create_model(self, name: str, *, exist_ok: bool = False, **definition: Any) -> Model:
+        """Create a model.
+
+        Args:
+            name: of the model.
+            exist_ok: whether to return the model of this name if there is one, whatever its definition is.
+            definition: the other fields of `POST /models`, such as `labels`, `features` and `learner`.
+
+        Raises:
+            ModelExistsError: if the name is taken, unless `exist_ok`.
+            WagerError: if the service refuses the request or is away.
+        """
+        operation = operations.create_model({"name": name, **given(**definition)})
+        if not exist_ok:
+            return self._call(operation)
+        try:
+            return self._call(operations.repeatable(operation))
+        except ModelExistsError:
+            return self.get_model(name)
+
+    def get_model(self, name: str) -> Model:
+        """Return a model: its definition, its counts and its `etag`."""
+        return self._call(operations.get_model(name))
+
+    def list_models(self, *, page_size: int = 100) -> Iterator[ModelSummary]:
+        """Yield the models that the API key allows, by name."""
+        cursor: str | None = ""
+        while cursor is not None:
+            page = self._call(operations.list_models(cursor, page_size))
+            yield from page.models
+            cursor = page.next_cursor
+
+    def change_model(self, model: Model | str, changes: Mapping[str, Any], *, etag: str | None = None) -> Model:
+        """Change the labels or the policies of a model.
+
+        Args:
+            model: from `get_model`, or a name with `etag`.
+            changes: the fields of `PATCH /models/{name}`, such as `labels` and `window_seconds`.
+            etag: of the definition to change; `*` for any.
+
+        Raises:
+            PreconditionFailedError: if the model has another definition by now.
+            WagerError: if the service refuses the request or is away.
+        """
+        return self._call(operations.change_model(model, changes, etag))
+
+    def delete_model(self, name: str) -> None:
+        """Delete a model and its log."""
+        self._call(operations.delete_model(name))
+
+    def explain(
+        self, model: str, context: Any = None, *, actions: Sequence[Mapping[str, Any]] | None = None
+    ) -> Explanation:
+        """Return how a model sees a context. Nothing is stored."""
+        return self._call(operations.explain(model, context, actions))
+
+    def rounds(self, model: str, *, after: int = 0, page_size: int = 1000) -> Iterator[Round]:
+        """Yield the rounds of a model's log, oldest first, from the one after the number `after`."""
+        while page := self._call(operations.rounds(model, after, page_size)):
+            yield from page
+            after = page[-1].round
+
+    def health(self) -> Health:
+        """Return whether the service is ready.
+
+        Raises:
+            WagerError: if it is not.
+        """
+        return self._call(operations.health())
+
+    def _call(self, operation: Operation[T]) -> T:
+        attempts = Attempts(self._options, operation.repeatable, operation.quick, time.monotonic, random.random)
+        content = operation.content()
+        while True:
+            try:
+                return operation.result(self._attempt(operation, content, attempts))
+            except WagerError as error:
+                wait = attempts.wait_after(error)
+            time.sleep(wait)
+            self.counts.retries += 1
+
+    def _attempt(self, operation: Operation[Any], content: bytes | None, attempts: Attempts) -> Answer:
+        """Send the request once. Each read from the network ends when the time of the attempt is over."""
+        attempts.begin()
+        url = self._options.base_url + operation.path
+        try:
+            with self._http.stream(
+                operation.method,
+                url,
+                content=content,
+                params=operation.params or None,
+                headers=self._options.headers(content, operation.headers),
+                extensions={"timeout": RemainingTime(attempts)},
+            ) as response:
+                return Answer(response.status_code, response.headers, _body(response, attempts))
+        except connection_errors() as error:
+            if is_timeout(error):
+                raise attempts.timeout_error() from error
+            raise no_answer(error, url) from error
+
+
+def _body(response: Any, attempts: Attempts) -> bytes:
+    parts = []
+    for part in response.iter_bytes():
+        attempts.check()
+        parts.append(part)
+    return b"".join(parts)

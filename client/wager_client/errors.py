@@ -1,0 +1,191 @@
+"""The errors of the client.
+
+WagerError
+├── NoAnswerError              the service did not answer
+│   └── DeadlineError          ... before the deadline of the call
+├── UnexpectedAnswerError      a successful answer that this client cannot read
+└── ProblemError               the service refused the request; one class for each status, below it one for each type
+    ├── BadRequestError        400
+    ├── UnauthenticatedError   401
+    ├── ForbiddenError         403
+    ├── NotFoundError          404
+    ├── ConflictError          409
+    ├── PreconditionError      412, 428
+    ├── InvalidInputError      422
+    ├── TooManyRequestsError   429
+    └── ServerError            500 and above
+        └── UnavailableError   503
+
+`wager_client.problem_types` has the classes of the types. A type that this version does not know gets the class of its
+status.
+"""
+
+import json
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+_TYPE_PREFIX = "urn:wager:problem:"
+_RETRIED = frozenset({408, 429, 500, 502, 503, 504, 507})
+_NEVER_DONE = frozenset({"rate-limited", "too-many-wrong-keys", "too-busy"})
+
+
+class WagerError(Exception):
+    """The base of the client's errors.
+
+    Attributes:
+        is_away: whether the service could not answer now, so that a later attempt may succeed.
+        maybe_done: whether the service may have done what the request asks for.
+    """
+
+    is_away: bool = False
+    maybe_done: bool = False
+
+
+class NoAnswerError(WagerError):
+    """The service did not answer."""
+
+    is_away = True
+
+    def __init__(self, message: str, *, maybe_done: bool = True) -> None:
+        super().__init__(message)
+        self.maybe_done = maybe_done
+
+
+class DeadlineError(NoAnswerError, TimeoutError):
+    """The service did not answer before the deadline of the call."""
+
+
+class UnexpectedAnswerError(WagerError):
+    """A successful answer that this client cannot read."""
+
+    maybe_done = True
+
+
+class ProblemError(WagerError):
+    """The service, or a proxy, refused the request.
+
+    Attributes:
+        slug: the last part of the problem's type, such as `model-not-found`; empty without a known problem.
+        status: the HTTP status.
+        title: the kind of problem, for people.
+        detail: the field, the value given and the values allowed, for people.
+        field: the path of the invalid field; None without one.
+        errors: each invalid field, with `field` and `detail`.
+        request_id: the id of the request, which the service's log contains.
+        retry_after: seconds to wait before another attempt; None if the service did not say.
+    """
+
+    of_slug: ClassVar[dict[str, "type[ProblemError]"]] = {}
+
+    def __init_subclass__(cls, slug: str = "", **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if slug:
+            ProblemError.of_slug[slug] = cls
+
+    def __init__(self, status: int, body: Mapping[str, Any], retry_after: float | None = None) -> None:
+        self.status = status
+        self.slug = str(body.get("type", "")).removeprefix(_TYPE_PREFIX)
+        self.title = str(body.get("title", ""))
+        self.detail = str(body.get("detail", ""))
+        self.field: str | None = body.get("field")
+        self.errors: list[Mapping[str, Any]] = list(body.get("errors") or [])
+        self.request_id: str | None = body.get("request_id")
+        self.retry_after = retry_after
+        super().__init__(f"{status} {self.slug or 'without a problem type'}: {self.detail or self.title}")
+
+    @property
+    def is_away(self) -> bool:  # type: ignore[override]  # depends on the status
+        """Whether a later attempt may succeed."""
+        return self.status in _RETRIED
+
+    @property
+    def maybe_done(self) -> bool:  # type: ignore[override]  # depends on the status
+        """Whether the service may have done what the request asks for."""
+        return self.status >= 500 and self.slug not in _NEVER_DONE
+
+
+class BadRequestError(ProblemError):
+    """The request is not well-formed: 400."""
+
+
+class UnauthenticatedError(ProblemError):
+    """The API key is missing or invalid: 401."""
+
+
+class ForbiddenError(ProblemError):
+    """The API key does not allow the request: 403."""
+
+
+class NotFoundError(ProblemError):
+    """The model or the prediction does not exist: 404."""
+
+
+class ConflictError(ProblemError):
+    """The request contradicts stored data: 409."""
+
+
+class PreconditionError(ProblemError):
+    """A change of a model does not name its current definition: 412 or 428."""
+
+
+class InvalidInputError(ProblemError):
+    """A value of the request is invalid: 422. `field` names it."""
+
+
+class TooManyRequestsError(ProblemError):
+    """The API key, or the address, has sent too many requests: 429."""
+
+
+class ServerError(ProblemError):
+    """The service failed: 500 and above."""
+
+
+class UnavailableError(ServerError):
+    """The service, or its store, is unavailable: 503."""
+
+
+_OF_STATUS: dict[int, type[ProblemError]] = {
+    400: BadRequestError,
+    401: UnauthenticatedError,
+    403: ForbiddenError,
+    404: NotFoundError,
+    409: ConflictError,
+    412: PreconditionError,
+    422: InvalidInputError,
+    428: PreconditionError,
+    429: TooManyRequestsError,
+    503: UnavailableError,
+}
+
+
+def class_of_status(status: int) -> type[ProblemError]:
+    """Return the class of problems with a status."""
+    return _OF_STATUS.get(status, ServerError if status >= 500 else ProblemError)
+
+
+def problem_of(status: int, body: Mapping[str, Any], retry_after: float | None = None) -> ProblemError:
+    """Return the error of a problem's body, in the class of its type, or else of its status."""
+    slug = str(body.get("type", "")).removeprefix(_TYPE_PREFIX)
+    return ProblemError.of_slug.get(slug, class_of_status(status))(status, body, retry_after)
+
+
+def problem_of_answer(status: int, headers: Mapping[str, str], content: bytes) -> ProblemError:
+    """Return the error of an unsuccessful answer, which may come from a proxy.
+
+    Args:
+        status: the HTTP status.
+        headers: the headers, by names in lower case.
+        content: the body.
+    """
+    try:
+        body = json.loads(content)
+    except ValueError:
+        body = None
+    if not isinstance(body, dict):
+        body = {"detail": content[:200].decode(errors="replace")}
+    return problem_of(status, body, _seconds(headers.get("retry-after")))
+
+
+def _seconds(text: str | None) -> float | None:
+    """Return the seconds of a header Retry-After; None without one, and for a date."""
+    return float(text) if text is not None and text.isascii() and text.isdecimal() else None

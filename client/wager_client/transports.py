@@ -1,0 +1,117 @@
+"""What the clients need from httpx2 or httpx, and the errors of both."""
+
+import os
+import sys
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import httpx2
+
+from wager_client.errors import NoAnswerError
+
+_UNSENT = frozenset({"ConnectError", "ConnectTimeout", "PoolTimeout", "ConnectionRefusedError"})
+
+DEFAULT_URL = "http://127.0.0.1:8000"
+
+
+class SyncTransport(Protocol):
+    """The part of `httpx2.Client` and `httpx.Client` that `Wager` uses."""
+
+    def stream(
+        self, method: str, url: str, *, content: Any, params: Any, headers: Any, extensions: Any
+    ) -> AbstractContextManager[Any]:
+        """Send a request, and return a context manager of its response."""
+
+    def close(self) -> None:
+        """Close the connections."""
+
+
+class AsyncTransport(Protocol):
+    """The part of `httpx2.AsyncClient` and `httpx.AsyncClient` that `AsyncWager` uses."""
+
+    async def request(self, method: str, url: str, *, content: Any, params: Any, headers: Any, extensions: Any) -> Any:
+        """Send a request, and return its response."""
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """The options of a client."""
+
+    base_url: str
+    api_key: str | None
+    timeout: float
+    max_retries: int
+    backoff: float
+
+    @classmethod
+    def of(
+        cls, base_url: str | None, api_key: str | None, timeout: float, max_retries: int, backoff: float
+    ) -> "Options":
+        """Return the options, with defaults from the environment.
+
+        Raises:
+            ValueError: if one is out of range.
+        """
+        url = base_url or os.environ.get("WAGER_BASE_URL") or DEFAULT_URL
+        key = api_key or os.environ.get("WAGER_API_KEY") or None
+        return cls(url.rstrip("/"), key, timeout, max_retries, backoff)
+
+    def __post_init__(self) -> None:
+        if not self.base_url.startswith(("http://", "https://")):
+            raise ValueError(f"base_url: got {self.base_url!r}; must begin with http:// or https://")
+        if not self.timeout > 0:
+            raise ValueError(f"timeout: got {self.timeout!r}; must be greater than 0")
+        if self.max_retries < 0:
+            raise ValueError(f"max_retries: got {self.max_retries!r}; must be at least 0")
+        if not self.backoff >= 0:
+            raise ValueError(f"backoff: got {self.backoff!r}; must be at least 0")
+
+    def changed(self, **options: Any) -> "Options":
+        """Return the options with others in the place of some; None keeps an option."""
+        return replace(self, **{name: value for name, value in options.items() if value is not None})
+
+    def headers(self, content: bytes | None, more: Mapping[str, str]) -> dict[str, str]:
+        """Return the headers of a request."""
+        headers = {"Accept": "application/json", **more}
+        if self.api_key is not None:
+            headers["Authorization"] = f"Bearer {self.api_key}"
+        if content is not None:
+            headers["Content-Type"] = "application/json"
+        return headers
+
+
+class Counts:
+    """What a client has counted since it was made. Clients of `with_options` count together.
+
+    Attributes:
+        retries: attempts after the first one of a call.
+        defaults: predictions that the caller's default answered.
+        ignored: feedback and activations for default answers, which were not sent.
+    """
+
+    def __init__(self) -> None:
+        self.retries = 0
+        self.defaults = 0
+        self.ignored = 0
+
+
+def connection_errors() -> tuple[type[Exception], ...]:
+    """Return the errors of a request without an answer. httpx has them only if the caller has imported it."""
+    other = sys.modules.get("httpx")
+    return (httpx2.TransportError, OSError) if other is None else (httpx2.TransportError, OSError, other.TransportError)
+
+
+def is_timeout(error: Exception) -> bool:
+    """Check whether an error of `connection_errors` is a timeout."""
+    return isinstance(error, TimeoutError) or any(each.__name__ == "TimeoutException" for each in type(error).__mro__)
+
+
+def no_answer(error: Exception, url: str) -> NoAnswerError:
+    """Return the client's error for one of `connection_errors`."""
+    name = type(error).__name__
+    return NoAnswerError(f"{url} did not answer: {error or name}", maybe_done=name not in _UNSENT)

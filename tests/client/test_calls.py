@@ -1,0 +1,236 @@
+"""The laws of calls: what is sent, what is read, and what a failure becomes."""
+
+import asyncio
+import socket
+import threading
+import time
+from collections.abc import Iterator
+
+import httpx
+import httpx2
+import pytest
+
+from tests.client.doubles import PREDICTION, Scripted, client_of, problem
+from wager_client import (
+    AsyncWager,
+    DeadlineError,
+    InvalidInputError,
+    NoAnswerError,
+    ProblemError,
+    ServerError,
+    UnexpectedAnswerError,
+    Wager,
+    problems,
+)
+
+OK = httpx2.Response(200, json=PREDICTION)
+
+
+def test_every_attempt_has_the_same_id() -> None:
+    """The client makes the id before the first attempt, so a repeat returns the stored prediction."""
+    service = Scripted(httpx2.ReadError("reset"), problem(503, "store-unavailable"), OK)
+    client = client_of(service)
+    assert client.predict("m", {"x": 1}).label == "a"
+    first, second, third = service.bodies
+    assert first == second == third
+    assert len(first["prediction_id"]) == 32
+    assert client.counts.retries == 2
+    client.predict("m", {"x": 1})
+    assert service.bodies[3]["prediction_id"] != first["prediction_id"]
+
+
+def test_only_what_is_given_is_sent() -> None:
+    """Arguments that are left out are not in the body; the caller's id is kept."""
+    service = Scripted(OK)
+    client_of(service, api_key="wk_1").predict("m", prediction_id="p", eligible=("a", "b"), activated=False)
+    assert service.bodies == [{"model": "m", "prediction_id": "p", "eligible": ["a", "b"], "activated": False}]
+    assert service.requests[0].headers["authorization"] == "Bearer wk_1"
+
+
+def test_answers_of_newer_services_are_read() -> None:
+    """Unknown fields are in `raw` only."""
+    prediction = client_of(Scripted(OK)).predict("m")
+    assert (prediction.prediction_id, prediction.propensity, prediction.raw["new_field"]) == ("m:p", 0.5, 7)
+    assert prediction.expires_at is not None
+    assert prediction.expires_at.year == 2027
+
+
+@pytest.mark.parametrize("body", [b"", b"<html>", b"[]", b"{}", b'{"prediction_id": 3, "model": "m"}'])
+def test_answers_that_cannot_be_read_are_errors(body: bytes) -> None:
+    """A successful answer of another kind, as from a proxy, is no prediction."""
+    with pytest.raises(UnexpectedAnswerError):
+        client_of(Scripted(httpx2.Response(200, content=body))).predict("m")
+
+
+def test_a_batch_has_a_result_for_each_item() -> None:
+    """Problems of items are values; a list of another length is an error."""
+    refused = {"type": "urn:wager:problem:wrong-feature-type", "title": "t", "status": 422, "detail": "d"}
+    answer = httpx2.Response(200, json={"predictions": [PREDICTION, refused]})
+    first, second = client_of(Scripted(answer)).predict_batch("m", [{"context": {}}, {"context": 3}])
+    assert not isinstance(first, ProblemError)
+    assert isinstance(second, problems.WrongFeatureTypeError)
+    with pytest.raises(UnexpectedAnswerError, match="2 predictions for 1 items"):
+        client_of(Scripted(answer)).predict_batch("m", [{}])
+
+
+def test_a_problem_has_its_class() -> None:
+    """The type decides, then the status; the attributes are those of the body."""
+    for answer, kind in [
+        (problem(422, "unknown-label"), problems.UnknownLabelError),
+        (problem(422, "new-in-a-later-version"), InvalidInputError),
+        (httpx2.Response(502, content=b"<html>Bad gateway"), ServerError),
+        (httpx2.Response(418, content=b"null"), ProblemError),
+    ]:
+        with pytest.raises(ProblemError) as caught:
+            client_of(Scripted(answer), max_retries=0).predict("m")
+        assert type(caught.value) is kind
+        assert caught.value.status == answer.status_code
+    with pytest.raises(problems.UnknownLabelError, match="422 unknown-label: d") as found:
+        client_of(Scripted(problem(422, "unknown-label"))).predict("m")
+    assert (found.value.slug, found.value.field, found.value.detail) == ("unknown-label", "f", "d")
+
+
+@pytest.mark.parametrize("reply", [httpx2.ConnectError("no"), httpx2.ReadTimeout("slow"), problem(503, "too-busy")])
+def test_the_default_answers_while_the_service_is_away(reply: httpx2.Response | Exception) -> None:
+    """A default answer is marked, counted and never learned: its feedback is not sent."""
+    service = Scripted(reply)
+    client = client_of(service, max_retries=1)
+    prediction = client.predict("m", default="b")
+    assert (prediction.label, prediction.is_default) == ("b", True)
+    assert (prediction.prediction_id, prediction.propensity) == (None, None)
+    sent = len(service.requests)
+    assert client.feedback(prediction, correct=True).status == "ignored"
+    assert client.activate(prediction).status == "ignored"
+    assert len(service.requests) == sent
+    assert (client.counts.defaults, client.counts.ignored) == (1, 2)
+    with pytest.raises((NoAnswerError, ServerError)):
+        client.predict("m")
+
+
+def test_a_default_has_slots_with_top() -> None:
+    """With `top`, the default is the labels in order."""
+    prediction = client_of(Scripted(httpx2.ConnectError("no"))).predict("m", top=2, default=["b", "a"])
+    assert prediction.slots is not None
+    assert [(slot.label, slot.prediction_id, slot.is_default) for slot in prediction.slots] == [
+        ("b", None, True),
+        ("a", None, True),
+    ]
+
+
+@pytest.mark.parametrize("slug", ["unknown-label", "invalid-api-key", "model-not-found"])
+def test_a_refusal_is_no_outage(slug: str) -> None:
+    """An error of the caller is raised despite the default."""
+    status = {"unknown-label": 422, "invalid-api-key": 401, "model-not-found": 404}[slug]
+    with pytest.raises(ProblemError):
+        client_of(Scripted(problem(status, slug))).predict("m", default="b")
+
+
+def test_creation_and_deletion_are_not_repeated() -> None:
+    """After a lost answer they may be done, so a repeat could fail, or delete another model."""
+    service = Scripted(httpx2.ReadError("reset"))
+    client = client_of(service)
+    with pytest.raises(NoAnswerError):
+        client.create_model("m", labels=["a", "b"])
+    with pytest.raises(NoAnswerError):
+        client.delete_model("m")
+    assert len(service.requests) == 2
+
+
+def test_numbers_that_json_lacks_are_refused_here() -> None:
+    """NaN raises before anything is sent."""
+    service = Scripted(OK)
+    with pytest.raises(ValueError, match="JSON"):
+        client_of(service).predict("m", {"x": float("nan")})
+    assert service.requests == []
+
+
+@pytest.fixture
+def dripping() -> Iterator[str]:
+    """Run a service that sends one byte of its answer every 20 ms, without end."""
+    done = threading.Event()
+
+    def serve(listener: socket.socket) -> None:
+        connection, _ = listener.accept()
+        with connection:
+            connection.recv(2**16)
+            connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n")
+            while not done.wait(0.02):
+                connection.sendall(b" ")
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=serve, args=(listener,))
+        thread.start()
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+        done.set()
+        thread.join()
+
+
+def test_the_deadline_holds_for_the_whole_call(dripping: str) -> None:
+    """An answer that keeps arriving ends at the deadline, not at httpx's timeout of a single read."""
+    with httpx2.Client(verify=False) as http:
+        started = time.monotonic()
+        with pytest.raises(DeadlineError, match=r"within 0\.3 s"):
+            Wager(dripping, timeout=0.3, http_client=http).health()
+        assert 0.25 < time.monotonic() - started < 5.0
+
+
+async def test_the_deadline_holds_with_asyncio(dripping: str) -> None:
+    """As above, for the asynchronous client."""
+    async with httpx2.AsyncClient(verify=False) as http:
+        with pytest.raises(DeadlineError, match=r"within 0\.3 s"):
+            await AsyncWager(dripping, timeout=0.3, http_client=http).health()
+
+
+def test_httpx_is_accepted() -> None:
+    """A client of httpx works as one of httpx2, and its errors are the client's errors."""
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        if request.url.path == "/readyz":
+            raise httpx.ConnectError("no")
+        return httpx.Response(200, json=PREDICTION)
+
+    with httpx.Client(transport=httpx.MockTransport(answer)) as http:
+        client = Wager("http://wager", http_client=http, backoff=0.0)
+        assert client.predict("m").label == "a"
+        with pytest.raises(NoAnswerError):
+            client.health()
+        client.close()
+        assert not http.is_closed
+
+    async def both() -> str | None:
+        async with httpx.AsyncClient(transport=httpx.MockTransport(answer)) as asynchronous:
+            return (await AsyncWager("http://wager", http_client=asynchronous).predict("m")).label
+
+    assert asyncio.run(both()) == "a"
+
+
+def test_options_change_without_new_connections() -> None:
+    """`with_options` shares connections and counts, and leaves the original as it is."""
+    service = Scripted(httpx2.ConnectError("no"))
+    client = client_of(service, max_retries=0)
+    other = client.with_options(max_retries=3, api_key="wk_2")
+    for each, requests in ((client, 1), (other, 5)):
+        with pytest.raises(NoAnswerError):
+            each.health()
+        assert len(service.requests) == requests
+    assert client.counts.retries == 3
+    assert [r.headers.get("authorization") for r in service.requests] == [None, *["Bearer wk_2"] * 4]
+
+
+@pytest.mark.parametrize(
+    "options", [{"timeout": 0}, {"max_retries": -1}, {"backoff": -1.0}, {"base_url": "wager:8000"}]
+)
+def test_wrong_options_are_refused(options: dict[str, object]) -> None:
+    """An option out of range raises ValueError that names it."""
+    with pytest.raises(ValueError, match=next(iter(options))):
+        Wager(**options)  # type: ignore[arg-type]
+
+
+def test_the_environment_names_the_service(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`WAGER_BASE_URL` and `WAGER_API_KEY` are the defaults."""
+    monkeypatch.setenv("WAGER_BASE_URL", "http://elsewhere/")
+    monkeypatch.setenv("WAGER_API_KEY", "wk_3")
+    service = Scripted(OK)
+    Wager(http_client=httpx2.Client(transport=httpx2.MockTransport(service))).predict("m")
+    assert str(service.requests[0].url) == "http://elsewhere/predict"
+    assert service.requests[0].headers["authorization"] == "Bearer wk_3"

@@ -1,0 +1,188 @@
+"""The laws of the client against the real service, also while it fails."""
+
+import os
+import re
+import signal
+from collections import Counter
+from pathlib import Path
+
+import httpx
+import httpx2
+import pytest
+
+import wager_client
+from tests.service import wager as server
+from wager_client import (
+    AsyncFeedbackQueue,
+    AsyncWager,
+    FeedbackItem,
+    FeedbackQueue,
+    InvalidInputError,
+    ProblemError,
+    Wager,
+    problems,
+)
+
+README = Path(wager_client.__file__).parents[1] / "README.md"
+
+
+async def test_every_method_works_with_the_service(client: httpx2.AsyncClient, name: str) -> None:
+    """The service accepts what the client sends, and the client reads what it answers."""
+    wager = AsyncWager("http://worker", timeout=60.0, http_client=client)
+    assert (await wager.health()).status == "ready"
+    made = await wager.create_model(name, labels=["a", "b", "c"], features={"kind": "named"})
+    assert (await wager.create_model(name, labels=["a", "b"], exist_ok=True)).labels == made.labels
+    with pytest.raises(problems.ModelExistsError):
+        await wager.create_model(name, labels=["a", "b"])
+    prediction = await wager.predict(name, {"x": 1}, eligible=["a", "b"], include_distribution=True)
+    assert prediction.distribution is not None
+    assert prediction.propensity == prediction.distribution[str(prediction.label)]
+    assert (await wager.feedback(prediction, true_label="c")).correct is False
+    assert (await wager.feedback(prediction, true_label="c")).status == "duplicate"
+    with pytest.raises(problems.FeedbackConflictError):
+        await wager.feedback(prediction, true_label=prediction.label)
+    hidden = await wager.predict(name, {"x": 2}, activated=False)
+    with pytest.raises(problems.NotActivatedError):
+        await wager.feedback(hidden, correct=True)
+    assert [(await wager.activate(hidden)).status for _ in range(2)] == ["activated", "duplicate"]
+    slots = (await wager.predict(name, {"x": 3}, top=2)).slots
+    assert slots is not None
+    assert (await wager.feedback(slots[1], reward=0.5)).reward == 0.5
+    good, bad = await wager.predict_batch(name, [{"context": {"x": 1}}, {"context": [1.0]}])
+    assert not isinstance(good, ProblemError)
+    assert isinstance(bad, InvalidInputError)
+    found, missing = await wager.feedback_batch(
+        [FeedbackItem(good.prediction_id, correct=True), FeedbackItem(f"{name}:none", correct=True)]
+    )
+    assert not isinstance(found, ProblemError)
+    assert isinstance(missing, problems.PredictionNotFoundError)
+    assert [each.round async for each in wager.rounds(name, page_size=2)] == [1, 2, 3]
+    assert (await wager.explain(name, {"x": 1})).rounds_seen == 3
+    assert name in {each.name async for each in wager.list_models(page_size=100)}
+    old = await wager.get_model(name)
+    changed = await wager.change_model(old, {"labels": {"add": ["d"]}, "window_seconds": 60.0})
+    assert changed.labels == ("a", "b", "c", "d")
+    with pytest.raises(problems.PreconditionFailedError):
+        await wager.change_model(old, {"mode": "frozen"})
+    await wager.delete_model(name)
+    with pytest.raises(problems.ModelNotFoundError):
+        await wager.get_model(name)
+
+
+async def test_the_asynchronous_client_works_with_a_client_of_httpx(running: server.Wager, name: str) -> None:
+    """A user's httpx client reaches the service."""
+    async with (
+        httpx.AsyncClient(verify=False) as http,
+        AsyncWager(running.url, timeout=60.0, http_client=http) as client,
+    ):
+        await client.create_model(name, labels=["a", "b"])
+        prediction = await client.predict(name)
+        assert (await client.feedback(prediction, correct=True)).round == 1
+        assert [each.prediction_id async for each in client.rounds(name)] == [prediction.prediction_id]
+
+
+def test_the_examples_of_the_readme_run(
+    running: server.Wager, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each block of Python runs as it is written, except for the address."""
+    monkeypatch.setenv("WAGER_BASE_URL", running.url)
+    blocks = re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL)
+    assert len(blocks) == 2
+    for block in blocks:
+        exec(compile(block.replace("http://127.0.0.1:8000", running.url), str(README), "exec"), {})
+    printed = capsys.readouterr().out.splitlines()
+    assert re.fullmatch(r"(sports|politics|science) 0\.3{15,}\d*", printed[0])
+    assert printed[1] == "model-not-found model"
+
+
+@pytest.mark.slow
+def test_nothing_is_lost_or_doubled_when_processes_are_killed(tmp_path: Path, name: str) -> None:
+    """A worker and the store are killed during a stream: each prediction's feedback is exactly one round."""
+    n, rewards = 400, {}
+    with (
+        server.serve(tmp_path, workers=2) as service,
+        Wager(service.url, timeout=60.0, max_retries=100) as client,
+        FeedbackQueue(client, batch=20) as feedback,
+    ):
+        client.create_model(name, labels=["a", "b"])
+        victims = {100: service.worker_pids()[0], 200: service.store_pid()}
+        for i in range(n):
+            if i in victims:
+                os.kill(victims[i], signal.SIGKILL)
+            prediction = client.predict(name)
+            rewards[prediction.prediction_id] = i % 5 / 4
+            feedback.put(prediction, reward=i % 5 / 4)
+        assert feedback.flush(60.0)
+        report = feedback.report()
+        rounds = {each.prediction_id: each.reward for each in client.rounds(name)}
+        assert client.get_model(name).rounds_seen == n
+    assert len(rewards) == n
+    assert rounds == rewards
+    assert report.recorded + report.duplicates == n
+    assert (report.lost, report.pending) == (0, 0)
+    assert client.counts.retries > 0
+    assert Counter(rounds.values()) == Counter(rewards.values())
+
+
+@pytest.mark.slow
+def test_a_stopped_service_is_survived(tmp_path: Path, name: str) -> None:
+    """While the service is stopped, defaults answer and feedback waits; after its restart, everything arrives once."""
+    client, kept = Wager("http://127.0.0.1:1", timeout=60.0), []
+    with server.serve(tmp_path) as service:
+        client = client.with_options(base_url=service.url)
+        client.create_model(name, labels=["a", "b"])
+        kept += [client.predict(name) for _ in range(20)]
+    queue = FeedbackQueue(client, spool=tmp_path / "feedback.jsonl")
+    away = client.with_options(timeout=0.2, max_retries=0)
+    for i, prediction in enumerate(kept):
+        queue.put(prediction, correct=i % 2 == 0)
+        queue.put(away.predict(name, default="a"), correct=True)
+    first = queue.close(timeout=0.0)
+    assert (first.pending, first.ignored, first.lost) == (20, 20, 0)
+    with server.serve(tmp_path) as service:
+        again = client.with_options(base_url=service.url)
+        with FeedbackQueue(again, spool=tmp_path / "feedback.jsonl") as queue:
+            assert queue.flush(60.0)
+        assert queue.report().recorded == 20
+        assert [each.prediction_id for each in again.rounds(name)] == [each.prediction_id for each in kept]
+        assert again.get_model(name).predictions == 20
+    client.close()
+
+
+class Switch(httpx2.AsyncBaseTransport):
+    """A transport to a service that a test can take away."""
+
+    def __init__(self, client: httpx2.AsyncClient) -> None:
+        self._client = client
+        self.away = False
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        """Pass the request on, or fail."""
+        if self.away:
+            raise httpx2.ConnectError("refused")
+        return await self._client._transport.handle_async_request(request)
+
+
+async def test_an_outage_loses_nothing_and_doubles_nothing(
+    client: httpx2.AsyncClient, tmp_path: Path, name: str
+) -> None:
+    """While the service is away, defaults answer and feedback waits, also over a restart of the caller."""
+    service, file = Switch(client), tmp_path / "feedback.jsonl"
+    wager = AsyncWager("http://worker", backoff=0.0, http_client=httpx2.AsyncClient(transport=service))
+    await wager.create_model(name, labels=["a", "b"])
+    kept = [await wager.predict(name) for _ in range(20)]
+    queue = AsyncFeedbackQueue(wager, spool=file)
+    service.away = True
+    for prediction in kept:
+        queue.put(prediction, correct=True)
+        queue.put(await wager.predict(name, default="a"), correct=True)
+    first = await queue.close(timeout=0.0)
+    assert (first.pending, first.ignored, first.lost, wager.counts.defaults) == (20, 20, 0, 20)
+    service.away = False
+    async with AsyncFeedbackQueue(wager, spool=file) as again:
+        again.put(kept[0], correct=True)
+        assert await again.flush(60.0)
+    report = again.report()
+    assert (report.recorded, report.duplicates, report.lost) == (20, 1, 0)
+    assert [each.prediction_id async for each in wager.rounds(name)] == [each.prediction_id for each in kept]
+    assert (await wager.get_model(name)).predictions == 20

@@ -1,0 +1,266 @@
+"""The laws of feedback queues: nothing is lost without a count, and every count is true."""
+
+import asyncio
+import time
+from pathlib import Path
+
+import httpx2
+import pytest
+
+from tests.client.doubles import Memory, Scripted, async_client_of, client_of, problem
+from tests.servers import wait_until
+from wager_client import AsyncFeedbackQueue, FeedbackItem, FeedbackQueue, Prediction
+from wager_client.errors import problem_of
+from wager_client.outbox import Outbox
+from wager_client.results import Feedback
+from wager_client.spool import Spool
+
+FAILURES: list[str | int] = ["lost", "lost answer", 503, "lost answer", "", 500, "lost", ""]
+
+
+def item(n: int) -> FeedbackItem:
+    """Return feedback for the prediction of a number."""
+    return FeedbackItem(f"m:{n}", correct=True)
+
+
+def refusal(slug: str, status: int = 409) -> Exception:
+    """Return the problem of an item."""
+    return problem_of(status, {"type": f"urn:wager:problem:{slug}"})
+
+
+def ids(items: list[FeedbackItem]) -> list[str | None]:
+    """Return the ids of items."""
+    return [each.prediction_id for each in items]
+
+
+@pytest.mark.parametrize(
+    ("drop", "kept", "lost"), [("oldest", ["m:2", "m:3"], "m:1"), ("newest", ["m:1", "m:2"], "m:3")]
+)
+def test_a_full_queue_drops_by_its_rule(drop: str, kept: list[str], lost: str) -> None:
+    """The oldest or the newest goes, is counted, and is reported to the callback."""
+    dropped: list[tuple[str | None, str]] = []
+    box = Outbox(2, 10, drop, lambda each, why: dropped.append((each.prediction_id, why)))  # type: ignore[arg-type]
+    added = [box.add(item(n)) for n in (1, 2, 3)]
+    box.call_back()
+    assert added == [True, True, drop == "oldest"]
+    assert dropped == [(lost, "full")]
+    assert ids(box.take()) == kept
+    assert (box.report().dropped, box.report().pending) == (1, 2)
+
+
+def test_what_is_on_its_way_is_not_dropped() -> None:
+    """While everything in the queue is in a request, the newest goes, whatever the rule."""
+    box = Outbox(1, 1, "oldest")
+    box.add(item(1))
+    box.take()
+    assert not box.add(item(2))
+    box.settle([Feedback("m:1", "recorded")])
+    assert (box.report().recorded, box.report().dropped) == (1, 1)
+
+
+def test_each_result_has_its_count() -> None:
+    """Recorded, duplicate, conflict, too late, refused; failures of the service stay, in order."""
+    box = Outbox(10, 10, "oldest")
+    for n in range(8):
+        box.add(item(n))
+    box.add(FeedbackItem(None))
+    box.take()
+    results = [
+        Feedback("m:0", "recorded"),
+        Feedback("m:1", "duplicate"),
+        refusal("feedback-conflict"),
+        refusal("prediction-expired", 404),
+        refusal("reward-not-accepted", 422),
+        refusal("store-unavailable", 503),
+        refusal("model-not-found", 404),
+        refusal("store-full", 507),
+    ]
+    assert box.settle(results)  # type: ignore[arg-type]
+    found = box.report()
+    assert (found.recorded, found.duplicates, found.conflicts, found.expired, found.refused) == (1, 1, 1, 2, 1)
+    assert (found.ignored, found.pending, found.lost) == (1, 2, 4)
+    assert found.last_error is not None
+    assert "store-full" in found.last_error
+    assert ids(box.take()) == ["m:5", "m:7"]
+
+
+def test_a_refused_batch_is_split_until_the_item_is_found() -> None:
+    """If the service refuses a whole request, halves are sent, and only an item alone is refused."""
+    box = Outbox(10, 8, "oldest")
+    for n in range(8):
+        box.add(item(n))
+    sizes = []
+    while box.has_waiting:
+        taken = box.take()
+        sizes.append(len(taken))
+        if "m:5" in ids(taken):
+            box.shrink(refusal("body-too-large", 413))  # type: ignore[arg-type]
+        else:
+            box.settle([Feedback(each.prediction_id, "recorded") for each in taken])
+    assert sizes[:3] == [8, 4, 4]
+    assert (box.report().recorded, box.report().refused) == (7, 1)
+
+
+def test_values_that_json_lacks_are_refused_before_they_are_in_the_queue() -> None:
+    """NaN raises in `put`, not in the thread."""
+    with FeedbackQueue(client_of(Memory())) as queue:
+        with pytest.raises(ValueError, match="JSON"):
+            queue.put("m:1", reward=float("nan"))
+        assert queue.report().pending == 0
+
+
+def test_everything_arrives_once_through_failures() -> None:
+    """Lost requests, lost answers and errors of the service lose nothing, and the duplicates are counted."""
+    service = Memory(FAILURES)
+    with FeedbackQueue(client_of(service), batch=7) as queue:
+        for n in range(100):
+            assert queue.put(f"m:{n}", correct=n % 2 == 0)
+        assert queue.flush(30.0)
+        found = queue.report()
+    assert len(service.rounds) == 100
+    assert found.recorded + found.duplicates == 100
+    assert found.duplicates >= 1
+    assert (found.lost, found.pending, found.last_error) == (0, 0, None)
+
+
+async def test_everything_arrives_once_with_asyncio() -> None:
+    """As above, for the asynchronous queue."""
+    service = Memory(FAILURES)
+    async with AsyncFeedbackQueue(async_client_of(service), batch=7) as queue:
+        for n in range(100):
+            assert queue.put(f"m:{n}", correct=n % 2 == 0)
+        assert await queue.flush(30.0)
+        found = queue.report()
+    assert len(service.rounds) == 100
+    assert found.recorded + found.duplicates == 100
+    assert (found.lost, found.pending, found.last_error) == (0, 0, None)
+
+
+def test_feedback_for_default_answers_is_never_sent() -> None:
+    """It is counted as ignored."""
+    service = Memory()
+    with FeedbackQueue(client_of(service)) as queue:
+        assert not queue.put(Prediction(None, "m", "a", is_default=True), correct=True)
+    assert service.requests == 0
+    assert queue.report().ignored == 1
+
+
+def test_closing_while_the_service_is_away_reports_what_is_dropped() -> None:
+    """`close` returns within its timeout; what is left is dropped, counted, and given to the callback."""
+    lost: list[str] = []
+    queue = FeedbackQueue(client_of(Scripted(httpx2.ConnectError("refused"))), on_drop=lambda _, why: lost.append(why))
+    for n in range(5):
+        queue.put(f"m:{n}", correct=True)
+    started = time.monotonic()
+    found = queue.close(timeout=0.1)
+    assert time.monotonic() - started < 5.0
+    assert (found.dropped, found.pending, lost) == (5, 0, ["closed"] * 5)
+    assert found.last_error is not None
+    assert "refused" in found.last_error
+    assert queue.close() == found
+    with pytest.raises(RuntimeError, match="closed"):
+        queue.put("m:9", correct=True)
+
+
+async def test_the_asynchronous_queue_closes_while_the_service_is_away() -> None:
+    """As above, for the asynchronous queue."""
+    queue = AsyncFeedbackQueue(async_client_of(Scripted(httpx2.ConnectError("refused"))))
+    queue.put("m:1", correct=True)
+    await asyncio.sleep(0)
+    found = await queue.close(timeout=0.1)
+    assert (found.dropped, found.pending) == (1, 0)
+    assert await queue.close() == found
+
+
+def test_a_wrong_key_waits_for_a_right_one() -> None:
+    """A refusal of the caller, not of the items, loses nothing: the key may be replaced."""
+    memory = Memory()
+    keys = ["wrong"]
+    wrong = Scripted(problem(401, "invalid-api-key"))
+    queue = FeedbackQueue(client_of(lambda request: wrong(request) if keys else memory(request)))
+    queue.put("m:1", correct=True)
+    wait_until(lambda: "invalid-api-key" in (queue.report().last_error or ""))
+    keys.clear()
+    assert queue.flush(30.0)
+    assert len(memory.rounds) == 1
+    queue.close()
+
+
+def test_a_failing_callback_does_not_end_the_queue(caplog: pytest.LogCaptureFixture) -> None:
+    """Its error is logged."""
+
+    def fail(*_: object) -> None:
+        raise ZeroDivisionError
+
+    with FeedbackQueue(client_of(Memory()), on_drop=fail) as queue:
+        queue.put("m:1", correct=True)
+        queue.put("m:1", correct=False)
+        assert queue.flush()
+        queue.put("m:2", correct=True)
+        assert queue.flush()
+    assert queue.report().conflicts == 1
+    assert "on_drop failed" in caplog.text
+
+
+def test_a_file_remembers_the_queue(tmp_path: Path) -> None:
+    """A queue on the file of a closed one continues it, and an empty queue leaves no file."""
+    path, memory = tmp_path / "feedback.jsonl", Memory()
+    first = FeedbackQueue(client_of(Scripted(httpx2.ConnectError("refused"))), spool=path)
+    for n in range(5):
+        first.put(f"m:{n}", reward=n / 4)
+    assert first.close(timeout=0.0).pending == 5
+    with FeedbackQueue(client_of(memory), spool=path) as second:
+        assert second.flush(30.0)
+        assert second.report().recorded == 5
+    assert [each["reward"] for each in memory.rounds.values()] == [0.0, 0.25, 0.5, 0.75, 1.0]
+    assert not path.exists()
+
+
+def test_a_killed_process_loses_nothing_in_the_file(tmp_path: Path) -> None:
+    """Lines that are complete count, a torn last one does not, and done entries stay done."""
+    path = tmp_path / "feedback.jsonl"
+    spool = Spool(path)
+    box = Outbox(10, 2, "oldest", record=spool)
+    for n in range(4):
+        box.add(item(n))
+    box.take()
+    box.settle([Feedback("m:0", "recorded"), Feedback("m:1", "recorded")])
+    killed = path.read_bytes() + b'{"number": 5, "predic'
+    spool.close()
+    path.write_bytes(killed)
+    again = Spool(path, fsync=True)
+    assert [entry.item for entry in again.restore()] == [item(2), item(3)]
+    assert [entry.number for entry in again.restore()] == [3, 4]
+    again.close()
+
+
+def test_one_queue_at_a_time_uses_a_file(tmp_path: Path) -> None:
+    """A second queue on the file is refused, as both would send everything."""
+    path = tmp_path / "feedback.jsonl"
+    spool = Spool(path)
+    with pytest.raises(OSError, match="another queue"):
+        Spool(path)
+    spool.close()
+    Spool(path).close()
+
+
+def test_a_file_of_another_format_is_refused_with_its_line(tmp_path: Path) -> None:
+    """Nothing of it is sent, and it stays as it is."""
+    path = tmp_path / "feedback.jsonl"
+    path.write_text('{"number": 1, "prediction_id": "m:1", "correct": true}\n{"answer": 42}\n')
+    with pytest.raises(ValueError, match="line 2"):
+        Spool(path)
+    assert path.read_text().endswith('{"answer": 42}\n')
+
+
+def test_the_file_stays_small(tmp_path: Path) -> None:
+    """The file is written anew when most of its lines are done."""
+    path = tmp_path / "feedback.jsonl"
+    spool = Spool(path)
+    box = Outbox(10, 10, "oldest", record=spool)
+    for n in range(11_000):
+        box.add(item(n))
+        if n % 10 == 9:
+            box.settle([Feedback(each.prediction_id, "recorded") for each in box.take()])
+    assert path.stat().st_size < 200_000
+    spool.close()

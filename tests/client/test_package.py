@@ -1,0 +1,73 @@
+"""The laws of the distribution: it needs nothing of the service, and has a class for each problem."""
+
+import ast
+import subprocess
+import sys
+import tomllib
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from service.api.responses.problem_types import every_kind
+from tests.architecture import sizes
+from tests.architecture.modules import ROOT, SourceTree
+from tests.client.problem_classes import PATH, text
+from wager_client import problems
+from wager_client.errors import ProblemError, problem_of
+
+CLIENT = ROOT / "client"
+TREE = SourceTree(CLIENT, ("wager_client",))
+
+
+def test_every_problem_type_has_a_class() -> None:
+    """The classes are those of the service's table; `python -m tests.client.problem_classes` writes them."""
+    assert PATH.read_text() == text()
+    for kind in every_kind():
+        error = problem_of(kind.status, {"type": f"urn:wager:problem:{kind.slug}"})
+        assert type(error) is ProblemError.of_slug[kind.slug]
+        assert getattr(problems, type(error).__name__) is type(error)
+
+
+def test_the_client_imports_httpx2_only() -> None:
+    """No module imports the service, the learners, or a library that the distribution does not declare."""
+    declared = tomllib.loads((CLIENT / "pyproject.toml").read_text())["project"]["dependencies"]
+    assert [each.partition(">")[0] for each in declared] == ["httpx2"]
+    names = {each.target.partition(".")[0] for each in TREE.imports}
+    assert names - set(sys.stdlib_module_names) == {"wager_client", "httpx2"}
+
+
+def test_the_code_follows_the_house_rules() -> None:
+    """Files and functions are short, and public definitions have docstrings; the written file may be long."""
+    assert sizes.long_files(TREE, ("wager_client/problem_types.py",)) == []
+    assert sizes.long_functions(TREE) == []
+    assert [each for each in sizes.undocumented(TREE) if "id_of" not in each] == []  # its overloads have none
+
+
+def test_every_public_name_is_exported() -> None:
+    """`__all__` has each name that the package imports."""
+    tree = ast.parse((CLIENT / "wager_client" / "__init__.py").read_text())
+    imported = {a.asname or a.name for node in tree.body if isinstance(node, ast.ImportFrom) for a in node.names}
+    (listed,) = [n for n in tree.body if isinstance(n, ast.Assign) and ast.unparse(n.targets[0]) == "__all__"]
+    assert set(ast.literal_eval(listed.value)) == imported
+
+
+def test_the_wheel_works_without_the_service(tmp_path: Path) -> None:
+    """The wheel has the package, its types and its licence, and can be imported where the service is not."""
+    wheel = pytest.importorskip("hatchling.builders.wheel")
+    built = Path(next(wheel.WheelBuilder(str(CLIENT)).build(directory=str(tmp_path), versions=["standard"])))
+    with zipfile.ZipFile(built) as archive:
+        names = set(archive.namelist())
+        archive.extractall(tmp_path / "installed")
+    assert {"wager_client/__init__.py", "wager_client/py.typed"} <= names
+    assert {name.partition("/")[0] for name in names if ".dist-info" not in name} == {"wager_client"}
+    assert any(name.endswith("licenses/LICENSE") for name in names)
+    code = (
+        "import sys; sys.path[:0] = [sys.argv[1]]\n"
+        "import wager_client\n"
+        "assert wager_client.__file__.startswith(sys.argv[1])\n"
+        "sys.exit(str({'service', 'learners', 'numpy', 'pydantic'} & set(sys.modules) or ''))"
+    )
+    command = [sys.executable, "-P", "-c", code, str(tmp_path / "installed")]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.stderr.strip() == ""
