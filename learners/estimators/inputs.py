@@ -71,14 +71,14 @@ def _names(X: Any) -> tuple[str, ...] | None:
 def _numbers(array: npt.NDArray[Any], names: tuple[str, ...] | None) -> FloatArray:
     """Return an array (n, d) as float64, new and in C order."""
     if array.dtype == object:
-        array = _converted(array, names)
+        array = _of_objects(array, names)
     _check_dtype(array.dtype, "X")
     numbers: FloatArray = np.array(array, np.float64, order="C")
     _check_finite(numbers)
     return numbers
 
 
-def _converted(array: npt.NDArray[Any], names: tuple[str, ...] | None) -> FloatArray:
+def _of_objects(array: npt.NDArray[Any], names: tuple[str, ...] | None) -> FloatArray:
     """Convert an array of Python objects, column by column, so that an error can name the column."""
     numbers = np.empty(array.shape)
     for j in range(array.shape[1]):

@@ -111,8 +111,9 @@ def _features_of(choice: Choice, chosen: type[Any]) -> tuple[NormPolicy, bool]:
 
 def _problem(n_labels: int, n_features: int, norm_bound: float) -> Problem:
     try:
-        return Problem(n_labels, n_features, float(norm_bound))
-    except (pydantic.ValidationError, TypeError, ValueError) as error:
+        number = float(norm_bound) if isinstance(norm_bound, int | float | np.number) else norm_bound
+        return Problem(n_labels, n_features, number)
+    except pydantic.ValidationError as error:
         raise ValueError(f"norm_bound: got {norm_bound!r}; must be a number from 1e-6 to 1e6") from error
 
 
