@@ -35,6 +35,10 @@ ROOMS: dict[str, str] = {
     "learners.evaluation": (
         f"{_MACHINERY} learners.actions learners.mathematics learners.algorithms learners.answers learners.registry"
     ),
+    "learners.estimators": (
+        f"{_GROUND} learners.context_checks learners.evaluation learners.mathematics learners.new_models "
+        "learners.registry"
+    ),
     "learners.__main__": "learners.registry",
     # service: vocabulary and shared helpers
     "service": "",
@@ -111,7 +115,7 @@ ROOMS: dict[str, str] = {
     "service.load": "service.load.timing service.load.http service.processes service.wording",
     "service.commands": (
         "service service.errors service.wording service.schemas service.processes service.settings service.app "
-        "service.load service.access "
+        "service.load service.access service.contexts learners.base learners.estimators learners.evaluation "
         "service.catalogue service.observability service.api.responses service.store.redis service.store.embedded"
     ),
     "service.__main__": "service.commands",
@@ -145,6 +149,10 @@ LIBRARIES: dict[str, str] = {
     "uvloop": "service.load",
     "typer": "service.commands service.load.command",
     "rich": "service.commands service.load",
+    "joblib": "learners.estimators.compare service.commands.tools",
+    "matplotlib": "learners.estimators.plots",
+    "pyarrow": "service.commands.tools",
+    "sklearn": "learners.estimators.parameters",
     "httpx2": "service.commands.demo service.commands.tools",
 }
 """The modules and rooms that may import each third-party library."""
@@ -153,7 +161,7 @@ _TOP = "service.app service.commands service.environment service.load service.pr
 _EMBEDDED = "service.store.embedded"
 
 WORLD: dict[str, str] = {
-    "time": f"{_TOP} {_EMBEDDED}",
+    "time": f"{_TOP} {_EMBEDDED} learners.estimators.compare",
     "os": f"{_TOP} {_EMBEDDED} service.observability.http_metrics service.observability.tracing learners.kernels",
     "random": _TOP,
     "secrets": _TOP,

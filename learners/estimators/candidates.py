@@ -1,0 +1,101 @@
+"""The learners of a comparison, and the settings that it tries."""
+
+import itertools
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+from learners.estimators.fitted import Fitted
+from learners.estimators.setup import Choice, class_of
+from learners.registry import current_name
+
+
+class Candidate(NamedTuple):
+    """A learner with settings, under a name."""
+
+    name: str
+    choice: Choice
+
+
+DEFAULT_LEARNERS = ("fastcb", "squarecb", "epsilon-greedy-ridge", "gaptron", "soba-diagonal", "bandit-perceptrons")
+"""The learners of a comparison that names none: those with the lowest errors in RESULTS.md that learn from the bit at a
+cost that is linear in the features, and ridge regression."""
+
+_GRIDS: dict[str, tuple[dict[str, list[Any]], ...]] = {
+    "fastcb": ({"gap_scale": [4.0, 8.0, 16.0], "learning_rate": [16.0, 32.0, 64.0]},),
+    "squarecb": ({"gap_scale": [2.0, 8.0, 16.0], "learning_rate": [0.5, 1.5]},),
+    "epsilon-greedy-ridge": ({"exploration": [0.005, 0.02, 0.1], "regularization": [0.1]},),
+    "gaptron": ({"loss": ["logistic", "hinge"], "exploration": [0.02, 0.1], "eta_scale": [1.0, 3.0]},),
+    "soba-diagonal": ({"exploration": [0.02, 0.1, "adaptive"], "regularization": [0.1, 1.0]},),
+    "soba": ({"exploration": [0.02, 0.1, "adaptive"]},),
+    "soba-low-rank": ({"exploration": [0.02, 0.1]},),
+    "pnewtron": ({"exploration": [0.02, 0.1], "radius": [1.0, 10.0]},),
+    "banditron": ({"exploration": [0.005, 0.02, 0.1]},),
+    "bandit-perceptrons": ({"use_known_label": [False]},),
+    "fenchel-young": ({"learning_rate": ["parameter-free", 1.0, 10.0]},),
+    "folklore": ({"comparator_bound": [100.0]},),
+}
+"""Settings to try besides the defaults: the values of benchmarks/papers/tuning.py that were best on some stream."""
+
+
+def candidates_of(learners: Iterable[Any]) -> list[Candidate]:
+    """Return the candidates of a comparison, with different names.
+
+    Args:
+        learners: names, dictionaries with `algorithm` and hyperparameters, or estimators.
+
+    Raises:
+        ValueError: if there is none, if one is unknown or of another type, or if two are the same.
+    """
+    if isinstance(learners, str | Mapping | Fitted):
+        learners = [learners]
+    found = [_candidate(one) for one in learners]
+    if not found:
+        raise ValueError("learners: at least one is needed")
+    names = [one.name for one in found]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise ValueError(f"learners: {twice[0]} occurs twice")
+    return found
+
+
+def _candidate(given: Any) -> Candidate:
+    if isinstance(given, Candidate):
+        return given
+    if isinstance(given, str):
+        choice = Choice(given)
+    elif isinstance(given, Fitted):
+        parameters = given.get_params()
+        parameters.pop("random_state")
+        choice = Choice(**parameters)
+    elif isinstance(given, Mapping) and "algorithm" in given:
+        settings = {str(name): value for name, value in given.items() if name != "algorithm"}
+        choice = Choice(given["algorithm"], settings)
+    else:
+        raise ValueError(f"learners: got {given!r}; must be a name, a dictionary with 'algorithm', or an estimator")
+    class_of(choice.algorithm)
+    return Candidate(name_of(choice), choice)
+
+
+def name_of(choice: Choice) -> str:
+    """Return the algorithm with the settings that are given, such as `gaptron loss=hinge`."""
+    given = dict(choice.hyperparameters or {})
+    defaults = {"norm": "default", "norm_bound": 1.0, "intercept": "default"}
+    given |= {name: getattr(choice, name) for name, value in defaults.items() if getattr(choice, name) != value}
+    return " ".join([current_name(choice.algorithm), *(f"{name}={_shown(value)}" for name, value in given.items())])
+
+
+def _shown(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, default=str)
+
+
+def settings_of(candidate: Candidate) -> list[Candidate]:
+    """Return the candidate, and the same learner with each setting to try that the candidate leaves at its default."""
+    given = dict(candidate.choice.hyperparameters or {})
+    found = {candidate.name: candidate}
+    for grid in _GRIDS.get(current_name(candidate.choice.algorithm), ()):
+        free = {name: values for name, values in grid.items() if name not in given}
+        for values in itertools.product(*free.values()):
+            choice = candidate.choice._replace(hyperparameters=given | dict(zip(free, values, strict=True)))
+            found.setdefault(name_of(choice), Candidate(name_of(choice), choice))
+    return list(found.values())

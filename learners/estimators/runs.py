@@ -1,0 +1,77 @@
+"""One run of a comparison: a learner on labelled examples, in the order and with the draws of a seed."""
+
+import json
+from collections.abc import Callable
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from learners.base import Contexts, IntArray
+from learners.estimators.candidates import Candidate
+from learners.estimators.inputs import take
+from learners.estimators.seeds import stream
+from learners.estimators.setup import set_up
+from learners.evaluation.comparison import Played, played
+from learners.evaluation.simulation import simulate
+
+Stage = Literal["selection", "measurement"]
+_STREAMS = {"selection": 1, "measurement": 0}
+_WARM_UP = 32  # rounds before the clock starts, which load or compile the kernels
+
+
+class Examples(NamedTuple):
+    """Labelled examples."""
+
+    contexts: Contexts  # n contexts, before preparation
+    labels: IntArray  # (n,), 0 … K-1
+    n_features: int
+    classes: tuple[str | int | bool | float, ...]  # the K labels
+
+    @property
+    def n(self) -> int:
+        """The number of examples."""
+        return len(self.labels)
+
+
+class Run(NamedTuple):
+    """The parameters of a run; they and the examples determine its mistakes."""
+
+    candidate: Candidate
+    stage: Stage  # runs that select settings and runs that measure them have different orders and draws
+    seed: int
+    rounds: int
+    random_state: int
+
+    @property
+    def key(self) -> str:
+        """A text that differs between any two runs."""
+        return json.dumps([self.candidate.choice, *self[1:]], default=str)
+
+
+def play(run: Run, examples: Examples, clock: Callable[[], float]) -> Played:
+    """Play a run. Each example occurs once before any occurs twice.
+
+    Args:
+        run: the parameters.
+        examples: the examples.
+        clock: seconds of a monotonic clock, such as `time.perf_counter`.
+
+    Raises:
+        ValueError: if the learner cannot take these examples.
+    """
+    seeds = (run.random_state, _STREAMS[run.stage], run.seed)
+    order, uniforms = _order(examples.n, run.rounds, seeds), stream(*seeds, 1).random(run.rounds)
+    setup = set_up(run.candidate.choice, len(examples.classes), examples.n_features)
+    contexts, truths = setup.prepared(take(examples.contexts, order)), examples.labels[order]
+    few = min(_WARM_UP, run.rounds)
+    simulate(setup.learner, contexts.rows(0, few), truths[:few], uniforms[:few])
+    started = clock()
+    simulation = simulate(setup.learner, contexts, truths, uniforms)
+    return played(simulation.mistakes, clock() - started)
+
+
+def _order(n: int, rounds: int, seeds: tuple[int, ...]) -> IntArray:
+    """Return the examples of the rounds, (rounds,): permutations of all, one after the other."""
+    rng = stream(*seeds, 0)
+    passes = [rng.permutation(n) for _ in range(-(-rounds // n))]
+    return np.concatenate(passes)[:rounds].astype(np.int64)

@@ -1,0 +1,137 @@
+"""Builds a learner and the preparation of its contexts, as the service does for a new model."""
+
+import dataclasses
+from collections.abc import Mapping
+from difflib import get_close_matches
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+import numpy as np
+import pydantic
+
+from learners.base import AnyLearner, Contexts, NormPolicy, Problem
+from learners.context_checks import check_contexts
+from learners.mathematics.preparation import Preparation, prepare
+from learners.new_models import check_new, check_state_size
+from learners.registry import LEARNERS, STRUCTURED_LEARNERS, current_name
+
+NormChoice: TypeAlias = NormPolicy | Literal["default"]
+InterceptChoice: TypeAlias = bool | Literal["default"]
+
+MAX_STATE_BYTES = 2**31
+"""Limit of a learner's state."""
+
+_NORMS = ("default", "none", "reject", "scale", "unit")
+
+
+class Choice(NamedTuple):
+    """A learner and how its contexts are prepared, before the problem is known."""
+
+    algorithm: str
+    hyperparameters: Mapping[str, Any] | None = None
+    norm: NormChoice = "default"
+    norm_bound: float = 1.0
+    intercept: InterceptChoice = "default"
+
+
+class Setup(NamedTuple):
+    """A learner for a problem, and how its contexts are prepared."""
+
+    learner: AnyLearner
+    preparation: Preparation
+
+    def prepared(self, contexts: Contexts) -> Contexts:
+        """Return contexts of d features as the learner sees them.
+
+        Raises:
+            ValueError: if the number of features differs, or if the norm policy is `reject` and a norm is too large.
+        """
+        check_contexts(contexts, self.preparation.n_features)
+        if self.preparation.policy == "reject":
+            self._check_norms(contexts)
+        return prepare(contexts, self.preparation)
+
+    def _check_norms(self, contexts: Contexts) -> None:
+        sizes = np.abs(contexts.values)
+        if self.learner.context_norm == "euclidean":
+            rows = np.repeat(np.arange(contexts.n), np.diff(contexts.starts))
+            sizes = np.sqrt(np.bincount(rows, sizes * sizes, contexts.n))
+        room = self.preparation.room
+        if sizes.size and sizes.max() > room * (1.0 + 1e-12):
+            raise ValueError(
+                f"X has a row with a norm of {sizes.max():.9g}; must be at most {room:.9g}, because norm is "
+                f"'reject' and norm_bound {self.preparation.bound:g}"
+            )
+
+
+def class_of(algorithm: str) -> type[Any]:
+    """Return the class of an algorithm that answers single labels.
+
+    Raises:
+        ValueError: if there is none of this name.
+    """
+    name = current_name(algorithm) if isinstance(algorithm, str) else algorithm
+    if name in STRUCTURED_LEARNERS:
+        raise ValueError(f"algorithm {name!r} answers sets or rankings; must answer a single label")
+    if name not in LEARNERS:
+        near = get_close_matches(str(name), LEARNERS, 1)
+        hint = f"did you mean {near[0]!r}? " if near else ""
+        raise ValueError(f"unknown algorithm {algorithm!r}; {hint}known algorithms: {', '.join(sorted(LEARNERS))}")
+    return LEARNERS[name]
+
+
+def set_up(choice: Choice, n_labels: int, n_features: int) -> Setup:
+    """Return the learner for K labels and d features; missing settings are the service's defaults.
+
+    Raises:
+        ValueError: if a setting is unknown or invalid, or if the state would be too large.
+    """
+    chosen = class_of(choice.algorithm)
+    policy, intercept = _features_of(choice, chosen)
+    problem = _problem(n_labels, n_features + intercept, choice.norm_bound)
+    hyperparameters = dict(choice.hyperparameters or {})
+    _check_names(choice.algorithm, hyperparameters, chosen)
+    learner = _validated(chosen, problem, hyperparameters)
+    check_state_size(learner, MAX_STATE_BYTES)
+    return Setup(learner, Preparation(policy, float(choice.norm_bound), intercept, n_features))
+
+
+def _features_of(choice: Choice, chosen: type[Any]) -> tuple[NormPolicy, bool]:
+    if choice.norm not in _NORMS:
+        raise ValueError(f"norm: got {choice.norm!r}; must be one of {', '.join(_NORMS)}")
+    if choice.intercept != "default" and not isinstance(choice.intercept, bool | np.bool_):
+        raise ValueError(f"intercept: got {choice.intercept!r}; must be True, False or 'default'")
+    policy = chosen.norm_policy if choice.norm == "default" else choice.norm
+    intercept = chosen.intercept if choice.intercept == "default" else bool(choice.intercept)
+    if intercept and not chosen.intercept:
+        raise ValueError(f"intercept: must be False, as a constant would be one more expert of {chosen.algorithm}")
+    if chosen.context_norm == "maximum" and not choice.norm_bound <= 1.0:
+        raise ValueError(f"norm_bound: got {choice.norm_bound!r}; must be at most 1 for {chosen.algorithm}")
+    return policy, intercept
+
+
+def _problem(n_labels: int, n_features: int, norm_bound: float) -> Problem:
+    try:
+        number = float(norm_bound) if isinstance(norm_bound, int | float | np.number) else norm_bound
+        return Problem(n_labels, n_features, number)
+    except pydantic.ValidationError as error:
+        raise ValueError(f"norm_bound: got {norm_bound!r}; must be a number from 1e-6 to 1e6") from error
+
+
+def _check_names(algorithm: str, hyperparameters: Mapping[str, Any], chosen: type[Any]) -> None:
+    known = sorted({field.name for field in dataclasses.fields(chosen)} - {"problem"})
+    unknown = sorted(set(map(str, hyperparameters)) - set(known))
+    if unknown:
+        listed = f"its hyperparameters are {', '.join(known)}" if known else "it has none"
+        raise ValueError(f"{algorithm} does not have the hyperparameter {unknown[0]!r}; {listed}")
+
+
+def _validated(chosen: type[Any], problem: Problem, hyperparameters: dict[str, Any]) -> AnyLearner:
+    try:
+        learner: AnyLearner = chosen(problem=problem, **hyperparameters)
+        check_new(learner)
+    except pydantic.ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        where = str(first["loc"][0]) if first["loc"] else chosen.algorithm
+        given = f"got {hyperparameters[where]!r}; " if where in hyperparameters else ""
+        raise ValueError(f"{where}: {given}{first['msg']}") from error
+    return learner

@@ -1,0 +1,171 @@
+"""The statistics of a comparison: errors of several learners on the same rounds, with intervals of their differences.
+
+Every learner plays the same seeds. A seed decides the order of the examples and the uniform numbers of the draws, so
+the difference of two learners at a seed has less variance than either error. Intervals are Student's over the seeds.
+They cover the variation of order and draws, for these examples.
+"""
+
+import math
+from collections.abc import Sequence
+from statistics import NormalDist, median
+from typing import NamedTuple
+
+import numpy as np
+
+from learners.base import BoolArray, IntArray
+
+LEVEL = 0.95
+"""The confidence level of all intervals."""
+
+_POINTS = 60
+
+
+class Played(NamedTuple):
+    """One learner at one seed."""
+
+    rounds: list[int]  # checkpoints, ascending, about evenly spaced on a logarithmic scale; the last is T
+    mistakes: list[int]  # mistakes in the rounds up to each checkpoint
+    seconds: float  # playing time
+
+    @property
+    def error(self) -> float:
+        """The share of mistakes in all rounds."""
+        return self.mistakes[-1] / self.rounds[-1]
+
+    @property
+    def late_error(self) -> float:
+        """The share of mistakes in the last quarter of the rounds."""
+        start = three_quarters(self.rounds[-1])
+        before = self.mistakes[self.rounds.index(start)]
+        return (self.mistakes[-1] - before) / (self.rounds[-1] - start)
+
+
+class Entrant(NamedTuple):
+    """A learner with its settings, and its result at each seed."""
+
+    name: str
+    runs: tuple[Played, ...]
+    needs_true_label: bool = False
+
+
+class Estimate(NamedTuple):
+    """A mean over seeds with its interval; error and interval are None with a single seed."""
+
+    mean: float
+    error: float | None  # standard error
+    low: float | None
+    high: float | None
+
+
+class Standing(NamedTuple):
+    """A learner in the table."""
+
+    name: str
+    error: Estimate  # in all rounds
+    late_error: Estimate  # in the last quarter
+    behind: Estimate | None  # its error minus that of the best one; None for the best
+    tied: bool  # whether it cannot be distinguished from the best one
+    rounds_per_second: float  # the median over seeds
+    needs_true_label: bool
+
+
+def three_quarters(rounds: int) -> int:
+    """Return the number of rounds before the last quarter."""
+    return rounds - max(1, rounds // 4)
+
+
+def checkpoints(rounds: int) -> list[int]:
+    """Return at most 60 numbers of rounds from 1 to T, and the start of the last quarter (0 if T is 1)."""
+    spaced = np.unique(np.geomspace(1, rounds, _POINTS).round().astype(np.int64))
+    found: list[int] = np.union1d(spaced, [three_quarters(rounds), rounds]).tolist()
+    return found
+
+
+def played(mistakes: BoolArray, seconds: float) -> Played:
+    """Return the result of a run from the mistakes of its rounds, (T,)."""
+    points = checkpoints(len(mistakes))
+    totals: IntArray = np.concatenate([[0], np.cumsum(mistakes)]).astype(np.int64)
+    return Played(points, totals[points].tolist(), seconds)
+
+
+def estimate(values: Sequence[float], level: float = LEVEL) -> Estimate:
+    """Return the mean of independent values, its standard error, and Student's interval."""
+    n, mean = len(values), math.fsum(values) / len(values)
+    if n < 2:
+        return Estimate(mean, None, None, None)
+    variance = math.fsum((value - mean) ** 2 for value in values) / (n - 1)
+    error = math.sqrt(variance / n)
+    reach = student_quantile(level, n - 1) * error
+    return Estimate(mean, error, mean - reach, mean + reach)
+
+
+def standings(entrants: Sequence[Entrant], among: Sequence[str] | None = None) -> list[Standing]:
+    """Return the learners in order of their error in all rounds.
+
+    The best is chosen by the same runs that measure it, so the intervals of differences from it have the level
+    1 - 0.05 / m for m others (Bonferroni): together they hold with 95 %, whichever is the best.
+
+    Args:
+        entrants: the learners, all with the same seeds.
+        among: the names that may be the best; any if None.
+    """
+    ordered = sorted(entrants, key=_mean_error)
+    best = next((one for one in ordered if among is None or one.name in among), ordered[0])
+    level = 1.0 - (1.0 - LEVEL) / max(1, len(entrants) - 1)
+    return [_standing(one, best, level) for one in ordered]
+
+
+def _mean_error(entrant: Entrant) -> float:
+    return math.fsum(run.error for run in entrant.runs) / len(entrant.runs)
+
+
+def _standing(one: Entrant, best: Entrant, level: float) -> Standing:
+    behind = None
+    if one is not best:
+        pairs = zip(one.runs, best.runs, strict=True)
+        behind = estimate([run.error - other.error for run, other in pairs], level)
+    tied = behind is None or behind.low is None or behind.low <= 0.0 <= (behind.high or 0.0)
+    speed = median(run.rounds[-1] / max(run.seconds, 1e-9) for run in one.runs)
+    errors = estimate([run.error for run in one.runs]), estimate([run.late_error for run in one.runs])
+    return Standing(one.name, *errors, behind, tied, speed, one.needs_true_label)
+
+
+def curve(entrant: Entrant) -> list[tuple[int, Estimate]]:
+    """Return the learning curve: at each checkpoint, the share of mistakes so far, over the seeds."""
+    rounds = entrant.runs[0].rounds
+    shares = [[run.mistakes[i] / max(t, 1) for run in entrant.runs] for i, t in enumerate(rounds)]
+    return [(t, estimate(values)) for t, values in zip(rounds, shares, strict=True) if t > 0]
+
+
+def student_quantile(level: float, degrees: int) -> float:
+    """Return the t of the interval ±t of Student's distribution with a level. Relative error below 1e-5 from 1 degree.
+
+    G. W. Hill, "Algorithm 396: Student's t-quantiles", Communications of the ACM 13(10), 1970.
+
+    Args:
+        level: the probability within ±t, in (0, 1).
+        degrees: the degrees of freedom, n ≥ 1.
+    """
+    P, n = 1.0 - level, float(degrees)
+    if degrees == 1:
+        return math.cos(P * math.pi / 2.0) / math.sin(P * math.pi / 2.0)
+    if degrees == 2:
+        return math.sqrt(2.0 / (P * (2.0 - P)) - 2.0)
+    a = 1.0 / (n - 0.5)
+    b = 48.0 / (a * a)
+    c = ((20700.0 * a / b - 98.0) * a - 16.0) * a + 96.36
+    d = ((94.5 / (b + c) - 3.0) / b + 1.0) * math.sqrt(a * math.pi / 2.0) * n
+    y = (d * P) ** (2.0 / n)
+    if y > 0.05 + a:
+        x = NormalDist().inv_cdf(P / 2.0)
+        y = x * x
+        if degrees < 5:
+            c += 0.3 * (n - 4.5) * (x + 0.6)
+        c += (((0.05 * d * x - 5.0) * x - 7.0) * x - 2.0) * x + b
+        y = (((((0.4 * y + 6.3) * y + 36.0) * y + 94.5) / c - y - 3.0) / b + 1.0) * x
+        y = math.expm1(a * y * y)
+    else:
+        y = ((1.0 / (((n + 6.0) / (n * y) - 0.089 * d - 0.822) * (n + 2.0) * 3.0) + 0.5 / (n + 4.0)) * y - 1.0) * (
+            n + 1.0
+        ) / (n + 2.0) + 1.0 / y
+    return math.sqrt(n * y)

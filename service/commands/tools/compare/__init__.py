@@ -1,0 +1,1 @@
+"""The command `wager compare`: which learner to use for labelled data, with which settings, and why."""
