@@ -35,6 +35,7 @@ ROOMS: dict[str, str] = {
     "learners.evaluation": (
         f"{_MACHINERY} learners.actions learners.mathematics learners.algorithms learners.answers learners.registry"
     ),
+    "learners.evaluation.off_policy": (f"{_MACHINERY} learners.answers learners.evaluation learners.mathematics"),
     "learners.__main__": "learners.registry",
     # service: vocabulary and shared helpers
     "service": "",
