@@ -86,6 +86,9 @@ ROOMS: dict[str, str] = {
         f"{_WORDS} {_STORE} {_GROUND} learners.answers learners.registry service.access service.compute "
         "service.environment service.models service.replicas"
     ),
+    "service.evaluation": (
+        f"{_WORDS} {_STORE} {_GROUND} learners.answers learners.evaluation.off_policy service.compute service.models"
+    ),
     "service.observability": f"{_ERRORS} service.request_context service.store service.replicas",
     # the interface
     "service.api.responses": f"{_WORDS} service.compute service.per_item",
@@ -93,11 +96,12 @@ ROOMS: dict[str, str] = {
         f"{_WORDS} service.store service.store.access service.access service.observability service.api.responses"
     ),
     "service.api.resources": (
-        f"{_WORDS} service.store service.compute service.per_item service.catalogue service.rounds "
-        "service.observability service.api.responses service.api.middleware"
+        f"{_WORDS} service.store service.compute service.per_item service.catalogue service.evaluation "
+        "service.rounds service.observability service.api.responses service.api.middleware"
     ),
     "service.api": (
-        "service service.access service.environment service.catalogue service.rounds service.observability "
+        "service service.access service.environment service.catalogue service.evaluation service.rounds "
+        "service.observability "
         "service.api.responses service.api.middleware service.api.resources"
     ),
     # the top

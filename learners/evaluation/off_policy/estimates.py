@@ -133,7 +133,7 @@ def _estimate(name: str, top: FloatArray, bottom: FloatArray, level: float) -> E
 
 
 def _quotient(top: FloatArray, bottom: FloatArray) -> FloatArray:
-    return np.divide(top, bottom, out=np.full(len(top), np.nan), where=bottom > 0.0)
+    return np.asarray(np.divide(top, bottom, out=np.full(len(top), np.nan), where=bottom > 0.0))
 
 
 def _summary(name: str, values: FloatArray, level: float) -> Estimate:

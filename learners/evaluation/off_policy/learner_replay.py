@@ -37,7 +37,9 @@ class Replay(NamedTuple):
     state: Any  # after the last round
 
 
-def replay(learner: AnyLearner, rounds: LoggedRounds, state: Any = None, seed: int = 0) -> Replay:
+def replay(
+    learner: AnyLearner, rounds: LoggedRounds, state: Any = None, seed: int = 0, in_python: bool = False
+) -> Replay:
     """Return the distributions of a learner over n logged rounds. Rounds that a holdout answered are not folded.
 
     Args:
@@ -46,6 +48,8 @@ def replay(learner: AnyLearner, rounds: LoggedRounds, state: Any = None, seed: i
         state: the state to continue from, to read a log in parts; None for `learner.init()`. May be changed in place:
             use the returned one.
         seed: of the random numbers that some updates use.
+        in_python: whether to loop in Python, with the same result to the bit. It spares the compilation of the loop for
+            this learner, which takes longer than some 100,000 rounds in Python.
 
     Raises:
         InvalidArrayError: if the learner cannot learn from the rounds; the message names the field.
@@ -63,7 +67,7 @@ def replay(learner: AnyLearner, rounds: LoggedRounds, state: Any = None, seed: i
         uniforms(seed, 3, rounds.numbers),
     )
     result = Replay(np.empty((rounds.n, learner.problem.n_labels)), state)
-    if not isinstance(learner, CompiledLearner):
+    if in_python or not isinstance(learner, CompiledLearner):
         return _play(learner, log, result)
     state, contexts = learner.prepare(state, rounds.contexts)
     call_by_state(learner.state_type, learner.kernels)

@@ -1,10 +1,11 @@
 """Logged rounds, as evaluation needs them."""
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from learners.base import BoolArray, Contexts, FloatArray, IntArray, InvalidArrayError
+from learners.base import BoolArray, Contexts, FloatArray, IntArray, InvalidArrayError, every_label
 
 
 class LoggedRounds(NamedTuple):
@@ -28,7 +29,25 @@ class LoggedRounds(NamedTuple):
     def rows(self, start: int, stop: int) -> "LoggedRounds":
         """Return rounds start … stop - 1, as views."""
         columns: list[Any] = [column[start:stop] for column in self[:-1]]
-        return LoggedRounds(*columns, self.contexts.rows(start, stop))
+        columns.append(self.contexts.rows(start, stop))
+        return LoggedRounds(*columns)
+
+
+def no_contexts(n: int) -> Contexts:
+    """Return n contexts without entries."""
+    return Contexts.sparse(np.zeros(n, np.int64), np.empty(0, np.int64), [])
+
+
+def joined(parts: Sequence[LoggedRounds]) -> LoggedRounds:
+    """Return the rounds of parts in their order, without contexts. The parts agree whether every label is eligible."""
+    nothing = np.empty(0, np.int64)
+    none = (nothing, nothing, np.empty(0), np.empty(0), every_label(0), nothing, nothing.astype(np.bool_), nothing)
+    columns: list[Any] = [none, *[part[:-1] for part in parts if part.n]]
+    if len(columns) > 1:
+        columns.pop(0)
+    columns = [np.concatenate(column) for column in zip(*columns, strict=True)]
+    columns.append(no_contexts(sum(part.n for part in parts)))
+    return LoggedRounds(*columns)
 
 
 def check_logged(rounds: LoggedRounds, n_labels: int) -> None:

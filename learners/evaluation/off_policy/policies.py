@@ -14,7 +14,7 @@ class Policy(Protocol):
     def chances(self, rounds: LoggedRounds) -> FloatArray:
         """Return the probability with which the policy gives the logged answer of each round, (n,)."""
 
-    def expected(self, rounds: LoggedRounds, rewards: FloatArray) -> FloatArray:
+    def expected(self, rounds: LoggedRounds, rewards: FloatArray, /) -> FloatArray:
         """Return the mean over the policy's answers of predicted rewards (n, K): (n,)."""
 
 
@@ -35,12 +35,12 @@ class UniformChoice(NamedTuple):
 
     def chances(self, rounds: LoggedRounds) -> FloatArray:
         """See `Policy`."""
-        return 1.0 / rounds.counts
+        return np.asarray(1.0 / rounds.counts)
 
     def expected(self, rounds: LoggedRounds, rewards: FloatArray) -> FloatArray:
         """See `Policy`."""
         if rounds.eligible.shape[1] == 0:
-            return rewards.mean(axis=1)
+            return np.asarray(rewards.mean(axis=1))
         return np.asarray((rewards * rounds.eligible).sum(axis=1) / rounds.counts)
 
 
@@ -51,14 +51,14 @@ class ConstantLabel(NamedTuple):
 
     def chances(self, rounds: LoggedRounds) -> FloatArray:
         """See `Policy`."""
-        same = (rounds.labels == self.label).astype(np.float64)
+        same: FloatArray = (rounds.labels == self.label).astype(np.float64)
         if rounds.eligible.shape[1] == 0:
             return same
         return np.where(rounds.eligible[:, self.label], same, 1.0 / rounds.counts)
 
     def expected(self, rounds: LoggedRounds, rewards: FloatArray) -> FloatArray:
         """See `Policy`."""
-        own = rewards[:, self.label]
+        own: FloatArray = rewards[:, self.label]
         if rounds.eligible.shape[1] == 0:
             return own
         return np.where(rounds.eligible[:, self.label], own, UniformChoice().expected(rounds, rewards))
@@ -73,6 +73,20 @@ class GivenDistributions(NamedTuple):
         """See `Policy`."""
         return np.asarray(self.distributions[np.arange(rounds.n), rounds.labels])
 
-    def expected(self, rounds: LoggedRounds, rewards: FloatArray) -> FloatArray:
+    def expected(self, _rounds: LoggedRounds, rewards: FloatArray) -> FloatArray:
         """See `Policy`."""
         return np.asarray((self.distributions * rewards).sum(axis=1))
+
+
+class GivenChances(NamedTuple):
+    """The probability of the logged answer of each round, for evaluation without a reward model."""
+
+    given: FloatArray  # (n,)
+
+    def chances(self, _rounds: LoggedRounds) -> FloatArray:
+        """See `Policy`."""
+        return self.given
+
+    def expected(self, _rounds: LoggedRounds, _rewards: FloatArray) -> FloatArray:
+        """Return 0: predictions of other answers do not count."""
+        return np.zeros(len(self.given))

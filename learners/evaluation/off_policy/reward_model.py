@@ -32,7 +32,7 @@ class RewardProblem(NamedTuple):
     @property
     def uses_contexts(self) -> bool:
         """Whether the regressions have room for contexts."""
-        return 0 < self.n_features and self.n_labels * (self.n_features + 1) ** 2 <= _MOST_ENTRIES
+        return self.n_features > 0 and self.n_labels * (self.n_features + 1) ** 2 <= _MOST_ENTRIES
 
     @property
     def size(self) -> int:
@@ -41,7 +41,7 @@ class RewardProblem(NamedTuple):
 
     def blocks(self, numbers: IntArray) -> IntArray:
         """Return the block of each round, (n,), from 0."""
-        return np.frexp(np.maximum(numbers - self.first, 0) // FIRST_BLOCK)[1].astype(np.int64)
+        return np.asarray(np.frexp(np.maximum(numbers - self.first, 0) // FIRST_BLOCK)[1], np.int64)
 
 
 class Gram(NamedTuple):
@@ -99,7 +99,7 @@ class RewardModel:
         squares, products = np.zeros((*shape, problem.size)), np.zeros(shape)
         for block in sorted(sums.blocks):
             squares, products = squares + sums.blocks[block].squares, products + sums.blocks[block].products
-            fitted = np.linalg.solve(squares + penalty, products[:, :, None])[:, :, 0]
+            fitted = np.linalg.solve(squares + penalty, products[:, :, None])[:, :, 0].astype(np.float64)
             self._fitted.append((block, fitted))
 
     def predict(self, rounds: LoggedRounds) -> tuple[FloatArray, FloatArray]:

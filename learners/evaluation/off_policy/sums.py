@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from functools import reduce
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -39,6 +39,11 @@ class Terms(NamedTuple):
     certain: FloatArray  # (n,), 1 if the log gave its answer with certainty although it had a choice, else 0
     used: FloatArray  # (n,), 1 if the policy is evaluated on the round, else 0
 
+    def rows(self, start: int, stop: int) -> "Terms":
+        """Return the terms of rounds start … stop - 1, as views."""
+        columns: list[Any] = [column[start:stop] for column in self]
+        return Terms(*columns)
+
 
 class Sums(NamedTuple):
     """Sums over rounds for one policy. Column 0 of B + 1 is of the rounds themselves, the others are replicates."""
@@ -51,8 +56,13 @@ class Sums(NamedTuple):
 
     def merge(self, other: "Sums") -> "Sums":
         """Return the sums over the rounds of both."""
-        added = [one + two for one, two in zip(self[:-1], other[:-1], strict=True)]
-        return Sums(*added, max(self.largest, other.largest))  # type: ignore[arg-type]
+        return Sums(
+            self.moments + other.moments,
+            self.replayed + other.replayed,
+            self.clipped + other.clipped,
+            self.shape + other.shape,
+            max(self.largest, other.largest),
+        )
 
 
 MOMENTS = ("rounds", "weight", "weighted", "clipped", "modelled", "direct", "doubly_robust")
@@ -87,8 +97,7 @@ def sum_terms(policies: Sequence[Terms], settings: Settings) -> list[Sums]:
         bootstrap_weights(settings.seed, numbers[start:end], drawn)
         accepted = uniforms(settings.seed, 1, numbers[start:end])
         for i, policy in enumerate(policies):
-            block = Terms(*[column[start:end] for column in policy])
-            sums[i] = sums[i].merge(_sum_block(block, drawn, accepted, settings))
+            sums[i] = sums[i].merge(_sum_block(policy.rows(start, end), drawn, accepted, settings))
     return sums
 
 
