@@ -13,10 +13,11 @@ from service import __version__
 from service.commands import keys
 from service.commands.options import EXIT_REFUSED, fail
 from service.commands.repair import repair
+from service.commands.tools.evaluate import evaluate
 from service.load.command import load
 from service.processes import exit_despite_threads
 
-_ORDER = ("serve", "demo", "load", "keys", "repair", "version")
+_ORDER = ("serve", "demo", "evaluate", "load", "keys", "repair", "version")
 
 
 class _Commands(TyperGroup):
@@ -97,6 +98,7 @@ def demo(
         fail(str(error), EXIT_REFUSED)
 
 
+app.command()(evaluate)
 app.command()(load)
 app.command()(repair)
 app.add_typer(keys.app, name="keys")

@@ -89,6 +89,9 @@ ROOMS: dict[str, str] = {
     "service.evaluation": (
         f"{_WORDS} {_STORE} {_GROUND} learners.answers learners.evaluation.off_policy service.compute service.models"
     ),
+    "service.evaluation.offline": (
+        f"{_WORDS} {_STORE} {_GROUND} learners.answers learners.evaluation.off_policy service.evaluation service.models"
+    ),
     "service.observability": f"{_ERRORS} service.request_context service.store service.replicas",
     # the interface
     "service.api.responses": f"{_WORDS} service.compute service.per_item",
@@ -116,7 +119,7 @@ ROOMS: dict[str, str] = {
     "service.load": "service.load.timing service.load.http service.processes service.wording",
     "service.commands": (
         "service service.errors service.wording service.schemas service.processes service.settings service.app "
-        "service.load service.access "
+        "service.load service.access service.evaluation.offline "
         "service.catalogue service.observability service.api.responses service.store.redis service.store.embedded"
     ),
     "service.__main__": "service.commands",
@@ -150,6 +153,10 @@ LIBRARIES: dict[str, str] = {
     "uvloop": "service.load",
     "typer": "service.commands service.load.command",
     "rich": "service.commands service.load",
+    "pyarrow": "service.evaluation.offline",
+    "joblib": "service.evaluation.offline.engines",
+    "distributed": "service.evaluation.offline.engines",
+    "matplotlib": "service.evaluation.offline.plot",
     "httpx2": "service.commands.demo service.commands.tools",
 }
 """The modules and rooms that may import each third-party library."""

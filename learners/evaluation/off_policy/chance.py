@@ -35,7 +35,7 @@ def _mixed(z: np.uint64) -> np.uint64:
 
 
 @compiled
-def _key(seed: int, stream: int, number: int) -> np.uint64:
+def _counter_key(seed: int, stream: int, number: int) -> np.uint64:
     start = _mixed(_mixed(np.uint64(seed) + _GOLDEN) ^ np.uint64(stream))
     return _mixed(start ^ np.uint64(number))
 
@@ -62,7 +62,7 @@ def bootstrap_weights(seed: int, numbers: IntArray, weights: FloatArray) -> None
     """
     replicates = weights.shape[1] - 1
     for i in range(len(numbers)):
-        key = _key(seed, 0, numbers[i])
+        key = _counter_key(seed, 0, numbers[i])
         weights[i, 0] = 1.0
         for pair in range((replicates + 1) // 2):
             bits = _mixed(key + np.uint64(pair + 1) * _GOLDEN)
@@ -76,5 +76,5 @@ def uniforms(seed: int, stream: int, numbers: IntArray) -> FloatArray:
     """Return a uniform number in [0, 1) for each round (n,); streams 1, 2, … are independent of each other."""
     result = np.empty(len(numbers))
     for i in range(len(numbers)):
-        result[i] = float(_key(seed, stream, numbers[i]) >> _11) * 2.0**-53
+        result[i] = float(_counter_key(seed, stream, numbers[i]) >> _11) * 2.0**-53
     return result

@@ -4,7 +4,7 @@ With w = π(a|x) / p, the probability of the logged answer under the policy, div
 q the reward model:
 
 - replay keeps a round with probability w / c, where c is a power of two that no weight exceeds, and averages the
-  rewards of those kept: the rejection sampling behind Lihong Li, Wei Chu, John Langford, Xuanhui Wang, "Unbiased
+  rewards of those kept: the rejection sampling of Lihong Li, Wei Chu, John Langford, Xuanhui Wang, "Unbiased
   offline evaluation of contextual-bandit-based news article recommendation algorithms", WSDM 2011.
 - IPS averages wr: Daniel G. Horvitz, Donovan J. Thompson, JASA 1952.
 - clipped IPS averages min(w, clip) r: Edward L. Ionides, "Truncated importance sampling", JCGS 2008.

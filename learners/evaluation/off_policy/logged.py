@@ -50,8 +50,13 @@ def joined(parts: Sequence[LoggedRounds]) -> LoggedRounds:
     return LoggedRounds(*columns)
 
 
-def check_logged(rounds: LoggedRounds, n_labels: int) -> None:
+def check_logged(rounds: LoggedRounds, n_labels: int, first_row: int = 0) -> None:
     """Refuse rounds that cannot be evaluated.
+
+    Args:
+        rounds: the rounds.
+        n_labels: K.
+        first_row: the number of their first row, for messages.
 
     Raises:
         InvalidArrayError: if lengths differ, numbers do not increase, a label is unknown or not eligible, a propensity
@@ -63,19 +68,20 @@ def check_logged(rounds: LoggedRounds, n_labels: int) -> None:
             raise InvalidArrayError(f"{name}: {len(column)} rows, where there are {n} rounds")
     if rounds.contexts.n != n:
         raise InvalidArrayError(f"contexts: {rounds.contexts.n} rows, where there are {n} rounds")
-    _refuse("round", rounds.numbers, np.diff(rounds.numbers, prepend=-1) <= 0, "must increase")
+    _refuse("round", rounds.numbers, np.diff(rounds.numbers, prepend=-1) <= 0, "must increase", first_row)
     wrong = (rounds.labels < 0) | (rounds.labels >= n_labels)
-    _refuse("label", rounds.labels, wrong, f"must be a label, from 0 to {n_labels - 1}")
+    _refuse("label", rounds.labels, wrong, f"must be a label, from 0 to {n_labels - 1}", first_row)
     valid = (rounds.propensities > 0.0) & (rounds.propensities <= 1.0)
-    _refuse("propensity", rounds.propensities, ~valid, "must be above 0 and at most 1")
-    _refuse("reward", rounds.rewards, ~((rounds.rewards >= 0.0) & (rounds.rewards <= 1.0)), "must be from 0 to 1")
-    _refuse("choices", rounds.counts, rounds.counts < 1, "must be at least 1")
+    _refuse("propensity", rounds.propensities, ~valid, "must be above 0 and at most 1", first_row)
+    valid = (rounds.rewards >= 0.0) & (rounds.rewards <= 1.0)
+    _refuse("reward", rounds.rewards, ~valid, "must be from 0 to 1", first_row)
+    _refuse("choices", rounds.counts, rounds.counts < 1, "must be at least 1", first_row)
     if rounds.eligible.shape[1]:
         among = rounds.eligible[np.arange(n), rounds.labels]
-        _refuse("label", rounds.labels, ~among, "must be eligible")
+        _refuse("label", rounds.labels, ~among, "must be eligible", first_row)
 
 
-def _refuse(name: str, column: Any, wrong: BoolArray, rule: str) -> None:
+def _refuse(name: str, column: Any, wrong: BoolArray, rule: str, first_row: int) -> None:
     if wrong.any():
         row = int(np.flatnonzero(wrong)[0])
-        raise InvalidArrayError(f"row {row}: {name} is {column[row]}; {rule}")
+        raise InvalidArrayError(f"row {first_row + row}: {name} is {column[row]}; {rule}")
