@@ -24,6 +24,7 @@ InvalidInputError
 ├── TooManyChangesError       a model that cannot have another change
 ├── WrongTruthError           a truth that is not an answer of the model
 ├── NoDistributionError       a distribution over too many answers to list, or of several slots
+├── NotEvaluableError         a model whose answers cannot be evaluated from its log
 ├── InconsistentFeedbackError correct and the truth contradict each other
 ├── LabelNeededError          the learner needs the true label
 ├── RewardNotAloneError       a reward together with correct or the truth
@@ -138,6 +139,10 @@ class WrongTruthError(InvalidInputError):
 
 class NoDistributionError(InvalidInputError):
     """A request for a distribution over too many answers to list, or of several slots."""
+
+
+class NotEvaluableError(InvalidInputError):
+    """The log of a model of sets or rankings says nothing about other policies."""
 
 
 class InconsistentFeedbackError(InvalidInputError):

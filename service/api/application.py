@@ -17,6 +17,7 @@ from service.api.middleware.key_syntax import KeySyntax
 from service.api.middleware.observer import Observer
 from service.api.resources import (
     docs,
+    evaluation,
     explanations,
     feedback,
     health,
@@ -34,6 +35,7 @@ from service.api.responses.shared_schemas import share_schemas
 from service.api.tracing import tracing_configuration
 from service.catalogue.catalogue import Catalogue
 from service.environment import Environment
+from service.evaluation.latest import LatestRounds
 from service.observability.model_metrics import ModelMetrics
 from service.observability.telemetry import Telemetry
 from service.rounds.use_cases import RoundService
@@ -119,6 +121,7 @@ def _routers(environment: Environment, use_cases: UseCases, guard: Guard) -> lis
         models.router(use_cases.catalogue),
         rounds.router(use_cases.catalogue, compute),
         explanations.router(use_cases.rounds),
+        evaluation.router(LatestRounds(environment.store, compute)),
         open_predictions.router(use_cases.catalogue),
         learners.router(),
         webhooks.router(use_cases.rounds, use_cases.verifier, compute),

@@ -14,10 +14,11 @@ from service.commands import keys
 from service.commands.options import EXIT_REFUSED, fail
 from service.commands.repair import repair
 from service.commands.tools.compare.command import compare
+from service.commands.tools.evaluate import evaluate
 from service.load.command import load
 from service.processes import exit_despite_threads
 
-_ORDER = ("serve", "demo", "load", "compare", "keys", "repair", "version")
+_ORDER = ("serve", "demo", "load", "compare", "evaluate", "keys", "repair", "version")
 
 
 class _Commands(TyperGroup):
@@ -98,6 +99,7 @@ def demo(
         fail(str(error), EXIT_REFUSED)
 
 
+app.command()(evaluate)
 app.command()(load)
 app.command()(repair)
 app.command()(compare)

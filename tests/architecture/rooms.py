@@ -39,6 +39,7 @@ ROOMS: dict[str, str] = {
         f"{_GROUND} learners.context_checks learners.evaluation learners.mathematics learners.new_models "
         "learners.registry"
     ),
+    "learners.evaluation.off_policy": (f"{_MACHINERY} learners.answers learners.evaluation learners.mathematics"),
     "learners.__main__": "learners.registry",
     # service: vocabulary and shared helpers
     "service": "",
@@ -89,6 +90,12 @@ ROOMS: dict[str, str] = {
         f"{_WORDS} {_STORE} {_GROUND} learners.answers learners.registry service.access service.compute "
         "service.environment service.models service.replicas"
     ),
+    "service.evaluation": (
+        f"{_WORDS} {_STORE} {_GROUND} learners.answers learners.evaluation.off_policy service.compute service.models"
+    ),
+    "service.evaluation.offline": (
+        f"{_WORDS} {_STORE} {_GROUND} learners.answers learners.evaluation.off_policy service.evaluation service.models"
+    ),
     "service.observability": f"{_ERRORS} service.request_context service.store service.replicas",
     # the interface
     "service.api.responses": f"{_WORDS} service.compute service.per_item",
@@ -96,11 +103,12 @@ ROOMS: dict[str, str] = {
         f"{_WORDS} service.store service.store.access service.access service.observability service.api.responses"
     ),
     "service.api.resources": (
-        f"{_WORDS} service.store service.compute service.per_item service.catalogue service.rounds "
-        "service.observability service.api.responses service.api.middleware"
+        f"{_WORDS} service.store service.compute service.per_item service.catalogue service.evaluation "
+        "service.rounds service.observability service.api.responses service.api.middleware"
     ),
     "service.api": (
-        "service service.access service.environment service.catalogue service.rounds service.observability "
+        "service service.access service.environment service.catalogue service.evaluation service.rounds "
+        "service.observability "
         "service.api.responses service.api.middleware service.api.resources"
     ),
     # the top
@@ -115,7 +123,8 @@ ROOMS: dict[str, str] = {
     "service.load": "service.load.timing service.load.http service.processes service.wording",
     "service.commands": (
         "service service.errors service.wording service.schemas service.processes service.settings service.app "
-        "service.load service.access service.contexts learners.base learners.estimators learners.evaluation "
+        "service.load service.access service.contexts service.evaluation.offline learners.base learners.estimators "
+        "learners.evaluation "
         "service.catalogue service.observability service.api.responses service.store.redis service.store.embedded"
     ),
     "service.__main__": "service.commands",
@@ -149,10 +158,11 @@ LIBRARIES: dict[str, str] = {
     "uvloop": "service.load",
     "typer": "service.commands service.load.command",
     "rich": "service.commands service.load",
-    "joblib": "learners.estimators.compare service.commands.tools",
-    "matplotlib": "learners.estimators.plots",
-    "pyarrow": "service.commands.tools",
+    "joblib": "learners.estimators.compare service.commands.tools service.evaluation.offline.engines",
+    "matplotlib": "learners.estimators.plots service.evaluation.offline.plot",
+    "pyarrow": "service.commands.tools service.evaluation.offline",
     "sklearn": "learners.estimators.parameters",
+    "distributed": "service.evaluation.offline.engines",
     "httpx2": "service.commands.demo service.commands.tools",
 }
 """The modules and rooms that may import each third-party library."""

@@ -54,6 +54,7 @@ OF_ERROR: dict[type[errors.WagerError], Kind] = {
     input_errors.TooManyChangesError: Kind(422, "too-many-changes", "The model has reached the limit of changes"),
     input_errors.WrongTruthError: Kind(422, "wrong-truth", "The model cannot give the true answer"),
     input_errors.NoDistributionError: Kind(422, "no-distribution", "The distribution cannot be listed"),
+    input_errors.NotEvaluableError: Kind(422, "not-evaluable", "The answers of the model cannot be evaluated"),
     input_errors.InconsistentFeedbackError: Kind(422, "inconsistent-feedback", "The feedback contradicts itself"),
     input_errors.LabelNeededError: Kind(422, "label-needed", "The learner needs the true label"),
     input_errors.RewardNotAloneError: Kind(422, "reward-not-alone", "A reward excludes correct and the true answer"),

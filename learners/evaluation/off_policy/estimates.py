@@ -1,0 +1,185 @@
+"""Values, intervals and warnings from the sums of a policy.
+
+With w = π(a|x) / p, the probability of the logged answer under the policy, divided by its propensity, r its reward, and
+q the reward model:
+
+- replay keeps a round with probability w / c, where c is a power of two that no weight exceeds, and averages the
+  rewards of those kept: the rejection sampling of Lihong Li, Wei Chu, John Langford, Xuanhui Wang, "Unbiased
+  offline evaluation of contextual-bandit-based news article recommendation algorithms", WSDM 2011.
+- IPS averages wr: Daniel G. Horvitz, Donovan J. Thompson, JASA 1952.
+- clipped IPS averages min(w, clip) r: Edward L. Ionides, "Truncated importance sampling", JCGS 2008.
+- SNIPS is Σwr / Σw: Adith Swaminathan, Thorsten Joachims, "The self-normalized estimator for counterfactual learning",
+  NIPS 2015.
+- the direct method averages Σ_a π(a|x) q(x, a), over the rounds that have a model.
+- doubly robust averages Σ_a π(a|x) q(x, a) + w (r - q(x, a)): Miroslav Dudík, John Langford, Lihong Li, "Doubly robust
+  policy evaluation and learning", ICML 2011.
+"""
+
+import math
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from learners.base import FloatArray
+from learners.evaluation.intervals import Interval, empirical_bernstein
+from learners.evaluation.off_policy.sums import CLIPS, MOMENTS, REPLAY_LEVELS, Settings, Sums
+
+UNBIASED = ("replay", "ips", "doubly_robust")
+"""The estimators whose mean is the policy's value, if the log gives each of its answers a positive probability."""
+
+_FEW_ROUNDS = 100.0
+_DOMINANT = 0.05
+_CLIPPED = 0.01
+
+
+class Estimate(NamedTuple):
+    """The value of a policy by one estimator."""
+
+    estimator: str
+    value: float | None  # None if the log has no round for it
+    interval: Interval | None  # of the bootstrap
+
+
+class Evaluation(NamedTuple):
+    """What a log says about a policy."""
+
+    estimates: list[Estimate]
+    conservative: Interval  # the empirical Bernstein interval of the policy's value; see `conservative_interval`
+    rounds: int
+    effective_rounds: float  # (Σw)² / Σw²
+    largest_weight: float
+    mean_weight: float  # near 1 if the log can answer everything that the policy answers
+    clipped_share: float  # the share of the rounds whose weight exceeds the clip
+    replayed_rounds: int  # the rounds that replay keeps
+    warnings: list[str]
+
+
+def evaluation_of(sums: Sums, settings: Settings, level: float = 0.95) -> Evaluation:
+    """Return the values of a policy, its intervals, and what speaks against them.
+
+    Args:
+        sums: the sums over the whole log.
+        settings: those of the sums.
+        level: of all intervals.
+    """
+    rounds, weight = round(sums.moments[0, 0]), float(sums.moments[1, 0])
+    squares, clipped = float(sums.shape[0]), float(sums.shape[1])
+    kept = sums.replayed[0, _replay_level(sums) :, 0].sum()
+    evaluation = Evaluation(
+        estimates=[_estimate(name, top, bottom, level) for name, top, bottom in _ratios(sums)],
+        conservative=conservative_interval(sums, level),
+        rounds=rounds,
+        effective_rounds=weight * weight / squares if squares > 0.0 else 0.0,
+        largest_weight=sums.largest,
+        mean_weight=weight / max(rounds, 1),
+        clipped_share=clipped / max(rounds, 1),
+        replayed_rounds=round(float(kept)),
+        warnings=[],
+    )
+    return evaluation._replace(warnings=list(_warnings(evaluation, sums, settings)))
+
+
+def conservative_interval(sums: Sums, level: float = 0.95) -> Interval:
+    """Return an interval that covers the value with at least this probability, whatever the weights and the overlap.
+
+    For any bound c, V ≥ E[min(w, c) r] and 1 - V ≥ E[min(w, c) (1 - r)], also for a policy with answers that the log
+    never gives. The interval has the empirical Bernstein bounds of both means, for all `CLIPS` at once (a union bound),
+    and is their intersection. It assumes independent rounds.
+    """
+    n, each = round(sums.moments[0, 0]), 1.0 - (1.0 - level) / len(CLIPS)
+    low, high = 0.0, 1.0
+    for clip, (won, lost, won_squares, lost_squares) in zip(CLIPS, sums.clipped.tolist(), strict=True):
+        low = max(low, empirical_bernstein(won, won_squares, n, 0.0, clip, each).low)
+        high = min(high, 1.0 - empirical_bernstein(lost, lost_squares, n, 0.0, clip, each).low)
+    return Interval(low, max(low, high))
+
+
+def difference(one: Sums, other: Sums, estimator: str, level: float = 0.95) -> Estimate:
+    """Return the difference of two policies' values on the same rounds, with its own interval.
+
+    The replicates of both draw the same rounds, so the interval is narrower than the two intervals suggest.
+
+    Raises:
+        ValueError: if the estimator is unknown.
+    """
+    pairs = [{name: (top, bottom) for name, top, bottom in _ratios(sums)} for sums in (one, other)]
+    if estimator not in pairs[0]:
+        raise ValueError(f"estimator must be one of {', '.join(pairs[0])}, not {estimator}")
+    first, second = [_quotient(*pair[estimator]) for pair in pairs]
+    return _summary(estimator, first - second, level)
+
+
+def _ratios(sums: Sums) -> Iterator[tuple[str, FloatArray, FloatArray]]:
+    """Yield the name of each estimator, and the two rows (B + 1,) whose quotient it is."""
+    row = dict(zip(MOMENTS, sums.moments, strict=True))
+    kept, paid = sums.replayed[:, _replay_level(sums) :].sum(axis=1)
+    none = np.zeros_like(row["rounds"])
+    yield "replay", paid, kept
+    yield "ips", row["weighted"], row["rounds"]
+    yield "clipped_ips", row["clipped"], row["rounds"]
+    yield "snips", row["weighted"], row["weight"]
+    yield "direct", row["direct"], row["modelled"]
+    yield "doubly_robust", row["doubly_robust"], row["rounds"] if row["modelled"][0] > 0.0 else none
+
+
+def _replay_level(sums: Sums) -> int:
+    """Return the first level that no weight exceeds."""
+    return min(REPLAY_LEVELS - 1, max(0, math.ceil(math.log2(max(sums.largest, 1.0)))))
+
+
+def _estimate(name: str, top: FloatArray, bottom: FloatArray, level: float) -> Estimate:
+    return _summary(name, _quotient(top, bottom), level)
+
+
+def _quotient(top: FloatArray, bottom: FloatArray) -> FloatArray:
+    return np.asarray(np.divide(top, bottom, out=np.full(len(top), np.nan), where=bottom > 0.0))
+
+
+def _summary(name: str, values: FloatArray, level: float) -> Estimate:
+    """Return the value in column 0, and the percentile interval of the replicates after it."""
+    if np.isnan(values[0]):
+        return Estimate(name, None, None)
+    drawn = values[1:][~np.isnan(values[1:])]
+    if not len(drawn):
+        return Estimate(name, float(values[0]), None)
+    low, high = np.quantile(drawn, [0.5 - level / 2.0, 0.5 + level / 2.0])
+    return Estimate(name, float(values[0]), Interval(float(low), float(high)))
+
+
+def _warnings(evaluation: Evaluation, sums: Sums, settings: Settings) -> Iterator[str]:
+    if evaluation.rounds == 0:
+        yield "The log has no round for this policy."
+        return
+    yield from _of_overlap(evaluation, sums)
+    if 0.0 < evaluation.effective_rounds < _FEW_ROUNDS:
+        yield (
+            f"The log is worth only {evaluation.effective_rounds:.0f} rounds of this policy: its answers are too rare "
+            "in the log. Read the conservative interval."
+        )
+    total = sums.moments[1, 0]
+    if evaluation.rounds > 1 and evaluation.largest_weight > max(_DOMINANT * total, 1.0):
+        share = evaluation.largest_weight / total
+        yield f"One round has {share:.0%} of all weight: the value depends on its reward."
+    if evaluation.clipped_share > _CLIPPED or sums.shape[2] > _CLIPPED * total:
+        lost = sums.shape[2] / total
+        yield (
+            f"The clip of {settings.clip:g} takes {lost:.1%} of the weight away: clipped IPS is too low by up to "
+            "this share."
+        )
+
+
+def _of_overlap(evaluation: Evaluation, sums: Sums) -> Iterator[str]:
+    certain, n, mean = float(sums.shape[3]), evaluation.rounds, evaluation.mean_weight
+    if certain > 0.0 and evaluation.largest_weight != 1.0:
+        yield (
+            f"{certain / n:.0%} of the answers in the log were certain (propensity 1): the log does not show what "
+            "other answers would have brought there."
+        )
+    variance = max(0.0, float(sums.shape[0]) / n - mean * mean)
+    if abs(mean - 1.0) > 4.0 * math.sqrt(variance / n) + 1e-9:
+        yield (
+            f"The mean weight is {mean:.2f}, not 1: "
+            + ("the policy gives answers that the log never gives. " if mean < 1.0 else "the propensities are wrong. ")
+            + "Only the conservative interval counts."
+        )

@@ -1,0 +1,132 @@
+"""The sums that every estimator is a function of. They merge, however a log is cut into parts."""
+
+from collections.abc import Sequence
+from functools import reduce
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from learners.base import FloatArray, IntArray
+from learners.evaluation.off_policy.chance import bootstrap_weights, uniforms
+from learners.kernels import compiled
+
+CLIPS = (1.0, 4.0, 16.0, 64.0, 256.0, 1024.0)
+"""The bounds on weights of the conservative interval, fixed before the data are seen."""
+
+REPLAY_LEVELS = 41
+"""Replay keeps a round with probability (weight / 2^level), for the first level that no weight exceeds."""
+
+_BLOCK = 2048  # rounds whose bootstrap weights are in memory at a time
+
+
+class Settings(NamedTuple):
+    """What must be the same for all parts of an evaluation."""
+
+    seed: int = 0  # of the bootstrap and of replay
+    replicates: int = 1000  # of the bootstrap
+    clip: float = 100.0  # the largest weight of clipped IPS
+
+
+class Terms(NamedTuple):
+    """n rounds, weighed for one policy."""
+
+    numbers: IntArray  # (n,) int64, as in `LoggedRounds`
+    weights: FloatArray  # (n,), the policy's probability of the logged answer, divided by the propensity
+    rewards: FloatArray  # (n,), in [0, 1]
+    predicted: FloatArray  # (n,), the reward model's prediction for the logged answer; 0 without a model
+    expected: FloatArray  # (n,), the prediction for the policy's own answers; 0 without a model
+    modelled: FloatArray  # (n,), 1 if the round has a model, else 0
+    certain: FloatArray  # (n,), 1 if the log gave its answer with certainty although it had a choice, else 0
+    used: FloatArray  # (n,), 1 if the policy is evaluated on the round, else 0
+
+    def rows(self, start: int, stop: int) -> "Terms":
+        """Return the terms of rounds start … stop - 1, as views."""
+        columns: list[Any] = [column[start:stop] for column in self]
+        return Terms(*columns)
+
+
+class Sums(NamedTuple):
+    """Sums over rounds for one policy. Column 0 of B + 1 is of the rounds themselves, the others are replicates."""
+
+    moments: FloatArray  # (7, B + 1), in the order of `MOMENTS`
+    replayed: FloatArray  # (2, REPLAY_LEVELS, B + 1), rounds and rewards by the last level that keeps them
+    clipped: FloatArray  # (len(CLIPS), 4): min(w, c)r and min(w, c)(1 - r), and the squares of both
+    shape: FloatArray  # (4,): squared weights, weights above the clip, their excess, certain answers
+    largest: float  # the largest weight
+
+    def merge(self, other: "Sums") -> "Sums":
+        """Return the sums over the rounds of both."""
+        return Sums(
+            self.moments + other.moments,
+            self.replayed + other.replayed,
+            self.clipped + other.clipped,
+            self.shape + other.shape,
+            max(self.largest, other.largest),
+        )
+
+
+MOMENTS = ("rounds", "weight", "weighted", "clipped", "modelled", "direct", "doubly_robust")
+"""What the rows of `Sums.moments` add up: 1, w, wr, min(w, clip) r, whether there is a model, and the terms of the
+direct method and of doubly robust."""
+
+
+def no_sums(settings: Settings) -> Sums:
+    """Return the sums over no round."""
+    columns = settings.replicates + 1
+    replayed = np.zeros((2, REPLAY_LEVELS, columns))
+    return Sums(np.zeros((len(MOMENTS), columns)), replayed, np.zeros((len(CLIPS), 4)), np.zeros(4), 0.0)
+
+
+def merge_all(sums: Sequence[Sums]) -> Sums:
+    """Return the sums over the rounds of one or more, merged in their order."""
+    return reduce(Sums.merge, sums)
+
+
+def sum_terms(policies: Sequence[Terms], settings: Settings) -> list[Sums]:
+    """Return the sums of each policy.
+
+    Args:
+        policies: the terms of the same rounds for each policy.
+        settings: those of the evaluation.
+    """
+    sums = [no_sums(settings) for _ in policies]
+    numbers = policies[0].numbers if policies else np.empty(0, np.int64)
+    for start in range(0, len(numbers), _BLOCK):
+        end = min(start + _BLOCK, len(numbers))
+        drawn = np.empty((end - start, settings.replicates + 1))
+        bootstrap_weights(settings.seed, numbers[start:end], drawn)
+        accepted = uniforms(settings.seed, 1, numbers[start:end])
+        for i, policy in enumerate(policies):
+            sums[i] = sums[i].merge(_sum_block(policy.rows(start, end), drawn, accepted, settings))
+    return sums
+
+
+def _sum_block(terms: Terms, drawn: FloatArray, accepted: FloatArray, settings: Settings) -> Sums:
+    weights, rewards, used = terms.weights * terms.used, terms.rewards, terms.used
+    robust = terms.expected + terms.weights * (rewards - terms.predicted)
+    columns = [used, weights, weights * rewards, np.minimum(weights, settings.clip) * rewards]
+    columns += [used * terms.modelled, used * terms.modelled * terms.expected, used * robust]
+    replayed = np.zeros((2, REPLAY_LEVELS, drawn.shape[1]))
+    _replay(weights, rewards, accepted, drawn, replayed)
+    excess = np.maximum(weights - settings.clip, 0.0)
+    shape = np.array([weights @ weights, (excess > 0.0).sum(), excess.sum(), used @ terms.certain])
+    bounded = np.minimum(weights[:, None], np.array(CLIPS))
+    won, lost = bounded * rewards[:, None], bounded * (1.0 - rewards[:, None])
+    four = np.column_stack([won.sum(0), lost.sum(0), (won**2).sum(0), (lost**2).sum(0)])
+    return Sums(np.array(columns) @ drawn, replayed, four, shape, float(weights.max(initial=0.0)))
+
+
+@compiled
+def _replay(
+    weights: FloatArray, rewards: FloatArray, accepted: FloatArray, drawn: FloatArray, replayed: FloatArray
+) -> None:
+    """Add each round to the last level that keeps it, which is the one with 2^level < weight / uniform number."""
+    for i in range(len(weights)):
+        if weights[i] <= accepted[i]:
+            continue
+        level, ratio = 0, weights[i] / max(accepted[i], 2.0**-60)
+        while level < replayed.shape[1] - 1 and ratio > 2.0 ** (level + 1):
+            level += 1
+        for b in range(drawn.shape[1]):
+            replayed[0, level, b] += drawn[i, b]
+            replayed[1, level, b] += drawn[i, b] * rewards[i]

@@ -1,0 +1,183 @@
+"""`wager evaluate`: what other policies would have got, from the log of a model."""
+
+from collections.abc import Iterator
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, NoReturn, TypeVar
+
+import typer
+
+from service.commands.tools.remote import DEFAULT_URL, Key, RemoteError, Url
+
+if TYPE_CHECKING:
+    from service.evaluation.offline.columns import LoggedModel
+    from service.evaluation.offline.engines import Engine
+    from service.evaluation.offline.specifications import Specification
+    from service.schemas.evaluation import EvaluationAnswer
+
+_T = TypeVar("_T")
+
+
+class EngineName(StrEnum):
+    """Where parts are computed."""
+
+    JOBLIB = "joblib"
+    DASK = "dask"
+
+
+class _Options(NamedTuple):
+    policies: list[str]
+    learners: list[str]
+    choices: list[Path]
+    jobs: int
+    engine: EngineName
+    scheduler: str | None
+    replicates: int
+    seed: int
+    clip: float | None
+
+
+def evaluate(  # noqa: PLR0913, PLR0917  each is an option
+    source: Annotated[
+        Path | None, typer.Argument(help="A Parquet file of `wager export`, or a folder of them. Unset: a service.")
+    ] = None,
+    url: Url = DEFAULT_URL,
+    key: Key = None,
+    model: Annotated[str | None, typer.Option(help="The model of a running service.")] = None,
+    policy: Annotated[
+        list[str] | None,
+        typer.Option(help="uniform, best-constant or constant:LABEL. Repeatable. Default: uniform, best-constant."),
+    ] = None,
+    learner: Annotated[
+        list[str] | None,
+        typer.Option(help="An algorithm, or JSON with its hyperparameters: learns the log round by round. Repeatable."),
+    ] = None,
+    choices: Annotated[
+        list[Path] | None,
+        typer.Option(help="CSV or Parquet: round, label, and probability for distributions. Repeatable."),
+    ] = None,
+    jobs: Annotated[int, typer.Option(min=1, help="Processes for the parts of a folder.")] = 1,
+    engine: Annotated[EngineName, typer.Option(help="Where parts are computed.")] = EngineName.JOBLIB,
+    scheduler: Annotated[str | None, typer.Option(help="The address of the scheduler of a Dask cluster.")] = None,
+    replicates: Annotated[int, typer.Option(min=20, max=100_000, help="Replicates of the bootstrap.")] = 1000,
+    seed: Annotated[int, typer.Option(min=0, max=2**62, help="The seed of the bootstrap and of replay.")] = 1,
+    clip: Annotated[float | None, typer.Option(min=1.0, help="The largest weight of clipped IPS. Default: √n.")] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
+    plot: Annotated[Path | None, typer.Option(help="Write a figure, such as values.png.")] = None,
+) -> None:
+    """Estimate what other policies would have got, from the log of a model with its propensities."""
+    from service.evaluation.offline.errors import EvaluationError
+
+    options = _Options(policy or [], learner or [], choices or [], jobs, engine, scheduler, replicates, seed, clip)
+    try:
+        answer = _evaluated(source, (url, key, model), options)
+        if plot is not None:
+            _plotted(answer, plot)
+    except (EvaluationError, RemoteError) as error:
+        _fail(str(error))
+    except ImportError as error:
+        _fail(f"{error.name} is not installed: pip install 'wager[tools]'")
+    if json:
+        typer.echo(answer.model_dump_json(indent=2))
+    else:
+        _show(answer)
+
+
+def _fail(message: str) -> NoReturn:
+    typer.echo(f"wager: {message}", err=True)
+    raise typer.Exit(1)
+
+
+def _evaluated(
+    source: Path | None, service: tuple[str, str | None, str | None], options: _Options
+) -> "EvaluationAnswer":
+    from service.evaluation.offline.evaluation import Request
+    from service.evaluation.offline.evaluation import evaluate as run
+
+    logged, parts = _log(source, *service)
+    request = Request(_specifications(options, logged), options.replicates, options.seed, options.clip)
+    engine = _engine(options)
+    try:
+        return run(parts, logged, request, engine, _progress)
+    finally:
+        engine.close()
+
+
+def _log(source: Path | None, url: str, key: str | None, model: str | None) -> tuple["LoggedModel", list[Any]]:
+    from service.evaluation.offline.columns import LoggedModel
+    from service.evaluation.offline.errors import EvaluationError
+
+    if (source is None) == (model is None):
+        raise EvaluationError("name a file or folder, or a model with --model, and not both")
+    if source is None:
+        from service.commands.tools.remote_log import remote_parts
+
+        answer, remote = remote_parts(url, key, str(model))
+        return LoggedModel(answer, f"{url}/models/{model}"), list(remote)
+    from service.evaluation.offline.parquet import described_model, parts_of
+
+    parts = parts_of(source)
+    return LoggedModel(described_model(parts[0]), parts[0].name), list(parts)
+
+
+def _specifications(options: _Options, model: "LoggedModel") -> "list[Specification]":
+    from service.evaluation.offline.specifications import Specification, read_learner, read_policy
+
+    fixed = options.policies
+    if not (fixed or options.learners or options.choices):
+        fixed = ["uniform"] if model.has_actions else ["uniform", "best-constant"]
+    chosen = [Specification("served"), *[read_policy(text, model) for text in fixed]]
+    chosen += [Specification("choices", str(path)) for path in options.choices]
+    return list(dict.fromkeys(chosen + [read_learner(text, model) for text in options.learners]))
+
+
+def _engine(options: _Options) -> "Engine":
+    from service.evaluation.offline.engines import Dask, Engine, Joblib
+    from service.evaluation.offline.errors import EvaluationError
+
+    if options.engine is EngineName.DASK:
+        if options.scheduler is None:
+            raise EvaluationError("--engine dask needs --scheduler, the address of an existing cluster")
+        return Dask(options.scheduler)
+    if options.scheduler is not None:
+        raise EvaluationError("--scheduler is for --engine dask")
+    return Engine() if options.jobs == 1 else Joblib(options.jobs)
+
+
+def _plotted(answer: "EvaluationAnswer", path: Path) -> None:
+    from service.evaluation.offline.plot import plot
+
+    plot(answer, path)
+
+
+def _progress(what: str, results: Iterator[_T], total: int) -> Iterator[_T]:
+    from rich.console import Console
+    from rich.progress import track
+
+    return iter(track(results, what, total=total, console=Console(stderr=True), transient=True))
+
+
+def _show(answer: "EvaluationAnswer") -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console()
+    table = Table("policy", "estimator", "value", "95 % interval", "conservative", title=_title(answer))
+    for policy in answer.policies:
+        name = policy.policy + (f" {policy.label}" if policy.label else "")
+        conservative = f"{policy.low:.4f} - {policy.high:.4f}"
+        for found in policy.estimates:
+            ends = "" if found.low is None or found.high is None else f"{found.low:.4f} - {found.high:.4f}"
+            table.add_row(name, found.estimator, f"{found.value:.4f}", ends, conservative)
+            name = conservative = ""
+        table.add_section()
+    console.print(table)
+    for policy in answer.policies:
+        for warning in policy.warnings:
+            console.print(f"{policy.policy} {policy.label or ''}: {warning}", highlight=False, markup=False)
+    for note in answer.notes:
+        console.print(note, highlight=False, markup=False)
+
+
+def _title(answer: "EvaluationAnswer") -> str:
+    return f"{answer.model}: rounds {answer.first_round} to {answer.last_round}"

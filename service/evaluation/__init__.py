@@ -1,0 +1,1 @@
+"""Off-policy evaluation of models from their logs."""
