@@ -20,6 +20,7 @@ from service.api.resources import (
     feedback,
     health,
     learners,
+    lifecycle,
     metrics,
     models,
     open_predictions,
@@ -33,6 +34,7 @@ from service.api.responses.shared_schemas import share_schemas
 from service.api.tracing import tracing_configuration
 from service.catalogue.catalogue import Catalogue
 from service.environment import Environment
+from service.lifecycle.use_cases import Lifecycle
 from service.observability.model_metrics import ModelMetrics
 from service.observability.telemetry import Telemetry
 from service.rounds.use_cases import RoundService
@@ -47,6 +49,7 @@ class UseCases(NamedTuple):
 
     rounds: RoundService
     catalogue: Catalogue
+    lifecycle: Lifecycle
     verifier: Verifier
     model_metrics: ModelMetrics
     is_stopping: Callable[[], bool]
@@ -115,6 +118,7 @@ def _routers(environment: Environment, use_cases: UseCases, guard: Guard) -> lis
         predictions.router(use_cases.rounds, compute, most),
         feedback.router(use_cases.rounds, compute, most),
         models.router(use_cases.catalogue),
+        lifecycle.router(use_cases.lifecycle),
         rounds.router(use_cases.catalogue, compute),
         explanations.router(use_cases.rounds),
         open_predictions.router(use_cases.catalogue),

@@ -21,7 +21,7 @@ from service.input_errors import (
 )
 from service.schemas.changes import ModelPatch
 from service.schemas.labels import MOST_LABELS, Label
-from service.schemas.models import LearnerChoice, ModelDefinition
+from service.schemas.models import ChangeKind, LearnerChoice, ModelDefinition
 from service.schemas.policies import POLICIES
 from service.strict_body import Body
 from service.wording.json_schemas import root_of
@@ -52,7 +52,7 @@ def _form_of(given: object) -> str:
 NewState = Annotated[
     Annotated[Literal["initial"], Tag("word")] | Annotated[FromSnapshot, Tag("object")], Discriminator(_form_of)
 ]
-"""A state from which a model continues in the place of its own: its learner's initial one, or a kept one."""
+"""A state from which a model continues instead of the one that it has: the learner's initial state, or a kept one."""
 
 
 class Origin(Body):
@@ -105,6 +105,15 @@ def read_change(text: str) -> Change:
         pydantic.ValidationError: if it is invalid.
     """
     return Change.model_validate_json(text)
+
+
+def kind_of(change: Change) -> ChangeKind:
+    """Return the kind of a change."""
+    if change.origin is not None:
+        return change.origin.kind
+    if change.state is not None:
+        return "reset" if change.state == "initial" else "rollback"
+    return "policies" if change.labels is None else "labels"
 
 
 def change_of(patch: ModelPatch, definition: ModelDefinition, at: float, by: str | None) -> Change | None:
