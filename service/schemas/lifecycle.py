@@ -19,7 +19,7 @@ SnapshotId = Annotated[
 class SnapshotRequest(Body):
     """A snapshot to take now."""
 
-    id: Annotated[SnapshotId | None, Field(examples=["before-sale"])] = None
+    id: Annotated[SnapshotId, Field(default_factory=str, examples=["before-sale"])]
     """Its id; by default a new one. The same request again returns the first snapshot."""
     note: Annotated[str, StringConstraints(max_length=1000), Field(examples=["before the sale"])] = ""
     """A text of your own."""
