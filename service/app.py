@@ -18,6 +18,9 @@ from service.catalogue.catalogue import Catalogue
 from service.compute import Compute
 from service.draining import Draining
 from service.environment import Environment, system_environment
+from service.lifecycle.replacing import Replacing
+from service.lifecycle.snapshots import Snapshots
+from service.lifecycle.use_cases import Lifecycle
 from service.models.model import Limits
 from service.observability.model_metrics import ModelMetrics
 from service.observability.telemetry import Telemetry, telemetry
@@ -76,6 +79,7 @@ def _use_cases(settings: Settings, environment: Environment, sessions: SessionCa
     return UseCases(
         RoundService(sessions, settings.max_distribution_numbers),
         catalogue,
+        Lifecycle(Snapshots(environment, sessions), Replacing(environment, limits, catalogue)),
         Verifier(settings.all_webhook_secrets(), environment.now),
         ModelMetrics(environment.store, environment.now, names, most, catalogue.check),
         lambda: draining.has_begun,

@@ -22,6 +22,7 @@ from service.api.resources import (
     feedback,
     health,
     learners,
+    lifecycle,
     metrics,
     models,
     open_predictions,
@@ -36,6 +37,7 @@ from service.api.tracing import tracing_configuration
 from service.catalogue.catalogue import Catalogue
 from service.environment import Environment
 from service.evaluation.latest import LatestRounds
+from service.lifecycle.use_cases import Lifecycle
 from service.observability.model_metrics import ModelMetrics
 from service.observability.telemetry import Telemetry
 from service.rounds.use_cases import RoundService
@@ -50,6 +52,7 @@ class UseCases(NamedTuple):
 
     rounds: RoundService
     catalogue: Catalogue
+    lifecycle: Lifecycle
     verifier: Verifier
     model_metrics: ModelMetrics
     is_stopping: Callable[[], bool]
@@ -119,6 +122,7 @@ def _routers(environment: Environment, use_cases: UseCases, guard: Guard) -> lis
         predictions.router(use_cases.rounds, compute, most),
         feedback.router(use_cases.rounds, compute, most),
         models.router(use_cases.catalogue),
+        lifecycle.router(use_cases.lifecycle),
         rounds.router(use_cases.catalogue, compute),
         explanations.router(use_cases.rounds),
         evaluation.router(LatestRounds(environment.store, compute)),

@@ -3,7 +3,7 @@
 import dataclasses
 import json
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pydantic
@@ -28,7 +28,7 @@ from service.input_errors import (
 from service.models.action_answers import Actions
 from service.models.action_models import completed_definition, smaller_of
 from service.models.answer_kinds import Answers, answers_of
-from service.models.changes import Change, Defined, after, check_learner, check_policies, read_change
+from service.models.changes import Change, Defined, FromSnapshot, after, check_learner, check_policies, read_change
 from service.models.closing import KEPT_FOR_OUTAGES, check_closing, closing_rule, resting_rule
 from service.models.learner_choice import as_hyperparameter_error, build_learner, hyperparameters
 from service.models.norm_policy import ContextCheck
@@ -72,6 +72,7 @@ class Model:
         learner: its learner.
         retired: labels that are never answered again.
         change_count: the number of changes.
+        new_state: the state with which the last change replaced the model's own; None if it did not.
     """
 
     key: ModelKey
@@ -79,6 +80,7 @@ class Model:
     learner: AnyLearner
     retired: frozenset[str] = frozenset()
     change_count: int = 0
+    new_state: Literal["initial"] | FromSnapshot | None = None
 
     @cached_property
     def name(self) -> str:
@@ -133,10 +135,11 @@ class Model:
             raise LabelsFixedError("the model has actions, which each request brings, and no labels", "labels")
         check_learner(self.learner, change)
         definition, retired = after(Defined(self.definition, self.retired), [change])
-        learner = self.learner if change.labels is None else build_learner(definition)
+        same = change.labels is None and change.learner is None
+        learner = self.learner if same else build_learner(definition)
         check_policies(Defined(definition, retired), learner, self.retired)
         check_closing(definition, learner)
-        return Model(self.key, definition, learner, retired, self.change_count + 1)
+        return Model(self.key, definition, learner, retired, self.change_count + 1, change.state)
 
     def prepared(self, contexts: Contexts) -> Contexts:
         """Return contexts as the learner sees them, from contexts as clients send them."""
@@ -239,7 +242,8 @@ def stored_model(stored: StoredModel, change_count: int | None = None) -> Model:
         raise StoreCorruptError(f"the history of model {stored.key.name!r} lacks change {len(stored.history) + 1}")
     try:
         defined = Defined(ModelDefinition.model_validate(json.loads(stored.definition)))
-        definition, retired = after(defined, [read_change(line) for line in stored.history[:count]])
+        changes = [read_change(line) for line in stored.history[:count]]
+        definition, retired = after(defined, changes)
         learner = build_learner(definition)
     except (ValueError, RecursionError, InvalidInputError) as error:
         if _is_newer(error):
@@ -247,7 +251,7 @@ def stored_model(stored: StoredModel, change_count: int | None = None) -> Model:
             raise NewerVersionError(detail) from error
         detail = f"the definition of model {stored.key.name!r} cannot be read: {_reason(error)}"
         raise StoreCorruptError(detail) from error
-    return Model(stored.key, definition, learner, retired, count)
+    return Model(stored.key, definition, learner, retired, count, changes[-1].state if changes else None)
 
 
 def _reason(error: Exception) -> str:

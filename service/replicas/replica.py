@@ -6,21 +6,21 @@ from typing import Any, TypeVar
 
 from learners.base import IntArray, InvalidStateError, Rounds
 from learners.codec import encode_state
-from learners.growth import with_more_labels
 from learners.layouts import new_state_bytes, size_in_bytes, state_bytes
 from service.compute import FIRST_CALL, Compute, steps_in_slice
-from service.errors import ModelNotFoundError, StoreCorruptError
+from service.errors import ModelNotFoundError, NewerVersionError, StoreCorruptError
 from service.models.model import Model
 from service.replicas.definitions import model_after
 from service.replicas.guarded_fold import learn
+from service.replicas.new_states import keeps_state, state_after
 from service.replicas.quarantine import Quarantine
 from service.replicas.reading import STRETCH_COST, learnable, most_rounds
-from service.replicas.snapshot_state import read_state
+from service.replicas.snapshot_state import read_state, reject_snapshot
 from service.replicas.statistics import StatisticsAccumulator, counted_rounds
 from service.replicas.tails import Position, entry_at, has_diverged, has_gap, news_in
 from service.store.base import ChangeEntry, LogEntry, Seen, Snapshot, Store, Tail
 from service.store.damage import DamagedSnapshotError
-from service.store.log_entries import begin_of, mark_of
+from service.store.log_entries import mark_of
 
 _T = TypeVar("_T")
 
@@ -116,13 +116,28 @@ class Replica:
         async with self.lock:
             if self.state is None or self.round_count <= self.snapshot_rounds or not self.statistics.known:
                 return
-            rounds, changes = self.round_count, self.change_count
-            statistics, last_at, damage = self.statistics.counts().encode(), self._last_at, self._quarantine.version
-            state = await self._run(self.bytes, encode_state, self.model.learner, self.state)
+            snapshot = await self._encoded()
         retained = self.model.definition.retain_rounds
-        snapshot = Snapshot(rounds, state, last_at, statistics, damage, changes)
         stored_rounds = await self._store.save_snapshot(self.model.key, snapshot, retained)
         self.snapshot_rounds = max(self.snapshot_rounds, stored_rounds)
+
+    async def current(self) -> tuple[Model, Snapshot]:
+        """Fold every round and change in the log; return the model and a snapshot of it.
+
+        Raises:
+            WagerError: as `catch_up_locked`.
+            NewerVersionError: if a newer version wrote the statistics.
+        """
+        async with self.lock:
+            await self.catch_up_locked()
+            if not self.statistics.known:
+                raise NewerVersionError(f"a newer version wrote the statistics of model {self.model.name!r}")
+            return self.model, await self._encoded()
+
+    async def _encoded(self) -> Snapshot:
+        statistics, seen = self.statistics.counts().encode(), self.seen
+        state = await self._run(self.bytes, encode_state, self.model.learner, self.state)
+        return Snapshot(seen.round_count, state, seen.last_at, statistics, seen.damage, seen.change_count)
 
     def _lacks(self, rounds: int, changes: int) -> bool:
         return self.round_count < rounds or self.change_count < changes
@@ -176,9 +191,9 @@ class Replica:
     async def _make(self, change: ChangeEntry) -> None:
         """Make a change. The history of the model says what it is, so that every worker and every reader agrees."""
         before, after, state = self.model, await self._model_after(change.change_count), self.state
-        if len(after.definition.labels) > len(before.definition.labels):
-            self.state = None  # if the growth is cut short
-            state = await self._run(self.bytes, with_more_labels, before.learner, after.learner, state)
+        if not keeps_state(before, after):
+            self.state = None  # if this is cut short
+            state = await state_after(self._store, self._compute, before, after, state)
         self._use(after)
         self._keep(state)
         self.statistics.use(after.answers.choices)
@@ -190,7 +205,12 @@ class Replica:
         if self._loads > _MOST_LOADS + 1:
             raise StoreCorruptError(f"the log of model {self.model.name!r} does not match its number of rounds")
         # Read before the damage record: a snapshot accounts for all damage that was recorded in its rounds.
-        snapshot = await self._read_snapshot()
+        snapshot = None
+        try:
+            snapshot = await self._store.load_snapshot(self.model.key)
+        except DamagedSnapshotError as error:
+            self.state = None
+            await reject_snapshot(self._store, self.model, error.round_count, error)
         there = (0, 0) if snapshot is None else (snapshot.round_count, snapshot.change_count)
         if self.state is not None and there <= self._position:
             raise StoreCorruptError(f"the log of model {self.model.name!r} lacks round {self.round_count + 1}")
@@ -203,13 +223,6 @@ class Replica:
             self.statistics.restart(b"", 0)
             self.statistics.use(self.model.answers.choices)
 
-    async def _read_snapshot(self) -> Snapshot | None:
-        try:
-            return await self._store.load_snapshot(self.model.key)
-        except DamagedSnapshotError as error:
-            await self._reject_snapshot(error.round_count, error)
-            return None
-
     async def _start_from(self, snapshot: Snapshot) -> bool:
         """Start from a snapshot; return False if it is damaged."""
         rounds, statistics = snapshot.round_count, snapshot.statistics
@@ -219,22 +232,14 @@ class Replica:
                 raise InvalidStateError("its number of rounds is wrong")
             state = await self._run(FIRST_CALL, read_state, self.model.learner, snapshot.state)
         except InvalidStateError as error:
-            await self._reject_snapshot(rounds, error)
+            self.state = None
+            await reject_snapshot(self._store, self.model, rounds, error)
             return False
         self.round_count, self.snapshot_rounds, self.change_count = rounds, rounds, snapshot.change_count
         self._keep(state)
         self.statistics.restart(statistics, rounds)
         self.statistics.use(self.model.answers.choices)
         return True
-
-    async def _reject_snapshot(self, rounds: int, error: Exception) -> None:
-        """Record that the snapshot is damaged; raise if the log no longer begins with round 1."""
-        self.state = None
-        await self._store.mark_snapshot(self.model.key, rounds, str(error))
-        tail = await self._store.read_tail(self.model.key, 0, 1)
-        if tail.round_count and (not tail.entries or begin_of(self.model.format, tail.entries[0]) != 1):
-            detail = f"the snapshot of model {self.model.name!r} cannot be read: {error}"
-            raise StoreCorruptError(detail) from error
 
     async def _fold(self, entries: Sequence[LogEntry]) -> None:
         if not entries:
@@ -262,7 +267,8 @@ class Replica:
         state, self.state = self.state, None  # if the fold is cut short, its half-changed state must never be used
         while done < rounds.n:
             ahead = rounds.rows(done, min(done + size, rounds.n)) if done or rounds.n > size else rounds
-            cost = ahead.n * each + learner.fold_overhead + self._growth_cost
+            growth = self.bytes if self.bytes < self._most_bytes else 0  # a fold may have to copy the state
+            cost = ahead.n * each + learner.fold_overhead + growth
             unchecked = await self._check_model_exists(unchecked + cost)
             state, n = await self._run(cost if self._folded else FIRST_CALL, learn, learner, state, ahead)
             self._folded, done = True, done + n
@@ -272,11 +278,6 @@ class Replica:
                 done += 1
         self._keep(state)
         return True
-
-    @property
-    def _growth_cost(self) -> int:
-        """The cost of copying the state, if a fold may have to make it larger."""
-        return self.bytes if self.bytes < self._most_bytes else 0
 
     def _keep(self, state: Any) -> None:
         self.state, self.bytes = state, size_in_bytes(state)

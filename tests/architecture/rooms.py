@@ -59,10 +59,12 @@ ROOMS: dict[str, str] = {
     # the store
     "service.store.records": "service.errors service.prediction_id learners.base",
     "service.store": "service.errors service.prediction_id service.store.records learners.base",
+    "service.store.snapshots": "service.errors service.store",
     "service.store.access": "service.store",
     "service.store.connections": "service.errors service.store",
     "service.store.redis": (
-        f"service.errors service.prediction_id {_STORE} service.store.access service.store.connections"
+        f"service.errors service.prediction_id {_STORE} service.store.access service.store.connections "
+        "service.store.snapshots"
     ),
     "service.store.embedded": "service.errors service.processes",
     # use cases
@@ -96,6 +98,10 @@ ROOMS: dict[str, str] = {
     "service.evaluation.offline": (
         f"{_WORDS} {_STORE} {_GROUND} learners.answers learners.evaluation.off_policy service.evaluation service.models"
     ),
+    "service.lifecycle": (
+        f"{_WORDS} {_STORE} {_GROUND} learners.codec service.compute service.environment service.models "
+        "service.replicas service.catalogue"
+    ),
     "service.observability": f"{_ERRORS} service.request_context service.store service.replicas",
     # the interface
     "service.api.responses": f"{_WORDS} service.compute service.per_item",
@@ -104,10 +110,11 @@ ROOMS: dict[str, str] = {
     ),
     "service.api.resources": (
         f"{_WORDS} service.store service.compute service.per_item service.catalogue service.evaluation "
-        "service.rounds service.observability service.api.responses service.api.middleware"
+        "service.lifecycle service.rounds service.observability service.api.responses service.api.middleware"
     ),
     "service.api": (
-        "service service.access service.environment service.catalogue service.evaluation service.rounds "
+        "service service.access service.environment service.catalogue service.evaluation service.lifecycle "
+        "service.rounds "
         "service.observability "
         "service.api.responses service.api.middleware service.api.resources"
     ),
@@ -116,7 +123,7 @@ ROOMS: dict[str, str] = {
     "service.app": (
         "learners.registry service.processes service.draining service.compute service.store service.store.redis "
         "service.environment service.access service.models service.rounds service.visits service.catalogue "
-        "service.observability service.api service.api.middleware service.settings"
+        "service.lifecycle service.observability service.api service.api.middleware service.settings"
     ),
     "service.load.timing": "",
     "service.load.http": "service.load.timing",

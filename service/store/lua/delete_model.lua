@@ -1,6 +1,8 @@
 -- Deletes one incarnation of a model. Without an incarnation, deletes a damaged value at the model's key.
--- KEYS: model, log, snapshot, statistics, damage record, deadlines. ARGV: incarnation (empty: none).
--- Returns 1 if it existed, else 0.
+-- KEYS: model, log, snapshot, statistics, damage record, deadlines, list of kept snapshots, then each of these.
+-- ARGV: incarnation (empty: none), then the ids of the kept snapshots.
+-- Returns 1 if it existed, 3 if other snapshots are kept, else 0.
+local BEFORE_KEPT = 7
 local there = redis.pcall('HGET', KEYS[1], 'incarnation')
 if ARGV[1] == '' and (not there or type(there) == 'table') then
   return redis.call('UNLINK', KEYS[1])
@@ -8,5 +10,14 @@ end
 if there ~= ARGV[1] then
   return 0
 end
-redis.call('UNLINK', KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6])
+local kept = redis.pcall('HLEN', KEYS[BEFORE_KEPT])
+if type(kept) == 'number' and kept ~= #KEYS - BEFORE_KEPT then
+  return 3
+end
+for i = 2, #ARGV do
+  if redis.call('HEXISTS', KEYS[BEFORE_KEPT], ARGV[i]) == 0 then
+    return 3
+  end
+end
+redis.call('UNLINK', unpack(KEYS))
 return 1

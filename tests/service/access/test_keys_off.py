@@ -10,7 +10,11 @@ from tests.service.api_description import api_description
 from tests.service.workers import worker
 
 _API: dict[str, Any] = api_description()
-OPERATIONS = [(method.upper(), path.format(name="none")) for path, item in _API["paths"].items() for method in item]
+OPERATIONS = [
+    (method.upper(), path.format(name="none", snapshot="kept"))
+    for path, item in _API["paths"].items()
+    for method in item
+]
 CLOSED = [each for each in OPERATIONS if need_of(*each) is not None]
 OPEN = [each for each in OPERATIONS if need_of(*each) is None] + [("GET", "/docs"), ("GET", "/openapi.json")]
 
