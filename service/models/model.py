@@ -72,6 +72,9 @@ class Model:
         learner: its learner.
         retired: labels that are never answered again.
         change_count: the number of changes.
+        learner_since: the number of changes after which it has this learner. Predictions that have seen fewer hold
+            evidence of another learner.
+        served_by: the learner that answers in the place of `learner`, which is that of a shadow; None for a model.
     """
 
     key: ModelKey
@@ -79,6 +82,8 @@ class Model:
     learner: AnyLearner
     retired: frozenset[str] = frozenset()
     change_count: int = 0
+    learner_since: int = 0
+    served_by: AnyLearner | None = None
 
     @cached_property
     def name(self) -> str:
@@ -93,10 +98,9 @@ class Model:
     @cached_property
     def format(self) -> RecordFormat:
         """The bytes of its predictions and rounds."""
-        if self.vectors is not None:
-            codec = SparseCodec(self.vectors.size)
-            return RecordFormat(self.answers.form, self.learner.evidence_size, codec, has_actions=True)
-        return RecordFormat(self.answers.form, self.learner.evidence_size, self.contexts.codec)
+        codec = self.contexts.codec if self.vectors is None else SparseCodec(self.vectors.size)
+        has_actions, size = self.vectors is not None, (self.served_by or self.learner).evidence_size
+        return RecordFormat(self.answers.form, size, codec, has_actions=has_actions, since=self.learner_since)
 
     @cached_property
     def vectors(self) -> ActionVectors | None:
@@ -146,6 +150,22 @@ class Model:
         """Return rounds of the log as the learner sees them. Rounds of version 3 hold prepared contexts."""
         rounds, as_sent = self.format.rounds_of(rows), (rows.table["flags"] & AS_SENT) != 0
         return rounds._replace(contexts=prepare(rounds.contexts, self.preparation, as_sent))
+
+    def has_own_evidence(self, rows: LogRows) -> BoolArray:
+        """Return which rounds of the log hold evidence of the learner, (n,). The others need it made when folded."""
+        own: BoolArray = rows.table["changes_seen"] >= self.learner_since
+        return own if self.served_by is None else np.zeros(len(own), np.bool_)
+
+    def shadowed_by(self, choice: LearnerChoice) -> "Model":
+        """Return the model with the learner of a shadow, which learns from every round of the log, even if it is frozen.
+
+        Raises:
+            InvalidInputError: if the learner does not fit the model after its changes.
+        """
+        definition = self.definition.model_copy(update={"learner": choice, "mode": "online"})
+        return dataclasses.replace(
+            self, definition=definition, learner=build_learner(definition), served_by=self.served_by or self.learner
+        )
 
     @cached_property
     def active(self) -> BoolArray:

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-from learners.base import IntArray, InvalidStateError, Rounds
+from learners.base import InvalidStateError
 from learners.codec import encode_state
 from learners.growth import with_more_labels
 from learners.layouts import new_state_bytes, size_in_bytes, state_bytes
@@ -12,9 +12,10 @@ from service.compute import FIRST_CALL, Compute, steps_in_slice
 from service.errors import ModelNotFoundError, StoreCorruptError
 from service.models.model import Model
 from service.replicas.definitions import model_after
-from service.replicas.guarded_fold import learn
+from service.replicas.guarded_fold import Folder, learn
 from service.replicas.quarantine import Quarantine
-from service.replicas.reading import STRETCH_COST, learnable, most_rounds
+from service.replicas.reading import STRETCH_COST, Run, learnable, most_rounds
+from service.replicas.recomputing import Recomputing
 from service.replicas.snapshot_state import read_state
 from service.replicas.statistics import StatisticsAccumulator, counted_rounds
 from service.replicas.tails import Position, entry_at, has_diverged, has_gap, news_in
@@ -244,19 +245,20 @@ class Replica:
             await self._load()
             return
         if stretch.rows is not None:
-            for rounds, numbers in learnable(self.model, stretch.rows):
-                if not await self._learn(rounds, numbers):
+            for run in learnable(self.model, stretch.rows):
+                if not await self._learn(run):
                     await self._load()
                     return
             self.statistics.take(stretch.rows.table)
         self.round_count, self._last_at = entries[-1].last_round, mark_of(entries[-1])
 
-    async def _learn(self, rounds: Rounds, numbers: IntArray) -> bool:
+    async def _learn(self, run: Run) -> bool:
         """Fold all rounds except those the learner cannot fold; return False if the snapshot must be loaded.
 
         Other models get a turn between slices of rounds. An abandoned fold ends there.
         """
-        learner, done, unchecked = self.model.learner, 0, 0
+        learner, rounds, done, unchecked = self.model.learner, run.rounds, 0, 0
+        folder = self._folder(run)
         each = learner.fold_cost(rounds.contexts.mean_nonzeros)
         size = steps_in_slice(each, learner.fold_overhead)
         state, self.state = self.state, None  # if the fold is cut short, its half-changed state must never be used
@@ -264,14 +266,22 @@ class Replica:
             ahead = rounds.rows(done, min(done + size, rounds.n)) if done or rounds.n > size else rounds
             cost = ahead.n * each + learner.fold_overhead + self._growth_cost
             unchecked = await self._check_model_exists(unchecked + cost)
-            state, n = await self._run(cost if self._folded else FIRST_CALL, learn, learner, state, ahead)
+            state, n = await self._run(cost if self._folded else FIRST_CALL, learn, folder, state, ahead)
             self._folded, done = True, done + n
             if n < ahead.n:
-                if not await self._quarantine.add(int(numbers[done]), "the learner cannot learn from it"):
+                if not await self._leave_out(int(run.numbers[done])):
                     return False
                 done += 1
         self._keep(state)
         return True
+
+    def _folder(self, run: Run) -> Folder:
+        """Return what folds a run of rounds."""
+        return self.model.learner if run.has_evidence else Recomputing(self.model.learner)
+
+    async def _leave_out(self, number: int) -> bool:
+        """Leave out a round that the learner cannot fold; return False if the snapshot must be loaded."""
+        return await self._quarantine.add(number, "the learner cannot learn from it")
 
     @property
     def _growth_cost(self) -> int:

@@ -42,7 +42,9 @@ from service.store.redis.model_commands import ModelCommands
 from service.store.redis.model_stats import read_load, read_model_stats
 from service.store.redis.retention_commands import RetentionCommands
 from service.store.redis.scripts import Script, record_script, script
+from service.store.redis.shadow_commands import ShadowCommands
 from service.store.redis.snapshot_parts import SNAPSHOT_VERSION, check_of, read_snapshot
+from service.store.shadow_store import KEPT_FOR_SHADOWS
 from service.store.stored_models import (
     ModelKey,
 )
@@ -62,11 +64,11 @@ _ADD_PREDICTIONS = record_script("counts", "read_entries", "add_predictions")
 _ADD_FEEDBACK = record_script("counts", "blocks", "add_feedback")
 _ADD_FEEDBACK_FORMAT_3 = script("add_feedback_format_3")
 _READ_TAIL = record_script("read_entries", "read_tail")
-_SAVE_SNAPSHOT = record_script("read_entries", "snapshot_there", "save_snapshot")
+_SAVE_SNAPSHOT = record_script("read_entries", "snapshot_there", "shadow_rounds", "save_snapshot")
 _PUBLISH_STATISTICS = script("publish_statistics")
 
 
-class RedisStore(DamageCommands, ClosingCommands, RetentionCommands, ModelCommands):
+class RedisStore(DamageCommands, ClosingCommands, RetentionCommands, ShadowCommands, ModelCommands):
     """Implements `service.store.base.Store`.
 
     Args:
@@ -120,8 +122,11 @@ class RedisStore(DamageCommands, ClosingCommands, RetentionCommands, ModelComman
     @translating_errors
     async def load_snapshot(self, key: ModelKey) -> Snapshot | None:
         """See `Store.load_snapshot`."""
+        return await self._load(keys.snapshot(*key))
+
+    async def _load(self, name: str) -> Snapshot | None:
         try:
-            fields = await self._call("HGETALL", keys.snapshot(*key), connection=self._bulk)
+            fields = await self._call("HGETALL", name, connection=self._bulk)
         except exceptions.ResponseError as error:
             if not str(error).startswith("WRONGTYPE"):
                 raise
@@ -135,17 +140,22 @@ class RedisStore(DamageCommands, ClosingCommands, RetentionCommands, ModelComman
         # store. The key is named by its content, so two workers can write the same snapshot concurrently.
         check = await asyncio.to_thread(check_of, snapshot, SNAPSHOT_VERSION)
         coming = keys.coming_snapshot(*key, check)
-        starts = range(0, max(len(snapshot.state), 1), _PART_BYTES)
-        for number, start in enumerate(starts):
-            part = snapshot.state[start : start + _PART_BYTES]
-            await self._call("HSET", coming, f"{number:06d}", part, connection=self._bulk)
-            await self._call("EXPIRE", coming, _UNFINISHED_SECONDS)
-        named = [*_model_and_log(key), keys.snapshot(*key), coming]
+        parts = await self._write_parts(coming, snapshot.state)
+        named = [*_model_and_log(key), keys.snapshot(*key), coming, keys.shadows(*key)]
         args = [
             *(key.incarnation, SNAPSHOT_VERSION, snapshot.round_count, snapshot.change_count, snapshot.last_at or b""),
-            *(len(starts), retain_rounds, snapshot.statistics, snapshot.damage, check),
+            *(parts, retain_rounds, snapshot.statistics, snapshot.damage, check, KEPT_FOR_SHADOWS),
         ]
         return int(_unless_gone(key, await self._run(_SAVE_SNAPSHOT, named, args, connection=self._bulk)))
+
+    async def _write_parts(self, coming: str, state: bytes | memoryview) -> int:
+        """Write a state to a temporary key in parts, because one command with a large state would block the store."""
+        starts = range(0, max(len(state), 1), _PART_BYTES)
+        for number, start in enumerate(starts):
+            part = state[start : start + _PART_BYTES]
+            await self._call("HSET", coming, f"{number:06d}", part, connection=self._bulk)
+            await self._call("EXPIRE", coming, _UNFINISHED_SECONDS)
+        return len(starts)
 
     @translating_errors
     async def publish_statistics(self, key: ModelKey, published: PublishedStatistics) -> int:
