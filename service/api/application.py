@@ -25,6 +25,7 @@ from service.api.resources import (
     open_predictions,
     predictions,
     rounds,
+    shadows,
     webhooks,
 )
 from service.api.responses import problems
@@ -32,6 +33,7 @@ from service.api.responses.headers import SecurityHeaders
 from service.api.responses.shared_schemas import share_schemas
 from service.api.tracing import tracing_configuration
 from service.catalogue.catalogue import Catalogue
+from service.catalogue.shadows import Shadows
 from service.environment import Environment
 from service.observability.model_metrics import ModelMetrics
 from service.observability.telemetry import Telemetry
@@ -47,6 +49,7 @@ class UseCases(NamedTuple):
 
     rounds: RoundService
     catalogue: Catalogue
+    shadows: Shadows
     verifier: Verifier
     model_metrics: ModelMetrics
     is_stopping: Callable[[], bool]
@@ -117,6 +120,7 @@ def _routers(environment: Environment, use_cases: UseCases, guard: Guard) -> lis
         models.router(use_cases.catalogue),
         rounds.router(use_cases.catalogue, compute),
         explanations.router(use_cases.rounds),
+        shadows.router(use_cases.shadows),
         open_predictions.router(use_cases.catalogue),
         learners.router(),
         webhooks.router(use_cases.rounds, use_cases.verifier, compute),

@@ -157,7 +157,7 @@ class Model:
         return own if self.served_by is None else np.zeros(len(own), np.bool_)
 
     def shadowed_by(self, choice: LearnerChoice) -> "Model":
-        """Return the model with the learner of a shadow, which learns from every round of the log, even if it is frozen.
+        """Return the model with the learner of a shadow, which learns from every round, even if the model is frozen.
 
         Raises:
             InvalidInputError: if the learner does not fit the model after its changes.

@@ -183,6 +183,9 @@ class Replica:
         self._use(after)
         self._keep(state)
         self.statistics.use(after.answers.choices)
+        self._pass(change)
+
+    def _pass(self, change: ChangeEntry) -> None:
         self.change_count, self._last_at = change.change_count, mark_of(change)
 
     async def _load(self) -> None:
@@ -259,7 +262,8 @@ class Replica:
         """
         learner, rounds, done, unchecked = self.model.learner, run.rounds, 0, 0
         folder = self._folder(run)
-        each = learner.fold_cost(rounds.contexts.mean_nonzeros)
+        nonzeros = rounds.contexts.mean_nonzeros
+        each = learner.fold_cost(nonzeros) + (0 if run.has_evidence else learner.decide_cost(nonzeros))
         size = steps_in_slice(each, learner.fold_overhead)
         state, self.state = self.state, None  # if the fold is cut short, its half-changed state must never be used
         while done < rounds.n:
@@ -267,6 +271,7 @@ class Replica:
             cost = ahead.n * each + learner.fold_overhead + self._growth_cost
             unchecked = await self._check_model_exists(unchecked + cost)
             state, n = await self._run(cost if self._folded else FIRST_CALL, learn, folder, state, ahead)
+            self._note_folded(run, done, n)
             self._folded, done = True, done + n
             if n < ahead.n:
                 if not await self._leave_out(int(run.numbers[done])):
@@ -275,11 +280,14 @@ class Replica:
         self._keep(state)
         return True
 
-    def _folder(self, run: Run) -> Folder:
+    def _folder(self, run: Run, /) -> Folder:
         """Return what folds a run of rounds."""
         return self.model.learner if run.has_evidence else Recomputing(self.model.learner)
 
-    async def _leave_out(self, number: int) -> bool:
+    def _note_folded(self, run: Run, start: int, n: int) -> None:
+        """Note that n rounds of a run have been folded."""
+
+    async def _leave_out(self, number: int, /) -> bool:
         """Leave out a round that the learner cannot fold; return False if the snapshot must be loaded."""
         return await self._quarantine.add(number, "the learner cannot learn from it")
 

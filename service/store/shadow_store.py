@@ -59,6 +59,9 @@ class ShadowStore(Protocol):
     async def load_shadow(self, key: ModelKey, shadow: StoredShadow) -> "Snapshot | None":
         """Return the snapshot of a shadow, or None; raise as `Store.load_snapshot` does."""
 
+    async def read_comparison(self, key: ModelKey, shadow: StoredShadow) -> bytes:
+        """Return the comparison in the snapshot of a shadow, without its state; b"" without a snapshot."""
+
     async def save_shadow(self, key: ModelKey, shadow: StoredShadow, snapshot: "Snapshot") -> int | None:
         """Store a snapshot of a shadow if it is newer than the stored one; its statistics are the comparison.
 

@@ -131,8 +131,10 @@ class StoredRounds:
             raise NewerVersionError("a round of a model with labels has actions")
 
     def _of_parts(self, data: bytes, at: Sequence[int], core: Table) -> RawRounds:
-        """Read rounds of different sizes. Evidence is the rest: shorter before labels were added, of any size for
-        another learner. The latter is read as zeros."""
+        """Read rounds of different sizes. Evidence is the rest, and shorter before labels were added.
+
+        That of another learner may have any size. It is read as zeros.
+        """
         sizes, begin, size = _sizes(core), self._core.itemsize, 8 * self._evidence_size
         of_evidence = core["length"].astype(np.int64) - begin - sizes.sum(axis=1)
         foreign = (of_evidence >= 0) & (core["changes_seen"] < self._since)

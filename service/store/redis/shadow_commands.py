@@ -79,6 +79,11 @@ class ShadowCommands(ABC):
         return await self._load(keys.shadow(*key, shadow.slot))
 
     @translating_errors
+    async def read_comparison(self, key: ModelKey, shadow: StoredShadow) -> bytes:
+        """See `Store.read_comparison`."""
+        return await self._call("HGET", keys.shadow(*key, shadow.slot), "tally") or b""
+
+    @translating_errors
     async def save_shadow(self, key: ModelKey, shadow: StoredShadow, snapshot: Snapshot) -> int | None:
         """See `Store.save_shadow`."""
         check = await asyncio.to_thread(check_of, snapshot, SNAPSHOT_VERSION)
