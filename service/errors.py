@@ -6,9 +6,13 @@ WagerError
 │   ├── ModelNotFoundError        no model of that name
 │   ├── PredictionNotFoundError   no such prediction, or no longer stored
 │   ├── ShadowNotFoundError       no shadow of that name
-│   └── PredictionExpiredError    feedback after the window
+│   ├── PredictionExpiredError    feedback after the window
+│   └── SnapshotNotFoundError     no kept snapshot of that id
 ├── ConflictError
 │   ├── ModelExistsError          the name is taken
+│   ├── SnapshotExistsError       the id names another kept snapshot
+│   ├── SnapshotNeededError       the log has a change that needs the kept snapshot
+│   ├── TooManySnapshotsError     a model that cannot keep another snapshot
 │   ├── PredictionConflictError   the id exists with another request
 │   ├── FeedbackConflictError     the first feedback was different
 │   └── NotActivatedError         feedback before the activation
@@ -67,12 +71,28 @@ class PredictionExpiredError(NotFoundError):
     """The feedback arrived after the prediction's window."""
 
 
+class SnapshotNotFoundError(NotFoundError):
+    """The model has no kept snapshot with that id."""
+
+
 class ConflictError(WagerError):
     """The request contradicts stored data."""
 
 
 class ModelExistsError(ConflictError):
     """A model with that name exists."""
+
+
+class SnapshotExistsError(ConflictError):
+    """The id names a kept snapshot with another note."""
+
+
+class SnapshotNeededError(ConflictError):
+    """The log has a change that needs the kept snapshot, so it cannot be deleted."""
+
+
+class TooManySnapshotsError(ConflictError):
+    """The model cannot keep another snapshot."""
 
 
 class PredictionConflictError(ConflictError):

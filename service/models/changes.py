@@ -1,14 +1,14 @@
-"""Changes of a model: labels that are added or retired, and policies that get other values.
+"""Changes of a model: labels that are added or retired, policies that get other values, and states that are replaced.
 
 The log and the model's history hold each change as JSON. A change never renumbers labels: added labels follow the
 others, and retired ones keep their numbers.
 """
 
 from collections.abc import Collection, Sequence
-from typing import Any, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import pydantic
-from pydantic import Field
+from pydantic import Discriminator, Field, Tag
 
 from learners.base import AnyLearner
 from service.input_errors import (
@@ -21,7 +21,7 @@ from service.input_errors import (
 )
 from service.schemas.changes import ModelPatch
 from service.schemas.labels import MOST_LABELS, Label
-from service.schemas.models import ModelDefinition
+from service.schemas.models import LearnerChoice, ModelDefinition
 from service.schemas.policies import POLICIES
 from service.strict_body import Body
 from service.wording.json_schemas import root_of
@@ -38,12 +38,44 @@ class StoredLabels(Body):
     retire: tuple[Label, ...] = ()
 
 
+class FromSnapshot(Body):
+    """The state of a kept snapshot."""
+
+    snapshot: str
+    """Its id."""
+
+
+def _form_of(given: object) -> str:
+    return "object" if isinstance(given, (dict, FromSnapshot)) else "word"
+
+
+NewState = Annotated[
+    Annotated[Literal["initial"], Tag("word")] | Annotated[FromSnapshot, Tag("object")], Discriminator(_form_of)
+]
+"""A state from which a model continues in the place of its own: its learner's initial one, or a kept one."""
+
+
+class Origin(Body):
+    """Where a model comes from that begins with the state of another."""
+
+    kind: Literal["clone", "import"]
+    model: str
+    """The name of the other model."""
+
+
 class Change(Body):
     """One change, as stored."""
 
     labels: StoredLabels | None = None
     policies: dict[str, Any] = Field(default_factory=dict)
     """New values by the names of the fields of `ModelDefinition`."""
+    state: NewState | None = None
+    """The state from which the model continues, grown by the labels that were added since; None for its own."""
+    learner: dict[str, Any] | None = None
+    """The algorithm and hyperparameters with which the model continues; None for its own."""
+    origin: Origin | None = None
+    """The first change of a model that begins with the state of another. The changes before it are those of the
+    other one, and its log begins here."""
     at: float
     """Seconds since the epoch."""
     by: str | None = None
@@ -55,7 +87,8 @@ class Change(Body):
 
     def says_the_same(self, other: "Change") -> bool:
         """Check whether another change does the same, in the name of the same key."""
-        return (self.labels, self.policies, self.by) == (other.labels, other.policies, other.by)
+        mine, theirs = self.model_dump(exclude={"at"}), other.model_dump(exclude={"at"})
+        return mine == theirs
 
 
 class Defined(NamedTuple):
@@ -158,6 +191,8 @@ def _applied(defined: Defined, change: Change) -> Defined:
     definition, retired = defined
     if change.policies:
         definition = _with_policies(definition, change.policies)
+    if change.learner is not None:
+        definition = definition.model_copy(update={"learner": LearnerChoice(**change.learner)})
     if change.labels is not None:
         _check_added(defined, change.labels.add)
         labels = [*definition.labels, *change.labels.add]

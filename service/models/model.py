@@ -3,7 +3,7 @@
 import dataclasses
 import json
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pydantic
@@ -28,7 +28,7 @@ from service.input_errors import (
 from service.models.action_answers import Actions
 from service.models.action_models import completed_definition, smaller_of
 from service.models.answer_kinds import Answers, answers_of
-from service.models.changes import Change, Defined, after, check_learner, check_policies, read_change
+from service.models.changes import Change, Defined, FromSnapshot, after, check_learner, check_policies, read_change
 from service.models.closing import KEPT_FOR_OUTAGES, check_closing, closing_rule, resting_rule
 from service.models.learner_choice import as_hyperparameter_error, build_learner, hyperparameters
 from service.models.norm_policy import ContextCheck
@@ -75,6 +75,7 @@ class Model:
         learner_since: the number of changes after which it has this learner. Predictions that have seen fewer hold
             evidence of another learner.
         served_by: the learner that answers in the place of `learner`, which is that of a shadow; None for a model.
+        new_state: the state with which the last change replaced the model's own; None if it did not.
     """
 
     key: ModelKey
@@ -84,6 +85,7 @@ class Model:
     change_count: int = 0
     learner_since: int = 0
     served_by: AnyLearner | None = None
+    new_state: Literal["initial"] | FromSnapshot | None = None
 
     @cached_property
     def name(self) -> str:
@@ -137,10 +139,13 @@ class Model:
             raise LabelsFixedError("the model has actions, which each request brings, and no labels", "labels")
         check_learner(self.learner, change)
         definition, retired = after(Defined(self.definition, self.retired), [change])
-        learner = self.learner if change.labels is None else build_learner(definition)
+        same = change.labels is None and change.learner is None
+        learner = self.learner if same else build_learner(definition)
         check_policies(Defined(definition, retired), learner, self.retired)
         check_closing(definition, learner)
-        return Model(self.key, definition, learner, retired, self.change_count + 1)
+        count = self.change_count + 1
+        since = self.learner_since if change.learner is None else count
+        return Model(self.key, definition, learner, retired, count, since, new_state=change.state)
 
     def prepared(self, contexts: Contexts) -> Contexts:
         """Return contexts as the learner sees them, from contexts as clients send them."""
@@ -259,7 +264,8 @@ def stored_model(stored: StoredModel, change_count: int | None = None) -> Model:
         raise StoreCorruptError(f"the history of model {stored.key.name!r} lacks change {len(stored.history) + 1}")
     try:
         defined = Defined(ModelDefinition.model_validate(json.loads(stored.definition)))
-        definition, retired = after(defined, [read_change(line) for line in stored.history[:count]])
+        changes = [read_change(line) for line in stored.history[:count]]
+        definition, retired = after(defined, changes)
         learner = build_learner(definition)
     except (ValueError, RecursionError, InvalidInputError) as error:
         if _is_newer(error):
@@ -267,7 +273,9 @@ def stored_model(stored: StoredModel, change_count: int | None = None) -> Model:
             raise NewerVersionError(detail) from error
         detail = f"the definition of model {stored.key.name!r} cannot be read: {_reason(error)}"
         raise StoreCorruptError(detail) from error
-    return Model(stored.key, definition, learner, retired, count)
+    since = max((number for number, change in enumerate(changes, 1) if change.learner is not None), default=0)
+    new_state = changes[-1].state if changes else None
+    return Model(stored.key, definition, learner, retired, count, since, new_state=new_state)
 
 
 def _reason(error: Exception) -> str:

@@ -1,4 +1,4 @@
-"""Reads the state in a snapshot: valid, damaged, or written by a newer version."""
+"""Reads a model's snapshot and the state in it: valid, damaged, or written by a newer version."""
 
 import json
 from typing import Any
@@ -6,7 +6,22 @@ from typing import Any
 from learners.base import AnyLearner, InvalidStateError
 from learners.codec import decode_state, identity
 from learners.layouts import state_layout
-from service.errors import NewerVersionError
+from service.errors import NewerVersionError, StoreCorruptError
+from service.models.model import Model
+from service.store.base import Store
+from service.store.log_entries import begin_of
+
+
+async def reject_snapshot(store: Store, model: Model, rounds: int, error: Exception) -> None:
+    """Record that the snapshot of a model is damaged.
+
+    Raises:
+        StoreCorruptError: if the log no longer begins with round 1.
+    """
+    await store.mark_snapshot(model.key, rounds, str(error))
+    tail = await store.read_tail(model.key, 0, 1)
+    if tail.round_count and (not tail.entries or begin_of(model.format, tail.entries[0]) != 1):
+        raise StoreCorruptError(f"the snapshot of model {model.name!r} cannot be read: {error}") from error
 
 
 def read_state(learner: AnyLearner, data: bytes | memoryview) -> Any:

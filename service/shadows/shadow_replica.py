@@ -1,17 +1,16 @@
 """A worker's copy of a shadow: the fold of the model's log with another learner, and the comparison."""
 
 from collections.abc import Callable
+from typing import Any, TypeVar
 
 from learners.base import InvalidStateError
 from learners.codec import encode_state
 from service.compute import FIRST_CALL, Compute
 from service.errors import ShadowNotFoundError, StoreCorruptError
 from service.models.model import Model
-from service.replicas.definitions import model_after
-from service.replicas.guarded_fold import Folder
+from service.replicas.folding.other_learner import OtherLearnerFold
+from service.replicas.folding.recomputing import usable
 from service.replicas.reading import Run
-from service.replicas.recomputing import Recomputing, usable
-from service.replicas.replica import Replica
 from service.replicas.snapshot_state import read_state
 from service.shadows.definition import read_definition
 from service.shadows.sums import Sums, decode_sums
@@ -20,11 +19,13 @@ from service.store.damage import DamagedSnapshotError
 from service.store.shadow_store import StoredShadow
 from service.wording.values import quoted
 
+_T = TypeVar("_T")
+
 _MOST_LOADS = 5
 """Loads in one call after which the snapshot counts as damaged, as for a model."""
 
 
-class ShadowReplica(Replica):
+class ShadowReplica(OtherLearnerFold):
     """The state of a shadow after some round and some change of its model's log.
 
     Args:
@@ -36,10 +37,8 @@ class ShadowReplica(Replica):
 
     def __init__(self, model: Model, store: Store, compute: Compute, shadow: StoredShadow) -> None:
         self.shadow = shadow
-        self._choice = read_definition(shadow).choice
-        super().__init__(model.shadowed_by(self._choice), store, compute)
+        super().__init__(model, read_definition(shadow).choice, store, compute)
         self.sums = Sums()
-        self._recomputing = Recomputing(self.model.learner)
 
     async def advance(self, has_time: Callable[[], bool]) -> bool:
         """Fold the log while there is time; return whether the end was reached.
@@ -75,13 +74,9 @@ class ShadowReplica(Replica):
         if await self._store.save_shadow(self.model.key, self.shadow, snapshot) is None:
             raise _gone(self.shadow)
 
-    async def _model_after(self, change_count: int) -> Model:
-        model = await model_after(self._store, self._compute, self.model, change_count)
-        return model.shadowed_by(self._choice)
-
-    def _use(self, model: Model) -> None:
-        super()._use(model)
-        self._recomputing = Recomputing(model.learner)
+    async def _run(self, _: int, function: Callable[..., _T], *args: Any) -> _T:
+        """Run everything in a thread: even a short computation must not delay the requests of this worker."""
+        return await self._compute.run(f"{self.model.name}/{self.shadow.name}", function, *args)
 
     async def _load(self) -> None:
         """Load the snapshot; without a readable one, start from the initial state.
@@ -148,31 +143,18 @@ class ShadowReplica(Replica):
         self.shadow = await self._current()
         await self._start_anew()
 
-    async def _make(self, change: ChangeEntry) -> None:
-        """Make a change. A learner whose labels cannot grow begins again with the labels that were added."""
-        before, after = self.model, await self._model_after(change.change_count)
-        grows = len(after.definition.labels) > len(before.definition.labels)
-        if not grows or before.learner.labels_grow:
-            await super()._make(change)
-            return
-        self._use(after)
-        self._keep(await self._run(FIRST_CALL, after.learner.init))
-        self.sums = Sums(since_round=self.round_count + 1)
-        self._pass(change)
+    def _note_restart(self, change: ChangeEntry, /) -> None:
+        self.sums = Sums(since_round=change.round_count + 1)
 
-    def _folder(self, _: Run, /) -> Folder:
-        return self._recomputing
-
-    def _note_folded(self, run: Run, start: int, n: int) -> None:
+    def _note_folded(self, run: Run, start: int, n: int, /) -> None:
         rounds = run.rounds.rows(start, start + n)
         probabilities, learnt = self._recomputing.take(n), usable(self.model.learner, rounds)
         skipped = n - int(learnt.sum())
         self.sums = self.sums.plus(probabilities, rounds.propensities, rounds.rewards, skipped)
 
-    async def _leave_out(self, _: int, /) -> bool:
-        """Leave out a round that the shadow's learner cannot fold; the model's own learner may have folded it."""
+    async def _leave_out(self, number: int, /) -> bool:
         self.sums = self.sums.plus_skipped()
-        return True
+        return await super()._leave_out(number)
 
 
 def _gone(shadow: StoredShadow) -> ShadowNotFoundError:

@@ -19,6 +19,7 @@ from service.store.figures import ModelStats as ModelStats  # noqa: PLC0414  imp
 from service.store.figures import PublishedStatistics as PublishedStatistics  # noqa: PLC0414  imported from here as well
 from service.store.figures import StoreLoad as StoreLoad  # noqa: PLC0414  imported from here as well
 from service.store.figures import StoreReadiness as StoreReadiness  # noqa: PLC0414  imported from here as well
+from service.store.kept_store import KeptStore
 from service.store.records.layout import VERSION
 from service.store.retention_store import RetentionStore
 from service.store.shadow_store import ShadowStore
@@ -92,7 +93,7 @@ class BlockPage(NamedTuple):
     next_cursor: str | None
 
 
-class Store(ClosingStore, RetentionStore, ShadowStore, Protocol):
+class Store(ClosingStore, RetentionStore, KeptStore, ShadowStore, Protocol):
     """Models, predictions, logs and snapshots. Each change is atomic."""
 
     async def create_model(
@@ -136,6 +137,7 @@ class Store(ClosingStore, RetentionStore, ShadowStore, Protocol):
 
         Raises:
             ModelNotFoundError: if this incarnation of the model is gone.
+            SnapshotNotFoundError: if the change names a kept snapshot that the model does not have.
             StoreCorruptError: if its counters or its log are damaged.
         """
 

@@ -70,7 +70,7 @@ def snapshot(name: str, incarnation: str) -> str:
     """Return the key of a snapshot's hash.
 
     Fields: the numbered parts of the state, and version, rounds, changes, tally, at, check. `tally` holds the
-    statistics. `at` is in seconds since the epoch on the store's clock. `service.store.redis.snapshot_parts` defines
+    statistics. `at` is in seconds since the epoch on the store's clock. `service.store.snapshots.parts` defines
     `check`. If the snapshot cannot be read, also `damaged`.
     """
     return f"wager:{{{name}}}:{incarnation}:snapshot"
@@ -79,6 +79,21 @@ def snapshot(name: str, incarnation: str) -> str:
 def coming_snapshot(name: str, incarnation: str, digest: str) -> str:
     """Return the key of a hash with the parts of an unfinished snapshot."""
     return f"wager:{{{name}}}:{incarnation}:snapshot:{digest}"
+
+
+def kept(name: str, incarnation: str) -> str:
+    """Return the key of the list of a model's kept snapshots, a hash: what `service.store.kept_store` says, by id."""
+    return f"wager:{{{name}}}:{incarnation}:kept"
+
+
+def kept_snapshot(name: str, incarnation: str, id_: str) -> str:
+    """Return the key of a kept snapshot, a hash with the fields of a snapshot. It never changes."""
+    return f"wager:{{{name}}}:{incarnation}:kept:{id_}"
+
+
+def coming_kept(name: str, incarnation: str, id_: str, digest: str) -> str:
+    """Return the key of a hash with the parts of an unfinished kept snapshot."""
+    return f"wager:{{{name}}}:{incarnation}:coming:{id_}:{digest}"
 
 
 def statistics(name: str, incarnation: str) -> str:
@@ -138,7 +153,9 @@ def of_blocks(name: str, incarnation: str) -> list[str]:
 
 
 def lasting(name: str, incarnation: str) -> list[str]:
-    """Return every key of one incarnation of a model except its predictions, which expire."""
-    parts = (log, snapshot, statistics, damage, deadlines)
-    own = [part(name, incarnation) for part in parts]
-    return [model(name), *own, *of_shadows(name, incarnation)]
+    """Return every key of one incarnation of a model except its predictions, which expire, and kept snapshots.
+
+    The last one is that of the list of kept snapshots.
+    """
+    own = [part(name, incarnation) for part in (log, snapshot, statistics, damage, deadlines)]
+    return [model(name), *own, *of_shadows(name, incarnation), kept(name, incarnation)]

@@ -54,10 +54,12 @@ ROOMS: dict[str, str] = {
     # the store
     "service.store.records": "service.errors service.prediction_id learners.base",
     "service.store": "service.errors service.prediction_id service.store.records learners.base",
+    "service.store.snapshots": "service.errors service.store",
     "service.store.access": "service.store",
     "service.store.connections": "service.errors service.store",
     "service.store.redis": (
-        f"service.errors service.prediction_id {_STORE} service.store.access service.store.connections"
+        f"service.errors service.prediction_id {_STORE} service.store.access service.store.connections "
+        "service.store.snapshots"
     ),
     "service.store.embedded": "service.errors service.processes",
     # use cases

@@ -89,6 +89,10 @@ OF_ERROR: dict[type[errors.WagerError], Kind] = {
     errors.ShadowNotFoundError: Kind(404, "shadow-not-found", "The model has no such shadow"),
     # Not 410: senders of webhooks disable a webhook that answers 410.
     errors.PredictionExpiredError: Kind(404, "prediction-expired", "The feedback window of the prediction has closed"),
+    errors.SnapshotNotFoundError: Kind(404, "snapshot-not-found", "The model has no such snapshot"),
+    errors.SnapshotExistsError: Kind(409, "snapshot-exists", "The id names another snapshot"),
+    errors.SnapshotNeededError: Kind(409, "snapshot-needed", "A change in the log needs the snapshot"),
+    errors.TooManySnapshotsError: Kind(409, "too-many-snapshots", "The model cannot keep another snapshot"),
     errors.ModelExistsError: Kind(409, "model-exists", "A model with this name already exists"),
     errors.PredictionConflictError: Kind(409, "prediction-conflict", "The prediction id exists with another request"),
     errors.FeedbackConflictError: Kind(409, "feedback-conflict", "The prediction already has other feedback"),

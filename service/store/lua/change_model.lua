@@ -1,9 +1,10 @@
 -- Appends a change to the log and to the history of a model.
--- KEYS: model, log.
+-- KEYS: model, log, list of kept snapshots.
 -- ARGV: incarnation, changes before this one, version of the change's format, the change (JSON without newlines),
 --       summary, then as in create_model.lua the rule for closing predictions and the retention, and the rule for a
 --       model that no longer closes predictions, because some may be open.
--- Returns nil if the model is gone, 1 if the change is the model's last one now, 0 if another change came first.
+-- Returns nil if the model is gone, 1 if the change is the model's last one now, 0 if another change came first, 2 if
+-- the change names a kept snapshot that the model does not have.
 local there = redis.call('HMGET', KEYS[1], 'incarnation', 'rounds', 'changes', 'history')
 if there[1] ~= ARGV[1] then
   return false
@@ -16,6 +17,11 @@ local line = ARGV[4] .. '\n'
 if changes ~= ARGV[2] then -- a repeated call finds its own change
   local last = string.sub('\n' .. history, -#line - 1)
   return tonumber(changes) == tonumber(ARGV[2]) + 1 and last == '\n' .. line and 1 or 0
+end
+local read, change = pcall(cjson.decode, ARGV[4])
+local state = read and type(change) == 'table' and change.state
+if type(state) == 'table' and redis.call('HEXISTS', KEYS[3], tostring(state.snapshot)) == 0 then
+  return 2
 end
 if not ends_log(KEYS[2], there[2], changes) then
   return redis.error_reply('CORRUPT the log does not end with round ' .. there[2])

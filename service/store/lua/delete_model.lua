@@ -1,12 +1,23 @@
 -- Deletes one incarnation of a model. Without an incarnation, deletes a damaged value at the model's key.
--- KEYS: model, and all its other keys except those of predictions. ARGV: incarnation (empty: none).
--- Returns 1 if it existed, else 0.
+-- KEYS: model, its other keys except those of predictions, the list of kept snapshots as the 12th, then each of these.
+-- ARGV: incarnation (empty: none), then the ids of the kept snapshots.
+-- Returns 1 if it existed, 3 if other snapshots are kept, else 0.
+local BEFORE_KEPT = 12
 local there = redis.pcall('HGET', KEYS[1], 'incarnation')
 if ARGV[1] == '' and (not there or type(there) == 'table') then
   return redis.call('UNLINK', KEYS[1])
 end
 if there ~= ARGV[1] then
   return 0
+end
+local kept = redis.pcall('HLEN', KEYS[BEFORE_KEPT])
+if type(kept) == 'number' and kept ~= #KEYS - BEFORE_KEPT then
+  return 3
+end
+for i = 2, #ARGV do
+  if redis.call('HEXISTS', KEYS[BEFORE_KEPT], ARGV[i]) == 0 then
+    return 3
+  end
 end
 redis.call('UNLINK', unpack(KEYS))
 return 1

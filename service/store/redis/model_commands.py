@@ -7,7 +7,7 @@ from typing import Any
 
 from redis import exceptions
 
-from service.errors import ModelNotFoundError, StoreError
+from service.errors import ModelNotFoundError, SnapshotNotFoundError, StoreError
 from service.store import keys
 from service.store.redis.driver_errors import translating_errors
 from service.store.redis.entry_codec import CHANGE_VERSION
@@ -28,6 +28,9 @@ _LIST_MODEL = script("list_model")
 _KEEP_SUMMARY = script("keep_summary")
 _CHANGE_MODEL = script("counts", "change_model")
 _DELETE_MODEL = script("delete_model")
+
+_NOT_KEPT = 2
+_OTHERS_KEPT = 3
 
 
 class ModelCommands(ABC):
@@ -94,9 +97,11 @@ class ModelCommands(ABC):
     ) -> bool:
         """See `Store.change_model`."""
         args = (key.incarnation, change_count, CHANGE_VERSION, change, summary, *policies)
-        reply = await self._run(_CHANGE_MODEL, [keys.model(key.name), keys.log(*key)], args)
+        reply = await self._run(_CHANGE_MODEL, [keys.model(key.name), keys.log(*key), keys.kept(*key)], args)
         if reply is None:
             raise ModelNotFoundError(f"there is no model {key.name!r}", "model")
+        if reply == _NOT_KEPT:
+            raise SnapshotNotFoundError("the model does not have this snapshot", "snapshot")
         if reply:
             await self._watch(key, policies)
         return bool(reply)
@@ -111,8 +116,7 @@ class ModelCommands(ABC):
     async def delete_model(self, name: str) -> bool:
         """See `Store.delete_model`."""
         own = await self._incarnation(name) or b""
-        named = keys.lasting(name, own.decode(errors="replace"))
-        deleted = bool(await self._run(_DELETE_MODEL, named, [own]))
+        deleted = await self._delete(name, own)
         await self._call("ZREM", keys.MODELS, name)
         await self._call("ZREM", keys.DAMAGED, name)
         await self.unwatch_closing(ModelKey(name, own.decode(errors="replace")))
@@ -120,6 +124,23 @@ class ModelCommands(ABC):
         if await self._incarnation(name) is not None:  # a new model has taken the name
             await self._call("ZADD", keys.MODELS, 0, name)
         return deleted
+
+    async def _delete(self, name: str, own: bytes) -> bool:
+        """Delete the lasting keys of an incarnation, and its kept snapshots, which may become more meanwhile."""
+        incarnation, reply = own.decode(errors="replace"), _OTHERS_KEPT
+        while reply == _OTHERS_KEPT:
+            ids = await self._kept_ids(ModelKey(name, incarnation))
+            kept = [keys.kept_snapshot(name, incarnation, id_) for id_ in ids]
+            reply = await self._run(_DELETE_MODEL, [*keys.lasting(name, incarnation), *kept], [own, *ids])
+        return bool(reply)
+
+    async def _kept_ids(self, key: ModelKey) -> list[str]:
+        try:
+            return [id_.decode(errors="replace") for id_ in await self._call("HKEYS", keys.kept(*key))]
+        except exceptions.ResponseError as error:
+            if not str(error).startswith("WRONGTYPE"):
+                raise
+            return []
 
     async def _list_entry(self, name: str) -> ListedModel | UnreadModel | None:
         if not name.isascii():

@@ -21,7 +21,6 @@ from service.store.base import (
     ModelStats,
     PublishedStatistics,
     Seen,
-    Snapshot,
     StoreLoad,
     StoreReadiness,
     Tail,
@@ -30,7 +29,6 @@ from service.store.connections.addresses import NO_FILES, TlsFiles
 from service.store.connections.connections import Connection, connect
 from service.store.connections.readiness import read_readiness
 from service.store.connections.replication import Confirmed
-from service.store.damage import DamagedSnapshotError
 from service.store.records import format_3
 from service.store.redis import feedback_codec
 from service.store.redis.closing_commands import ClosingCommands
@@ -43,8 +41,7 @@ from service.store.redis.model_stats import read_load, read_model_stats
 from service.store.redis.retention_commands import RetentionCommands
 from service.store.redis.scripts import Script, record_script, script
 from service.store.redis.shadow_commands import ShadowCommands
-from service.store.redis.snapshot_parts import SNAPSHOT_VERSION, check_of, read_snapshot
-from service.store.shadow_store import KEPT_FOR_SHADOWS
+from service.store.redis.snapshot_commands import SnapshotCommands
 from service.store.stored_models import (
     ModelKey,
 )
@@ -52,23 +49,16 @@ from service.store.stored_models import (
 _BULK_PATIENCE = 30
 """Factor by which the timeout for snapshots exceeds that for other replies. A snapshot may have many megabytes."""
 
-_PART_BYTES = 2**20
-"""Bytes per part of a snapshot. The store accepts a part in one or two milliseconds."""
-
-_UNFINISHED_SECONDS = 3600
-"""Time to live of the parts of an unfinished snapshot."""
-
 _Connection: TypeAlias = Connection | Confirmed
 
 _ADD_PREDICTIONS = record_script("counts", "read_entries", "add_predictions")
 _ADD_FEEDBACK = record_script("counts", "blocks", "add_feedback")
 _ADD_FEEDBACK_FORMAT_3 = script("add_feedback_format_3")
 _READ_TAIL = record_script("read_entries", "read_tail")
-_SAVE_SNAPSHOT = record_script("read_entries", "snapshot_there", "shadow_rounds", "save_snapshot")
 _PUBLISH_STATISTICS = script("publish_statistics")
 
 
-class RedisStore(DamageCommands, ClosingCommands, RetentionCommands, ShadowCommands, ModelCommands):
+class RedisStore(DamageCommands, ClosingCommands, RetentionCommands, SnapshotCommands, ShadowCommands, ModelCommands):
     """Implements `service.store.base.Store`.
 
     Args:
@@ -118,44 +108,6 @@ class RedisStore(DamageCommands, ClosingCommands, RetentionCommands, ShadowComma
         """See `Store.read_tail`."""
         reply = await self._run(_READ_TAIL, _model_and_log(key), [key.incarnation, after, limit])
         return decode_tail(*_unless_gone(key, reply))
-
-    @translating_errors
-    async def load_snapshot(self, key: ModelKey) -> Snapshot | None:
-        """See `Store.load_snapshot`."""
-        return await self._load(keys.snapshot(*key))
-
-    async def _load(self, name: str) -> Snapshot | None:
-        try:
-            fields = await self._call("HGETALL", name, connection=self._bulk)
-        except exceptions.ResponseError as error:
-            if not str(error).startswith("WRONGTYPE"):
-                raise
-            raise DamagedSnapshotError("its key holds another type of value") from error
-        return await read_snapshot(fields) if fields else None
-
-    @translating_errors
-    async def save_snapshot(self, key: ModelKey, snapshot: Snapshot, retain_rounds: int) -> int:
-        """See `Store.save_snapshot`."""
-        # The parts are first written one by one to a temporary key: one command with a large state would block the
-        # store. The key is named by its content, so two workers can write the same snapshot concurrently.
-        check = await asyncio.to_thread(check_of, snapshot, SNAPSHOT_VERSION)
-        coming = keys.coming_snapshot(*key, check)
-        parts = await self._write_parts(coming, snapshot.state)
-        named = [*_model_and_log(key), keys.snapshot(*key), coming, keys.shadows(*key)]
-        args = [
-            *(key.incarnation, SNAPSHOT_VERSION, snapshot.round_count, snapshot.change_count, snapshot.last_at or b""),
-            *(parts, retain_rounds, snapshot.statistics, snapshot.damage, check, KEPT_FOR_SHADOWS),
-        ]
-        return int(_unless_gone(key, await self._run(_SAVE_SNAPSHOT, named, args, connection=self._bulk)))
-
-    async def _write_parts(self, coming: str, state: bytes | memoryview) -> int:
-        """Write a state to a temporary key in parts, because one command with a large state would block the store."""
-        starts = range(0, max(len(state), 1), _PART_BYTES)
-        for number, start in enumerate(starts):
-            part = state[start : start + _PART_BYTES]
-            await self._call("HSET", coming, f"{number:06d}", part, connection=self._bulk)
-            await self._call("EXPIRE", coming, _UNFINISHED_SECONDS)
-        return len(starts)
 
     @translating_errors
     async def publish_statistics(self, key: ModelKey, published: PublishedStatistics) -> int:

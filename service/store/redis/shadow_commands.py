@@ -13,8 +13,8 @@ from service.store.connections.replication import Confirmed
 from service.store.redis.driver_errors import translating_errors
 from service.store.redis.model_hash import count
 from service.store.redis.scripts import Script, record_script, script
-from service.store.redis.snapshot_parts import SNAPSHOT_VERSION, check_of
 from service.store.shadow_store import StoredShadow
+from service.store.snapshots.parts import SNAPSHOT_VERSION, check_of
 from service.store.stored_models import ModelKey
 
 _PUT = record_script("read_entries", "log_begin", "put_shadow")

@@ -12,7 +12,7 @@ import pytest
 from service import __version__
 from service.replicas.snapshot_policy import SNAPSHOT_AGE
 from service.store.embedded.server import EmbeddedServer
-from service.store.redis.snapshot_parts import SNAPSHOT_VERSION
+from service.store.snapshots.parts import SNAPSHOT_VERSION
 from tests.releases import FOLDER, MODELS, ROUNDS, context_of, judge, play, restore
 from tests.servers import raw
 from tests.service.keyed import bearer
