@@ -76,8 +76,8 @@ ROOMS: dict[str, str] = {
     ),
     "service.candidates": f"{_WORDS} {_STORE} {_GROUND} learners.actions learners.mathematics service.models",
     "service.replicas": (
-        f"service.errors {_STORE} {_GROUND} learners.codec learners.growth service.compute service.models "
-        "learners.evaluation"
+        f"service.errors service.schemas {_STORE} {_GROUND} learners.codec learners.growth learners.evaluation "
+        "service.compute service.models"
     ),
     "service.shadows": (
         f"{_ERRORS} service.schemas service.strict_body service.wording {_STORE} {_GROUND} learners.codec "
