@@ -15,6 +15,7 @@ from service.access.access_control import access_control
 from service.api.application import Guard, RequestLimits, UseCases, build_application
 from service.api.middleware.body_limit import Pace
 from service.catalogue.catalogue import Catalogue
+from service.catalogue.shadows import Shadows
 from service.compute import Compute
 from service.draining import Draining
 from service.environment import Environment, system_environment
@@ -33,6 +34,7 @@ from service.store.base import Store
 from service.store.redis.open_store import OpenStore, open_store
 from service.visits.closer import Closer
 from service.visits.retention import Retention
+from service.visits.shadowing import Shadowing
 
 _UPKEEP_SECONDS = 1.0
 _PATIENCE = 0.1  # seconds between two cancellations of a task
@@ -80,6 +82,7 @@ def _use_cases(settings: Settings, environment: Environment, sessions: SessionCa
         RoundService(sessions, settings.max_distribution_numbers),
         catalogue,
         Lifecycle(Snapshots(environment, sessions), Replacing(environment, limits, catalogue)),
+        Shadows(environment, limits),
         Verifier(settings.all_webhook_secrets(), environment.now),
         ModelMetrics(environment.store, environment.now, names, most, catalogue.check),
         lambda: draining.has_begun,
@@ -105,6 +108,7 @@ async def _running(
     upkeep = asyncio.create_task(_keep_up(sessions, watch))
     closing = asyncio.create_task(_each_second(Closer(environment, sessions).run))
     trimming = asyncio.create_task(_each_second(Retention(environment, sessions).run))
+    shadowing = asyncio.create_task(_each_second(Shadowing(environment).run))
     try:
         with draining.watching():
             yield
@@ -113,6 +117,7 @@ async def _running(
         await end(upkeep)
         await end(closing)
         await end(trimming)
+        await end(shadowing)
         watch.tick()
         await environment.store.close()
 

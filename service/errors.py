@@ -5,6 +5,7 @@ WagerError
 ├── NotFoundError
 │   ├── ModelNotFoundError        no model of that name
 │   ├── PredictionNotFoundError   no such prediction, or no longer stored
+│   ├── ShadowNotFoundError       no shadow of that name
 │   ├── PredictionExpiredError    feedback after the window
 │   └── SnapshotNotFoundError     no kept snapshot of that id
 ├── ConflictError
@@ -60,6 +61,10 @@ class ModelNotFoundError(NotFoundError):
 
 class PredictionNotFoundError(NotFoundError):
     """The prediction was never made, or is no longer stored."""
+
+
+class ShadowNotFoundError(NotFoundError):
+    """The model has no shadow of that name."""
 
 
 class PredictionExpiredError(NotFoundError):

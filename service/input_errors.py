@@ -22,6 +22,8 @@ InvalidInputError
 ├── EligibleError             a model whose requests cannot name labels
 ├── BaselineNeededError       the holdout needs the client's own choice
 ├── TooManyChangesError       a model that cannot have another change
+├── TooManyShadowsError       a model that cannot have another shadow
+├── ShadowLearnerError        a learner that the rounds of the model cannot serve as a shadow
 ├── WrongTruthError           a truth that is not an answer of the model
 ├── NoDistributionError       a distribution over too many answers to list, or of several slots
 ├── NotEvaluableError         a model whose answers cannot be evaluated from its log
@@ -131,6 +133,14 @@ class BaselineNeededError(InvalidInputError):
 
 class TooManyChangesError(InvalidInputError):
     """The model has reached the limit of changes."""
+
+
+class TooManyShadowsError(InvalidInputError):
+    """The model has as many shadows as a model may have."""
+
+
+class ShadowLearnerError(InvalidInputError):
+    """The rounds of the model cannot serve the learner of a shadow, or the two cannot be compared."""
 
 
 class WrongTruthError(InvalidInputError):

@@ -28,6 +28,7 @@ from service.api.resources import (
     open_predictions,
     predictions,
     rounds,
+    shadows,
     webhooks,
 )
 from service.api.responses import problems
@@ -35,6 +36,7 @@ from service.api.responses.headers import SecurityHeaders
 from service.api.responses.shared_schemas import share_schemas
 from service.api.tracing import tracing_configuration
 from service.catalogue.catalogue import Catalogue
+from service.catalogue.shadows import Shadows
 from service.environment import Environment
 from service.evaluation.latest import LatestRounds
 from service.lifecycle.use_cases import Lifecycle
@@ -53,6 +55,7 @@ class UseCases(NamedTuple):
     rounds: RoundService
     catalogue: Catalogue
     lifecycle: Lifecycle
+    shadows: Shadows
     verifier: Verifier
     model_metrics: ModelMetrics
     is_stopping: Callable[[], bool]
@@ -126,6 +129,7 @@ def _routers(environment: Environment, use_cases: UseCases, guard: Guard) -> lis
         rounds.router(use_cases.catalogue, compute),
         explanations.router(use_cases.rounds),
         evaluation.router(LatestRounds(environment.store, compute)),
+        shadows.router(use_cases.shadows),
         open_predictions.router(use_cases.catalogue),
         learners.router(),
         webhooks.router(use_cases.rounds, use_cases.verifier, compute),

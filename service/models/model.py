@@ -72,6 +72,9 @@ class Model:
         learner: its learner.
         retired: labels that are never answered again.
         change_count: the number of changes.
+        learner_since: the number of changes after which it has this learner. Predictions that have seen fewer hold
+            evidence of another learner.
+        served_by: the learner that answers in the place of `learner`, which is that of a shadow; None for a model.
         new_state: the state with which the last change replaced the model's own; None if it did not.
     """
 
@@ -80,6 +83,8 @@ class Model:
     learner: AnyLearner
     retired: frozenset[str] = frozenset()
     change_count: int = 0
+    learner_since: int = 0
+    served_by: AnyLearner | None = None
     new_state: Literal["initial"] | FromSnapshot | None = None
 
     @cached_property
@@ -95,10 +100,9 @@ class Model:
     @cached_property
     def format(self) -> RecordFormat:
         """The bytes of its predictions and rounds."""
-        if self.vectors is not None:
-            codec = SparseCodec(self.vectors.size)
-            return RecordFormat(self.answers.form, self.learner.evidence_size, codec, has_actions=True)
-        return RecordFormat(self.answers.form, self.learner.evidence_size, self.contexts.codec)
+        codec = self.contexts.codec if self.vectors is None else SparseCodec(self.vectors.size)
+        has_actions, size = self.vectors is not None, (self.served_by or self.learner).evidence_size
+        return RecordFormat(self.answers.form, size, codec, has_actions=has_actions, since=self.learner_since)
 
     @cached_property
     def vectors(self) -> ActionVectors | None:
@@ -139,7 +143,9 @@ class Model:
         learner = self.learner if same else build_learner(definition)
         check_policies(Defined(definition, retired), learner, self.retired)
         check_closing(definition, learner)
-        return Model(self.key, definition, learner, retired, self.change_count + 1, change.state)
+        count = self.change_count + 1
+        since = self.learner_since if change.learner is None else count
+        return Model(self.key, definition, learner, retired, count, since, new_state=change.state)
 
     def prepared(self, contexts: Contexts) -> Contexts:
         """Return contexts as the learner sees them, from contexts as clients send them."""
@@ -149,6 +155,22 @@ class Model:
         """Return rounds of the log as the learner sees them. Rounds of version 3 hold prepared contexts."""
         rounds, as_sent = self.format.rounds_of(rows), (rows.table["flags"] & AS_SENT) != 0
         return rounds._replace(contexts=prepare(rounds.contexts, self.preparation, as_sent))
+
+    def has_own_evidence(self, rows: LogRows) -> BoolArray:
+        """Return which rounds of the log hold evidence of the learner, (n,). The others need it made when folded."""
+        own: BoolArray = rows.table["changes_seen"] >= self.learner_since
+        return own if self.served_by is None else np.zeros(len(own), np.bool_)
+
+    def shadowed_by(self, choice: LearnerChoice) -> "Model":
+        """Return the model with the learner of a shadow, which learns from every round, even if the model is frozen.
+
+        Raises:
+            InvalidInputError: if the learner does not fit the model after its changes.
+        """
+        definition = self.definition.model_copy(update={"learner": choice, "mode": "online"})
+        return dataclasses.replace(
+            self, definition=definition, learner=build_learner(definition), served_by=self.served_by or self.learner
+        )
 
     @cached_property
     def active(self) -> BoolArray:
@@ -251,7 +273,9 @@ def stored_model(stored: StoredModel, change_count: int | None = None) -> Model:
             raise NewerVersionError(detail) from error
         detail = f"the definition of model {stored.key.name!r} cannot be read: {_reason(error)}"
         raise StoreCorruptError(detail) from error
-    return Model(stored.key, definition, learner, retired, count, changes[-1].state if changes else None)
+    since = max((number for number, change in enumerate(changes, 1) if change.learner is not None), default=0)
+    new_state = changes[-1].state if changes else None
+    return Model(stored.key, definition, learner, retired, count, since, new_state=new_state)
 
 
 def _reason(error: Exception) -> str:

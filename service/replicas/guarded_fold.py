@@ -1,10 +1,10 @@
 """Folds rounds that may be damaged without notice. Never continues from a state with infinity or NaN."""
 
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
-from learners.base import AnyLearner, Rounds
+from learners.base import Rounds
 from learners.layouts import size_in_bytes
 
 _SMALL = 65_536
@@ -14,7 +14,14 @@ _EXTREME = 1e30
 """Rounds with a number, or an inverse propensity 1/p, above this are checked for every state size."""
 
 
-def learn(learner: AnyLearner, state: Any, rounds: Rounds) -> tuple[Any, int]:
+class Folder(Protocol):
+    """A learner, or what folds in its place."""
+
+    def fold_unchecked(self, state: Any, rounds: Rounds) -> Any:
+        """See `Learner.fold_unchecked`."""
+
+
+def learn(learner: Folder, state: Any, rounds: Rounds) -> tuple[Any, int]:
     """Fold rounds up to, but not including, the first that produces infinity or NaN.
 
     Returns:

@@ -1,6 +1,8 @@
 """How many rounds a replica reads at once, and which of them it folds."""
 
 from collections.abc import Iterator
+from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 
@@ -29,18 +31,28 @@ def most_rounds(model: Model) -> int:
     return max(1, min(TAIL_LIMIT, most))
 
 
-def learnable(model: Model, rows: LogRows) -> Iterator[tuple[Rounds, IntArray]]:
-    """Yield the rounds of the log that a model learns from, with their numbers, as runs of consecutive rounds.
+class Run(NamedTuple):
+    """Consecutive rounds that a model learns from."""
+
+    rounds: Rounds
+    numbers: IntArray  # (n,), of the rounds
+    has_evidence: bool  # whether they hold the evidence of its learner
+
+
+def learnable(model: Model, rows: LogRows) -> Iterator[Run]:
+    """Yield the rounds of the log that a model learns from.
 
     A frozen model learns from no round, and no model from rounds of its holdout.
     """
     learned = (rows.table["flags"] & HOLDOUT) == 0
     if model.definition.mode == "frozen" or not learned.any():
         return
-    rounds, numbers = model.rounds_of(rows), rows.table["round"]
-    if learned.all():
-        yield rounds, numbers
+    rounds, numbers, own = model.rounds_of(rows), rows.table["round"], model.has_own_evidence(rows)
+    if learned.all() and own.all():
+        yield Run(rounds, numbers, True)
         return
-    steps = np.diff(np.concatenate([[0], learned, [0]]).astype(np.int8))
-    for start, stop in zip(np.flatnonzero(steps == 1).tolist(), np.flatnonzero(steps == -1).tolist(), strict=True):
-        yield rounds.rows(start, stop), numbers[start:stop]
+    kinds = np.where(learned, np.where(own, 1, 2), 0)
+    bounds = [0, *(np.flatnonzero(np.diff(kinds)) + 1).tolist(), len(kinds)]
+    for start, stop in pairwise(bounds):
+        if kinds[start]:
+            yield Run(rounds.rows(start, stop), numbers[start:stop], bool(kinds[start] == 1))

@@ -1,39 +1,27 @@
 """A worker's copy of a model's state: a cache of the fold. The log is the source of truth."""
 
-import asyncio
-from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import Any
 
-from learners.base import IntArray, InvalidStateError, Rounds
+from learners.base import InvalidStateError
 from learners.codec import encode_state
-from learners.layouts import new_state_bytes, size_in_bytes, state_bytes
-from service.compute import FIRST_CALL, Compute, steps_in_slice
-from service.errors import ModelNotFoundError, NewerVersionError, StoreCorruptError
+from service.compute import FIRST_CALL, Compute
+from service.errors import NewerVersionError, StoreCorruptError
 from service.models.model import Model
-from service.replicas.definitions import model_after
-from service.replicas.guarded_fold import learn
+from service.replicas.folding.log_fold import LogFold
 from service.replicas.new_states import keeps_state, state_after
-from service.replicas.quarantine import Quarantine
-from service.replicas.reading import STRETCH_COST, learnable, most_rounds
 from service.replicas.snapshot_state import read_state, reject_snapshot
 from service.replicas.statistics import StatisticsAccumulator, counted_rounds
-from service.replicas.tails import Position, entry_at, has_diverged, has_gap, news_in
-from service.store.base import ChangeEntry, LogEntry, Seen, Snapshot, Store, Tail
+from service.store.base import ChangeEntry, Snapshot, Store
 from service.store.damage import DamagedSnapshotError
-from service.store.log_entries import mark_of
-
-_T = TypeVar("_T")
+from service.store.records.round_table import Table
 
 _MOST_LOADS = 5
 """Snapshot loads in one catch-up before the snapshot counts as damaged. A few are normal: other workers replace the
 snapshot and trim the log."""
 
 
-class Replica:
-    """The state of one model after some round and some change of its log.
-
-    A fold changes `state` in place, so only the holder of `lock` may read it. A change replaces `model`, so callers
-    must not keep it across an await unless they hold the lock.
+class Replica(LogFold):
+    """The state of one model after some round and some change of its log, with the statistics of the rounds.
 
     Args:
         model: the model whose log is folded.
@@ -42,74 +30,8 @@ class Replica:
     """
 
     def __init__(self, model: Model, store: Store, compute: Compute) -> None:
-        self._use(model)
-        self.lock = asyncio.Lock()
-        self.round_count = 0
-        self.change_count = 0
-        self.snapshot_rounds = 0
-        self.state: Any = None
-        self.bytes = new_state_bytes(model.learner)  # of the last state
-        self._last_at: bytes | None = None  # mark of the last entry
-        self._quarantine = Quarantine(model, store)
+        super().__init__(model, store, compute)
         self.statistics = StatisticsAccumulator(model.answers.choices, model.definition.window_seconds)
-        self._folded = False
-        self._store = store
-        self._compute = compute
-        self._given_up = False
-        self._loads = 0  # snapshot loads in one call of `catch_up_locked`
-
-    def _use(self, model: Model) -> None:
-        self.model = model
-        self._most_bytes = state_bytes(model.learner)
-        self._limit = most_rounds(model)
-
-    @property
-    def seen(self) -> Seen:
-        """The rounds, changes and damage record that the state takes into account."""
-        damage, changes = self._quarantine.version, self.change_count
-        return Seen(self.round_count, self._limit, self._last_at, damage=damage, change_count=changes)
-
-    def release(self) -> None:
-        """Free the state, unless it is in use; the next use loads it again. Garbage collection may take minutes."""
-        if not self.lock.locked():
-            self.state = None
-
-    def give_up(self) -> None:
-        """Stop the running fold before its next slice, because the model is gone."""
-        self._given_up = True
-
-    async def catch_up(self) -> None:
-        """Fold every round and change in the log.
-
-        Raises:
-            WagerError: as `catch_up_locked`.
-        """
-        async with self.lock:
-            await self.catch_up_locked()
-
-    async def catch_up_locked(self, tail: Tail | None = None) -> None:
-        """Fold every round and change in the log. Call with `lock` held.
-
-        Args:
-            tail: the log from this replica's last entry on, if the caller has just read it.
-
-        Raises:
-            ModelNotFoundError: if this incarnation of the model is gone.
-            StoreCorruptError: if rounds are missing, or the snapshot is damaged and the log no longer has its rounds.
-            NewerVersionError: if a newer version wrote part of the log or the snapshot.
-            StoreUnavailableError: if the store does not answer.
-        """
-        self._loads = 0
-        if self.state is None:
-            await self._load()
-            tail = None
-        tail = tail or await self._read_tail()
-        target = tail.round_count, tail.change_count
-        await self._take(tail)
-        while self._lacks(*target) or self.round_count > tail.round_count:  # a snapshot may claim more rounds
-            tail = await self._read_tail()
-            target = min(target[0], tail.round_count), min(target[1], tail.change_count)
-            await self._take(tail)
 
     async def snapshot(self) -> None:
         """Write a snapshot, unless the store has a newer one or the statistics are unknown."""
@@ -139,65 +61,22 @@ class Replica:
         state = await self._run(self.bytes, encode_state, self.model.learner, self.state)
         return Snapshot(seen.round_count, state, seen.last_at, statistics, seen.damage, seen.change_count)
 
-    def _lacks(self, rounds: int, changes: int) -> bool:
-        return self.round_count < rounds or self.change_count < changes
-
-    async def _read_tail(self) -> Tail:
-        return await self._store.read_tail(self.model.key, max(self.round_count - 1, 0), self._limit + 1)
-
-    async def _take(self, tail: Tail) -> None:
-        """Fold a tail, or load the snapshot if the log has diverged or no longer has the next entry."""
-        if tail.entries and tail.entries[-1].last_round > tail.round_count:
-            raise StoreCorruptError(f"the log of model {self.model.name!r} has more than its {tail.round_count} rounds")
-        is_current = tail.damage == self._quarantine.version or not await self._quarantine.refresh(self.round_count)
-        if not is_current or self._contradicts(tail):
-            self.state = None
-            await self._load()
-        elif has_gap(self.model.format, tail, self._position):
-            await self._load()
-        else:
-            await self._fold_all(*news_in(tail, self._position))
-
-    @property
-    def _position(self) -> Position:
-        return Position(self.round_count, self.change_count)
-
-    def _contradicts(self, tail: Tail) -> bool:
-        """Check whether the log has diverged from this state; note the mark of the last entry if it was unknown."""
-        if has_diverged(self.model.format, tail, self._position):
-            return True
-        if (last := entry_at(tail, self._position)) is None:
-            return False
-        there, self._last_at = self._last_at, mark_of(last)
-        return there is not None and there != self._last_at
-
-    async def _fold_all(self, entries: Sequence[LogEntry], changes: Sequence[ChangeEntry]) -> None:
-        """Fold rounds, and make each change at its place among them."""
-        loads = self._loads
-        for change in changes:
-            earlier = [entry for entry in entries if entry.last_round <= change.round_count]
-            entries = entries[len(earlier) :]
-            await self._fold(earlier)
-            if self._loads > loads:
-                return
-            if self.round_count != change.round_count:
-                raise StoreCorruptError(f"the log of model {self.model.name!r} lacks round {change.round_count}")
-            await self._make(change)
-        await self._fold(entries)
-
-    async def _model_after(self, change_count: int) -> Model:
-        return await model_after(self._store, self._compute, self.model, change_count)
-
-    async def _make(self, change: ChangeEntry) -> None:
-        """Make a change. The history of the model says what it is, so that every worker and every reader agrees."""
-        before, after, state = self.model, await self._model_after(change.change_count), self.state
+    async def _state_after(self, before: Model, after: Model, _: ChangeEntry, /) -> Any:
+        state = self.state
         if not keeps_state(before, after):
             self.state = None  # if this is cut short
             state = await state_after(self._store, self._compute, before, after, state)
-        self._use(after)
-        self._keep(state)
         self.statistics.use(after.answers.choices)
-        self.change_count, self._last_at = change.change_count, mark_of(change)
+        return state
+
+    def _note_rounds(self, rounds: Table, /) -> None:
+        self.statistics.take(rounds)
+
+    def _note_folded(self, *_: object) -> None:
+        """Do nothing: the statistics count all rounds of the log, folded or not."""
+
+    async def _leave_out(self, number: int, /) -> bool:
+        return await self._quarantine.add(number, "the learner cannot learn from it")
 
     async def _load(self) -> None:
         """Load the snapshot; without a readable one, start from the initial state."""
@@ -240,59 +119,3 @@ class Replica:
         self.statistics.restart(statistics, rounds)
         self.statistics.use(self.model.answers.choices)
         return True
-
-    async def _fold(self, entries: Sequence[LogEntry]) -> None:
-        if not entries:
-            return
-        stretch = await self._quarantine.read(self.model.format, entries, self.round_count)
-        if stretch is None:
-            await self._load()
-            return
-        if stretch.rows is not None:
-            for rounds, numbers in learnable(self.model, stretch.rows):
-                if not await self._learn(rounds, numbers):
-                    await self._load()
-                    return
-            self.statistics.take(stretch.rows.table)
-        self.round_count, self._last_at = entries[-1].last_round, mark_of(entries[-1])
-
-    async def _learn(self, rounds: Rounds, numbers: IntArray) -> bool:
-        """Fold all rounds except those the learner cannot fold; return False if the snapshot must be loaded.
-
-        Other models get a turn between slices of rounds. An abandoned fold ends there.
-        """
-        learner, done, unchecked = self.model.learner, 0, 0
-        each = learner.fold_cost(rounds.contexts.mean_nonzeros)
-        size = steps_in_slice(each, learner.fold_overhead)
-        state, self.state = self.state, None  # if the fold is cut short, its half-changed state must never be used
-        while done < rounds.n:
-            ahead = rounds.rows(done, min(done + size, rounds.n)) if done or rounds.n > size else rounds
-            growth = self.bytes if self.bytes < self._most_bytes else 0  # a fold may have to copy the state
-            cost = ahead.n * each + learner.fold_overhead + growth
-            unchecked = await self._check_model_exists(unchecked + cost)
-            state, n = await self._run(cost if self._folded else FIRST_CALL, learn, learner, state, ahead)
-            self._folded, done = True, done + n
-            if n < ahead.n:
-                if not await self._quarantine.add(int(numbers[done]), "the learner cannot learn from it"):
-                    return False
-                done += 1
-        self._keep(state)
-        return True
-
-    def _keep(self, state: Any) -> None:
-        self.state, self.bytes = state, size_in_bytes(state)
-
-    async def _check_model_exists(self, cost: int) -> int:
-        """Raise if the model is gone; return the cost since the last check of the store.
-
-        The store is checked when that cost exceeds `STRETCH_COST`.
-        """
-        if self._given_up:
-            raise ModelNotFoundError(f"there is no model {self.model.name!r}", "model")
-        if cost <= STRETCH_COST:
-            return cost
-        await self._store.read_tail(self.model.key, self.round_count, 1)
-        return 0
-
-    async def _run(self, cost: int, function: Callable[..., _T], *args: Any) -> _T:
-        return await self._compute.run_costly(cost, self.model.name, function, *args)

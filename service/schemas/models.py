@@ -48,7 +48,7 @@ class LearnerChoice(BaseModel):
     """The algorithm's name, such as `fastcb`."""
 
 
-def _read_short_form(given: object) -> object:
+def read_short_form(given: object) -> object:
     """Expand an algorithm's bare name to an object; refuse lists and numbers."""
     if isinstance(given, str):
         return {"algorithm": given}
@@ -75,7 +75,7 @@ class _Essentials(Body):
     features: Annotated[Features, Field(default_factory=no_features)]
     """The features of contexts. Without it, the model has none: its contexts are absent or `{}`."""
     learner: Annotated[
-        LearnerChoice | None, BeforeValidator(_read_short_form, json_schema_input_type=LearnerChoice | str | None)
+        LearnerChoice | None, BeforeValidator(read_short_form, json_schema_input_type=LearnerChoice | str | None)
     ] = None
     """The learner; by default the recommended one. A string means an object with this `algorithm` only."""
 

@@ -23,6 +23,7 @@ from service.store.kept_store import KeptStore
 from service.store.kept_store import Snapshot as Snapshot  # noqa: PLC0414  imported from here as well
 from service.store.records.layout import VERSION
 from service.store.retention_store import RetentionStore
+from service.store.shadow_store import ShadowStore
 from service.store.stored_models import NO_POLICIES, ListedModel, ModelKey, ModelPage, StoredModel, StoredPolicies
 
 
@@ -82,7 +83,7 @@ class BlockPage(NamedTuple):
     next_cursor: str | None
 
 
-class Store(ClosingStore, RetentionStore, KeptStore, Protocol):
+class Store(ClosingStore, RetentionStore, KeptStore, ShadowStore, Protocol):
     """Models, predictions, logs and snapshots. Each change is atomic."""
 
     async def create_model(

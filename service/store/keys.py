@@ -19,12 +19,16 @@ RETENTION = "wager:retention"
 """Sorted set: `<name>:<incarnation>` of the models with `retain_seconds`, and possibly of some that are gone. The score
 is a moment, in seconds since the epoch, before which no round is too old."""
 
+SHADOWED = "wager:shadowed"
+"""Sorted set: `<name>:<incarnation>` of the models with shadows, and possibly of some that have none. The score is the
+moment, in seconds since the epoch, from which a worker may fold their shadows."""
+
 RATE_LIMITS = "wager:limits"
 """Prefix of the rate limit keys. The library `limits` defines the rest."""
 
 
 def member(key: ModelKey) -> str:
-    """Return the member of CLOSING and RETENTION for a model."""
+    """Return the member of CLOSING, RETENTION and SHADOWED for a model."""
     return f"{key.name}:{key.incarnation}"
 
 
@@ -113,6 +117,31 @@ def deadlines(name: str, incarnation: str) -> str:
     return f"wager:{{{name}}}:{incarnation}:deadlines"
 
 
+SHADOW_SLOTS = 4
+"""Maximum shadows of a model. Each occupies a slot, which names the key of its snapshot."""
+
+
+def shadows(name: str, incarnation: str) -> str:
+    """Return the key of a model's shadows, a hash.
+
+    Each shadow has the fields <name>, JSON with its learner (`service.shadows.stored`), and <name>:id, which differs
+    whenever its learner is replaced, <name>:slot, <name>:since, the position <rounds>-<changes> at which its fold
+    begins, <name>:restarts, and <name>:rounds, those in its snapshot.
+    """
+    return f"wager:{{{name}}}:{incarnation}:shadows"
+
+
+def shadow(name: str, incarnation: str, slot: int) -> str:
+    """Return the key of a shadow's snapshot, a hash like that of `snapshot`. `tally` holds its comparison."""
+    return f"wager:{{{name}}}:{incarnation}:shadow:{slot}"
+
+
+def of_shadows(name: str, incarnation: str) -> list[str]:
+    """Return the keys of a model's shadows, and of their snapshots in the order of the slots."""
+    slots = range(1, SHADOW_SLOTS + 1)
+    return [shadows(name, incarnation), *(shadow(name, incarnation, slot) for slot in slots)]
+
+
 def block(name: str, incarnation: str, block_id: str) -> str:
     """Return the key of a string with the record of one or more predictions (`service.store.records.records`)."""
     return f"wager:{{{name}}}:{incarnation}:p:{block_id}"
@@ -124,6 +153,9 @@ def of_blocks(name: str, incarnation: str) -> list[str]:
 
 
 def lasting(name: str, incarnation: str) -> list[str]:
-    """Return every key of one incarnation of a model except its predictions, which expire, and kept snapshots."""
-    parts = (log, snapshot, statistics, damage, deadlines, kept)
-    return [model(name), *(part(name, incarnation) for part in parts)]
+    """Return every key of one incarnation of a model except its predictions, which expire, and kept snapshots.
+
+    The last one is that of the list of kept snapshots.
+    """
+    own = [part(name, incarnation) for part in (log, snapshot, statistics, damage, deadlines)]
+    return [model(name), *own, *of_shadows(name, incarnation), kept(name, incarnation)]

@@ -81,16 +81,21 @@ ROOMS: dict[str, str] = {
     ),
     "service.candidates": f"{_WORDS} {_STORE} {_GROUND} learners.actions learners.mathematics service.models",
     "service.replicas": (
-        f"service.errors {_STORE} {_GROUND} learners.codec learners.growth service.compute service.models"
+        f"service.errors service.schemas {_STORE} {_GROUND} learners.codec learners.growth learners.evaluation "
+        "service.compute service.models"
+    ),
+    "service.shadows": (
+        f"{_ERRORS} service.schemas service.strict_body service.wording {_STORE} {_GROUND} learners.codec "
+        "learners.evaluation service.compute service.models service.replicas"
     ),
     "service.rounds": (
         f"{_WORDS} {_STORE} {_GROUND} learners.answers learners.mathematics service.compute service.environment "
         "service.per_item service.models service.candidates service.replicas"
     ),
-    "service.visits": f"service.errors service.environment {_STORE}",
+    "service.visits": f"service.errors service.environment {_STORE} service.models service.shadows",
     "service.catalogue": (
         f"{_WORDS} {_STORE} {_GROUND} learners.answers learners.registry service.access service.compute "
-        "service.environment service.models service.replicas"
+        "service.environment service.models service.replicas service.shadows"
     ),
     "service.evaluation": (
         f"{_WORDS} {_STORE} {_GROUND} learners.answers learners.evaluation.off_policy service.compute service.models"

@@ -52,6 +52,8 @@ OF_ERROR: dict[type[errors.WagerError], Kind] = {
     input_errors.EligibleError: Kind(422, "eligible-unsupported", "The requests of the model cannot name labels"),
     input_errors.BaselineNeededError: Kind(422, "baseline-needed", "The holdout of the model needs the baseline"),
     input_errors.TooManyChangesError: Kind(422, "too-many-changes", "The model has reached the limit of changes"),
+    input_errors.TooManyShadowsError: Kind(422, "too-many-shadows", "The model has reached the limit of shadows"),
+    input_errors.ShadowLearnerError: Kind(422, "learner-cannot-shadow", "The learner cannot shadow the model"),
     input_errors.WrongTruthError: Kind(422, "wrong-truth", "The model cannot give the true answer"),
     input_errors.NoDistributionError: Kind(422, "no-distribution", "The distribution cannot be listed"),
     input_errors.NotEvaluableError: Kind(422, "not-evaluable", "The answers of the model cannot be evaluated"),
@@ -85,6 +87,7 @@ OF_ERROR: dict[type[errors.WagerError], Kind] = {
     errors.PredictionNotFoundError: Kind(
         404, "prediction-not-found", "The prediction does not exist, or is no longer stored"
     ),
+    errors.ShadowNotFoundError: Kind(404, "shadow-not-found", "The model has no such shadow"),
     # Not 410: senders of webhooks disable a webhook that answers 410.
     errors.PredictionExpiredError: Kind(404, "prediction-expired", "The feedback window of the prediction has closed"),
     errors.SnapshotNotFoundError: Kind(404, "snapshot-not-found", "The model has no such snapshot"),

@@ -3,9 +3,10 @@
 -- Refuses a snapshot with rounds that are not in this log, for example after a fail-over that lost rounds. Also refuses
 -- one that does not account for all recorded damage: it may include rounds that every other worker leaves out. A stored
 -- snapshot of a newer version stays until a worker that can read it replaces it, or records that it is damaged.
--- KEYS: model, log, snapshot, temporary key of the parts.
+-- KEYS: model, log, snapshot, temporary key of the parts, shadows.
 -- ARGV: incarnation, version of the format, rounds, changes, moment of the last round (8 bytes; empty: unknown), number
---       of parts, rounds to retain, statistics, version of the damage record taken into account, check.
+--       of parts, rounds to retain, statistics, version of the damage record taken into account, check, most rounds
+--       to keep for shadows that have not folded them.
 -- Returns nil if the model is gone, else the rounds in the snapshot that is now stored.
 local model = redis.call('HMGET', KEYS[1], 'incarnation', 'damage')
 if model[1] ~= ARGV[1] then
@@ -44,6 +45,9 @@ redis.call('PERSIST', KEYS[3])
 -- The last round of the snapshot always stays in the log, so that a reader can recognize the log. Later changes follow
 -- it, so they stay as well.
 local first = rounds - math.max(tonumber(ARGV[7]), 1) + 1
+for _, folded in ipairs(shadow_rounds(KEYS[5])) do
+  first = math.min(first, math.max(folded, rounds - tonumber(ARGV[11]) + 1))
+end
 if first > 1 then
   redis.call('XTRIM', KEYS[2], 'MINID', '~', string.format('%.0f-0', first))
 end

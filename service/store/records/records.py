@@ -79,6 +79,7 @@ class RecordFormat:
         evidence_size: E, the number of evidence values per prediction.
         contexts: the codec of its contexts.
         has_actions: whether its rounds may have actions.
+        since: the number of changes after which predictions hold evidence of this size; others may have any.
 
     Attributes:
         answers: the codec of its answers.
@@ -86,7 +87,13 @@ class RecordFormat:
     """
 
     def __init__(
-        self, answers: AnswerCodec, evidence_size: int, contexts: ContextCodec, *, has_actions: bool = False
+        self,
+        answers: AnswerCodec,
+        evidence_size: int,
+        contexts: ContextCodec,
+        *,
+        has_actions: bool = False,
+        since: int = 0,
     ) -> None:
         self.answers = answers
         self._evidence_size = evidence_size
@@ -95,7 +102,7 @@ class RecordFormat:
         self._prediction = PREDICTION.dtype(answers.dtype)
         self._outcome_bytes = OUTCOME.dtype(answers.dtype).itemsize
         self._body = np.dtype([("core", BODY.dtype(answers.dtype)), ("evidence", "<f8", (evidence_size,))])
-        self._rounds = StoredRounds(answers, evidence_size, contexts, has_actions=has_actions)
+        self._rounds = StoredRounds(answers, evidence_size, contexts, has_actions=has_actions, since=since)
         self.shape = shape_of(answers, evidence_size, contexts)
 
     @property

@@ -28,11 +28,19 @@ class StoredRounds:
         evidence_size: E.
         contexts: the codec of its contexts.
         has_actions: whether its rounds may have actions.
+        since: the number of changes after which predictions hold evidence of this size; others may have any.
     """
 
     def __init__(
-        self, answers: AnswerCodec, evidence_size: int, contexts: ContextCodec, *, has_actions: bool = False
+        self,
+        answers: AnswerCodec,
+        evidence_size: int,
+        contexts: ContextCodec,
+        *,
+        has_actions: bool = False,
+        since: int = 0,
     ) -> None:
+        self._since = since
         self._has_actions = has_actions
         self._n_labels = answers.n_labels
         self._row = row_dtype(answers, evidence_size)
@@ -123,11 +131,15 @@ class StoredRounds:
             raise NewerVersionError("a round of a model with labels has actions")
 
     def _of_parts(self, data: bytes, at: Sequence[int], core: Table) -> RawRounds:
-        """Read rounds of different sizes. Evidence is the rest, and shorter before labels were added."""
-        sizes, begin = _sizes(core), self._core.itemsize
+        """Read rounds of different sizes. Evidence is the rest, and shorter before labels were added.
+
+        That of another learner may have any size. It is read as zeros.
+        """
+        sizes, begin, size = _sizes(core), self._core.itemsize, 8 * self._evidence_size
         of_evidence = core["length"].astype(np.int64) - begin - sizes.sum(axis=1)
-        short = (of_evidence >= 0) & (of_evidence < 8 * self._evidence_size) & (core["labels"] < self._n_labels)
-        if (of_evidence % 8).any() or not (short | (of_evidence == 8 * self._evidence_size)).all():
+        foreign = (of_evidence >= 0) & (core["changes_seen"] < self._since)
+        short = (of_evidence >= 0) & (of_evidence < size) & (core["labels"] < self._n_labels)
+        if (of_evidence % 8).any() or not (foreign | short | (of_evidence == size)).all():
             raise StoreCorruptError("the parts of a round do not have their stored lengths")
         ends = begin + np.array(at[:-1])[:, np.newaxis] + np.cumsum(np.column_stack([of_evidence, sizes]), axis=1)
         parts = [
@@ -135,7 +147,10 @@ class StoredRounds:
             for first, row in zip(at, ends.tolist(), strict=False)
         ]
         evidence, masks, contexts, sent, actions = zip(*parts, strict=True) if parts else [()] * 5
-        padded = b"".join([each.ljust(8 * self._evidence_size, b"\0") for each in evidence])
+        none, of_others = bytes(size), foreign.tolist()
+        padded = b"".join(
+            [none if other else each.ljust(size, b"\0") for each, other in zip(evidence, of_others, strict=True)]
+        )
         table = self._table(core, np.frombuffer(padded, "<f8").reshape(len(core), self._evidence_size))
         return RawRounds(table, b"".join(contexts), np.cumsum([0, *map(len, contexts)]), masks, sent, actions)
 

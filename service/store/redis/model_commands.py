@@ -48,6 +48,10 @@ class ModelCommands(ABC):
     async def unwatch_closing(self, key: ModelKey) -> None:
         """See `ClosingCommands.unwatch_closing`."""
 
+    @abstractmethod
+    async def unwatch_shadows(self, key: ModelKey) -> None:
+        """See `ShadowCommands.unwatch_shadows`."""
+
     @translating_errors
     async def create_model(
         self, key: ModelKey, definition: str, now: float, summary: str = "", policies: StoredPolicies = NO_POLICIES
@@ -116,6 +120,7 @@ class ModelCommands(ABC):
         await self._call("ZREM", keys.MODELS, name)
         await self._call("ZREM", keys.DAMAGED, name)
         await self.unwatch_closing(ModelKey(name, own.decode(errors="replace")))
+        await self.unwatch_shadows(ModelKey(name, own.decode(errors="replace")))
         if await self._incarnation(name) is not None:  # a new model has taken the name
             await self._call("ZADD", keys.MODELS, 0, name)
         return deleted

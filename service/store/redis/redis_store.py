@@ -40,6 +40,7 @@ from service.store.redis.model_commands import ModelCommands
 from service.store.redis.model_stats import read_load, read_model_stats
 from service.store.redis.retention_commands import RetentionCommands
 from service.store.redis.scripts import Script, record_script, script
+from service.store.redis.shadow_commands import ShadowCommands
 from service.store.redis.snapshot_commands import SnapshotCommands
 from service.store.stored_models import (
     ModelKey,
@@ -57,7 +58,7 @@ _READ_TAIL = record_script("read_entries", "read_tail")
 _PUBLISH_STATISTICS = script("publish_statistics")
 
 
-class RedisStore(DamageCommands, ClosingCommands, RetentionCommands, SnapshotCommands, ModelCommands):
+class RedisStore(DamageCommands, ClosingCommands, RetentionCommands, SnapshotCommands, ShadowCommands, ModelCommands):
     """Implements `service.store.base.Store`.
 
     Args:

@@ -16,6 +16,7 @@ from service.store.damage import DamagedSnapshotError
 from service.store.kept_store import MOST_KEPT, Keeping, KeptNote
 from service.store.redis.driver_errors import translating_errors
 from service.store.redis.scripts import Script, record_script, script
+from service.store.shadow_store import KEPT_FOR_SHADOWS
 from service.store.snapshots.parts import SNAPSHOT_VERSION, check_of, read_snapshot
 from service.store.stored_models import ModelKey
 
@@ -25,7 +26,7 @@ _PART_BYTES = 2**20
 _UNFINISHED_SECONDS = 3600
 """Time to live of the parts of an unfinished snapshot."""
 
-_SAVE_SNAPSHOT = record_script("read_entries", "snapshot_there", "save_snapshot")
+_SAVE_SNAPSHOT = record_script("read_entries", "snapshot_there", "shadow_rounds", "save_snapshot")
 _KEEP_SNAPSHOT = record_script("read_entries", "keep_snapshot")
 _DROP_KEPT = script("drop_kept")
 
@@ -55,10 +56,10 @@ class SnapshotCommands(ABC):
         check = await asyncio.to_thread(check_of, snapshot, SNAPSHOT_VERSION)
         coming = keys.coming_snapshot(*key, check)
         parts = await self._write_parts(coming, snapshot.state)
-        named = [keys.model(key.name), keys.log(*key), keys.snapshot(*key), coming]
+        named = [keys.model(key.name), keys.log(*key), keys.snapshot(*key), coming, keys.shadows(*key)]
         args = [
             *(key.incarnation, SNAPSHOT_VERSION, snapshot.round_count, snapshot.change_count, snapshot.last_at or b""),
-            *(parts, retain_rounds, snapshot.statistics, snapshot.damage, check),
+            *(parts, retain_rounds, snapshot.statistics, snapshot.damage, check, KEPT_FOR_SHADOWS),
         ]
         return int(_unless_gone(key, await self._run(_SAVE_SNAPSHOT, named, args, self._bulk)))
 

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from service.replicas.reading import Run
 from service.replicas.replica import Replica
 from service.store.redis.redis_store import RedisStore
 from tests.learners.worlds import random_rounds
@@ -20,7 +21,7 @@ async def test_a_fold_that_may_enlarge_the_state_counts_its_copy(
     model = await make_model(store, name, learner=choice, features={"kind": "dense", "size": 1000, "intercept": False})
     replica, costs, run = Replica(model, store, COMPUTE), list[int](), COMPUTE.run_costly
     await replica.catch_up()
-    replica._folded = True
+    replica._compiled.add(("fastcb", True))
 
     def noted(cost: int, *rest: Any) -> Any:
         costs.append(cost)
@@ -28,5 +29,5 @@ async def test_a_fold_that_may_enlarge_the_state_counts_its_copy(
 
     monkeypatch.setattr(COMPUTE, "run_costly", noted)
     before = replica.bytes
-    await replica._learn(random_rounds(1, 1, model.learner), np.array([1]))
+    await replica._learn(Run(random_rounds(1, 1, model.learner), np.array([1]), has_evidence=True))
     assert costs == [model.learner.fold_cost(1000) + (before if most == 1000 else 0)]

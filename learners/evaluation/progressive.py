@@ -1,0 +1,85 @@
+"""Progressive evaluation: a learner decides each logged round before it learns from it.
+
+The rounds were played by another policy. Their evidence is that of another learner, so each decision makes it anew.
+Learners with kernels run in one compiled loop. Others run in Python, with the same steps.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from learners.base import AnyLearner, BoolArray, Contexts, Decisions, FloatArray, Rounds
+from learners.compiled_learner import CompiledLearner
+from learners.kernels import call_by_state, compiled, decide_by_state, fold_by_state
+
+
+class Progress(NamedTuple):
+    """The result of n rounds."""
+
+    state: Any  # after the last round
+    probabilities: FloatArray  # (n,), of the served label in the learner's own distribution before it learns the round
+
+
+def progress_unchecked(learner: AnyLearner, state: Any, rounds: Rounds, learnt: BoolArray | None = None) -> Progress:
+    """Decide and fold n rounds of another policy one after another, bit for bit as `decide` and `fold` of each.
+
+    Splitting the rounds into several calls gives the same bits.
+
+    Args:
+        learner: a learner that answers with single labels.
+        state: the state before the rounds. May be changed in place: use the returned one.
+        rounds: n rounds, which the caller has checked; their evidence is not read.
+        learnt: (n,), the rounds to learn from; `None` for all. The others are only decided.
+    """
+    mask = np.ones(rounds.n, np.bool_) if learnt is None else learnt
+    probabilities = np.empty(rounds.n)
+    if not isinstance(learner, CompiledLearner):
+        return _progress(learner, state, rounds, mask, probabilities)
+    state, contexts = learner.prepare(state, rounds.contexts)
+    call_by_state(learner.state_type, learner.kernels)
+    room = Decisions(np.empty((1, learner.problem.n_labels)), np.empty((1, learner.evidence_size)))
+    played = rounds._replace(contexts=contexts, evidence=np.empty((0, 0)))
+    _progress_compiled(learner.kernels.parameters, state, played, mask, room, probabilities)
+    return Progress(state, probabilities)
+
+
+def _progress(
+    learner: AnyLearner, state: Any, rounds: Rounds, learnt: BoolArray, probabilities: FloatArray
+) -> Progress:
+    for t in range(rounds.n):
+        one = rounds.rows(t, t + 1)
+        decisions = learner.decide_unchecked(state, one.contexts, one.eligible)
+        probabilities[t] = decisions.distributions[0, one.labels[0]]
+        if learnt[t]:
+            state = learner.fold_unchecked(state, one._replace(evidence=decisions.evidence))
+    return Progress(state, probabilities)
+
+
+@compiled
+def _progress_compiled(
+    parameters: tuple[Any, ...],
+    state: Any,
+    rounds: Rounds,
+    learnt: BoolArray,
+    one: Decisions,
+    probabilities: FloatArray,
+) -> None:
+    # Unpack and allocate everything once, outside the loop: reference counts cost as much as updates.
+    contexts, labels, propensities, correct, truths, _, residual_uniforms, rewards, among = rounds
+    starts, indices, values, shared = contexts
+    distribution, evidence = one
+    bounds, label, propensity, right = np.empty(2, np.int64), np.empty(1, np.int64), np.empty(1), np.empty(1, np.bool_)
+    truth, residual_uniform, reward = np.empty(1, np.int64), np.empty(1), np.empty(1)
+    eligible = np.empty((1, among.shape[1]), np.bool_)
+    context = Contexts(bounds, indices, values, shared)
+    played = Rounds(context, label, propensity, right, truth, evidence, residual_uniform, reward, eligible)
+    for t in range(len(labels)):
+        bounds[0], bounds[1] = starts[t], starts[t + 1]
+        for k in range(among.shape[1]):
+            eligible[0, k] = among[t, k]
+        decide_by_state(parameters, state, context, eligible, distribution, evidence)
+        probabilities[t] = distribution[0, labels[t]]
+        if learnt[t]:
+            label[0], propensity[0], right[0], truth[0] = labels[t], propensities[t], correct[t], truths[t]
+            residual_uniform[0], reward[0] = residual_uniforms[t], rewards[t]
+            fold_by_state(parameters, state, played)

@@ -1,0 +1,64 @@
+"""`/models/{name}/shadows`: add, list, read, remove."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Path
+
+from service import errors, input_errors
+from service.api.middleware.access import caller_id
+from service.api.resources.models import Name
+from service.api.responses.problems import responses
+from service.api.responses.strict_route import StrictRoute
+from service.catalogue.shadows import Shadows
+from service.schemas.shadows import ShadowAnswer, ShadowList, ShadowRequest
+from service.wording.patterns import NAME
+
+ShadowName = Annotated[str, Path(pattern=NAME, description="The shadow's name, as that of a model.")]
+
+_READING = (errors.ModelNotFoundError, errors.NewerVersionError, errors.StoreCorruptError)
+
+
+def router(shadows: Shadows) -> APIRouter:
+    """Return the routes of shadows."""
+    routes = APIRouter(prefix="/models/{name}/shadows", tags=["shadows"], route_class=StrictRoute)
+
+    @routes.get("", responses=responses(*_READING))
+    async def list_shadows(name: Name) -> ShadowList:
+        """List the shadows of a model, each with its comparison with what the model answered."""
+        return ShadowList(shadows=await shadows.all(name))
+
+    @routes.get("/{shadow}", responses=responses(*_READING, errors.ShadowNotFoundError))
+    async def get_shadow(name: Name, shadow: ShadowName) -> ShadowAnswer:
+        """Return a shadow and its comparison with what the model answered."""
+        return await shadows.get(name, shadow)
+
+    @routes.put(
+        "/{shadow}",
+        responses=responses(
+            *_READING,
+            input_errors.ShadowLearnerError,
+            input_errors.TooManyShadowsError,
+            input_errors.UnknownAlgorithmError,
+            input_errors.HyperparameterError,
+            input_errors.FeaturesError,
+            input_errors.InterceptError,
+            input_errors.RewardNotAcceptedError,
+            input_errors.ClosingPolicyError,
+            input_errors.ModelTooLargeError,
+            input_errors.ModelTooCostlyError,
+            errors.StoreFullError,
+        ),
+    )
+    async def put_shadow(name: Name, shadow: ShadowName, body: ShadowRequest) -> ShadowAnswer:
+        """Give a model a shadow: a learner that learns from the same rounds, without answering.
+
+        It begins with the oldest round of the log. Repeating the request changes nothing; another learner begins anew.
+        """
+        return await shadows.put(name, shadow, body.learner, caller_id())
+
+    @routes.delete("/{shadow}", status_code=204, responses=responses(*_READING, errors.ShadowNotFoundError))
+    async def delete_shadow(name: Name, shadow: ShadowName) -> None:
+        """Remove a shadow and what it has learned."""
+        await shadows.drop(name, shadow)
+
+    return routes

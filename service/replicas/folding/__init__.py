@@ -1,0 +1,1 @@
+"""The fold of a log, by the learner of its model or by another one in its place."""

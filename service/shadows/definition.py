@@ -1,0 +1,82 @@
+"""The definition of a shadow: what a request may ask for, and how it is stored."""
+
+from typing import Any
+
+import pydantic
+
+from learners.base import AnyLearner
+from service.errors import NewerVersionError, StoreCorruptError
+from service.input_errors import ShadowLearnerError
+from service.models.learner_choice import hyperparameters
+from service.models.model import Limits, Model, new_model
+from service.schemas.models import LearnerChoice
+from service.store.shadow_store import StoredShadow
+from service.strict_body import Body
+from service.wording.values import quoted
+
+
+class Definition(Body):
+    """The definition of a shadow, as stored."""
+
+    learner: dict[str, Any]
+    """The algorithm and all hyperparameters."""
+    at: float
+    """When it was given to the model, in seconds since the epoch."""
+    by: str | None = None
+    """The id of the API key; None if no keys are required."""
+
+    @property
+    def choice(self) -> LearnerChoice:
+        """The learner as a choice."""
+        return LearnerChoice(**self.learner)
+
+    def encode(self) -> str:
+        """Return the definition as JSON."""
+        return self.model_dump_json(exclude_defaults=True)
+
+
+def read_definition(shadow: StoredShadow) -> Definition:
+    """Decode the definition of a shadow.
+
+    Raises:
+        NewerVersionError: if a newer version wrote it.
+        StoreCorruptError: if it is invalid.
+    """
+    try:
+        return Definition.model_validate_json(shadow.text)
+    except pydantic.ValidationError as error:
+        wrong = error.errors(include_url=False, include_input=False)
+        if all(each["type"] == "extra_forbidden" for each in wrong):
+            raise NewerVersionError(f"a newer version wrote the shadow {quoted(shadow.name)}") from error
+        raise StoreCorruptError(f"the shadow {quoted(shadow.name)} cannot be read") from error
+
+
+def complete_choice(model: Model, choice: LearnerChoice | None, limits: Limits) -> dict[str, Any]:
+    """Return the algorithm of a new shadow with all its hyperparameters.
+
+    Args:
+        model: the model, after all its changes.
+        choice: what the request asks for; None for the recommended learner.
+        limits: what is allowed.
+
+    Raises:
+        ShadowLearnerError: if the model's feedback cannot serve the learner, or the two cannot be compared.
+        InvalidInputError: if the learner is unknown, does not fit the model, or is too large or too slow.
+    """
+    _check_comparable(model.learner, "the model's learner", model)
+    asked = model.definition.model_copy(update={"learner": choice})
+    learner = new_model(asked, model.key.incarnation, limits).learner
+    _check_comparable(learner, "the learner", model)
+    if learner.needs_true_label and not model.learner.needs_true_label:
+        detail = f"{learner.algorithm} needs the true label of every round, which the model's feedback may lack"
+        raise ShadowLearnerError(detail, "learner.algorithm")
+    return hyperparameters(learner)
+
+
+def _check_comparable(learner: AnyLearner, which: str, model: Model) -> None:
+    if model.vectors is not None:
+        detail = "the model has actions, whose rounds hold the chosen action only; a shadow needs a model with labels"
+        raise ShadowLearnerError(detail, "learner")
+    if learner.answer not in ("label", "level"):
+        detail = f"{which}, {learner.algorithm}, answers several labels; a shadow needs single labels"
+        raise ShadowLearnerError(detail, "learner.algorithm")
