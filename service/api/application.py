@@ -15,6 +15,7 @@ from service.api.middleware.in_flight import InFlight
 from service.api.middleware.key_syntax import KeySyntax
 from service.api.middleware.observer import Observer
 from service.api.resources import (
+    dashboard,
     docs,
     explanations,
     feedback,
@@ -25,6 +26,7 @@ from service.api.resources import (
     open_predictions,
     predictions,
     rounds,
+    statistics,
     webhooks,
 )
 from service.api.responses import problems
@@ -33,6 +35,7 @@ from service.api.responses.shared_schemas import share_schemas
 from service.api.tracing import tracing_configuration
 from service.catalogue.catalogue import Catalogue
 from service.environment import Environment
+from service.insight.insights import Insights
 from service.observability.model_metrics import ModelMetrics
 from service.observability.telemetry import Telemetry
 from service.rounds.use_cases import RoundService
@@ -47,6 +50,7 @@ class UseCases(NamedTuple):
 
     rounds: RoundService
     catalogue: Catalogue
+    insights: Insights
     verifier: Verifier
     model_metrics: ModelMetrics
     is_stopping: Callable[[], bool]
@@ -84,6 +88,7 @@ def build_application(
     app.state.compute = environment.compute
     _include(app, _routers(environment, use_cases, guard))
     app.include_router(docs.router())
+    app.include_router(dashboard.router())
     share_schemas(app)
     describe_access(app)
     _add_middleware(app, environment, guard)
@@ -116,6 +121,7 @@ def _routers(environment: Environment, use_cases: UseCases, guard: Guard) -> lis
         feedback.router(use_cases.rounds, compute, most),
         models.router(use_cases.catalogue),
         rounds.router(use_cases.catalogue, compute),
+        statistics.router(use_cases.insights),
         explanations.router(use_cases.rounds),
         open_predictions.router(use_cases.catalogue),
         learners.router(),

@@ -181,7 +181,7 @@ class Replica:
             state = await self._run(self.bytes, with_more_labels, before.learner, after.learner, state)
         self._use(after)
         self._keep(state)
-        self.statistics.use(after.answers.choices)
+        self.statistics.use(after.answers.choices, after.active)
         self.change_count, self._last_at = change.change_count, mark_of(change)
 
     async def _load(self) -> None:
@@ -201,7 +201,7 @@ class Replica:
             self._keep(await self._run(FIRST_CALL, self.model.learner.init))
             self.round_count = self.change_count = self.snapshot_rounds = 0
             self.statistics.restart(b"", 0)
-            self.statistics.use(self.model.answers.choices)
+            self.statistics.use(self.model.answers.choices, self.model.active)
 
     async def _read_snapshot(self) -> Snapshot | None:
         try:
@@ -224,7 +224,7 @@ class Replica:
         self.round_count, self.snapshot_rounds, self.change_count = rounds, rounds, snapshot.change_count
         self._keep(state)
         self.statistics.restart(statistics, rounds)
-        self.statistics.use(self.model.answers.choices)
+        self.statistics.use(self.model.answers.choices, self.model.active)
         return True
 
     async def _reject_snapshot(self, rounds: int, error: Exception) -> None:

@@ -35,6 +35,7 @@ ROOMS: dict[str, str] = {
     "learners.evaluation": (
         f"{_MACHINERY} learners.actions learners.mathematics learners.algorithms learners.answers learners.registry"
     ),
+    "learners.evaluation.intervals": "",
     "learners.__main__": "learners.registry",
     # service: vocabulary and shared helpers
     "service": "",
@@ -85,7 +86,11 @@ ROOMS: dict[str, str] = {
         f"{_WORDS} {_STORE} {_GROUND} learners.answers learners.registry service.access service.compute "
         "service.environment service.models service.replicas"
     ),
-    "service.observability": f"{_ERRORS} service.request_context service.store service.replicas",
+    "service.insight": (
+        f"{_WORDS} {_STORE} learners.base learners.mathematics learners.evaluation.intervals service.access "
+        "service.compute service.environment service.models service.replicas service.catalogue"
+    ),
+    "service.observability": (f"{_ERRORS} service.request_context service.store service.replicas service.insight"),
     # the interface
     "service.api.responses": f"{_WORDS} service.compute service.per_item",
     "service.api.middleware": (
@@ -93,10 +98,11 @@ ROOMS: dict[str, str] = {
     ),
     "service.api.resources": (
         f"{_WORDS} service.store service.compute service.per_item service.catalogue service.rounds "
-        "service.observability service.api.responses service.api.middleware"
+        "service.insight service.observability service.api.responses service.api.middleware"
     ),
     "service.api": (
-        "service service.access service.environment service.catalogue service.rounds service.observability "
+        "service service.access service.environment service.catalogue service.insight service.rounds "
+        "service.observability "
         "service.api.responses service.api.middleware service.api.resources"
     ),
     # the top
@@ -104,7 +110,7 @@ ROOMS: dict[str, str] = {
     "service.app": (
         "learners.registry service.processes service.draining service.compute service.store service.store.redis "
         "service.environment service.access service.models service.rounds service.visits service.catalogue "
-        "service.observability service.api service.api.middleware service.settings"
+        "service.insight service.observability service.api service.api.middleware service.settings"
     ),
     "service.load.timing": "",
     "service.load.http": "service.load.timing",
