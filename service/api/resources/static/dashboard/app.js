@@ -26,7 +26,7 @@ function viewOf(hash) {
   const [, place, name] = hash.split("/");
   if (place === "models" && name) return ["models", name, new ModelView(main, decodeURIComponent(name))];
   if (place === "new") return ["new", "New model", new Creation(main)];
-  return ["models", "Models", new Glance(main)];
+  return ["models", "Models", new Glance(main, refresh)];
 }
 
 function open() {
@@ -51,7 +51,7 @@ async function refresh() {
     const spoken = await view.refresh();
     if (mine !== turn) return;
     failed = null;
-    say("Live", `ok`);
+    say("Live", "ok");
     if (spoken) announce(spoken);
   } catch (error) {
     if (mine !== turn) return;

@@ -21,10 +21,10 @@ const HEADS = [
 ];
 
 export class Glance {
-  constructor(root) {
+  constructor(root, again) {
     this.root = root;
+    this.again = again; // reads the page at once
     this.rows = new Map(); // by name: rows stay, so that focus does
-    this.pages = [""];
     this.address = () => `statistics?limit=100${this.cursor ? `&cursor=${encodeURIComponent(this.cursor)}` : ""}`;
     this.cursor = "";
     this.filter = h("input", { type: "search", id: "filter", placeholder: "Name", autocomplete: "off", oninput: () => this.select() });
@@ -78,7 +78,7 @@ export class Glance {
 
   turn(cursor) {
     this.cursor = cursor;
-    this.refresh();
+    this.again();
   }
 
   select() {

@@ -44,14 +44,15 @@ export class ModelView {
       h("div", { class: "heading" }, h("h1", {}, this.name)),
       p.verdict,
       p.tiles,
-      section("s-curve", this.model.actions ? "Reward over rounds" : "Reward over rounds", this.chart.element, p.legend, p.curve),
+      section("s-curve", "Reward over rounds", this.chart.element, p.legend, p.curve),
       section("s-labels", "Labels", p.labels, p.note),
       h("div", { class: "columns" },
         section("s-propensities", "Propensities", p.certainty, p.propensities),
         section("s-delays", "Delay of feedback", p.delays)),
       section("s-rounds", "Latest rounds", p.rounds),
-      section("s-trial", "Predict", this.trial.element),
-      section("s-facts", "Definition", p.facts, p.bound),
+      h("div", { class: "columns" },
+        section("s-trial", "Predict", this.trial.element),
+        section("s-facts", "Definition", p.facts, p.bound)),
     );
     this.shown = true;
   }
@@ -121,12 +122,16 @@ function tiles(t) {
 }
 
 const right = (text) => h("td", { class: "right" }, text);
+const figureHead = (of) => h("th", { scope: "col" }, h("span", { class: "unseen" }, `Figure of the ${of}`));
 const rightHead = (text) => h("th", { scope: "col", class: "right" }, text);
 
 function labelTable(t) {
   const rows = t.labels.filter((row) => row.rounds || !row.retired);
   const most = Math.max(0.001, ...rows.flatMap((row) => [row.reward, row.value]).filter((m) => m.mean !== null && m.rounds >= 5).map((m) => Math.min(1, m.high)));
-  const cells = (m) => [right(format.mean(m.mean, t.metric)), right(h("span", { class: "faint" }, format.interval(m, t.metric))), h("td", {}, whisker(m, most))];
+  const cells = (m) => [
+    h("td", { class: "right" }, format.mean(m.mean, t.metric), h("span", { class: "sub" }, format.interval(m, t.metric))),
+    h("td", { class: "figure" }, whisker(m, most)),
+  ];
   const body = rows.map((row) =>
     h("tr", {},
       h("th", { scope: "row" }, row.label, row.label === t.best_label && h("span", { class: "tag" }, "best"), row.retired && h("span", { class: "tag" }, "retired")),
@@ -134,9 +139,9 @@ function labelTable(t) {
       cells(row.reward), cells(row.value)));
   const others = t.other_labels;
   if (others) {
-    body.push(h("tr", {}, h("th", { scope: "row" }, `${format.count(others.labels)} others`), right(format.count(others.rounds)), right(format.percent(others.share)), h("td", { class: "shares" }, bar(others.latest_share), format.percent(others.latest_share)), cells(others.reward), h("td", { colspan: 3 })));
+    body.push(h("tr", {}, h("th", { scope: "row" }, `${format.count(others.labels)} others`), right(format.count(others.rounds)), right(format.percent(others.share)), h("td", { class: "shares" }, bar(others.latest_share), format.percent(others.latest_share)), cells(others.reward), h("td", { colspan: 2 })));
   }
-  const heads = ["Label", rightHead("Rounds"), rightHead("Share"), "Share of latest", rightHead("Reward when answered"), rightHead("95 % interval"), "", rightHead("Value of always answering"), rightHead("95 % interval"), ""];
+  const heads = ["Label", rightHead("Rounds"), rightHead("Share"), "Share of latest", rightHead("Reward when answered"), figureHead("reward"), rightHead("Always answering it"), figureHead("value")];
   return table("Labels", heads, body, "labels");
 }
 
