@@ -22,6 +22,7 @@ from service.environment import Environment, system_environment
 from service.lifecycle.replacing import Replacing
 from service.lifecycle.snapshots import Snapshots
 from service.lifecycle.use_cases import Lifecycle
+from service.insight.insights import Insights
 from service.models.model import Limits
 from service.observability.model_metrics import ModelMetrics
 from service.observability.telemetry import Telemetry, telemetry
@@ -83,6 +84,7 @@ def _use_cases(settings: Settings, environment: Environment, sessions: SessionCa
         catalogue,
         Lifecycle(Snapshots(environment, sessions), Replacing(environment, limits, catalogue)),
         Shadows(environment, limits),
+        Insights(environment, catalogue),
         Verifier(settings.all_webhook_secrets(), environment.now),
         ModelMetrics(environment.store, environment.now, names, most, catalogue.check),
         lambda: draining.has_begun,

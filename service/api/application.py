@@ -16,6 +16,7 @@ from service.api.middleware.in_flight import InFlight
 from service.api.middleware.key_syntax import KeySyntax
 from service.api.middleware.observer import Observer
 from service.api.resources import (
+    dashboard,
     docs,
     evaluation,
     explanations,
@@ -29,6 +30,7 @@ from service.api.resources import (
     predictions,
     rounds,
     shadows,
+    statistics,
     webhooks,
 )
 from service.api.responses import problems
@@ -40,6 +42,7 @@ from service.catalogue.shadows import Shadows
 from service.environment import Environment
 from service.evaluation.latest import LatestRounds
 from service.lifecycle.use_cases import Lifecycle
+from service.insight.insights import Insights
 from service.observability.model_metrics import ModelMetrics
 from service.observability.telemetry import Telemetry
 from service.rounds.use_cases import RoundService
@@ -56,6 +59,7 @@ class UseCases(NamedTuple):
     catalogue: Catalogue
     lifecycle: Lifecycle
     shadows: Shadows
+    insights: Insights
     verifier: Verifier
     model_metrics: ModelMetrics
     is_stopping: Callable[[], bool]
@@ -94,6 +98,7 @@ def build_application(
     app.state.compute = environment.compute
     _include(app, _routers(environment, use_cases, guard))
     app.include_router(docs.router())
+    app.include_router(dashboard.router())
     share_schemas(app)
     describe_access(app)
     _add_middleware(app, environment, guard)
@@ -127,6 +132,7 @@ def _routers(environment: Environment, use_cases: UseCases, guard: Guard) -> lis
         models.router(use_cases.catalogue),
         lifecycle.router(use_cases.lifecycle),
         rounds.router(use_cases.catalogue, compute),
+        statistics.router(use_cases.insights),
         explanations.router(use_cases.rounds),
         evaluation.router(LatestRounds(environment.store, compute)),
         shadows.router(use_cases.shadows),

@@ -5,9 +5,8 @@ They are not sums over workers. Their cost does not depend on the length of the 
 
 import asyncio
 import itertools
-import math
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 from prometheus_client.metrics_core import (
     CounterMetricFamily,
@@ -18,20 +17,15 @@ from prometheus_client.metrics_core import (
 )
 
 from service.errors import NewerVersionError, StoreCorruptError, StoreError
-from service.replicas.statistics import DELAY_BOUNDS, PROPENSITY_BOUNDS, SLOTS, RoundStatistics, decode_statistics
+from service.insight.answers import uniform_ips
+from service.insight.figures import CountedModel, counted_model, fold_lag, open_predictions, snapshot_lag
+from service.replicas.statistics import DELAY_BOUNDS, PROPENSITY_BOUNDS, SLOTS
 from service.store.base import FeedbackStatus, ModelStats, Store, StoreLoad
 
 _T = TypeVar("_T")
 
 _MICRO = 1e6
 _UNREADABLE = (StoreCorruptError, NewerVersionError)
-
-
-class CountedModel(NamedTuple):
-    """The figures of a model, and its decoded statistics."""
-
-    stats: ModelStats
-    statistics: RoundStatistics
 
 
 Check = Callable[[str], Awaitable[None]]
@@ -83,8 +77,8 @@ def _counted(models: Sequence[ModelStats]) -> Iterator[CountedModel]:
     """Yield the models with readable statistics. Unknown numbers get no series, rather than zeros."""
     for stats in models:
         try:
-            yield CountedModel(stats, decode_statistics(stats.statistics) if stats.statistics else RoundStatistics())
-        except (NewerVersionError, ValueError):
+            yield counted_model(stats)
+        except _UNREADABLE:
             continue
 
 
@@ -115,7 +109,7 @@ def _of_models(models: Sequence[ModelStats], now: float) -> Iterator[Metric]:
     yield from _gauges(_STATISTICS, [(model.stats.name, model) for model in counted])
     open_ones = GaugeMetricFamily("wager_open_predictions", _OPEN_TEXT, labels=("model",))
     for model in counted:
-        open_ones.add_metric((model.stats.name,), _open_predictions(model, now))
+        open_ones.add_metric((model.stats.name,), open_predictions(model, now))
     yield open_ones
     yield _feedback(models)
     yield _accuracy(models, counted)
@@ -164,11 +158,11 @@ _SUMS: dict[str, tuple[str, Callable[[CountedModel], float]]] = {
 _GAUGES: dict[str, tuple[str, Callable[[ModelStats], float | None]]] = {
     "wager_fold_lag_rounds": (
         "Rounds in the log that no worker has published as folded.",
-        lambda stats: max(0, stats.round_count - stats.statistics_rounds),
+        fold_lag,
     ),
     "wager_snapshot_lag_rounds": (
         "Rounds in the log after the latest snapshot.",
-        lambda stats: max(0, stats.round_count - stats.snapshot_rounds),
+        snapshot_lag,
     ),
     "wager_snapshot_timestamp_seconds": ("Time of the latest snapshot.", lambda stats: stats.snapshot_at),
     "wager_damaged_rounds": ("Unreadable rounds, which are skipped.", lambda stats: stats.damaged),
@@ -187,16 +181,6 @@ _STATISTICS: dict[str, tuple[str, Callable[[CountedModel], float | None]]] = {
 }
 
 _OPEN_TEXT = f"Predictions in the window still without feedback; the window is accurate to 1/{SLOTS} of its length."
-
-
-def _open_predictions(model: CountedModel, now: float) -> int:
-    """Return the predictions in the window still without feedback."""
-    stats, statistics = model
-    first = int(now // statistics.slot_seconds) - SLOTS + 1
-    before = max((slot for slot in stats.predictions_by if slot < first), default=None)
-    made = stats.predictions - (0 if before is None else stats.predictions_by[before])
-    closed = sum(n for slot, n in statistics.recent if slot >= first)
-    return max(0, made - closed - (stats.round_count - stats.statistics_rounds))
 
 
 def _feedback(models: Sequence[ModelStats]) -> Metric:
@@ -221,8 +205,7 @@ def _accuracy(models: Sequence[ModelStats], counted: Sequence[CountedModel]) -> 
     for model in counted:
         statistics, name = model.statistics, model.stats.name
         if _has_uniform(model):
-            ips = statistics.reward_weights / (statistics.weighed * (statistics.labels or math.nan))
-            family.add_metric((name, "uniform", "ips"), ips)
+            family.add_metric((name, "uniform", "ips"), uniform_ips(statistics) or 0.0)
             family.add_metric((name, "uniform", "snips"), statistics.reward_weights / statistics.weights)
     return family
 

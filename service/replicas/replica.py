@@ -66,7 +66,7 @@ class Replica(LogFold):
         if not keeps_state(before, after):
             self.state = None  # if this is cut short
             state = await state_after(self._store, self._compute, before, after, state)
-        self.statistics.use(after.answers.choices)
+        self.statistics.use(after.answers.choices, after.active)
         return state
 
     def _note_rounds(self, rounds: Table, /) -> None:
@@ -100,7 +100,7 @@ class Replica(LogFold):
             self._keep(await self._run(FIRST_CALL, self.model.learner.init))
             self.round_count = self.change_count = self.snapshot_rounds = 0
             self.statistics.restart(b"", 0)
-            self.statistics.use(self.model.answers.choices)
+            self.statistics.use(self.model.answers.choices, self.model.active)
 
     async def _start_from(self, snapshot: Snapshot) -> bool:
         """Start from a snapshot; return False if it is damaged."""
@@ -117,5 +117,5 @@ class Replica(LogFold):
         self.round_count, self.snapshot_rounds, self.change_count = rounds, rounds, snapshot.change_count
         self._keep(state)
         self.statistics.restart(statistics, rounds)
-        self.statistics.use(self.model.answers.choices)
+        self.statistics.use(self.model.answers.choices, self.model.active)
         return True

@@ -13,13 +13,17 @@ from typing import Any
 
 import numpy as np
 
-from learners.base import FloatArray
+from learners.base import BoolArray, FloatArray
 from service.errors import NewerVersionError
-from service.store.records.layout import FEEDBACK
+from service.replicas.sums.label_sums import MOST_LABELS, NO_LABEL_SUMS, LabelSums, read_label_sums, with_rounds
+from service.replicas.sums.latest_rounds import NO_LATEST, LatestRounds, LatestRows, added, extended_latest, read_latest
+from service.replicas.sums.reward_curve import NO_CURVE, CurveRows, RewardCurve, extended_curve, read_curve
+from service.store.records.layout import FEEDBACK, HOLDOUT
 from service.store.records.round_table import Table
 
-STATISTICS_VERSION = 2
-"""Version of the encoded statistics. Version 1 has no sums of rewards, as each reward was 0 or 1."""
+STATISTICS_VERSION = 3
+"""Version of the encoded statistics. Version 1 has no sums of rewards, as each reward was 0 or 1. Versions 1 and 2 have
+no details: no sums by label, no curve, no latest rounds and no holdout. Details then begin at the next round."""
 
 DELAY_BOUNDS = (1.0, 10.0, 60.0, 600.0, 3_600.0, 6 * 3_600.0, 86_400.0, 3 * 86_400.0, 7 * 86_400.0)
 """Upper bounds of the delay buckets, in seconds; one more bucket has no bound."""
@@ -35,8 +39,9 @@ _OMITTED = {"uncounted": 0}
 
 _COUNT_AT_ONCE = 1024
 _BYTES_AT_ONCE = 2**18
-_COLUMNS = ("kind", "reward", "propensity", "predicted_at", "feedback_at")
+_COLUMNS = ("kind", "reward", "propensity", "predicted_at", "feedback_at", "flags")
 _MICRO = 1e6
+_NO_LABELS = np.zeros(0, np.int64)
 _LEAST_WEIGHED = 1e-150  # for a smaller propensity, 1/p² overflows a float64
 
 
@@ -62,10 +67,18 @@ class RoundStatistics:
     slot_seconds: float = 1.0
     recent: tuple[tuple[int, int], ...] = ()  # (time slot, rounds predicted in it)
     uncounted: int = 0  # earlier rounds, whose statistics were damaged
+    details_after: int = 0  # rounds before the first one of the details, which are the following fields
+    by_label: LabelSums = NO_LABEL_SUMS  # empty unless the model answers one of K labels
+    curve: RewardCurve = NO_CURVE
+    latest: LatestRounds = NO_LATEST
+    holdout_rounds: int = 0  # rounds of the holdout, which no other detail counts
+    holdout_reward: float = 0.0
+    holdout_squares: float = 0.0  # sum of reward²
+    retired: tuple[int, ...] = ()  # numbers of the retired labels, among those that are counted individually
 
     def encode(self) -> bytes:
         """Encode as JSON, with the version. Decoding restores every number to the bit."""
-        fields = {"version": STATISTICS_VERSION, **dataclasses.asdict(self)}
+        fields = {"version": STATISTICS_VERSION, **vars(self)}
         written = {name: value for name, value in fields.items() if (name, value) not in _OMITTED.items()}
         return json.dumps(written, separators=(",", ":")).encode()
 
@@ -84,12 +97,20 @@ def decode_statistics(statistics: bytes) -> RoundStatistics:
             raise NewerVersionError(f"the statistics have version {version}, which is newer than this service")
         if version == 1:
             fields |= {"reward": float(fields["correct"]), "reward_weights": fields["correct_weights"]}
-        counts = RoundStatistics(**fields)
-    except (AttributeError, KeyError, TypeError, RecursionError) as error:
+        counts = RoundStatistics(**fields | _details(fields, version))
+    except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
         raise ValueError(f"invalid statistics: {error}") from error
     if len(counts.delays) != len(DELAY_BOUNDS) + 1 or len(counts.propensities) != len(PROPENSITY_BOUNDS) + 1:
         raise ValueError("invalid statistics: wrong number of buckets")
     return counts
+
+
+def _details(fields: dict[str, Any], version: int) -> dict[str, Any]:
+    """Return the details among decoded fields; of statistics without details, those that begin at the next round."""
+    if version < 3:
+        return {"details_after": fields.get("rounds", 0) + fields.get("uncounted", 0)}
+    readers = {"by_label": read_label_sums, "curve": read_curve, "latest": read_latest}
+    return {name: read(fields[name]) for name, read in readers.items()}
 
 
 def counted_rounds(statistics: bytes) -> int:
@@ -133,12 +154,18 @@ class StatisticsAccumulator:
         except NewerVersionError:
             self.known = False
         except ValueError:
-            self._counts = dataclasses.replace(self._empty, uncounted=round_count)
+            self._counts = dataclasses.replace(self._empty, uncounted=round_count, details_after=round_count)
 
-    def use(self, labels: int | None) -> None:
-        """Continue with another number of labels, of which `RoundStatistics.labels` reports the last one."""
-        if self._counts.labels != labels:
-            self._counts = dataclasses.replace(self.counts(), labels=labels)
+    def use(self, labels: int | None, active: BoolArray | None = None) -> None:
+        """Continue with other labels, of which `RoundStatistics` reports the last ones.
+
+        Args:
+            labels: K, or None.
+            active: (K,), which of them are not retired; None if all are.
+        """
+        retired = () if active is None else tuple(np.flatnonzero(~active[:MOST_LABELS]).tolist())
+        if (self._counts.labels, self._counts.retired) != (labels, retired):
+            self._counts = dataclasses.replace(self.counts(), labels=labels, retired=retired)
 
     def take(self, rounds: Table) -> None:
         """Queue a table of the next rounds for counting."""
@@ -155,8 +182,9 @@ class StatisticsAccumulator:
         return self._counts
 
     def _count(self) -> None:
-        columns = {name: np.concatenate([table[name] for table in self._waiting]) for name in _COLUMNS}
-        self._counts = _counted(self._counts, columns)
+        names = _COLUMNS if self._counts.labels is None else (*_COLUMNS, "output")
+        columns = {name: np.concatenate([table[name] for table in self._waiting]) for name in names}
+        self._counts = _detailed(_counted(self._counts, columns), columns)
         self._clear()
 
     def _clear(self) -> None:
@@ -176,30 +204,45 @@ def _counted(counts: RoundStatistics, table: dict[str, np.ndarray[Any, Any]]) ->
         counts,
         rounds=counts.rounds + len(correct),
         correct=counts.correct + int(correct.sum()),
-        reward=_added(counts.reward, reward),
+        reward=added(counts.reward, reward),
         expired=counts.expired + len(correct) - len(delays),
         delays=_bucketed(counts.delays, delays, DELAY_BOUNDS),
-        delay_seconds=_added(counts.delay_seconds, delays),
+        delay_seconds=added(counts.delay_seconds, delays),
         propensities=_bucketed(counts.propensities, p, PROPENSITY_BOUNDS),
         weighed=counts.weighed + len(p),
-        propensity_sum=_added(counts.propensity_sum, p),
+        propensity_sum=added(counts.propensity_sum, p),
         surprisal_micronats=counts.surprisal_micronats + int(np.rint(-np.log(p) * _MICRO).sum()),
-        weights=_added(counts.weights, weights),
-        squared_weights=_added(counts.squared_weights, weights * weights),
-        correct_weights=_added(counts.correct_weights, weights[right]),
-        reward_weights=_added(counts.reward_weights, weights * reward_of_known),
+        weights=added(counts.weights, weights),
+        squared_weights=added(counts.squared_weights, weights * weights),
+        correct_weights=added(counts.correct_weights, weights[right]),
+        reward_weights=added(counts.reward_weights, weights * reward_of_known),
         recent=_slotted(counts, table["predicted_at"]),
+    )
+
+
+def _detailed(counts: RoundStatistics, table: dict[str, np.ndarray[Any, Any]]) -> RoundStatistics:
+    """Return statistics with the details of further rounds."""
+    reward, p, held = table["reward"], table["propensity"], (table["flags"] & HOLDOUT) != 0
+    ours, known, of_holdout = ~held, p > _LEAST_WEIGHED, reward[held]
+    weight = np.divide(1.0, p, out=np.zeros(len(p)), where=known)
+    labels = table.get("output", _NO_LABELS)
+    by_label = counts.by_label
+    if len(labels):
+        by_label = with_rounds(by_label, labels[ours], reward[ours], p[ours], known[ours])
+    return dataclasses.replace(
+        counts,
+        by_label=by_label,
+        curve=extended_curve(counts.curve, CurveRows(ours, reward, weight)),
+        latest=extended_latest(counts.latest, LatestRows(ours, known, reward, p, labels)),
+        holdout_rounds=counts.holdout_rounds + len(of_holdout),
+        holdout_reward=added(counts.holdout_reward, of_holdout),
+        holdout_squares=added(counts.holdout_squares, of_holdout * of_holdout),
     )
 
 
 def _bucketed(before: tuple[int, ...], values: FloatArray, bounds: tuple[float, ...]) -> tuple[int, ...]:
     found = np.bincount(np.searchsorted(bounds, values), minlength=len(bounds) + 1)
     return tuple((np.array(before) + found).tolist())
-
-
-def _added(total: float, terms: FloatArray) -> float:
-    """Add terms one by one. The result does not depend on how terms are batched, and is never below `total`."""
-    return float(np.add.accumulate(np.concatenate(([total], terms)))[-1])
 
 
 def _slotted(counts: RoundStatistics, predicted_at: FloatArray) -> tuple[tuple[int, int], ...]:

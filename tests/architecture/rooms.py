@@ -35,11 +35,14 @@ ROOMS: dict[str, str] = {
     "learners.evaluation": (
         f"{_MACHINERY} learners.actions learners.mathematics learners.algorithms learners.answers learners.registry"
     ),
-    "learners.estimators": (
-        f"{_GROUND} learners.context_checks learners.evaluation learners.mathematics learners.new_models "
-        "learners.registry"
+    "learners.evaluation.intervals": "",
+    "learners.evaluation.off_policy": (
+        f"{_MACHINERY} learners.answers learners.evaluation learners.evaluation.intervals learners.mathematics"
     ),
-    "learners.evaluation.off_policy": (f"{_MACHINERY} learners.answers learners.evaluation learners.mathematics"),
+    "learners.estimators": (
+        f"{_GROUND} learners.context_checks learners.evaluation learners.evaluation.intervals learners.mathematics "
+        "learners.new_models learners.registry"
+    ),
     "learners.__main__": "learners.registry",
     # service: vocabulary and shared helpers
     "service": "",
@@ -107,7 +110,11 @@ ROOMS: dict[str, str] = {
         f"{_WORDS} {_STORE} {_GROUND} learners.codec service.compute service.environment service.models "
         "service.replicas service.catalogue"
     ),
-    "service.observability": f"{_ERRORS} service.request_context service.store service.replicas",
+    "service.insight": (
+        f"{_WORDS} {_STORE} learners.base learners.mathematics learners.evaluation.intervals service.access "
+        "service.compute service.environment service.models service.replicas service.catalogue"
+    ),
+    "service.observability": (f"{_ERRORS} service.request_context service.store service.replicas service.insight"),
     # the interface
     "service.api.responses": f"{_WORDS} service.compute service.per_item",
     "service.api.middleware": (
@@ -115,11 +122,12 @@ ROOMS: dict[str, str] = {
     ),
     "service.api.resources": (
         f"{_WORDS} service.store service.compute service.per_item service.catalogue service.evaluation "
-        "service.lifecycle service.rounds service.observability service.api.responses service.api.middleware"
+        "service.insight service.lifecycle service.rounds service.observability service.api.responses "
+        "service.api.middleware"
     ),
     "service.api": (
-        "service service.access service.environment service.catalogue service.evaluation service.lifecycle "
-        "service.rounds "
+        "service service.access service.environment service.catalogue service.evaluation service.insight "
+        "service.lifecycle service.rounds "
         "service.observability "
         "service.api.responses service.api.middleware service.api.resources"
     ),
@@ -128,7 +136,7 @@ ROOMS: dict[str, str] = {
     "service.app": (
         "learners.registry service.processes service.draining service.compute service.store service.store.redis "
         "service.environment service.access service.models service.rounds service.visits service.catalogue "
-        "service.lifecycle service.observability service.api service.api.middleware service.settings"
+        "service.insight service.lifecycle service.observability service.api service.api.middleware service.settings"
     ),
     "service.load.timing": "",
     "service.load.http": "service.load.timing",

@@ -41,11 +41,15 @@ _SCOPES: dict[tuple[str, str], Need] = {
     ("POST", "/activate"): Need("feedback", every_model=False),
     ("GET", "/models"): Need("read", every_model=False),
     ("POST", "/models"): Need("admin", every_model=False),
+    ("GET", "/statistics"): Need("read", every_model=False),
     ("GET", "/learners"): Need("read", every_model=False),
 }
 _READ, _ADMIN = Need("read"), Need("admin")
-_OPEN = frozenset({"/livez", "/readyz", "/openapi.json", "/docs", "/webhooks/feedback"})
-"""Paths that need no key: health, the description of the API, and webhooks, which are signed."""
+_OPEN = frozenset({"/", "/livez", "/readyz", "/openapi.json", "/docs", "/webhooks/feedback"})
+"""Paths that need no key: the dashboard's page, which has no data, health, the description of the API, and webhooks,
+which are signed."""
+_OPEN_FOLDERS = ("/docs/", "/dashboard/")
+"""Folders of files of pages, which need no key."""
 
 _HOW = "send an API key, as `Authorization: Bearer wk_...`"
 _EVERY_NAME = Names("*")
@@ -55,7 +59,7 @@ _caller: ContextVar[Caller | None] = ContextVar("caller", default=None)  # None 
 def need_of(method: str, path: str) -> Need | None:
     """Return what a request needs; None for an open path. The model in the path is checked separately."""
     path = path.removeprefix("/v1")
-    if path in _OPEN or path.startswith("/docs/"):
+    if path in _OPEN or path.startswith(_OPEN_FOLDERS):
         return None
     if path.startswith("/models/"):
         reads = method == "GET" or (method == "POST" and path.split("/")[3:] == ["explain"])

@@ -1,0 +1,195 @@
+"""Schemas of `GET /models/{name}/statistics` and `GET /statistics`."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from service.schemas.models import Answer, UnreadableModel
+
+VerdictWord = Literal["exploring", "leaning", "converged", "collapsed"]
+
+
+class MeanAnswer(Answer):
+    """A mean reward with its 95 % confidence interval."""
+
+    mean: float | None
+    """Null without a round."""
+    low: float
+    high: float
+    rounds: float
+    """The rounds that carry the mean. For a weighted mean, the effective number: how many plain rounds would."""
+
+
+class VerdictAnswer(Answer):
+    """How far the model has decided, and whether its evidence supports that."""
+
+    verdict: VerdictWord
+    reason: str
+
+
+class LabelAnswer(Answer):
+    """The rounds that answered one label."""
+
+    label: str
+    retired: bool
+    rounds: int
+    share: float
+    """Of all rounds that the details count."""
+    latest_share: float
+    """Of the latest rounds."""
+    reward: MeanAnswer
+    """Of the rounds that answered this label. The learner chose them, so labels are compared by `value`."""
+    value: MeanAnswer
+    """The estimated reward of always answering this label: SNIPS, or `reward` if the model has no features."""
+
+
+class OtherLabelsAnswer(Answer):
+    """The rounds of the labels that are not counted individually, together."""
+
+    labels: int
+    rounds: int
+    share: float
+    latest_share: float
+    reward: MeanAnswer
+
+
+class CurvePoint(Answer):
+    """The rewards of consecutive rounds."""
+
+    last_round: int
+    """The number of the last of these rounds, counted from 1."""
+    rounds: int
+    """Without the holdout."""
+    reward: MeanAnswer
+    """Of these rounds."""
+    cumulative: float | None
+    """The mean reward of all rounds up to here."""
+    uniform: float | None
+    """The estimated reward of uniform draws over all rounds up to here; null for answers that are not one of K
+    labels."""
+    bound: float | None
+    """The accuracy that the theorem proves up to here, if a comparator without loss exists; null without a number."""
+
+
+class CurveAnswer(Answer):
+    """The rewards over the course of the log."""
+
+    rounds_per_point: int
+    points: list[CurvePoint]
+
+
+class LatestAnswer(Answer):
+    """The last 1,000 to 2,000 rounds, without the holdout."""
+
+    rounds: int
+    reward: MeanAnswer
+    mean_propensity: float | None
+    surprisal_nats: float | None
+
+
+class ExplorationAnswer(Answer):
+    """How certain the answers were."""
+
+    mean_propensity: float | None
+    share_at_most_5_percent: float | None
+    """The share of rounds whose propensity is at most 0.05."""
+    share_above_90_percent: float | None
+    """The share of rounds whose propensity is above 0.9."""
+    surprisal_nats: float | None
+    """The mean of -ln p, which estimates the entropy of the distributions."""
+
+
+class HistogramAnswer(Answer):
+    """Counts of rounds by value."""
+
+    bounds: list[float]
+    """Upper bounds of the buckets, included."""
+    counts: list[int]
+    """One more than the bounds: the last bucket has no bound."""
+    mean: float | None
+
+
+class BoundAnswer(Answer):
+    """The theorem's bound."""
+
+    guarantee: str
+    """What is proved for the model's settings, and its assumptions."""
+    mistakes: float | None
+    """The proven number of expected mistakes beyond the comparator's loss, so far; null if it is not a number."""
+    note: str
+    """What the number means, or why there is none."""
+
+
+class StatisticsAnswer(Answer):
+    """What the rounds of a model say. Workers publish the sums every few seconds."""
+
+    model: str
+    metric: Literal["accuracy", "reward"]
+    """`accuracy` if every reward was 0 or 1."""
+    verdict: VerdictAnswer
+    rounds: int
+    """In the log."""
+    fold_lag: int
+    """Rounds in the log that the following sums do not count yet."""
+    since_round: int
+    """The first round of the details: `reward`, `latest`, `labels`, `curve`, `holdout`. Above 1 if an older version
+    counted the rounds before."""
+    predictions: int
+    open_predictions: int
+    """Predictions in the window without feedback."""
+    expired: int
+    """Rounds that no feedback made, but the end of the window."""
+    damaged_rounds: int
+    reward: MeanAnswer
+    """Of the answers served, without the holdout."""
+    latest: LatestAnswer
+    uniform: Annotated[MeanAnswer | None, Field(examples=[None])]
+    """The estimated reward of uniform draws (SNIPS); null for answers that are not one of K labels."""
+    uniform_ips: float | None
+    """The same by inverse propensity weighting over all rounds, without self-normalization."""
+    best_label: Annotated[str | None, Field(examples=[None])]
+    """The label whose `value` is largest, among those with at least 10 effective rounds."""
+    labels: list[LabelAnswer] | None
+    """The first 256 labels by number. Null for answers that are not one of K labels."""
+    other_labels: Annotated[OtherLabelsAnswer | None, Field(examples=[None])]
+    labels_note: Annotated[str | None, Field(examples=[None])]
+    """Why there are no labels, or not all."""
+    curve: CurveAnswer
+    bound: BoundAnswer
+    exploration: ExplorationAnswer
+    propensities: HistogramAnswer
+    delays: HistogramAnswer
+    """Seconds from a prediction to its feedback."""
+    holdout: Annotated[MeanAnswer | None, Field(examples=[None])]
+    """The reward of the holdout's rounds; null without any."""
+
+
+class ModelGlance(Answer):
+    """A model in a list, with the essence of its statistics."""
+
+    name: str
+    algorithm: str
+    label_count: int
+    """0 for a model with actions."""
+    rounds: int
+    predictions: int
+    open_predictions: int | None
+    """Null if the statistics cannot be read."""
+    fold_lag: int
+    metric: Literal["accuracy", "reward"]
+    reward: MeanAnswer
+    """Of the answers served, without the holdout."""
+    latest: MeanAnswer
+    """Of the last 1,000 to 2,000 rounds."""
+    verdict: VerdictWord | None
+    """Null if the statistics cannot be read."""
+    spark: list[float | None]
+    """Mean rewards over the course of the log, at most 32."""
+
+
+class StatisticsList(Answer):
+    """A page of models, ordered by name."""
+
+    models: list[ModelGlance | UnreadableModel]
+    next_cursor: str | None
+    """The `cursor` of the next page; null on the last page."""
