@@ -17,6 +17,7 @@ from service.catalogue.catalogue import Catalogue
 from service.compute import Compute
 from service.draining import Draining
 from service.environment import Environment, system_environment
+from service.imports.importer import RoundImporter
 from service.models.model import Limits
 from service.observability.model_metrics import ModelMetrics
 from service.observability.telemetry import Telemetry, telemetry
@@ -74,6 +75,7 @@ def _use_cases(settings: Settings, environment: Environment, sessions: SessionCa
     names, most = settings.metrics_model_names, settings.metrics_max_models
     return UseCases(
         RoundService(sessions, settings.max_distribution_numbers),
+        RoundImporter(sessions, environment),
         catalogue,
         Verifier(settings.all_webhook_secrets(), environment.now),
         ModelMetrics(environment.store, environment.now, names, most, catalogue.check),

@@ -33,6 +33,7 @@ from service.api.responses.shared_schemas import share_schemas
 from service.api.tracing import tracing_configuration
 from service.catalogue.catalogue import Catalogue
 from service.environment import Environment
+from service.imports.importer import RoundImporter
 from service.observability.model_metrics import ModelMetrics
 from service.observability.telemetry import Telemetry
 from service.rounds.use_cases import RoundService
@@ -46,6 +47,7 @@ class UseCases(NamedTuple):
     """The use cases that the routes call."""
 
     rounds: RoundService
+    imports: RoundImporter
     catalogue: Catalogue
     verifier: Verifier
     model_metrics: ModelMetrics
@@ -115,7 +117,8 @@ def _routers(environment: Environment, use_cases: UseCases, guard: Guard) -> lis
         predictions.router(use_cases.rounds, compute, most),
         feedback.router(use_cases.rounds, compute, most),
         models.router(use_cases.catalogue),
-        rounds.router(use_cases.catalogue, compute),
+        rounds.router(use_cases.catalogue, use_cases.imports, compute),
+        rounds.import_router(use_cases.imports, most),
         explanations.router(use_cases.rounds),
         open_predictions.router(use_cases.catalogue),
         learners.router(),

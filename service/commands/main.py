@@ -13,10 +13,11 @@ from service import __version__
 from service.commands import keys
 from service.commands.options import EXIT_REFUSED, fail
 from service.commands.repair import repair
+from service.commands.tools.data.replay import replay
 from service.load.command import load
 from service.processes import exit_despite_threads
 
-_ORDER = ("serve", "demo", "load", "keys", "repair", "version")
+_ORDER = ("serve", "demo", "load", "replay", "keys", "repair", "version")
 
 
 class _Commands(TyperGroup):
@@ -98,5 +99,6 @@ def demo(
 
 
 app.command()(load)
+app.command()(replay)
 app.command()(repair)
 app.add_typer(keys.app, name="keys")

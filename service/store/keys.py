@@ -98,6 +98,11 @@ def deadlines(name: str, incarnation: str) -> str:
     return f"wager:{{{name}}}:{incarnation}:deadlines"
 
 
+def imports(name: str, incarnation: str) -> str:
+    """Return the key of a hash: by source, the number of rounds imported from it, and when, as text."""
+    return f"wager:{{{name}}}:{incarnation}:imports"
+
+
 def block(name: str, incarnation: str, block_id: str) -> str:
     """Return the key of a string with the record of one or more predictions (`service.store.records.records`)."""
     return f"wager:{{{name}}}:{incarnation}:p:{block_id}"
@@ -110,5 +115,5 @@ def of_blocks(name: str, incarnation: str) -> list[str]:
 
 def lasting(name: str, incarnation: str) -> list[str]:
     """Return every key of one incarnation of a model except its predictions, which expire."""
-    parts = (log, snapshot, statistics, damage, deadlines)
+    parts = (log, snapshot, statistics, damage, deadlines, imports)
     return [model(name), *(part(name, incarnation) for part in parts)]

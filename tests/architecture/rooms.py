@@ -80,6 +80,10 @@ ROOMS: dict[str, str] = {
         f"{_WORDS} {_STORE} {_GROUND} learners.answers learners.mathematics service.compute service.environment "
         "service.per_item service.models service.candidates service.replicas"
     ),
+    "service.imports": (
+        f"{_WORDS} {_STORE} {_GROUND} service.compute service.environment service.models service.candidates "
+        "service.replicas service.rounds"
+    ),
     "service.visits": f"service.errors service.environment {_STORE}",
     "service.catalogue": (
         f"{_WORDS} {_STORE} {_GROUND} learners.answers learners.registry service.access service.compute "
@@ -92,26 +96,29 @@ ROOMS: dict[str, str] = {
         f"{_WORDS} service.store service.store.access service.access service.observability service.api.responses"
     ),
     "service.api.resources": (
-        f"{_WORDS} service.store service.compute service.per_item service.catalogue service.rounds "
+        f"{_WORDS} service.store service.compute service.per_item service.catalogue service.rounds service.imports "
         "service.observability service.api.responses service.api.middleware"
     ),
     "service.api": (
-        "service service.access service.environment service.catalogue service.rounds service.observability "
+        "service service.access service.environment service.catalogue service.rounds service.imports "
+        "service.observability "
         "service.api.responses service.api.middleware service.api.resources"
     ),
     # the top
     "service.settings": "service.wording service.store.connections",
     "service.app": (
         "learners.registry service.processes service.draining service.compute service.store service.store.redis "
-        "service.environment service.access service.models service.rounds service.visits service.catalogue "
+        "service.environment service.access service.models service.rounds service.imports service.visits "
+        "service.catalogue "
         "service.observability service.api service.api.middleware service.settings"
     ),
+    "service.files": "",
     "service.load.timing": "",
     "service.load.http": "service.load.timing",
     "service.load": "service.load.timing service.load.http service.processes service.wording",
     "service.commands": (
         "service service.errors service.wording service.schemas service.processes service.settings service.app "
-        "service.load service.access "
+        "service.load service.access service.files "
         "service.catalogue service.observability service.api.responses service.store.redis service.store.embedded"
     ),
     "service.__main__": "service.commands",
@@ -145,6 +152,7 @@ LIBRARIES: dict[str, str] = {
     "uvloop": "service.load",
     "typer": "service.commands service.load.command",
     "rich": "service.commands service.load",
+    "pyarrow": "service.files",
     "httpx2": "service.commands.demo service.commands.tools",
 }
 """The modules and rooms that may import each third-party library."""

@@ -38,9 +38,9 @@ from service.store.redis.damage_commands import DamageCommands
 from service.store.redis.driver_errors import translating_errors
 from service.store.redis.entry_codec import decode_tail
 from service.store.redis.feedback_codec import EncodedFeedback, decode_results
+from service.store.redis.log_commands import LogCommands
 from service.store.redis.model_commands import ModelCommands
 from service.store.redis.model_stats import read_load, read_model_stats
-from service.store.redis.retention_commands import RetentionCommands
 from service.store.redis.scripts import Script, record_script, script
 from service.store.redis.snapshot_parts import SNAPSHOT_VERSION, check_of, read_snapshot
 from service.store.stored_models import (
@@ -66,7 +66,7 @@ _SAVE_SNAPSHOT = record_script("read_entries", "snapshot_there", "save_snapshot"
 _PUBLISH_STATISTICS = script("publish_statistics")
 
 
-class RedisStore(DamageCommands, ClosingCommands, RetentionCommands, ModelCommands):
+class RedisStore(DamageCommands, ClosingCommands, LogCommands, ModelCommands):
     """Implements `service.store.base.Store`.
 
     Args:

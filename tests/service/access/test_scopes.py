@@ -33,6 +33,7 @@ BODIES: dict[str, Any] = {  # request bodies about a model; other operations nam
     "/activate": lambda name: {"prediction_id": f"{name}:made"},
     "/models": definition,
     "/models/{name}/explain": lambda _: {"context": X},
+    "/models/{name}/rounds": lambda _: {"source": "s", "offset": 0, "rounds": [{"context": X, "true_label": "a"}]},
 }
 UNNAMED = {"/learners", "/metrics"}
 """Operations that require a key but concern no model."""
