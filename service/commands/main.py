@@ -13,11 +13,12 @@ from service import __version__
 from service.commands import keys
 from service.commands.options import EXIT_REFUSED, fail
 from service.commands.repair import repair
+from service.commands.tools.data.export import export
 from service.commands.tools.data.replay import replay
 from service.load.command import load
 from service.processes import exit_despite_threads
 
-_ORDER = ("serve", "demo", "load", "replay", "keys", "repair", "version")
+_ORDER = ("serve", "demo", "load", "replay", "export", "keys", "repair", "version")
 
 
 class _Commands(TyperGroup):
@@ -100,5 +101,6 @@ def demo(
 
 app.command()(load)
 app.command()(replay)
+app.command()(export)
 app.command()(repair)
 app.add_typer(keys.app, name="keys")

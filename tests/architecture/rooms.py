@@ -113,12 +113,13 @@ ROOMS: dict[str, str] = {
         "service.observability service.api service.api.middleware service.settings"
     ),
     "service.files": "",
+    "service.refolding": f"service.errors service.schemas service.contexts {_STORE} learners.base service.models",
     "service.load.timing": "",
     "service.load.http": "service.load.timing",
     "service.load": "service.load.timing service.load.http service.processes service.wording",
     "service.commands": (
         "service service.errors service.wording service.schemas service.processes service.settings service.app "
-        "service.load service.access service.files "
+        "service.load service.access service.files service.refolding "
         "service.catalogue service.observability service.api.responses service.store.redis service.store.embedded"
     ),
     "service.__main__": "service.commands",
