@@ -23,6 +23,7 @@ from service.lifecycle.replacing import Replacing
 from service.lifecycle.snapshots import Snapshots
 from service.lifecycle.use_cases import Lifecycle
 from service.insight.insights import Insights
+from service.imports.importer import RoundImporter
 from service.models.model import Limits
 from service.observability.model_metrics import ModelMetrics
 from service.observability.telemetry import Telemetry, telemetry
@@ -81,6 +82,7 @@ def _use_cases(settings: Settings, environment: Environment, sessions: SessionCa
     names, most = settings.metrics_model_names, settings.metrics_max_models
     return UseCases(
         RoundService(sessions, settings.max_distribution_numbers),
+        RoundImporter(sessions, environment),
         catalogue,
         Lifecycle(Snapshots(environment, sessions), Replacing(environment, limits, catalogue)),
         Shadows(environment, limits),

@@ -15,7 +15,8 @@ WagerError
 │   ├── TooManySnapshotsError     a model that cannot keep another snapshot
 │   ├── PredictionConflictError   the id exists with another request
 │   ├── FeedbackConflictError     the first feedback was different
-│   └── NotActivatedError         feedback before the activation
+│   ├── NotActivatedError         feedback before the activation
+│   └── ImportPositionError       an import that leaves out rounds of its source
 ├── PreconditionError
 │   ├── PreconditionRequiredError a change without If-Match
 │   └── PreconditionFailedError   a change of an older definition
@@ -105,6 +106,10 @@ class FeedbackConflictError(ConflictError):
 
 class NotActivatedError(ConflictError):
     """The prediction must be activated before it takes feedback."""
+
+
+class ImportPositionError(ConflictError):
+    """An import begins after rounds of its source that have not been imported."""
 
 
 class PreconditionError(WagerError):

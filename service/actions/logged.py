@@ -19,7 +19,7 @@ class Logged(NamedTuple):
 
     id: str
     features: Any  # as sent
-    probability: float | None  # None if only the chosen action is kept
+    probability: float | None  # None if unknown, or if only the chosen action is kept
 
 
 class LoggedActions(NamedTuple):
@@ -35,13 +35,13 @@ def as_sent(given: Any) -> Any:
     return given.model_dump() if isinstance(given, BaseModel) else {} if given is None else given
 
 
-def encode(actions: Sequence[GivenAction], chosen: int, distribution: Sequence[float] | None) -> bytes:
+def encode(actions: Sequence[GivenAction], chosen: int, distribution: Sequence[float | None] | None) -> bytes:
     """Encode the actions of a prediction.
 
     Args:
         actions: the candidates.
         chosen: the position of the answer.
-        distribution: the probability of each, to keep all of them; None to keep the chosen one.
+        distribution: the probability of each, None if unknown, to keep all of them; None to keep the chosen one.
     """
     if distribution is None:
         action = actions[chosen]

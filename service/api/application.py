@@ -43,6 +43,7 @@ from service.environment import Environment
 from service.evaluation.latest import LatestRounds
 from service.lifecycle.use_cases import Lifecycle
 from service.insight.insights import Insights
+from service.imports.importer import RoundImporter
 from service.observability.model_metrics import ModelMetrics
 from service.observability.telemetry import Telemetry
 from service.rounds.use_cases import RoundService
@@ -56,6 +57,7 @@ class UseCases(NamedTuple):
     """The use cases that the routes call."""
 
     rounds: RoundService
+    imports: RoundImporter
     catalogue: Catalogue
     lifecycle: Lifecycle
     shadows: Shadows
@@ -131,8 +133,9 @@ def _routers(environment: Environment, use_cases: UseCases, guard: Guard) -> lis
         feedback.router(use_cases.rounds, compute, most),
         models.router(use_cases.catalogue),
         lifecycle.router(use_cases.lifecycle),
-        rounds.router(use_cases.catalogue, compute),
         statistics.router(use_cases.insights),
+        rounds.router(use_cases.catalogue, use_cases.imports, compute),
+        rounds.import_router(use_cases.imports, most),
         explanations.router(use_cases.rounds),
         evaluation.router(LatestRounds(environment.store, compute)),
         shadows.router(use_cases.shadows),

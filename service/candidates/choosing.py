@@ -130,6 +130,22 @@ def candidates_of(model: Model, sets: Sequence[CandidateSet]) -> tuple[Contexts,
     return vectors, Candidates(model.prepared(vectors), starts, _NONE)
 
 
+def vectors_of(model: Model, sets: Sequence[CandidateSet], chosen: IntArray) -> tuple[Contexts, Parts]:
+    """Return the vectors of n chosen candidates before preparation, and what is stored beside them.
+
+    Args:
+        model: the model.
+        sets: the candidates of each of n requests.
+        chosen: (n,), the position of the chosen one; the probabilities of the others are unknown.
+    """
+    vectors, candidates = candidates_of(model, sets)
+    logs_all = model.definition.actions is not None and model.definition.actions.log_actions == "all"
+    unknown = [[None] * len(each.actions) if logs_all else None for each in sets]
+    actions = [encode(one.actions, k, p) for one, k, p in zip(sets, chosen.tolist(), unknown, strict=True)]
+    parts = Parts(np.ones((len(sets), 0), np.bool_), [each.sent for each in sets], actions)
+    return _rows(vectors, candidates.starts[:-1] + chosen), parts
+
+
 def _rows(vectors: Contexts, rows: IntArray) -> Contexts:
     """Return some of the vectors, in new arrays."""
     spans = [slice(vectors.starts[i], vectors.starts[i + 1]) for i in rows.tolist()]

@@ -14,11 +14,13 @@ from service.commands import keys
 from service.commands.options import EXIT_REFUSED, fail
 from service.commands.repair import repair
 from service.commands.tools.compare.command import compare
+from service.commands.tools.data.export import export
+from service.commands.tools.data.replay import replay
 from service.commands.tools.evaluate import evaluate
 from service.load.command import load
 from service.processes import exit_despite_threads
 
-_ORDER = ("serve", "demo", "load", "compare", "evaluate", "keys", "repair", "version")
+_ORDER = ("serve", "demo", "load", "compare", "replay", "export", "evaluate", "keys", "repair", "version")
 
 
 class _Commands(TyperGroup):
@@ -101,6 +103,8 @@ def demo(
 
 app.command()(evaluate)
 app.command()(load)
+app.command()(replay)
+app.command()(export)
 app.command()(repair)
 app.command()(compare)
 app.add_typer(keys.app, name="keys")

@@ -19,6 +19,7 @@ from service.store.figures import ModelStats as ModelStats  # noqa: PLC0414  imp
 from service.store.figures import PublishedStatistics as PublishedStatistics  # noqa: PLC0414  imported from here as well
 from service.store.figures import StoreLoad as StoreLoad  # noqa: PLC0414  imported from here as well
 from service.store.figures import StoreReadiness as StoreReadiness  # noqa: PLC0414  imported from here as well
+from service.store.import_store import ImportStore
 from service.store.kept_store import KeptStore
 from service.store.kept_store import Snapshot as Snapshot  # noqa: PLC0414  imported from here as well
 from service.store.records.layout import VERSION
@@ -83,7 +84,7 @@ class BlockPage(NamedTuple):
     next_cursor: str | None
 
 
-class Store(ClosingStore, RetentionStore, KeptStore, ShadowStore, Protocol):
+class Store(ClosingStore, RetentionStore, ImportStore, KeptStore, ShadowStore, Protocol):
     """Models, predictions, logs and snapshots. Each change is atomic."""
 
     async def create_model(

@@ -142,6 +142,11 @@ def of_shadows(name: str, incarnation: str) -> list[str]:
     return [shadows(name, incarnation), *(shadow(name, incarnation, slot) for slot in slots)]
 
 
+def imports(name: str, incarnation: str) -> str:
+    """Return the key of a hash: by source, the number of rounds imported from it, and when, as text."""
+    return f"wager:{{{name}}}:{incarnation}:imports"
+
+
 def block(name: str, incarnation: str, block_id: str) -> str:
     """Return the key of a string with the record of one or more predictions (`service.store.records.records`)."""
     return f"wager:{{{name}}}:{incarnation}:p:{block_id}"
@@ -157,5 +162,5 @@ def lasting(name: str, incarnation: str) -> list[str]:
 
     The last one is that of the list of kept snapshots.
     """
-    own = [part(name, incarnation) for part in (log, snapshot, statistics, damage, deadlines)]
+    own = [part(name, incarnation) for part in (log, snapshot, statistics, damage, deadlines, imports)]
     return [model(name), *own, *of_shadows(name, incarnation), kept(name, incarnation)]

@@ -95,6 +95,10 @@ ROOMS: dict[str, str] = {
         f"{_WORDS} {_STORE} {_GROUND} learners.answers learners.mathematics service.compute service.environment "
         "service.per_item service.models service.candidates service.replicas"
     ),
+    "service.imports": (
+        f"{_WORDS} {_STORE} {_GROUND} service.compute service.environment service.models service.candidates "
+        "service.replicas service.rounds"
+    ),
     "service.visits": f"service.errors service.environment {_STORE} service.models service.shadows",
     "service.catalogue": (
         f"{_WORDS} {_STORE} {_GROUND} learners.answers learners.registry service.access service.compute "
@@ -122,12 +126,12 @@ ROOMS: dict[str, str] = {
     ),
     "service.api.resources": (
         f"{_WORDS} service.store service.compute service.per_item service.catalogue service.evaluation "
-        "service.insight service.lifecycle service.rounds service.observability service.api.responses "
+        "service.imports service.insight service.lifecycle service.rounds service.observability service.api.responses "
         "service.api.middleware"
     ),
     "service.api": (
-        "service service.access service.environment service.catalogue service.evaluation service.insight "
-        "service.lifecycle service.rounds "
+        "service service.access service.environment service.catalogue service.evaluation service.imports "
+        "service.insight service.lifecycle service.rounds "
         "service.observability "
         "service.api.responses service.api.middleware service.api.resources"
     ),
@@ -135,16 +139,19 @@ ROOMS: dict[str, str] = {
     "service.settings": "service.wording service.store.connections",
     "service.app": (
         "learners.registry service.processes service.draining service.compute service.store service.store.redis "
-        "service.environment service.access service.models service.rounds service.visits service.catalogue "
-        "service.insight service.lifecycle service.observability service.api service.api.middleware service.settings"
+        "service.environment service.access service.models service.rounds service.imports service.visits "
+        "service.catalogue service.insight service.lifecycle service.observability service.api service.api.middleware "
+        "service.settings"
     ),
+    "service.files": "",
+    "service.refolding": f"service.errors service.schemas service.contexts {_STORE} learners.base service.models",
     "service.load.timing": "",
     "service.load.http": "service.load.timing",
     "service.load": "service.load.timing service.load.http service.processes service.wording",
     "service.commands": (
         "service service.errors service.wording service.schemas service.processes service.settings service.app "
-        "service.load service.access service.contexts service.evaluation.offline learners.base learners.estimators "
-        "learners.evaluation "
+        "service.load service.access service.contexts service.evaluation.offline service.files service.refolding "
+        "learners.base learners.estimators learners.evaluation "
         "service.catalogue service.observability service.api.responses service.store.redis service.store.embedded"
     ),
     "service.__main__": "service.commands",
@@ -180,7 +187,7 @@ LIBRARIES: dict[str, str] = {
     "rich": "service.commands service.load",
     "joblib": "learners.estimators.compare service.commands.tools service.evaluation.offline.engines",
     "matplotlib": "learners.estimators.plots service.evaluation.offline.plot",
-    "pyarrow": "service.commands.tools service.evaluation.offline",
+    "pyarrow": "service.commands.tools service.evaluation.offline service.files",
     "sklearn": "learners.estimators.parameters",
     "distributed": "service.evaluation.offline.engines",
     "httpx2": "service.commands.demo service.commands.tools",

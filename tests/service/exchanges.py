@@ -69,6 +69,10 @@ def _judge(about: str, id_: str, **fields: Any) -> Exchange:
     return Exchange(about, "/feedback", {"prediction_id": id_, **fields})
 
 
+def _import(about: str, *rounds: dict[str, Any]) -> Exchange:
+    return Exchange(about, "/models/moved/rounds", {"source": "log-of-may", "offset": 0, "rounds": list(rounds)})
+
+
 def _rounds(about: str, name: str) -> Exchange:
     return Exchange(about, f"/models/{name}/rounds", method="GET")
 
@@ -126,6 +130,16 @@ CHAPTERS: dict[str, list[Exchange]] = {
         _predict("Another one, without feedback:", "clicks", "c2"),
         Exchange("Both are open:", "/models/clicks/predictions", method="GET"),
         _rounds("The log after the window:", "clicks")._replace(wait=700.0),
+    ],
+    "Rounds from elsewhere": [
+        _create("A model that imports rounds:", "moved", labels=["a", "b"]),
+        _import(
+            "A logged round, with the probability of its label, and a labelled one, whose label the model draws:",
+            {"label": "b", "propensity": 0.25, "correct": True, "at": "2026-01-02T03:04:05Z"},
+            {"true_label": "a"},
+        ),
+        _import("A repeated request imports nothing again:", {"label": "b", "propensity": 0.25, "correct": True}),
+        Exchange("The progress of each source:", "/models/moved/imports", method="GET"),
     ],
     "Actions with features": [
         _create(

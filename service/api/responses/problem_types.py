@@ -97,6 +97,7 @@ OF_ERROR: dict[type[errors.WagerError], Kind] = {
     errors.ModelExistsError: Kind(409, "model-exists", "A model with this name already exists"),
     errors.PredictionConflictError: Kind(409, "prediction-conflict", "The prediction id exists with another request"),
     errors.FeedbackConflictError: Kind(409, "feedback-conflict", "The prediction already has other feedback"),
+    errors.ImportPositionError: Kind(409, "import-position", "Rounds of the source before these are missing"),
     errors.NotActivatedError: Kind(409, "not-activated", "The prediction is not activated"),
     errors.PreconditionFailedError: Kind(412, "precondition-failed", "The model has changed"),
     errors.PreconditionRequiredError: Kind(428, "precondition-required", "The request lacks the header If-Match"),

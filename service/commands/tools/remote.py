@@ -1,6 +1,6 @@
 """Calls of a running service, for commands."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 import httpx2
 import typer
@@ -19,12 +19,20 @@ class RemoteError(Exception):
     Attributes:
         status: the HTTP status; None without an answer.
         type: the last part of the problem's type, such as `model-not-found`; "" without one.
+        field: the first invalid field of the request; None without one.
     """
 
-    def __init__(self, message: str, status: int | None = None, type_: str = "") -> None:
+    def __init__(self, message: str, status: int | None = None, type_: str = "", field: str | None = None) -> None:
         super().__init__(message)
         self.status = status
         self.type = type_
+        self.field = field
+
+
+def fail(message: str) -> NoReturn:
+    """End the command with exit code 1 and a line on standard error."""
+    typer.echo(f"wager: {message}", err=True)
+    raise typer.Exit(1)
 
 
 def connect(url: str, key: str | None) -> httpx2.Client:
@@ -58,6 +66,6 @@ def _refused(answer: httpx2.Response) -> RemoteError:
     try:
         problem = answer.json()
         text = f"{problem['title']}: {problem['detail']}"
-        return RemoteError(text, answer.status_code, str(problem["type"]).rpartition("/")[2])
+        return RemoteError(text, answer.status_code, str(problem["type"]).rpartition(":")[2], problem.get("field"))
     except (ValueError, KeyError, TypeError):
         return RemoteError(f"HTTP {answer.status_code}: {answer.text[:200]}", answer.status_code)

@@ -35,12 +35,8 @@ local function check_of(bytes)
   return string.sub(redis.sha1hex(bytes), 1, CHECK_BYTES)
 end
 
--- Returns the block, or nil and the status of all its predictions.
-local function read_block(key)
-  local record = redis.pcall('GET', key)
-  if not record then
-    return nil, 'u'
-  end
+-- Reads a block; returns nil and the status of all its predictions if that is not possible.
+local function parse_block(record)
   if type(record) ~= 'string' or #record < HEAD_BYTES then
     return nil, 'b'
   end
@@ -69,6 +65,15 @@ local function read_block(key)
     .. string.rep('\0', block.slot - OUTCOME_KIND)
   block.fresh, block.rounds, block.closed, block.first, block.last = {}, {}, 0, n, -1
   return block
+end
+
+-- Returns the stored block, or nil and the status of all its predictions.
+local function read_block(key)
+  local record = redis.pcall('GET', key)
+  if not record then
+    return nil, 'u'
+  end
+  return parse_block(record)
 end
 
 local function prediction_of(block, i)

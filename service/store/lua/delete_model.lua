@@ -1,8 +1,8 @@
 -- Deletes one incarnation of a model. Without an incarnation, deletes a damaged value at the model's key.
--- KEYS: model, its other keys except those of predictions, the list of kept snapshots as the 12th, then each of these.
+-- KEYS: model, its other keys except those of predictions, the list of kept snapshots as the 13th, then each of these.
 -- ARGV: incarnation (empty: none), then the ids of the kept snapshots.
 -- Returns 1 if it existed, 3 if other snapshots are kept, else 0.
-local BEFORE_KEPT = 12
+local BEFORE_KEPT = 13
 local there = redis.pcall('HGET', KEYS[1], 'incarnation')
 if ARGV[1] == '' and (not there or type(there) == 'table') then
   return redis.call('UNLINK', KEYS[1])

@@ -54,7 +54,7 @@ class NewPredictions(NamedTuple):
     residual_uniforms: FloatArray  # (n,), of the draws
     evidence: FloatArray  # (n, E), of the decisions
     contexts: Contexts  # as sent, or a vector of what was sent
-    predicted_at: float  # seconds since the epoch
+    predicted_at: FloatArray | float  # (n,), or one for all: seconds since the epoch
     expires_at: float
     rounds_seen: int
     changes_seen: int = 0

@@ -36,9 +36,9 @@ from service.store.redis.damage_commands import DamageCommands
 from service.store.redis.driver_errors import translating_errors
 from service.store.redis.entry_codec import decode_tail
 from service.store.redis.feedback_codec import EncodedFeedback, decode_results
+from service.store.redis.log_commands import LogCommands
 from service.store.redis.model_commands import ModelCommands
 from service.store.redis.model_stats import read_load, read_model_stats
-from service.store.redis.retention_commands import RetentionCommands
 from service.store.redis.scripts import Script, record_script, script
 from service.store.redis.shadow_commands import ShadowCommands
 from service.store.redis.snapshot_commands import SnapshotCommands
@@ -58,7 +58,7 @@ _READ_TAIL = record_script("read_entries", "read_tail")
 _PUBLISH_STATISTICS = script("publish_statistics")
 
 
-class RedisStore(DamageCommands, ClosingCommands, RetentionCommands, SnapshotCommands, ShadowCommands, ModelCommands):
+class RedisStore(DamageCommands, ClosingCommands, LogCommands, SnapshotCommands, ShadowCommands, ModelCommands):
     """Implements `service.store.base.Store`.
 
     Args:

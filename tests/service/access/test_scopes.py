@@ -35,6 +35,7 @@ BODIES: dict[str, Any] = {  # request bodies about a model; other operations nam
     "/models/{name}/snapshots": lambda _: {},
     "/models/{name}/rollback": lambda _: {"snapshot": "kept"},
     "/models/{name}/reset": lambda _: {},
+    "/models/{name}/rounds": lambda _: {"source": "s", "offset": 0, "rounds": [{"context": X, "true_label": "a"}]},
 }
 UNNAMED = {"/learners", "/metrics"}
 """Operations that require a key but concern no model."""

@@ -6,6 +6,7 @@ from typing import Any
 
 from service.store.base import Feedback, PublishedStatistics, Snapshot, Store
 from service.store.damage import Damage
+from service.store.import_store import ImportPart
 from service.store.redis.redis_store import RedisStore
 from service.store.stored_models import ModelKey
 from tests.service.store.samples import NOW, STRICT, WINDOW, id_of, sample_predictions
@@ -28,6 +29,7 @@ WRITES: dict[str, Callable[[Store], Coroutine[Any, Any, Any]]] = {
     "activate": lambda store: store.activate(id_of("open")._replace(model=KEY.name), KEY.incarnation, NOW),
     "watch_closing": lambda store: store.watch_closing([KEY]),
     "put_off_closing": lambda store: store.put_off_closing(KEY, 0.0, 1.0),
+    "import_rounds": lambda store: store.import_rounds(KEY, ImportPart("file", 0, 0, [], 0), NOW),
     "keep_summary": lambda store: store.keep_summary(KEY, "{}"),
 }
 
@@ -41,6 +43,7 @@ READS: dict[str, Callable[[Store], Coroutine[Any, Any, Any]]] = {
     "list_names": lambda store: store.list_names(10),
     "read_damage": lambda store: store.read_damage(KEY),
     "list_damaged": lambda store: store.list_damaged(10),
+    "read_imports": lambda store: store.read_imports(KEY),
     "list_model": lambda store: store.list_model("forest"),
 }
 

@@ -95,5 +95,5 @@ def as_rounds(sample: Sample) -> list[bytes]:
     for record, (start, stop) in zip(encoded, pairwise(sample.bounds), strict=True):
         for i in range(stop - start):
             correct = bool(sample.truth == sample.answers[len(rounds)])
-            rounds.append(as_round(record, i, (correct, sample.made.predicted_at, len(rounds) + 1), truth))
+            rounds.append(as_round(record, i, (correct, float(sample.made.predicted_at), len(rounds) + 1), truth))
     return rounds

@@ -1,0 +1,1 @@
+"""Commands that move rounds between files and a running service."""

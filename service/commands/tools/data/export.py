@@ -1,0 +1,153 @@
+"""The command `wager export`."""
+
+import json
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from service.commands.tools.remote import DEFAULT_URL, Key, Url, fail
+
+if TYPE_CHECKING:
+    from service.files.exported import Export
+    from service.refolding.distributions import Distributions
+
+
+def export(  # noqa: PLR0913, PLR0917 - the options of a command are its parameters
+    model: Annotated[str, typer.Option(help="Name of the model.")],
+    output: Annotated[Path, typer.Option(help="A file with the suffix of the format, or a folder for parts.")],
+    url: Url = DEFAULT_URL,
+    api_key: Key = None,
+    format_: Annotated[str, typer.Option("--format", help="parquet, dsjson or ndjson.")] = "parquet",
+    after: Annotated[int, typer.Option(min=0, help="Only the rounds after this one.")] = 0,
+    limit: Annotated[int | None, typer.Option(min=1, help="Maximum rounds.")] = None,
+    part_rounds: Annotated[int, typer.Option(min=1, help="Rounds in a part.")] = 50_000,
+    distributions: Annotated[bool, typer.Option(help="Recompute the distribution of each prediction.")] = True,
+    follow: Annotated[bool, typer.Option(help="Continue with new rounds until interrupted. Needs a folder.")] = False,
+    every: Annotated[float, typer.Option(min=0.1, help="With --follow: seconds between two looks.")] = 5.0,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
+) -> None:
+    """Write the log of a model to files. In a folder, continue where its parts end; repeat the command for the rest."""
+    from service.commands.tools.remote import RemoteError, call, connect
+    from service.files.errors import FileError
+    from service.files.exported import SUFFIXES, Export
+
+    if format_ not in SUFFIXES:
+        fail(f"--format: got {format_!r}; must be one of {', '.join(SUFFIXES)}")
+    try:
+        with connect(url, api_key) as client:
+            described = call(client, "GET", f"/models/{model}").json()
+            wanted = Export(output, format_, described)
+            if follow and not wanted.is_folder:
+                fail("--follow: needs a folder, as --output")
+            job = _Job(wanted, max(after, wanted.begin()), part_rounds, described if distributions else None)
+            result = job.run(client, limit, every if follow else None)
+    except (FileError, RemoteError) as error:
+        fail(str(error))
+    typer.echo(json.dumps(result) if as_json else _sentence(result))
+
+
+class _Job:
+    """One run of the command.
+
+    Args:
+        export: where the log goes.
+        after: the last round that is not wanted.
+        part_rounds: rounds in a part.
+        described: the model, to recompute distributions; None for none.
+    """
+
+    def __init__(self, export: "Export", after: int, part_rounds: int, described: Mapping[str, Any] | None) -> None:
+        self._export, self._after, self._part_rounds = export, after, part_rounds
+        self._distributions = _distributions(described)
+        self._lines: list[Mapping[str, Any]] = []
+        self._found: list[list[float] | None] = []
+        self._written = self._known = self._parts = 0
+        self._last = after
+
+    def run(self, client: Any, limit: int | None, every: float | None) -> dict[str, Any]:
+        """Write the log; return the summary. An interrupt ends a run that follows the log."""
+        from service.commands.tools.data.progress import Progress
+
+        total = max(0, self._export.model["rounds_seen"] - self._after)
+        began = time.monotonic()
+        with Progress("exporting", None if every else min(total, limit or total)) as progress:
+            try:
+                for lines in self._pages(client, limit, every):
+                    self._take(lines)
+                    progress.advance(len(lines))
+            except KeyboardInterrupt:
+                if every is None:
+                    raise
+        if self._lines or (not self._export.is_folder and not self._written):
+            self._flush(len(self._lines))
+        return self._summary(time.monotonic() - began)
+
+    def _pages(self, client: Any, limit: int | None, every: float | None) -> Iterator[list[dict[str, Any]]]:
+        """Yield the pages to write; fold the earlier ones, from which the distributions follow."""
+        from service.commands.tools.data.reading import pages
+
+        if self._distributions is not None and self._after:
+            for lines in pages(client, self._export.model["name"], 0, self._after, lambda: False):
+                self._distributions.of([line for line in lines if line["round"] <= self._after])
+                self._distributions.unknown = 0
+        yield from pages(client, self._export.model["name"], self._after, limit, lambda: self._wait(every))
+
+    def _wait(self, every: float | None) -> bool:
+        """Wait for new rounds; write those that are there before."""
+        if every is None:
+            return False
+        if self._lines:
+            self._flush(len(self._lines))
+        time.sleep(every)
+        return True
+
+    def _take(self, lines: list[dict[str, Any]]) -> None:
+        known = [None] * len(lines) if self._distributions is None else self._distributions.of(lines)
+        self._lines += lines
+        self._found += known
+        while self._export.is_folder and len(self._lines) >= self._part_rounds:
+            self._flush(self._part_rounds)
+
+    def _flush(self, n: int) -> None:
+        """Write the first n lines as a part."""
+        from service.files.exported import Lines
+
+        part = Lines(self._lines[:n], self._found[:n])
+        self._export.write(part)
+        self._written, self._parts = self._written + n, self._parts + 1
+        self._known += n - list(part.distributions).count(None)
+        self._last = part.lines[-1]["round"] if n else self._last
+        self._lines, self._found = self._lines[n:], self._found[n:]
+
+    def _summary(self, seconds: float) -> dict[str, Any]:
+        reason = "" if self._distributions is None else self._distributions.reason
+        if self._distributions is not None and not reason and self._known < self._written:
+            reason = "the model did not decide them itself, as in an import, or its updates are random"
+        return {
+            "model": self._export.model["name"],
+            "output": str(self._export.output),
+            "format": self._export.format,
+            "rounds": self._written,
+            "last_round": self._last,
+            "parts": self._parts,
+            "distributions": self._known,
+            "reason": reason or None,
+            "seconds": round(seconds, 3),
+        }
+
+
+def _distributions(described: Mapping[str, Any] | None) -> "Distributions | None":
+    from service.refolding.distributions import Distributions
+
+    return None if described is None else Distributions(described)
+
+
+def _sentence(result: Mapping[str, Any]) -> str:
+    unknown = f" (the others are unknown: {result['reason']})" if result["reason"] else ""
+    return (
+        f"{result['rounds']:,} rounds up to round {result['last_round']:,} written to {result['output']} in "
+        f"{result['parts']} parts; {result['distributions']:,} with their distributions{unknown}"
+    )

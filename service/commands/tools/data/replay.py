@@ -1,0 +1,161 @@
+"""The command `wager replay`."""
+
+import json
+import time
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
+
+import typer
+
+from service.commands.tools.remote import DEFAULT_URL, Key, Url, fail
+
+if TYPE_CHECKING:
+    import httpx2
+
+    from service.files.opening import Reader
+    from service.files.rows import Row
+
+
+class Replay(NamedTuple):
+    """What to import, and where."""
+
+    path: Path
+    reader: "Reader"
+    model: str
+    source: str
+    limit: int | None
+    batch: int
+    create: bool
+    learner: str | None
+    dry_run: bool
+
+
+def replay(  # noqa: PLR0913, PLR0917 - the options of a command are its parameters
+    file: Annotated[Path, typer.Argument(help="dsjson, CSV, NDJSON or Parquet, or a folder of Parquet parts.")],
+    model: Annotated[str, typer.Option(help="Name of the model.")],
+    url: Url = DEFAULT_URL,
+    api_key: Key = None,
+    format_: Annotated[str | None, typer.Option("--format", help="dsjson, csv, parquet or ndjson.")] = None,
+    create: Annotated[bool, typer.Option(help="Create the model, with labels and features as in the file.")] = False,
+    learner: Annotated[str | None, typer.Option(help="With --create: the name of its learner.")] = None,
+    label_column: Annotated[str | None, typer.Option(help="The label; without propensities, the true label.")] = None,
+    propensity_column: Annotated[str | None, typer.Option(help="The probability of the label.")] = None,
+    reward_column: Annotated[str | None, typer.Option(help="The reward, from 0 to 1.")] = None,
+    feature_columns: Annotated[str | None, typer.Option(help="The features, separated by commas.")] = None,
+    feature_prefix: Annotated[str | None, typer.Option(help="What the names of the features begin with.")] = None,
+    text_columns: Annotated[str | None, typer.Option(help="Features that are texts though they are digits.")] = None,
+    costs: Annotated[str, typer.Option(help="dsjson: negate (reward = -cost) or complement (1 - cost).")] = "negate",
+    action_id: Annotated[str | None, typer.Option(help="dsjson: the feature of an action that is its id.")] = None,
+    source: Annotated[str | None, typer.Option(help="The identity of the rounds; by default a digest.")] = None,
+    batch: Annotated[int, typer.Option(min=1, help="Maximum rounds in a request.")] = 500,
+    limit: Annotated[int | None, typer.Option(min=0, help="Only the first rounds of the file.")] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Check the file, and send nothing.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
+) -> None:
+    """Import the rounds of a file into a model, each exactly once. Repeat the command to continue an interrupted one.
+
+    Rounds with a propensity are learned as logged. Of fully labelled ones, the model draws the label itself.
+    """
+    from service.files.columns import Chosen
+    from service.files.errors import FileError
+    from service.files.lines import digest_of
+    from service.files.opening import open_reader
+    from service.files.tables import parts_of
+
+    features, text = (tuple(each.split(",")) if each else () for each in (feature_columns, text_columns))
+    chosen = Chosen(label_column, propensity_column, reward_column, features, feature_prefix, text)
+    rule: Literal["negate", "complement"] = "complement" if costs == "complement" else "negate"
+    if costs not in {"negate", "complement"}:
+        fail(f"--costs: got {costs!r}; must be negate or complement")
+    try:
+        reader = open_reader(file, format_, chosen, rule, action_id)
+        digests = [digest_of(part, chosen, rule, action_id) for part in parts_of(file)] if source is None else []
+        name = source or (digests[0] if len(digests) == 1 else digest_of(parts_of(file)[0], digests))
+        result = _run(Replay(file, reader, model, name, limit, batch, create, learner, dry_run), url, api_key)
+    except FileError as error:
+        fail(str(error))
+    typer.echo(json.dumps(result) if as_json else _sentence(result))
+
+
+def _run(wanted: Replay, url: str, api_key: str | None) -> dict[str, Any]:
+    """Check the whole file, then import what is missing; end the command if the service refuses."""
+    from service.commands.tools.data.progress import Progress
+    from service.commands.tools.data.sending import Sender, SendingError
+    from service.commands.tools.remote import RemoteError, connect
+    from service.files.rows import shape_of
+
+    try:
+        with connect(url, api_key) as client:
+            definition = _definition(client, wanted)
+            shape = shape_of(definition)
+            checked = _check(wanted, shape)
+            result = {
+                "model": wanted.model,
+                "source": wanted.source,
+                "rounds": checked,
+                "skipped": wanted.reader.skipped,
+            }
+            if wanted.dry_run:
+                return result | {"dry_run": True, "first": next(iter(wanted.reader.rows(shape))).round}
+            sender = Sender(client, wanted.model, wanted.source, time.sleep)
+            before, began = sender.position(), time.monotonic()
+            rows = islice(wanted.reader.rows(shape), before, checked)
+            with Progress("importing", checked - before) as progress:
+                position = sender.send(rows, before, wanted.batch, progress.advance)
+            seconds = time.monotonic() - began
+    except (RemoteError, SendingError) as error:
+        fail(str(error))
+    imported = position - before
+    pace = {"imported": imported, "position": position, "seconds": round(seconds, 3)}
+    return result | pace | {"rounds_per_second": round(imported / max(seconds, 1e-9))}
+
+
+def _definition(client: "httpx2.Client", wanted: Replay) -> dict[str, Any]:
+    """Return the model's definition; create the model if asked for."""
+    from service.commands.tools.remote import RemoteError, call
+    from service.files.opening import survey
+
+    try:
+        found: dict[str, Any] = call(client, "GET", f"/models/{wanted.model}").json()
+        return found
+    except RemoteError as error:
+        if not wanted.create or error.type != "model-not-found":
+            raise
+    asked = {"name": wanted.model, **survey(wanted.path, wanted.reader)}
+    if wanted.learner is not None:
+        asked["learner"] = {"algorithm": wanted.learner}
+    typer.echo(f"{'would create' if wanted.dry_run else 'creating'} the model {json.dumps(asked)}", err=True)
+    if wanted.dry_run:
+        return {"labels": [], "actions": None} | asked
+    call(client, "POST", "/models", json=asked)
+    created: dict[str, Any] = call(client, "GET", f"/models/{wanted.model}").json()
+    return created
+
+
+def _check(wanted: Replay, shape: Any) -> int:
+    """Read the whole file, or its first rounds; return their number."""
+    from service.commands.tools.data.progress import Progress
+    from service.files.errors import FileError
+
+    checked = 0
+    with Progress("checking", None) as progress:
+        rows: Iterator[Row] = islice(wanted.reader.rows(shape), wanted.limit)
+        for _ in rows:
+            checked += 1
+            if checked % 1000 == 0:
+                progress.advance(1000)
+    if not checked and wanted.limit != 0:
+        raise FileError(wanted.path, "", "has no rounds")
+    return checked
+
+
+def _sentence(result: dict[str, Any]) -> str:
+    skipped = f", {result['skipped']:,} lines without a round" if result["skipped"] else ""
+    if result.get("dry_run"):
+        return f"{result['rounds']:,} rounds{skipped}; the first one is {json.dumps(result['first'])}"
+    return (
+        f"{result['imported']:,} of {result['rounds']:,} rounds imported into {result['model']}{skipped}, "
+        f"{result['rounds_per_second']:,} rounds/s; source {result['source']}"
+    )

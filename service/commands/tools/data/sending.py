@@ -1,0 +1,112 @@
+"""Sends rounds to a running service, each exactly once, also if the service is away for a while."""
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import httpx2
+
+from service.commands.tools.remote import RemoteError, call
+from service.files.rows import Row
+
+_REQUEST_BYTES = 2**20
+"""Bytes of a request, about; the service accepts at least four times as many."""
+
+_WAITS = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
+"""Seconds between the attempts to send a request."""
+
+_LATER = frozenset({429, 500, 502, 503, 504})
+"""Statuses after which a request may succeed."""
+
+
+class SendingError(Exception):
+    """A round was refused, or the service is away; the message is for the user."""
+
+
+class Sender:
+    """Imports the rounds of one source.
+
+    Args:
+        client: calls the service.
+        model: the name of the model.
+        source: the identity of the rounds.
+        pause: waits for some seconds.
+    """
+
+    def __init__(self, client: httpx2.Client, model: str, source: str, pause: Callable[[float], None]) -> None:
+        self._client, self._path, self._source, self._pause = client, f"/models/{model}", source, pause
+
+    def position(self) -> int:
+        """Return the number of rounds imported so far.
+
+        Raises:
+            RemoteError: if the service does not say.
+        """
+        imports = self._retried("GET", f"{self._path}/imports").json()["imports"]
+        return next((int(each["position"]) for each in imports if each["source"] == self._source), 0)
+
+    def send(self, rows: Iterator[Row], position: int, batch: int, progress: Callable[[int], None]) -> int:
+        """Import the rows from a position on; return the new position.
+
+        Args:
+            rows: the rest of the rounds.
+            position: the number of rounds before them.
+            batch: maximum rounds in a request.
+            progress: gets the number of rounds of each request.
+
+        Raises:
+            SendingError: if the service refuses a round.
+            RemoteError: if it does not answer.
+        """
+        for part in _parts(rows, batch):
+            body = {"source": self._source, "offset": position, "rounds": [row.round for row in part]}
+            self._import(body, part, position)
+            position += len(part)
+            progress(len(part))
+        return position
+
+    def _import(self, body: dict[str, Any], part: Sequence[Row], position: int) -> None:
+        content = json.dumps(body, separators=(",", ":")).encode()
+        try:
+            self._retried("POST", f"{self._path}/rounds", content=content)
+        except RemoteError as error:
+            raise SendingError(self._explained(error, part, position)) from error
+
+    def _explained(self, error: RemoteError, part: Sequence[Row], position: int) -> str:
+        """Return the error with the place in the file of the round that it names."""
+        match = (error.field or "").split(".")
+        place = f"{part[int(match[1])].place}: " if match[0] == "rounds" and len(match) > 1 else ""
+        return f"{place}{error}; {position:,} rounds of source {self._source} are imported"
+
+    def _retried(self, method: str, path: str, **options: Any) -> httpx2.Response:
+        headers = {"content-type": "application/json"}
+        for seconds in _WAITS:
+            try:
+                return call(self._client, method, path, headers=headers, **options)
+            except RemoteError as error:
+                if error.status is not None and error.status not in _LATER:
+                    raise
+            self._pause(seconds)
+        return call(self._client, method, path, headers=headers, **options)
+
+
+def _parts(rows: Iterator[Row], batch: int) -> Iterator[list[Row]]:
+    """Yield consecutive rows that fit into one request."""
+    part, size = list[Row](), 0
+    for row in rows:
+        each = _size(row.round)
+        if part and (len(part) == batch or size + each > _REQUEST_BYTES):
+            yield part
+            part, size = [], 0
+        part.append(row)
+        size += each
+    if part:
+        yield part
+
+
+def _size(given: dict[str, Any]) -> int:
+    """Estimate the bytes of a round in JSON."""
+    context = given.get("context") or ()
+    if "actions" in given or isinstance(context, dict):
+        return len(json.dumps(given))
+    return 100 + 20 * len(context)

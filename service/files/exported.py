@@ -1,0 +1,138 @@
+"""Writes the lines of a log as parts: Parquet, dsjson or NDJSON. A part appears under its name when it is complete."""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from service.files.dsjson_lines import dsjson_line
+from service.files.errors import FileError
+from service.files.lines import read_lines
+from service.files.parquet import pyarrow
+
+VERSION = 1
+
+SUFFIXES = {"parquet": ".parquet", "dsjson": ".dsjson", "ndjson": ".ndjson"}
+
+
+class Lines(NamedTuple):
+    """Consecutive lines of a log."""
+
+    lines: Sequence[Mapping[str, Any]]
+    distributions: Sequence[list[float] | None]
+
+
+class Export(NamedTuple):
+    """A log on the way into files.
+
+    Attributes:
+        output: a file with the suffix of the format, or a folder of parts.
+        format: a key of `SUFFIXES`.
+        model: what `GET /models/{name}` says of the model.
+    """
+
+    output: Path
+    format: str
+    model: Mapping[str, Any]
+
+    @property
+    def is_folder(self) -> bool:
+        """Whether the output is a folder of parts."""
+        return self.output.is_dir() or self.output.suffix != SUFFIXES[self.format]
+
+    def begin(self) -> int:
+        """Create the folder; return the number of the last round in its parts, 0 if there is none.
+
+        Raises:
+            FileError: if the folder has parts of another model, or cannot be written.
+        """
+        if self.format == "parquet":
+            pyarrow(self.output)
+        if not self.is_folder:
+            return 0
+        try:
+            self.output.mkdir(parents=True, exist_ok=True)
+            self._check_model()
+        except OSError as error:
+            raise FileError(self.output, "", f"cannot be written: {error.strerror}") from error
+        parts = sorted(self.output.glob(f"part-*{SUFFIXES[self.format]}"))
+        return _last_round(parts[-1], self.format) if parts else 0
+
+    def _check_model(self) -> None:
+        note, about = self.output / "model.json", {"version": VERSION, "model": dict(self.model)}
+        if note.exists():
+            try:
+                there = json.loads(note.read_text())["model"]
+                before, now = [(each["name"], each["created_at"]) for each in (there, self.model)]
+            except (ValueError, KeyError, TypeError) as error:
+                raise FileError(note, "", "does not describe the model of the folder") from error
+            if before != now:
+                raise FileError(self.output, "", f"has parts of another model, {before[0]!r} of {before[1]}")
+        _replace(note, lambda path: path.write_text(json.dumps(about, indent=1) + "\n"))
+
+    def write(self, part: Lines) -> Path:
+        """Write lines as one part; return its path.
+
+        Raises:
+            FileError: if that is not possible. No file has half of them.
+        """
+        first = part.lines[0]["round"] if part.lines else 0
+        path = self.output / f"part-{first:012}{SUFFIXES[self.format]}" if self.is_folder else self.output
+        try:
+            _replace(path, lambda temporary: self._write(temporary, part))
+        except OSError as error:
+            raise FileError(path, "", f"cannot be written: {error.strerror}") from error
+        return path
+
+    def _write(self, path: Path, part: Lines) -> None:
+        if self.format == "parquet":
+            _write_parquet(path, self.model, part)
+            return
+        with path.open("w", encoding="utf-8") as file:
+            for line, distribution in zip(part.lines, part.distributions, strict=True):
+                found = dict(line) if self.format == "ndjson" else dsjson_line(self.model, line, distribution, path)
+                file.write(json.dumps(found, ensure_ascii=False, separators=(",", ":")) + "\n")
+
+
+def _replace(path: Path, write: Callable[[Path], object]) -> None:
+    """Write a file under another name, then rename it."""
+    temporary = path.with_name(f".{path.name}.unfinished")
+    write(temporary)
+    temporary.replace(path)
+
+
+def _last_round(path: Path, format_: str) -> int:
+    if format_ == "parquet":
+        _, pq = pyarrow(path)
+        try:
+            return int(pq.read_table(path, columns=["round"])["round"][-1].as_py())
+        except Exception as error:
+            raise FileError(path, "", f"is damaged: {error}; delete it to write it again") from error
+    name, last = ("round" if format_ == "ndjson" else "_round"), 0
+    for number, text in read_lines(path):
+        try:
+            last = int(json.loads(text)[name])
+        except (ValueError, KeyError, TypeError) as error:
+            raise FileError(path, f"line {number}", "is damaged; delete the file to write it again") from error
+    return last
+
+
+def _write_parquet(path: Path, model: Mapping[str, Any], part: Lines) -> None:
+    pa, pq = pyarrow(path)
+    text, moment = pa.string(), pa.timestamp("us", "UTC")
+    types = {
+        "round": pa.int64(), "prediction_id": text, "label": text, "propensity": pa.float64(), "reward": pa.float64(),
+        "correct": pa.bool_(), "true_label": text, "context": text, "actions": text, "eligible": pa.list_(text),
+        "distribution": pa.list_(pa.float64()), "holdout": pa.bool_(), "outcome": text, "rounds_seen": pa.int64(),
+        "predicted_at": moment, "feedback_at": moment,
+    }  # fmt: skip
+    about = {"version": VERSION, "model": dict(model)}
+    schema = pa.schema(list(types.items()), metadata={"wager": json.dumps(about)})
+    columns = {name: [line.get(name) for line in part.lines] for name in types}
+    columns["distribution"] = list(part.distributions)
+    for name in ("context", "actions"):
+        columns[name] = [None if value is None else json.dumps(value, ensure_ascii=False) for value in columns[name]]
+    for name in ("predicted_at", "feedback_at"):
+        columns[name] = [datetime.fromisoformat(str(value)) for value in columns[name]]
+    pq.write_table(pa.table(columns, schema=schema), path)

@@ -1,0 +1,1 @@
+"""Complete rounds that come from elsewhere: a log of another system, or labelled data."""

@@ -1,0 +1,135 @@
+"""Reads and checks rounds to import."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from service.actions.errors import UnknownActionError
+from service.candidates.requests import CandidateSet
+from service.input_errors import (
+    InconsistentFeedbackError,
+    InvalidInputError,
+    LabelNeededError,
+    MissingFieldError,
+    RewardNotAloneError,
+    UnknownLabelError,
+)
+from service.models.closing import reward_refused
+from service.models.model import Model
+from service.rounds.options import Options
+from service.rounds.prediction_requests import PredictionRequest, check_again, read
+from service.schemas.imports import ImportRound
+from service.wording.values import quoted, shown
+
+_CLOCK_SECONDS = 300.0
+"""By how much the clock of a client may be fast."""
+
+
+class ReadRound(NamedTuple):
+    """A checked round."""
+
+    request: PredictionRequest
+    answer: int | None  # the number of the label, or the position of the action; None if the model draws it
+    propensity: float
+    reward: float | None  # None if the truth and the answer decide
+    truth: int | None  # the number of the true label, or its position among the candidates
+    at: float | None  # seconds since the epoch
+    holdout: bool
+
+
+def read_rounds(model: Model, given: Sequence[ImportRound], now: float) -> list[ReadRound]:
+    """Return checked rounds.
+
+    Args:
+        model: the model that imports them.
+        given: the rounds.
+        now: seconds since the epoch.
+
+    Raises:
+        InvalidInputError: if one does not fit the model. The field begins with `rounds.<index>`.
+    """
+    found = list[ReadRound]()
+    for i, each in enumerate(given):
+        try:
+            found.append(_read(model, each, now))
+        except InvalidInputError as error:
+            field = "label" if error.field == "baseline" else error.field
+            raise type(error)(error.detail, f"rounds.{i}.{field}") from None
+    return found
+
+
+def _read(model: Model, given: ImportRound, now: float) -> ReadRound:
+    if model.vectors is None and model.answers.choices is None:
+        raise InvalidInputError("the model answers several labels; only rounds of one label can be imported", "label")
+    _check_fields(model, given)
+    eligible = None if given.eligible is None else tuple(given.eligible)
+    request = read(model, PredictionRequest(given.context, None, False, Options(eligible, given.label), given.actions))
+    request = check_again(model, request)
+    answer = None if given.label is None else _number(model, request.candidates, given.label, "label")
+    truth = None if given.true_label is None else _number(model, request.candidates, given.true_label, "true_label")
+    at = None if given.at is None else given.at.timestamp()
+    if at is not None and not 0.0 <= at <= now + _CLOCK_SECONDS:
+        raise InvalidInputError(f"got {given.at}; must be from 1970 to now", "at")
+    reward = _reward(model, given, answer, truth)
+    if reward == 1.0 and truth is None:
+        truth = answer
+    return ReadRound(request, answer, given.propensity or 1.0, reward, truth, at, given.holdout)
+
+
+def _check_fields(model: Model, given: ImportRound) -> None:
+    """Check which of the fields are given."""
+    if given.label is None:
+        _check_labelled(given)
+        return
+    if given.propensity is None:
+        raise MissingFieldError("missing; send the probability with which the label was chosen", "propensity")
+    said = [name for name in ("correct", "true_label") if getattr(given, name) is not None]
+    if given.reward is None:
+        if not said:
+            raise MissingFieldError("missing; send correct, or true_label, or both, or reward", "correct")
+        return
+    if said:
+        raise RewardNotAloneError(f"got {shown(given.reward)} together with {said[0]}; send one of them", "reward")
+    if not model.learner.accepts_rewards:
+        raise reward_refused(model.learner, given.reward, "reward")
+
+
+def _check_labelled(given: ImportRound) -> None:
+    """Check the fields of a round that the model decides."""
+    if given.true_label is None:
+        raise MissingFieldError("missing; send label with propensity, or true_label, or all of them", "true_label")
+    for name in ("propensity", "correct", "reward"):
+        if (value := getattr(given, name)) is not None:
+            raise InvalidInputError(f"got {shown(value)} without label; the model draws the label", name)
+    if given.holdout:
+        raise InvalidInputError("got true without label; the model decides who answers", "holdout")
+
+
+def _number(model: Model, candidates: CandidateSet | None, label: str, field: str) -> int:
+    """Return the number of a label, or the position of an action."""
+    if candidates is not None:
+        for i, action in enumerate(candidates.actions):
+            if action.id == label:
+                return i
+        raise UnknownActionError(f"got {quoted(label)}; the round has no eligible action with this id", field)
+    if label not in model.answers.numbers:
+        raise UnknownLabelError(f"got {quoted(label)}; the model has no such label", field)
+    return model.answers.numbers[label]
+
+
+def _reward(model: Model, given: ImportRound, answer: int | None, truth: int | None) -> float | None:
+    """Return the reward of a logged round, and None of one whose answer is not drawn yet."""
+    if answer is None:
+        return None
+    if given.reward is not None:
+        reward = given.reward
+    elif truth is None:
+        reward = float(bool(given.correct))
+    else:
+        reward = float(truth == answer)
+        if given.correct is not None and given.correct != (truth == answer):
+            raise InconsistentFeedbackError("contradicts true_label and label", "correct")
+    if reward < 1.0 and truth is None and model.learner.needs_true_label:
+        raise LabelNeededError(
+            "missing; the learner of this model needs true_label if the label is wrong", "true_label"
+        )
+    return reward

@@ -1,0 +1,1 @@
+"""The distributions of a log, recomputed by folding it again."""
