@@ -19,11 +19,11 @@ from service.catalogue.shadows import Shadows
 from service.compute import Compute
 from service.draining import Draining
 from service.environment import Environment, system_environment
+from service.imports.importer import RoundImporter
+from service.insight.insights import Insights
 from service.lifecycle.replacing import Replacing
 from service.lifecycle.snapshots import Snapshots
 from service.lifecycle.use_cases import Lifecycle
-from service.insight.insights import Insights
-from service.imports.importer import RoundImporter
 from service.models.model import Limits
 from service.observability.model_metrics import ModelMetrics
 from service.observability.telemetry import Telemetry, telemetry

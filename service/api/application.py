@@ -41,9 +41,9 @@ from service.catalogue.catalogue import Catalogue
 from service.catalogue.shadows import Shadows
 from service.environment import Environment
 from service.evaluation.latest import LatestRounds
-from service.lifecycle.use_cases import Lifecycle
-from service.insight.insights import Insights
 from service.imports.importer import RoundImporter
+from service.insight.insights import Insights
+from service.lifecycle.use_cases import Lifecycle
 from service.observability.model_metrics import ModelMetrics
 from service.observability.telemetry import Telemetry
 from service.rounds.use_cases import RoundService
