@@ -18,6 +18,7 @@ from service.store.embedded.server import EmbeddedServer
 from service.store.redis.redis_store import RedisStore
 from tests.certificates import Certificates, make_certificates
 from tests.fleets import Cluster, cluster
+from tests.order import longest_first
 from tests.servers import REDIS_SERVER, redis_server
 from tests.service.wager import Wager, serve
 from tests.service.workers import worker
@@ -38,6 +39,14 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     else:
         asyncio.run(coroutine)
     return True
+
+
+@pytest.hookimpl(trylast=True)  # after the selection of tests by marks
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with the longest tests if several processes share them."""
+    processes = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    if processes > 1:
+        items[:] = longest_first([item.path.as_posix() for item in items], items, processes)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -33,7 +33,7 @@ PATIENCE = {"WAGER_STORE_TIMEOUT_SECONDS": "0.5"}
 async def served(folder: Path, **environment: str) -> AsyncIterator[Wager]:
     """Run the service, starting and stopping it in a thread, because the store's proxy runs in this event loop."""
     with ExitStack() as stack:
-        yield await asyncio.to_thread(stack.enter_context, serve(folder, WORKERS, **environment))
+        yield await asyncio.to_thread(stack.enter_context, serve(folder, WORKERS, "service", **environment))
         await asyncio.to_thread(stack.close)
 
 

@@ -98,7 +98,7 @@ def parent_of(pid: int) -> int | None:
 
 
 @contextmanager
-def serve(folder: Path, workers: int = 1, module: str = "service", **environment: str) -> Iterator[Wager]:
+def serve(folder: Path, workers: int = 1, module: str = "tests.service.cold", **environment: str) -> Iterator[Wager]:
     """Start `wager serve` with its data in `folder`/data, wait until it is ready, and stop it at the end.
 
     The service dies with the test process, however the test process ends.
@@ -106,7 +106,7 @@ def serve(folder: Path, workers: int = 1, module: str = "service", **environment
     Args:
         folder: folder for the data and the log.
         workers: number of worker processes.
-        module: Python module to run.
+        module: Python module to run: `service`, or one of the tests that changes it.
         environment: variables to add to this process's environment.
     """
     port = free_port()

@@ -148,10 +148,10 @@ def test_updates_leave_other_labels_alone(life: Life) -> None:
 def test_learns_from_random_subsets(case: Case) -> None:
     """After 20,000 rounds with random subsets, the state is finite; a learner errs far less than uniform answers.
 
-    Learners without kernels, which are slower, get 8,000 rounds.
+    Learners without kernels, which are slower, get 5,000 rounds.
     """
     learner = case.at(PROBLEM)
-    n = 20_000 if isinstance(learner, CompiledLearner) else 8_000
+    n = 20_000 if isinstance(learner, CompiledLearner) else 5_000
     stream = separable(learner, 3, n)
     result = simulate(learner, stream.contexts, stream.truth, stream.uniforms, eligible=stream.eligible)
     assert is_finite(result.state)

@@ -33,7 +33,7 @@ OPERATIONS: list[Any] = [each.ok() for each in list[Any](SCHEMA.get_all_operatio
 FUZZ = settings(
     deadline=None,
     derandomize=True,
-    max_examples=40,
+    max_examples=15,
     phases=[Phase.explicit, Phase.generate],
     suppress_health_check=list(HealthCheck),
 )
@@ -142,7 +142,7 @@ def test_every_answer_is_described(keyed: Keyed, operation: Any, mode: Generatio
 def test_protected_operations_require_a_key(keyed: Keyed, operation: Any) -> None:
     """Without a valid key, every request to a protected operation gets 401."""
 
-    @FUZZ
+    @settings(FUZZ, max_examples=5)  # the key is checked before the rest of the request
     @given(st.data())
     def check(data: st.DataObject) -> None:
         case = data.draw(operation.as_strategy(generation_mode=GenerationMode.POSITIVE))

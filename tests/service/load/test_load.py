@@ -121,11 +121,15 @@ def test_a_real_service_passes_the_audit(tmp_path: Path) -> None:
     """A service with two workers logs every acknowledged round once: single requests, batches, sparse contexts."""
     with serve(tmp_path, workers=2) as wager:
         for number, options in enumerate(
-            ([], ["--batch", "7", "--nonzeros", "5", "--features", "1000"], ["--learner", "gaptron", "--true-labels"])
+            (
+                ["--processes", "2"],
+                ["--batch", "7", "--nonzeros", "5", "--features", "1000"],
+                ["--learner", "gaptron", "--true-labels"],
+            )
         ):
             written = tmp_path / f"{number}.json"
             result = wager_load(
-                "--url", wager.url, "--processes", "2", "--models", "3", "--duplicates", "0.5", "--rate", "60",
+                "--url", wager.url, "--models", "3", "--duplicates", "0.5", "--rate", "60",
                 "--seconds", "2", "--json", str(written), *options,
             )  # fmt: skip
             assert result.exit_code == 0, result.output

@@ -22,6 +22,7 @@ from tests.service.workers import worker
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="finds processes in /proc")
 
 X = [0.6, 0.8, 0.0]
+_PAUSE = 0.01  # seconds between two rounds of a client, which leaves the processor to the workers that start
 
 
 class Load:
@@ -52,7 +53,7 @@ class Load:
     def _run(self, number: int) -> None:
         with httpx2.Client(base_url=self._url, timeout=30.0) as client:
             for turn, context in enumerate(some_contexts(number, 100_000)):
-                if self.over.is_set() or self.failed:
+                if self.over.wait(_PAUSE) or self.failed:
                     return
                 own = f"{number}-{turn}"
                 self._send(client, "/predict", {"model": "forest", "context": context, "prediction_id": own})

@@ -36,7 +36,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="finds processes
 
 WORKERS = 4
 CONNECTIONS = 16
-ROUNDS = 400
+ROUNDS = 250
 X = [0.6, 0.8, 0.0]
 
 
@@ -223,7 +223,7 @@ async def test_a_killed_worker_loses_nothing(wager: Wager, name: str) -> None:
         tasks = doubled_shuffled_contradicted(name, seed=4)
         sharing = asyncio.create_task(people.share(tasks))
         for _ in range(2):
-            await people.wait_for_acknowledged(len(people.acknowledged) + 150)
+            await people.wait_for_acknowledged(len(people.acknowledged) + 100)
             os.kill(wager.worker_pids()[0], signal.SIGKILL)
         await sharing
         truth = await check_counts(people)

@@ -73,7 +73,7 @@ async def test_any_byte_may_be_damaged(store: RedisStore, name: str, kind: str) 
     """With any byte of the log changed, every worker answers with the same finite state."""
     model = await played(store, name, kind, N, 4)
     whole, rng = await whole_log(store, model.key), np.random.default_rng(7)
-    for _ in range(60):
+    for _ in range(30):
         await store.command("DEL", keys.damage(*model.key))
         await store.command("HDEL", keys.model(name), "damage", "damaged")
         place = int(rng.integers(len(whole)))

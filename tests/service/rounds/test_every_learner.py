@@ -50,8 +50,8 @@ def check_answer(kind: AnswerKind, answer: dict[str, Any]) -> None:
 
 
 async def play(client: httpx2.AsyncClient, name: str, kind: AnswerKind) -> None:
-    """Play forty rounds."""
-    for context in np.random.default_rng(5).uniform(-1.0, 1.0, size=(40, 3)).tolist():
+    """Play twenty rounds."""
+    for context in np.random.default_rng(5).uniform(-1.0, 1.0, size=(20, 3)).tolist():
         request = {"model": name, "context": context, "include_distribution": kind != "ranking"}
         answer = (await client.post("/predict", json=request)).json()
         check_answer(kind, answer)
@@ -69,7 +69,7 @@ async def test_every_learner_is_served(client: httpx2.AsyncClient, store_url: st
     first = (await client.post("/predict", json=request)).json()
     async with worker(store_url) as other:
         second = (await other.post("/predict", json=request)).json()
-    assert first["rounds_seen"] == second["rounds_seen"] == 40
+    assert first["rounds_seen"] == second["rounds_seen"] == 20
     if kind != "ranking":
         assert second["distribution"] == pytest.approx(first["distribution"], abs=1e-12)
 

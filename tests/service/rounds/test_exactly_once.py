@@ -235,8 +235,16 @@ class TwoWorkers:
         return bits(replica.state)
 
 
-@pytest.mark.parametrize("choice", [SOBA_DIAGONAL, GAPTRON], ids=lambda choice: str(choice["algorithm"]))
-@pytest.mark.parametrize("seed", [0, 1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(2, 20))])
+@pytest.mark.parametrize(
+    ("seed", "choice"),
+    [
+        pytest.param(
+            seed, choice, id=f"{seed}-{choice['algorithm']}", marks=[] if seed == quick else [pytest.mark.slow]
+        )
+        for quick, choice in enumerate([SOBA_DIAGONAL, GAPTRON])
+        for seed in range(20)
+    ],
+)
 def test_two_workers_match_the_plain_python_model(store_url: str, choice: dict[str, Any], seed: int) -> None:
     """Predictions, repetitions, contradictions, expiry, deletion and restarts all have the expected answers."""
     workers = TwoWorkers(store_url, choice)

@@ -1,0 +1,28 @@
+"""The longest tests begin in every process, and none is lost or split from its file."""
+
+from itertools import groupby
+
+import pytest
+
+from tests.architecture.modules import ROOT
+from tests.order import LONGEST, longest_first
+
+FILES = [file for name in (*LONGEST, "a.py", "b.py", "c.py", "d.py") for file in [f"/x/tests/{name}"] * 7]
+
+
+@pytest.mark.parametrize("processes", [1, 2, 3, 8])
+def test_each_share_begins_with_long_files(processes: int) -> None:
+    """Every test is there once, those of a file are together, and each share begins with a long file."""
+    files = sorted(FILES, key=lambda file: (len(file), file)) + ["/x/tests/z.py"] * 400
+    found = [files[i] for i in longest_first(files, range(len(files)), processes)]
+    assert sorted(found) == sorted(files)
+    long = {f"/x/tests/{name}" for name in LONGEST}
+    begun = [file for file, _ in groupby(found) if file in long]
+    assert len(begun) == len(LONGEST)
+    for process in range(processes):
+        assert found[len(found) * process // processes] in long
+
+
+def test_the_long_files_exist() -> None:
+    """A renamed file keeps its place in the table."""
+    assert [name for name in LONGEST if not (ROOT / "tests" / name).is_file()] == []
