@@ -16,9 +16,7 @@ FOLDER = Path(__file__).parents[2] / "docker" / "prometheus"
 CONFIG = yaml.safe_load((FOLDER / "kubernetes.yml").read_text())
 MONITOR = yaml.safe_load((FOLDER / "kubernetes" / "service-monitor.yaml").read_text())
 RESOURCES: list[dict[str, Any]] = list(yaml.safe_load_all((FOLDER / "kubernetes" / "prometheus.yaml").read_text()))
-WORKERS: list[dict[str, Any]] = list(
-    yaml.safe_load_all((FOLDER.parent / "kubernetes" / "workers.yaml").read_text())
-)
+WORKERS: list[dict[str, Any]] = list(yaml.safe_load_all((FOLDER.parent / "kubernetes" / "workers.yaml").read_text()))
 
 
 def named(resources: list[dict[str, Any]], kind: str, name: str) -> dict[str, Any]:
@@ -77,7 +75,9 @@ async def test_a_scrape_needs_the_key(store_url: str) -> None:
         async with worker(store_url, auth="required") as client:
             path = job.get("metrics_path", "/metrics")
             statuses = [
-                (await client.get(path, headers={} if key is None else {"Authorization": f"Bearer {key.text}"})).status_code
+                (
+                    await client.get(path, headers={} if key is None else {"Authorization": f"Bearer {key.text}"})
+                ).status_code
                 for key in (everything, None, some, other)
             ]
             await asyncio.sleep(0)
