@@ -81,7 +81,7 @@ $(VENV)/.made:
 # folder from shadowing the packages.
 $(VENV)/.serve: requirements/serve.txt $(VENV)/.made
 	$(PIP) -r requirements/serve.txt
-	@echo ../../../.. > "$$($(PY) -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/wager.pth"
+	@printf '%s\n' ../../../.. ../../../../client > "$$($(PY) -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/wager.pth"
 	@printf '#!/bin/sh\nexec "$$(dirname "$$(readlink -f "$$0")")/python" -P -m service "$$@"\n' > $(VENV)/bin/wager
 	@chmod +x $(VENV)/bin/wager
 	@touch $@

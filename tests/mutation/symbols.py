@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).parents[2]
-PACKAGES = ("learners", "service")
+PACKAGES = ("learners", "service", "client/wager_client")
 
 Node = ast.expr | ast.stmt
 Span = tuple[Node, Node]  # the first and last of consecutive nodes

@@ -14,7 +14,7 @@ from tests.mutation.laws import find_law
 from tests.mutation.mutation import Mutation, laws_of, mutated
 from tests.mutation.symbols import ROOT
 
-SOURCES = ("learners", "service", "tests", "pyproject.toml")
+SOURCES = ("learners", "service", "client", "examples", "docs", "tests", "pyproject.toml")
 LONGEST = 600.0  # time limit of one trial in seconds, on a busy machine
 
 _GREEN, _RED = 0, 1  # exit codes of pytest; all others mean that it could not run the tests

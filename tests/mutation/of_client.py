@@ -1,0 +1,54 @@
+"""Errors in the client and in calls from a browser: lost or doubled feedback, unsafe repeats, open origins."""
+
+from tests.mutation.mutation import Errors
+
+CLIENT = (
+    Errors(
+        concept="client retries",
+        home="Attempts",
+        laws=(
+            "test_only_what_may_help_and_cannot_harm_is_repeated",
+            "test_no_attempt_begins_after_the_deadline",
+            "test_retry_after_is_a_lower_bound",
+            "test_an_attempt_that_hangs_leaves_time_for_the_next",
+        ),
+        errors=(
+            ("unsafe requests are repeated", "wait_after", "not self._repeatable", "False"),
+            ("after the deadline", "wait_after", "wait >= self.left()", "False"),
+            ("Retry-After is ignored", "wait_after", "max(wait, error.retry_after)", "wait"),
+            ("one attempt takes all the time", "begin", "self.left() / 2", "self.left()"),
+        ),
+    ),
+    Errors(
+        concept="client calls",
+        laws=(
+            "test_every_attempt_has_the_same_id",
+            "test_the_default_answers_while_the_service_is_away",
+            "test_a_refusal_is_no_outage",
+        ),
+        errors=(
+            ("no id before the first attempt", "operations.predict", "new_id()", "None"),
+            ("a default hides refusals", "client.Wager.predict", "not error.is_away", "False"),
+        ),
+    ),
+    Errors(
+        concept="client queue",
+        home="Outbox",
+        laws=(
+            "test_each_result_has_its_count",
+            "test_a_full_queue_drops_by_its_rule",
+            "test_everything_arrives_once_through_failures",
+        ),
+        errors=(
+            ("failures of the service are final", "settle", "result.is_away", "False"),
+            ("a failed request is lost", "put_back", "self._waiting.extendleft(reversed(self._sent))", ""),
+            ("the newest goes", "_make_room", "self._waiting.popleft()", "self._waiting.pop()"),
+        ),
+    ),
+    Errors(
+        concept="cors",
+        home="Cors",
+        laws=("test_other_origins_are_answered_as_without_cors",),
+        errors=(("every origin is allowed", "__call__", "value in self._origins", "True"),),
+    ),
+)
