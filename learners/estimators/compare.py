@@ -12,7 +12,7 @@ from learners.estimators.classes import numbered, read_labels, sorted_classes
 from learners.estimators.inputs import read_table
 from learners.estimators.report import Comparison, LeftOut, reference_points
 from learners.estimators.runs import Examples, Run, play
-from learners.estimators.setup import set_up
+from learners.estimators.setup import Setup, set_up
 from learners.evaluation.comparison import Entrant, Played
 from learners.new_models import check_state_size
 
@@ -108,12 +108,22 @@ def _able(
 
 
 def _check_size(candidate: Candidate, examples: Examples, rounds: int, plan: Plan) -> None:
-    learner = set_up(candidate.choice, len(examples.classes), examples.n_features).learner
+    setup = set_up(candidate.choice, len(examples.classes), examples.n_features)
+    learner = setup.learner
     check_state_size(learner, plan.max_state_bytes)
+    if setup.preparation.policy == "reject":
+        _check_norms(setup, examples)
     nonzeros = examples.contexts.mean_nonzeros + 1
     cost = float(rounds) * (learner.decide_cost(nonzeros) + learner.fold_cost(nonzeros))
     if cost > MOST_COST:
         raise LearnerError(f"a run would take about {cost:.0e} multiply-adds, more than {MOST_COST:.0e}")
+
+
+def _check_norms(setup: Setup, examples: Examples) -> None:
+    try:
+        setup.prepared(examples.contexts)
+    except ValueError as error:
+        raise LearnerError(str(error)) from error
 
 
 def _tuned(able: Sequence[Candidate], examples: Examples, plan: Plan, rounds: int, players: Players) -> list[Candidate]:

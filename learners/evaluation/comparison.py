@@ -102,8 +102,8 @@ def estimate(values: Sequence[float], level: float = LEVEL) -> Estimate:
 def standings(entrants: Sequence[Entrant], among: Sequence[str] | None = None) -> list[Standing]:
     """Return the learners in order of their error in all rounds.
 
-    The best is chosen by the same runs that measure it, so the intervals of differences from it have the level
-    1 - 0.05 / m for m others (Bonferroni): together they hold with 95 %, whichever is the best.
+    The best is chosen by the same runs that measure it. So the intervals of differences from it have the level
+    1 - 0.05 / m for m pairs of learners (Bonferroni): those of all pairs hold together with 95 %.
 
     Args:
         entrants: the learners, all with the same seeds.
@@ -111,7 +111,7 @@ def standings(entrants: Sequence[Entrant], among: Sequence[str] | None = None) -
     """
     ordered = sorted(entrants, key=_mean_error)
     best = next((one for one in ordered if among is None or one.name in among), ordered[0])
-    level = 1.0 - (1.0 - LEVEL) / max(1, len(entrants) - 1)
+    level = 1.0 - (1.0 - LEVEL) / max(1, len(entrants) * (len(entrants) - 1) // 2)
     return [_standing(one, best, level) for one in ordered]
 
 

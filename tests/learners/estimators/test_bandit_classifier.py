@@ -68,13 +68,14 @@ def test_draws_follow_the_distribution() -> None:
 def test_logged_rounds_are_learnt(algorithm: str) -> None:
     """Rounds of another policy teach as much as they contain, in batches of any sizes, and sparse or dense."""
     labels = np.random.default_rng(1).choice(CLASSES, N)
-    columns: list[Any] = [X, labels, np.full(N, 1 / 3), labels == Y]
-    whole = classifier(algorithm=algorithm).partial_fit_logged(*columns, CLASSES)
+    propensities, right = np.full(N, 1 / 3), labels == Y
+    whole = classifier(algorithm=algorithm).partial_fit_logged(X, labels, propensities, right, CLASSES)
     parts = classifier(algorithm=algorithm)
     for start in range(0, N, 11):
-        parts.partial_fit_logged(*[column[start : start + 11] for column in columns], CLASSES)
+        rows = slice(start, start + 11)
+        parts.partial_fit_logged(X[rows], labels[rows], propensities[rows], right[rows], CLASSES)
     assert state_of(parts) == state_of(whole)
-    silent = classifier(algorithm=algorithm).partial_fit_logged(*columns[:3], np.zeros(N), CLASSES)
+    silent = classifier(algorithm=algorithm).partial_fit_logged(X, labels, propensities, np.zeros(N), CLASSES)
     assert whole.score(X, Y) > max(0.6, silent.score(X, Y))
 
 
