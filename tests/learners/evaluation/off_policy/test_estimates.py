@@ -1,0 +1,213 @@
+"""Off-policy estimates against enumeration, in every split, and against the frequency with which intervals cover."""
+
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+
+from benchmarks.coverage import CONSERVATIVE, VALUE, coverage, simulated
+from learners.base import NO_LABEL, Contexts, InvalidArrayError, every_label
+from learners.evaluation.off_policy.best_label import choose_label, chooses, label_sums
+from learners.evaluation.off_policy.chance import bootstrap_weights, uniforms
+from learners.evaluation.off_policy.estimates import UNBIASED, Evaluation, difference, evaluation_of
+from learners.evaluation.off_policy.logged import LoggedRounds, check_logged
+from learners.evaluation.off_policy.policies import ConstantLabel, GivenDistributions, Policy, Served, UniformChoice
+from learners.evaluation.off_policy.reward_model import RewardModel, RewardProblem, RewardSums, reward_sums
+from learners.evaluation.off_policy.sums import Settings, Sums, merge_all, sum_terms
+from learners.evaluation.off_policy.terms import Evaluated, sums_of, terms_of
+
+SETTINGS = Settings(3, 50, 4.0)
+PROBLEM = RewardProblem(3, 4, 1)
+
+
+def _value(evaluation: Evaluation, name: str) -> float | None:
+    return {each.estimator: each.value for each in evaluation.estimates}[name]
+
+
+def _evaluated(log: LoggedRounds, policy: Policy, settings: Settings = SETTINGS) -> Evaluation:
+    return evaluation_of(sums_of(log, [Evaluated(policy)], settings)[0], settings)
+
+
+def test_the_mean_of_every_unbiased_term_is_the_value_by_enumeration() -> None:
+    """Over all labels and rewards of a context, each with its probability; for doubly robust with any predictions."""
+    p, q, reward = np.array([0.5, 0.3, 0.2]), np.array([0.1, 0.2, 0.7]), np.array([0.9, 0.4, 0.3])
+    labels, bits = np.repeat(np.arange(3), 2), np.tile([0.0, 1.0], 3)
+    chance = p[labels] * np.where(bits == 1.0, reward[labels], 1.0 - reward[labels])
+    numbers, truths, nobody = np.arange(1, 7), np.full(6, NO_LABEL), np.zeros(6, np.bool_)
+    contexts = Contexts.dense(np.ones((6, 1)))
+    log = LoggedRounds(numbers, labels, p[labels], bits, every_label(6), np.full(6, 3), nobody, truths, contexts)
+    predictions = np.tile([0.8, 0.1, 0.5], (6, 1))
+    policies: list[tuple[Policy, float]] = [
+        (GivenDistributions(np.tile(q, (6, 1))), float(q @ reward)),
+        (UniformChoice(), float(reward.mean())),
+        (ConstantLabel(2), float(reward[2])),
+        (Served(), float(p @ reward)),
+    ]
+    for policy, value in policies:
+        (terms,) = terms_of(log, [Evaluated(policy)])
+        assert chance @ (terms.weights * bits) == pytest.approx(value)
+        robust = policy.expected(log, predictions)
+        robust = robust + terms.weights * (bits - predictions[np.arange(6), labels])
+        assert chance @ robust == pytest.approx(value)
+
+
+def test_the_estimates_are_their_formulas() -> None:
+    """On a small log, computed by hand, with a clip that cuts."""
+    log, target = simulated(300, 5)
+    weights = target[np.arange(300), log.labels] / log.propensities
+    settings = Settings(3, 20, 1.5)
+    model = RewardModel(reward_sums(log, PROBLEM), PROBLEM)
+    (sums,) = sums_of(log, [Evaluated(GivenDistributions(target))], settings, model)
+    found = evaluation_of(sums, settings)
+    predictions, modelled = model.predict(log)
+    direct, own = (target * predictions).sum(axis=1), predictions[np.arange(300), log.labels]
+    kept = uniforms(3, 1, log.numbers) < weights / 2.0 ** np.ceil(np.log2(weights.max()))
+    assert _value(found, "ips") == pytest.approx((weights * log.rewards).mean())
+    assert _value(found, "clipped_ips") == pytest.approx((np.minimum(weights, 1.5) * log.rewards).mean())
+    assert _value(found, "snips") == pytest.approx((weights * log.rewards).sum() / weights.sum())
+    assert _value(found, "direct") == pytest.approx(direct[modelled == 1.0].mean())
+    assert _value(found, "doubly_robust") == pytest.approx((direct + weights * (log.rewards - own)).mean())
+    assert _value(found, "replay") == pytest.approx(log.rewards[kept].mean())
+    assert (found.replayed_rounds, found.largest_weight) == (kept.sum(), weights.max())
+    assert found.effective_rounds == pytest.approx(weights.sum() ** 2 / (weights**2).sum())
+    assert found.clipped_share == (weights > 1.5).mean()
+
+
+@pytest.mark.parametrize("bounds", [[0, 1, 900], [0, 256, 257, 900], [0, 450, 900], list(range(0, 901, 100))])
+def test_sums_are_equal_in_every_split(bounds: list[int]) -> None:
+    """Models and sums of parts merge to those of the whole log, replicates included."""
+    log, target = simulated(900, 1)
+    parts = [slice(*pair) for pair in pairwise(bounds)]
+    whole = RewardModel(reward_sums(log, PROBLEM), PROBLEM)
+    merged = RewardSums({})
+    for part in parts:
+        merged = merged.merge(reward_sums(log.rows(part.start, part.stop), PROBLEM))
+    model = RewardModel(merged, PROBLEM)
+    (expected,) = sums_of(log, [Evaluated(GivenDistributions(target))], SETTINGS, whole)
+    found = merge_all(
+        [
+            sums_of(log.rows(part.start, part.stop), [Evaluated(GivenDistributions(target[part]))], SETTINGS, model)[0]
+            for part in parts
+        ]
+    )
+    columns: list[tuple[str, Any, Any]] = list(zip(Sums._fields, found, expected, strict=True))
+    for name, one, other in columns:
+        np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-12, err_msg=name)
+
+
+def test_the_reward_model_of_a_block_does_not_depend_on_later_rounds() -> None:
+    """Predictions stay the same when the rewards of their own and of later blocks change; the first block has none."""
+    log, _ = simulated(900, 2)
+    predictions, modelled = RewardModel(reward_sums(log, PROBLEM), PROBLEM).predict(log)
+    changed = log._replace(rewards=np.where(log.numbers > 512, 1.0 - log.rewards, log.rewards))
+    others, _ = RewardModel(reward_sums(changed, PROBLEM), PROBLEM).predict(log)
+    assert np.array_equal(predictions[:512], others[:512])
+    assert np.array_equal(modelled, (log.numbers > 256).astype(np.float64))
+
+
+def test_bootstrap_weights_are_poisson_and_depend_on_seed_and_round_only() -> None:
+    """Mean and variance are 1, rounds and replicates are not correlated, and the order of rounds does not matter."""
+    weights = np.empty((2000, 201))
+    bootstrap_weights(7, np.arange(2000), weights)
+    drawn = weights[:, 1:]
+    assert (weights[:, 0] == 1.0).all()
+    assert (drawn.mean(), drawn.var()) == (pytest.approx(1.0, abs=0.01), pytest.approx(1.0, abs=0.02))
+    assert np.abs(np.corrcoef(drawn.T) - np.eye(200)).max() < 0.12
+    some = np.empty((2, 201))
+    bootstrap_weights(7, np.array([42, 7]), some)
+    assert np.array_equal(some, weights[[42, 7]])
+
+
+def test_a_policy_beyond_the_log_is_warned_of_and_stays_in_the_conservative_interval() -> None:
+    """A label that the log never gives: IPS says 0, the conservative interval says anything."""
+    log, _ = simulated(500, 3)
+    log = log._replace(labels=np.where(log.labels == 2, 1, log.labels))
+    found = _evaluated(log, ConstantLabel(2))
+    assert (_value(found, "ips"), found.conservative) == (0.0, (0.0, 1.0))
+    assert any("never gives" in warning for warning in found.warnings)
+
+
+def test_few_heavy_and_certain_rounds_are_warned_of() -> None:
+    """Each limit of the log has a sentence, and a good log has none."""
+    log, target = simulated(2000, 4)
+    assert _evaluated(log, GivenDistributions(target)).warnings == []
+    rare = log._replace(propensities=np.where(log.numbers == 1, 1e-4, log.propensities))
+    text = " ".join(_evaluated(rare, GivenDistributions(target)).warnings)
+    assert "only" in text
+    assert "One round has" in text
+    assert "clip" in text
+    certain = log._replace(propensities=np.ones(2000))
+    assert "certain" in " ".join(_evaluated(certain, UniformChoice()).warnings)
+
+
+def test_the_best_label_is_chosen_and_evaluated_on_different_halves() -> None:
+    """The choice does not change with the rewards of the evaluating half."""
+    log, _ = simulated(2000, 6)
+    half = chooses(1, log.numbers)
+    label = choose_label(label_sums(log, 3, 1))
+    assert 0.4 < half.mean() < 0.6
+    assert label == 0  # its mean reward is 0.425, those of the others 0.4 and 0.3
+    flipped = log._replace(rewards=np.where(half, log.rewards, 1.0 - log.rewards))
+    assert choose_label(label_sums(flipped, 3, 1)) == label
+
+
+def test_a_difference_is_more_exact_than_its_parts() -> None:
+    """Two similar policies draw the same rounds in each replicate."""
+    log, target = simulated(1000, 8)
+    near = 0.9 * target + 0.1 / 3.0
+    one, other = sums_of(log, [Evaluated(GivenDistributions(each)) for each in (target, near)], SETTINGS)
+    found, alone = difference(one, other, "ips"), evaluation_of(one, SETTINGS).estimates[1]
+    assert found.interval is not None
+    assert alone.interval is not None
+    assert found.interval.high - found.interval.low < (alone.interval.high - alone.interval.low) / 3.0
+    with pytest.raises(ValueError, match="estimator must be one of"):
+        difference(one, other, "unknown")
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "said"),
+    [
+        ("propensities", 0.0, "row 13: propensity"),
+        ("propensities", 1.5, "row 13: propensity"),
+        ("propensities", np.nan, "row 13: propensity"),
+        ("rewards", 1.1, "row 13: reward"),
+        ("labels", 3, "row 13: label"),
+        ("numbers", 3, "row 13: round"),
+    ],
+)
+def test_what_is_no_log_is_refused(column: str, value: float, said: str) -> None:
+    """The message names the first wrong row and the column."""
+    log, _ = simulated(10, 9)
+    wrong = getattr(log, column).copy()
+    wrong[3] = value
+    with pytest.raises(InvalidArrayError, match=said):
+        check_logged(log._replace(**{column: wrong}), 3, 10)
+
+
+def test_intervals_cover_on_a_few_logs() -> None:
+    """At the nominal 95 %, within what 150 logs can show. The slow test below is exact."""
+    found = coverage(150, 500, 200)
+    for name in UNBIASED:
+        assert 0.89 <= found[name].share <= 0.99, name
+        assert found[name].mean == pytest.approx(VALUE, abs=0.02), name
+    assert found[CONSERVATIVE].share >= 0.97
+
+
+@pytest.mark.slow
+def test_intervals_cover_on_a_thousand_logs() -> None:
+    """Bootstrap intervals of unbiased estimators cover in 93 to 97 % of the logs, conservative ones in 95 or more."""
+    found = coverage(1000, 2000, 1000)
+    for name in UNBIASED:
+        assert 0.93 <= found[name].share <= 0.97, name
+        assert found[name].mean == pytest.approx(VALUE, abs=0.005), name
+    assert found[CONSERVATIVE].share >= 0.95
+
+
+def test_no_round_is_no_value() -> None:
+    """Sums over nothing have no estimates."""
+    log, _ = simulated(5, 1)
+    terms = terms_of(log, [Evaluated(UniformChoice(), np.zeros(5, np.bool_))])
+    found = evaluation_of(sum_terms(terms, SETTINGS)[0], SETTINGS)
+    assert all(each.value is None for each in found.estimates)
+    assert found.conservative == (0.0, 1.0)
