@@ -17,6 +17,7 @@ from service.catalogue.catalogue import Catalogue
 from service.compute import Compute
 from service.draining import Draining
 from service.environment import Environment, system_environment
+from service.lifecycle.copying import Copying
 from service.lifecycle.replacing import Replacing
 from service.lifecycle.snapshots import Snapshots
 from service.lifecycle.use_cases import Lifecycle
@@ -78,7 +79,11 @@ def _use_cases(settings: Settings, environment: Environment, sessions: SessionCa
     return UseCases(
         RoundService(sessions, settings.max_distribution_numbers),
         catalogue,
-        Lifecycle(Snapshots(environment, sessions), Replacing(environment, limits, catalogue)),
+        Lifecycle(
+            Snapshots(environment, sessions),
+            Replacing(environment, limits, catalogue),
+            Copying(environment, limits, sessions),
+        ),
         Verifier(settings.all_webhook_secrets(), environment.now),
         ModelMetrics(environment.store, environment.now, names, most, catalogue.check),
         lambda: draining.has_begun,
@@ -88,7 +93,8 @@ def _use_cases(settings: Settings, environment: Environment, sessions: SessionCa
 def _guard(settings: Settings, environment: Environment, opened: OpenStore, watch: Telemetry) -> Guard:
     """Build the checks that every request passes before it reaches a route."""
     pace = Pace(settings.body_timeout_seconds, settings.body_grace_seconds, settings.body_min_bytes_per_second)
-    limits = RequestLimits(settings.max_batch_items, settings.max_body_bytes, pace, settings.max_requests_in_flight)
+    most = settings.max_body_bytes, settings.max_import_bytes
+    limits = RequestLimits(settings.max_batch_items, *most, pace, settings.max_requests_in_flight)
     access = access_control(opened.api_keys, opened.request_counter, environment, settings.key_cache_seconds)
     return Guard(watch, limits, access if settings.keys_required else None)
 

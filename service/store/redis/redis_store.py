@@ -57,7 +57,7 @@ _READ_TAIL = record_script("read_entries", "read_tail")
 _PUBLISH_STATISTICS = script("publish_statistics")
 
 
-class RedisStore(DamageCommands, ClosingCommands, RetentionCommands, SnapshotCommands, ModelCommands):
+class RedisStore(DamageCommands, ClosingCommands, RetentionCommands, ModelCommands, SnapshotCommands):
     """Implements `service.store.base.Store`.
 
     Args:
