@@ -19,7 +19,7 @@ from service.wording.values import quoted, shown
 _LATEST = 253_402_300_799.0  # the last second of the year 9999
 _MOST_KEY_ID = 64
 _LARGEST = 1e300
-_OF_STATISTICS = pydantic.TypeAdapter(RoundStatistics, config=pydantic.ConfigDict(strict=True))
+_OF_STATISTICS = pydantic.TypeAdapter(RoundStatistics)
 
 
 def checked_history(changes: Sequence[dict[str, Any]]) -> tuple[str, ...]:
@@ -57,7 +57,8 @@ def checked_statistics(encoded: bytes, rounds: int) -> bytes:
     """
     try:
         statistics = decode_statistics(encoded)
-        _OF_STATISTICS.validate_python(dataclasses.asdict(statistics))
+        if _OF_STATISTICS.validate_python(dataclasses.asdict(statistics)) != statistics:
+            raise ValueError("a number is a text")
     except NewerVersionError as error:
         raise as_file_error(error) from error
     except (ValueError, TypeError, RecursionError) as error:
