@@ -36,7 +36,8 @@ def router(copying: Copying, compute: Compute) -> APIRouter:
     """
     routes = APIRouter()
     routes.include_router(_clones(copying))
-    routes.include_router(_files(copying, compute))
+    routes.include_router(_export(copying))
+    routes.include_router(_import(copying, compute))
     return routes
 
 
@@ -59,9 +60,8 @@ def _clones(copying: Copying) -> APIRouter:
     return routes
 
 
-def _files(copying: Copying, compute: Compute) -> APIRouter:
+def _export(copying: Copying) -> APIRouter:
     routes = APIRouter(prefix="/models/{name}", tags=["lifecycle"], route_class=StrictRoute)
-    turn = asyncio.Semaphore(_IMPORTS_AT_ONCE)
 
     @routes.get(
         "/export",
@@ -80,6 +80,13 @@ def _files(copying: Copying, compute: Compute) -> APIRouter:
             "Content-Length": str(len(exported.header) + len(exported.body)),
         }
         return StreamingResponse(_parts(exported), media_type=_BYTES, headers=headers)
+
+    return routes
+
+
+def _import(copying: Copying, compute: Compute) -> APIRouter:
+    routes = APIRouter(prefix="/models/{name}", tags=["lifecycle"], route_class=StrictRoute)
+    turn = asyncio.Semaphore(_IMPORTS_AT_ONCE)
 
     @routes.post(
         "/import",
