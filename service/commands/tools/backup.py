@@ -55,11 +55,11 @@ def _write_all(client: "httpx2.Client", folder: Path, *, with_rounds: bool) -> t
     """Write all models; return their notes, and the names of unreadable ones."""
     from service.commands.tools.backup_folder import MANIFEST
 
-    (folder / MANIFEST).unlink(missing_ok=True)
-    notes, left = list["Note"](), list[str]()
-    for listed in _models(client):
+    notes, left, models = list["Note"](), list[str](), list(_models(client))
+    (folder / MANIFEST).unlink(missing_ok=True)  # after the service has answered: it describes the files until then
+    for listed in models:
         name = listed["name"]
-        typer.echo(f"{len(notes) + len(left) + 1}: {name}", err=True)
+        typer.echo(f"{len(notes) + len(left) + 1} of {len(models)}: {name}", err=True)
         if "problem" in listed:
             left.append(name)
             continue

@@ -5,7 +5,9 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from service.store.base import Feedback, PublishedStatistics, Snapshot, Store
+from service.store.copies import Counts, ModelCopy
 from service.store.damage import Damage
+from service.store.kept_store import KeptNote
 from service.store.redis.redis_store import RedisStore
 from service.store.stored_models import ModelKey
 from tests.service.store.samples import NOW, STRICT, WINDOW, id_of, sample_predictions
@@ -13,6 +15,7 @@ from tests.service.store.samples import NOW, STRICT, WINDOW, id_of, sample_predi
 KEY = ModelKey("forest", "first")
 
 
+COPY = ModelCopy("{}", ('{"at":1}',), "", Snapshot(3, b"state", change_count=1), Counts(1))
 GIVEN = Feedback(id_of("open"), True, None)
 
 
@@ -28,6 +31,8 @@ WRITES: dict[str, Callable[[Store], Coroutine[Any, Any, Any]]] = {
     "activate": lambda store: store.activate(id_of("open")._replace(model=KEY.name), KEY.incarnation, NOW),
     "watch_closing": lambda store: store.watch_closing([KEY]),
     "put_off_closing": lambda store: store.put_off_closing(KEY, 0.0, 1.0),
+    "keep_snapshot": lambda store: store.keep_snapshot(KEY, KeptNote("mine", 1, 0, NOW), Snapshot(1, b"state")),
+    "create_copy": lambda store: store.create_copy(ModelKey("copy", "first"), COPY, NOW),
     "keep_summary": lambda store: store.keep_summary(KEY, "{}"),
 }
 
@@ -41,12 +46,15 @@ READS: dict[str, Callable[[Store], Coroutine[Any, Any, Any]]] = {
     "list_names": lambda store: store.list_names(10),
     "read_damage": lambda store: store.read_damage(KEY),
     "list_damaged": lambda store: store.list_damaged(10),
+    "list_kept": lambda store: store.list_kept(KEY),
+    "load_kept": lambda store: store.load_kept(KEY, "mine"),
     "list_model": lambda store: store.list_model("forest"),
 }
 
 
 OTHERS: dict[str, Callable[[Store], Coroutine[Any, Any, Any]]] = {
     "delete_model": lambda store: store.delete_model("forest"),
+    "drop_kept": lambda store: store.drop_kept(KEY, "mine", 0, 0),
     "claim_due": lambda store: store.claim_due(0.0, 8, 2.0),
     "close_expired": lambda store: store.close_expired(KEY, 0.0, 8),
     "check": lambda store: store.check(),
