@@ -21,6 +21,7 @@ from service.draining import Draining
 from service.environment import Environment, system_environment
 from service.imports.importer import RoundImporter
 from service.insight.insights import Insights
+from service.lifecycle.copying import Copying
 from service.lifecycle.replacing import Replacing
 from service.lifecycle.snapshots import Snapshots
 from service.lifecycle.use_cases import Lifecycle
@@ -84,9 +85,13 @@ def _use_cases(settings: Settings, environment: Environment, sessions: SessionCa
         RoundService(sessions, settings.max_distribution_numbers),
         RoundImporter(sessions, environment),
         catalogue,
-        Lifecycle(Snapshots(environment, sessions), Replacing(environment, limits, catalogue)),
         Shadows(environment, limits),
         Insights(environment, catalogue),
+        Lifecycle(
+            Snapshots(environment, sessions),
+            Replacing(environment, limits, catalogue),
+            Copying(environment, limits, sessions),
+        ),
         Verifier(settings.all_webhook_secrets(), environment.now),
         ModelMetrics(environment.store, environment.now, names, most, catalogue.check),
         lambda: draining.has_begun,
@@ -96,7 +101,8 @@ def _use_cases(settings: Settings, environment: Environment, sessions: SessionCa
 def _guard(settings: Settings, environment: Environment, opened: OpenStore, watch: Telemetry) -> Guard:
     """Build the checks that every request passes before it reaches a route."""
     pace = Pace(settings.body_timeout_seconds, settings.body_grace_seconds, settings.body_min_bytes_per_second)
-    limits = RequestLimits(settings.max_batch_items, settings.max_body_bytes, pace, settings.max_requests_in_flight)
+    most = settings.max_body_bytes, settings.max_import_bytes
+    limits = RequestLimits(settings.max_batch_items, *most, pace, settings.max_requests_in_flight)
     access = access_control(opened.api_keys, opened.request_counter, environment, settings.key_cache_seconds)
     return Guard(watch, limits, access if settings.keys_required else None, settings.cors_origin_list)
 

@@ -10,13 +10,14 @@ from service import __version__
 from service.access.access_control import AccessControl
 from service.api.middleware.access import Access
 from service.api.middleware.access_description import describe_access
-from service.api.middleware.body_limit import BodyLimit, Pace
 from service.api.middleware.cors import Cors
+from service.api.middleware.body_limit import BodyLimit, MostBytes, Pace
 from service.api.middleware.in_flight import InFlight
 from service.api.middleware.key_syntax import KeySyntax
 from service.api.middleware.observer import Observer
 from service.api.resources import (
     dashboard,
+    copies,
     docs,
     evaluation,
     explanations,
@@ -72,6 +73,7 @@ class RequestLimits(NamedTuple):
 
     batch_items: int
     body_bytes: int
+    import_bytes: int
     pace: Pace
     in_flight: int
 
@@ -136,6 +138,7 @@ def _routers(environment: Environment, use_cases: UseCases, guard: Guard) -> lis
         statistics.router(use_cases.insights),
         rounds.router(use_cases.catalogue, use_cases.imports, compute),
         rounds.import_router(use_cases.imports, most),
+        copies.router(use_cases.lifecycle.copying, compute),
         explanations.router(use_cases.rounds),
         evaluation.router(LatestRounds(environment.store, compute)),
         shadows.router(use_cases.shadows),
@@ -158,7 +161,7 @@ def _include(app: FastAPI, routers: list[APIRouter]) -> None:
 def _add_middleware(app: FastAPI, environment: Environment, guard: Guard) -> None:
     """Add the middleware, innermost first, so that `Observer` also counts and logs refused requests."""
     limits = guard.limits
-    app.add_middleware(BodyLimit, max_bytes=limits.body_bytes, pace=limits.pace)
+    app.add_middleware(BodyLimit, most=MostBytes(limits.body_bytes, limits.import_bytes), pace=limits.pace)
     if guard.access is None:
         app.add_middleware(KeySyntax)
     else:

@@ -13,14 +13,18 @@ from service import __version__
 from service.commands import keys
 from service.commands.options import EXIT_REFUSED, fail
 from service.commands.repair import repair
+from service.commands.tools.backup import backup
 from service.commands.tools.compare.command import compare
 from service.commands.tools.data.export import export
 from service.commands.tools.data.replay import replay
 from service.commands.tools.evaluate import evaluate
+from service.commands.tools.restore import restore
 from service.load.command import load
 from service.processes import exit_despite_threads
 
-_ORDER = ("serve", "demo", "load", "compare", "replay", "export", "evaluate", "keys", "repair", "version")
+_ORDER = (
+    "serve", "demo", "load", "compare", "replay", "export", "evaluate", "keys", "backup", "restore", "repair", "version"
+)  # fmt: skip
 
 
 class _Commands(TyperGroup):
@@ -107,4 +111,6 @@ app.command()(replay)
 app.command()(export)
 app.command()(repair)
 app.command()(compare)
+app.command()(backup)
+app.command()(restore)
 app.add_typer(keys.app, name="keys")

@@ -2,6 +2,7 @@
 
 from typing import NamedTuple
 
+from service.lifecycle.copying import Copying
 from service.lifecycle.replacing import Replacing
 from service.lifecycle.snapshots import Snapshots
 
@@ -11,3 +12,4 @@ class Lifecycle(NamedTuple):
 
     snapshots: Snapshots
     replacing: Replacing
+    copying: Copying

@@ -111,7 +111,7 @@ ROOMS: dict[str, str] = {
         f"{_WORDS} {_STORE} {_GROUND} learners.answers learners.evaluation.off_policy service.evaluation service.models"
     ),
     "service.lifecycle": (
-        f"{_WORDS} {_STORE} {_GROUND} learners.codec service.compute service.environment service.models "
+        f"{_WORDS} {_STORE} {_GROUND} learners.codec service service.compute service.environment service.models "
         "service.replicas service.catalogue"
     ),
     "service.insight": (

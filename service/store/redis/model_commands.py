@@ -63,7 +63,7 @@ class ModelCommands(ABC):
         created = bool(await self._run(_CREATE_MODEL, [keys.model(key.name)], args))
         if created:
             await self._call("ZADD", keys.MODELS, 0, key.name)
-            await self._watch(key, policies)
+            await self.watch(key, policies)
         return created
 
     @translating_errors
@@ -103,10 +103,10 @@ class ModelCommands(ABC):
         if reply == _NOT_KEPT:
             raise SnapshotNotFoundError("the model does not have this snapshot", "snapshot")
         if reply:
-            await self._watch(key, policies)
+            await self.watch(key, policies)
         return bool(reply)
 
-    async def _watch(self, key: ModelKey, policies: StoredPolicies) -> None:
+    async def watch(self, key: ModelKey, policies: StoredPolicies) -> None:
         """List a model among those that the store visits; it is due at once, as its window may be shorter now."""
         for listed, wanted in ((keys.CLOSING, policies.closing), (keys.RETENTION, policies.retention)):
             if wanted:

@@ -5,8 +5,10 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from service.store.base import Feedback, PublishedStatistics, Snapshot, Store
+from service.store.copies import Counts, ModelCopy
 from service.store.damage import Damage
 from service.store.import_store import ImportPart
+from service.store.kept_store import KeptNote
 from service.store.redis.redis_store import RedisStore
 from service.store.stored_models import ModelKey
 from tests.service.store.samples import NOW, STRICT, WINDOW, id_of, sample_predictions
@@ -14,6 +16,7 @@ from tests.service.store.samples import NOW, STRICT, WINDOW, id_of, sample_predi
 KEY = ModelKey("forest", "first")
 
 
+COPY = ModelCopy("{}", ('{"at":1}',), "", Snapshot(3, b"state", change_count=1), Counts(1))
 GIVEN = Feedback(id_of("open"), True, None)
 
 
@@ -30,6 +33,8 @@ WRITES: dict[str, Callable[[Store], Coroutine[Any, Any, Any]]] = {
     "watch_closing": lambda store: store.watch_closing([KEY]),
     "put_off_closing": lambda store: store.put_off_closing(KEY, 0.0, 1.0),
     "import_rounds": lambda store: store.import_rounds(KEY, ImportPart("file", 0, 0, [], 0), NOW),
+    "keep_snapshot": lambda store: store.keep_snapshot(KEY, KeptNote("mine", 1, 0, NOW), Snapshot(1, b"state")),
+    "create_copy": lambda store: store.create_copy(ModelKey("copy", "first"), COPY, NOW),
     "keep_summary": lambda store: store.keep_summary(KEY, "{}"),
 }
 
@@ -44,12 +49,15 @@ READS: dict[str, Callable[[Store], Coroutine[Any, Any, Any]]] = {
     "read_damage": lambda store: store.read_damage(KEY),
     "list_damaged": lambda store: store.list_damaged(10),
     "read_imports": lambda store: store.read_imports(KEY),
+    "list_kept": lambda store: store.list_kept(KEY),
+    "load_kept": lambda store: store.load_kept(KEY, "mine"),
     "list_model": lambda store: store.list_model("forest"),
 }
 
 
 OTHERS: dict[str, Callable[[Store], Coroutine[Any, Any, Any]]] = {
     "delete_model": lambda store: store.delete_model("forest"),
+    "drop_kept": lambda store: store.drop_kept(KEY, "mine", 0, 0),
     "claim_due": lambda store: store.claim_due(0.0, 8, 2.0),
     "close_expired": lambda store: store.close_expired(KEY, 0.0, 8),
     "check": lambda store: store.check(),
