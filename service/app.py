@@ -18,6 +18,10 @@ from service.catalogue.shadows import Shadows
 from service.compute import Compute
 from service.draining import Draining
 from service.environment import Environment, system_environment
+from service.lifecycle.promoting import Promoting
+from service.lifecycle.replacing import Replacing
+from service.lifecycle.snapshots import Snapshots
+from service.lifecycle.use_cases import Lifecycle
 from service.models.model import Limits
 from service.observability.model_metrics import ModelMetrics
 from service.observability.telemetry import Telemetry, telemetry
@@ -78,10 +82,17 @@ def _use_cases(settings: Settings, environment: Environment, sessions: SessionCa
         RoundService(sessions, settings.max_distribution_numbers),
         catalogue,
         Shadows(environment, limits),
+        _lifecycle(environment, sessions, limits, catalogue),
         Verifier(settings.all_webhook_secrets(), environment.now),
         ModelMetrics(environment.store, environment.now, names, most, catalogue.check),
         lambda: draining.has_begun,
     )
+
+
+def _lifecycle(environment: Environment, sessions: SessionCache, limits: Limits, catalogue: Catalogue) -> Lifecycle:
+    """Build the use cases around the states of models."""
+    replacing, promoting = Replacing(environment, limits, catalogue), Promoting(environment, limits, catalogue)
+    return Lifecycle(Snapshots(environment, sessions), replacing, promoting)
 
 
 def _guard(settings: Settings, environment: Environment, opened: OpenStore, watch: Telemetry) -> Guard:

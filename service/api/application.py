@@ -20,6 +20,7 @@ from service.api.resources import (
     feedback,
     health,
     learners,
+    lifecycle,
     metrics,
     models,
     open_predictions,
@@ -35,6 +36,7 @@ from service.api.tracing import tracing_configuration
 from service.catalogue.catalogue import Catalogue
 from service.catalogue.shadows import Shadows
 from service.environment import Environment
+from service.lifecycle.use_cases import Lifecycle
 from service.observability.model_metrics import ModelMetrics
 from service.observability.telemetry import Telemetry
 from service.rounds.use_cases import RoundService
@@ -50,6 +52,7 @@ class UseCases(NamedTuple):
     rounds: RoundService
     catalogue: Catalogue
     shadows: Shadows
+    lifecycle: Lifecycle
     verifier: Verifier
     model_metrics: ModelMetrics
     is_stopping: Callable[[], bool]
@@ -118,9 +121,10 @@ def _routers(environment: Environment, use_cases: UseCases, guard: Guard) -> lis
         predictions.router(use_cases.rounds, compute, most),
         feedback.router(use_cases.rounds, compute, most),
         models.router(use_cases.catalogue),
+        lifecycle.router(use_cases.lifecycle),
         rounds.router(use_cases.catalogue, compute),
         explanations.router(use_cases.rounds),
-        shadows.router(use_cases.shadows),
+        shadows.router(use_cases.shadows, use_cases.lifecycle.promoting),
         open_predictions.router(use_cases.catalogue),
         learners.router(),
         webhooks.router(use_cases.rounds, use_cases.verifier, compute),

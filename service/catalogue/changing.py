@@ -3,7 +3,7 @@
 from service.catalogue.round_log import moment
 from service.errors import PreconditionFailedError
 from service.input_errors import TooManyChangesError
-from service.models.changes import Change, change_of, read_change
+from service.models.changes import Change, FromSnapshot, change_of, kind_of, read_change
 from service.models.learner_choice import hyperparameters
 from service.models.model import Limits, Model, check_limits, stored_model
 from service.schemas.changes import ModelPatch
@@ -56,7 +56,7 @@ def changed_model(model: Model, change: Change, limits: Limits) -> Model:
         InvalidInputError: if the change does not fit, or if the learner would be too large or too slow.
     """
     changed = model.changed(change)
-    if change.labels is not None and change.labels.add:
+    if change.learner is not None or (change.labels is not None and change.labels.add):
         check_limits(changed.learner, limits)
     return changed
 
@@ -101,4 +101,10 @@ def _note(number: int, change: Change) -> ChangeNote:
         added=list(added),
         retired=list(retired),
         policies=change.policies,
+        kind=kind_of(change),
+        snapshot=change.state.snapshot if isinstance(change.state, FromSnapshot) else None,
+        model=None if change.origin is None else change.origin.model,
+        shadow=None if change.promotion is None else change.promotion.shadow,
+        replaced=None if change.promotion is None else change.promotion.replaces,
+        learner=change.learner,
     )

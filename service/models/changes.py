@@ -21,7 +21,7 @@ from service.input_errors import (
 )
 from service.schemas.changes import ModelPatch
 from service.schemas.labels import MOST_LABELS, Label
-from service.schemas.models import LearnerChoice, ModelDefinition
+from service.schemas.models import ChangeKind, LearnerChoice, ModelDefinition
 from service.schemas.policies import POLICIES
 from service.strict_body import Body
 from service.wording.json_schemas import root_of
@@ -43,6 +43,8 @@ class FromSnapshot(Body):
 
     snapshot: str
     """Its id."""
+    then_folds: bool = False
+    """Whether the rounds of the log between the snapshot and the change are folded as well, with its learner."""
 
 
 def _form_of(given: object) -> str:
@@ -52,7 +54,7 @@ def _form_of(given: object) -> str:
 NewState = Annotated[
     Annotated[Literal["initial"], Tag("word")] | Annotated[FromSnapshot, Tag("object")], Discriminator(_form_of)
 ]
-"""A state from which a model continues in the place of its own: its learner's initial one, or a kept one."""
+"""A state from which a model continues instead of the one that it has: the learner's initial state, or a kept one."""
 
 
 class Origin(Body):
@@ -61,6 +63,15 @@ class Origin(Body):
     kind: Literal["clone", "import"]
     model: str
     """The name of the other model."""
+
+
+class Promotion(Body):
+    """A shadow that takes the place of a model's learner."""
+
+    shadow: str
+    """Its name."""
+    replaces: dict[str, Any]
+    """The algorithm and hyperparameters that the model had."""
 
 
 class Change(Body):
@@ -76,6 +87,8 @@ class Change(Body):
     origin: Origin | None = None
     """The first change of a model that begins with the state of another. The changes before it are those of the
     other one, and its log begins here."""
+    promotion: Promotion | None = None
+    """The shadow whose learner and state the model continues with."""
     at: float
     """Seconds since the epoch."""
     by: str | None = None
@@ -105,6 +118,17 @@ def read_change(text: str) -> Change:
         pydantic.ValidationError: if it is invalid.
     """
     return Change.model_validate_json(text)
+
+
+def kind_of(change: Change) -> ChangeKind:
+    """Return the kind of a change."""
+    if change.origin is not None:
+        return change.origin.kind
+    if change.promotion is not None:
+        return "promote"
+    if change.state is not None:
+        return "reset" if change.state == "initial" else "rollback"
+    return "policies" if change.labels is None else "labels"
 
 
 def change_of(patch: ModelPatch, definition: ModelDefinition, at: float, by: str | None) -> Change | None:

@@ -118,11 +118,17 @@ class _ModelFields(Policies, _Subject):
     """The sum of the rewards of the rounds; a correct answer has reward 1."""
 
 
+ChangeKind = Literal["labels", "policies", "reset", "rollback", "promote", "clone", "import"]
+
+
 class ChangeNote(Answer):
     """One change of a model."""
 
     number: int
     """Counted from 1."""
+    kind: ChangeKind
+    """`labels` may change policies as well. `clone` and `import` begin a model with the state of another one; the
+    changes before them are those of the other one."""
     at: datetime
     by: Annotated[str | None, Field(examples=[None])]
     """The id of the API key that made it; null if no keys were required."""
@@ -132,6 +138,16 @@ class ChangeNote(Answer):
     """Labels that it retired."""
     policies: dict[str, Any]
     """New values of policies."""
+    snapshot: Annotated[str | None, Field(examples=[None])] = None
+    """The kept snapshot to which it returned; for a promotion, that of the shadow."""
+    shadow: Annotated[str | None, Field(examples=[None])] = None
+    """The shadow that was promoted."""
+    replaced: Annotated[dict[str, Any] | None, Field(examples=[None])] = None
+    """The learner that the shadow replaced."""
+    learner: Annotated[dict[str, Any] | None, Field(examples=[None])] = None
+    """The learner with which the model continues; null for the one it had."""
+    model: Annotated[str | None, Field(examples=[None])] = None
+    """The other model, of a clone or an import."""
 
 
 class ModelChanges(Answer):

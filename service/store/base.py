@@ -20,21 +20,11 @@ from service.store.figures import PublishedStatistics as PublishedStatistics  # 
 from service.store.figures import StoreLoad as StoreLoad  # noqa: PLC0414  imported from here as well
 from service.store.figures import StoreReadiness as StoreReadiness  # noqa: PLC0414  imported from here as well
 from service.store.kept_store import KeptStore
+from service.store.kept_store import Snapshot as Snapshot  # noqa: PLC0414  imported from here as well
 from service.store.records.layout import VERSION
 from service.store.retention_store import RetentionStore
 from service.store.shadow_store import ShadowStore
 from service.store.stored_models import NO_POLICIES, ListedModel, ModelKey, ModelPage, StoredModel, StoredPolicies
-
-
-class Snapshot(NamedTuple):
-    """The state after the first rounds and changes of the log, and the statistics of these rounds."""
-
-    round_count: int
-    state: bytes | memoryview
-    last_at: bytes | None = None  # mark of the last entry (`service.store.log_entries`); None if unknown
-    statistics: bytes = b""
-    damage: int = 0  # version of the damage record taken into account
-    change_count: int = 0
 
 
 class LogEntry(NamedTuple):

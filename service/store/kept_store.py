@@ -2,15 +2,23 @@
 
 from collections.abc import Sequence
 from enum import StrEnum
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 from service.store.stored_models import ModelKey
 
-if TYPE_CHECKING:
-    from service.store.base import Snapshot
-
 MOST_KEPT = 20
 """Maximum kept snapshots of a model."""
+
+
+class Snapshot(NamedTuple):
+    """The state after the first rounds and changes of the log, and the statistics of these rounds."""
+
+    round_count: int
+    state: bytes | memoryview
+    last_at: bytes | None = None  # mark of the last entry (`service.store.log_entries`); None if unknown
+    statistics: bytes = b""
+    damage: int = 0  # version of the damage record taken into account
+    change_count: int = 0
 
 
 class KeptNote(NamedTuple):
@@ -40,7 +48,7 @@ class Keeping(StrEnum):
 class KeptStore(Protocol):
     """Keeps snapshots. A kept snapshot never changes, and stays until it is dropped or its model is deleted."""
 
-    async def keep_snapshot(self, key: ModelKey, note: KeptNote, snapshot: "Snapshot") -> Keeping:
+    async def keep_snapshot(self, key: ModelKey, note: KeptNote, snapshot: Snapshot) -> Keeping:
         """Keep a snapshot of this log under an id: `DONE`, `THERE`, `FULL` or `STALE`.
 
         Raises:
@@ -55,7 +63,7 @@ class KeptStore(Protocol):
             StoreCorruptError: if one cannot be read.
         """
 
-    async def load_kept(self, key: ModelKey, id_: str) -> "Snapshot | None":
+    async def load_kept(self, key: ModelKey, id_: str) -> Snapshot | None:
         """Return a kept snapshot; None if there is none with this id.
 
         Raises:

@@ -92,6 +92,10 @@ ROOMS: dict[str, str] = {
         f"{_WORDS} {_STORE} {_GROUND} learners.answers learners.registry service.access service.compute "
         "service.environment service.models service.replicas service.shadows"
     ),
+    "service.lifecycle": (
+        f"{_WORDS} {_STORE} {_GROUND} learners.codec service.compute service.environment service.models "
+        "service.replicas service.shadows service.catalogue"
+    ),
     "service.observability": f"{_ERRORS} service.request_context service.store service.replicas",
     # the interface
     "service.api.responses": f"{_WORDS} service.compute service.per_item",
@@ -99,11 +103,12 @@ ROOMS: dict[str, str] = {
         f"{_WORDS} service.store service.store.access service.access service.observability service.api.responses"
     ),
     "service.api.resources": (
-        f"{_WORDS} service.store service.compute service.per_item service.catalogue service.rounds "
-        "service.observability service.api.responses service.api.middleware"
+        f"{_WORDS} service.store service.compute service.per_item service.catalogue service.lifecycle "
+        "service.rounds service.observability service.api.responses service.api.middleware"
     ),
     "service.api": (
-        "service service.access service.environment service.catalogue service.rounds service.observability "
+        "service service.access service.environment service.catalogue service.lifecycle service.rounds "
+        "service.observability "
         "service.api.responses service.api.middleware service.api.resources"
     ),
     # the top
@@ -111,7 +116,7 @@ ROOMS: dict[str, str] = {
     "service.app": (
         "learners.registry service.processes service.draining service.compute service.store service.store.redis "
         "service.environment service.access service.models service.rounds service.visits service.catalogue "
-        "service.observability service.api service.api.middleware service.settings"
+        "service.lifecycle service.observability service.api service.api.middleware service.settings"
     ),
     "service.load.timing": "",
     "service.load.http": "service.load.timing",

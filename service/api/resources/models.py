@@ -139,13 +139,13 @@ def _change(catalogue: Catalogue) -> APIRouter:
 
         Repeating the last change with the same `If-Match`, as after a lost answer, returns its result.
         """
-        answer, version = await catalogue.change(name, patch, _versions(if_match), caller_id())
+        answer, version = await catalogue.change(name, patch, versions_in(if_match), caller_id())
         return await answer_with(request, answer, headers={"ETag": f'"{version}"'})
 
     return routes
 
 
-def _versions(if_match: str | None) -> list[str]:
+def versions_in(if_match: str | None) -> list[str]:
     """Return the versions in a header If-Match. A weak tag matches nothing (RFC 9110, section 13.1.1).
 
     Raises:

@@ -126,7 +126,7 @@ class ModelCommands(ABC):
         return deleted
 
     async def _delete(self, name: str, own: bytes) -> bool:
-        """Delete the lasting keys of an incarnation, and its kept snapshots, which may become more meanwhile."""
+        """Delete the lasting keys of an incarnation, and its kept snapshots; read these again if there are others."""
         incarnation, reply = own.decode(errors="replace"), _OTHERS_KEPT
         while reply == _OTHERS_KEPT:
             ids = await self._kept_ids(ModelKey(name, incarnation))

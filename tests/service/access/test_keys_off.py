@@ -11,7 +11,11 @@ from service.settings import Settings
 from tests.service.workers import worker
 
 _API: dict[str, Any] = create_app(Settings(store_url="unix:///nowhere/valkey.sock", auth="off")).openapi()
-OPERATIONS = [(method.upper(), path.format(name="none")) for path, item in _API["paths"].items() for method in item]
+OPERATIONS = [
+    (method.upper(), path.format(name="none", snapshot="kept"))
+    for path, item in _API["paths"].items()
+    for method in item
+]
 CLOSED = [each for each in OPERATIONS if need_of(*each) is not None]
 OPEN = [each for each in OPERATIONS if need_of(*each) is None] + [("GET", "/docs"), ("GET", "/openapi.json")]
 

@@ -33,6 +33,9 @@ BODIES: dict[str, Any] = {  # request bodies about a model; other operations nam
     "/activate": lambda name: {"prediction_id": f"{name}:made"},
     "/models": definition,
     "/models/{name}/explain": lambda _: {"context": X},
+    "/models/{name}/snapshots": lambda _: {},
+    "/models/{name}/rollback": lambda _: {"snapshot": "kept"},
+    "/models/{name}/reset": lambda _: {},
 }
 UNNAMED = {"/learners", "/metrics"}
 """Operations that require a key but concern no model."""
@@ -51,7 +54,10 @@ class Guarded(NamedTuple):
         """Request an operation about a model."""
         body = BODIES[path](name) if method == "POST" and path in BODIES else None
         return await self.client.request(
-            method, prefix + path.format(name=name), json=body, headers={} if key is None else bearer(key)
+            method,
+            prefix + path.format(name=name, snapshot="kept"),
+            json=body,
+            headers={} if key is None else bearer(key),
         )
 
 

@@ -37,6 +37,10 @@ class Api:
         """Delete a resource."""
         return await self._client.delete(self._prefix + path)
 
+    async def request(self, method: str, path: str, **options: Any) -> httpx2.Response:
+        """Send any request."""
+        return await self._client.request(method, self._prefix + path, **options)
+
     async def change(self, tag: str | None, **body: Any) -> httpx2.Response:
         """Change the test's model, if its ETag is this one."""
         headers = {} if tag is None else {"If-Match": tag}

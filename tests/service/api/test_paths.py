@@ -16,6 +16,7 @@ PATHS = (
     | {f"/v1{path}": methods for path, methods in DOCUMENTED.items()}
     | {"/docs": {"GET"}, "/docs/docs.js": {"GET"}, "/openapi.json": {"GET", "HEAD"}}
 )
+PARTS = {"name": "nobody", "snapshot": "kept"}
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "BREW")
 
 
@@ -23,7 +24,7 @@ async def test_other_methods_are_refused_with_the_allowed_ones(client: httpx2.As
     """A method that a path lacks gets 405 with the path's methods, which never get 405."""
     for path, own in PATHS.items():
         for method in METHODS:
-            response = await client.request(method, path.format(name="nobody"))
+            response = await client.request(method, path.format(**PARTS))
             assert (response.status_code == 405) == (method not in own), (method, path)
             if response.status_code == 405:
                 assert set(response.headers["allow"].split(", ")) == own, path
@@ -38,7 +39,7 @@ async def test_no_answer_redirects(store_url: str, auth: str) -> None:
         for path in (*PATHS, "/", "/v1", "/nothing", "/docs/nothing"):
             for end in ("", "/", "//", "?x=/"):
                 for method in ("GET", "POST", "DELETE"):
-                    response = await client.request(method, path.format(name="nobody") + end, headers=headers)
+                    response = await client.request(method, path.format(**PARTS) + end, headers=headers)
                     assert not 300 <= response.status_code < 400
                     assert "location" not in response.headers
                     assert "evil.example" not in str(response.headers) + response.text

@@ -1,0 +1,104 @@
+"""Rollback and reset: changes in the log after which a model continues from another state."""
+
+import json
+from collections.abc import Collection
+
+from service.catalogue.catalogue import Catalogue, Described
+from service.catalogue.changing import changed_model, check_count, stale, version_of
+from service.environment import Environment
+from service.errors import SnapshotNotFoundError
+from service.lifecycle.sessions import stored_under
+from service.models.changes import Change, FromSnapshot, NewState, read_change
+from service.models.learner_choice import hyperparameters
+from service.models.model import Limits, Model, reading_cost, stored_model
+from service.models.model_summary import summary_of
+from service.replicas.new_states import kept_state
+from service.store.stored_models import StoredModel
+from service.wording.values import quoted
+
+_ATTEMPTS = 20
+"""Attempts to change any version of a model, while others change it as well."""
+
+
+class Replacing:
+    """Replaces the states of models.
+
+    Args:
+        environment: provides the store, worker threads and the clock.
+        limits: limits for models.
+        catalogue: describes the changed model.
+    """
+
+    def __init__(self, environment: Environment, limits: Limits, catalogue: Catalogue) -> None:
+        self._store = environment.store
+        self._compute = environment.compute
+        self._now = environment.now
+        self._limits = limits
+        self._catalogue = catalogue
+
+    async def reset(self, name: str, versions: Collection[str], by: str | None) -> Described:
+        """Let a model continue from the initial state of its learner; see `roll_back`."""
+        return await self._continue_from("initial", name, versions, by)
+
+    async def roll_back(self, name: str, snapshot: str, versions: Collection[str], by: str | None) -> Described:
+        """Let a model continue from the state of a kept snapshot; return its description.
+
+        Labels that were added since stay, and so do retired labels, policies, the log and the statistics.
+
+        Args:
+            name: the model.
+            snapshot: the id of the snapshot.
+            versions: the versions of the definition that the caller allows to change; `*` allows any.
+            by: the id of the API key.
+
+        Raises:
+            ModelNotFoundError: if the model does not exist.
+            SnapshotNotFoundError: if it has no such kept snapshot.
+            PreconditionFailedError: if the definition has another version, unless the same change led to it.
+            TooManyChangesError: if the model cannot have another change.
+            StoreCorruptError: if the snapshot, or the model, cannot be read.
+        """
+        return await self._continue_from(FromSnapshot(snapshot=snapshot), name, versions, by)
+
+    async def _continue_from(self, state: NewState, name: str, versions: Collection[str], by: str | None) -> Described:
+        for _ in range(_ATTEMPTS if "*" in versions else 1):
+            stored = await stored_under(self._store, name)
+            if await self._replace(stored, state, versions, by):
+                return await self._catalogue.get(name)
+        raise stale(stored.key, len(stored.history) + 1)
+
+    async def _replace(self, stored: StoredModel, state: NewState, versions: Collection[str], by: str | None) -> bool:
+        """Make the change. Return False if another one came first."""
+        count = len(stored.history)
+        if not {"*", version_of(stored.key, count)} & set(versions):
+            if version_of(stored.key, count - 1) in versions and _is_repeated(stored, state, by):
+                return True
+            raise stale(stored.key, count)
+        check_count(count)
+        model = await self._model(stored, count)
+        learner = None if state == "initial" else await self._other_learner(stored, model, state)
+        change = Change(state=state, learner=learner, at=self._now(), by=by)
+        changed = changed_model(model, change, self._limits)
+        if isinstance(state, FromSnapshot):
+            await kept_state(self._store, self._compute, changed, state.snapshot)  # a damaged one changes nothing
+        summary = summary_of(changed, stored.definition).model_dump_json(exclude_defaults=True)
+        return await self._store.change_model(stored.key, count, change.encode(), summary, changed.stored_policies)
+
+    async def _model(self, stored: StoredModel, change_count: int) -> Model:
+        return await self._compute.run_costly(reading_cost(stored), stored.key.name, stored_model, stored, change_count)
+
+    async def _other_learner(self, stored: StoredModel, model: Model, state: FromSnapshot) -> dict[str, object] | None:
+        """Return the learner that a kept snapshot belongs to; None if the model has it."""
+        notes = await self._store.list_kept(stored.key)
+        note = next((note for note in notes if note.id == state.snapshot), None)
+        if note is None:
+            raise SnapshotNotFoundError(f"the model has no snapshot {quoted(state.snapshot)}", "snapshot")
+        then = await self._model(stored, note.change_count)
+        chosen = json.loads(note.learner) if note.learner else hyperparameters(then.learner)
+        return None if chosen == hyperparameters(model.learner) else chosen
+
+
+def _is_repeated(stored: StoredModel, state: NewState, by: str | None) -> bool:
+    """Check whether the last change of a model is what a request asks for, because its first answer was lost."""
+    last = read_change(stored.history[-1]) if stored.history else None
+    return last is not None and (last.state, last.by, last.labels, last.policies) == (state, by, None, {})

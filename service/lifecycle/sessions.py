@@ -1,0 +1,57 @@
+"""The states of models, as this worker's sessions have them."""
+
+from typing import Protocol
+
+from service import request_context
+from service.errors import ModelNotFoundError
+from service.models.model import Model
+from service.replicas.replica import Replica
+from service.store.base import Snapshot, Store
+from service.store.stored_models import StoredModel
+from service.wording.values import quoted
+
+
+class Session(Protocol):
+    """A worker's session for one model."""
+
+    @property
+    def replica(self) -> Replica:
+        """The worker's copy of the model."""
+
+
+class Sessions(Protocol):
+    """A worker's sessions."""
+
+    async def find(self, name: str, field: str) -> Session:
+        """Return the session of the model with this name; open one if needed."""
+
+    def forget(self, name: str) -> None:
+        """Drop the session of a deleted model."""
+
+
+async def current(sessions: Sessions, name: str) -> tuple[Model, Snapshot]:
+    """Return a model and its state after every round that was acknowledged before the call.
+
+    Raises:
+        ModelNotFoundError: if the model does not exist.
+        StoreError: if it cannot be read, or the store fails.
+    """
+    request_context.note_model(name)
+    replica = (await sessions.find(name, "name")).replica
+    try:
+        return await replica.current()
+    except ModelNotFoundError:  # deleted; a new one may have taken the name
+        sessions.forget(name)
+        return await (await sessions.find(name, "name")).replica.current()
+
+
+async def stored_under(store: Store, name: str) -> StoredModel:
+    """Return the model with a name.
+
+    Raises:
+        ModelNotFoundError: if there is none.
+    """
+    stored = await store.get_model(name)
+    if stored is None:
+        raise ModelNotFoundError(f"there is no model {quoted(name)}", "name")
+    return stored

@@ -1,0 +1,15 @@
+"""All use cases of the lifecycle of models."""
+
+from typing import NamedTuple
+
+from service.lifecycle.promoting import Promoting
+from service.lifecycle.replacing import Replacing
+from service.lifecycle.snapshots import Snapshots
+
+
+class Lifecycle(NamedTuple):
+    """The use cases around the states of models."""
+
+    snapshots: Snapshots
+    replacing: Replacing
+    promoting: Promoting
