@@ -12,7 +12,7 @@ from tests.service.workers import worker
 
 _API: dict[str, Any] = create_app(Settings(store_url="unix:///nowhere/valkey.sock", auth="off")).openapi()
 OPERATIONS = [
-    (method.upper(), path.format(name="none", snapshot="kept"))
+    (method.upper(), path.format(name="none", snapshot="kept", shadow="rival"))
     for path, item in _API["paths"].items()
     for method in item
 ]

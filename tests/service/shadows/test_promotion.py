@@ -102,7 +102,7 @@ async def test_requests_that_promote_nothing(store_url: str, name: str) -> None:
         await client.post("/models", json=definition(name))
         path = f"/models/{name}/promote"
         wrong = await client.post(path, json={"shadow": "rival"}, headers=ANY)
-        assert (wrong.status_code, wrong.json()["type"].rpartition("/")[2]) == (404, "shadow-not-found")
+        assert (wrong.status_code, wrong.json()["type"].rpartition(":")[2]) == (404, "shadow-not-found")
         assert (await client.post(path, json={"shadow": "rival"})).status_code == 428
         await client.put(f"/models/{name}/shadows/rival", json={"learner": "squarecb"})
         stale = await client.post(path, json={"shadow": "rival"}, headers={"If-Match": '"other.0"'})

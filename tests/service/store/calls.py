@@ -7,12 +7,14 @@ from typing import Any
 from service.store.base import Feedback, PublishedStatistics, Snapshot, Store
 from service.store.damage import Damage
 from service.store.redis.redis_store import RedisStore
+from service.store.shadow_store import StoredShadow
 from service.store.stored_models import ModelKey
 from tests.service.store.samples import NOW, STRICT, WINDOW, id_of, sample_predictions
 
 KEY = ModelKey("forest", "first")
 
 
+SHADOW = StoredShadow("rival", "s1", 1, "{}", 0, 0, None)
 GIVEN = Feedback(id_of("open"), True, None)
 
 
@@ -28,6 +30,12 @@ WRITES: dict[str, Callable[[Store], Coroutine[Any, Any, Any]]] = {
     "activate": lambda store: store.activate(id_of("open")._replace(model=KEY.name), KEY.incarnation, NOW),
     "watch_closing": lambda store: store.watch_closing([KEY]),
     "put_off_closing": lambda store: store.put_off_closing(KEY, 0.0, 1.0),
+    "put_shadow": lambda store: store.put_shadow(KEY, "rival", "s1", "{}"),
+    "save_shadow": lambda store: store.save_shadow(KEY, SHADOW, Snapshot(1, b"state")),
+    "restart_shadow": lambda store: store.restart_shadow(KEY, SHADOW),
+    "hold_rounds": lambda store: store.hold_rounds(KEY, 1, 1),
+    "watch_shadows": lambda store: store.watch_shadows([KEY]),
+    "put_off_shadows": lambda store: store.put_off_shadows(KEY, 0.0, 1.0),
     "keep_summary": lambda store: store.keep_summary(KEY, "{}"),
 }
 
@@ -41,12 +49,18 @@ READS: dict[str, Callable[[Store], Coroutine[Any, Any, Any]]] = {
     "list_names": lambda store: store.list_names(10),
     "read_damage": lambda store: store.read_damage(KEY),
     "list_damaged": lambda store: store.list_damaged(10),
+    "read_shadows": lambda store: store.read_shadows(KEY),
+    "load_shadow": lambda store: store.load_shadow(KEY, SHADOW),
+    "read_comparison": lambda store: store.read_comparison(KEY, SHADOW),
     "list_model": lambda store: store.list_model("forest"),
 }
 
 
 OTHERS: dict[str, Callable[[Store], Coroutine[Any, Any, Any]]] = {
     "delete_model": lambda store: store.delete_model("forest"),
+    "drop_shadow": lambda store: store.drop_shadow(KEY, "rival"),
+    "claim_shadows": lambda store: store.claim_shadows(0.0, 8, 2.0),
+    "unwatch_shadows": lambda store: store.unwatch_shadows(KEY),
     "claim_due": lambda store: store.claim_due(0.0, 8, 2.0),
     "close_expired": lambda store: store.close_expired(KEY, 0.0, 8),
     "check": lambda store: store.check(),
