@@ -36,7 +36,9 @@ async def test_an_unknown_parameter_is_refused(
     client: httpx2.AsyncClient, prefix: str, method: str, path: str, operation: dict[str, Any]
 ) -> None:
     """An unknown parameter gets 400; the error names it and lists the operation's parameters."""
-    response = await client.request(method, f"{prefix}{path.format(name='m', snapshot='s', shadow='s')}?zzz=1&yyy", json={})
+    response = await client.request(
+        method, f"{prefix}{path.format(name='m', snapshot='s', shadow='s')}?zzz=1&yyy", json={}
+    )
     problem = problem_of(response, 400, "unknown-parameter", "zzz")
     assert [error["field"] for error in problem["errors"]] == ["zzz", "yyy"]
     for name in query_names(operation):
