@@ -22,6 +22,7 @@ from service.environment import Environment, system_environment
 from service.imports.importer import RoundImporter
 from service.insight.insights import Insights
 from service.lifecycle.copying import Copying
+from service.lifecycle.promoting import Promoting
 from service.lifecycle.replacing import Replacing
 from service.lifecycle.snapshots import Snapshots
 from service.lifecycle.use_cases import Lifecycle
@@ -82,19 +83,20 @@ def _use_cases(settings: Settings, environment: Environment, sessions: SessionCa
     catalogue = Catalogue(environment, limits, sessions.forget)
     names, most = settings.metrics_model_names, settings.metrics_max_models
     return UseCases(
-        RoundService(sessions, settings.max_distribution_numbers),
-        RoundImporter(sessions, environment),
-        catalogue,
-        Shadows(environment, limits),
-        Insights(environment, catalogue),
-        Lifecycle(
-            Snapshots(environment, sessions),
-            Replacing(environment, limits, catalogue),
-            Copying(environment, limits, sessions),
+        rounds=RoundService(sessions, settings.max_distribution_numbers),
+        imports=RoundImporter(sessions, environment),
+        catalogue=catalogue,
+        lifecycle=Lifecycle(
+            snapshots=Snapshots(environment, sessions),
+            replacing=Replacing(environment, limits, catalogue),
+            copying=Copying(environment, limits, sessions),
+            promoting=Promoting(environment, limits, catalogue),
         ),
-        Verifier(settings.all_webhook_secrets(), environment.now),
-        ModelMetrics(environment.store, environment.now, names, most, catalogue.check),
-        lambda: draining.has_begun,
+        shadows=Shadows(environment, limits),
+        insights=Insights(environment, catalogue),
+        verifier=Verifier(settings.all_webhook_secrets(), environment.now),
+        model_metrics=ModelMetrics(environment.store, environment.now, names, most, catalogue.check),
+        is_stopping=lambda: draining.has_begun,
     )
 
 

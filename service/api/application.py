@@ -141,7 +141,7 @@ def _routers(environment: Environment, use_cases: UseCases, guard: Guard) -> lis
         copies.router(use_cases.lifecycle.copying, compute),
         explanations.router(use_cases.rounds),
         evaluation.router(LatestRounds(environment.store, compute)),
-        shadows.router(use_cases.shadows),
+        shadows.router(use_cases.shadows, use_cases.lifecycle.promoting),
         open_predictions.router(use_cases.catalogue),
         learners.router(),
         webhooks.router(use_cases.rounds, use_cases.verifier, compute),

@@ -104,4 +104,7 @@ def _note(number: int, change: Change) -> ChangeNote:
         kind=kind_of(change),
         snapshot=change.state.snapshot if isinstance(change.state, FromSnapshot) else None,
         model=None if change.origin is None else change.origin.model,
+        shadow=None if change.promotion is None else change.promotion.shadow,
+        replaced=None if change.promotion is None else change.promotion.replaces,
+        learner=change.learner,
     )

@@ -1,5 +1,6 @@
 """Rollback and reset: changes in the log after which a model continues from another state."""
 
+import json
 from collections.abc import Collection
 
 from service.catalogue.catalogue import Catalogue, Described
@@ -93,7 +94,7 @@ class Replacing:
         if note is None:
             raise SnapshotNotFoundError(f"the model has no snapshot {quoted(state.snapshot)}", "snapshot")
         then = await self._model(stored, note.change_count)
-        chosen = hyperparameters(then.learner)
+        chosen = json.loads(note.learner) if note.learner else hyperparameters(then.learner)
         return None if chosen == hyperparameters(model.learner) else chosen
 
 

@@ -120,4 +120,5 @@ def _answer(note: KeptNote) -> SnapshotAnswer:
 def _last_use(stored: StoredModel, id_: str) -> int:
     """Return the number of the last change that continues from a snapshot; 0 if none does."""
     states = [read_change(line).state for line in stored.history]
-    return max((number for number, state in enumerate(states, 1) if state == FromSnapshot(snapshot=id_)), default=0)
+    used = [each.snapshot if isinstance(each, FromSnapshot) else None for each in states]
+    return max((number for number, snapshot in enumerate(used, 1) if snapshot == id_), default=0)

@@ -43,6 +43,8 @@ class FromSnapshot(Body):
 
     snapshot: str
     """Its id."""
+    then_folds: bool = False
+    """Whether the rounds of the log between the snapshot and the change are folded as well, with its learner."""
 
 
 def _form_of(given: object) -> str:
@@ -63,6 +65,15 @@ class Origin(Body):
     """The name of the other model."""
 
 
+class Promotion(Body):
+    """A shadow that takes the place of a model's learner."""
+
+    shadow: str
+    """Its name."""
+    replaces: dict[str, Any]
+    """The algorithm and hyperparameters that the model had."""
+
+
 class Change(Body):
     """One change, as stored."""
 
@@ -76,6 +87,8 @@ class Change(Body):
     origin: Origin | None = None
     """The first change of a model that begins with the state of another. The changes before it are those of the
     other one, and its log begins here."""
+    promotion: Promotion | None = None
+    """The shadow whose learner and state the model continues with."""
     at: float
     """Seconds since the epoch."""
     by: str | None = None
@@ -111,6 +124,8 @@ def kind_of(change: Change) -> ChangeKind:
     """Return the kind of a change."""
     if change.origin is not None:
         return change.origin.kind
+    if change.promotion is not None:
+        return "promote"
     if change.state is not None:
         return "reset" if change.state == "initial" else "rollback"
     return "policies" if change.labels is None else "labels"

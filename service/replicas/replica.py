@@ -7,6 +7,7 @@ from learners.codec import encode_state
 from service.compute import FIRST_CALL, Compute
 from service.errors import NewerVersionError, StoreCorruptError
 from service.models.model import Model
+from service.replicas.folding.kept_fold import KeptFold, is_promotion
 from service.replicas.folding.log_fold import LogFold
 from service.replicas.new_states import keeps_state, state_after
 from service.replicas.snapshot_state import read_state, reject_snapshot
@@ -61,11 +62,14 @@ class Replica(LogFold):
         state = await self._run(self.bytes, encode_state, self.model.learner, self.state)
         return Snapshot(seen.round_count, state, seen.last_at, statistics, seen.damage, seen.change_count)
 
-    async def _state_after(self, before: Model, after: Model, _: ChangeEntry, /) -> Any:
+    async def _state_after(self, before: Model, after: Model, change: ChangeEntry, /) -> Any:
         state = self.state
         if not keeps_state(before, after):
             self.state = None  # if this is cut short
-            state = await state_after(self._store, self._compute, before, after, state)
+            if is_promotion(after):
+                state = await KeptFold(after, self._store, self._compute).state_at(change)
+            else:
+                state = await state_after(self._store, self._compute, before, after, state)
         self.statistics.use(after.answers.choices, after.active)
         return state
 

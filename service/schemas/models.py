@@ -118,7 +118,7 @@ class _ModelFields(Policies, _Subject):
     """The sum of the rewards of the rounds; a correct answer has reward 1."""
 
 
-ChangeKind = Literal["labels", "policies", "reset", "rollback", "clone", "import"]
+ChangeKind = Literal["labels", "policies", "reset", "rollback", "promote", "clone", "import"]
 
 
 class ChangeNote(Answer):
@@ -139,7 +139,13 @@ class ChangeNote(Answer):
     policies: dict[str, Any]
     """New values of policies."""
     snapshot: Annotated[str | None, Field(examples=[None])] = None
-    """The kept snapshot to which it returned."""
+    """The kept snapshot to which it returned; for a promotion, that of the shadow."""
+    shadow: Annotated[str | None, Field(examples=[None])] = None
+    """The shadow that was promoted."""
+    replaced: Annotated[dict[str, Any] | None, Field(examples=[None])] = None
+    """The learner that the shadow replaced."""
+    learner: Annotated[dict[str, Any] | None, Field(examples=[None])] = None
+    """The learner with which the model continues; null for the one it had."""
     model: Annotated[str | None, Field(examples=[None])] = None
     """The other model, of a clone or an import."""
 

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 
-from service.schemas.models import Answer, LearnerChoice, read_short_form
+from service.schemas.models import Answer, LearnerChoice, ModelName, read_short_form
 from service.strict_body import Body
 
 
@@ -14,6 +14,13 @@ class ShadowRequest(Body):
 
     learner: Annotated[LearnerChoice, BeforeValidator(read_short_form, json_schema_input_type=LearnerChoice | str)]
     """The learner. A string means an object with this `algorithm` only."""
+
+
+class PromoteRequest(Body):
+    """The shadow to promote."""
+
+    shadow: ModelName
+    """Its name."""
 
 
 class IntervalAnswer(Answer):

@@ -65,14 +65,17 @@ class ShadowReplica(OtherLearnerFold):
         Raises:
             ShadowNotFoundError: if the shadow is gone or has another learner by now.
         """
+        if self.state is None:
+            return
+        if await self._store.save_shadow(self.model.key, self.shadow, await self.current()) is None:
+            raise _gone(self.shadow)
+
+    async def current(self) -> Snapshot:
+        """Return a snapshot of the state, which must be loaded."""
         async with self.lock:
-            if self.state is None:
-                return
             seen, sums = self.seen, self.sums.encode()
             state = await self._run(self.bytes, encode_state, self.model.learner, self.state)
-        snapshot = Snapshot(seen.round_count, state, seen.last_at, sums, seen.damage, seen.change_count)
-        if await self._store.save_shadow(self.model.key, self.shadow, snapshot) is None:
-            raise _gone(self.shadow)
+        return Snapshot(seen.round_count, state, seen.last_at, sums, seen.damage, seen.change_count)
 
     async def _run(self, _: int, function: Callable[..., _T], *args: Any) -> _T:
         """Run everything in a thread: even a short computation must not delay the requests of this worker."""

@@ -126,7 +126,8 @@ def shadows(name: str, incarnation: str) -> str:
 
     Each shadow has the fields <name>, JSON with its learner (`service.shadows.stored`), and <name>:id, which differs
     whenever its learner is replaced, <name>:slot, <name>:since, the position <rounds>-<changes> at which its fold
-    begins, <name>:restarts, and <name>:rounds, those in its snapshot.
+    begins, <name>:restarts, and <name>:rounds, those in its snapshot. :promotion:since holds rounds for the change
+    of the number :promotion:change.
     """
     return f"wager:{{{name}}}:{incarnation}:shadows"
 

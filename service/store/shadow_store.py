@@ -72,6 +72,15 @@ class ShadowStore(Protocol):
             ModelNotFoundError: if this incarnation of the model is gone.
         """
 
+    async def hold_rounds(self, key: ModelKey, rounds: int, change_count: int) -> None:
+        """Keep the rounds after the first `rounds` in the log until a snapshot has seen `change_count` changes.
+
+        At most `KEPT_FOR_SHADOWS` rounds are kept. A later call replaces an earlier one.
+
+        Raises:
+            ModelNotFoundError: if this incarnation of the model is gone.
+        """
+
     async def restart_shadow(self, key: ModelKey, shadow: StoredShadow) -> None:
         """Let a shadow begin again with the oldest round of the log, unless its snapshot has changed since.
 

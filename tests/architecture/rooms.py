@@ -112,7 +112,7 @@ ROOMS: dict[str, str] = {
     ),
     "service.lifecycle": (
         f"{_WORDS} {_STORE} {_GROUND} learners.codec service service.compute service.environment service.models "
-        "service.replicas service.catalogue"
+        "service.replicas service.shadows service.catalogue"
     ),
     "service.insight": (
         f"{_WORDS} {_STORE} learners.base learners.mathematics learners.evaluation.intervals service.access "

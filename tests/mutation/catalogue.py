@@ -15,9 +15,10 @@ from tests.mutation.of_perceptrons import PERCEPTRONS
 from tests.mutation.of_regression import REGRESSION
 from tests.mutation.of_second_order import SECOND_ORDER
 from tests.mutation.of_service import SERVICE
+from tests.mutation.of_shadows import SHADOWS
 from tests.mutation.of_store import STORE
 
 _FIRST_ORDER = (*GAPTRON, *PERCEPTRONS, *REGRESSION, *FENCHEL_YOUNG, *OUTPUT_SPACES)
 _LEARNERS = (*EXPLORATION, *ELIGIBLE, *_FIRST_ORDER, *SECOND_ORDER, *NEWTON)
-_SERVICE = (*CONTEXTS, *ACTIONS, *SERVICE, *STORE, *CHANGES, *ACCESS, *CLIENT)
+_SERVICE = (*CONTEXTS, *ACTIONS, *SERVICE, *STORE, *CHANGES, *SHADOWS, *ACCESS, *CLIENT)
 MUTATIONS = [mutation for errors in (*_LEARNERS, *_SERVICE) for mutation in errors.mutations()]

@@ -15,9 +15,25 @@ def _labels(case: str, slug: str, field: str, model: str = MODEL, **labels: obje
     return _patch(case, slug, f"labels.{field}" if field else "labels", model, labels=labels)
 
 
+def _shadow(
+    case: str, slug: str, field: str | None, learner: object, model: str = MODEL, name: str = "rival", status: int = 422
+) -> Refused:
+    content = json.dumps({"learner": learner}).encode()
+    return Refused(f"shadow: {case}", "PUT", f"/models/{model}/shadows/{name}", content, status, slug, field)
+
+
 UNIFORM_HALF = {"fraction": 0.5, "policy": "uniform"}
 
 CHANGES = [
+    _shadow("unknown model", "model-not-found", "name", "uniform", "nobody", status=404),
+    _shadow("a malformed name", "invalid-name", "shadow", "uniform", name="a%20b"),
+    _shadow("no learner", "wrong-type", "learner", None),
+    _shadow("a number", "wrong-type", "learner", 7),
+    _shadow("unknown learner", "unknown-algorithm", "learner.algorithm", "oracle"),
+    _shadow("unknown hyperparameter", "invalid-hyperparameter", "learner.x", {"algorithm": "uniform", "x": 1}),
+    _shadow("true labels needed", "learner-cannot-shadow", "learner.algorithm", "perceptron"),
+    _shadow("rankings", "learner-cannot-shadow", "learner.algorithm", "fenchel-young-ranking"),
+    _shadow("of a model of sets", "learner-cannot-shadow", "learner.algorithm", "uniform", LABEL_SET),
     _patch("unknown model", "model-not-found", "name", "nobody", 404, window_seconds=1.0),
     _patch("unknown field", "unknown-field", "colour", colour="red"),
     _patch("the name", "unknown-field", "name", name="other"),

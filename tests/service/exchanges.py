@@ -107,6 +107,29 @@ CHAPTERS: dict[str, list[Exchange]] = {
         _predict("A retired label is refused:", "news", "n4", context={}, eligible=["politics", "culture"]),
         Exchange("A change without `If-Match`:", "/models/news", {"window_seconds": 600.0}, "PATCH"),
     ],
+    "Shadows": [
+        Exchange(
+            "Another learner learns from the same rounds, and is compared:",
+            "/models/news/shadows/rival",
+            {"learner": "squarecb"},
+            "PUT",
+            ["name", "learner", "since_round"],
+        ),
+        Exchange(
+            "A learner that needs the true label of every round:",
+            "/models/news/shadows/other",
+            {"learner": "perceptron"},
+            "PUT",
+        ),
+        Exchange(
+            "The model continues with the shadow's learner and state:",
+            "/models/news/promote",
+            {"shadow": "rival"},
+            fields=["changes"],
+            etag="*",
+        ),
+        Exchange("The shadow has ended:", "/models/news/shadows", method="GET"),
+    ],
     "Rewards": [
         _create("The default learner accepts rewards:", "offers", labels=["10 %", "20 %"]),
         _predict("A model without features has no context:", "offers", "o1"),

@@ -2,15 +2,18 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Path
+from fastapi import APIRouter, Path, Request, Response
 
 from service import errors, input_errors
 from service.api.middleware.access import caller_id
-from service.api.resources.models import Name
+from service.api.resources.models import IfMatch, Name, versions_in
+from service.api.responses.bodies import answer_with
 from service.api.responses.problems import responses
 from service.api.responses.strict_route import StrictRoute
 from service.catalogue.shadows import Shadows
-from service.schemas.shadows import ShadowAnswer, ShadowList, ShadowRequest
+from service.lifecycle.promoting import Promoting
+from service.schemas.models import ModelAnswer
+from service.schemas.shadows import PromoteRequest, ShadowAnswer, ShadowList, ShadowRequest
 from service.wording.patterns import NAME
 
 ShadowName = Annotated[str, Path(pattern=NAME, description="The shadow's name, as that of a model.")]
@@ -18,8 +21,47 @@ ShadowName = Annotated[str, Path(pattern=NAME, description="The shadow's name, a
 _READING = (errors.ModelNotFoundError, errors.NewerVersionError, errors.StoreCorruptError)
 
 
-def router(shadows: Shadows) -> APIRouter:
+def router(shadows: Shadows, promoting: Promoting) -> APIRouter:
     """Return the routes of shadows."""
+    routes = APIRouter()
+    routes.include_router(_of_shadows(shadows))
+    routes.include_router(_promotion(promoting))
+    return routes
+
+
+def _promotion(promoting: Promoting) -> APIRouter:
+    routes = APIRouter(prefix="/models/{name}", tags=["shadows"], route_class=StrictRoute)
+
+    @routes.post(
+        "/promote",
+        response_model=ModelAnswer,
+        responses=responses(
+            *_READING,
+            errors.ShadowNotFoundError,
+            errors.PreconditionRequiredError,
+            errors.PreconditionFailedError,
+            errors.TooManySnapshotsError,
+            input_errors.TooManyChangesError,
+            input_errors.RewardNotAcceptedError,
+            input_errors.ClosingPolicyError,
+            input_errors.ModelTooLargeError,
+            input_errors.ModelTooCostlyError,
+            errors.StoreFullError,
+        ),
+    )
+    async def promote(name: Name, body: PromoteRequest, request: Request, if_match: IfMatch = None) -> Response:
+        """Let a model continue with the learner and the state of a shadow, which ends.
+
+        Predictions and feedback go on. The state is that of the shadow after every round before the change. Repeating
+        the last change with the same `If-Match`, as after a lost answer, returns its result.
+        """
+        described = await promoting.promote(name, body.shadow, versions_in(if_match), caller_id())
+        return await answer_with(request, described.answer, headers={"ETag": f'"{described.version}"'})
+
+    return routes
+
+
+def _of_shadows(shadows: Shadows) -> APIRouter:
     routes = APIRouter(prefix="/models/{name}/shadows", tags=["shadows"], route_class=StrictRoute)
 
     @routes.get("", responses=responses(*_READING))

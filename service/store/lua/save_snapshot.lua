@@ -44,6 +44,11 @@ redis.call('RENAME', KEYS[4], KEYS[3])
 redis.call('PERSIST', KEYS[3])
 -- The last round of the snapshot always stays in the log, so that a reader can recognize the log. Later changes follow
 -- it, so they stay as well.
+-- A promotion holds the rounds that its change folds again until a snapshot has the change.
+local promoted = tonumber(redis.call('HGET', KEYS[5], ':promotion:change') or '')
+if promoted and changes >= promoted then
+  redis.call('HDEL', KEYS[5], ':promotion:change', ':promotion:since')
+end
 local first = rounds - math.max(tonumber(ARGV[7]), 1) + 1
 for _, folded in ipairs(shadow_rounds(KEYS[5])) do
   first = math.min(first, math.max(folded, rounds - tonumber(ARGV[11]) + 1))

@@ -21,6 +21,7 @@ _PUT = record_script("read_entries", "log_begin", "put_shadow")
 _DROP = script("drop_shadow")
 _SAVE = record_script("read_entries", "snapshot_there", "save_shadow")
 _RESTART = record_script("read_entries", "log_begin", "restart_shadow")
+_HOLD = script("hold_rounds")
 _CLAIM_DUE = script("claim_due")
 _PUT_OFF = script("put_off")
 
@@ -99,6 +100,12 @@ class ShadowCommands(ABC):
         ]
         stored = int(_unless_gone(key, await self._run(_SAVE, named, args, self._bulk)))
         return None if stored < 0 else stored
+
+    @translating_errors
+    async def hold_rounds(self, key: ModelKey, rounds: int, change_count: int) -> None:
+        """See `Store.hold_rounds`."""
+        named = [keys.model(key.name), keys.shadows(*key)]
+        _unless_gone(key, await self._run(_HOLD, named, [key.incarnation, f"{rounds}-0", change_count]))
 
     @translating_errors
     async def restart_shadow(self, key: ModelKey, shadow: StoredShadow) -> None:

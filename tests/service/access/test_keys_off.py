@@ -11,7 +11,7 @@ from tests.service.workers import worker
 
 _API: dict[str, Any] = api_description()
 OPERATIONS = [
-    (method.upper(), path.format(name="none", snapshot="kept"))
+    (method.upper(), path.format(name="none", snapshot="kept", shadow="rival"))
     for path, item in _API["paths"].items()
     for method in item
 ]

@@ -36,6 +36,8 @@ BODIES: dict[str, Any] = {  # request bodies about a model; other operations nam
     "/models/{name}/rollback": lambda _: {"snapshot": "kept"},
     "/models/{name}/reset": lambda _: {},
     "/models/{name}/rounds": lambda _: {"source": "s", "offset": 0, "rounds": [{"context": X, "true_label": "a"}]},
+    "/models/{name}/shadows/{shadow}": lambda _: {"learner": "uniform"},
+    "/models/{name}/promote": lambda _: {"shadow": "rival"},
 }
 UNNAMED = {"/learners", "/metrics"}
 """Operations that require a key but concern no model."""
@@ -54,10 +56,10 @@ class Guarded(NamedTuple):
 
     async def ask(self, method: str, path: str, name: str, key: IssuedKey | None, prefix: str = "") -> httpx2.Response:
         """Request an operation about a model."""
-        body = BODIES[path](name) if method == "POST" and path in BODIES else None
+        body = BODIES[path](name) if method in ("POST", "PUT") and path in BODIES else None
         return await self.client.request(
             method,
-            prefix + path.format(name=name, snapshot="kept"),
+            prefix + path.format(name=name, snapshot="kept", shadow="rival"),
             json=body,
             headers={} if key is None else bearer(key),
         )

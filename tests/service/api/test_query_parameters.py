@@ -35,7 +35,9 @@ async def test_an_unknown_parameter_is_refused(
     client: httpx2.AsyncClient, prefix: str, method: str, path: str, operation: dict[str, Any]
 ) -> None:
     """An unknown parameter gets 400; the error names it and lists the operation's parameters."""
-    response = await client.request(method, f"{prefix}{path.format(name='m', snapshot='s')}?zzz=1&yyy", json={})
+    response = await client.request(
+        method, f"{prefix}{path.format(name='m', snapshot='s', shadow='s')}?zzz=1&yyy", json={}
+    )
     problem = problem_of(response, 400, "unknown-parameter", "zzz")
     assert [error["field"] for error in problem["errors"]] == ["zzz", "yyy"]
     for name in query_names(operation):
@@ -54,14 +56,14 @@ async def test_the_nearest_parameter_is_suggested(
     client: httpx2.AsyncClient, method: str, path: str, name: str
 ) -> None:
     """The error about a misspelt parameter suggests the nearest known one."""
-    response = await client.request(method, path.format(name="m", snapshot="s"), params={name[:-1]: "1"})
+    response = await client.request(method, path.format(name="m", snapshot="s", shadow="s"), params={name[:-1]: "1"})
     assert f'did you mean "{name}"?' in problem_of(response, 400, "unknown-parameter", name[:-1])["detail"]
 
 
 @pytest.mark.parametrize(("method", "path", "name"), NAMES)
 async def test_a_repeated_parameter_is_refused(client: httpx2.AsyncClient, method: str, path: str, name: str) -> None:
     """A repeated parameter gets 400, even with equal values."""
-    response = await client.request(method, f"{path.format(name='m', snapshot='s')}?{name}=1&{name}=1")
+    response = await client.request(method, f"{path.format(name='m', snapshot='s', shadow='s')}?{name}=1&{name}=1")
     problem_of(response, 400, "repeated-parameter", name)
 
 

@@ -122,7 +122,7 @@ async def test_the_examples_work(client: httpx2.AsyncClient) -> None:
     story = ["create_model", "predict", "feedback", "explain", "predict_batch", "feedback_batch", "get_model"]
     story.append("delete_model")
     for operation in (named[each] for each in story):
-        path = operation.path.format(name="tickets", snapshot="kept")
+        path = operation.path.format(name="tickets", snapshot="kept", shadow="rival")
         content = example(operation, "For example")
         headers = {"Content-Type": "application/json"} if content else {}
         response = await client.request(operation.method, path, content=content, headers=headers)

@@ -10,6 +10,7 @@ from service.store.damage import Damage
 from service.store.import_store import ImportPart
 from service.store.kept_store import KeptNote
 from service.store.redis.redis_store import RedisStore
+from service.store.shadow_store import StoredShadow
 from service.store.stored_models import ModelKey
 from tests.service.store.samples import NOW, STRICT, WINDOW, id_of, sample_predictions
 
@@ -17,6 +18,7 @@ KEY = ModelKey("forest", "first")
 
 
 COPY = ModelCopy("{}", ('{"at":1}',), "", Snapshot(3, b"state", change_count=1), Counts(1))
+SHADOW = StoredShadow("rival", "s1", 1, "{}", 0, 0, None)
 GIVEN = Feedback(id_of("open"), True, None)
 
 
@@ -35,6 +37,12 @@ WRITES: dict[str, Callable[[Store], Coroutine[Any, Any, Any]]] = {
     "import_rounds": lambda store: store.import_rounds(KEY, ImportPart("file", 0, 0, [], 0), NOW),
     "keep_snapshot": lambda store: store.keep_snapshot(KEY, KeptNote("mine", 1, 0, NOW), Snapshot(1, b"state")),
     "create_copy": lambda store: store.create_copy(ModelKey("copy", "first"), COPY, NOW),
+    "put_shadow": lambda store: store.put_shadow(KEY, "rival", "s1", "{}"),
+    "save_shadow": lambda store: store.save_shadow(KEY, SHADOW, Snapshot(1, b"state")),
+    "restart_shadow": lambda store: store.restart_shadow(KEY, SHADOW),
+    "hold_rounds": lambda store: store.hold_rounds(KEY, 1, 1),
+    "watch_shadows": lambda store: store.watch_shadows([KEY]),
+    "put_off_shadows": lambda store: store.put_off_shadows(KEY, 0.0, 1.0),
     "keep_summary": lambda store: store.keep_summary(KEY, "{}"),
 }
 
@@ -51,6 +59,9 @@ READS: dict[str, Callable[[Store], Coroutine[Any, Any, Any]]] = {
     "read_imports": lambda store: store.read_imports(KEY),
     "list_kept": lambda store: store.list_kept(KEY),
     "load_kept": lambda store: store.load_kept(KEY, "mine"),
+    "read_shadows": lambda store: store.read_shadows(KEY),
+    "load_shadow": lambda store: store.load_shadow(KEY, SHADOW),
+    "read_comparison": lambda store: store.read_comparison(KEY, SHADOW),
     "list_model": lambda store: store.list_model("forest"),
 }
 
@@ -58,6 +69,9 @@ READS: dict[str, Callable[[Store], Coroutine[Any, Any, Any]]] = {
 OTHERS: dict[str, Callable[[Store], Coroutine[Any, Any, Any]]] = {
     "delete_model": lambda store: store.delete_model("forest"),
     "drop_kept": lambda store: store.drop_kept(KEY, "mine", 0, 0),
+    "drop_shadow": lambda store: store.drop_shadow(KEY, "rival"),
+    "claim_shadows": lambda store: store.claim_shadows(0.0, 8, 2.0),
+    "unwatch_shadows": lambda store: store.unwatch_shadows(KEY),
     "claim_due": lambda store: store.claim_due(0.0, 8, 2.0),
     "close_expired": lambda store: store.close_expired(KEY, 0.0, 8),
     "check": lambda store: store.check(),

@@ -1,0 +1,131 @@
+"""Promotion: a change in the log after which a model continues with the learner and the state of a shadow."""
+
+import json
+from collections.abc import Collection
+
+from service.catalogue.catalogue import Catalogue, Described
+from service.catalogue.changing import changed_model, check_count, stale, version_of
+from service.environment import Environment
+from service.errors import ShadowNotFoundError, StoreUnavailableError, TooManySnapshotsError
+from service.lifecycle.sessions import stored_under
+from service.models.changes import Change, FromSnapshot, Promotion, read_change
+from service.models.learner_choice import hyperparameters
+from service.models.model import Limits, Model, reading_cost, stored_model
+from service.models.model_summary import summary_of
+from service.shadows.definition import read_definition
+from service.shadows.shadow_replica import ShadowReplica
+from service.store.base import Snapshot
+from service.store.kept_store import MOST_KEPT, Keeping, KeptNote
+from service.store.shadow_store import StoredShadow
+from service.store.stored_models import StoredModel
+from service.wording.values import quoted
+
+_ATTEMPTS = 20
+
+
+class Promoting:
+    """Promotes shadows.
+
+    Args:
+        environment: provides the store, worker threads, clock and ids.
+        limits: limits for models.
+        catalogue: describes the changed model.
+    """
+
+    def __init__(self, environment: Environment, limits: Limits, catalogue: Catalogue) -> None:
+        self._store = environment.store
+        self._compute = environment.compute
+        self._now = environment.now
+        self._new_id = environment.new_id
+        self._limits = limits
+        self._catalogue = catalogue
+
+    async def promote(self, name: str, shadow: str, versions: Collection[str], by: str | None) -> Described:
+        """Let a model continue with the learner and the state of a shadow, which ends; return its description.
+
+        The state is that after every round before the change, while feedback goes on. The snapshot from which it is
+        folded stays among the kept ones.
+
+        Args:
+            name: the model.
+            shadow: the name of the shadow.
+            versions: the versions of the definition that the caller allows to change; `*` allows any.
+            by: the id of the API key.
+
+        Raises:
+            ModelNotFoundError: if the model does not exist.
+            ShadowNotFoundError: if it has no such shadow.
+            PreconditionFailedError: if the definition has another version, unless the same change led to it.
+            InvalidInputError: if the policies of the model exclude the learner.
+            TooManyChangesError: if the model cannot have another change.
+            TooManySnapshotsError: if the model cannot keep another snapshot.
+            StoreError: if the model cannot be read, or the store fails.
+        """
+        for _ in range(_ATTEMPTS if "*" in versions else 1):
+            stored = await stored_under(self._store, name)
+            if await self._promote(stored, shadow, versions, by):
+                return await self._catalogue.get(name)
+        raise stale(stored.key, len(stored.history) + 1)
+
+    async def _promote(self, stored: StoredModel, name: str, versions: Collection[str], by: str | None) -> bool:
+        """Make the change. Return False if another one came first."""
+        count = len(stored.history)
+        found = [each for each in await self._store.read_shadows(stored.key) if each.name == name]
+        if _is_repeated(stored, name, by) and (version_of(stored.key, count - 1) in versions or not found):
+            await self._store.drop_shadow(stored.key, name)  # the first call may have ended before
+            return True
+        if not {"*", version_of(stored.key, count)} & set(versions):
+            raise stale(stored.key, count)
+        if not found:
+            raise ShadowNotFoundError(f"the model has no shadow {quoted(name)}", "shadow")
+        check_count(count)
+        cost = reading_cost(stored)
+        model = await self._compute.run_costly(cost, stored.key.name, stored_model, stored)
+        change = self._change(model, found[0], by)
+        changed = await self._compute.run_costly(
+            cost, stored.key.name, changed_model, model, change, self._limits
+        )  # before anything is written
+        if not await self._keep(model, found[0], change, by):
+            return False
+        summary = summary_of(changed, stored.definition).model_dump_json(exclude_defaults=True)
+        done = await self._store.change_model(stored.key, count, change.encode(), summary, changed.stored_policies)
+        if done:
+            await self._store.drop_shadow(stored.key, name)
+        return done
+
+    def _change(self, model: Model, shadow: StoredShadow, by: str | None) -> Change:
+        learner, state = read_definition(shadow).learner, FromSnapshot(snapshot=self._new_id(), then_folds=True)
+        promotion = Promotion(shadow=shadow.name, replaces=hyperparameters(model.learner))
+        return Change(state=state, learner=learner, promotion=promotion, at=self._now(), by=by)
+
+    async def _keep(self, model: Model, shadow: StoredShadow, change: Change, by: str | None) -> bool:
+        """Keep a snapshot of the shadow, and the rounds after it; return False if the model has another change."""
+        if not isinstance(change.state, FromSnapshot):
+            raise TypeError("a promotion continues from a snapshot")
+        for _ in range(_ATTEMPTS):
+            replica = ShadowReplica(model, self._store, self._compute, shadow)
+            await replica.advance(lambda: True)
+            snapshot = await replica.current()
+            if snapshot.change_count != model.change_count:
+                return False
+            await self._store.hold_rounds(model.key, snapshot.round_count, model.change_count + 1)
+            note = self._note(change, change.state.snapshot, snapshot, by)
+            kept = await self._store.keep_snapshot(model.key, note, snapshot)
+            if kept in (Keeping.DONE, Keeping.THERE):
+                return True
+            if kept is Keeping.FULL:
+                detail = f"the model has {MOST_KEPT} snapshots, the most that it may have; delete one"
+                raise TooManySnapshotsError(detail)
+        raise StoreUnavailableError(f"the log of model {quoted(model.name)} changes too fast; try again")
+
+    def _note(self, change: Change, id_: str, snapshot: Snapshot, by: str | None) -> KeptNote:
+        shadow = "" if change.promotion is None else change.promotion.shadow
+        seen, text = (snapshot.round_count, snapshot.change_count), f"the shadow {shadow}, when it was promoted"
+        learner = json.dumps(change.learner, separators=(",", ":"))
+        return KeptNote(id_, *seen, self._now(), by, text, len(snapshot.state), learner)
+
+
+def _is_repeated(stored: StoredModel, shadow: str, by: str | None) -> bool:
+    """Check whether the last change of a model is the promotion of a shadow, by the same key."""
+    last = read_change(stored.history[-1]) if stored.history else None
+    return last is not None and last.promotion is not None and (last.promotion.shadow, last.by) == (shadow, by)

@@ -1,0 +1,77 @@
+"""The state of a promoted shadow: a kept snapshot, and the rounds of the log between it and the change."""
+
+from typing import Any
+
+from learners.base import InvalidStateError
+from service.compute import FIRST_CALL, Compute
+from service.errors import StoreCorruptError
+from service.models.changes import FromSnapshot
+from service.models.learner_choice import hyperparameters
+from service.models.model import Model
+from service.replicas.folding.other_learner import OtherLearnerFold
+from service.replicas.reading import Run
+from service.replicas.snapshot_state import read_state
+from service.schemas.models import LearnerChoice
+from service.store.base import ChangeEntry, Snapshot, Store, Tail
+from service.store.damage import DamagedSnapshotError
+
+
+def is_promotion(model: Model) -> bool:
+    """Check whether the last change of a model continues from a kept snapshot and the rounds that follow it."""
+    return isinstance(model.new_state, FromSnapshot) and model.new_state.then_folds
+
+
+class KeptFold(OtherLearnerFold):
+    """A fold that starts from a kept snapshot. The log keeps the rounds after it until a snapshot has the change.
+
+    Args:
+        model: the model after the change; see `is_promotion`.
+        store: holds the snapshot and the log.
+        compute: runs long computations.
+    """
+
+    def __init__(self, model: Model, store: Store, compute: Compute) -> None:
+        super().__init__(model, LearnerChoice(**hyperparameters(model.learner)), store, compute)
+        self._id = model.new_state.snapshot if isinstance(model.new_state, FromSnapshot) else ""
+
+    async def state_at(self, change: ChangeEntry) -> Any:
+        """Return the state after every round and change before a change.
+
+        Raises:
+            ModelNotFoundError: if this incarnation of the model is gone.
+            NewerVersionError: if a newer version wrote the snapshot or part of the log.
+            StoreCorruptError: if the snapshot is damaged or missing, or the log lacks rounds after it.
+        """
+        await self._load()
+        while (self.round_count, self.change_count) != (change.round_count, change.change_count - 1):
+            await self._take(_before(await self._read_tail(), change))
+        return self.state
+
+    async def _load(self) -> None:
+        if self.state is not None:
+            raise StoreCorruptError(f"the log of model {self.model.name!r} lacks rounds after snapshot {self._id!r}")
+        try:
+            await self._start_from(await self._store.load_kept(self.model.key, self._id))
+        except (InvalidStateError, DamagedSnapshotError) as error:
+            detail = f"the kept snapshot {self._id!r} of model {self.model.name!r} cannot be read: {error}"
+            raise StoreCorruptError(detail) from error
+
+    async def _start_from(self, snapshot: Snapshot | None) -> None:
+        self._loads += 1
+        if snapshot is None or self._loads > 1:
+            raise InvalidStateError("it is missing, or of another log")
+        self._use(await self._model_after(snapshot.change_count))
+        state = await self._run(FIRST_CALL, read_state, self.model.learner, snapshot.state)
+        await self._quarantine.refresh(0)
+        self.round_count, self.change_count = snapshot.round_count, snapshot.change_count
+        self._keep(state)
+
+    def _note_folded(self, run: Run, start: int, n: int, /) -> None:
+        """Do nothing: the rounds were compared before the promotion."""
+
+
+def _before(tail: Tail, change: ChangeEntry) -> Tail:
+    """Return the part of a tail before a change."""
+    entries = [entry for entry in tail.entries if entry.last_round <= change.round_count]
+    changes = [each for each in tail.changes if each.change_count < change.change_count]
+    return Tail(change.round_count, entries, tail.damage, change.change_count - 1, changes)

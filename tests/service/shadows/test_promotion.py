@@ -1,0 +1,140 @@
+"""The laws of a promotion: every worker continues with the shadow's state after every round before the change."""
+
+import asyncio
+import json
+from typing import Any
+
+import httpx2
+import pytest
+
+from service.models.model import Model, stored_model
+from service.replicas.replica import Replica
+from service.store.redis.redis_store import RedisStore
+from tests.service.sample_models import COMPUTE, bits, definition, one_by_one, some_contexts, whole_log
+from tests.service.workers import Clock, worker
+
+ANY = {"If-Match": "*"}
+
+
+async def _play(client: httpx2.AsyncClient, name: str, n: int, seed: int) -> None:
+    """Predict and judge n contexts one after another."""
+    for i, context in enumerate(some_contexts(seed, n)):
+        answer = await client.post("/predict", json={"model": name, "context": context})
+        assert answer.status_code == 200, answer.text
+        id_, right = answer.json()["prediction_id"], answer.json()["label"] == "red" or i % 3 == 0
+        assert (await client.post("/feedback", json={"prediction_id": id_, "correct": right})).status_code == 200
+
+
+async def _model(store: RedisStore, name: str) -> Model:
+    stored = await store.get_model(name)
+    assert stored is not None
+    return stored_model(stored)
+
+
+async def _true_state(store: RedisStore, name: str) -> Any:
+    """Return the state after a promotion by a plain fold of an untrimmed log with the promoted learner."""
+    model, tail = await _model(store, name), await store.read_tail((await _model(store, name)).key, 0, 10**6)
+    (change,) = tail.changes
+    learner = model.learner
+    state = learner.init()
+    for number, record in enumerate(one_by_one(tail.entries), 1):
+        rows = model.format.rows([record])
+        rounds = model.rounds_of(rows)
+        made_before = rows.table["changes_seen"][0] < change.change_count
+        if number <= change.round_count or made_before:
+            rounds = rounds._replace(evidence=learner.decide(state, rounds.contexts, rounds.eligible).evidence)
+        state = learner.fold(state, rounds)
+    return state
+
+
+@pytest.mark.parametrize("shadow", ["squarecb", "gaptron"])
+async def test_promotion_under_traffic(store: RedisStore, store_url: str, name: str, shadow: str) -> None:
+    """Two workers serve while one promotes; no round is lost, and both reach the state of the plain fold."""
+    clock = Clock()
+    async with worker(store_url, clock, 1) as one, worker(store_url, clock, 2) as two:
+        assert (await one.post("/models", json=definition(name))).status_code == 201
+        put = await one.put(f"/models/{name}/shadows/rival", json={"learner": shadow})
+        assert put.status_code == 200, put.text
+        await _play(one, name, 30, 3)
+        open_one = (await two.post("/predict", json={"model": name, "context": [1.0, 0.0, 0.0]})).json()
+        promote = one.post(f"/models/{name}/promote", json={"shadow": "rival"}, headers=ANY)
+        _, _, promoted = await asyncio.gather(_play(one, name, 25, 4), _play(two, name, 25, 5), promote)
+        assert promoted.status_code == 200, promoted.text
+        late = {"prediction_id": open_one["prediction_id"], "correct": True}
+        assert (await two.post("/feedback", json=late)).status_code == 200
+        await asyncio.gather(_play(one, name, 5, 6), _play(two, name, 5, 7))
+        model = (await two.get(f"/models/{name}")).json()
+        assert (await one.get(f"/models/{name}/shadows")).json() == {"shadows": []}
+    assert model["rounds_seen"] == 91
+    assert model["learner"]["algorithm"] == shadow
+    note = model["changes"]["latest"][0]
+    assert (note["kind"], note["shadow"], note["replaced"]["algorithm"]) == ("promote", "rival", "soba-diagonal")
+    replica = Replica(await _model(store, name), store, COMPUTE)
+    await replica.catch_up()
+    assert bits(replica.state) == bits(await _true_state(store, name))
+    await replica.snapshot()
+    again = Replica(await _model(store, name), store, COMPUTE)
+    await again.catch_up()
+    assert (bits(again.state), again.snapshot_rounds) == (bits(replica.state), 91)
+
+
+async def test_a_promotion_survives_trimming_before_its_change(store: RedisStore, store_url: str, name: str) -> None:
+    """Until a snapshot has the change, the log keeps the rounds that the change folds again."""
+    async with worker(store_url) as client:
+        await client.post("/models", json=definition(name, retain_rounds=0))
+        await client.put(f"/models/{name}/shadows/rival", json={"learner": "squarecb"})
+        await _play(client, name, 20, 3)
+        before = await _model(store, name)
+        lagging = Replica(before, store, COMPUTE)
+        await lagging.catch_up()
+        await store.hold_rounds(before.key, 20, 1)
+        await store.drop_shadow(before.key, "rival")
+        await _play(client, name, 300, 4)
+        await lagging.catch_up()
+        await lagging.snapshot()
+        first = (await whole_log(store, before.key))[0].last_round
+        assert first <= 20
+
+
+async def test_requests_that_promote_nothing(store_url: str, name: str) -> None:
+    """An unknown shadow, a missing or stale If-Match, and a repeated promotion."""
+    async with worker(store_url) as client:
+        await client.post("/models", json=definition(name))
+        path = f"/models/{name}/promote"
+        wrong = await client.post(path, json={"shadow": "rival"}, headers=ANY)
+        assert (wrong.status_code, wrong.json()["type"].rpartition(":")[2]) == (404, "shadow-not-found")
+        assert (await client.post(path, json={"shadow": "rival"})).status_code == 428
+        await client.put(f"/models/{name}/shadows/rival", json={"learner": "squarecb"})
+        stale = await client.post(path, json={"shadow": "rival"}, headers={"If-Match": '"other.0"'})
+        assert stale.status_code == 412
+        etag = (await client.get(f"/models/{name}")).headers["ETag"]
+        first = await client.post(path, json={"shadow": "rival"}, headers={"If-Match": etag})
+        assert first.status_code == 200, first.text
+        again = await client.post(path, json={"shadow": "rival"}, headers={"If-Match": etag})
+        assert (again.status_code, json.loads(again.text)) == (200, first.json())
+        assert first.json()["changes"]["count"] == 1
+        await _play(client, name, 10, 5)
+
+
+async def test_rollback_across_a_promotion(store: RedisStore, store_url: str, name: str) -> None:
+    """A snapshot that was kept before the promotion brings back the learner of that time, and its state."""
+    async with worker(store_url) as client:
+        await client.post("/models", json=definition(name))
+        await client.put(f"/models/{name}/shadows/rival", json={"learner": "squarecb"})
+        await _play(client, name, 20, 3)
+        old = Replica(await _model(store, name), store, COMPUTE)
+        await old.catch_up()
+        kept = await client.post(f"/models/{name}/snapshots", json={"id": "before"})
+        assert kept.status_code == 201
+        await client.post(f"/models/{name}/promote", json={"shadow": "rival"}, headers=ANY)
+        await _play(client, name, 10, 4)
+        back = await client.post(f"/models/{name}/rollback", json={"snapshot": "before"}, headers=ANY)
+        assert back.status_code == 200, back.text
+        assert back.json()["learner"]["algorithm"] == "soba-diagonal"
+        now = Replica(await _model(store, name), store, COMPUTE)
+        await now.catch_up()
+        assert bits(now.state) == bits(old.state)
+        of_shadow = back.json()["changes"]["latest"][1]["snapshot"]
+        forth = await client.post(f"/models/{name}/rollback", json={"snapshot": of_shadow}, headers=ANY)
+        assert (forth.status_code, forth.json()["learner"]["algorithm"]) == (200, "squarecb")
+        await _play(client, name, 10, 5)
