@@ -165,7 +165,7 @@ async def test_unknown_unread_and_foreign_statistics(client: httpx2.AsyncClient,
     assert (found["rounds"], found["reward"]["mean"], found["verdict"]["verdict"]) == (0, None, "exploring")
     stored = await store.get_model(name)
     assert stored is not None
-    for i, (content, status) in enumerate([(b"x", 500), (b'{"version":99}', 500)]):
+    for i, (content, status) in enumerate([(b"x", 500), (b'{"version":99}', 503)]):
         await store.publish_statistics(stored.key, PublishedStatistics(i + 1, content, 1, 0, 3))
         assert (await client.get(f"/models/{name}/statistics")).status_code == status
         page = (await client.get("/statistics", params={"cursor": name[:-1], "limit": 200})).json()
