@@ -24,7 +24,7 @@ def counted_model(stats: ModelStats) -> CountedModel:
     try:
         return CountedModel(stats, decode_statistics(stats.statistics) if stats.statistics else RoundStatistics())
     except ValueError as error:
-        raise StoreCorruptError(f"the statistics of model {stats.name!r} cannot be read: {error}") from error
+        raise StoreCorruptError(f"the published statistics of model {stats.name!r} cannot be read") from error
 
 
 def fold_lag(stats: ModelStats) -> int:

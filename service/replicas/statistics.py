@@ -163,7 +163,7 @@ class StatisticsAccumulator:
             labels: K, or None.
             active: (K,), which of them are not retired; None if all are.
         """
-        retired = () if active is None else tuple(np.flatnonzero(~active[:MOST_LABELS]).tolist())
+        retired = () if active is None else tuple(np.flatnonzero(active[:MOST_LABELS] == 0).tolist())
         if (self._counts.labels, self._counts.retired) != (labels, retired):
             self._counts = dataclasses.replace(self.counts(), labels=labels, retired=retired)
 

@@ -38,7 +38,8 @@ class Site(NamedTuple):
 
     def ask(self, path: str) -> Any:
         """Return the JSON of a path."""
-        return self.client().get(path).raise_for_status().json()
+        with self.client() as client:
+            return client.get(path).raise_for_status().json()
 
     def client(self) -> httpx2.Client:
         """Return a client with the key."""

@@ -225,6 +225,15 @@ CHAPTERS: dict[str, list[Exchange]] = {
             {"model": "held", "items": [{"prediction_id": "h2", "baseline": "b"}, {"prediction_id": "h3"}]},
         ),
     ],
+    "Statistics": [
+        Exchange(
+            "What the rounds say; docs/dashboard.md explains each number:",
+            "/models/offers/statistics",
+            method="GET",
+            fields=["model", "rounds", "predictions", "expired", "labels_note"],
+        ),
+        Exchange("All models at a glance, in pages:", "/statistics?limit=3", method="GET", fields=["next_cursor"]),
+    ],
 }
 
 

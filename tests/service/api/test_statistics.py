@@ -1,0 +1,173 @@
+"""The laws of `GET /models/{name}/statistics` and `GET /statistics`: they agree with the log."""
+
+import json
+from typing import Any
+
+import httpx2
+import numpy as np
+import pytest
+
+from service.models.model import stored_model
+from service.replicas.publishing import StatisticsPublisher
+from service.replicas.replica import Replica
+from service.store.base import PublishedStatistics
+from service.store.redis.redis_store import RedisStore
+from tests.service.sample_models import COMPUTE, RANKING, definition, some_contexts
+from tests.service.workers import START
+
+ACTIONS = [{"id": "red", "features": {"size": 1}}, {"id": "blue", "features": {"size": 2}}]
+
+
+async def taught(client: httpx2.AsyncClient, body: dict[str, Any], n: int = 60, **request: Any) -> list[dict[str, Any]]:
+    """Create a model and play rounds; return its log."""
+    made = await client.post("/models", json=body)
+    assert made.status_code == 201, made.text
+    name, rng = body["name"], np.random.default_rng(3)
+    contexts: list[Any] = some_contexts(1, n) if "features" in body else [{}] * n
+    items = [{"context": context, **request} for context in contexts]
+    drawn = (await client.post("/predict/batch", json={"model": name, "items": items})).json()["predictions"]
+    given = [{"prediction_id": each["prediction_id"], "correct": bool(rng.random() < 0.4)} for each in drawn]
+    assert (await client.post("/feedback/batch", json={"feedback": given[: n - 5]})).status_code == 200
+    return [json.loads(line) for line in (await client.get(f"/models/{name}/rounds")).text.splitlines()]
+
+
+async def publish(store: RedisStore, name: str) -> None:
+    """Publish the statistics of a model, as a worker does every few seconds."""
+    stored = await store.get_model(name)
+    assert stored is not None
+    replica = Replica(stored_model(stored), store, COMPUTE)
+    await replica.catch_up()
+    await StatisticsPublisher(replica, store, lambda: START).publish_if_due(1)
+
+
+async def statistics(client: httpx2.AsyncClient, name: str) -> dict[str, Any]:
+    """Return the statistics of a model."""
+    answer = await client.get(f"/models/{name}/statistics")
+    assert answer.status_code == 200, answer.text
+    body: dict[str, Any] = answer.json()
+    return body
+
+
+async def test_every_number_agrees_with_the_log(client: httpx2.AsyncClient, store: RedisStore, name: str) -> None:
+    """Rounds, rewards, labels, propensities, the curve and the holdout are those of the log."""
+    body = {"name": name, "labels": ["a", "b", "c"], "holdout": {"fraction": 0.3, "policy": "uniform"}}
+    log = await taught(client, body, 200)
+    await publish(store, name)
+    found, ours = await statistics(client, name), [line for line in log if not line["holdout"]]
+    held = [line["reward"] for line in log if line["holdout"]]
+    assert (found["rounds"], found["predictions"], found["open_predictions"]) == (195, 200, 5)
+    assert (found["fold_lag"], found["since_round"], found["metric"]) == (0, 1, "accuracy")
+    assert found["reward"]["mean"] == pytest.approx(np.mean([line["reward"] for line in ours]))
+    assert (found["reward"]["rounds"], found["holdout"]["rounds"]) == (len(ours), len(held))
+    assert found["holdout"]["mean"] == pytest.approx(np.mean(held))
+    for row in found["labels"]:
+        rewards = [line["reward"] for line in ours if line["label"] == row["label"]]
+        assert (row["rounds"], row["share"]) == (len(rewards), pytest.approx(len(rewards) / len(ours)))
+        assert row["reward"]["mean"] == pytest.approx(np.mean(rewards))
+        assert row["value"] == row["reward"]  # without contexts
+    assert sum(point["rounds"] for point in found["curve"]["points"]) == len(ours)
+    assert found["curve"]["points"][-1]["cumulative"] == pytest.approx(found["reward"]["mean"])
+    assert found["exploration"]["mean_propensity"] == pytest.approx(np.mean([line["propensity"] for line in log]))
+    assert sum(found["propensities"]["counts"]) == sum(found["delays"]["counts"]) == len(log)
+
+
+async def test_an_equal_answer_is_304(client: httpx2.AsyncClient, store: RedisStore, name: str) -> None:
+    """The ETag changes with the content only; browsers may keep the answer, and must ask."""
+    await taught(client, {"name": name, "labels": ["a", "b"]})
+    await publish(store, name)
+    for path in (f"/models/{name}/statistics", f"/statistics?cursor={name[:-1]}&limit=1"):
+        first = await client.get(path)
+        tag = first.headers["etag"]
+        assert first.headers["cache-control"] == "no-cache"
+        for given in (tag, f'"other", {tag}', f"W/{tag}", "*"):
+            again = await client.get(path, headers={"If-None-Match": given})
+            assert (again.status_code, again.content, again.headers["etag"]) == (304, b"", tag)
+        assert (await client.get(path, headers={"If-None-Match": '"other"'})).status_code == 200
+    await client.post("/predict", json={"model": name})
+    assert (await client.get(f"/models/{name}/statistics", headers={"If-None-Match": tag})).status_code == 200
+
+
+async def test_weights_and_labels_follow_changes(client: httpx2.AsyncClient, store: RedisStore, name: str) -> None:
+    """With contexts, the value of a label is its SNIPS estimate; added and retired labels appear at once."""
+    log = await taught(client, definition(name, learner={"algorithm": "fastcb"}))
+    patch = {"labels": {"add": ["new"], "retire": ["green"]}}
+    changed = await client.patch(f"/models/{name}", json=patch, headers={"If-Match": "*"})
+    assert changed.status_code == 200, changed.text
+    await publish(store, name)
+    found = await statistics(client, name)
+    assert [(row["label"], row["retired"]) for row in found["labels"]][1:] == [
+        (label, label == "green") for label in changed.json()["labels"][1:]
+    ]
+    first = found["labels"][0]
+    weights = [(1 / line["propensity"], line["reward"]) for line in log if line["label"] == first["label"]]
+    assert first["value"]["mean"] == pytest.approx(sum(w * r for w, r in weights) / sum(w for w, _ in weights))
+    uniform = sum(line["reward"] / line["propensity"] for line in log) / sum(1 / line["propensity"] for line in log)
+    assert found["uniform"]["mean"] == pytest.approx(uniform)
+
+
+@pytest.mark.parametrize("kind", ["actions", "ranking", "many"])
+async def test_labels_that_are_not_counted_are_explained(
+    client: httpx2.AsyncClient, store: RedisStore, name: str, kind: str
+) -> None:
+    """Actions and rankings have no label counts; of many labels, the first 256 are counted individually."""
+    if kind == "actions":
+        body = {"name": name, "actions": {"features": {"kind": "named"}}}
+        await taught(client, body, 20, actions=ACTIONS)
+    elif kind == "ranking":
+        assert (await client.post("/models", json=definition(name, learner=RANKING))).status_code == 201
+    else:
+        await taught(client, {"name": name, "labels": [f"l{i}" for i in range(300)], "learner": "uniform"})
+    await publish(store, name)
+    found = await statistics(client, name)
+    assert (found["labels"] is None) == (kind != "many")
+    if kind == "many":
+        assert (len(found["labels"]), found["other_labels"]["labels"]) == (256, 44)
+        assert sum(row["rounds"] for row in found["labels"]) + found["other_labels"]["rounds"] == found["rounds"]
+    assert kind == "ranking" or "individually" in found["labels_note"]
+    assert found["verdict"]["verdict"] == "exploring"
+
+
+@pytest.mark.parametrize(
+    ("learner", "has_number"),
+    [
+        ({"algorithm": "gaptron", "learning_rate": "theorem", "radius": 1.0}, True),
+        ({"algorithm": "gaptron", "learning_rate": "theorem", "radius": 1.0, "information": "full"}, True),
+        ({"algorithm": "gaptron", "learning_rate": "theorem", "radius": 1.0, "exploration": 0.1}, True),
+        ({"algorithm": "gaptron"}, False),
+        ({"algorithm": "uniform"}, False),
+        ({"algorithm": "banditron"}, False),
+    ],
+    ids=str,
+)
+async def test_the_bound_is_a_number_or_says_why_not(
+    client: httpx2.AsyncClient, store: RedisStore, name: str, learner: dict[str, Any], has_number: bool
+) -> None:
+    """Gaptron with a radius has a number; for the others, the note says in words why there is none."""
+    body = definition(name, learner=learner)
+    if learner.get("information") == "full":
+        assert (await client.post("/models", json=body)).status_code == 201
+        drawn = (await client.post("/predict", json={"model": name, "context": [0.1, 0.2, 0.3]})).json()
+        given = {"prediction_id": drawn["prediction_id"], "true_label": body["labels"][0]}
+        assert (await client.post("/feedback", json=given)).status_code == 200
+    else:
+        await taught(client, body, 20)
+    await publish(store, name)
+    bound = (await statistics(client, name))["bound"]
+    assert (bound["mistakes"] is not None) == has_number
+    assert has_number or "number" in bound["note"] or "No theorem" in bound["note"]
+
+
+async def test_unknown_unread_and_foreign_statistics(client: httpx2.AsyncClient, store: RedisStore, name: str) -> None:
+    """No model: 404. No rounds: all unknown. Damaged or newer statistics: a problem, and an entry in lists."""
+    assert (await client.get(f"/models/{name}/statistics")).status_code == 404
+    await client.post("/models", json={"name": name, "labels": ["a", "b"]})
+    found = await statistics(client, name)
+    assert (found["rounds"], found["reward"]["mean"], found["verdict"]["verdict"]) == (0, None, "exploring")
+    stored = await store.get_model(name)
+    assert stored is not None
+    for i, (content, status) in enumerate([(b"x", 500), (b'{"version":99}', 503)]):
+        await store.publish_statistics(stored.key, PublishedStatistics(i + 1, content, 1, 0, 3))
+        assert (await client.get(f"/models/{name}/statistics")).status_code == status
+        page = (await client.get("/statistics", params={"cursor": name[:-1], "limit": 200})).json()
+        (listed,) = [each for each in page["models"] if each["name"] == name]
+        assert (listed["verdict"], listed["rounds"]) == (None, 0)
