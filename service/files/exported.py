@@ -60,7 +60,7 @@ class Export(NamedTuple):
         return _last_round(parts[-1], self.format) if parts else 0
 
     def _check_model(self) -> None:
-        note, about = self.output / "model.json", {"version": VERSION, "model": dict(self.model)}
+        note, about = self.output / "_model.json", {"version": VERSION, "model": dict(self.model)}
         if note.exists():
             try:
                 there = json.loads(note.read_text())["model"]

@@ -16,10 +16,10 @@ MOST_LINE_BYTES = 2**22
 
 _CHUNK = 2**20
 
-_OPENERS: tuple[tuple[bytes, Callable[[BinaryIO], object]], ...] = (
-    (b"\x1f\x8b", lambda file: gzip.GzipFile(fileobj=file)),
-    (b"\xfd7zXZ\x00", lzma.LZMAFile),
-    (b"BZh", bz2.BZ2File),
+_OPENERS: tuple[tuple[bytes, Callable[[Path], object]], ...] = (
+    (b"\x1f\x8b", gzip.open),
+    (b"\xfd7zXZ\x00", lzma.open),
+    (b"BZh", bz2.open),
 )
 """What opens a compressed file, by its first bytes."""
 
@@ -59,8 +59,7 @@ def open_bytes(path: Path) -> BinaryIO:
     """
     start = read_start(path)
     opener = next((opener for magic, opener in _OPENERS if start.startswith(magic)), None)
-    file = path.open("rb")
-    return file if opener is None else cast(BinaryIO, opener(file))
+    return path.open("rb") if opener is None else cast(BinaryIO, opener(path))
 
 
 def read_lines(path: Path) -> Iterator[tuple[int, str]]:

@@ -156,6 +156,6 @@ def _sentence(result: dict[str, Any]) -> str:
     if result.get("dry_run"):
         return f"{result['rounds']:,} rounds{skipped}; the first one is {json.dumps(result['first'])}"
     return (
-        f"{result['imported']:,} of {result['rounds']:,} rounds imported into {result['model']}{skipped}, "
-        f"{result['rounds_per_second']:,} rounds/s; source {result['source']}"
+        f"{result['imported']:,} rounds imported into {result['model']}{skipped}, {result['rounds_per_second']:,} "
+        f"rounds/s; {result['position']:,} of {result['rounds']:,} are there; source {result['source']}"
     )

@@ -1,0 +1,175 @@
+"""The laws of readers of files: what they yield, and clear errors for damaged files."""
+
+import gzip
+import json
+import lzma
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from service.files.columns import Chosen
+from service.files.errors import FileError
+from service.files.exported import Export, Lines
+from service.files.opening import open_reader, survey
+from service.files.rows import Shape
+
+DENSE = Shape("dense", 2, {"a": 0, "b": 1}, False)
+ACTIONS = Shape("named", 0, {}, True)
+DSJSON = {
+    "_label_cost": -1.0, "_label_probability": 0.5, "_label_Action": 2, "_labelIndex": 1, "EventId": "e",
+    "Timestamp": "2026-01-02T03:04:05.1234567Z", "a": [2, 1], "p": [0.5, 0.5],
+    "c": {
+        "user": {"age": 3}, "n": [0.5, 2], "_multi": [{"_tag": "x", "i": {"t": "p"}}, {"_tag": "y", "i": [{"t": "q"}]}],
+    },
+}  # fmt: skip
+CSV = "f,g,label,propensity,reward\n1,2,a,0.5,1\n3,4,b,0.25,0.5\n"
+
+
+def rounds(path: Path, shape: Shape | None, **options: Any) -> list[dict[str, Any]]:
+    """Return all rounds of a file."""
+    return [row.round for row in open_reader(path, None, Chosen(), **options).rows(shape)]
+
+
+def written(folder: Path, content: bytes | str, name: str = "file") -> Path:
+    """Write a file; return its path."""
+    path = folder / name
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return path
+
+
+def test_dsjson_is_read(tmp_path: Path) -> None:
+    """A line becomes the chosen action, its probability, and the negative cost as reward."""
+    lines = json.dumps(DSJSON) + "\n" + json.dumps({"EventId": "e", "c": {}}) + "\n"
+    path = written(tmp_path, lines)
+    reader = open_reader(path, None, Chosen())
+    (row,) = reader.rows(ACTIONS)
+    assert reader.skipped == 1
+    assert row.round == {
+        "propensity": 0.5, "correct": True, "at": "2026-01-02T03:04:05.123456Z", "label": "y",
+        "context": {"user": {"age": 3}, "n": {"0": 0.5, "1": 2}},
+        "actions": [{"id": "x", "features": {"i": {"t": "p"}}}, {"id": "y", "features": {"i": {"t": "q"}}}],
+    }  # fmt: skip
+    (fixed,) = rounds(path, Shape("named", 0, {"no": 0, "yes": 1}, False))
+    assert fixed["label"] == "yes"
+    named = DSJSON | {"c": {"_multi": [{"i": {"t": "p"}}, {"i": {"t": "q"}}]}}
+    (own,) = rounds(written(tmp_path, json.dumps(named)), ACTIONS, action_id="i.t")
+    assert own["label"] == "q"
+    (complement,) = rounds(written(tmp_path, json.dumps(DSJSON | {"_label_cost": 0.25})), ACTIONS, costs="complement")
+    assert complement["reward"] == 0.75
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress, lzma.compress], ids=["plain", "gzip", "xz"])
+def test_tables_are_read(tmp_path: Path, pack: Any) -> None:
+    """CSV with propensities is logged, and without is labelled; compressed files are read as they are."""
+    logged = rounds(written(tmp_path, pack(CSV.encode())), DENSE)
+    assert logged == [
+        {"context": [1.0, 2.0], "label": "a", "propensity": 0.5, "correct": True},
+        {"context": [3.0, 4.0], "label": "b", "propensity": 0.25, "reward": 0.5},
+    ]
+    labelled = written(tmp_path, pack(b"f,g,label\n1,x,a\n,y,b\n"))
+    assert rounds(labelled, Shape("named", 0, DENSE.labels, False)) == [
+        {"context": {"f": 1.0, "g": "x"}, "true_label": "a"},
+        {"context": {"g": "y"}, "true_label": "b"},
+    ]
+    assert survey(labelled, open_reader(labelled, None, Chosen())) == {
+        "labels": ["a", "b"],
+        "features": {"kind": "named"},
+    }
+
+
+LINE = json.dumps(DSJSON)
+BAD: dict[str, tuple[bytes, str]] = {
+    "empty": (b"", "is empty"),
+    "another format": (b"hello\nworld\n", "line 1: is neither"),
+    "binary": (b"\x89PNG\r\n\x1a\n\xff\xfe", "line 1: is not UTF-8"),
+    "gzip cut": (gzip.compress((CSV * 500).encode())[:-20], "damaged or cut short"),
+    "Parquet cut": (b"PAR1" + bytes(50), "is not Parquet, or damaged"),
+    "JSON cut": (f"{LINE}\n{LINE[:-20]}".encode(), "line 2: is not JSON"),
+    "a list": (b'{"EventId": "a", "c": {}}\n[1]\n', "line 2: is not dsjson"),
+    "not dsjson": (b'{"a": 1}\n', "line 1: is not dsjson"),
+    "propensity 0": (CSV.replace("0.25", "0").encode(), "line 3: propensity: got 0.0"),
+    "propensity above 1": (CSV.replace("0.25", "1.5").encode(), "line 3: propensity: got 1.5"),
+    "propensity NaN": (CSV.replace("0.25", "nan").encode(), "line 3: propensity: got nan"),
+    "infinite feature": (CSV.replace("3,4", "inf,4").encode(), "line 3: f: got inf"),
+    "feature text": (CSV.replace("3,4", "x,4").encode(), "line 3: f: got 'x'"),
+    "reward above 1": (CSV.replace(",0.5\n", ",7\n").encode(), "line 3: reward: means a reward of 7"),
+    "no reward": (CSV.replace(",0.5\n", ",\n").encode(), "line 3: has no outcome"),
+    "unknown label": (CSV.replace(",b,", ",z,").encode(), "line 3: label: got 'z'"),
+    "too few values": (f"{CSV}1,2\n".encode(), "line 4: has 2 values; the header has 5"),
+    "no label": (b"f,g\n1,2\n", "line 1: has no column 'label'"),
+    "twice": (b"f,f,label\n1,2,a\n", "line 1: the column 'f' occurs twice"),
+    "huge line": (b"label,f\n" + b"1" * (2**22 + 1), "line 2: has more than"),
+    "quotes": (b'label,f,g\n"a,1,2\n', "line 2: is not CSV"),
+    "null byte": (b"label,f,g\na,\0,1\n", "line 2: has a null byte"),
+    "dsjson cost": (json.dumps(DSJSON | {"_label_cost": 0.5}).encode(), "use --costs complement"),
+    "dsjson propensity": (json.dumps(DSJSON | {"_label_probability": 2}).encode(), "line 1: _label_probability"),
+    "dsjson action": (json.dumps(DSJSON | {"_label_Action": 3}).encode(), "line 1: _label_Action: got 3"),
+    "log of sets": (b'{"context": [], "labels": ["a"], "rounds_seen": 1}', "line 1: is a round with several labels"),
+}
+
+
+@pytest.mark.parametrize("what", BAD)
+def test_a_bad_file_is_refused_with_its_place(tmp_path: Path, what: str) -> None:
+    """The error names the file, the line and the reason."""
+    content, reason = BAD[what]
+    shape = ACTIONS if content.startswith(b"{") else DENSE
+    with pytest.raises(FileError) as refused:
+        rounds(written(tmp_path, content), shape)
+    assert str(refused.value).startswith(f"{tmp_path}/file: ")
+    assert reason in str(refused.value)
+
+
+def line(number: int, **fields: Any) -> dict[str, Any]:
+    """Return a line of a log."""
+    moment = "2026-01-02T03:04:05.000006Z"
+    return {
+        "round": number, "prediction_id": f"m:{number}", "label": "b", "labels": None, "propensity": 0.25,
+        "outcome": "feedback", "correct": None, "reward": 0.5, "true_label": None, "context": [1.0, 2.0],
+        "actions": None, "action_count": None, "eligible": None, "holdout": False, "rounds_seen": 0,
+        "predicted_at": moment, "feedback_at": moment, **fields,
+    }  # fmt: skip
+
+
+MODEL = {"name": "m", "created_at": "2026-01-01T00:00:00Z", "labels": ["a", "b"], "actions": None}
+
+
+@pytest.mark.parametrize("format_", ["parquet", "ndjson"])
+def test_an_export_is_read_back(tmp_path: Path, format_: str) -> None:
+    """What is written is read as the same rounds, the last round is known, and another model is refused."""
+    export = Export(tmp_path / "out", format_, MODEL)
+    assert export.begin() == 0
+    given = [line(1), line(2, reward=1.0, correct=True, true_label="b", eligible=["b", "a"], holdout=True)]
+    assert export.write(Lines(given, [[0.75, 0.25], None])).name == f"part-000000000001.{format_}"
+    assert export.begin() == 2
+    path = tmp_path / "out" if format_ == "parquet" else tmp_path / "out" / f"part-000000000001.{format_}"
+    first, second = rounds(path, DENSE)
+    moment = {"at": "2026-01-02T03:04:05.000006Z" if format_ == "ndjson" else "2026-01-02T03:04:05.000006+00:00"}
+    assert first == {"context": [1.0, 2.0], "label": "b", "propensity": 0.25, "reward": 0.5, **moment}
+    assert second == {
+        "context": [1.0, 2.0], "label": "b", "propensity": 0.25, "true_label": "b", "eligible": ["b", "a"],
+        "holdout": True, **moment,
+    }  # fmt: skip
+    with pytest.raises(FileError, match="parts of another model"):
+        Export(tmp_path / "out", format_, MODEL | {"created_at": "2026-01-03T00:00:00Z"}).begin()
+
+
+def test_parquet_is_cut(tmp_path: Path) -> None:
+    """A Parquet file that lacks its end is refused, both as an input and as a part to continue after."""
+    export = Export(tmp_path / "out", "parquet", MODEL)
+    export.begin()
+    part = export.write(Lines([line(1)], [None]))
+    part.write_bytes(part.read_bytes()[:-9])
+    with pytest.raises(FileError, match="damaged"):
+        rounds(part, DENSE)
+    with pytest.raises(FileError, match="delete it"):
+        export.begin()
+
+
+def test_dsjson_of_chosen_actions_is_refused(tmp_path: Path) -> None:
+    """Without the other actions, a log with actions is no dsjson."""
+    export = Export(tmp_path / "out", "dsjson", MODEL | {"labels": [], "actions": {}})
+    export.begin()
+    chosen = line(1, actions=[{"id": "b", "features": {}, "probability": None}], action_count=2)
+    with pytest.raises(FileError, match="round 1: has only the chosen action"):
+        export.write(Lines([chosen], [None]))
