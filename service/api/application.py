@@ -10,14 +10,14 @@ from service import __version__
 from service.access.access_control import AccessControl
 from service.api.middleware.access import Access
 from service.api.middleware.access_description import describe_access
-from service.api.middleware.cors import Cors
 from service.api.middleware.body_limit import BodyLimit, MostBytes, Pace
+from service.api.middleware.cors import Cors
 from service.api.middleware.in_flight import InFlight
 from service.api.middleware.key_syntax import KeySyntax
 from service.api.middleware.observer import Observer
 from service.api.resources import (
-    dashboard,
     copies,
+    dashboard,
     docs,
     evaluation,
     explanations,
