@@ -15,7 +15,7 @@ def _start_unless_warm_up(thread: threading.Thread) -> None:
 
 
 if __name__ in ("__main__", "__mp_main__"):  # the second in one of several workers
-    threading.Thread.start = _start_unless_warm_up  # type: ignore[method-assign]
+    threading.Thread.start = _start_unless_warm_up  # type: ignore[method-assign, assignment]
 
 if __name__ == "__main__":
     from service.commands.main import main

@@ -12,7 +12,7 @@ from learners.registry import ALL_LEARNERS
 from tests.service.contexts.test_as_sent import post
 
 LABELS = ["a", "b", "c"]
-BATCH = 50
+BATCH = 20
 
 
 async def play(

@@ -241,7 +241,7 @@ class TwoWorkers:
         pytest.param(
             seed, choice, id=f"{seed}-{choice['algorithm']}", marks=[] if seed == quick else [pytest.mark.slow]
         )
-        for quick, choice in enumerate([SOBA_DIAGONAL, GAPTRON])
+        for quick, choice in enumerate[dict[str, Any]]([SOBA_DIAGONAL, GAPTRON])
         for seed in range(20)
     ],
 )
