@@ -110,7 +110,8 @@ ROOMS: dict[str, str] = {
     # the top
     "service.settings": "service.wording service.store.connections",
     "service.app": (
-        "learners.registry service.processes service.draining service.compute service.store service.store.redis "
+        "learners.evaluation.off_policy learners.registry service.processes service.draining service.compute "
+        "service.store service.store.redis "
         "service.environment service.access service.models service.rounds service.visits service.catalogue "
         "service.observability service.api service.api.middleware service.settings"
     ),
