@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 
 from fastapi import FastAPI
 
+from learners.evaluation.off_policy import sums
 from learners.registry import warm_up
 from service.access.access_control import access_control
 from service.api.application import Guard, RequestLimits, UseCases, build_application
@@ -138,6 +139,7 @@ async def _running(
 def _warm_up() -> None:
     """Load the kernels once per process: tests run hundreds of workers in one."""
     warm_up()
+    sums.warm_up()
     gc.freeze()  # kernels last as long as the process
 
 

@@ -77,7 +77,7 @@ class LatestRounds:
         limit = min(most, _most_rounds(model))
         pages = await self._read(model, max(0, stored.round_count - limit), stored.round_count)
         cost = _COST_PER_DRAW * _REPLICATES * sum(page.rounds.n for page in pages)
-        return await self._compute.run_costly(cost, name, _evaluated, model, pages, limit < most)
+        return await self._compute.run_costly(cost, name, _values, model, pages, limit < most)
 
     async def _read(self, model: Model, after: int, last: int) -> list[_Page]:
         """Return the readable rounds after one, up to another, in pages."""
@@ -128,7 +128,7 @@ def _page(model: Model, rows: LogRows, among: BoolArray) -> _Page:
     )
 
 
-def _evaluated(model: Model, pages: Sequence[_Page], is_limited: bool) -> EvaluationAnswer:
+def _values(model: Model, pages: Sequence[_Page], is_limited: bool) -> EvaluationAnswer:
     rounds = joined([page.rounds for page in pages])
     settings = Settings(_SEED, _REPLICATES, clip_for(rounds.n))
     served = ~rounds.holdout

@@ -14,7 +14,7 @@ class EstimateAnswer(Answer):
     """`ips`, `clipped_ips`, `snips`, `replay`, `direct` or `doubly_robust`: see docs/evaluation.md."""
     value: float
     low: Annotated[float | None, Field(examples=[0.71])] = None
-    """The lower end of the bootstrap interval; null if the log is too small for one."""
+    """The lower end of the bootstrap interval; null if the log is too small for one, and for `direct`."""
     high: Annotated[float | None, Field(examples=[0.75])] = None
 
 

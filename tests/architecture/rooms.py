@@ -138,10 +138,10 @@ ROOMS: dict[str, str] = {
     # the top
     "service.settings": "service.wording service.store.connections",
     "service.app": (
-        "learners.registry service.processes service.draining service.compute service.store service.store.redis "
-        "service.environment service.access service.models service.rounds service.imports service.visits "
-        "service.catalogue service.insight service.lifecycle service.observability service.api service.api.middleware "
-        "service.settings"
+        "learners.evaluation.off_policy learners.registry service.processes service.draining service.compute "
+        "service.store service.store.redis service.environment service.access service.models service.rounds "
+        "service.imports service.visits service.catalogue service.insight service.lifecycle service.observability "
+        "service.api service.api.middleware service.settings"
     ),
     "service.files": "",
     "service.refolding": f"service.errors service.schemas service.contexts {_STORE} learners.base service.models",

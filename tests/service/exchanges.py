@@ -218,6 +218,13 @@ CHAPTERS: dict[str, list[Exchange]] = {
         ),
         _predict("The request has this choice:", "held", "h1", baseline="a"),
     ],
+    "Evaluation": [
+        Exchange(
+            "What other policies would have got, on the latest rounds; this log is too short:",
+            "/models/offers/evaluation",
+            method="GET",
+        ),
+    ],
     "Batches": [
         Exchange(
             "Items are predictions with their own fields; each gets an answer or a problem:",

@@ -38,7 +38,7 @@ class Estimate(NamedTuple):
 
     estimator: str
     value: float | None  # None if the log has no round for it
-    interval: Interval | None  # of the bootstrap
+    interval: Interval | None  # of the bootstrap; None for the direct method
 
 
 class Evaluation(NamedTuple):
@@ -129,7 +129,9 @@ def _replay_level(sums: Sums) -> int:
 
 
 def _estimate(name: str, top: FloatArray, bottom: FloatArray, level: float) -> Estimate:
-    return _summary(name, _quotient(top, bottom), level)
+    found = _summary(name, _quotient(top, bottom), level)
+    # The replicates do not know how wrong the reward model is: their interval would miss the value nearly always.
+    return found._replace(interval=None) if name == "direct" else found
 
 
 def _quotient(top: FloatArray, bottom: FloatArray) -> FloatArray:
