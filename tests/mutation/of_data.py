@@ -49,7 +49,6 @@ DATA = (
         laws=("test_dsjson_is_read", "test_tables_are_read", "test_a_bad_file_is_refused_with_its_place"),
         errors=(
             (
-                "costs are rewards",
                 "DsjsonReader._outcome",
                 "outcome_of(-cost + 0.0",
                 "outcome_of(cost + 0.0",
