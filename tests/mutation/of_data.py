@@ -48,23 +48,8 @@ DATA = (
         concept="files",
         laws=("test_dsjson_is_read", "test_tables_are_read", "test_a_bad_file_is_refused_with_its_place"),
         errors=(
-            (
-                "DsjsonReader._outcome",
-                "outcome_of(-cost + 0.0",
-                "outcome_of(cost + 0.0",
-            ),
-            (
-                "actions are counted from 0",
-                "DsjsonReader._round",
-                "ids[chosen - 1]",
-                "ids[chosen - 2]",
-            ),
-            (
-                "a propensity of 0 is accepted",
-                "checked_propensity",
-                "0.0 < number <= 1.0",
-                "0.0 <= number <= 1.0",
-            ),
+            ("actions are counted from 0", "DsjsonReader._round", "ids[chosen - 1]", "ids[chosen - 2]"),
+            ("a propensity of 0 is accepted", "checked_propensity", "0.0 < number <= 1.0", "0.0 <= number <= 1.0"),
         ),
     ),
 )
