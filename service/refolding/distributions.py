@@ -22,7 +22,7 @@ from service.refolding.page import Page, page_of
 _TOLERANCE = 1e-9
 
 _STATE_EVERY, _MOST_STATES = 4096, 16
-"""Rounds between kept states, and their number: predictions may have waited for so many rounds."""
+"""Rounds between kept states, and their number: predictions may have waited for as many rounds as both together."""
 
 
 class Distributions:

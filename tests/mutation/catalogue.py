@@ -6,6 +6,7 @@ from tests.mutation.of_changes import CHANGES
 from tests.mutation.of_client import CLIENT
 from tests.mutation.of_contexts import CONTEXTS
 from tests.mutation.of_dashboard import DASHBOARD
+from tests.mutation.of_data import DATA
 from tests.mutation.of_eligible import ELIGIBLE
 from tests.mutation.of_evaluation import EVALUATION
 from tests.mutation.of_exploration import EXPLORATION
@@ -22,5 +23,5 @@ from tests.mutation.of_store import STORE
 
 _FIRST_ORDER = (*GAPTRON, *PERCEPTRONS, *REGRESSION, *FENCHEL_YOUNG, *OUTPUT_SPACES)
 _LEARNERS = (*EXPLORATION, *ELIGIBLE, *_FIRST_ORDER, *SECOND_ORDER, *NEWTON)
-_SERVICE = (*CONTEXTS, *ACTIONS, *SERVICE, *STORE, *CHANGES, *SHADOWS, *ACCESS, *CLIENT, *DASHBOARD, *EVALUATION)
+_SERVICE = (*CONTEXTS, *ACTIONS, *SERVICE, *STORE, *CHANGES, *SHADOWS, *ACCESS, *CLIENT, *DASHBOARD, *EVALUATION, *DATA)
 MUTATIONS = [mutation for errors in (*_LEARNERS, *_SERVICE) for mutation in errors.mutations()]

@@ -189,6 +189,36 @@ async def test_no_request_blocks_the_event_loop(store_url: str, callbacks: Callb
         assert held == []
 
 
+async def test_no_import_blocks_the_event_loop(store_url: str, callbacks: Callbacks) -> None:
+    """An import of nearly the largest size, logged, labelled or wrong at its end, yields every 50 ms."""
+    rows = np.random.default_rng(3).normal(size=(1000, 200)).tolist()
+    logged = [{"context": row, "label": "a", "propensity": 0.5, "correct": True} for row in rows]
+    labelled = [{"context": row, "true_label": "a"} for row in rows]
+    wrong = [*logged[:-1], {**logged[-1], "propensity": 2}]
+    named = [{"context": {"t": [f"{j} {i}" for i in range(300)]}, "true_label": "a"} for j in range(900)]
+    async with worker(store_url) as client:
+        await make_models(client)
+        held = []
+        for model, rounds, status in (
+            ("dense", logged, 200),
+            ("dense", labelled, 200),
+            ("dense", wrong, 422),
+            ("named", named, 200),
+        ):
+            longest = []
+            for attempt in range(TRIES):
+                body = json_body(source=f"s{status}-{attempt}-{id(rounds)}", offset=0, rounds=rounds)
+                await asyncio.sleep(0)
+                callbacks.restart()
+                response = await send(client, "POST", f"/models/{model}/rounds", body)
+                assert response.status_code == status, response.text[:300]
+                longest.append((callbacks.longest, callbacks.what))
+                if callbacks.longest <= LONGEST:
+                    break
+            held += [(model, status, *min(longest))] if min(longest)[0] > LONGEST else []
+        assert held == []
+
+
 async def shortest_block(client: httpx2.AsyncClient, request: Large, callbacks: Callbacks) -> tuple[float, str]:
     """Return the longest callback of a request, in the best of several attempts."""
     holds = []

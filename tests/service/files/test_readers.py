@@ -83,7 +83,7 @@ BAD: dict[str, tuple[bytes, str]] = {
     "empty": (b"", "is empty"),
     "another format": (b"hello\nworld\n", "line 1: is neither"),
     "binary": (b"\x89PNG\r\n\x1a\n\xff\xfe", "line 1: is not UTF-8"),
-    "gzip cut": (gzip.compress((CSV * 500).encode())[:-20], "damaged or cut short"),
+    "gzip cut": (gzip.compress((CSV + CSV.split("\n", 1)[1] * 500).encode())[:-20], "damaged or cut short"),
     "Parquet cut": (b"PAR1" + bytes(50), "is not Parquet, or damaged"),
     "JSON cut": (f"{LINE}\n{LINE[:-20]}".encode(), "line 2: is not JSON"),
     "a list": (b'{"EventId": "a", "c": {}}\n[1]\n', "line 2: is not dsjson"),
