@@ -12,6 +12,7 @@ from tests.mutation.of_evaluation import EVALUATION
 from tests.mutation.of_exploration import EXPLORATION
 from tests.mutation.of_fenchel_young import FENCHEL_YOUNG
 from tests.mutation.of_gaptron import GAPTRON
+from tests.mutation.of_lifecycle import LIFECYCLE
 from tests.mutation.of_newton import NEWTON
 from tests.mutation.of_output_spaces import OUTPUT_SPACES
 from tests.mutation.of_perceptrons import PERCEPTRONS
@@ -23,5 +24,18 @@ from tests.mutation.of_store import STORE
 
 _FIRST_ORDER = (*GAPTRON, *PERCEPTRONS, *REGRESSION, *FENCHEL_YOUNG, *OUTPUT_SPACES)
 _LEARNERS = (*EXPLORATION, *ELIGIBLE, *_FIRST_ORDER, *SECOND_ORDER, *NEWTON)
-_SERVICE = (*CONTEXTS, *ACTIONS, *SERVICE, *STORE, *CHANGES, *SHADOWS, *ACCESS, *CLIENT, *DASHBOARD, *EVALUATION, *DATA)
+_SERVICE = (
+    *CONTEXTS,
+    *ACTIONS,
+    *SERVICE,
+    *STORE,
+    *CHANGES,
+    *SHADOWS,
+    *ACCESS,
+    *CLIENT,
+    *DASHBOARD,
+    *EVALUATION,
+    *DATA,
+    *LIFECYCLE,
+)
 MUTATIONS = [mutation for errors in (*_LEARNERS, *_SERVICE) for mutation in errors.mutations()]

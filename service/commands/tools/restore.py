@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from service.commands.options import EXIT_REFUSED, fail
+from service.commands.tools.refusal import refuse
 from service.commands.tools.remote import DEFAULT_URL, Key, RemoteError, Url, call, connect
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def restore(
         with connect(url, api_key) as client:
             done = [note.name for note in wanted if _restored(client, folder, note)]
     except (BackupError, RemoteError) as error:
-        fail(str(error), EXIT_REFUSED)
+        refuse(str(error))
     there = sorted({note.name for note in wanted} - set(done))
     skipped = f"; {len(there)} existed and stay as they are" if there else ""
     result = {"restored": done, "existing": there}

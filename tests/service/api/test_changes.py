@@ -32,7 +32,14 @@ async def test_a_policy_changes(api: Api, policy: str) -> None:
         assert model["changes"]["count"] == number
         note = model["changes"]["latest"][0]
         assert datetime.fromisoformat(note.pop("at")).timestamp() == START
-        others = {"kind": "policies", "by": None, "added": [], "retired": [], "snapshot": None, "model": None}
+        others: dict[str, Any] = {
+            "kind": "policies",
+            "by": None,
+            "added": [],
+            "retired": [],
+            "snapshot": None,
+            "model": None,
+        }
         assert note == {"number": number, "policies": {policy: value}} | others
         listed = body_of(await api.get("/models", cursor=api.name[:-1], limit=1000), 200)["models"]
         assert [item[policy] for item in listed if item["name"] == api.name] == [value]

@@ -21,6 +21,7 @@ TRIES = 5
 MANY = 100_000
 UNKNOWN = [f"unknown-{i}" for i in range(20)]
 BODY = 4 * 2**20 - 1000
+DEEP_FILE = (BODY - 8).to_bytes(8, "little") + b"[" * (BODY - 8)
 """Nearly the largest permitted body, in bytes."""
 
 
@@ -105,6 +106,12 @@ def requests() -> list[Large]:
         Large("not numbers", "POST", "/predict", start + ones.replace(b"1", b"NaN")[:BODY], 400),
         *named_requests(),
         Large("the log", "GET", "/models/dense/rounds?limit=10000", b"", 200),
+        Large("a snapshot", "POST", "/models/labels/snapshots", json_body(), 201),
+        Large("a rollback to nothing", "POST", "/models/labels/rollback", json_body(snapshot="none"), 428),
+        Large("a copy", "POST", "/models/labels/clone", json_body(name="copied"), 201),
+        Large("a file", "GET", "/models/labels/export", b"", 200),
+        Large("no file of a model", "POST", "/models/imported/import", ones, 422),
+        Large("a deep file", "POST", "/models/imported/import", DEEP_FILE, 422),
     ]
 
 

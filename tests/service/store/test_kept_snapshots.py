@@ -1,5 +1,7 @@
 """The laws of every store's kept snapshots."""
 
+from typing import Any
+
 import pytest
 
 from service.errors import ModelNotFoundError, NewerVersionError, SnapshotNotFoundError, StoreCorruptError
@@ -14,9 +16,14 @@ STATE = bytes(range(256)) * 10
 NOTE = KeptNote("mine", 2, 0, 5.0, "key", "before the sale", len(STATE))
 
 
-def snapshot(scenario_mark: bytes | None = None, **others: int) -> Snapshot:
+def snapshot(scenario_mark: bytes | None = None, **others: Any) -> Snapshot:
     """Return a snapshot of two rounds."""
     return Snapshot(2, STATE, scenario_mark, b"tally")._replace(**others)
+
+
+async def command(store: Any, *words: Any) -> Any:
+    """Send one command to a store."""
+    return await store.command(*words)
 
 
 async def test_a_kept_snapshot_is_read_as_it_was_kept(scenario: Scenario) -> None:
@@ -45,7 +52,7 @@ async def test_only_snapshots_of_this_log_are_kept(scenario: Scenario) -> None:
         await store.keep_snapshot(ModelKey(key.name, "other"), NOTE, snapshot())
     assert await store.load_kept(key, "mine") is None
     assert list(await store.list_kept(key)) == []
-    assert await store.command("KEYS", f"*{key.name}*coming*") == []
+    assert await command(store, "KEYS", f"*{key.name}*coming*") == []
 
 
 async def test_a_model_keeps_a_limited_number(scenario: Scenario) -> None:
@@ -70,9 +77,9 @@ async def test_a_snapshot_that_the_log_needs_stays(scenario: Scenario) -> None:
     assert await store.drop_kept(key, "mine", 0, 0) is Keeping.STALE
     assert await store.drop_kept(key, "mine", 1, 1) is Keeping.NEEDED
     await scenario.play(3)
-    await store.command("XTRIM", keys.log(*key), "MINID", "2-1")  # begins with the change
+    await command(store, "XTRIM", keys.log(*key), "MINID", "2-1")  # begins with the change
     assert await store.drop_kept(key, "mine", 1, 1) is Keeping.NEEDED
-    await store.command("XTRIM", keys.log(*key), "MINID", "3-0")
+    await command(store, "XTRIM", keys.log(*key), "MINID", "3-0")
     assert await store.drop_kept(key, "mine", 1, 1) is Keeping.DONE
     assert await store.load_kept(key, "mine") is None
 
@@ -92,7 +99,7 @@ async def test_a_deleted_model_leaves_no_snapshots(scenario: Scenario) -> None:
     for id_ in ("a", "b"):
         assert await store.keep_snapshot(key, NOTE._replace(id=id_), Snapshot(0, STATE)) is Keeping.DONE
     assert await store.delete_model(key.name)
-    assert await store.command("KEYS", f"*{{{key.name}}}*") == []
+    assert await command(store, "KEYS", f"*{{{key.name}}}*") == []
     assert list(await store.list_kept(key)) == []
 
 
@@ -107,6 +114,6 @@ async def test_a_deleted_model_leaves_no_snapshots(scenario: Scenario) -> None:
 )
 async def test_an_unreadable_note_is_reported(scenario: Scenario, text: str, error: type[Exception]) -> None:
     """Damage is corrupt, and a further field is of a newer version."""
-    await scenario.store.command("HSET", keys.kept(*scenario.key), "mine", text)
+    await command(scenario.store, "HSET", keys.kept(*scenario.key), "mine", text)
     with pytest.raises(error):
         await scenario.store.list_kept(scenario.key)

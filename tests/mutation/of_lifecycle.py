@@ -1,0 +1,45 @@
+"""Errors in kept snapshots, rollback, and copies of models."""
+
+from tests.mutation.mutation import Errors
+
+LIFECYCLE = (
+    Errors(
+        concept="kept snapshot",
+        home="keep_snapshot.lua",
+        laws=("tests/service/store/test_kept_snapshots.py",),
+        errors=(
+            ("a second snapshot replaces the first", "", "redis.call('HEXISTS', KEYS[3], ARGV[10]) == 1", "false"),
+            ("there is no limit", "", "redis.call('HLEN', KEYS[3]) >= tonumber(ARGV[12])", "false"),
+            ("another log's snapshot is kept", "", "return last and mark_of(last) == ARGV[5]", "return true"),
+            ("recorded damage is ignored", "", "(model[2] or '0') ~= ARGV[8]", "false"),
+        ),
+    ),
+    Errors(
+        concept="deletion of a kept snapshot",
+        home="drop_kept.lua",
+        laws=("test_a_snapshot_that_the_log_needs_stays",),
+        errors=(
+            ("a change that begins the log does not count", "", "made = made - 1", "made = made - 0"),
+            ("a needed snapshot is dropped", "", "tonumber(ARGV[4]) > made", "false"),
+            ("a later change is missed", "", "(there[2] or '0') ~= ARGV[3]", "false"),
+        ),
+    ),
+    Errors(
+        concept="new state",
+        laws=("test_a_model_continues_from_the_state", "test_other_workers_fold_the_copy"),
+        errors=(
+            ("a rollback changes nothing", "keeps_state", "after.new_state is None", "True"),
+            ("a reset keeps what was learnt", "state_after", "after.learner.init", "(lambda: state)"),
+        ),
+    ),
+    Errors(
+        concept="copy",
+        laws=("tests/service/api/test_copies.py",),
+        errors=(
+            ("a hostile shape is read", "_place", "math.prod(sizes) * _ITEM_BYTES[dtype] == stop - start", "True"),
+            ("arrays may overlap", "_check_arrays", "following[0] != place[1]", "False"),
+            ("statistics may have more rounds", "checked_statistics", "statistics.rounds > rounds", "False"),
+            ("an imported model has no limits", "_imported", "check_limits(model.learner, limits)", "None"),
+        ),
+    ),
+)

@@ -1,0 +1,94 @@
+"""The laws of `wager backup` and `wager restore`: a restored model behaves as the one in the backup."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+from typer.testing import CliRunner, Result
+
+from service.commands.main import app
+from service.commands.tools.backup_folder import BackupError, Note, check_file, read_manifest, write_manifest
+from tests.service.sample_models import definition, some_contexts
+from tests.service.wager import Wager
+
+NAMES = ["a", "b"]
+NEWER = '{"format":"wager-backup","version":2,"models":[]}'
+
+
+def run(*arguments: str | Path) -> Result:
+    """Run `wager` with these arguments in this process."""
+    return CliRunner().invoke(app, [str(each) for each in arguments])
+
+
+def ask(live: Wager, method: str, path: str, body: Any = None) -> Any:
+    """Send a request; return its JSON."""
+    response = httpx2.request(method, live.url + path, json=body, timeout=60.0)
+    assert response.is_success, response.text
+    return response.json() if response.content else None
+
+
+def distribution(live: Wager, name: str) -> Any:
+    """Return the probabilities of a model."""
+    body = {"model": name, "context": some_contexts(1, 1)[0], "include_distribution": True}
+    return ask(live, "POST", "/predict", body)["distribution"]
+
+
+def test_models_survive_in_a_folder(live: Wager, tmp_path: Path) -> None:
+    """Repeated commands skip what is done, and damage is found before anything is restored."""
+    folder, url = tmp_path / "backup", ("--url", live.url)
+    for name in NAMES:
+        ask(live, "POST", "/models", definition(name))
+        for context in some_contexts(2, 3):
+            made = ask(live, "POST", "/predict", {"model": name, "context": context})
+            ask(live, "POST", "/feedback", {"prediction_id": made["prediction_id"], "correct": True})
+    known = {name: distribution(live, name) for name in NAMES}
+    for _ in range(2):
+        result = run("backup", folder, *url, "--rounds", "--json")
+        assert json.loads(result.stdout)["models"] == len(NAMES), result.stderr
+    assert len((folder / "a.ndjson").read_text().splitlines()) == 3
+    before = (folder / "manifest.json").read_bytes()
+    assert run("backup", folder, "--url", "http://127.0.0.1:1").exit_code == 1
+    assert (folder / "manifest.json").read_bytes() == before
+    ask(live, "DELETE", "/models/b")
+    damaged = shutil.copytree(folder, tmp_path / "damaged")
+    (damaged / "b.safetensors").write_bytes(b"x")
+    refused = run("restore", damaged, *url)
+    assert (refused.exit_code, len(refused.stderr.splitlines())) == (1, 1)
+    for restored in (["b"], []):
+        result = run("restore", folder, *url, "--json")
+        assert json.loads(result.stdout)["restored"] == restored, result.stderr
+    assert {name: distribution(live, name) for name in NAMES} == known
+
+
+@pytest.mark.parametrize(
+    "manifest",
+    [
+        None,
+        "",
+        "[]",
+        "{}",
+        '{"format":"wager-backup","version":2,"models":[]}',
+        '{"format":"x","version":1,"models":[]}',
+    ],
+)
+def test_a_folder_without_a_manifest_is_no_backup(tmp_path: Path, manifest: str | None) -> None:
+    """The command ends with one line."""
+    if manifest is not None:
+        (tmp_path / "manifest.json").write_text(manifest)
+    result = run("restore", tmp_path)
+    assert (result.exit_code, len(result.stderr.splitlines())) == (1, 1)
+
+
+def test_a_manifest_names_no_file_outside(tmp_path: Path) -> None:
+    """Names are those of models; a missing file is an error of the backup."""
+    note = Note("a", "", 0, 1, "")
+    write_manifest(tmp_path, [note], "")
+    assert read_manifest(tmp_path) == [note]
+    with pytest.raises(BackupError):
+        check_file(tmp_path, note)
+    write_manifest(tmp_path, [note._replace(name="../a")], "")
+    with pytest.raises(BackupError):
+        read_manifest(tmp_path)
