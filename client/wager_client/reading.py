@@ -37,7 +37,7 @@ def _values(kind: type[Any], given: Mapping[str, Any]) -> dict[str, Any]:
         if name == "raw":
             values[name] = given
         elif name in given:
-            values[name] = _converted(hint, given[name])
+            values[name] = _value_of(hint, given[name])
         elif required:
             raise ValueError(f"{name} is missing")
     return values
@@ -54,14 +54,14 @@ def _hints(kind: Any) -> dict[str, tuple[Any, bool]]:
     }
 
 
-def _converted(hint: Any, given: Any) -> Any:
+def _value_of(hint: Any, given: Any) -> Any:
     origin, arguments = get_origin(hint), get_args(hint)
     if origin in (Union, types.UnionType):  # X | None
-        return None if given is None else _converted(arguments[0], given)
+        return None if given is None else _value_of(arguments[0], given)
     if given is None and hint is not Any:
         raise ValueError("a value is null")
     if origin is tuple:
-        return tuple(_converted(arguments[0], each) for each in given)
+        return tuple(_value_of(arguments[0], each) for each in given)
     if hint is datetime:
         return datetime.fromisoformat(given)
     if hint is float and isinstance(given, int) and not isinstance(given, bool):
