@@ -5,6 +5,7 @@ from tests.mutation.of_actions import ACTIONS
 from tests.mutation.of_changes import CHANGES
 from tests.mutation.of_contexts import CONTEXTS
 from tests.mutation.of_eligible import ELIGIBLE
+from tests.mutation.of_estimators import ESTIMATORS
 from tests.mutation.of_exploration import EXPLORATION
 from tests.mutation.of_fenchel_young import FENCHEL_YOUNG
 from tests.mutation.of_gaptron import GAPTRON
@@ -18,5 +19,5 @@ from tests.mutation.of_store import STORE
 
 _FIRST_ORDER = (*GAPTRON, *PERCEPTRONS, *REGRESSION, *FENCHEL_YOUNG, *OUTPUT_SPACES)
 _LEARNERS = (*EXPLORATION, *ELIGIBLE, *_FIRST_ORDER, *SECOND_ORDER, *NEWTON)
-_SERVICE = (*CONTEXTS, *ACTIONS, *SERVICE, *STORE, *CHANGES, *ACCESS)
+_SERVICE = (*CONTEXTS, *ACTIONS, *SERVICE, *STORE, *CHANGES, *ACCESS, *ESTIMATORS)
 MUTATIONS = [mutation for errors in (*_LEARNERS, *_SERVICE) for mutation in errors.mutations()]
