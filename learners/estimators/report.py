@@ -113,7 +113,7 @@ def _row(one: Standing, candidate: Candidate) -> dict[str, Any]:
         "learner": learner,
         "error": one.error._asdict(),
         "late_error": one.late_error._asdict(),
-        "behind_best": None if one.behind is None else one.behind._asdict(),
+        "above_best": None if one.behind is None else one.behind._asdict(),
         "tied_with_best": one.tied,
         "rounds_per_second": round(one.rounds_per_second),
         "needs_true_label": one.needs_true_label,
@@ -121,7 +121,7 @@ def _row(one: Standing, candidate: Candidate) -> dict[str, Any]:
 
 
 def _table(comparison: Comparison) -> str:
-    header = ("learner", "error", "± 95 %", "last quarter", "± 95 %", "behind best", "rounds/s", "")
+    header = ("learner", "error", "± 95 %", "last quarter", "± 95 %", "above best", "rounds/s", "")
     lines: list[Sequence[str]] = [header]
     for one in comparison.standings:
         behind = "best" if one.behind is None else _signed(one.behind)

@@ -9,6 +9,7 @@ from tests.mutation.of_dashboard import DASHBOARD
 from tests.mutation.of_data import DATA
 from tests.mutation.of_eligible import ELIGIBLE
 from tests.mutation.of_evaluation import EVALUATION
+from tests.mutation.of_estimators import ESTIMATORS
 from tests.mutation.of_exploration import EXPLORATION
 from tests.mutation.of_fenchel_young import FENCHEL_YOUNG
 from tests.mutation.of_gaptron import GAPTRON
@@ -37,5 +38,6 @@ _SERVICE = (
     *EVALUATION,
     *DATA,
     *LIFECYCLE,
+    *ESTIMATORS,
 )
 MUTATIONS = [mutation for errors in (*_LEARNERS, *_SERVICE) for mutation in errors.mutations()]

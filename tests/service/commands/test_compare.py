@@ -198,5 +198,5 @@ def test_several_processes_give_the_same_result(tmp_path: Path) -> None:
     """All but the speed."""
     path = write(tmp_path / "a.csv", as_csv())
     found = [json.loads(compare(path, "--label", "answer", "--json", jobs=jobs).stdout) for jobs in (1, 2)]
-    errors = [[(row["name"], row["error"], row["behind_best"]) for row in one["learners"]] for one in found]
+    errors = [[(row["name"], row["error"], row["above_best"]) for row in one["learners"]] for one in found]
     assert errors[0] == errors[1]

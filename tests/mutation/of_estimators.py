@@ -1,0 +1,31 @@
+"""Errors in the comparison of learners. Laws that need compiled simulations cannot run here."""
+
+from tests.mutation.mutation import Errors
+
+ESTIMATORS = (
+    Errors(
+        concept="comparison",
+        home="student_quantile",
+        laws=(
+            "test_differences_are_paired",
+            "test_intervals_of_differences_widen_with_the_number_of_learners",
+            "test_a_run_is_counted_at_its_checkpoints",
+        ),
+        errors=(
+            ("no correction for the choice", "standings", "len(entrants) * (len(entrants) - 1) // 2", "1"),
+            ("differences are not paired", "_standing", "run.error - other.error", "run.error - best.runs[0].error"),
+        ),
+    ),
+    Errors(
+        concept="settings of a comparison",
+        home="_tuned",
+        laws=("test_settings_are_selected_by_other_runs_than_those_that_measure",),
+        errors=(("selected by the runs that measure", "_tuned", '"selection"', '"measurement"'),),
+    ),
+    Errors(
+        concept="wager compare",
+        home="FinishedRuns",
+        laws=("test_other_faults_end_with_one_line",),
+        errors=(("runs of other data are used", "_read", "lines[0] != header", "False"),),
+    ),
+)
