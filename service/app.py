@@ -18,6 +18,7 @@ from service.catalogue.shadows import Shadows
 from service.compute import Compute
 from service.draining import Draining
 from service.environment import Environment, system_environment
+from service.lifecycle.copying import Copying
 from service.lifecycle.promoting import Promoting
 from service.lifecycle.replacing import Replacing
 from service.lifecycle.snapshots import Snapshots
@@ -92,13 +93,15 @@ def _use_cases(settings: Settings, environment: Environment, sessions: SessionCa
 def _lifecycle(environment: Environment, sessions: SessionCache, limits: Limits, catalogue: Catalogue) -> Lifecycle:
     """Build the use cases around the states of models."""
     replacing, promoting = Replacing(environment, limits, catalogue), Promoting(environment, limits, catalogue)
-    return Lifecycle(Snapshots(environment, sessions), replacing, promoting)
+    copying = Copying(environment, limits, sessions)
+    return Lifecycle(Snapshots(environment, sessions), replacing, promoting, copying)
 
 
 def _guard(settings: Settings, environment: Environment, opened: OpenStore, watch: Telemetry) -> Guard:
     """Build the checks that every request passes before it reaches a route."""
     pace = Pace(settings.body_timeout_seconds, settings.body_grace_seconds, settings.body_min_bytes_per_second)
-    limits = RequestLimits(settings.max_batch_items, settings.max_body_bytes, pace, settings.max_requests_in_flight)
+    most = settings.max_body_bytes, settings.max_import_bytes
+    limits = RequestLimits(settings.max_batch_items, *most, pace, settings.max_requests_in_flight)
     access = access_control(opened.api_keys, opened.request_counter, environment, settings.key_cache_seconds)
     return Guard(watch, limits, access if settings.keys_required else None)
 

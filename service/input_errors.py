@@ -37,6 +37,8 @@ InvalidInputError
 ├── InterceptError            an intercept for a learner that allows none
 ├── HyperparameterError       an invalid hyperparameter
 │   └── UnknownHyperparameterError a hyperparameter that the learner does not have
+├── ModelFileError            a file that is not an intact one of a model
+│   └── NewerFileError        a file of a newer version
 ├── ModelTooLargeError        a learner that needs too much memory
 ├── ModelTooCostlyError       a learner whose steps take too long
 ├── BatchTooLargeError        more items than a request may have
@@ -192,6 +194,14 @@ class HyperparameterError(InvalidInputError):
 
 class UnknownHyperparameterError(HyperparameterError):
     """A hyperparameter that the learner does not have."""
+
+
+class ModelFileError(InvalidInputError):
+    """A file to import is not an intact file of a model."""
+
+
+class NewerFileError(ModelFileError):
+    """A newer version wrote the file to import."""
 
 
 class ModelTooLargeError(InvalidInputError):

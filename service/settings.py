@@ -117,6 +117,9 @@ class Settings(BaseSettings):
     max_body_bytes: ByteSize = Field(
         ByteSize(4 * _MIB), ge=_KIB, le=_GIB, description="Maximum size of a request body."
     )
+    max_import_bytes: ByteSize = Field(
+        ByteSize(320 * _MIB), ge=_KIB, le=16 * _GIB, description="Maximum size of a model's file to import."
+    )
     max_batch_items: int = Field(1000, ge=1, le=100_000, description="Maximum items in a batch request.")
     max_state_bytes: ByteSize = Field(ByteSize(256 * _MIB), ge=_KIB, description="Maximum size of a new model's state.")
     cache_bytes: ByteSize = Field(

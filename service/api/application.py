@@ -10,11 +10,12 @@ from service import __version__
 from service.access.access_control import AccessControl
 from service.api.middleware.access import Access
 from service.api.middleware.access_description import describe_access
-from service.api.middleware.body_limit import BodyLimit, Pace
+from service.api.middleware.body_limit import BodyLimit, MostBytes, Pace
 from service.api.middleware.in_flight import InFlight
 from service.api.middleware.key_syntax import KeySyntax
 from service.api.middleware.observer import Observer
 from service.api.resources import (
+    copies,
     docs,
     explanations,
     feedback,
@@ -63,6 +64,7 @@ class RequestLimits(NamedTuple):
 
     batch_items: int
     body_bytes: int
+    import_bytes: int
     pace: Pace
     in_flight: int
 
@@ -122,6 +124,7 @@ def _routers(environment: Environment, use_cases: UseCases, guard: Guard) -> lis
         feedback.router(use_cases.rounds, compute, most),
         models.router(use_cases.catalogue),
         lifecycle.router(use_cases.lifecycle),
+        copies.router(use_cases.lifecycle.copying, compute),
         rounds.router(use_cases.catalogue, compute),
         explanations.router(use_cases.rounds),
         shadows.router(use_cases.shadows, use_cases.lifecycle.promoting),
@@ -144,7 +147,7 @@ def _include(app: FastAPI, routers: list[APIRouter]) -> None:
 def _add_middleware(app: FastAPI, environment: Environment, guard: Guard) -> None:
     """Add the middleware, innermost first, so that `Observer` also counts and logs refused requests."""
     limits = guard.limits
-    app.add_middleware(BodyLimit, max_bytes=limits.body_bytes, pace=limits.pace)
+    app.add_middleware(BodyLimit, most=MostBytes(limits.body_bytes, limits.import_bytes), pace=limits.pace)
     if guard.access is None:
         app.add_middleware(KeySyntax)
     else:

@@ -117,6 +117,8 @@ async def _search_log(store: Store, model: Model, recorded: list[Damage]) -> Asy
             yield Finding(model.name, f"log after round {after}", error.detail, damaged=False)
             return
         entries = tail.entries
+        if not begun and not entries and tail.changes:  # the log of a copy, without a round yet
+            after = tail.changes[0].round_count
         if not entries or entries[-1].last_round <= after:
             if entries or after != tail.round_count:
                 reason = f"it ends with round {after}, but {tail.round_count} rounds are counted"

@@ -13,10 +13,12 @@ from service import __version__
 from service.commands import keys
 from service.commands.options import EXIT_REFUSED, fail
 from service.commands.repair import repair
+from service.commands.tools.backup import backup
+from service.commands.tools.restore import restore
 from service.load.command import load
 from service.processes import exit_despite_threads
 
-_ORDER = ("serve", "demo", "load", "keys", "repair", "version")
+_ORDER = ("serve", "demo", "load", "keys", "backup", "restore", "repair", "version")
 
 
 class _Commands(TyperGroup):
@@ -99,4 +101,6 @@ def demo(
 
 app.command()(load)
 app.command()(repair)
+app.command()(backup)
+app.command()(restore)
 app.add_typer(keys.app, name="keys")

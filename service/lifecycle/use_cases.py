@@ -2,6 +2,7 @@
 
 from typing import NamedTuple
 
+from service.lifecycle.copying import Copying
 from service.lifecycle.promoting import Promoting
 from service.lifecycle.replacing import Replacing
 from service.lifecycle.snapshots import Snapshots
@@ -13,3 +14,4 @@ class Lifecycle(NamedTuple):
     snapshots: Snapshots
     replacing: Replacing
     promoting: Promoting
+    copying: Copying

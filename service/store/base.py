@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 from service.store.closing_store import ClosingStore
+from service.store.copies import CopyStore
 from service.store.damage import Damage, DamageRecord
 from service.store.feedback import Feedback as Feedback  # noqa: PLC0414  imported from here as well
 from service.store.feedback import FeedbackResult as FeedbackResult  # noqa: PLC0414
@@ -83,7 +84,7 @@ class BlockPage(NamedTuple):
     next_cursor: str | None
 
 
-class Store(ClosingStore, RetentionStore, KeptStore, ShadowStore, Protocol):
+class Store(ClosingStore, RetentionStore, KeptStore, CopyStore, ShadowStore, Protocol):
     """Models, predictions, logs and snapshots. Each change is atomic."""
 
     async def create_model(

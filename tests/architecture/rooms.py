@@ -93,7 +93,7 @@ ROOMS: dict[str, str] = {
         "service.environment service.models service.replicas service.shadows"
     ),
     "service.lifecycle": (
-        f"{_WORDS} {_STORE} {_GROUND} learners.codec service.compute service.environment service.models "
+        f"{_WORDS} {_STORE} {_GROUND} learners.codec service service.compute service.environment service.models "
         "service.replicas service.shadows service.catalogue"
     ),
     "service.observability": f"{_ERRORS} service.request_context service.store service.replicas",

@@ -47,6 +47,7 @@ def _create(about: str, name: str, **fields: Any) -> Exchange:
     return Exchange(about, "/models", {"name": name, **fields}, fields=["name", *fields])
 
 
+_CHANGED = ["rounds_seen", "changes"]
 _SHOES = [
     {"id": "red", "features": {"colour": "red", "price": 0.5}},
     {"id": "blue", "features": {"colour": "blue", "price": 0.7}},
@@ -176,6 +177,15 @@ CHAPTERS: dict[str, list[Exchange]] = {
         _predict("Two of the actions:", "shoes", "s2", context={"user": {"age": 23}}, actions=[*_SHOES, _BOOTS], top=2),
         _predict("An ordered answer; each slot is a prediction with its own feedback:", "offers", "o2", top=2),
         _judge("The feedback of the second slot:", "offers:o2:1", correct=True),
+    ],
+    "Snapshots, rollback and copies": [
+        Exchange("Keep the state:", "/models/news/snapshots", {"id": "before", "note": "before the sale"}),
+        Exchange("The kept snapshots:", "/models/news/snapshots", method="GET"),
+        Exchange("Return to it:", "/models/news/rollback", {"snapshot": "before"}, "POST", _CHANGED, "*"),
+        Exchange("Start again:", "/models/news/reset", {}, "POST", _CHANGED, "*"),
+        Exchange("Copy the model:", "/models/news/clone", {"name": "copy"}, "POST", ["name", *_CHANGED]),
+        Exchange("A snapshot that the log still needs:", "/models/news/snapshots/before", None, "DELETE"),
+        Exchange("A file that is no model:", "/models/moved/import", {}),
     ],
     "Modes and holdout": [
         _create(

@@ -29,30 +29,49 @@ class Pace(NamedTuple):
         return min(self.max_seconds, self.grace_seconds + received / self.min_rate)
 
 
+class MostBytes(NamedTuple):
+    """Maximum bytes of a body."""
+
+    of_request: int
+    of_import: int  # of the file of a model
+
+    def of(self, scope: Scope) -> int:
+        """Return the maximum bytes of the body of a request."""
+        imports = scope["method"] == "POST" and scope["path"].endswith("/import")
+        return self.of_import if imports else self.of_request
+
+
+_IMPORT_PATIENCE = 20
+"""Factor by which the maximum time of a file to import exceeds that of other bodies. The minimum rate is the same."""
+
+
 class BodyLimit:
     """ASGI middleware. It checks a declared length immediately, and counts the bytes of every body.
 
     Args:
         app: the next application.
-        max_bytes: maximum bytes of a body.
+        most: maximum bytes of a body.
         pace: the slowest body that is accepted.
     """
 
-    def __init__(self, app: ASGIApp, max_bytes: int, pace: Pace) -> None:
+    def __init__(self, app: ASGIApp, most: MostBytes, pace: Pace) -> None:
         self._app = app
-        self._max_bytes = max_bytes
+        self._most = most
         self._pace = pace
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on, unless its declared length is too large."""
         if scope["type"] != "http":
             return await self._app(scope, receive, send)
+        most, pace = self._most.of(scope), self._pace
+        if most != self._most.of_request:
+            pace = pace._replace(max_seconds=_IMPORT_PATIENCE * pace.max_seconds)
         declared = next((value for name, value in scope["headers"] if name == b"content-length"), None)
-        if declared is not None and int(declared) > self._max_bytes:
-            return await too_large(self._max_bytes)(scope, receive, send)
+        if declared is not None and int(declared) > most:
+            return await too_large(most)(scope, receive, send)
         if not has_body(scope):  # a disconnect interrupts nothing
             return await self._app(scope, receive, send)
-        return await self._app(scope, _Body(receive, self._max_bytes, self._pace).receive, send)
+        return await self._app(scope, _Body(receive, most, pace).receive, send)
 
 
 def has_body(scope: Scope) -> bool:

@@ -67,6 +67,8 @@ OF_ERROR: dict[type[errors.WagerError], Kind] = {
     input_errors.InterceptError: Kind(422, "intercept-not-allowed", "The learner does not allow an intercept"),
     input_errors.HyperparameterError: INVALID_HYPERPARAMETER,
     input_errors.UnknownHyperparameterError: INVALID_HYPERPARAMETER,
+    input_errors.ModelFileError: Kind(422, "invalid-model-file", "The file is not an intact file of a model"),
+    input_errors.NewerFileError: Kind(422, "newer-model-file", "A newer version wrote the file"),
     input_errors.ModelTooLargeError: Kind(422, "model-too-large", "The state of the learner would be too large"),
     input_errors.ModelTooCostlyError: Kind(422, "model-too-costly", "One step of the learner would take too long"),
     input_errors.BatchTooLargeError: Kind(422, "batch-too-large", "The batch has too many items"),

@@ -58,6 +58,6 @@ def _refused(answer: httpx2.Response) -> RemoteError:
     try:
         problem = answer.json()
         text = f"{problem['title']}: {problem['detail']}"
-        return RemoteError(text, answer.status_code, str(problem["type"]).rpartition("/")[2])
+        return RemoteError(text, answer.status_code, str(problem["type"]).rpartition(":")[2])
     except (ValueError, KeyError, TypeError):
         return RemoteError(f"HTTP {answer.status_code}: {answer.text[:200]}", answer.status_code)

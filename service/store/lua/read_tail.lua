@@ -13,7 +13,9 @@ if nearest[1] and rounds_of(nearest[1]) and round_count(nearest[1]) == after the
 end
 if nearest[1] then
   -- Earlier rounds may be trimmed. The stored number may be damaged, so the entry's id bounds it.
-  local first = math.max(after + 1, math.min(begin_of(nearest[1]), round_count(nearest[1])))
+  local number = round_count(nearest[1])
+  local first = nearest[1][2][2] == 'c' and number + 1 or math.min(begin_of(nearest[1]), number)
+  first = math.max(after + 1, first)
   entries = read_entries(KEYS[2], nearest[1][1], first + tonumber(ARGV[3]) - 1)
 end
 return {there[2], entries, there[3] or '0', there[4] or '0'}

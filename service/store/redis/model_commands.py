@@ -48,10 +48,6 @@ class ModelCommands(ABC):
     async def unwatch_closing(self, key: ModelKey) -> None:
         """See `ClosingCommands.unwatch_closing`."""
 
-    @abstractmethod
-    async def unwatch_shadows(self, key: ModelKey) -> None:
-        """See `ShadowCommands.unwatch_shadows`."""
-
     @translating_errors
     async def create_model(
         self, key: ModelKey, definition: str, now: float, summary: str = "", policies: StoredPolicies = NO_POLICIES
@@ -63,7 +59,7 @@ class ModelCommands(ABC):
         created = bool(await self._run(_CREATE_MODEL, [keys.model(key.name)], args))
         if created:
             await self._call("ZADD", keys.MODELS, 0, key.name)
-            await self._watch(key, policies)
+            await self.watch(key, policies)
         return created
 
     @translating_errors
@@ -103,10 +99,10 @@ class ModelCommands(ABC):
         if reply == _NOT_KEPT:
             raise SnapshotNotFoundError("the model does not have this snapshot", "snapshot")
         if reply:
-            await self._watch(key, policies)
+            await self.watch(key, policies)
         return bool(reply)
 
-    async def _watch(self, key: ModelKey, policies: StoredPolicies) -> None:
+    async def watch(self, key: ModelKey, policies: StoredPolicies) -> None:
         """List a model among those that the store visits; it is due at once, as its window may be shorter now."""
         for listed, wanted in ((keys.CLOSING, policies.closing), (keys.RETENTION, policies.retention)):
             if wanted:
@@ -120,7 +116,7 @@ class ModelCommands(ABC):
         await self._call("ZREM", keys.MODELS, name)
         await self._call("ZREM", keys.DAMAGED, name)
         await self.unwatch_closing(ModelKey(name, own.decode(errors="replace")))
-        await self.unwatch_shadows(ModelKey(name, own.decode(errors="replace")))
+        await self._call("ZREM", keys.SHADOWED, keys.member(ModelKey(name, own.decode(errors="replace"))))
         if await self._incarnation(name) is not None:  # a new model has taken the name
             await self._call("ZADD", keys.MODELS, 0, name)
         return deleted

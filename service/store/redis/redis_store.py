@@ -58,7 +58,7 @@ _READ_TAIL = record_script("read_entries", "read_tail")
 _PUBLISH_STATISTICS = script("publish_statistics")
 
 
-class RedisStore(DamageCommands, ClosingCommands, RetentionCommands, SnapshotCommands, ShadowCommands, ModelCommands):
+class RedisStore(DamageCommands, ClosingCommands, RetentionCommands, ModelCommands, SnapshotCommands, ShadowCommands):
     """Implements `service.store.base.Store`.
 
     Args:

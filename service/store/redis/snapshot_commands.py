@@ -1,4 +1,4 @@
-"""The commands of the store over the Redis protocol that write and read snapshots, and keep some of them."""
+"""The commands of the store over the Redis protocol that write, read and keep snapshots, and create models from one."""
 
 import asyncio
 import json
@@ -8,17 +8,19 @@ from typing import Any
 
 from redis import exceptions
 
-from service.errors import ModelNotFoundError, NewerVersionError, StoreCorruptError
+from service.errors import ModelNotFoundError, NewerVersionError, StoreCorruptError, StoreUnavailableError
 from service.store import keys
 from service.store.base import Snapshot
 from service.store.connections.connections import Connection
+from service.store.copies import ModelCopy
 from service.store.damage import DamagedSnapshotError
 from service.store.kept_store import MOST_KEPT, Keeping, KeptNote
 from service.store.redis.driver_errors import translating_errors
+from service.store.redis.entry_codec import CHANGE_VERSION
 from service.store.redis.scripts import Script, record_script, script
 from service.store.shadow_store import KEPT_FOR_SHADOWS
 from service.store.snapshots.parts import SNAPSHOT_VERSION, check_of, read_snapshot
-from service.store.stored_models import ModelKey
+from service.store.stored_models import ModelKey, StoredPolicies
 
 _PART_BYTES = 2**20
 """Bytes per part of a snapshot. The store accepts a part in one or two milliseconds."""
@@ -29,6 +31,7 @@ _UNFINISHED_SECONDS = 3600
 _SAVE_SNAPSHOT = record_script("read_entries", "snapshot_there", "shadow_rounds", "save_snapshot")
 _KEEP_SNAPSHOT = record_script("read_entries", "keep_snapshot")
 _DROP_KEPT = script("drop_kept")
+_CREATE_COPY = script("create_copy")
 
 
 class SnapshotCommands(ABC):
@@ -43,6 +46,10 @@ class SnapshotCommands(ABC):
     @abstractmethod
     async def _run(self, script: Script, named: Sequence[str], args: Sequence[Any], connection: Any = None) -> Any:
         """Run a script on some keys."""
+
+    @abstractmethod
+    async def watch(self, key: ModelKey, policies: StoredPolicies) -> None:
+        """See `ModelCommands.watch`."""
 
     @translating_errors
     async def load_snapshot(self, key: ModelKey) -> Snapshot | None:
@@ -94,6 +101,29 @@ class SnapshotCommands(ABC):
         named = [keys.model(key.name), keys.log(*key), keys.kept(*key), keys.kept_snapshot(*key, id_)]
         reply = await self._run(_DROP_KEPT, named, [key.incarnation, id_, change_count, needed_by])
         return Keeping(_unless_gone(key, reply).decode())
+
+    @translating_errors
+    async def create_copy(self, key: ModelKey, copy: ModelCopy, now: float) -> bool:
+        """See `CopyStore.create_copy`."""
+        snapshot, policies = copy.snapshot, copy.policies
+        check = await asyncio.to_thread(check_of, snapshot, SNAPSHOT_VERSION)
+        coming = keys.coming_snapshot(*key, check)
+        parts = await self._write_parts(coming, snapshot.state)
+        named = [keys.model(key.name), keys.log(*key), keys.snapshot(*key), coming]
+        args = [
+            *(key.incarnation, copy.definition, repr(now), copy.summary, policies.closing, policies.retention),
+            *("".join(f"{line}\n" for line in copy.history), snapshot.round_count, snapshot.change_count),
+            *(copy.counts.correct, repr(copy.counts.partial), copy.counts.expired, CHANGE_VERSION, copy.history[-1]),
+            *(SNAPSHOT_VERSION, parts, snapshot.statistics, check),
+        ]
+        await self._call("ZADD", keys.MODELS, 0, key.name)  # before and after, as in `create_model`
+        created = await self._run(_CREATE_COPY, named, args, self._bulk)
+        if created < 0:
+            raise StoreUnavailableError("the state of the new model was lost before it was complete; try again")
+        if created:
+            await self._call("ZADD", keys.MODELS, 0, key.name)
+            await self.watch(key, policies)
+        return bool(created)
 
     async def _write_parts(self, coming: str, state: bytes | memoryview) -> int:
         """Write a state to a temporary key in parts, because one command with a large state would block the store."""

@@ -10,7 +10,7 @@ import redis
 from fastapi import FastAPI
 
 from service.access.key_admin import IssuedKey, KeyAdmin
-from service.api.middleware.body_limit import BodyLimit, Pace
+from service.api.middleware.body_limit import BodyLimit, MostBytes, Pace
 from service.api.middleware.in_flight import InFlight
 from service.api.responses import problems
 from service.api.responses.headers import SECURITY_HEADERS, SecurityHeaders
@@ -225,7 +225,7 @@ async def received_types(headers: list[tuple[bytes, bytes]], *messages: Any) -> 
     async def send(_message: Any) -> None:
         pass
 
-    limit = BodyLimit(app, max_bytes=10, pace=Pace(0.0, 0.0, 0.0))
+    limit = BodyLimit(app, most=MostBytes(10, 10), pace=Pace(0.0, 0.0, 0.0))
     await limit({"type": "http", "headers": headers}, receive, send)
     return types
 

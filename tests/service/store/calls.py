@@ -5,7 +5,9 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from service.store.base import Feedback, PublishedStatistics, Snapshot, Store
+from service.store.copies import Counts, ModelCopy
 from service.store.damage import Damage
+from service.store.kept_store import KeptNote
 from service.store.redis.redis_store import RedisStore
 from service.store.shadow_store import StoredShadow
 from service.store.stored_models import ModelKey
@@ -15,6 +17,7 @@ KEY = ModelKey("forest", "first")
 
 
 SHADOW = StoredShadow("rival", "s1", 1, "{}", 0, 0, None)
+COPY = ModelCopy("{}", ('{"at":1}',), "", Snapshot(3, b"state", change_count=1), Counts(1))
 GIVEN = Feedback(id_of("open"), True, None)
 
 
@@ -36,6 +39,8 @@ WRITES: dict[str, Callable[[Store], Coroutine[Any, Any, Any]]] = {
     "hold_rounds": lambda store: store.hold_rounds(KEY, 1, 1),
     "watch_shadows": lambda store: store.watch_shadows([KEY]),
     "put_off_shadows": lambda store: store.put_off_shadows(KEY, 0.0, 1.0),
+    "keep_snapshot": lambda store: store.keep_snapshot(KEY, KeptNote("mine", 1, 0, NOW), Snapshot(1, b"state")),
+    "create_copy": lambda store: store.create_copy(ModelKey("copy", "first"), COPY, NOW),
     "keep_summary": lambda store: store.keep_summary(KEY, "{}"),
 }
 
@@ -52,6 +57,8 @@ READS: dict[str, Callable[[Store], Coroutine[Any, Any, Any]]] = {
     "read_shadows": lambda store: store.read_shadows(KEY),
     "load_shadow": lambda store: store.load_shadow(KEY, SHADOW),
     "read_comparison": lambda store: store.read_comparison(KEY, SHADOW),
+    "list_kept": lambda store: store.list_kept(KEY),
+    "load_kept": lambda store: store.load_kept(KEY, "mine"),
     "list_model": lambda store: store.list_model("forest"),
 }
 
@@ -61,6 +68,7 @@ OTHERS: dict[str, Callable[[Store], Coroutine[Any, Any, Any]]] = {
     "drop_shadow": lambda store: store.drop_shadow(KEY, "rival"),
     "claim_shadows": lambda store: store.claim_shadows(0.0, 8, 2.0),
     "unwatch_shadows": lambda store: store.unwatch_shadows(KEY),
+    "drop_kept": lambda store: store.drop_kept(KEY, "mine", 0, 0),
     "claim_due": lambda store: store.claim_due(0.0, 8, 2.0),
     "close_expired": lambda store: store.close_expired(KEY, 0.0, 8),
     "check": lambda store: store.check(),

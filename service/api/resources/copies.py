@@ -1,0 +1,132 @@
+"""`/models/{name}/clone`, `/export` and `/import`: copies of a model with its state."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import numpy as np
+from fastapi import APIRouter, Request
+from fastapi.responses import StreamingResponse
+
+from service import errors, input_errors
+from service.api.middleware.access import caller_id, check_new_model
+from service.api.resources.models import CreatedRoute, Name
+from service.api.responses.bodies import answer_with
+from service.api.responses.problems import responses
+from service.api.responses.strict_route import StrictRoute
+from service.compute import Compute
+from service.lifecycle.copying import Copying, Exported
+from service.schemas.lifecycle import CloneRequest
+from service.schemas.models import ModelAnswer
+
+_CHUNK = 2**18
+_IMPORTS_AT_ONCE = 2
+"""Maximum files that a worker reads at a time. Each may have as many bytes as WAGER_MAX_IMPORT_BYTES."""
+
+_BYTES = "application/octet-stream"
+_FILE = {"schema": {"type": "string", "format": "binary"}}
+_UNREADABLE = (errors.NewerVersionError, errors.StoreCorruptError)
+
+
+def router(copying: Copying, compute: Compute) -> APIRouter:
+    """Return the routes of copies.
+
+    Args:
+        copying: the use cases.
+        compute: joins the parts of large bodies.
+    """
+    routes = APIRouter()
+    routes.include_router(_clones(copying))
+    routes.include_router(_export(copying))
+    routes.include_router(_import(copying, compute))
+    return routes
+
+
+def _clones(copying: Copying) -> APIRouter:
+    routes = APIRouter(prefix="/models/{name}", tags=["lifecycle"], route_class=CreatedRoute)
+
+    @routes.post(
+        "/clone",
+        status_code=201,
+        responses=responses(errors.ModelNotFoundError, errors.ModelExistsError, *_UNREADABLE, errors.StoreFullError),
+    )
+    async def clone_model(name: Name, request: CloneRequest) -> ModelAnswer:
+        """Create a model with the definition, the changes, the counts and the state of this one.
+
+        Its log begins after the rounds that the state has seen. Open predictions and kept snapshots are not copied.
+        """
+        check_new_model(request.name)
+        return await copying.clone(name, request.name, caller_id())
+
+    return routes
+
+
+def _export(copying: Copying) -> APIRouter:
+    routes = APIRouter(prefix="/models/{name}", tags=["lifecycle"], route_class=StrictRoute)
+
+    @routes.get(
+        "/export",
+        response_class=StreamingResponse,
+        responses=responses(errors.ModelNotFoundError, *_UNREADABLE)
+        | {200: {"description": "The file.", "content": {_BYTES: _FILE}}},
+    )
+    async def export_model(name: Name) -> StreamingResponse:
+        """Return the model as a file: definition, changes, statistics and state, but no rounds.
+
+        The file is safetensors with JSON, which docs/lifecycle.md describes.
+        """
+        exported = await copying.export(name)
+        headers = {
+            "Content-Disposition": f'attachment; filename="{name}.safetensors"',
+            "Content-Length": str(len(exported.header) + len(exported.body)),
+        }
+        return StreamingResponse(_parts(exported), media_type=_BYTES, headers=headers)
+
+    return routes
+
+
+def _import(copying: Copying, compute: Compute) -> APIRouter:
+    routes = APIRouter(prefix="/models/{name}", tags=["lifecycle"], route_class=StrictRoute)
+    turn = asyncio.Semaphore(_IMPORTS_AT_ONCE)
+
+    @routes.post(
+        "/import",
+        status_code=201,
+        response_model=ModelAnswer,
+        responses=responses(
+            errors.ModelExistsError,
+            input_errors.ModelFileError,
+            input_errors.NewerFileError,
+            input_errors.ModelTooLargeError,
+            input_errors.ModelTooCostlyError,
+            errors.StoreFullError,
+        ),
+        openapi_extra={"requestBody": {"required": True, "content": {_BYTES: _FILE}}},
+    )
+    async def import_model(name: Name, request: Request) -> object:
+        """Create a model of this name from a file that `GET /models/{name}/export` returned.
+
+        The body may have up to `WAGER_MAX_IMPORT_BYTES`.
+        """
+        check_new_model(name)
+        async with turn:
+            data = await compute.run("", _joined, [part async for part in request.stream()])
+            answer = await copying.import_(name, data, caller_id())
+        return await answer_with(request, answer, 201, {"Location": f"/models/{name}"})
+
+    return routes
+
+
+async def _parts(exported: Exported) -> AsyncIterator[bytes]:
+    for whole in (memoryview(exported.header), exported.body):
+        for start in range(0, len(whole), _CHUNK):
+            yield bytes(whole[start : start + _CHUNK])
+
+
+def _joined(parts: list[bytes]) -> memoryview:
+    """Join the parts of a body. `bytes.join` would hold the interpreter lock while it copies many megabytes."""
+    whole = np.empty(sum(map(len, parts)), np.uint8)
+    start = 0
+    for part in parts:
+        whole[start : start + len(part)] = np.frombuffer(part, np.uint8)
+        start += len(part)
+    return whole.data

@@ -1,0 +1,119 @@
+"""The command `wager backup`: the models of a running service, as files."""
+
+import hashlib
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from service import __version__
+from service.commands.options import EXIT_REFUSED, fail
+from service.commands.tools.remote import DEFAULT_URL, Key, RemoteError, Url, call, connect
+
+if TYPE_CHECKING:
+    import httpx2
+
+    from service.commands.tools.backup_folder import Note
+
+_PAGE = 1000
+
+
+def backup(
+    folder: Annotated[Path, typer.Argument(help="The folder to write; it is created if missing.")],
+    url: Url = DEFAULT_URL,
+    api_key: Key = None,
+    rounds: Annotated[bool, typer.Option(help="Also write the rounds that the logs have, as NDJSON.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
+) -> None:
+    """Write every model that the key allows to a folder: definition, changes, statistics and state.
+
+    Needs the scope read. Open predictions, kept snapshots and API keys are not included. The command can be repeated:
+    it skips models that have not changed since. A folder without manifest.json is not complete.
+    """
+    from service.commands.tools.backup_folder import write_manifest
+
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with connect(url, api_key) as client:
+            notes, left = _write_all(client, folder, with_rounds=rounds)
+        write_manifest(folder, notes, __version__)
+    except RemoteError as error:
+        fail(str(error), EXIT_REFUSED)
+    except OSError as error:
+        fail(f"{error.filename or folder}: {error.strerror}", EXIT_REFUSED)
+    size = sum(note.bytes for note in notes)
+    result = {"folder": str(folder), "models": len(notes), "bytes": size, "unreadable": left}
+    typer.echo(json.dumps(result) if as_json else f"{len(notes)} models, {size:,} bytes in {folder}")
+    if left:
+        fail(f"not in the backup, as they cannot be read: {', '.join(left)}", EXIT_REFUSED)
+
+
+def _write_all(client: "httpx2.Client", folder: Path, *, with_rounds: bool) -> tuple[list["Note"], list[str]]:
+    """Write all models; return their notes, and the names of unreadable ones."""
+    from service.commands.tools.backup_folder import MANIFEST
+
+    notes, left, models = list["Note"](), list[str](), list(_models(client))
+    (folder / MANIFEST).unlink(missing_ok=True)  # after the service has answered: it describes the files until then
+    for listed in models:
+        name = listed["name"]
+        typer.echo(f"{len(notes) + len(left) + 1} of {len(models)}: {name}", err=True)
+        if "problem" in listed:
+            left.append(name)
+            continue
+        try:
+            notes.append(_write_model(client, folder, name))
+            if with_rounds:
+                _write_rounds(client, folder, name)
+        except RemoteError as error:
+            if error.type == "model-not-found":  # deleted since
+                continue
+            if error.type not in ("newer-version", "store-corrupt"):
+                raise
+            left.append(name)
+    return notes, left
+
+
+def _models(client: "httpx2.Client") -> Iterator[dict[str, Any]]:
+    cursor: str | None = ""
+    while cursor is not None:
+        page = call(client, "GET", "/models", params={"cursor": cursor, "limit": _PAGE}).json()
+        yield from page["models"]
+        cursor = page["next_cursor"]
+
+
+def _write_model(client: "httpx2.Client", folder: Path, name: str) -> "Note":
+    """Write the file of a model, unless the folder has it."""
+    from service.commands.tools.backup_folder import Note, file_of, read_note, write_note
+
+    described = call(client, "GET", f"/models/{name}")
+    etag, rounds = described.headers["etag"], described.json()["rounds_seen"]
+    there = read_note(folder, name)
+    if there is not None and (there.etag, there.rounds) == (etag, rounds) and there.is_of(folder):
+        return there
+    content = call(client, "GET", f"/models/{name}/export").content
+    path = file_of(folder, name)
+    coming = path.with_suffix(".part")
+    with coming.open("wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    coming.replace(path)
+    note = Note(name, etag, rounds, len(content), hashlib.sha256(content).hexdigest())
+    write_note(folder, note)
+    return note
+
+
+def _write_rounds(client: "httpx2.Client", folder: Path, name: str) -> None:
+    """Write the rounds of a model's log."""
+    from service.commands.tools.backup_folder import rounds_of
+
+    path, after = rounds_of(folder, name), 0
+    coming = path.with_suffix(".ndjson.part")
+    with coming.open("wb") as file:
+        while lines := call(client, "GET", f"/models/{name}/rounds", params={"after": after, "limit": _PAGE}).content:
+            file.write(lines)
+            after = json.loads(lines.splitlines()[-1])["round"]
+    coming.replace(path)

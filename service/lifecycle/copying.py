@@ -1,0 +1,184 @@
+"""Clone, export and import: models that begin with the state of another one."""
+
+import json
+from typing import Any, NamedTuple
+
+from learners.base import InvalidStateError
+from learners.codec import decode_state, encode_state
+from service import __version__
+from service.catalogue.changing import model_answer
+from service.environment import Environment
+from service.errors import ModelExistsError, NewerVersionError, StoreCorruptError
+from service.input_errors import InvalidInputError, ModelFileError
+from service.lifecycle.foreign import checked_history, checked_statistics
+from service.lifecycle.model_file import ExportedModel, ModelFile, as_file_error, file_of, read_file
+from service.lifecycle.sessions import Sessions, current, stored_under
+from service.models.changes import Change, Defined, Origin, check_policies
+from service.models.closing import check_closing
+from service.models.model import Limits, Model, check_limits, stored_model
+from service.models.model_summary import summary_of
+from service.replicas.statistics import RoundStatistics, decode_statistics
+from service.schemas.models import ModelAnswer
+from service.store.base import Snapshot
+from service.store.copies import Counts, ModelCopy
+from service.store.stored_models import ModelKey, StoredModel
+from service.wording.values import quoted
+
+
+class _Source(NamedTuple):
+    """A model to copy."""
+
+    name: str
+    definition: dict[str, Any]
+    history: tuple[str, ...]
+    snapshot: Snapshot  # after these changes
+
+
+class Exported(NamedTuple):
+    """The file of a model."""
+
+    header: bytes
+    body: memoryview
+
+
+class Copying:
+    """Copies models with their states. Open predictions are not copied, nor is the log.
+
+    Args:
+        environment: provides the store, worker threads, clock and ids.
+        limits: limits for imported models.
+        sessions: the worker's model sessions, whose states are copied.
+    """
+
+    def __init__(self, environment: Environment, limits: Limits, sessions: Sessions) -> None:
+        self._store = environment.store
+        self._compute = environment.compute
+        self._now = environment.now
+        self._new_id = environment.new_id
+        self._limits = limits
+        self._sessions = sessions
+
+    async def clone(self, name: str, new: str, by: str | None) -> ModelAnswer:
+        """Create a model with the definition, the changes and the state of another one.
+
+        Args:
+            name: the other one.
+            new: the name of the new model.
+            by: the id of the API key.
+
+        Raises:
+            ModelNotFoundError: if the other one does not exist.
+            ModelExistsError: if the name is taken.
+            StoreError: if the other one cannot be read, or the store fails.
+        """
+        await self._check_free(new)
+        _, source = await self._source(name)
+        change = Change(origin=Origin(kind="clone", model=name), at=self._now(), by=by)
+        copied = await self._compute.run(new, _copy_of, source, ModelKey(new, self._new_id()), change)
+        return await self._create(*copied)
+
+    async def export(self, name: str) -> Exported:
+        """Return a model as a file.
+
+        Raises:
+            ModelNotFoundError: if the model does not exist.
+            StoreError: if it cannot be read, or the store fails.
+        """
+        stored, source = await self._source(name)
+        return await self._compute.run(name, _exported, stored, source)
+
+    async def import_(self, name: str, data: memoryview, by: str | None) -> ModelAnswer:
+        """Create a model from a file.
+
+        Args:
+            name: the name of the new model.
+            data: the file.
+            by: the id of the API key.
+
+        Raises:
+            ModelExistsError: if the name is taken.
+            ModelFileError: if the file is not an intact file of a model.
+            NewerFileError: if a newer version wrote it.
+            ModelTooLargeError: if the model would be too large.
+            StoreError: if the store fails.
+        """
+        await self._check_free(name)
+        key = ModelKey(name, self._new_id())
+        copied = await self._compute.run(name, _imported, data, key, self._now(), by, self._limits)
+        return await self._create(*copied)
+
+    async def _check_free(self, name: str) -> None:
+        if await self._store.get_model(name) is not None:
+            raise ModelExistsError(f"a model named {quoted(name)} already exists", "name")
+
+    async def _source(self, name: str) -> tuple[StoredModel, _Source]:
+        model, snapshot = await current(self._sessions, name)
+        stored = await stored_under(self._store, name)
+        if stored.key != model.key:
+            raise ModelExistsError(f"model {quoted(name)} was deleted and created again during the copy", "name")
+        definition = await self._compute.run(name, json.loads, stored.definition)
+        return stored, _Source(name, definition, stored.history[: snapshot.change_count], snapshot)
+
+    async def _create(self, model: Model, copy: ModelCopy) -> ModelAnswer:
+        now = self._now()
+        if not await self._store.create_copy(model.key, copy, now):
+            raise ModelExistsError(f"a model named {quoted(model.name)} already exists", "name")
+        return model_answer(_stored(model.key, copy, now), model)
+
+
+def _stored(key: ModelKey, copy: ModelCopy, now: float) -> StoredModel:
+    rounds, counts = copy.snapshot.round_count, copy.counts
+    numbers = {"round_count": rounds, "predictions": rounds, "correct": counts.correct, "partial": counts.partial}
+    return StoredModel(key, copy.definition, now, **numbers, history=copy.history)  # type: ignore[arg-type]
+
+
+def _copy_of(source: _Source, key: ModelKey, origin: Change) -> tuple[Model, ModelCopy]:
+    """Return a new model, and what the store holds of it at first."""
+    definition = json.dumps(source.definition | {"name": key.name}, separators=(",", ":"))
+    history = (*source.history, origin.encode())
+    snapshot = source.snapshot._replace(change_count=len(history))
+    counts = _counts(decode_statistics(snapshot.statistics), snapshot.round_count)
+    copy = ModelCopy(definition, history, "", snapshot, counts)
+    model = stored_model(_stored(key, copy, origin.at))
+    summary = summary_of(model, definition).model_dump_json(exclude_defaults=True)
+    return model, copy._replace(summary=summary, policies=model.stored_policies)
+
+
+def _counts(statistics: RoundStatistics, rounds: int) -> Counts:
+    """Return the counters of a model from the statistics of its rounds, which may lack damaged ones."""
+    correct = min(statistics.correct, rounds)
+    return Counts(correct, max(0.0, statistics.reward - statistics.correct), min(statistics.expired, rounds))
+
+
+def _exported(stored: StoredModel, source: _Source) -> Exported:
+    changes = [json.loads(line) for line in source.history]
+    rounds, definition = source.snapshot.round_count, source.definition
+    model = ExportedModel.model_construct(
+        name=source.name, definition=definition, changes=changes, rounds=rounds, created_at=stored.created_at
+    )
+    return Exported(*file_of(model, source.snapshot.statistics, memoryview(source.snapshot.state), __version__))
+
+
+def _imported(data: memoryview, key: ModelKey, now: float, by: str | None, limits: Limits) -> tuple[Model, ModelCopy]:
+    file = read_file(data)
+    origin = Change(origin=Origin(kind="import", model=file.model.name), at=now, by=by)
+    statistics = checked_statistics(file.statistics, file.model.rounds)
+    history = checked_history(file.model.changes)
+    source = _Source(
+        file.model.name, file.model.definition, history, Snapshot(file.model.rounds, b"", None, statistics)
+    )
+    try:
+        model, copy = _copy_of(source, key, origin)
+        check_policies(Defined(model.definition, model.retired), model.learner)
+        check_closing(model.definition, model.learner)
+    except (NewerVersionError, StoreCorruptError, InvalidInputError) as error:
+        raise as_file_error(error) from error
+    check_limits(model.learner, limits)
+    return model, copy._replace(snapshot=copy.snapshot._replace(state=_state_in(file, model)))
+
+
+def _state_in(file: ModelFile, model: Model) -> memoryview:
+    try:
+        return encode_state(model.learner, decode_state(model.learner, file.data))
+    except InvalidStateError as error:
+        raise ModelFileError(f"its state: {error}") from error

@@ -1,0 +1,83 @@
+"""Checks the parts of a model's file that no learner checks."""
+
+import dataclasses
+import json
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import pydantic
+
+from service.catalogue.changing import MOST_CHANGES
+from service.errors import NewerVersionError
+from service.input_errors import ModelFileError
+from service.lifecycle.model_file import as_file_error
+from service.models.changes import read_change
+from service.replicas.statistics import RoundStatistics, decode_statistics
+from service.wording.values import quoted, shown
+
+_LATEST = 253_402_300_799.0  # the last second of the year 9999
+_MOST_KEY_ID = 64
+_LARGEST = 1e300
+_OF_STATISTICS = pydantic.TypeAdapter(RoundStatistics)
+
+
+def checked_history(changes: Sequence[dict[str, Any]]) -> tuple[str, ...]:
+    """Return the changes in a file as stored.
+
+    Raises:
+        ModelFileError: if there are too many, or one is invalid.
+        NewerFileError: if a newer version made one.
+    """
+    if len(changes) >= MOST_CHANGES:
+        raise ModelFileError(f"got {len(changes)} changes; a model may have at most {MOST_CHANGES}")
+    return tuple(_checked(number, change) for number, change in enumerate(changes, 1))
+
+
+def _checked(number: int, given: dict[str, Any]) -> str:
+    try:
+        change = read_change(json.dumps(given))
+    except pydantic.ValidationError as error:
+        unknown = {each["type"] for each in error.errors(include_url=False)} <= {"extra_forbidden", "literal_error"}
+        detail = f"change {number} is not one of this version"
+        raise as_file_error(NewerVersionError(detail) if unknown else ValueError(detail)) from error
+    if not 0 <= change.at <= _LATEST or len(change.by or "") > _MOST_KEY_ID:
+        raise ModelFileError(
+            f"change {number} has an invalid time or key: {shown(change.at)}, {quoted(change.by or '')}"
+        )
+    return change.encode()
+
+
+def checked_statistics(encoded: bytes, rounds: int) -> bytes:
+    """Return encoded statistics that are of the right types and count no more rounds than the model has.
+
+    Raises:
+        ModelFileError: if they do not.
+        NewerFileError: if a newer version wrote them.
+    """
+    try:
+        statistics = decode_statistics(encoded)
+        if _OF_STATISTICS.validate_python(dataclasses.asdict(statistics)) != statistics:
+            raise ValueError("a number is a text")
+    except NewerVersionError as error:
+        raise as_file_error(error) from error
+    except (ValueError, TypeError, RecursionError) as error:
+        raise ModelFileError("its statistics cannot be read") from error
+    numbers = list(_numbers(dataclasses.asdict(statistics)))
+    if statistics.rounds > rounds or not all(0 <= number <= _LARGEST for number in numbers):
+        raise ModelFileError("its statistics have more rounds than the model, or a number out of range")
+    if not statistics.slot_seconds > 0:
+        raise ModelFileError("its statistics have no length of a time slot")
+    return statistics.encode()
+
+
+def _numbers(value: Any) -> Any:
+    match value:
+        case dict():
+            return [each for item in value.values() for each in _numbers(item)]
+        case list() | tuple():
+            return [each for item in value for each in _numbers(item)]
+        case bool() | None | str():
+            return []
+        case _:
+            return [value if math.isfinite(value) else math.inf]

@@ -1,0 +1,159 @@
+"""The file of an exported model: safetensors, whose metadata hold the rest as JSON. It cannot contain code.
+
+The arrays are those of the learner's state. docs/lifecycle.md describes the format.
+"""
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import Annotated, Any, NamedTuple
+
+import pydantic
+from pydantic import Field
+
+from service.errors import NewerVersionError
+from service.input_errors import ModelFileError, NewerFileError
+from service.schemas.models import ModelName
+from service.strict_body import Body
+from service.wording.json_schemas import root_of
+from service.wording.validation import explain
+from service.wording.values import shown
+
+FORMAT, VERSION = "wager-model", 1
+"""The format of the file, and its version."""
+
+_MOST_HEADER = 2**26
+_METADATA = {"format", "version", "wager", "learner", "model", "statistics"}
+_ITEM_BYTES = {"F64": 8, "I64": 8}
+_LATEST = 253_402_300_799.0  # the last second of the year 9999
+_MOST_ROUNDS = 10**15 - 1
+
+
+class ExportedModel(Body):
+    """What a file says about a model, except its state and statistics."""
+
+    name: ModelName
+    definition: dict[str, Any]
+    """The definition before any change."""
+    changes: list[dict[str, Any]]
+    """Every change, oldest first."""
+    rounds: Annotated[int, Field(ge=0, le=_MOST_ROUNDS)]
+    created_at: Annotated[float, Field(ge=0, le=_LATEST)]
+
+
+class ModelFile(NamedTuple):
+    """The parts of a file."""
+
+    model: ExportedModel
+    statistics: bytes
+    data: memoryview  # the whole file, which `learners.codec.decode_state` reads
+
+
+def file_of(model: ExportedModel, statistics: bytes, state: memoryview, release: str) -> tuple[bytes, memoryview]:
+    """Return the header and the body of a model's file.
+
+    Args:
+        model: the model.
+        statistics: its encoded statistics.
+        state: its encoded state, which is a safetensors file.
+        release: the version of this service.
+    """
+    length = int.from_bytes(state[:8], "little")
+    header = json.loads(bytes(state[8 : 8 + length]))
+    header["__metadata__"] |= {
+        "format": FORMAT,
+        "version": str(VERSION),
+        "wager": release,
+        "model": model.model_dump_json(),
+        "statistics": statistics.decode(),
+    }
+    text = json.dumps(header, separators=(",", ":")).encode()
+    text = text.ljust(-(-len(text) // 8) * 8)
+    return len(text).to_bytes(8, "little") + text, state[8 + length :]
+
+
+def read_file(data: memoryview) -> ModelFile:
+    """Read a file, but not the numbers in its arrays.
+
+    Raises:
+        ModelFileError: if it is not an intact file of a model.
+        NewerFileError: if a newer version wrote it.
+    """
+    header, body_bytes = _header(data)
+    metadata = header.pop("__metadata__", None)
+    if not isinstance(metadata, dict) or metadata.get("format") != FORMAT:
+        raise ModelFileError(f'its metadata lack "format": "{FORMAT}"; it is not the file of a model')
+    version = str(metadata.get("version"))
+    if not version.isdigit() or len(version) > 9:
+        raise ModelFileError(f"got version {shown(version)}; must be {VERSION}")
+    if int(version) > VERSION:
+        raise NewerFileError(f"the file has version {version}; this service reads version {VERSION}")
+    if set(metadata) != _METADATA or not all(isinstance(value, str) for value in metadata.values()):
+        raise ModelFileError(f"its metadata must be texts named {', '.join(sorted(_METADATA))}")
+    _check_arrays(header, body_bytes)
+    return ModelFile(_model(metadata["model"]), metadata["statistics"].encode(errors="replace"), data)
+
+
+def _header(data: memoryview) -> tuple[dict[str, Any], int]:
+    """Return the header, and the bytes after it."""
+    length = int.from_bytes(data[:8], "little")
+    if len(data) < 8 or length > min(len(data) - 8, _MOST_HEADER):
+        raise ModelFileError("it is not a safetensors file, or is cut short: its header does not fit into it")
+    header = _json(bytes(data[8 : 8 + length]), "its header")
+    if not isinstance(header, dict):
+        raise ModelFileError("its header must be an object")
+    return header, len(data) - 8 - length
+
+
+def _check_arrays(arrays: Mapping[str, Any], body_bytes: int) -> None:
+    """Check that the arrays lie one after the other and fill the file."""
+    places = sorted(_place(name, entry) for name, entry in arrays.items())
+    bounds = [(0, 0), *places, (body_bytes, body_bytes)]
+    if any(following[0] != place[1] for place, following in pairwise(bounds)):
+        raise ModelFileError("its arrays overlap, leave gaps, or do not end with the file, which may be cut short")
+
+
+def _place(name: str, entry: Any) -> tuple[int, int]:
+    match entry:
+        case {"dtype": str(dtype), "shape": [*shape], "data_offsets": [int(start), int(stop)], **others} if not others:
+            sizes = [size for size in shape if type(size) is int and 0 <= size <= _MOST_ROUNDS]
+            right = len(sizes) == len(shape) <= 4 and dtype in _ITEM_BYTES
+            if right and 0 <= start <= stop and math.prod(sizes) * _ITEM_BYTES[dtype] == stop - start:
+                return start, stop
+    raise ModelFileError(f"array {shown(name)} has an invalid dtype, shape or place")
+
+
+def _model(text: str) -> ExportedModel:
+    value = _json(text.encode(errors="replace"), "its model")
+    try:
+        return ExportedModel.model_validate(value)
+    except pydantic.ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        wrong = explain(first, root_of(ExportedModel))
+        kind = NewerFileError if first["type"] == "extra_forbidden" else ModelFileError
+        raise kind(wrong.sentence("its model")) from error
+
+
+def _json(text: bytes, what: str) -> Any:
+    try:
+        return json.loads(text, object_pairs_hook=_different, parse_constant=_refused)
+    except (ValueError, RecursionError) as error:
+        raise ModelFileError(f"{what} is not JSON, is nested too deeply, or names a member twice") from error
+
+
+def _different(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a member occurs twice")
+    return found
+
+
+def _refused(text: str) -> Any:
+    raise ValueError(text)
+
+
+def as_file_error(error: Exception) -> ModelFileError:
+    """Return the error of a file whose contents cannot be read."""
+    text = str(error)
+    return NewerFileError(text) if isinstance(error, NewerVersionError) else ModelFileError(text)
