@@ -6,7 +6,7 @@ from typing import Any
 
 from service.store import keys
 from service.store.redis.driver_errors import translating_errors
-from service.store.redis.scripts import Script, record_script, script
+from service.store.scripts import Script, record_script, script
 from service.store.stored_models import ModelKey
 
 _FORGET_OLD = record_script("read_entries", "snapshot_there", "forget_old")
