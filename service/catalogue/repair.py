@@ -6,7 +6,7 @@ from typing import NamedTuple
 from learners.base import InvalidStateError
 from service.errors import ModelNotFoundError, NewerVersionError, StoreCorruptError
 from service.models.model import Model, stored_model
-from service.replicas.snapshot_state import read_state
+from service.replicas.folding.snapshot_state import read_state
 from service.store.base import Block, LogEntry, Store
 from service.store.damage import Damage, DamagedSnapshotError
 from service.store.log_entries import Stretch, begin_of, read_entries, read_page

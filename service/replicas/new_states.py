@@ -10,8 +10,8 @@ from service.errors import StoreCorruptError
 from service.models.changes import FromSnapshot
 from service.models.learner_choice import build_learner
 from service.models.model import Model
-from service.replicas.definitions import model_after
-from service.replicas.snapshot_state import read_state
+from service.replicas.folding.definitions import model_after
+from service.replicas.folding.snapshot_state import read_state
 from service.store.base import Store
 from service.store.damage import DamagedSnapshotError
 

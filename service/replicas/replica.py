@@ -9,8 +9,8 @@ from service.errors import NewerVersionError, StoreCorruptError
 from service.models.model import Model
 from service.replicas.folding.kept_fold import KeptFold, is_promotion
 from service.replicas.folding.log_fold import LogFold
+from service.replicas.folding.snapshot_state import read_state, reject_snapshot
 from service.replicas.new_states import keeps_state, state_after
-from service.replicas.snapshot_state import read_state, reject_snapshot
 from service.replicas.statistics import StatisticsAccumulator, counted_rounds
 from service.store.base import ChangeEntry, Snapshot, Store
 from service.store.damage import DamagedSnapshotError

@@ -11,7 +11,7 @@ from service.errors import PredictionConflictError, StoreUnavailableError, Wager
 from service.input_errors import InvalidInputError
 from service.models.model import Model
 from service.per_item import apply_to_valid, attempt_each
-from service.replicas.reading import TYPICAL_NONZEROS
+from service.replicas.folding.reading import TYPICAL_NONZEROS
 from service.replicas.replica import Replica
 from service.replicas.upkeep import Upkeep
 from service.rounds.batching import ITEMS_AT_ONCE, Batcher

@@ -9,9 +9,9 @@ from service.compute import FIRST_CALL, Compute
 from service.errors import ShadowNotFoundError, StoreCorruptError
 from service.models.model import Model
 from service.replicas.folding.other_learner import OtherLearnerFold
+from service.replicas.folding.reading import Run
 from service.replicas.folding.recomputing import usable
-from service.replicas.reading import Run
-from service.replicas.snapshot_state import read_state
+from service.replicas.folding.snapshot_state import read_state
 from service.shadows.definition import read_definition
 from service.shadows.sums import Sums, decode_sums
 from service.store.base import ChangeEntry, Snapshot, Store

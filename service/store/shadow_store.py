@@ -1,15 +1,13 @@
 """The part of the store's interface that concerns the shadows of a model. See `service.store.base`."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
+from service.store.kept_store import Snapshot
 from service.store.stored_models import ModelKey
 
-if TYPE_CHECKING:
-    from service.store.base import Snapshot
-
 KEPT_FOR_SHADOWS = 100_000
-"""Most rounds that a log keeps for shadows that have not folded them. A shadow further behind begins again."""
+"""Most rounds that a log keeps for shadows that have not folded them. A shadow that lags more begins again."""
 
 
 class StoredShadow(NamedTuple):
@@ -56,13 +54,13 @@ class ShadowStore(Protocol):
             ModelNotFoundError: if this incarnation of the model is gone.
         """
 
-    async def load_shadow(self, key: ModelKey, shadow: StoredShadow) -> "Snapshot | None":
+    async def load_shadow(self, key: ModelKey, shadow: StoredShadow) -> Snapshot | None:
         """Return the snapshot of a shadow, or None; raise as `Store.load_snapshot` does."""
 
     async def read_comparison(self, key: ModelKey, shadow: StoredShadow) -> bytes:
         """Return the comparison in the snapshot of a shadow, without its state; b"" without a snapshot."""
 
-    async def save_shadow(self, key: ModelKey, shadow: StoredShadow, snapshot: "Snapshot") -> int | None:
+    async def save_shadow(self, key: ModelKey, shadow: StoredShadow, snapshot: Snapshot) -> int | None:
         """Store a snapshot of a shadow if it is newer than the stored one; its statistics are the comparison.
 
         Returns:

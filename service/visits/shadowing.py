@@ -75,13 +75,13 @@ class Shadowing:
         await self._store.put_off_shadows(key, self._offset(), pause)
 
     async def _fold_all(self, stored: StoredModel, shadows: Sequence[StoredShadow]) -> float:
-        """Fold each shadow that is behind; return the seconds until the next visit."""
-        behind = [each for each in shadows if each.rounds is None or each.rounds < stored.round_count]
-        if not behind:
+        """Fold each shadow that lags; return the seconds until the next visit."""
+        lagging = [each for each in shadows if each.rounds is None or each.rounds < stored.round_count]
+        if not lagging:
             return _PAUSE_SECONDS
         cost = reading_cost(stored)
         model = await self._compute.run_costly(cost, stored.key.name, stored_model, stored)
-        pauses = [await self._fold(model, shadow) for shadow in behind]
+        pauses = [await self._fold(model, shadow) for shadow in lagging]
         return max(pauses)
 
     async def _fold(self, model: Model, shadow: StoredShadow) -> float:

@@ -74,6 +74,11 @@ def _of_shadows(shadows: Shadows) -> APIRouter:
         """Return a shadow and its comparison with what the model answered."""
         return await shadows.get(name, shadow)
 
+    _add_changes(routes, shadows)
+    return routes
+
+
+def _add_changes(routes: APIRouter, shadows: Shadows) -> None:
     @routes.put(
         "/{shadow}",
         responses=responses(
@@ -102,5 +107,3 @@ def _of_shadows(shadows: Shadows) -> APIRouter:
     async def delete_shadow(name: Name, shadow: ShadowName) -> None:
         """Remove a shadow and what it has learned."""
         await shadows.drop(name, shadow)
-
-    return routes

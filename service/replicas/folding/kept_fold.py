@@ -9,8 +9,8 @@ from service.models.changes import FromSnapshot
 from service.models.learner_choice import hyperparameters
 from service.models.model import Model
 from service.replicas.folding.other_learner import OtherLearnerFold
-from service.replicas.reading import Run
-from service.replicas.snapshot_state import read_state
+from service.replicas.folding.reading import Run
+from service.replicas.folding.snapshot_state import read_state
 from service.schemas.models import LearnerChoice
 from service.store.base import ChangeEntry, Snapshot, Store, Tail
 from service.store.damage import DamagedSnapshotError

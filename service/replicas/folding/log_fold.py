@@ -9,12 +9,12 @@ from learners.layouts import new_state_bytes, size_in_bytes, state_bytes
 from service.compute import FIRST_CALL, Compute, steps_in_slice
 from service.errors import ModelNotFoundError, StoreCorruptError
 from service.models.model import Model
-from service.replicas.definitions import model_after
+from service.replicas.folding.definitions import model_after
+from service.replicas.folding.guarded_fold import Folder, learn
+from service.replicas.folding.quarantine import Quarantine
+from service.replicas.folding.reading import STRETCH_COST, Run, learnable, most_rounds
 from service.replicas.folding.recomputing import Recomputing
-from service.replicas.guarded_fold import Folder, learn
-from service.replicas.quarantine import Quarantine
-from service.replicas.reading import STRETCH_COST, Run, learnable, most_rounds
-from service.replicas.tails import Position, entry_at, has_diverged, has_gap, news_in
+from service.replicas.folding.tails import Position, entry_at, has_diverged, has_gap, news_in
 from service.store.base import ChangeEntry, LogEntry, Seen, Store, Tail
 from service.store.log_entries import mark_of
 from service.store.records.round_table import Table

@@ -6,10 +6,10 @@ from learners.growth import with_more_labels
 from learners.layouts import state_bytes
 from service.compute import FIRST_CALL, Compute
 from service.models.model import Model
+from service.replicas.folding.guarded_fold import Folder
 from service.replicas.folding.log_fold import LogFold
+from service.replicas.folding.reading import Run
 from service.replicas.folding.recomputing import Recomputing
-from service.replicas.guarded_fold import Folder
-from service.replicas.reading import Run
 from service.schemas.models import LearnerChoice
 from service.store.base import ChangeEntry, Store
 from service.store.records.round_table import Table

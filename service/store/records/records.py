@@ -40,8 +40,7 @@ from service.store.records.soundness import Numbers, sound_rows
 from service.store.records.stored_prediction import StoredPrediction, stored_prediction
 
 BLOCK_BYTES = 16_384
-"""Maximum bytes of a block with several predictions. Each feedback reads a whole block, and one open prediction keeps
-the bodies of all."""
+"""Maximum bytes of a block with several predictions. Each feedback reads a whole block."""
 
 _HEAD, _OPEN_COUNT = HEAD.struct(), OPEN_COUNT.struct()
 
@@ -79,7 +78,7 @@ class RecordFormat:
         evidence_size: E, the number of evidence values per prediction.
         contexts: the codec of its contexts.
         has_actions: whether its rounds may have actions.
-        since: the number of changes after which predictions hold evidence of this size; others may have any.
+        since: the changes before which evidence may have any size.
 
     Attributes:
         answers: the codec of its answers.
@@ -96,9 +95,7 @@ class RecordFormat:
         since: int = 0,
     ) -> None:
         self.answers = answers
-        self._evidence_size = evidence_size
-        self._contexts = contexts
-        self._has_actions = has_actions
+        self._evidence_size, self._contexts, self._has_actions = evidence_size, contexts, has_actions
         self._prediction = PREDICTION.dtype(answers.dtype)
         self._outcome_bytes = OUTCOME.dtype(answers.dtype).itemsize
         self._body = np.dtype([("core", BODY.dtype(answers.dtype)), ("evidence", "<f8", (evidence_size,))])

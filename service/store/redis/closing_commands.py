@@ -13,7 +13,7 @@ from service.store.connections.replication import Confirmed
 from service.store.feedback import FeedbackStatus
 from service.store.redis.driver_errors import translating_errors
 from service.store.redis.feedback_codec import activation_status, encoded_token
-from service.store.redis.scripts import Script, record_script, script
+from service.store.scripts import Script, record_script, script
 from service.store.stored_models import ModelKey
 
 _ACTIVATE = record_script("counts", "blocks", "activate")

@@ -12,7 +12,7 @@ from service.store.base import Block, BlockPage
 from service.store.connections.connections import Connection
 from service.store.damage import Damage, DamageRecord, decode_damage
 from service.store.redis.driver_errors import translating_errors
-from service.store.redis.scripts import Script, script
+from service.store.scripts import Script, script
 from service.store.stored_models import ModelKey
 
 _RECORD_DAMAGE = script("snapshot_there", "record_damage")

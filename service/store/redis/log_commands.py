@@ -10,7 +10,7 @@ from service.store.connections.connections import Connection
 from service.store.connections.replication import Confirmed
 from service.store.import_store import MOST_SOURCES, Imported, ImportedSource, ImportPart
 from service.store.redis.driver_errors import translating_errors
-from service.store.redis.scripts import Script, record_script, script
+from service.store.scripts import Script, record_script, script
 from service.store.stored_models import ModelKey
 
 _IMPORT_ROUNDS = record_script("counts", "blocks", "import_rounds")

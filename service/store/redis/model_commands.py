@@ -12,7 +12,7 @@ from service.store import keys
 from service.store.redis.driver_errors import translating_errors
 from service.store.redis.entry_codec import CHANGE_VERSION
 from service.store.redis.model_hash import NAME_ERRORS, read_listed, read_model
-from service.store.redis.scripts import Script, script
+from service.store.scripts import Script, script
 from service.store.stored_models import (
     NO_POLICIES,
     ListedModel,
@@ -47,10 +47,6 @@ class ModelCommands(ABC):
     @abstractmethod
     async def unwatch_closing(self, key: ModelKey) -> None:
         """See `ClosingCommands.unwatch_closing`."""
-
-    @abstractmethod
-    async def unwatch_shadows(self, key: ModelKey) -> None:
-        """See `ShadowCommands.unwatch_shadows`."""
 
     @translating_errors
     async def create_model(
@@ -120,7 +116,7 @@ class ModelCommands(ABC):
         await self._call("ZREM", keys.MODELS, name)
         await self._call("ZREM", keys.DAMAGED, name)
         await self.unwatch_closing(ModelKey(name, own.decode(errors="replace")))
-        await self.unwatch_shadows(ModelKey(name, own.decode(errors="replace")))
+        await self._call("ZREM", keys.SHADOWED, keys.member(ModelKey(name, own.decode(errors="replace"))))
         if await self._incarnation(name) is not None:  # a new model has taken the name
             await self._call("ZADD", keys.MODELS, 0, name)
         return deleted

@@ -39,9 +39,9 @@ from service.store.redis.feedback_codec import EncodedFeedback, decode_results
 from service.store.redis.log_commands import LogCommands
 from service.store.redis.model_commands import ModelCommands
 from service.store.redis.model_stats import read_load, read_model_stats
-from service.store.redis.scripts import Script, record_script, script
 from service.store.redis.shadow_commands import ShadowCommands
 from service.store.redis.snapshot_commands import SnapshotCommands
+from service.store.scripts import Script, record_script, script
 from service.store.stored_models import (
     ModelKey,
 )

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from service.replicas.reading import Run
+from service.replicas.folding.reading import Run
 from service.replicas.replica import Replica
 from service.store.redis.redis_store import RedisStore
 from tests.learners.worlds import random_rounds

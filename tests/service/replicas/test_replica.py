@@ -10,7 +10,7 @@ from learners.codec import encode_state
 from service.compute import Compute
 from service.errors import ModelNotFoundError, StoreCorruptError
 from service.models.model import Model
-from service.replicas.reading import TAIL_LIMIT
+from service.replicas.folding.reading import TAIL_LIMIT
 from service.replicas.replica import Replica
 from service.store import keys
 from service.store.base import Snapshot, Store

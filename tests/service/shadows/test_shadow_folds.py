@@ -166,7 +166,7 @@ async def _fold_of_rest(store: Store, model: Model, learner: Any) -> tuple[Any, 
 
 
 async def test_the_bound_on_kept_rounds_is_stated(store: RedisStore, store_url: str, name: str) -> None:
-    """A shadow that is further behind than the bound does not hold the log."""
+    """A shadow that lags more than the bound does not hold the log."""
     model = await make_model(store, name, retain_rounds=0)
     await give_shadow(store, model)
     await play(store, model, 300)
