@@ -108,13 +108,13 @@ def _header(data: memoryview) -> tuple[dict[str, Any], int]:
 
 def _check_arrays(arrays: Mapping[str, Any], body_bytes: int) -> None:
     """Check that the arrays lie one after the other and fill the file."""
-    places = sorted(_place(name, entry) for name, entry in arrays.items())
+    places = sorted(_place_of_array(name, entry) for name, entry in arrays.items())
     bounds = [(0, 0), *places, (body_bytes, body_bytes)]
     if any(following[0] != place[1] for place, following in pairwise(bounds)):
         raise ModelFileError("its arrays overlap, leave gaps, or do not end with the file, which may be cut short")
 
 
-def _place(name: str, entry: Any) -> tuple[int, int]:
+def _place_of_array(name: str, entry: Any) -> tuple[int, int]:
     match entry:
         case {"dtype": str(dtype), "shape": [*shape], "data_offsets": [int(start), int(stop)], **others} if not others:
             sizes = [size for size in shape if type(size) is int and 0 <= size <= _MOST_ROUNDS]

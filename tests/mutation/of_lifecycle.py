@@ -6,7 +6,11 @@ LIFECYCLE = (
     Errors(
         concept="kept snapshot",
         home="keep_snapshot.lua",
-        laws=("tests/service/store/test_kept_snapshots.py",),
+        laws=(
+            "test_a_kept_snapshot_is_read_as_it_was_kept",
+            "test_only_snapshots_of_this_log_are_kept",
+            "test_a_model_keeps_a_limited_number",
+        ),
         errors=(
             ("a second snapshot replaces the first", "", "redis.call('HEXISTS', KEYS[3], ARGV[10]) == 1", "false"),
             ("there is no limit", "", "redis.call('HLEN', KEYS[3]) >= tonumber(ARGV[12])", "false"),
@@ -34,9 +38,14 @@ LIFECYCLE = (
     ),
     Errors(
         concept="copy",
-        laws=("tests/service/api/test_copies.py",),
+        laws=("test_a_hostile_file_is_refused",),
         errors=(
-            ("a hostile shape is read", "_place", "math.prod(sizes) * _ITEM_BYTES[dtype] == stop - start", "True"),
+            (
+                "a hostile shape is read",
+                "_place_of_array",
+                "math.prod(sizes) * _ITEM_BYTES[dtype] == stop - start",
+                "True",
+            ),
             ("arrays may overlap", "_check_arrays", "following[0] != place[1]", "False"),
             ("statistics may have more rounds", "checked_statistics", "statistics.rounds > rounds", "False"),
             ("an imported model has no limits", "_imported", "check_limits(model.learner, limits)", "None"),

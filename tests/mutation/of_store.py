@@ -127,7 +127,7 @@ STORE = (
         laws=("test_contract::test_a_name_is_given_once", "test_a_deletion_leaves_nothing_but_predictions"),
         errors=(
             ("a name is given twice", "create_model.lua:", "if there then", "if false then"),
-            ("the log of a deleted model stays", "delete_model.lua:", "KEYS[1], KEYS[2], KEYS[3]", "KEYS[1], KEYS[3]"),
+            ("the log of a deleted model stays", "delete_model.lua:", "unpack(KEYS)", "KEYS[1], KEYS[3]"),
         ),
     ),
     Errors(

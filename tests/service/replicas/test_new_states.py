@@ -80,7 +80,7 @@ async def test_a_model_continues_from_the_state(store: RedisStore, name: str, al
 
 @pytest.mark.parametrize("algorithm", ["soba-diagonal", "squarecb"])
 @pytest.mark.parametrize("seed", range(3))
-async def test_any_interleaving_gives_every_worker_the_same_state(
+async def test_any_interleaving_of_new_states_gives_every_worker_the_same_state(
     store: RedisStore, name: str, algorithm: str, seed: int
 ) -> None:
     """Workers agree with a fold from the start, with a trimmed log, and without a snapshot."""
