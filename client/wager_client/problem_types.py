@@ -58,6 +58,14 @@ class PredictionNotFoundError(NotFoundError, slug="prediction-not-found"):
     """The prediction does not exist, or is no longer stored: 404."""
 
 
+class ShadowNotFoundError(NotFoundError, slug="shadow-not-found"):
+    """The model has no such shadow: 404."""
+
+
+class SnapshotNotFoundError(NotFoundError, slug="snapshot-not-found"):
+    """The model has no such snapshot: 404."""
+
+
 class MethodNotAllowedError(ProblemError, slug="method-not-allowed"):
     """The path does not allow the method: 405."""
 
@@ -70,6 +78,10 @@ class FeedbackConflictError(ConflictError, slug="feedback-conflict"):
     """The prediction already has other feedback: 409."""
 
 
+class ImportPositionError(ConflictError, slug="import-position"):
+    """Rounds of the source before these are missing: 409."""
+
+
 class ModelExistsError(ConflictError, slug="model-exists"):
     """A model with this name already exists: 409."""
 
@@ -80,6 +92,18 @@ class NotActivatedError(ConflictError, slug="not-activated"):
 
 class PredictionConflictError(ConflictError, slug="prediction-conflict"):
     """The prediction id exists with another request: 409."""
+
+
+class SnapshotExistsError(ConflictError, slug="snapshot-exists"):
+    """The id names another snapshot: 409."""
+
+
+class SnapshotNeededError(ConflictError, slug="snapshot-needed"):
+    """A change in the log needs the snapshot: 409."""
+
+
+class TooManySnapshotsError(ConflictError, slug="too-many-snapshots"):
+    """The model cannot keep another snapshot: 409."""
 
 
 class PreconditionFailedError(PreconditionError, slug="precondition-failed"):
@@ -146,6 +170,10 @@ class InvalidIdentifierError(InvalidInputError, slug="invalid-identifier"):
     """The prediction ids do not match the request: 422."""
 
 
+class InvalidModelFileError(InvalidInputError, slug="invalid-model-file"):
+    """The file is not an intact file of a model: 422."""
+
+
 class InvalidNameError(InvalidInputError, slug="invalid-name"):
     """A name or an id is malformed: 422."""
 
@@ -170,6 +198,10 @@ class LabelsOrActionsError(InvalidInputError, slug="labels-or-actions"):
     """A model needs either labels or actions: 422."""
 
 
+class LearnerCannotShadowError(InvalidInputError, slug="learner-cannot-shadow"):
+    """The learner cannot shadow the model: 422."""
+
+
 class LearnerWithoutActionsError(InvalidInputError, slug="learner-without-actions"):
     """The learner needs labels: 422."""
 
@@ -190,6 +222,10 @@ class ModelTooLargeError(InvalidInputError, slug="model-too-large"):
     """The state of the learner would be too large: 422."""
 
 
+class NewerModelFileError(InvalidInputError, slug="newer-model-file"):
+    """A newer version wrote the file: 422."""
+
+
 class NoActionsError(InvalidInputError, slug="no-actions"):
     """There are no actions to choose from: 422."""
 
@@ -200,6 +236,10 @@ class NoDistributionError(InvalidInputError, slug="no-distribution"):
 
 class NormExceededError(InvalidInputError, slug="norm-exceeded"):
     """The context exceeds the model's norm bound: 422."""
+
+
+class NotEvaluableError(InvalidInputError, slug="not-evaluable"):
+    """The answers of the model cannot be evaluated: 422."""
 
 
 class NotFiniteError(InvalidInputError, slug="not-finite"):
@@ -236,6 +276,10 @@ class TooManyChangesError(InvalidInputError, slug="too-many-changes"):
 
 class TooManyFeaturesError(InvalidInputError, slug="too-many-features"):
     """There are too many features: 422."""
+
+
+class TooManyShadowsError(InvalidInputError, slug="too-many-shadows"):
+    """The model has reached the limit of shadows: 422."""
 
 
 class TopTooLargeError(InvalidInputError, slug="top-too-large"):

@@ -15,25 +15,22 @@ from service.api.middleware.cors import Cors
 from service.api.middleware.in_flight import InFlight
 from service.api.middleware.key_syntax import KeySyntax
 from service.api.middleware.observer import Observer
+from service.api.pages import dashboard, docs
 from service.api.resources import (
-    copies,
-    dashboard,
-    docs,
     evaluation,
     explanations,
     feedback,
     health,
     learners,
-    lifecycle,
     metrics,
     models,
     open_predictions,
     predictions,
     rounds,
-    shadows,
     statistics,
     webhooks,
 )
+from service.api.resources.lifecycle import copies, shadows, snapshots
 from service.api.responses import problems
 from service.api.responses.headers import SecurityHeaders
 from service.api.responses.shared_schemas import share_schemas
@@ -134,7 +131,7 @@ def _routers(environment: Environment, use_cases: UseCases, guard: Guard) -> lis
         predictions.router(use_cases.rounds, compute, most),
         feedback.router(use_cases.rounds, compute, most),
         models.router(use_cases.catalogue),
-        lifecycle.router(use_cases.lifecycle),
+        snapshots.router(use_cases.lifecycle),
         statistics.router(use_cases.insights),
         rounds.router(use_cases.catalogue, use_cases.imports, compute),
         rounds.import_router(use_cases.imports, most),

@@ -11,8 +11,8 @@ from typer.core import TyperGroup
 
 from service import __version__
 from service.commands import keys
-from service.commands.options import EXIT_REFUSED, fail
 from service.commands.repair import repair
+from service.commands.shared.options import EXIT_REFUSED, fail
 from service.commands.tools.backup import backup
 from service.commands.tools.compare.command import compare
 from service.commands.tools.data.export import export

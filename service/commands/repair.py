@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from service.commands.options import fail, use_store
+from service.commands.shared.options import fail, use_store
 
 if TYPE_CHECKING:
     from service.store.redis.open_store import OpenStore

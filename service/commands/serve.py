@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import typer
 
-from service.commands.options import EXIT_ADDRESS, EXIT_APPLICATION, EXIT_STORE, fail, read_settings
+from service.commands.shared.options import EXIT_ADDRESS, EXIT_APPLICATION, EXIT_STORE, fail, read_settings
 
 if TYPE_CHECKING:
     from service.settings import Settings

@@ -4,7 +4,7 @@ import math
 
 from learners.evaluation.off_policy.estimates import Estimate, evaluation_of
 from learners.evaluation.off_policy.sums import Settings, Sums
-from service.schemas.evaluation import EstimateAnswer, PolicyValue
+from service.schemas.reports.evaluation import EstimateAnswer, PolicyValue
 
 LEVEL = 0.95
 """The level of all intervals."""

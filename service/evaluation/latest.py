@@ -19,7 +19,7 @@ from service.errors import ModelNotFoundError
 from service.evaluation.answers import LEVEL, clip_for, policy_value
 from service.input_errors import NotEvaluableError
 from service.models.model import Model, reading_cost, stored_model
-from service.schemas.evaluation import EvaluationAnswer
+from service.schemas.reports.evaluation import EvaluationAnswer
 from service.store.base import LogEntry, Store
 from service.store.log_entries import read_page
 from service.store.records.layout import HOLDOUT

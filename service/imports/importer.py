@@ -11,7 +11,7 @@ from service.errors import ImportPositionError, LearnerFailedError, ModelNotFoun
 from service.imports.given_rounds import ReadRound, read_rounds
 from service.imports.making import as_logged, chosen_predictions, encoded
 from service.models.model import Model
-from service.replicas.reading import TYPICAL_NONZEROS
+from service.replicas.folding.reading import TYPICAL_NONZEROS
 from service.replicas.replica import Replica
 from service.rounds.deciding import Decider
 from service.rounds.isolation import ImpossibleDecisionsError

@@ -11,7 +11,7 @@ from service.insight.subject import Subject
 from service.insight.verdicts import verdict_of
 from service.replicas.statistics import DELAY_BOUNDS, PROPENSITY_BOUNDS, RoundStatistics
 from service.replicas.sums.latest_rounds import joined
-from service.schemas.statistics import (
+from service.schemas.reports.statistics import (
     BoundAnswer,
     ExplorationAnswer,
     HistogramAnswer,

@@ -6,7 +6,7 @@ from service.insight.bounds import bound_of
 from service.insight.estimates import observed
 from service.insight.subject import Subject
 from service.replicas.statistics import RoundStatistics
-from service.schemas.statistics import CurveAnswer, CurvePoint, MeanAnswer
+from service.schemas.reports.statistics import CurveAnswer, CurvePoint, MeanAnswer
 
 
 def curve_answer(subject: Subject, statistics: RoundStatistics) -> CurveAnswer:

@@ -8,7 +8,7 @@ from service.insight.figures import counted_model, fold_lag, open_predictions
 from service.insight.subject import subject_of_summary
 from service.insight.verdicts import verdict_of
 from service.schemas.models import ModelSummary
-from service.schemas.statistics import ModelGlance
+from service.schemas.reports.statistics import ModelGlance
 from service.store.base import ModelStats
 
 _MOST_POINTS = 32

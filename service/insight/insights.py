@@ -15,7 +15,7 @@ from service.insight.glances import glance_of
 from service.insight.subject import Subject, subject_of
 from service.models.model import reading_cost, stored_model
 from service.schemas.models import ModelSummary
-from service.schemas.statistics import ModelGlance
+from service.schemas.reports.statistics import ModelGlance
 from service.store.base import ModelStats
 from service.store.stored_models import UnreadModel
 from service.wording.values import quoted

@@ -5,7 +5,7 @@ from service.insight.subject import Subject
 from service.replicas.statistics import RoundStatistics
 from service.replicas.sums.label_sums import MOST_LABELS
 from service.replicas.sums.latest_rounds import Epoch, joined
-from service.schemas.statistics import LabelAnswer, MeanAnswer, OtherLabelsAnswer
+from service.schemas.reports.statistics import LabelAnswer, MeanAnswer, OtherLabelsAnswer
 
 LEAST_EVIDENCE = 10.0
 """Effective rounds from which the value of a label may be called the best."""

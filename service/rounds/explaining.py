@@ -15,7 +15,13 @@ from service.input_errors import BatchTooLargeError
 from service.models.action_learners import contributions, probabilities
 from service.models.model import Model
 from service.replicas.replica import Replica
-from service.schemas.explanations import ActionFeature, ExplainAnswer, ExplainedAction, ExplainedFeature, ExplainRequest
+from service.schemas.reports.explanations import (
+    ActionFeature,
+    ExplainAnswer,
+    ExplainedAction,
+    ExplainedFeature,
+    ExplainRequest,
+)
 from service.wording.values import counted
 
 _NUMBER_COST = 100

@@ -11,7 +11,7 @@ from service.rounds.explaining import Explainer
 from service.rounds.feedback import FeedbackJoiner
 from service.rounds.prediction_requests import PredictionRequest
 from service.rounds.predictor import Predictor
-from service.schemas.explanations import ExplainAnswer, ExplainRequest
+from service.schemas.reports.explanations import ExplainAnswer, ExplainRequest
 from service.schemas.rounds import ActivateAnswer, ActivateRequest, FeedbackAnswer, FeedbackRequest, PredictAnswer
 
 

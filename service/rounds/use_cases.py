@@ -13,7 +13,7 @@ from service.per_item import apply_to_valid, attempt_each
 from service.rounds.prediction_requests import PredictionRequest
 from service.rounds.session import ModelSession
 from service.rounds.session_cache import SessionCache
-from service.schemas.explanations import ExplainAnswer, ExplainRequest
+from service.schemas.reports.explanations import ExplainAnswer, ExplainRequest
 from service.schemas.rounds import ActivateAnswer, ActivateRequest, FeedbackAnswer, FeedbackRequest, PredictAnswer
 from service.wording.values import counted, shown
 

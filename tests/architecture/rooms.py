@@ -89,7 +89,7 @@ ROOMS: dict[str, str] = {
     ),
     "service.shadows": (
         f"{_ERRORS} service.schemas service.strict_body service.wording {_STORE} {_GROUND} learners.codec "
-        "learners.evaluation service.compute service.models service.replicas"
+        "learners.evaluation learners.evaluation.intervals service.compute service.models service.replicas"
     ),
     "service.rounds": (
         f"{_WORDS} {_STORE} {_GROUND} learners.answers learners.mathematics service.compute service.environment "
@@ -190,7 +190,7 @@ LIBRARIES: dict[str, str] = {
     "pyarrow": "service.commands.tools service.evaluation.offline service.files",
     "sklearn": "learners.estimators.parameters",
     "distributed": "service.evaluation.offline.engines",
-    "httpx2": "service.commands.demo service.commands.tools",
+    "httpx2": "service.commands.demo service.commands.shared service.commands.tools",
 }
 """The modules and rooms that may import each third-party library."""
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from service.api.resources import dashboard
+from service.api.pages import dashboard
 
 
 @pytest.mark.parametrize(

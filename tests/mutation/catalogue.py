@@ -8,8 +8,8 @@ from tests.mutation.of_contexts import CONTEXTS
 from tests.mutation.of_dashboard import DASHBOARD
 from tests.mutation.of_data import DATA
 from tests.mutation.of_eligible import ELIGIBLE
-from tests.mutation.of_evaluation import EVALUATION
 from tests.mutation.of_estimators import ESTIMATORS
+from tests.mutation.of_evaluation import EVALUATION
 from tests.mutation.of_exploration import EXPLORATION
 from tests.mutation.of_fenchel_young import FENCHEL_YOUNG
 from tests.mutation.of_gaptron import GAPTRON

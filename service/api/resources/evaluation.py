@@ -9,7 +9,7 @@ from service.api.resources.models import Name
 from service.api.responses.problems import responses
 from service.api.responses.strict_route import StrictRoute
 from service.evaluation.latest import MOST_ROUNDS, LatestRounds
-from service.schemas.evaluation import EvaluationAnswer
+from service.schemas.reports.evaluation import EvaluationAnswer
 
 _RESPONSES = responses(errors.ModelNotFoundError, errors.StoreCorruptError, input_errors.NotEvaluableError)
 

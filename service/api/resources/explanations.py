@@ -8,7 +8,7 @@ from service.api.resources.models import Name
 from service.api.responses.direct_route import DirectRoute
 from service.api.responses.problems import responses
 from service.rounds.use_cases import RoundService
-from service.schemas.explanations import ExplainAnswer, ExplainRequest
+from service.schemas.reports.explanations import ExplainAnswer, ExplainRequest
 
 
 def router(rounds: RoundService) -> APIRouter:

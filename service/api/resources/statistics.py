@@ -12,7 +12,7 @@ from service.api.responses.problems import problem_of, responses
 from service.api.responses.strict_route import StrictRoute
 from service.insight.insights import Insights
 from service.schemas.models import UnreadableModel
-from service.schemas.statistics import StatisticsAnswer, StatisticsList
+from service.schemas.reports.statistics import StatisticsAnswer, StatisticsList
 from service.store.stored_models import UnreadModel
 from service.wording.patterns import CURSOR
 

@@ -21,8 +21,8 @@ from starlette.types import Receive, Scope, Send
 
 from service.compute import Compute
 from service.input_errors import InvalidInputError
-from service.schemas.explanations import ExplainAnswer
 from service.schemas.models import ModelAnswer
+from service.schemas.reports.explanations import ExplainAnswer
 from service.schemas.rounds import PredictAnswer, PredictBatchAnswer
 from service.wording.values import quoted
 

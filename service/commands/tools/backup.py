@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from service import __version__
-from service.commands.tools.refusal import refuse
-from service.commands.tools.remote import DEFAULT_URL, Key, RemoteError, Url, call, connect
+from service.commands.shared.options import fail
+from service.commands.shared.remote import DEFAULT_URL, Key, RemoteError, Url, call, connect
 
 if TYPE_CHECKING:
     import httpx2
@@ -41,14 +41,14 @@ def backup(
             notes, left = _write_all(client, folder, with_rounds=rounds)
         write_manifest(folder, notes, __version__)
     except RemoteError as error:
-        refuse(str(error))
+        fail(str(error))
     except OSError as error:
-        refuse(f"{error.filename or folder}: {error.strerror}")
+        fail(f"{error.filename or folder}: {error.strerror}")
     size = sum(note.bytes for note in notes)
     result = {"folder": str(folder), "models": len(notes), "bytes": size, "unreadable": left}
     typer.echo(json.dumps(result) if as_json else f"{len(notes)} models, {size:,} bytes in {folder}")
     if left:
-        refuse(f"not in the backup, as they cannot be read: {', '.join(left)}")
+        fail(f"not in the backup, as they cannot be read: {', '.join(left)}")
 
 
 def _write_all(client: "httpx2.Client", folder: Path, *, with_rounds: bool) -> tuple[list["Note"], list[str]]:

@@ -3,17 +3,18 @@
 from collections.abc import Iterator
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar
 
 import typer
 
-from service.commands.tools.remote import DEFAULT_URL, Key, RemoteError, Url
+from service.commands.shared.options import fail
+from service.commands.shared.remote import DEFAULT_URL, Key, RemoteError, Url
 
 if TYPE_CHECKING:
     from service.evaluation.offline.columns import LoggedModel
     from service.evaluation.offline.engines import Engine
     from service.evaluation.offline.specifications import Specification
-    from service.schemas.evaluation import EvaluationAnswer
+    from service.schemas.reports.evaluation import EvaluationAnswer
 
 _T = TypeVar("_T")
 
@@ -74,18 +75,13 @@ def evaluate(  # noqa: PLR0913, PLR0917  each is an option
         if plot is not None:
             _plotted(answer, plot)
     except (EvaluationError, RemoteError) as error:
-        _fail(str(error))
+        fail(str(error))
     except ImportError as error:
-        _fail(f"{error.name} is not installed: pip install 'wager[tools]'")
+        fail(f"{error.name} is not installed: pip install 'wager[tools]'")
     if json:
         typer.echo(answer.model_dump_json(indent=2))
     else:
         _show(answer)
-
-
-def _fail(message: str) -> NoReturn:
-    typer.echo(f"wager: {message}", err=True)
-    raise typer.Exit(1)
 
 
 def _evaluated(
@@ -110,7 +106,7 @@ def _log(source: Path | None, url: str, key: str | None, model: str | None) -> t
     if (source is None) == (model is None):
         raise EvaluationError("name a file or folder, or a model with --model, and not both")
     if source is None:
-        from service.commands.tools.remote_log import remote_parts
+        from service.commands.shared.remote_log import remote_parts
 
         answer, remote = remote_parts(url, key, str(model))
         return LoggedModel(answer, f"{url}/models/{model}"), list(remote)

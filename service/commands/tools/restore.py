@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from service.commands.tools.refusal import refuse
-from service.commands.tools.remote import DEFAULT_URL, Key, RemoteError, Url, call, connect
+from service.commands.shared.options import fail
+from service.commands.shared.remote import DEFAULT_URL, Key, RemoteError, Url, call, connect
 
 if TYPE_CHECKING:
     import httpx2
@@ -40,7 +40,7 @@ def restore(
         with connect(url, api_key) as client:
             done = [note.name for note in wanted if _restored(client, folder, note)]
     except (BackupError, RemoteError) as error:
-        refuse(str(error))
+        fail(str(error))
     there = sorted({note.name for note in wanted} - set(done))
     skipped = f"; {len(there)} existed and stay as they are" if there else ""
     result = {"restored": done, "existing": there}

@@ -24,7 +24,7 @@ from service.evaluation.offline.passes import (
     survey,
 )
 from service.evaluation.offline.specifications import Specification
-from service.schemas.evaluation import EvaluationAnswer
+from service.schemas.reports.evaluation import EvaluationAnswer
 
 _T = TypeVar("_T")
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from service.evaluation.offline.errors import EvaluationError
-from service.schemas.evaluation import EvaluationAnswer
+from service.schemas.reports.evaluation import EvaluationAnswer
 
 _SHOWN = ("doubly_robust", "snips", "ips")
 

@@ -11,8 +11,8 @@ from service.store.closing_store import Closed
 from service.store.connections.connections import Connection
 from service.store.connections.replication import Confirmed
 from service.store.feedback import FeedbackStatus
+from service.store.redis.codecs.feedback_codec import activation_status, encoded_token
 from service.store.redis.driver_errors import translating_errors
-from service.store.redis.feedback_codec import activation_status, encoded_token
 from service.store.scripts import Script, record_script, script
 from service.store.stored_models import ModelKey
 

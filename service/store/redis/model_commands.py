@@ -9,9 +9,9 @@ from redis import exceptions
 
 from service.errors import ModelNotFoundError, SnapshotNotFoundError, StoreError
 from service.store import keys
+from service.store.redis.codecs.entry_codec import CHANGE_VERSION
+from service.store.redis.codecs.model_hash import NAME_ERRORS, read_listed, read_model
 from service.store.redis.driver_errors import translating_errors
-from service.store.redis.entry_codec import CHANGE_VERSION
-from service.store.redis.model_hash import NAME_ERRORS, read_listed, read_model
 from service.store.scripts import Script, script
 from service.store.stored_models import (
     NO_POLICIES,

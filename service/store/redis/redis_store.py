@@ -30,15 +30,15 @@ from service.store.connections.connections import Connection, connect
 from service.store.connections.readiness import read_readiness
 from service.store.connections.replication import Confirmed
 from service.store.records import format_3
-from service.store.redis import feedback_codec
 from service.store.redis.closing_commands import ClosingCommands
+from service.store.redis.codecs import feedback_codec
+from service.store.redis.codecs.entry_codec import decode_tail
+from service.store.redis.codecs.feedback_codec import EncodedFeedback, decode_results
+from service.store.redis.codecs.model_stats import read_load, read_model_stats
 from service.store.redis.damage_commands import DamageCommands
 from service.store.redis.driver_errors import translating_errors
-from service.store.redis.entry_codec import decode_tail
-from service.store.redis.feedback_codec import EncodedFeedback, decode_results
 from service.store.redis.log_commands import LogCommands
 from service.store.redis.model_commands import ModelCommands
-from service.store.redis.model_stats import read_load, read_model_stats
 from service.store.redis.shadow_commands import ShadowCommands
 from service.store.redis.snapshot_commands import SnapshotCommands
 from service.store.scripts import Script, record_script, script
@@ -58,7 +58,7 @@ _READ_TAIL = record_script("read_entries", "read_tail")
 _PUBLISH_STATISTICS = script("publish_statistics")
 
 
-class RedisStore(DamageCommands, ClosingCommands, LogCommands, SnapshotCommands, ShadowCommands, ModelCommands):
+class RedisStore(DamageCommands, ClosingCommands, LogCommands, ModelCommands, SnapshotCommands, ShadowCommands):
     """Implements `service.store.base.Store`.
 
     Args:

@@ -10,8 +10,8 @@ from service.store import keys
 from service.store.base import Snapshot
 from service.store.connections.connections import Connection
 from service.store.connections.replication import Confirmed
+from service.store.redis.codecs.model_hash import count
 from service.store.redis.driver_errors import translating_errors
-from service.store.redis.model_hash import count
 from service.store.scripts import Script, record_script, script
 from service.store.shadow_store import StoredShadow
 from service.store.snapshots.parts import SNAPSHOT_VERSION, check_of

@@ -15,8 +15,8 @@ from service.store.connections.connections import Connection
 from service.store.copies import ModelCopy
 from service.store.damage import DamagedSnapshotError
 from service.store.kept_store import MOST_KEPT, Keeping, KeptNote
+from service.store.redis.codecs.entry_codec import CHANGE_VERSION
 from service.store.redis.driver_errors import translating_errors
-from service.store.redis.entry_codec import CHANGE_VERSION
 from service.store.scripts import Script, record_script, script
 from service.store.shadow_store import KEPT_FOR_SHADOWS
 from service.store.snapshots.parts import SNAPSHOT_VERSION, check_of, read_snapshot

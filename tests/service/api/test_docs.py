@@ -8,7 +8,7 @@ import httpx2
 import pytest
 from fastapi import FastAPI
 
-from service.api.resources import docs
+from service.api.pages import docs
 from service.api.responses import problems
 from service.app import create_app
 from service.settings import Settings

@@ -12,7 +12,7 @@ from typer.testing import CliRunner, Result
 
 from service import __version__
 from service.commands.main import app
-from service.commands.options import EXIT_ADDRESS, EXIT_SETTINGS, EXIT_STORE
+from service.commands.shared.options import EXIT_ADDRESS, EXIT_SETTINGS, EXIT_STORE
 from service.settings import Settings
 
 

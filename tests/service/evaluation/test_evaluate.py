@@ -15,7 +15,7 @@ from service.evaluation.offline.columns import LoggedModel
 from service.evaluation.offline.engines import Dask, Engine, Joblib
 from service.evaluation.offline.parquet import described_model, parts_of
 from service.evaluation.offline.passes import Log, survey
-from service.schemas.evaluation import EvaluationAnswer
+from service.schemas.reports.evaluation import EvaluationAnswer
 from tests.service.evaluation.exports import LABELS, MODEL, log_columns, write_folder, write_part
 
 FEW = ("--replicates", "20")

@@ -7,7 +7,7 @@ import importlib
 
 VERSIONS = [
     ("service.store.records.layout", "VERSION"),
-    ("service.store.redis.entry_codec", "CHANGE_VERSION"),
+    ("service.store.redis.codecs.entry_codec", "CHANGE_VERSION"),
     ("service.store.snapshots.parts", "SNAPSHOT_VERSION"),
     ("service.replicas.statistics", "STATISTICS_VERSION"),
 ]

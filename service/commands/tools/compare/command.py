@@ -1,9 +1,11 @@
 """The command `wager compare`. Imports nothing heavy, because every command imports it."""
 
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any
 
 import typer
+
+from service.commands.shared.options import fail
 
 _EXIT_REFUSED = 1
 
@@ -61,7 +63,7 @@ def compare(  # noqa: PLR0913, PLR0917 - the options of a command are its parame
     try:
         _run(options)
     except KeyboardInterrupt:
-        _fail("stopped" + ("" if resume is None else f"; {resume} keeps the finished runs"))
+        fail("stopped" + ("" if resume is None else f"; {resume} keeps the finished runs"))
 
 
 def _run(options: dict[str, Any]) -> None:
@@ -71,9 +73,4 @@ def _run(options: dict[str, Any]) -> None:
     try:
         advise(**options)
     except (FileError, ValueError) as error:
-        _fail(str(error))
-
-
-def _fail(message: str) -> NoReturn:
-    typer.echo(f"wager: {message}", err=True)
-    raise typer.Exit(_EXIT_REFUSED)
+        fail(str(error))

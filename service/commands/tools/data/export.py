@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from service.commands.tools.remote import DEFAULT_URL, Key, Url, fail
+from service.commands.shared.options import fail
+from service.commands.shared.remote import DEFAULT_URL, Key, Url
 
 if TYPE_CHECKING:
     from service.files.exported import Export
@@ -30,7 +31,7 @@ def export(  # noqa: PLR0913, PLR0917 - the options of a command are its paramet
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
     """Write the log of a model to files. In a folder, continue where its parts end; repeat the command for the rest."""
-    from service.commands.tools.remote import RemoteError, call, connect
+    from service.commands.shared.remote import RemoteError, call, connect
     from service.files.errors import FileError
     from service.files.exported import SUFFIXES, Export
 

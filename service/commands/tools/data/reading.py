@@ -6,7 +6,7 @@ from typing import Any
 
 import httpx2
 
-from service.commands.tools.remote import call
+from service.commands.shared.remote import call
 
 PAGE = 2_000
 """Rounds per request."""

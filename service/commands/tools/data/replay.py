@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import typer
 
-from service.commands.tools.remote import DEFAULT_URL, Key, Url, fail
+from service.commands.shared.options import fail
+from service.commands.shared.remote import DEFAULT_URL, Key, Url
 
 if TYPE_CHECKING:
     import httpx2
@@ -81,9 +82,9 @@ def replay(  # noqa: PLR0913, PLR0917 - the options of a command are its paramet
 
 def _run(wanted: Replay, url: str, api_key: str | None) -> dict[str, Any]:
     """Check the whole file, then import what is missing; end the command if the service refuses."""
+    from service.commands.shared.remote import RemoteError, connect
     from service.commands.tools.data.progress import Progress
     from service.commands.tools.data.sending import Sender, SendingError
-    from service.commands.tools.remote import RemoteError, connect
     from service.files.rows import shape_of
 
     try:
@@ -114,7 +115,7 @@ def _run(wanted: Replay, url: str, api_key: str | None) -> dict[str, Any]:
 
 def _definition(client: "httpx2.Client", wanted: Replay) -> dict[str, Any]:
     """Return the model's definition; create the model if asked for."""
-    from service.commands.tools.remote import RemoteError, call
+    from service.commands.shared.remote import RemoteError, call
     from service.files.opening import survey
 
     try:

@@ -6,7 +6,7 @@ from typing import Any
 
 import httpx2
 
-from service.commands.tools.remote import RemoteError, call
+from service.commands.shared.remote import RemoteError, call
 from service.files.rows import Row
 
 _REQUEST_BYTES = 2**20

@@ -7,7 +7,7 @@ from typing import Any
 
 from service.store import keys
 from service.store.base import FeedbackStatus, ModelStats, StoreLoad
-from service.store.redis.model_hash import corrupt, count, reward_sum
+from service.store.redis.codecs.model_hash import corrupt, count, reward_sum
 
 _Call = Callable[..., Awaitable[Any]]
 

@@ -1,6 +1,6 @@
 """Calls of a running service, for commands."""
 
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any
 
 import httpx2
 import typer
@@ -27,12 +27,6 @@ class RemoteError(Exception):
         self.status = status
         self.type = type_
         self.field = field
-
-
-def fail(message: str) -> NoReturn:
-    """End the command with exit code 1 and a line on standard error."""
-    typer.echo(f"wager: {message}", err=True)
-    raise typer.Exit(1)
 
 
 def connect(url: str, key: str | None) -> httpx2.Client:

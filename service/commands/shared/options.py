@@ -20,7 +20,7 @@ EXIT_STORE = 5
 _T = TypeVar("_T")
 
 
-def fail(message: str, code: int) -> NoReturn:
+def fail(message: str, code: int = EXIT_REFUSED) -> NoReturn:
     """End the command with an exit code and a line on standard error."""
     typer.echo(f"wager: {message}", err=True)
     raise typer.Exit(code)

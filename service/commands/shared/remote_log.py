@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from service.commands.tools.remote import call, connect
+from service.commands.shared.remote import call, connect
 from service.evaluation.offline.columns import Columns, columns_of_lines
 
 ROUNDS = 10_000

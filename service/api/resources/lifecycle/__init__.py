@@ -1,0 +1,1 @@
+"""Routes that copy models, and replace their states and learners."""

@@ -1,0 +1,1 @@
+"""Bodies that describe what a model does."""
