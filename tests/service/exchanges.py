@@ -4,43 +4,22 @@ It prints docs/exchanges.md. A test compares that page with what a worker answer
 """
 
 import asyncio
-import json
-import re
 import sys
 import tempfile
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
-
-import httpx2
+from typing import Any
 
 from service.store.embedded.server import EmbeddedServer
 from service.store.redis.redis_store import RedisStore
 from tests.service.rounds.clicks import close_expired
+from tests.service.shown_exchanges import Exchange, answer_of, shown
 from tests.service.workers import Clock, worker
-
-_WIDTH = 100
-_FRACTION = re.compile(r"\.\d+Z$")  # of a second
-_TELLING = ("round", "correct", "label", "propensity")
-"""Fields that the page shows even if they are null."""
 
 _INTRODUCTION = """# Requests and answers
 
 One request and its answer for each field, in order, on an empty store. A test runs them all and compares the answers
 with this page, which `python -m tests.service.exchanges` prints. It leaves out most null fields and rounds
 numbers to six digits. [openapi.md](../openapi.md) describes every field."""
-
-
-class Exchange(NamedTuple):
-    """A request; `fields` selects what the page shows of a long answer."""
-
-    about: str
-    path: str
-    body: dict[str, Any] | None = None
-    method: str = "POST"
-    fields: Sequence[str] = ()
-    etag: str | None = None
-    wait: float = 0.0  # seconds before the request, during which windows close
 
 
 def _create(about: str, name: str, **fields: Any) -> Exchange:
@@ -255,61 +234,10 @@ async def page(store_url: str) -> str:
                     if exchange.wait:
                         clock.now += exchange.wait
                         await close_expired(store, clock)
-                    parts.append(_shown(exchange, await _answer(client, exchange)))
+                    parts.append(shown(exchange, await answer_of(client, exchange)))
     finally:
         await store.close()
     return "\n\n".join(parts) + "\n"
-
-
-async def _answer(client: httpx2.AsyncClient, exchange: Exchange) -> httpx2.Response:
-    headers = {} if exchange.etag is None else {"If-Match": exchange.etag}
-    return await client.request(exchange.method, exchange.path, json=exchange.body, headers=headers)
-
-
-def _shown(exchange: Exchange, response: httpx2.Response) -> str:
-    header = "" if exchange.etag is None else f" with `If-Match: {exchange.etag}`"
-    parts = [f"{exchange.about}", f"`{exchange.method} {exchange.path}`{header}"]
-    if exchange.body is not None:
-        parts.append(_code([exchange.body]))
-    answers = sorted(map(json.loads, response.text.splitlines()), key=lambda line: line.get("prediction_id", ""))
-    fields = exchange.fields if response.status_code < 300 else ()
-    some = ", among other fields" if fields else ""
-    parts += [f"{response.status_code}{some}:", _code([_selected(answer, fields) for answer in answers])]
-    return "\n\n".join(parts)
-
-
-def _selected(answer: dict[str, Any], fields: Sequence[str]) -> dict[str, Any]:
-    selected = {name: answer[name] for name in fields} if fields else dict(answer)
-    selected.pop("request_id", None)  # random
-    shortened: dict[str, Any] = _shortened(selected)
-    return shortened
-
-
-def _shortened(value: Any) -> Any:
-    """Return a value without null fields, and without digits that depend on the processor or on the store's clock."""
-    if isinstance(value, float):
-        return float(f"{value:.6g}")
-    if isinstance(value, dict):
-        return {name: _shortened(each) for name, each in value.items() if each is not None or name in _TELLING}
-    if isinstance(value, list):
-        return [_shortened(each) for each in value]
-    return _FRACTION.sub("Z", value) if isinstance(value, str) else value
-
-
-def _code(objects: Sequence[Any]) -> str:
-    return "\n".join(["```json", *[_lines(each) for each in objects], "```"])
-
-
-def _lines(value: Any, indent: str = "") -> str:
-    """Return JSON that breaks only objects and lists that are too long for a line."""
-    short = json.dumps(value, ensure_ascii=False)
-    if len(indent + short) <= _WIDTH or not isinstance(value, (dict, list)) or not value:
-        return short
-    inner = indent + "  "
-    if isinstance(value, dict):
-        items = [f"{inner}{json.dumps(name)}: {_lines(each, inner)}" for name, each in value.items()]
-        return "{\n" + ",\n".join(items) + f"\n{indent}}}"
-    return "[\n" + ",\n".join(inner + _lines(each, inner) for each in value) + f"\n{indent}]"
 
 
 def main() -> None:
