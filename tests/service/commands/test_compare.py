@@ -159,7 +159,7 @@ BAD_FILES: list[tuple[str, bytes, tuple[str, ...], str]] = [
     ("a.csv", b"age,answer\n1,yes\n2,yes\n", ("--label", "answer"), "all rows have the label 'yes'"),
     ("a.csv", b'age,answer\n"1,yes\n', ("--label", "answer"), "not CSV"),
     ("a.csv", b"\xff\xfe\x00\x01", ("--label", "answer"), "not a text in UTF-8"),
-    ("a.csv.gz", gzip.compress(as_csv())[:-20], ("--label", "answer"), "cannot be read"),
+    ("a.csv.gz", gzip.compress(as_csv(), mtime=0)[:-20], ("--label", "answer"), "cannot be read"),
     ("a.csv.xz", lzma.compress(as_csv())[:-20], ("--label", "answer"), "cannot be read"),
     ("a.csv.gz", as_csv(), ("--label", "answer"), "cannot be read"),
     ("a.parquet", as_csv(), ("--label", "answer"), "not a readable Parquet file"),
