@@ -13,14 +13,14 @@ SHADOWS = (
             "test_sums_do_not_depend_on_parts",
         ),
         errors=(
-            ("the sums forget a round", "plus", "rounds=self.rounds + len(r)", "rounds=self.rounds + len(r) - 1"),
-            ("the largest weight is the last one", "plus", "max(self.largest_weight, float(", "max(0.0, float("),
-            ("a lost round is not noticed", "_load", "there <= self._position", "there < self._position"),
+            ("the sums forget a round", "Sums.plus", "self.rounds + len(r)", "self.rounds + len(r) - 1"),
+            ("the largest weight is the last one", "Sums.plus", "self.largest_weight", "0.0"),
+            ("a lost round is not noticed", "ShadowReplica._load", "there <= self._position", "False"),
             (
                 "a shadow that is gone is not noticed",
-                "snapshot",
-                "is None:\n            raise",
-                "is 0:\n            raise",
+                "ShadowReplica.snapshot",
+                "await self._store.save_shadow(self.model.key, self.shadow, await self.current()) is None",
+                "await self._store.save_shadow(self.model.key, self.shadow, await self.current()) == 0",
             ),
         ),
     ),
@@ -45,8 +45,8 @@ SHADOWS = (
         concept="promotion",
         laws=("test_promotion_under_traffic[squarecb]", "test_rollback_across_a_promotion"),
         errors=(
-            ("the evidence of the old learner is used", "has_own_evidence", ">= self.learner_since", ">= 0"),
-            ("the kept snapshot is not followed", "is_promotion", "and model.new_state.then_folds", "and False"),
+            ("the evidence of the old learner is used", "Model.has_own_evidence", "self.learner_since", "0"),
+            ("the kept snapshot is not followed", "is_promotion", "model.new_state.then_folds", "False"),
         ),
     ),
 )
