@@ -15,7 +15,7 @@ SHADOWS = (
         errors=(
             ("the sums forget a round", "Sums.plus", "self.rounds + len(r)", "self.rounds + len(r) - 1"),
             ("the largest weight is the last one", "Sums.plus", "self.largest_weight", "0.0"),
-            ("a lost round is not noticed", "ShadowReplica._load", "there <= self._position", "False"),
+            ("it hides where it began", "ShadowReplica._start_anew", "self.shadow.since_rounds + 1", "1"),
             (
                 "a shadow that is gone is not noticed",
                 "ShadowReplica.snapshot",
@@ -40,6 +40,37 @@ SHADOWS = (
             ),
             ("a promotion holds nothing", "", "if promoted and changes >= promoted then", "if promoted then"),
         ),
+    ),
+    Errors(
+        concept="lag of a shadow",
+        laws=(
+            "test_a_promotion_stops_folding_a_shadow_that_begins_again",
+            "test_folding_rests_as_long_as_it_works",
+            "test_a_change_without_rounds_gets_a_snapshot",
+        ),
+        errors=(
+            ("a promotion folds any lag", "check_lag", "lag > most", "False"),
+            ("a promotion never stops", "promoting.within", "replica.round_count < end", "True"),
+            ("folding does not rest", "RestingCompute.run", "self._monotonic() - begin", "0.0"),
+            ("a change needs another round", "Replica.snapshot", "seen <= stored", "seen[0] <= stored[0]"),
+        ),
+    ),
+    Errors(
+        concept="old rounds of a promotion",
+        home="forget_old.lua",
+        laws=(
+            "test_a_promotion_holds_old_rounds_until_a_snapshot_has_it",
+            "test_a_promotion_that_is_never_made_holds_nothing",
+        ),
+        errors=(
+            ("they are forgotten", "", "math.min(included, held or included)", "included"),
+            ("they stay without a change", "", "> HELD_SECONDS", "> 1e9"),
+        ),
+    ),
+    Errors(
+        concept="release of a promotion",
+        laws=("test_rounds_of_a_release_follow_a_promotion",),
+        errors=(("its rounds have other sizes", "Model.format", "Past(self.learner_since, *self.first)", "None"),),
     ),
     Errors(
         concept="promotion",
