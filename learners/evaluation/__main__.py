@@ -1,4 +1,4 @@
-"""`python -m learners.evaluation` compiles the loop of shadows for usual learners, so that the first shadow need not."""
+"""`python -m learners.evaluation` compiles the loop of shadows for usual learners, so that no shadow waits for it."""
 
 import numpy as np
 

@@ -5,9 +5,9 @@ Learners with kernels run in one compiled loop. Others run in Python, with the s
 and the replay of a log share this loop.
 """
 
+from types import FunctionType
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 
 from learners.base import AnyLearner, BoolArray, Contexts, Decisions, FloatArray, Rounds
@@ -46,7 +46,7 @@ def progress_unchecked(
     mask = np.ones(rounds.n, np.bool_) if learnt is None else learnt
     kept = np.empty((0, 0)) if distributions is None else distributions
     found = Progress(state, np.empty(rounds.n))
-    if in_python or numba.config.DISABLE_JIT or not isinstance(learner, CompiledLearner):  # type: ignore[attr-defined]
+    if in_python or _is_python or not isinstance(learner, CompiledLearner):
         return _progress(learner, found, rounds, mask, kept)
     state, contexts = learner.prepare(state, rounds.contexts)
     call_by_state(learner.state_type, learner.kernels)
@@ -100,3 +100,7 @@ def _progress_compiled(
             label[0], propensity[0], right[0], truth[0] = labels[t], propensities[t], correct[t], truths[t]
             residual_uniform[0], reward[0] = residual_uniforms[t], rewards[t]
             fold_by_state(parameters, state, played)
+
+
+_is_python = isinstance(_progress_compiled, FunctionType)
+"""Whether compilation is switched off, as in trials of deliberate errors. Then nothing dispatches by state."""

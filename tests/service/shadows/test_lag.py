@@ -6,6 +6,7 @@ from service.compute import Compute
 from service.errors import ShadowLagsError
 from service.lifecycle import promoting
 from service.replicas.replica import Replica
+from service.shadows.shadow_replica import ShadowReplica
 from service.store.base import Snapshot
 from service.store.redis import snapshot_commands
 from service.store.redis.redis_store import RedisStore
@@ -41,7 +42,7 @@ async def test_a_promotion_stops_folding_a_shadow_that_begins_again(store: Redis
     """It folds at most twice the lag that it accepts, and not a shadow whose snapshot is lost."""
     model = await make_model(store, name)
     shadow = await give_shadow(store, model)
-    replica = promoting.ShadowReplica(model, store, COMPUTE, shadow)
+    replica = ShadowReplica(model, store, COMPUTE, shadow)
     goes_on = promoting.within(replica, model, shadow)
     assert goes_on()
     replica.round_count = 2 * promoting.MOST_LAG
