@@ -74,7 +74,7 @@ SHADOWS = (
     ),
     Errors(
         concept="promotion",
-        laws=("test_promotion_under_traffic[squarecb]", "test_rollback_across_a_promotion"),
+        laws=("test_promotion_under_traffic", "test_rollback_across_a_promotion"),
         errors=(
             ("the evidence of the old learner is used", "Model.has_own_evidence", "self.learner_since", "0"),
             ("the kept snapshot is not followed", "is_promotion", "model.new_state.then_folds", "False"),
