@@ -13,6 +13,7 @@ WagerError
 │   ├── SnapshotExistsError       the id names another kept snapshot
 │   ├── SnapshotNeededError       the log has a change that needs the kept snapshot
 │   ├── TooManySnapshotsError     a model that cannot keep another snapshot
+│   ├── ShadowLagsError           a promotion of a shadow that lags too much
 │   ├── PredictionConflictError   the id exists with another request
 │   ├── FeedbackConflictError     the first feedback was different
 │   ├── NotActivatedError         feedback before the activation
@@ -94,6 +95,10 @@ class SnapshotNeededError(ConflictError):
 
 class TooManySnapshotsError(ConflictError):
     """The model cannot keep another snapshot."""
+
+
+class ShadowLagsError(ConflictError):
+    """The shadow must fold too many rounds before it can be promoted; try again when it has."""
 
 
 class PredictionConflictError(ConflictError):

@@ -1,9 +1,11 @@
 """Progressive evaluation: a learner decides each logged round before it learns from it.
 
 The rounds were played by another policy. Their evidence is that of another learner, so each decision makes it anew.
-Learners with kernels run in one compiled loop. Others run in Python, with the same steps.
+Learners with kernels run in one compiled loop. Others run in Python, with the same steps. The shadows of the service
+and the replay of a log share this loop.
 """
 
+from types import FunctionType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,7 +22,15 @@ class Progress(NamedTuple):
     probabilities: FloatArray  # (n,), of the served label in the learner's own distribution before it learns the round
 
 
-def progress_unchecked(learner: AnyLearner, state: Any, rounds: Rounds, learnt: BoolArray | None = None) -> Progress:
+def progress_unchecked(
+    learner: AnyLearner,
+    state: Any,
+    rounds: Rounds,
+    learnt: BoolArray | None = None,
+    *,
+    distributions: FloatArray | None = None,
+    in_python: bool = False,
+) -> Progress:
     """Decide and fold n rounds of another policy one after another, bit for bit as `decide` and `fold` of each.
 
     Splitting the rounds into several calls gives the same bits.
@@ -30,29 +40,33 @@ def progress_unchecked(learner: AnyLearner, state: Any, rounds: Rounds, learnt: 
         state: the state before the rounds. May be changed in place: use the returned one.
         rounds: n rounds, which the caller has checked; their evidence is not read.
         learnt: (n,), the rounds to learn from; `None` for all. The others are only decided.
+        distributions: (n, K), which receives the learner's own distribution before each round; `None` to keep none.
+        in_python: whether to loop in Python, with the same result to the bit, to spare a compilation.
     """
     mask = np.ones(rounds.n, np.bool_) if learnt is None else learnt
-    probabilities = np.empty(rounds.n)
-    if not isinstance(learner, CompiledLearner):
-        return _progress(learner, state, rounds, mask, probabilities)
+    kept = np.empty((0, 0)) if distributions is None else distributions
+    found = Progress(state, np.empty(rounds.n))
+    if in_python or _is_python or not isinstance(learner, CompiledLearner):
+        return _progress(learner, found, rounds, mask, kept)
     state, contexts = learner.prepare(state, rounds.contexts)
     call_by_state(learner.state_type, learner.kernels)
     room = Decisions(np.empty((1, learner.problem.n_labels)), np.empty((1, learner.evidence_size)))
     played = rounds._replace(contexts=contexts, evidence=np.empty((0, 0)))
-    _progress_compiled(learner.kernels.parameters, state, played, mask, room, probabilities)
-    return Progress(state, probabilities)
+    _progress_compiled(learner.kernels.parameters, state, played, mask, room, (found.probabilities, kept))
+    return found._replace(state=state)
 
 
-def _progress(
-    learner: AnyLearner, state: Any, rounds: Rounds, learnt: BoolArray, probabilities: FloatArray
-) -> Progress:
+def _progress(learner: AnyLearner, found: Progress, rounds: Rounds, learnt: BoolArray, kept: FloatArray) -> Progress:
+    state = found.state
     for t in range(rounds.n):
         one = rounds.rows(t, t + 1)
         decisions = learner.decide_unchecked(state, one.contexts, one.eligible)
-        probabilities[t] = decisions.distributions[0, one.labels[0]]
+        found.probabilities[t] = decisions.distributions[0, one.labels[0]]
+        if len(kept):
+            kept[t] = decisions.distributions[0]
         if learnt[t]:
             state = learner.fold_unchecked(state, one._replace(evidence=decisions.evidence))
-    return Progress(state, probabilities)
+    return found._replace(state=state)
 
 
 @compiled
@@ -62,12 +76,13 @@ def _progress_compiled(
     rounds: Rounds,
     learnt: BoolArray,
     one: Decisions,
-    probabilities: FloatArray,
+    found: tuple[FloatArray, FloatArray],
 ) -> None:
     # Unpack and allocate everything once, outside the loop: reference counts cost as much as updates.
     contexts, labels, propensities, correct, truths, _, residual_uniforms, rewards, among = rounds
     starts, indices, values, shared = contexts
     distribution, evidence = one
+    probabilities, kept = found
     bounds, label, propensity, right = np.empty(2, np.int64), np.empty(1, np.int64), np.empty(1), np.empty(1, np.bool_)
     truth, residual_uniform, reward = np.empty(1, np.int64), np.empty(1), np.empty(1)
     eligible = np.empty((1, among.shape[1]), np.bool_)
@@ -79,7 +94,13 @@ def _progress_compiled(
             eligible[0, k] = among[t, k]
         decide_by_state(parameters, state, context, eligible, distribution, evidence)
         probabilities[t] = distribution[0, labels[t]]
+        if len(kept):
+            kept[t] = distribution[0]
         if learnt[t]:
             label[0], propensity[0], right[0], truth[0] = labels[t], propensities[t], correct[t], truths[t]
             residual_uniform[0], reward[0] = residual_uniforms[t], rewards[t]
             fold_by_state(parameters, state, played)
+
+
+_is_python = isinstance(_progress_compiled, FunctionType)
+"""Whether compilation is switched off, as in trials of deliberate errors. Then nothing dispatches by state."""

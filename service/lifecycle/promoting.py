@@ -1,17 +1,18 @@
 """Promotion: a change in the log after which a model continues with the learner and the state of a shadow."""
 
 import json
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 
 from service.catalogue.catalogue import Catalogue, Described
 from service.catalogue.changing import changed_model, check_count, stale, version_of
 from service.environment import Environment
-from service.errors import ShadowNotFoundError, StoreUnavailableError, TooManySnapshotsError
+from service.errors import ShadowLagsError, ShadowNotFoundError, StoreUnavailableError, TooManySnapshotsError
 from service.lifecycle.sessions import stored_under
 from service.models.changes import Change, FromSnapshot, Promotion, read_change
 from service.models.learner_choice import hyperparameters
 from service.models.model import Limits, Model, reading_cost, stored_model
 from service.models.model_summary import summary_of
+from service.replicas.folding.reading import TYPICAL_NONZEROS
 from service.shadows.definition import read_definition
 from service.shadows.shadow_replica import ShadowReplica
 from service.store.base import Snapshot
@@ -21,6 +22,12 @@ from service.store.stored_models import StoredModel
 from service.wording.values import quoted
 
 _ATTEMPTS = 20
+
+MOST_LAG = 10_000
+"""Most rounds that a promotion folds: the request waits for them, and so does each worker at the change."""
+
+MOST_LAG_COST = 2_000_000_000
+"""Most multiply-adds, about two seconds, that these rounds may cost."""
 
 
 class Promoting:
@@ -55,6 +62,7 @@ class Promoting:
         Raises:
             ModelNotFoundError: if the model does not exist.
             ShadowNotFoundError: if it has no such shadow.
+            ShadowLagsError: if the shadow must fold too many rounds first.
             PreconditionFailedError: if the definition has another version, unless the same change led to it.
             InvalidInputError: if the policies of the model exclude the learner.
             TooManyChangesError: if the model cannot have another change.
@@ -81,6 +89,7 @@ class Promoting:
         check_count(count)
         cost = reading_cost(stored)
         model = await self._compute.run_costly(cost, stored.key.name, stored_model, stored)
+        check_lag(model, found[0], stored.round_count)
         change = self._change(model, found[0], by)
         changed = await self._compute.run_costly(
             cost, stored.key.name, changed_model, model, change, self._limits
@@ -104,7 +113,9 @@ class Promoting:
             raise TypeError("a promotion continues from a snapshot")
         for _ in range(_ATTEMPTS):
             replica = ShadowReplica(model, self._store, self._compute, shadow)
-            await replica.advance(lambda: True)
+            if not await replica.advance(within(replica, model, shadow)):
+                detail = f"the shadow {quoted(shadow.name)} begins again, or rounds arrive too fast; repeat the request"
+                raise ShadowLagsError(detail, "shadow")
             snapshot = await replica.current()
             if snapshot.change_count != model.change_count:
                 return False
@@ -123,6 +134,42 @@ class Promoting:
         seen, text = (snapshot.round_count, snapshot.change_count), f"the shadow {shadow}, when it was promoted"
         learner = json.dumps(change.learner, separators=(",", ":"))
         return KeptNote(id_, *seen, self._now(), by, text, len(snapshot.state), learner)
+
+
+def check_lag(model: Model, shadow: StoredShadow, round_count: int) -> None:
+    """Check that a promotion need not fold too much.
+
+    Args:
+        model: the model.
+        shadow: its shadow.
+        round_count: the rounds of the log.
+
+    Raises:
+        ShadowLagsError: if the shadow lags by too many rounds, or by rounds that cost too much.
+    """
+    lag, most = round_count - shadow.folded, _most_lag(model, shadow)
+    if lag > most:
+        detail = (
+            f"the shadow {quoted(shadow.name)} lags by {lag} rounds; a promotion folds at most {most} with its learner."
+            " Repeat the request when its lag is smaller"
+        )
+        raise ShadowLagsError(detail, "shadow")
+
+
+def within(replica: ShadowReplica, model: Model, shadow: StoredShadow) -> Callable[[], bool]:
+    """Return whether a fold of a shadow has folded little enough for a promotion to continue it.
+
+    Rounds may arrive faster than it folds them, and a shadow whose snapshot is lost begins again.
+    """
+    end = shadow.folded + 2 * _most_lag(model, shadow)
+    return lambda: replica.round_count < end and replica.shadow.restarts == shadow.restarts
+
+
+def _most_lag(model: Model, shadow: StoredShadow) -> int:
+    learner = model.shadowed_by(read_definition(shadow).choice).learner
+    nonzeros = min(learner.problem.n_features, TYPICAL_NONZEROS)
+    cost = learner.decide_cost(nonzeros) + learner.fold_cost(nonzeros)
+    return max(1, min(MOST_LAG, MOST_LAG_COST // max(cost, 1)))
 
 
 def _is_repeated(stored: StoredModel, shadow: str, by: str | None) -> bool:

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any, Literal
 
@@ -16,14 +17,12 @@ from service.actions.vectors import ActionVectors
 from service.contexts.kind import ContextKind
 from service.contexts.named import MOST_FEATURES
 from service.contexts.registry import context_kind
-from service.errors import NewerVersionError, StoreCorruptError, WagerError
+from service.errors import NewerVersionError, StoreCorruptError
 from service.input_errors import (
     InvalidInputError,
     LabelsFixedError,
     ModelTooCostlyError,
     ModelTooLargeError,
-    UnknownAlgorithmError,
-    UnknownHyperparameterError,
 )
 from service.models.action_answers import Actions
 from service.models.action_models import completed_definition, smaller_of
@@ -32,22 +31,18 @@ from service.models.changes import Change, Defined, FromSnapshot, after, check_l
 from service.models.closing import KEPT_FOR_OUTAGES, check_closing, closing_rule, resting_rule
 from service.models.learner_choice import as_hyperparameter_error, build_learner, hyperparameters
 from service.models.norm_policy import ContextCheck
+from service.models.unreadable import is_newer, reason_of
 from service.schemas.models import LearnerChoice, ModelDefinition
 from service.store.base import FeedbackRules
 from service.store.records.context_codec import SparseCodec
+from service.store.records.format_3 import Past
 from service.store.records.layout import AS_SENT
 from service.store.records.parts import LogRows
 from service.store.records.records import RecordFormat
 from service.store.stored_models import ModelKey, StoredModel, StoredPolicies
-from service.wording.bad_json import syntax_error, unreadable
-from service.wording.json_schemas import root_of
-from service.wording.validation import explain
 
 FORGET_AFTER = 3600.0
 """Seconds that a prediction is kept after its window, to distinguish late feedback from unknown ids."""
-
-_UNKNOWN = {"extra_forbidden", "literal_error", "union_tag_invalid"}
-"""Pydantic's error types for unknown fields and choices."""
 
 
 _COST_PER_CHARACTER = 50  # cost of reading a character, in multiply-adds
@@ -74,6 +69,7 @@ class Model:
         change_count: the number of changes.
         learner_since: the number of changes after which it has this learner. Predictions that have seen fewer hold
             evidence of another learner.
+        first: the size of its evidence and the number of its labels before its changes; None without changes.
         served_by: the learner that answers in the place of `learner`, which is that of a shadow; None for a model.
         new_state: the state with which the last change replaced the model's own; None if it did not.
     """
@@ -84,6 +80,7 @@ class Model:
     retired: frozenset[str] = frozenset()
     change_count: int = 0
     learner_since: int = 0
+    first: tuple[int, int] | None = None
     served_by: AnyLearner | None = None
     new_state: Literal["initial"] | FromSnapshot | None = None
 
@@ -102,7 +99,8 @@ class Model:
         """The bytes of its predictions and rounds."""
         codec = self.contexts.codec if self.vectors is None else SparseCodec(self.vectors.size)
         has_actions, size = self.vectors is not None, (self.served_by or self.learner).evidence_size
-        return RecordFormat(self.answers.form, size, codec, has_actions=has_actions, since=self.learner_since)
+        past = None if self.first is None else Past(self.learner_since, *self.first)
+        return RecordFormat(self.answers.form, size, codec, has_actions=has_actions, past=past)
 
     @cached_property
     def vectors(self) -> ActionVectors | None:
@@ -145,7 +143,8 @@ class Model:
         check_closing(definition, learner)
         count = self.change_count + 1
         since = self.learner_since if change.learner is None else count
-        return Model(self.key, definition, learner, retired, count, since, new_state=change.state)
+        first = self.first or _first(self.learner, self.definition.labels)
+        return Model(self.key, definition, learner, retired, count, since, first, new_state=change.state)
 
     def prepared(self, contexts: Contexts) -> Contexts:
         """Return contexts as the learner sees them, from contexts as clients send them."""
@@ -267,30 +266,17 @@ def stored_model(stored: StoredModel, change_count: int | None = None) -> Model:
         changes = [read_change(line) for line in stored.history[:count]]
         definition, retired = after(defined, changes)
         learner = build_learner(definition)
+        first = _first(build_learner(defined.definition), defined.definition.labels) if changes else None
     except (ValueError, RecursionError, InvalidInputError) as error:
-        if _is_newer(error):
-            detail = f"a newer version wrote the definition of model {stored.key.name!r}: {_reason(error)}"
+        if is_newer(error):
+            detail = f"a newer version wrote the definition of model {stored.key.name!r}: {reason_of(error)}"
             raise NewerVersionError(detail) from error
-        detail = f"the definition of model {stored.key.name!r} cannot be read: {_reason(error)}"
+        detail = f"the definition of model {stored.key.name!r} cannot be read: {reason_of(error)}"
         raise StoreCorruptError(detail) from error
     since = max((number for number, change in enumerate(changes, 1) if change.learner is not None), default=0)
     new_state = changes[-1].state if changes else None
-    return Model(stored.key, definition, learner, retired, count, since, new_state=new_state)
+    return Model(stored.key, definition, learner, retired, count, since, first, new_state=new_state)
 
 
-def _reason(error: Exception) -> str:
-    match error:
-        case pydantic.ValidationError():
-            return explain(error.errors(include_url=False)[0], root_of(ModelDefinition)).sentence("the definition")
-        case WagerError():
-            return f"{error.field}: {error.detail}"
-        case json.JSONDecodeError():
-            return syntax_error(error.msg, error.pos)
-    return unreadable(error)
-
-
-def _is_newer(error: Exception) -> bool:
-    """Check whether all errors in a definition are unknown fields, choices, algorithms or hyperparameters."""
-    if isinstance(error, pydantic.ValidationError):
-        return all(each["type"] in _UNKNOWN for each in error.errors(include_url=False, include_input=False))
-    return isinstance(error, (UnknownAlgorithmError, UnknownHyperparameterError))
+def _first(learner: AnyLearner, labels: Sequence[str]) -> tuple[int, int]:
+    return learner.evidence_size, len(labels)

@@ -37,12 +37,16 @@ class Replica(LogFold):
     async def snapshot(self) -> None:
         """Write a snapshot, unless the store has a newer one or the statistics are unknown."""
         async with self.lock:
-            if self.state is None or self.round_count <= self.snapshot_rounds or not self.statistics.known:
+            seen, stored = (self.round_count, self.change_count), (self.snapshot_rounds, self.snapshot_changes)
+            if self.state is None or seen <= stored or not (self.round_count and self.statistics.known):
                 return
             snapshot = await self._encoded()
         retained = self.model.definition.retain_rounds
         stored_rounds = await self._store.save_snapshot(self.model.key, snapshot, retained)
+        # The stored snapshot may be of another worker: only its rounds are known.
+        changes = snapshot.change_count if stored_rounds == snapshot.round_count else 0
         self.snapshot_rounds = max(self.snapshot_rounds, stored_rounds)
+        self.snapshot_changes = max(self.snapshot_changes, changes)
 
     async def current(self) -> tuple[Model, Snapshot]:
         """Fold every round and change in the log; return the model and a snapshot of it.
@@ -102,7 +106,7 @@ class Replica(LogFold):
         if snapshot is None or not await self._start_from(snapshot):
             self._use(await self._model_after(0))
             self._keep(await self._run(FIRST_CALL, self.model.learner.init))
-            self.round_count = self.change_count = self.snapshot_rounds = 0
+            self.round_count = self.change_count = self.snapshot_rounds = self.snapshot_changes = 0
             self.statistics.restart(b"", 0)
             self.statistics.use(self.model.answers.choices, self.model.active)
 
@@ -118,7 +122,8 @@ class Replica(LogFold):
             self.state = None
             await reject_snapshot(self._store, self.model, rounds, error)
             return False
-        self.round_count, self.snapshot_rounds, self.change_count = rounds, rounds, snapshot.change_count
+        self.round_count = self.snapshot_rounds = rounds
+        self.change_count = self.snapshot_changes = snapshot.change_count
         self._keep(state)
         self.statistics.restart(statistics, rounds)
         self.statistics.use(self.model.answers.choices, self.model.active)

@@ -14,6 +14,7 @@ from service.models.model import Model, reading_cost, stored_model
 from service.shadows.shadow_replica import ShadowReplica
 from service.store.shadow_store import StoredShadow
 from service.store.stored_models import ModelKey, StoredModel
+from service.visits.resting import RestingCompute
 
 _log = logging.getLogger(__name__)
 
@@ -44,7 +45,7 @@ class Shadowing:
 
     def __init__(self, environment: Environment) -> None:
         self._store = environment.store
-        self._compute = environment.compute
+        self._compute = RestingCompute(environment.compute, environment.monotonic)
         self._offset = environment.store_offset
         self._monotonic = environment.monotonic
 

@@ -99,7 +99,7 @@ ROOMS: dict[str, str] = {
         f"{_WORDS} {_STORE} {_GROUND} service.compute service.environment service.models service.candidates "
         "service.replicas service.rounds"
     ),
-    "service.visits": f"service.errors service.environment {_STORE} service.models service.shadows",
+    "service.visits": f"service.errors service.compute service.environment {_STORE} service.models service.shadows",
     "service.catalogue": (
         f"{_WORDS} {_STORE} {_GROUND} learners.answers learners.registry service.access service.compute "
         "service.environment service.models service.replicas service.shadows"

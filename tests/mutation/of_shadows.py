@@ -13,14 +13,14 @@ SHADOWS = (
             "test_sums_do_not_depend_on_parts",
         ),
         errors=(
-            ("the sums forget a round", "plus", "rounds=self.rounds + len(r)", "rounds=self.rounds + len(r) - 1"),
-            ("the largest weight is the last one", "plus", "max(self.largest_weight, float(", "max(0.0, float("),
-            ("a lost round is not noticed", "_load", "there <= self._position", "there < self._position"),
+            ("the sums forget a round", "Sums.plus", "self.rounds + len(r)", "self.rounds + len(r) - 1"),
+            ("the largest weight is the last one", "Sums.plus", "self.largest_weight", "0.0"),
+            ("it hides where it began", "ShadowReplica._start_anew", "self.shadow.since_rounds + 1", "1"),
             (
                 "a shadow that is gone is not noticed",
-                "snapshot",
-                "is None:\n            raise",
-                "is 0:\n            raise",
+                "ShadowReplica.snapshot",
+                "await self._store.save_shadow(self.model.key, self.shadow, await self.current()) is None",
+                "await self._store.save_shadow(self.model.key, self.shadow, await self.current()) == 0",
             ),
         ),
     ),
@@ -42,11 +42,42 @@ SHADOWS = (
         ),
     ),
     Errors(
-        concept="promotion",
-        laws=("test_promotion_under_traffic[squarecb]", "test_rollback_across_a_promotion"),
+        concept="lag of a shadow",
+        laws=(
+            "test_a_promotion_stops_folding_a_shadow_that_begins_again",
+            "test_folding_rests_as_long_as_it_works",
+            "test_a_change_without_rounds_gets_a_snapshot",
+        ),
         errors=(
-            ("the evidence of the old learner is used", "has_own_evidence", ">= self.learner_since", ">= 0"),
-            ("the kept snapshot is not followed", "is_promotion", "and model.new_state.then_folds", "and False"),
+            ("a promotion folds any lag", "check_lag", "lag > most", "False"),
+            ("a promotion never stops", "promoting.within", "replica.round_count < end", "True"),
+            ("folding does not rest", "RestingCompute.run", "self._monotonic() - begin", "0.0"),
+            ("a change needs another round", "Replica.snapshot", "seen <= stored", "seen[0] <= stored[0]"),
+        ),
+    ),
+    Errors(
+        concept="old rounds of a promotion",
+        home="forget_old.lua",
+        laws=(
+            "test_a_promotion_holds_old_rounds_until_a_snapshot_has_it",
+            "test_a_promotion_that_is_never_made_holds_nothing",
+        ),
+        errors=(
+            ("they are forgotten", "", "math.min(included, held or included)", "included"),
+            ("they stay without a change", "", "> HELD_SECONDS", "> 1e9"),
+        ),
+    ),
+    Errors(
+        concept="release of a promotion",
+        laws=("test_rounds_of_a_release_follow_a_promotion",),
+        errors=(("its rounds have other sizes", "Model.format", "Past(self.learner_since, *self.first)", "None"),),
+    ),
+    Errors(
+        concept="promotion",
+        laws=("test_promotion_under_traffic", "test_rollback_across_a_promotion"),
+        errors=(
+            ("the evidence of the old learner is used", "Model.has_own_evidence", "self.learner_since", "0"),
+            ("the kept snapshot is not followed", "is_promotion", "model.new_state.then_folds", "False"),
         ),
     ),
 )

@@ -10,24 +10,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from learners.answers import is_structured
-from learners.base import (
-    NO_LABEL,
-    AnyLearner,
-    BoolArray,
-    Contexts,
-    Decisions,
-    FloatArray,
-    IntArray,
-    InvalidArrayError,
-    Rounds,
-)
+from learners.base import NO_LABEL, AnyLearner, FloatArray, InvalidArrayError, Rounds
 from learners.checks import check_eligible
-from learners.compiled_learner import CompiledLearner
 from learners.context_checks import check_contexts
 from learners.evaluation.off_policy.chance import uniforms
 from learners.evaluation.off_policy.logged import LoggedRounds
-from learners.kernels import call_by_state, compiled, decide_by_state, fold_by_state
-from learners.mathematics.norms import one_by_one
+from learners.evaluation.progressive import progress_unchecked
 
 
 class Replay(NamedTuple):
@@ -55,37 +43,23 @@ def replay(
         InvalidArrayError: if the learner cannot learn from the rounds; the message names the field.
     """
     _check(learner, rounds)
-    state = learner.init() if state is None else state
-    log = _Log(
+    played = Rounds(
         rounds.contexts,
         rounds.labels,
         rounds.propensities,
-        rounds.rewards,
+        rounds.rewards == 1.0,
         rounds.true_labels if learner.needs_true_label else np.full(rounds.n, NO_LABEL),
-        rounds.eligible,
-        rounds.holdout,
+        np.empty((rounds.n, 0)),
         uniforms(seed, 3, rounds.numbers),
+        rounds.rewards,
+        rounds.eligible,
     )
-    result = Replay(np.empty((rounds.n, learner.problem.n_labels)), state)
-    if in_python or not isinstance(learner, CompiledLearner):
-        return _play(learner, log, result)
-    state, contexts = learner.prepare(state, rounds.contexts)
-    call_by_state(learner.state_type, learner.kernels)
-    room = Decisions(np.empty((1, learner.problem.n_labels)), np.empty((1, learner.evidence_size)))
-    result = result._replace(state=state)
-    _play_compiled(learner.kernels.parameters, log._replace(contexts=contexts), room, result)
-    return result
-
-
-class _Log(NamedTuple):
-    contexts: Contexts
-    labels: IntArray  # (n,)
-    propensities: FloatArray  # (n,)
-    rewards: FloatArray  # (n,)
-    true_labels: IntArray  # (n,), those that the learner receives
-    eligible: BoolArray  # (n, K), or (n, 0) if every label is eligible
-    holdout: BoolArray  # (n,)
-    residual_uniforms: FloatArray  # (n,)
+    distributions = np.empty((rounds.n, learner.problem.n_labels))
+    state = learner.init() if state is None else state
+    progress = progress_unchecked(
+        learner, state, played, ~rounds.holdout, distributions=distributions, in_python=in_python
+    )
+    return Replay(distributions, progress.state)
 
 
 def _check(learner: AnyLearner, rounds: LoggedRounds) -> None:
@@ -103,40 +77,3 @@ def _check(learner: AnyLearner, rounds: LoggedRounds) -> None:
         raise InvalidArrayError(
             f"row {row}: reward is {rounds.rewards[row]}; {learner.algorithm} learns only from 0 and 1"
         )
-
-
-@compiled
-def _play_compiled(parameters: tuple[Any, ...], log: _Log, one: Decisions, result: Replay) -> None:
-    # Unpack and allocate everything once, outside the loop: reference counts cost as much as updates.
-    (starts, indices, values, shared), labels, propensities, rewards, true_labels, among, holdout, residuals = log
-    distributions, state = result
-    distribution, evidence = one
-    bounds, label, propensity = np.empty(2, np.int64), np.empty(1, np.int64), np.empty(1)
-    correct, truth, residual = np.empty(1, np.bool_), np.empty(1, np.int64), np.empty(1)
-    reward, eligible = np.empty(1), np.empty((1, among.shape[1]), np.bool_)
-    context = Contexts(bounds, indices, values, shared)
-    played = Rounds(context, label, propensity, correct, truth, evidence, residual, reward, eligible)
-    for t in range(len(labels)):
-        bounds[0], bounds[1] = starts[t], starts[t + 1]
-        for k in range(among.shape[1]):
-            eligible[0, k] = among[t, k]
-        decide_by_state(parameters, state, context, eligible, distribution, evidence)
-        distributions[t] = distribution[0]
-        if not holdout[t]:
-            label[0], propensity[0], reward[0], truth[0] = labels[t], propensities[t], rewards[t], true_labels[t]
-            correct[0], residual[0] = rewards[t] == 1.0, residuals[t]
-            fold_by_state(parameters, state, played)
-
-
-def _play(learner: AnyLearner, log: _Log, result: Replay) -> Replay:
-    state = result.state
-    for t, context in enumerate(one_by_one(log.contexts)):
-        row = slice(t, t + 1)
-        distribution, evidence = learner.decide_unchecked(state, context, log.eligible[row])
-        result.distributions[t] = distribution[0]
-        if not log.holdout[t]:
-            correct = log.rewards[row] == 1.0
-            taken = (log.labels[row], log.propensities[row], correct, log.true_labels[row], evidence)
-            played = Rounds(context, *taken, log.residual_uniforms[row], log.rewards[row], log.eligible[row])
-            state = learner.fold_unchecked(state, played)
-    return result._replace(state=state)

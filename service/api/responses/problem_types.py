@@ -96,6 +96,7 @@ OF_ERROR: dict[type[errors.WagerError], Kind] = {
     errors.SnapshotExistsError: Kind(409, "snapshot-exists", "The id names another snapshot"),
     errors.SnapshotNeededError: Kind(409, "snapshot-needed", "A change in the log needs the snapshot"),
     errors.TooManySnapshotsError: Kind(409, "too-many-snapshots", "The model cannot keep another snapshot"),
+    errors.ShadowLagsError: Kind(409, "shadow-lags", "The shadow lags too much to be promoted"),
     errors.ModelExistsError: Kind(409, "model-exists", "A model with this name already exists"),
     errors.PredictionConflictError: Kind(409, "prediction-conflict", "The prediction id exists with another request"),
     errors.FeedbackConflictError: Kind(409, "feedback-conflict", "The prediction already has other feedback"),

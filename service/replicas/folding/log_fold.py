@@ -40,6 +40,7 @@ class LogFold(ABC):
         self.round_count = 0
         self.change_count = 0
         self.snapshot_rounds = 0
+        self.snapshot_changes = 0
         self.state: Any = None
         self.bytes = new_state_bytes(model.learner)  # of the last state
         self._last_at: bytes | None = None  # mark of the last entry

@@ -47,7 +47,7 @@ redis.call('PERSIST', KEYS[3])
 -- A promotion holds the rounds that its change folds again until a snapshot has the change.
 local promoted = tonumber(redis.call('HGET', KEYS[5], ':promotion:change') or '')
 if promoted and changes >= promoted then
-  redis.call('HDEL', KEYS[5], ':promotion:change', ':promotion:since')
+  redis.call('HDEL', KEYS[5], ':promotion:change', ':promotion:since', ':promotion:at')
 end
 local first = rounds - math.max(tonumber(ARGV[7]), 1) + 1
 for _, folded in ipairs(shadow_rounds(KEYS[5])) do

@@ -42,6 +42,14 @@ _COLUMNS = {*ROUND.fields, "evidence"} - {"length", "correct"}
 """Fields of a round that are columns of a table."""
 
 
+class Past(NamedTuple):
+    """The changes of a model. Records of version 3 were made before all of them."""
+
+    since: int  # the changes before which evidence may have any size
+    evidence_size: int  # before all changes
+    n_labels: int  # before all changes
+
+
 class _Block(NamedTuple):
     """The parts of a block with consistent lengths."""
 
@@ -67,14 +75,15 @@ class Format3:
         answers: the codec of its answers.
         evidence_size: E.
         contexts: the codec of its contexts.
+        past: the changes of the model.
     """
 
-    def __init__(self, answers: AnswerCodec, evidence_size: int, contexts: ContextCodec) -> None:
-        self._answers = answers
+    def __init__(self, answers: AnswerCodec, evidence_size: int, contexts: ContextCodec, past: Past) -> None:
+        self._answers, self._past = answers, past
         self._contexts = contexts
         self._row = row_dtype(answers, evidence_size)
         self._outcome, self._prediction = OUTCOME.dtype(answers.dtype), PREDICTION.dtype(answers.dtype)
-        fixed = [*_descriptions(ROUND.dtype(answers.dtype)), ("evidence", "<f8", (evidence_size,))]
+        fixed = [*_descriptions(ROUND.dtype(answers.dtype)), ("evidence", "<f8", (past.evidence_size,))]
         self._fixed = np.dtype(fixed)
         self._whole = np.dtype([*fixed, ("context", f"V{contexts.fixed_bytes}")]) if contexts.fixed_bytes else None
 
@@ -158,11 +167,14 @@ class Format3:
     def _table(self, rounds: Table) -> Table:
         table = np.zeros(len(rounds), self._row)
         for name in rounds.dtype.names or ():
-            if name in _COLUMNS:
+            if name in _COLUMNS - {"evidence"}:
                 table[name] = rounds[name]
+        # That of a learner with fewer labels is a part of it; that of another learner is made anew.
+        size = min(self._past.evidence_size, table["evidence"].shape[1])
+        table["evidence"][:, :size] = rounds["evidence"][:, :size]
         table["kind"], table["flags"] = FEEDBACK, EVIDENCE
         # A damaged bit becomes an impossible reward.
-        table["reward"], table["labels"] = rounds["correct"], self._answers.n_labels
+        table["reward"], table["labels"] = rounds["correct"], self._past.n_labels
         return table
 
     def _block(self, record: bytes) -> _Block:

@@ -17,7 +17,7 @@ from service.store.records import format_3
 from service.store.records.answer_codec import AnswerCodec
 from service.store.records.blocks import block_of
 from service.store.records.context_codec import ContextCodec
-from service.store.records.format_3 import Format3, shape_of
+from service.store.records.format_3 import Format3, Past, shape_of
 from service.store.records.layout import (
     AS_SENT,
     BODY,
@@ -78,10 +78,9 @@ class RecordFormat:
         evidence_size: E, the number of evidence values per prediction.
         contexts: the codec of its contexts.
         has_actions: whether its rounds may have actions.
-        since: the changes before which evidence may have any size.
+        past: the changes of the model; None without changes.
 
     Attributes:
-        answers: the codec of its answers.
         shape: the shape of its version 3 records, an argument of their script.
     """
 
@@ -92,15 +91,15 @@ class RecordFormat:
         contexts: ContextCodec,
         *,
         has_actions: bool = False,
-        since: int = 0,
+        past: Past | None = None,
     ) -> None:
-        self.answers = answers
+        self.answers, self._past = answers, past or Past(0, evidence_size, answers.n_labels)
         self._evidence_size, self._contexts, self._has_actions = evidence_size, contexts, has_actions
         self._prediction = PREDICTION.dtype(answers.dtype)
         self._outcome_bytes = OUTCOME.dtype(answers.dtype).itemsize
         self._body = np.dtype([("core", BODY.dtype(answers.dtype)), ("evidence", "<f8", (evidence_size,))])
-        self._rounds = StoredRounds(answers, evidence_size, contexts, has_actions=has_actions, since=since)
-        self.shape = shape_of(answers, evidence_size, contexts)
+        self._rounds = StoredRounds(answers, evidence_size, contexts, has_actions=has_actions, since=self._past.since)
+        self.shape = shape_of(answers, self._past.evidence_size, contexts)
 
     @property
     def round_bytes(self) -> int:
@@ -110,7 +109,7 @@ class RecordFormat:
     @cached_property
     def _format_3(self) -> Format3:
         """The reader of version 3, created only if the model has such records."""
-        return Format3(self.answers, self._evidence_size, self._contexts)
+        return Format3(self.answers, self._evidence_size, self._contexts, self._past)
 
     def sound(self, predictions: NewPredictions) -> BoolArray:
         """Return which of n predictions will be readable after they are stored, (n,)."""

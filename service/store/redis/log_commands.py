@@ -75,7 +75,7 @@ class LogCommands(ABC):
     @translating_errors
     async def forget_old(self, key: ModelKey, offset: float) -> bool:
         """See `Store.forget_old`."""
-        named = [keys.model(key.name), keys.log(*key), keys.snapshot(*key)]
+        named = [keys.model(key.name), keys.log(*key), keys.snapshot(*key), keys.shadows(*key)]
         reply = await self._run(_FORGET_OLD, named, [key.incarnation, repr(offset), _ENTRIES_AT_ONCE])
         if reply is None:
             await self._call("ZREM", keys.RETENTION, keys.member(key))

@@ -108,6 +108,30 @@ async def advance_until_kept(client: httpx2.AsyncClient, model: str, clock: Cloc
             await asyncio.sleep(0.1)
 
 
+@pytest.mark.parametrize("shadow", ["gaptron", "newtron"])
+async def test_rounds_of_a_release_follow_a_promotion(url: str, left: dict[str, Any], shadow: str) -> None:
+    """Rounds that the release wrote hold evidence of its learner, of another size; none of them counts as damaged."""
+    clock, receipt = Clock(left["start"]), left["told"]["models"]["dense"]
+    async with worker(url, clock, auth="required") as client:
+        client.headers.update(bearer(left["told"]["key"]))
+        put = await client.put("/models/dense/shadows/rival", json={"learner": shadow})
+        assert put.status_code == 200, put.text
+        done = await client.post("/models/dense/promote", json={"shadow": "rival"}, headers={"If-Match": "*"})
+        assert done.status_code == 200, done.text
+        assert (await judge(client, "dense", "open", 0))["round"] == ROUNDS + 1
+        for i in range(NEW_ROUNDS):
+            await play(client, "dense", f"new-{i}", i)
+            await judge(client, "dense", f"new-{i}", i)
+        model = (await client.get("/models/dense")).json()
+        assert (model["learner"]["algorithm"], model["damaged_rounds"]) == (shadow, 0)
+        assert model["rounds_seen"] == ROUNDS + 1 + NEW_ROUNDS
+        log = [json.loads(line) for line in (await client.get("/models/dense/rounds")).text.splitlines()]
+        assert [line["prediction_id"] for line in log][:ROUNDS] == [line["prediction_id"] for line in receipt["log"]]
+    async with worker(url, clock, auth="required") as client:
+        client.headers.update(bearer(left["told"]["key"]))
+        assert (await deterministic_answer(client, "dense"))["rounds_seen"] == ROUNDS + 1 + NEW_ROUNDS
+
+
 async def test_the_upgraded_state_equals_the_fold_of_the_log(url: str, left: dict[str, Any]) -> None:
     """A model's state, partly from the release's snapshot, equals this version's fold of its whole log."""
     async with worker(url, Clock(left["start"]), auth="required") as client:

@@ -117,3 +117,33 @@ async def test_a_damaged_moment_counts_as_old(scenario: Scenario) -> None:
     assert not await model.store.forget_old(model.key, until(NOW + 1.0))
     assert [entry.last_round for entry in (await model.store.read_tail(model.key, 1, 10)).entries] == [2, 3]
     assert (await store.command("XLEN", keys.log(*model.key))) == 2
+
+
+async def test_a_promotion_holds_old_rounds_until_a_snapshot_has_it(scenario: Scenario) -> None:
+    """Without them, no other worker could make the change; the caller must write a snapshot that has it."""
+    model = await retained(scenario, 8)
+    await snapshot(model, 8)
+    late = until(NOW + 10 * RETAIN)
+    await model.store.hold_rounds(model.key, 5, 1)
+    assert await model.store.forget_old(model.key, late)
+    assert await numbers(model) == [5, 6, 7, 8]
+    assert await model.store.change_model(model.key, 0, "{}", "", StoredPolicies(retention=repr(RETAIN)))
+    assert await model.store.forget_old(model.key, late)
+    assert await numbers(model) == [5, 6, 7, 8]
+    change = (await model.store.read_tail(model.key, 0, 1000)).changes[-1]
+    made = Snapshot(8, b"state", mark_of(change), change_count=1)
+    assert await model.store.save_snapshot(model.key, made, 1000) == 8
+    assert not await model.store.forget_old(model.key, late)
+    assert await numbers(model) == [8]
+
+
+async def test_a_promotion_that_is_never_made_holds_nothing(scenario: Scenario) -> None:
+    """What must be forgotten is forgotten, ten minutes after the promotion was cut short."""
+    model = await retained(scenario, 8)
+    await snapshot(model, 8)
+    await model.store.hold_rounds(model.key, 5, 1)
+    assert isinstance(model.store, RedisStore)
+    begun = int(await model.store.command("HGET", keys.shadows(*model.key), ":promotion:at"))
+    await model.store.command("HSET", keys.shadows(*model.key), ":promotion:at", begun - 601)
+    assert not await model.store.forget_old(model.key, until(NOW + 10 * RETAIN))
+    assert await numbers(model) == [8]

@@ -41,6 +41,7 @@ def _promotion(promoting: Promoting) -> APIRouter:
             errors.PreconditionRequiredError,
             errors.PreconditionFailedError,
             errors.TooManySnapshotsError,
+            errors.ShadowLagsError,
             input_errors.TooManyChangesError,
             input_errors.RewardNotAcceptedError,
             input_errors.ClosingPolicyError,
@@ -54,6 +55,8 @@ def _promotion(promoting: Promoting) -> APIRouter:
 
         Predictions and feedback go on. The state is that of the shadow after every round before the change. Repeating
         the last change with the same `If-Match`, as after a lost answer, returns its result.
+
+        A shadow that lags too much is refused with 409 `shadow-lags`: repeat the request when its `lag` is small.
         """
         described = await promoting.promote(name, body.shadow, versions_in(if_match), caller_id())
         return await answer_with(request, described.answer, headers={"ETag": f'"{described.version}"'})
