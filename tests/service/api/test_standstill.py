@@ -106,12 +106,24 @@ def requests() -> list[Large]:
         Large("not numbers", "POST", "/predict", start + ones.replace(b"1", b"NaN")[:BODY], 400),
         *named_requests(),
         Large("the log", "GET", "/models/dense/rounds?limit=10000", b"", 200),
+        *report_requests(),
         Large("a snapshot", "POST", "/models/labels/snapshots", json_body(), 201),
         Large("a rollback to nothing", "POST", "/models/labels/rollback", json_body(snapshot="none"), 428),
         Large("a copy", "POST", "/models/labels/clone", json_body(name="copied"), 201),
         Large("a file", "GET", "/models/labels/export", b"", 200),
         Large("no file of a model", "POST", "/models/imported/import", ones, 422),
         Large("a deep file", "POST", "/models/imported/import", DEEP_FILE, 422),
+    ]
+
+
+def report_requests() -> list[Large]:
+    """Return requests for numbers about models: of one, and of as many as a page holds."""
+    return [
+        Large("a first evaluation", "GET", "/models/labels/evaluation?rounds=100000", b"", 200),
+        Large("an evaluation", "GET", "/models/dense/evaluation?rounds=100000", b"", 200),
+        Large("statistics of labels", "GET", "/models/labels/statistics", b"", 200),
+        Large("statistics of rounds", "GET", "/models/dense/statistics", b"", 200),
+        Large("statistics of models", "GET", "/statistics?limit=200", b"", 200),
     ]
 
 
@@ -175,10 +187,15 @@ async def make_models(client: httpx2.AsyncClient) -> None:
         json_body(name="sparse", features={"kind": "sparse", "size": 200_000}, **two),
     ):
         assert (await send(client, "POST", "/models", body)).status_code == 201
+    for i in range(100):
+        assert (await send(client, "POST", "/models", json_body(name=f"one-of-many-{i}", labels=["a", "b"]))).is_success
     rows = np.random.default_rng(2).normal(size=(1000, 200)).tolist()
     drawn = (await send(client, "POST", "/predict/batch", batch("dense", rows))).json()["predictions"]
     feedback = [{"prediction_id": each["prediction_id"], "correct": True} for each in drawn]
     assert (await send(client, "POST", "/feedback/batch", json_body(feedback=feedback))).status_code == 200
+    item = {"context": [0.0] * SIZE, "label": labels[-1], "propensity": 0.5, "correct": True}
+    few_rounds = json_body(source="few", offset=0, rounds=[item] * 200)
+    assert (await send(client, "POST", "/models/labels/rounds", few_rounds)).status_code == 200
     assert (
         await send(client, "POST", "/predict", prediction_body("sparse", {"indices": [1], "values": [1.0]}, False))
     ).is_success
