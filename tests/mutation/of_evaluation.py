@@ -42,6 +42,7 @@ EVALUATION = (
     ),
     Errors(
         concept="evaluation in the service",
+        home="LatestRounds",
         laws=("test_only_the_latest_rounds_count", "test_the_holdout_is_a_policy_of_its_own"),
         errors=(
             ("the first rounds", "LatestRounds.evaluate", "max(0, stored.round_count - limit)", "0"),
