@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from service.evaluation import latest
+from learners.evaluation.off_policy.terms import sums_of
 from tests.service.api.http_api import Api, X, body_of, problem_of
 from tests.service.sample_models import LABELS, RANKING, UNIFORM
 
@@ -87,13 +87,13 @@ async def test_estimates_never_run_in_the_event_loop(api: Api, monkeypatch: pyte
     """Not even of a few rounds: the first call in a process may compile for seconds."""
     await api.create(learner=UNIFORM)
     await _fill(api, 3)
-    threads, sums_of = list[threading.Thread](), latest.sums_of
+    threads = list[threading.Thread]()
 
     def watched(*given: Any) -> Any:
         threads.append(threading.current_thread())
         return sums_of(*given)
 
-    monkeypatch.setattr(latest, "sums_of", watched)
+    monkeypatch.setattr("service.evaluation.latest.sums_of", watched)
     await _values(api)
     assert threads
     assert threading.current_thread() not in threads
