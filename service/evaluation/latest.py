@@ -34,7 +34,6 @@ _SEED = 1
 _PAGE_BYTES = 2**19
 _MOST_BYTES = 2**26  # of the rounds that are read, and of their eligible labels in memory
 _COST_PER_BYTE = 50  # cost of decoding a byte of the log, in multiply-adds
-_COST_PER_DRAW = 40  # cost of a round in a replicate, for all policies
 
 
 class _Page(NamedTuple):
@@ -76,8 +75,7 @@ class LatestRounds:
             raise NotEvaluableError(detail, "name")
         limit = min(most, _most_rounds(model))
         pages = await self._read(model, max(0, stored.round_count - limit), stored.round_count)
-        cost = _COST_PER_DRAW * _REPLICATES * sum(page.rounds.n for page in pages)
-        return await self._compute.run_costly(cost, name, _values, model, pages, limit < most)
+        return await self._compute.run(name, _values, model, pages, limit < most)  # its first call may compile
 
     async def _read(self, model: Model, after: int, last: int) -> list[_Page]:
         """Return the readable rounds after one, up to another, in pages."""

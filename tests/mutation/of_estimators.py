@@ -17,6 +17,30 @@ ESTIMATORS = (
         ),
     ),
     Errors(
+        concept="rows of an estimator",
+        home="_of_objects",
+        laws=("test_rows_must_be_finite", "test_repeated_entries_of_sparse_rows_add_up"),
+        errors=(
+            ("infinity is a number", "_check_finite", "~np.isfinite(values)", "np.isnan(values)"),
+            ("repeated entries stay", "_sparse", "rows.sum_duplicates()", "rows.sort_indices()"),
+        ),
+    ),
+    Errors(
+        concept="classes of an estimator",
+        home="sorted_classes",
+        laws=("test_classes_are_numbered_in_their_order",),
+        errors=(("an unknown class is the first", "numbered", "places.get(value, -1)", "places.get(value, 0)"),),
+    ),
+    Errors(
+        concept="defaults of an estimator",
+        home="set_up",
+        laws=("test_the_defaults_are_those_of_the_learner",),
+        errors=(
+            ("one norm policy for all", "_features_of", 'choice.norm == "default"', 'choice.norm == "?"'),
+            ("an intercept is no feature", "set_up", "n_features + intercept", "n_features"),
+        ),
+    ),
+    Errors(
         concept="settings of a comparison",
         home="_tuned",
         laws=("test_settings_are_selected_by_other_runs_than_those_that_measure",),

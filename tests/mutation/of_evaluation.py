@@ -42,8 +42,19 @@ EVALUATION = (
     ),
     Errors(
         concept="evaluation in the service",
-        laws=("test_only_the_latest_rounds_count", "test_the_holdout_is_a_policy_of_its_own"),
+        home="LatestRounds",
+        laws=(
+            "test_only_the_latest_rounds_count",
+            "test_the_holdout_is_a_policy_of_its_own",
+            "test_estimates_never_run_in_the_event_loop",
+        ),
         errors=(
+            (
+                "few rounds block the event loop",
+                "LatestRounds.evaluate",
+                "self._compute.run(name, _values, model, pages, limit < most)",
+                "self._compute.run_costly(0, name, _values, model, pages, limit < most)",
+            ),
             ("the first rounds", "LatestRounds.evaluate", "max(0, stored.round_count - limit)", "0"),
             ("the holdout is served", "_values", "served = ~rounds.holdout", "served = rounds.holdout | True"),
         ),

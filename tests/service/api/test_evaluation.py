@@ -1,10 +1,12 @@
 """The HTTP contract of `GET /models/{name}/evaluation`."""
 
+import threading
 from typing import Any
 
 import numpy as np
 import pytest
 
+from learners.evaluation.off_policy.terms import sums_of
 from tests.service.api.http_api import Api, X, body_of, problem_of
 from tests.service.sample_models import LABELS, RANKING, UNIFORM
 
@@ -79,6 +81,22 @@ async def test_the_holdout_is_a_policy_of_its_own(api: Api) -> None:
     await _fill(api, 100)
     values = await _values(api)
     assert values["served"]["rounds"] + values["holdout"]["rounds"] == values["uniform"]["rounds"] == 100
+
+
+async def test_estimates_never_run_in_the_event_loop(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not even of a few rounds: the first call in a process may compile for seconds."""
+    await api.create(learner=UNIFORM)
+    await _fill(api, 3)
+    threads = list[threading.Thread]()
+
+    def watched(*given: Any) -> Any:
+        threads.append(threading.current_thread())
+        return sums_of(*given)
+
+    monkeypatch.setattr("service.evaluation.latest.sums_of", watched)
+    await _values(api)
+    assert threads
+    assert threading.current_thread() not in threads
 
 
 async def test_rankings_are_refused(api: Api) -> None:

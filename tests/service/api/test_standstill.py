@@ -19,6 +19,7 @@ from tests.service.workers import worker
 LONGEST = 0.05
 TRIES = 5
 MANY = 100_000
+MODELS = 100
 UNKNOWN = [f"unknown-{i}" for i in range(20)]
 BODY = 4 * 2**20 - 1000
 DEEP_FILE = (BODY - 8).to_bytes(8, "little") + b"[" * (BODY - 8)
@@ -106,12 +107,24 @@ def requests() -> list[Large]:
         Large("not numbers", "POST", "/predict", start + ones.replace(b"1", b"NaN")[:BODY], 400),
         *named_requests(),
         Large("the log", "GET", "/models/dense/rounds?limit=10000", b"", 200),
+        *report_requests(),
         Large("a snapshot", "POST", "/models/labels/snapshots", json_body(), 201),
         Large("a rollback to nothing", "POST", "/models/labels/rollback", json_body(snapshot="none"), 428),
         Large("a copy", "POST", "/models/labels/clone", json_body(name="copied"), 201),
         Large("a file", "GET", "/models/labels/export", b"", 200),
         Large("no file of a model", "POST", "/models/imported/import", ones, 422),
         Large("a deep file", "POST", "/models/imported/import", DEEP_FILE, 422),
+    ]
+
+
+def report_requests() -> list[Large]:
+    """Return requests for numbers about models: of one, and of as many as a page holds."""
+    return [
+        Large("a first evaluation", "GET", "/models/labels/evaluation?rounds=100000", b"", 200),
+        Large("an evaluation", "GET", "/models/dense/evaluation?rounds=100000", b"", 200),
+        Large("statistics of labels", "GET", "/models/labels/statistics", b"", 200),
+        Large("statistics of rounds", "GET", "/models/dense/statistics", b"", 200),
+        Large("statistics of models", "GET", "/statistics?limit=200", b"", 200),
     ]
 
 
@@ -174,6 +187,7 @@ async def make_models(client: httpx2.AsyncClient) -> None:
         json_body(name="shop", features={"kind": "named"}, actions={"features": {"kind": "named"}}),
         json_body(name="sparse", features={"kind": "sparse", "size": 200_000}, **two),
     ):
+        await client.delete(f"/models/{json.loads(body)['name']}")  # of another test with the same store
         assert (await send(client, "POST", "/models", body)).status_code == 201
     rows = np.random.default_rng(2).normal(size=(1000, 200)).tolist()
     drawn = (await send(client, "POST", "/predict/batch", batch("dense", rows))).json()["predictions"]
@@ -184,15 +198,27 @@ async def make_models(client: httpx2.AsyncClient) -> None:
     ).is_success
 
 
+async def make_many_models(client: httpx2.AsyncClient) -> None:
+    """Create models that fill a page of statistics, and a log so short that its evaluation costs little."""
+    for i in range(MODELS):
+        assert (await send(client, "POST", "/models", json_body(name=f"one-of-many-{i}", labels=["a", "b"]))).is_success
+    item = {"context": [0.0] * SIZE, "label": f"label {MANY - 1:025}", "propensity": 0.5, "correct": True}
+    body = json_body(source="few", offset=0, rounds=[item] * 200)
+    assert (await send(client, "POST", "/models/labels/rounds", body)).status_code == 200
+
+
 async def test_no_request_blocks_the_event_loop(store_url: str, callbacks: Callbacks) -> None:
     """Parsing, validating, deciding, storing and answering yield to the event loop at least every 50 ms."""
     async with worker(store_url) as client:
         await make_models(client)
+        await make_many_models(client)
         held = []
         for request in requests():
             longest, what = await shortest_block(client, request, callbacks)
             if longest > LONGEST:
                 held.append(f"{request.what} ({request.path}): {longest * 1000:.0f} ms in {what}")
+        for i in range(MODELS):
+            await client.delete(f"/models/one-of-many-{i}")
         assert held == []
 
 

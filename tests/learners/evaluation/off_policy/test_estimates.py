@@ -85,15 +85,14 @@ def test_sums_are_equal_in_every_split(bounds: list[int]) -> None:
         merged = merged.merge(reward_sums(log.rows(part.start, part.stop), PROBLEM))
     model = RewardModel(merged, PROBLEM)
     (expected,) = sums_of(log, [Evaluated(GivenDistributions(target))], SETTINGS, whole)
-    found = merge_all(
-        [
-            sums_of(log.rows(part.start, part.stop), [Evaluated(GivenDistributions(target[part]))], SETTINGS, model)[0]
-            for part in parts
-        ]
-    )
-    columns: list[tuple[str, Any, Any]] = list(zip(Sums._fields, found, expected, strict=True))
-    for name, one, other in columns:
-        np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-12, err_msg=name)
+    found = [
+        sums_of(log.rows(part.start, part.stop), [Evaluated(GivenDistributions(target[part]))], SETTINGS, model)[0]
+        for part in parts
+    ]
+    for ordered in (found, found[::-1]):
+        columns: list[tuple[str, Any, Any]] = list(zip(Sums._fields, merge_all(ordered), expected, strict=True))
+        for name, one, other in columns:
+            np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-12, err_msg=name)
 
 
 def test_the_reward_model_of_a_block_does_not_depend_on_later_rounds() -> None:
