@@ -10,6 +10,10 @@ import pytest
 from safetensors.numpy import load
 
 from service.catalogue.repair import search
+from service.lifecycle import copying
+from service.lifecycle.sessions import Sessions, current
+from service.models.model import Model
+from service.store.base import Snapshot
 from service.store.redis.redis_store import RedisStore
 from tests.service.api.http_api import Api, X, body_of, problem_of
 from tests.service.sample_models import definition, some_contexts
@@ -119,6 +123,50 @@ async def test_a_file_is_safetensors_with_the_whole_model(api: Api) -> None:
     assert (model["name"], model["rounds"], len(model["changes"])) == (api.name, 8, 2)
 
 
+async def add(api: Api, offset: int, n: int) -> dict[str, Any]:
+    """Import n rounds of a source into the test's model."""
+    rounds = [{"context": X, "label": "red", "propensity": 0.5, "correct": True}] * n
+    return body_of(await api.post(f"/models/{api.name}/rounds", source="file", offset=offset, rounds=rounds), 200)
+
+
+@pytest.mark.parametrize("how", ["clone", "import"])
+async def test_a_copy_imports_no_round_again(client: httpx2.AsyncClient, name: str, how: str) -> None:
+    """A source continues where it is in the model, as the state contains the rounds before that."""
+    api, copy = Api(client, "", name), Api(client, "", f"{name}-copy")
+    body_of(await api.create(), 201)
+    await add(api, 0, 3)
+    if how == "clone":
+        body_of(await api.post(f"/models/{name}/clone", name=copy.name), 201)
+    else:
+        body_of(await imported(copy, await exported(api)), 201)
+    listed = [body_of(await each.get(f"/models/{each.name}/imports"), 200) for each in (api, copy)]
+    assert listed[0] == listed[1]
+    assert (await add(copy, 0, 3))["status"] == "duplicate"
+    assert ((await add(copy, 2, 4))["imported"], (await copy.model())["rounds_seen"]) == (3, 6)
+    assert (await add(api, 3, 1))["position"] == 4
+
+
+async def test_positions_of_imports_belong_to_the_state(
+    client: httpx2.AsyncClient, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rounds that are imported while a model is copied are in the state and the position, or in neither."""
+    api, moments = Api(client, "", name), iter(range(3))
+    body_of(await api.create(), 201)
+
+    async def while_importing(sessions: Sessions, model: str) -> tuple[Model, Snapshot]:
+        place = next(moments, None)
+        found = await current(sessions, model)
+        if place is not None:
+            await add(api, place, 1)
+        return found
+
+    monkeypatch.setattr(copying, "current", while_importing)
+    content = await exported(api)
+    header = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])["__metadata__"]
+    model = json.loads(header["model"])
+    assert (model["rounds"], [each["position"] for each in model["imports"]]) == (3, [3])
+
+
 def edited(content: bytes, edit: Callable[[dict[str, Any]], None]) -> bytes:
     """Return a file with another header."""
     length = int.from_bytes(content[:8], "little")
@@ -166,6 +214,7 @@ def _array(**fields: Any) -> Callable[[dict[str, Any]], None]:
     return edit
 
 
+SOURCE = {"source": "file", "position": 1, "at": 1.0}
 WIDE = {"kind": "dense", "size": 10_000}
 HOSTILE: dict[str, tuple[Callable[[dict[str, Any]], None], str]] = {
     "another format": (_metadata(format="pt"), "invalid-model-file"),
@@ -181,6 +230,12 @@ HOSTILE: dict[str, tuple[Callable[[dict[str, Any]], None], str]] = {
     "deep JSON": (_metadata(model="[" * 100_000), "invalid-model-file"),
     "a member twice": (_metadata(model='{"name":"a","name":"b"}'), "invalid-model-file"),
     "NaN in the model": (_metadata(model='{"rounds":NaN}'), "invalid-model-file"),
+    "a source twice": (_in_model(imports=[SOURCE, SOURCE]), "invalid-model-file"),
+    "a source before its begin": (_in_model(imports=[SOURCE | {"position": -1}]), "invalid-model-file"),
+    "too many sources": (
+        _in_model(imports=[SOURCE | {"source": str(i)} for i in range(101)]),
+        "invalid-model-file",
+    ),
     "negative rounds": (_in_model(rounds=-1), "invalid-model-file"),
     "a further field": (_in_model(later=1), "newer-model-file"),
     "too few labels": (_in_definition(labels=["a"]), "invalid-model-file"),
