@@ -5,13 +5,14 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from learners.base import InvalidStateError
-from learners.codec import decode_state, encode_state
+from learners.codec import encode_state
 from service import __version__
 from service.catalogue.changing import model_answer
 from service.environment import Environment
 from service.errors import ModelExistsError, NewerVersionError, StoreCorruptError, StoreUnavailableError
 from service.input_errors import InvalidInputError, ModelFileError
 from service.lifecycle.foreign import checked_history, checked_imports, checked_statistics
+from service.lifecycle.foreign_state import foreign_state
 from service.lifecycle.model_file import ExportedImport, ExportedModel, ModelFile, as_file_error, file_of, read_file
 from service.lifecycle.sessions import Sessions, current, stored_under
 from service.models.changes import Change, Defined, Origin, check_policies
@@ -199,6 +200,7 @@ def _imported(data: memoryview, key: ModelKey, now: float, by: str | None, limit
 
 def _state_in(file: ModelFile, model: Model) -> memoryview:
     try:
-        return encode_state(model.learner, decode_state(model.learner, file.data))
+        decides = model.definition.actions is None
+        return encode_state(model.learner, foreign_state(model.learner, file.data, decides=decides))
     except InvalidStateError as error:
         raise ModelFileError(f"its state: {error}") from error
