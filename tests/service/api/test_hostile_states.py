@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import httpx2
 import numpy as np
 import pytest
 
@@ -14,7 +15,7 @@ from tests.service.rounds.test_every_learner import create, play, truth_of
 from tests.service.workers import worker
 
 X = [0.2, -0.5, 0.8]
-QUICK = ["fastcb", "folklore"]
+QUICK = ["bandit-perceptrons-kernel", "folklore"]
 FLOATS = [np.nan, np.inf, -1.0, 1e-300, 1e30, 1e60, -1e60, 1e100, 1.7e308, -1.7e308]
 COUNTS = [-1, 1, 1000, 2**31, 2**53, 2**62, -(2**63), 2**63 - 1]
 
