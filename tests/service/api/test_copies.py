@@ -22,6 +22,12 @@ from tests.service.workers import Clock, worker
 FILE = {"Content-Type": "application/octet-stream"}
 
 
+@pytest.fixture
+def api(client: httpx2.AsyncClient, name: str) -> Api:
+    """Return the routes at the root: `tests/service/access/test_scopes.py` calls each of them under /v1 as well."""
+    return Api(client, "", name)
+
+
 async def taught(api: Api, n: int = 6, **fields: Any) -> None:
     """Create the test's model, teach it, and change it twice."""
     body_of(await api.create(**fields), 201)

@@ -10,6 +10,12 @@ from tests.service.api.http_api import Api, X, body_of, problem_of
 from tests.service.workers import Clock, worker
 
 
+@pytest.fixture
+def api(client: httpx2.AsyncClient, name: str) -> Api:
+    """Return the routes at the root: `tests/service/access/test_scopes.py` calls each of them under /v1 as well."""
+    return Api(client, "", name)
+
+
 async def learn(api: Api, n: int = 3) -> None:
     """Add rounds to the test's model."""
     for _ in range(n):
