@@ -44,4 +44,25 @@ LIFECYCLE = (
             ("an imported model has no limits", "_imported", "check_limits(model.learner, limits)", "None"),
         ),
     ),
+    Errors(
+        concept="copied imports",
+        laws=("test_a_copy_imports_no_round_again", "test_positions_of_imports_belong_to_the_state"),
+        errors=(
+            ("a copy begins its imports again", "_copy_of", "imports=source.imports", "imports=()"),
+            ("the positions are of another state", "_source", "_positions(before) == _positions(imports)", "True"),
+        ),
+    ),
+    Errors(
+        concept="foreign state",
+        laws=("test_numbers_with_which_a_learner_cannot_decide_are_refused",),
+        errors=(
+            ("numbers have no bound", "foreign_state", "> _LARGEST", "> np.inf"),
+            ("decisions are not tried", "foreign_state", "decides and not", "False and not"),
+        ),
+    ),
+    Errors(
+        concept="restore",
+        laws=("test_a_key_for_some_names_restores_those",),
+        errors=(("a name that the key does not allow ends it", "_restored", "error.type in _LEAVES", "False"),),
+    ),
 )
