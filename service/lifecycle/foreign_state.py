@@ -31,7 +31,7 @@ def foreign_state(learner: AnyLearner, data: memoryview, *, decides: bool) -> An
     """
     state = decode_state(learner, data)
     for name, array in state._asdict().items():
-        if array.dtype.kind == "f" and np.abs(array).max(initial=0.0) > _LARGEST:
+        if array.dtype.kind == "f" and max(array.max(initial=0.0), -array.min(initial=0.0)) > _LARGEST:
             raise ModelFileError(f"its state: {name} holds numbers above {_LARGEST:g}")
     if decides and not _works(learner, type(state)(*(array.copy() for array in state))):
         raise ModelFileError("its state: the learner cannot decide and learn with these numbers")

@@ -54,7 +54,7 @@ async def test_a_rollback_restores_what_the_model_knew(api: Api) -> None:
     assert (model["rounds_seen"], model["correct"]) == (6, 6)
     assert {k: v for k, v in model["changes"]["latest"][0].items() if k != "at"} == {
         "number": 1, "kind": "rollback", "by": None, "added": [], "retired": [], "policies": {}, "snapshot": "mine",
-        "model": None,
+        "model": None, "shadow": None, "learner": None, "replaced": None,
     }  # fmt: skip
     model = body_of(await replace(api, "reset"), 200)
     assert await distribution(api) == new
