@@ -56,8 +56,18 @@ LIFECYCLE = (
         concept="foreign state",
         laws=("test_numbers_with_which_a_learner_cannot_decide_are_refused",),
         errors=(
-            ("numbers have no bound", "foreign_state", "> _LARGEST", "> np.inf"),
-            ("decisions are not tried", "foreign_state", "decides and not", "False and not"),
+            (
+                "numbers have no bound",
+                "foreign_state",
+                "max(array.max(initial=0.0), -array.min(initial=0.0)) > _LARGEST",
+                "False",
+            ),
+            (
+                "decisions are not tried",
+                "foreign_state",
+                "decides and not _works(learner, type(state)(*(array.copy() for array in state)))",
+                "False",
+            ),
         ),
     ),
     Errors(
