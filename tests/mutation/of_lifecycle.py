@@ -49,7 +49,7 @@ LIFECYCLE = (
         laws=("test_a_copy_imports_no_round_again", "test_positions_of_imports_belong_to_the_state"),
         errors=(
             ("a copy begins its imports again", "_copy_of", "source.imports", "()"),
-            ("the positions are of another state", "_source", "_positions(before) == _positions(imports)", "True"),
+            ("the positions are of another state", "Copying._source", "_positions(before) == _positions(imports)", "True"),
         ),
     ),
     Errors(
