@@ -1,5 +1,6 @@
 """The laws of clone, export and import: the copy behaves as the model did, and a bad file changes nothing."""
 
+import itertools
 import json
 from collections.abc import Callable
 from typing import Any
@@ -24,7 +25,7 @@ FILE = {"Content-Type": "application/octet-stream"}
 
 @pytest.fixture
 def api(client: httpx2.AsyncClient, name: str) -> Api:
-    """Return the routes at the root: `tests/service/access/test_scopes.py` calls each of them under /v1 as well."""
+    """Return the routes at the root; `test_scopes.py` calls each under /v1 too."""
     return Api(client, "", name)
 
 
@@ -160,9 +161,8 @@ async def test_positions_of_imports_belong_to_the_state(
     body_of(await api.create(), 201)
 
     async def while_importing(sessions: Sessions, model: str) -> tuple[Model, Snapshot]:
-        place = next(moments, None)
         found = await current(sessions, model)
-        if place is not None:
+        for place in itertools.islice(moments, 1):
             await add(api, place, 1)
         return found
 
@@ -221,6 +221,7 @@ def _array(**fields: Any) -> Callable[[dict[str, Any]], None]:
 
 
 SOURCE = {"source": "file", "position": 1, "at": 1.0}
+SOURCES = [SOURCE | {"source": str(i)} for i in range(101)]
 WIDE = {"kind": "dense", "size": 10_000}
 HOSTILE: dict[str, tuple[Callable[[dict[str, Any]], None], str]] = {
     "another format": (_metadata(format="pt"), "invalid-model-file"),
@@ -238,10 +239,7 @@ HOSTILE: dict[str, tuple[Callable[[dict[str, Any]], None], str]] = {
     "NaN in the model": (_metadata(model='{"rounds":NaN}'), "invalid-model-file"),
     "a source twice": (_in_model(imports=[SOURCE, SOURCE]), "invalid-model-file"),
     "a source before its begin": (_in_model(imports=[SOURCE | {"position": -1}]), "invalid-model-file"),
-    "too many sources": (
-        _in_model(imports=[SOURCE | {"source": str(i)} for i in range(101)]),
-        "invalid-model-file",
-    ),
+    "too many sources": (_in_model(imports=SOURCES), "invalid-model-file"),
     "negative rounds": (_in_model(rounds=-1), "invalid-model-file"),
     "a further field": (_in_model(later=1), "newer-model-file"),
     "too few labels": (_in_definition(labels=["a"]), "invalid-model-file"),
