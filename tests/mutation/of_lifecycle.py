@@ -50,7 +50,7 @@ LIFECYCLE = (
         errors=(
             ("a copy begins its imports again", "_copy_of", "source.imports", "()"),
             (
-                "the positions are of another state",
+                "positions of another state",
                 "Copying._source",
                 "_positions(before) == _positions(imports)",
                 "True",
